@@ -1,0 +1,44 @@
+# Two commands do everything on a machine with Python 3.11 and pip: `make demo` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test test-all check format bench setup clean
+
+setup: $(INSTALLED)
+
+# torch first and by its exact version, so that pip takes the build that constraints.txt was tested with
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet torch==2.13.0
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,plot]'
+	touch $@
+
+demo: $(INSTALLED)
+	$(BIN)/llrnn demo --out demo
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+# everything, and the branch coverage of the mathematics: at least 95 % in loglinear, features and backgrounds
+test-all: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov=llrnn --cov-branch --cov-report=
+	$(BIN)/coverage report --include='*/loglinear.py,*/masses.py,*/drawing.py,*/numerics.py,*/priors.py,*/features/*,*/backgrounds/*' --fail-under=95
+	$(BIN)/coverage report --skip-covered
+
+check: $(INSTALLED)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(INSTALLED)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(INSTALLED)
+	$(BIN)/llrnn bench layer
+	$(BIN)/llrnn bench training
+
+clean:
+	rm -rf $(VENV) demo

@@ -1,0 +1,55 @@
+"""llrnn: language models that take prior knowledge.
+
+    log p(x | K) = log b(K, x) + a(h)·φ(K, x) − log Z(K)
+
+The user says what is known about the symbols (`features`), about what is likely or allowed (`backgrounds`); a recurrent
+network learns, at every step, how much each piece of that knowledge counts.
+"""
+
+from llrnn import backgrounds, contextual, features, french
+from llrnn.batches import Continuous, Sentences, Windows
+from llrnn.checkpoint import load
+from llrnn.controllers import GRU, LSTM, Elman, Stacked
+from llrnn.corpus import Corpus, Sentence, Token
+from llrnn.decode import Greedy, Sampling, beam_search, generate
+from llrnn.errors import LLRNNError
+from llrnn.evaluate import evaluate
+from llrnn.explain import explain
+from llrnn.lexicon import Lexicon
+from llrnn.model import LLRNN
+from llrnn.settings import TrainingSettings
+from llrnn.training import train
+from llrnn.vocabulary import EOS, Vocabulary
+
+__all__ = [
+    "EOS",
+    "GRU",
+    "LLRNN",
+    "LSTM",
+    "Continuous",
+    "Corpus",
+    "Elman",
+    "Greedy",
+    "LLRNNError",
+    "Lexicon",
+    "Sampling",
+    "Sentence",
+    "Sentences",
+    "Stacked",
+    "Token",
+    "TrainingSettings",
+    "Vocabulary",
+    "Windows",
+    "backgrounds",
+    "beam_search",
+    "contextual",
+    "evaluate",
+    "explain",
+    "features",
+    "french",
+    "generate",
+    "load",
+    "train",
+]
+
+__version__ = "0.1.0"

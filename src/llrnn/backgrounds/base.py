@@ -1,0 +1,202 @@
+"""The background b(K, x): what is likely or allowed, before the network has its say.
+
+    b ≥ 0, not necessarily normalised;   b = 0 forbids;   with a = 0 the model is b, normalised
+
+`left * right` multiplies backgrounds, `Mixture` interpolates them.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from llrnn.errors import BackgroundError
+from llrnn.priors import DensePrior, Exceptions, Prior, SparsePrior, Table
+from llrnn.process import Process, State
+from llrnn.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A background as it stands in a model folder: plain fields, tensors, and the backgrounds it is made of."""
+
+    kind: str
+    fields: dict[str, Any] = field(default_factory=dict)
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    parts: tuple[Saved, ...] = ()
+
+
+class Background(Process):
+    """`initial(condition)`, `advance(state, symbol)` and one answer for a batch of states: their prior."""
+
+    @abstractmethod
+    def prior(self, states: Sequence[State]) -> Prior:
+        """log b for every state: `SparsePrior.static(table)`, `SparsePrior.listed(...)` or `DensePrior(log_b)`."""
+
+    def saved(self) -> Saved:
+        """How a model folder holds this background; one of the user's own is named, and given again at loading."""
+        return Saved("custom", {"repr": repr(self)})
+
+    def __mul__(self, other: Background) -> Product:
+        return Product(self, other)
+
+
+class Static(Background):
+    """The same log b(x) everywhere, as a vector over the vocabulary: what Uniform and Unigram become when bound."""
+
+    def __init__(self, log_b: Tensor, *, name: str = "Static") -> None:
+        self._table, self._name = Table(log_b), name
+
+    @property
+    def is_static(self) -> bool:
+        return True
+
+    @property
+    def log_b(self) -> Tensor:
+        """(V,) float64"""
+        return self._table.log_b
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        if len(vocabulary) != len(self._table):
+            raise BackgroundError(
+                f"{self!r} is a vector over {len(self._table)} symbols, but the vocabulary lists {len(vocabulary)}: "
+                "make both from the same vocabulary"
+            )
+        return super().bind(vocabulary)
+
+    def prior(self, states: Sequence[State]) -> Prior:
+        return SparsePrior.static(self._table)
+
+    def saved(self) -> Saved:
+        return Saved("static", {"name": self._name}, {"log_b": self._table.log_b})
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+class _Combined(Background):
+    """Two or more backgrounds side by side; the state is the tuple of their states."""
+
+    def __init__(self, *parts: Background) -> None:
+        self._parts: tuple[Background, ...] = parts
+
+    @property
+    def is_static(self) -> bool:
+        return all(part.is_static for part in self._parts)
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        bound._parts = tuple(part.bind(vocabulary) for part in self._parts)
+        return bound
+
+    def initial(self, condition: object = None) -> State:
+        return tuple(part.initial(condition) for part in self._parts)
+
+    def advance(self, state: State, symbol: int) -> State:
+        return tuple(part.advance(own, symbol) for part, own in zip(self._parts, state, strict=True))
+
+    def _priors(self, states: Sequence[State]) -> list[Prior]:
+        by_part = [[state[i] for state in states] for i in range(len(self._parts))]
+        return [part.prior(own) for part, own in zip(self._parts, by_part, strict=True)]
+
+
+class Product(_Combined):
+    """b₁(K, x) · b₂(K, x): both must agree; a zero of either forbids."""
+
+    def __init__(self, *parts: Background) -> None:
+        flat: list[Background] = []
+        for part in parts:
+            flat += part._parts if isinstance(part, Product) else [part]
+        if not flat:
+            raise BackgroundError("a product needs at least one background, found none")
+        super().__init__(*flat)
+
+    def prior(self, states: Sequence[State]) -> Prior:
+        first, *others = self._priors(states)
+        for other in others:
+            first = multiply(first, other)
+        return first
+
+    def saved(self) -> Saved:
+        return Saved("product", parts=tuple(part.saved() for part in self._parts))
+
+    def __repr__(self) -> str:
+        return " * ".join(repr(part) for part in self._parts)
+
+
+class Mixture(_Combined):
+    """Σ wᵢ bᵢ(K, x): each part brings what it knows, with fixed weights."""
+
+    def __init__(self, *parts: Background, weights: Sequence[float] | None = None) -> None:
+        super().__init__(*parts)
+        if not parts:
+            raise BackgroundError("a mixture needs at least one background, found none")
+        self._weights = list(weights) if weights is not None else [1.0 / len(parts)] * len(parts)
+        if len(self._weights) != len(parts) or not all(w > 0 and math.isfinite(w) for w in self._weights):
+            raise BackgroundError(f"a mixture of {len(parts)} needs as many weights above 0, found {self._weights}")
+        self._blended: tuple[tuple[Table, ...], Table] | None = None
+
+    def prior(self, states: Sequence[State]) -> Prior:
+        priors = self._priors(states)
+        if all(isinstance(prior, SparsePrior) and prior.is_static for prior in priors):
+            return SparsePrior.static(self._blend([p for p in priors if isinstance(p, SparsePrior)]))
+        return mix(priors, [math.log(weight) for weight in self._weights])
+
+    def _blend(self, priors: list[SparsePrior]) -> Table:
+        """Static parts blend into one table, once."""
+        tables = tuple(table for prior in priors for table in prior.tables)
+        if self._blended is None or self._blended[0] != tables:
+            dense = [prior.dense(1).log_b[0] + math.log(w) for prior, w in zip(priors, self._weights, strict=True)]
+            self._blended = tables, Table(torch.logsumexp(torch.stack(dense), 0))
+        return self._blended[1]
+
+    def saved(self) -> Saved:
+        return Saved("mixture", {"weights": self._weights}, parts=tuple(part.saved() for part in self._parts))
+
+    def __repr__(self) -> str:
+        parts = ", ".join(repr(part) for part in self._parts)
+        return f"Mixture({parts}, weights={self._weights})"
+
+
+def multiply(left: Prior, right: Prior) -> Prior:
+    """The product of two priors: a word that is exceptional to either is exceptional to both."""
+    n = _common_n([left, right])
+    if isinstance(left, DensePrior) or isinstance(right, DensePrior):
+        return DensePrior(left.dense(n).log_b + right.dense(n).log_b)
+    tables = tuple(mine.times(other) for mine in left.tables for other in right.tables)
+    shift = (left.shift.unsqueeze(2) + right.shift.unsqueeze(1)).flatten(1)
+    position, word = _union(left, right)
+    log_b = left.at(position, word) + right.at(position, word)
+    return SparsePrior(tables, shift, Exceptions(position, word, log_b))
+
+
+def mix(priors: Sequence[Prior], log_weights: Sequence[float]) -> Prior:
+    """Σ wᵢ bᵢ: the tables stand side by side, weighted by position."""
+    n = _common_n(priors)
+    sparse = [prior for prior in priors if isinstance(prior, SparsePrior)]
+    if len(sparse) < len(priors):
+        dense = [prior.dense(n).log_b + w for prior, w in zip(priors, log_weights, strict=True)]
+        return DensePrior(torch.logsumexp(torch.stack(dense), 0))
+    tables = tuple(table for prior in sparse for table in prior.tables)
+    shift = torch.cat([prior.shift.expand(n, -1) + w for prior, w in zip(sparse, log_weights, strict=True)], 1)
+    position, word = _union(*sparse)
+    own = [prior.at(position, word) + w for prior, w in zip(sparse, log_weights, strict=True)]
+    return SparsePrior(tables, shift, Exceptions(position, word, torch.logsumexp(torch.stack(own), 0)))
+
+
+def _common_n(priors: Sequence[Prior]) -> int:
+    """How many positions they speak of (none, perhaps): those with n == 1 hold for every position."""
+    return next((prior.n for prior in priors if prior.n != 1), 1)
+
+
+def _union(*priors: SparsePrior) -> tuple[Tensor, Tensor]:
+    V = priors[0].n_symbols
+    keys = torch.cat([prior.exceptions.position * V + prior.exceptions.word for prior in priors])
+    unique = torch.unique(keys)
+    return unique // V, unique % V

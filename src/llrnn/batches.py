@@ -1,0 +1,163 @@
+"""From a corpus to batches: sentences, continuous text, or the paper's fixed windows.
+
+Which batch comes when is a function of (seed, epoch, position) alone, so that a killed run resumes where it was, bit
+for bit. Every target is predicted exactly once in an epoch, ends of sentences included.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from llrnn.features.matrix import Ints
+from llrnn.model import Batch
+from llrnn.text import Text
+
+
+class Batching(ABC):
+    """A way to cut a text into batches."""
+
+    carries_state = False  # whether a batch goes on where the one before it ended
+
+    @abstractmethod
+    def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
+        """The batches of an epoch; in the order of the text where no seed is given."""
+
+
+def derived_seed(*parts: int) -> int:
+    """One seed from several numbers, the same on every machine and in every Python."""
+    digest = hashlib.sha256("/".join(str(part) for part in parts).encode()).digest()
+    return int.from_bytes(digest[:7], "big")
+
+
+def _shuffled(count: int, seed: int | None, epoch: int) -> Ints:
+    order = np.arange(count)
+    if seed is not None:
+        np.random.default_rng(derived_seed(seed, epoch)).shuffle(order)
+    return order
+
+
+class _Lazy(Sequence[Batch]):
+    """Batches that are made when they are asked for."""
+
+    def __init__(self, groups: Sequence[Ints], make: _Maker) -> None:
+        self._groups, self._make = groups, make
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]
+        return self._make.batch(self._groups[index])
+
+
+class _Maker(ABC):
+    @abstractmethod
+    def batch(self, group: Ints) -> Batch:
+        """The batch of the sentences or windows with these numbers."""
+
+
+@dataclass(frozen=True)
+class Sentences(Batching):
+    """Whole sentences of similar length together, up to `words` positions in a batch."""
+
+    words: int = 1024
+
+    def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
+        lengths = np.array([len(sentence) + 1 for sentence in text.sentences])
+        order = _shuffled(len(lengths), seed, epoch)
+        order = order[np.argsort(lengths[order], kind="stable")]
+        groups = self._groups(order, lengths)
+        turn = _shuffled(len(groups), None if seed is None else derived_seed(seed, 1), epoch)
+        return _Lazy([groups[i] for i in turn], _SentenceMaker(text))
+
+    def _groups(self, order: Ints, lengths: Ints) -> list[Ints]:
+        groups: list[Ints] = []
+        start = 0
+        for stop in range(1, len(order) + 1):
+            full = stop == len(order) or (stop + 1 - start) * lengths[order[stop]] > self.words
+            if full:
+                groups.append(order[start:stop])
+                start = stop
+        return groups
+
+
+@dataclass(frozen=True)
+class _SentenceMaker(_Maker):
+    text: Text
+
+    def batch(self, group: Ints) -> Batch:
+        rows = [self.text.sentences[i] for i in group]
+        T = max(len(row) for row in rows) + 1
+        both = np.full((len(rows), T + 1), self.text.eos, dtype=np.int64)
+        mask = np.zeros((len(rows), T), dtype=bool)
+        for b, row in enumerate(rows):
+            both[b, 1 : len(row) + 1] = row
+            mask[b, : len(row) + 1] = True
+        symbols = torch.from_numpy(both)
+        conditions = [self.text.conditions[i] for i in group]
+        return Batch(symbols[:, :-1], symbols[:, 1:], torch.from_numpy(mask), conditions)
+
+
+@dataclass(frozen=True)
+class Continuous(Batching):
+    """The text cut into `rows` long strips, read side by side `length` words at a time; the state is carried on."""
+
+    rows: int = 32
+    length: int = 32
+    carries_state = True
+
+    def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
+        stream = text.stream()
+        rows = min(self.rows, len(stream) - 1)
+        columns = -(-(len(stream) - 1) // rows)
+        starts = np.arange(0, columns, self.length)
+        return _Lazy([starts[i : i + 1] for i in range(len(starts))], _StripMaker(stream, rows, columns, self.length))
+
+
+@dataclass(frozen=True)
+class _StripMaker(_Maker):
+    stream: Ints
+    rows: int
+    columns: int
+    length: int
+
+    def batch(self, group: Ints) -> Batch:
+        columns = np.arange(group[0], min(group[0] + self.length, self.columns))
+        index = np.arange(self.rows)[:, None] * self.columns + columns  # (rows, length)
+        return _pieces(self.stream, index)
+
+
+@dataclass(frozen=True)
+class Windows(Batching):
+    """The paper's protocol: the text in windows of `length` words, each read from a fresh state, `rows` in a batch."""
+
+    length: int = 8
+    rows: int = 128
+
+    def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
+        stream = text.stream()
+        order = _shuffled(-(-(len(stream) - 1) // self.length), seed, epoch)
+        groups = [order[start : start + self.rows] for start in range(0, len(order), self.rows)]
+        return _Lazy(groups, _WindowMaker(stream, self.length))
+
+
+@dataclass(frozen=True)
+class _WindowMaker(_Maker):
+    stream: Ints
+    length: int
+
+    def batch(self, group: Ints) -> Batch:
+        return _pieces(self.stream, group[:, None] * self.length + np.arange(self.length))
+
+
+def _pieces(stream: Ints, index: Ints) -> Batch:
+    """Inputs at `index` and targets one further; what lies behind the end of the stream does not count."""
+    last = len(stream) - 1
+    inputs = torch.from_numpy(stream[np.minimum(index, last)])
+    targets = torch.from_numpy(stream[np.minimum(index + 1, last)])
+    return Batch(inputs, targets, torch.from_numpy(index < last))

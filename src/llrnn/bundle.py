@@ -1,0 +1,152 @@
+"""Tensors and plain data on disk, so that a reader sees all of a save or nothing of it.
+
+A bundle NAME in a folder is `NAME.json`, the manifest, and one safetensors file whose name holds its own digest. The
+data file is written first and the manifest replaced last, by one atomic rename: a process killed at any point leaves
+the old bundle or the new one. The manifest lists the SHA-256 of every tensor; nothing is ever pickled or executed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from llrnn.errors import CheckpointError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What was saved: plain data and named tensors."""
+
+    data: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+
+def write_bundle(
+    folder: str | PathLike[str], name: str, data: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> None:
+    """Write or replace the bundle, atomically; data files that no manifest names any more are removed."""
+    folder = Path(folder)
+    plain = {key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}
+    blob = save(plain)
+    data_file = f"{name}-{hashlib.sha256(blob).hexdigest()[:16]}.safetensors"
+    manifest = {
+        "format": FORMAT,
+        "file": data_file,
+        "sha256": {key: _digest(tensor) for key, tensor in plain.items()},
+        "data": dict(data),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / data_file, blob)
+        write_atomically(folder / f"{name}.json", json.dumps(manifest, ensure_ascii=False, indent=1).encode())
+    except OSError as error:
+        raise CheckpointError(f"{folder}: cannot write the {name}: {error.strerror or error}") from error
+    for old in folder.glob(f"{name}-*.safetensors"):
+        if old.name != data_file:
+            old.unlink(missing_ok=True)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Into a temporary file beside it, synced to disk, then renamed."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+        _sync_folder(path.parent)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """The rename itself must reach the disk too."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def has_bundle(folder: str | PathLike[str], name: str) -> bool:
+    return (Path(folder) / f"{name}.json").is_file()
+
+
+def read_bundle(folder: str | PathLike[str], name: str) -> Bundle:
+    """Read and check a bundle; anything wrong with it is a CheckpointError that names the file."""
+    folder = Path(folder)
+    manifest_file = folder / f"{name}.json"
+    manifest = _read_manifest(manifest_file, name)
+    data_file = folder / manifest["file"]
+    tensors = _read_tensors(data_file)
+    expected = manifest["sha256"]
+    if set(tensors) != set(expected):
+        odd = sorted(set(tensors) ^ set(expected))[0]
+        raise CheckpointError(
+            f"{data_file}: the tensors do not match {manifest_file.name} ({odd!r} is in one of them only); "
+            "restore both files from one save"
+        )
+    for key, tensor in tensors.items():
+        if _digest(tensor) != expected[key]:
+            raise CheckpointError(
+                f"{data_file}: the tensor {key!r} was altered after saving (its SHA-256 differs from "
+                f"{manifest_file.name}); restore the file from a copy"
+            )
+    return Bundle(manifest["data"], tensors)
+
+
+def _read_manifest(path: Path, name: str) -> dict[str, Any]:
+    if not path.parent.is_dir():
+        raise CheckpointError(f"{path.parent}: no such folder; give the folder that `llrnn train --out` wrote")
+    try:
+        manifest = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise CheckpointError(f"{path}: missing; {path.parent} holds no complete {name}") from None
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path}: not JSON ({error}); the file is damaged, restore it") from None
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
+        raise CheckpointError(f"{path}: not the manifest of a {name}; restore the file")
+    if manifest["format"] > FORMAT:
+        raise CheckpointError(f"{path}: format {manifest['format']} needs a newer llrnn, this one reads {FORMAT}")
+    file, digests, data = (manifest.get(key) for key in ("file", "sha256", "data"))
+    if not (isinstance(file, str) and isinstance(digests, dict) and isinstance(data, dict)) or Path(file).name != file:
+        raise CheckpointError(f"{path}: the manifest lacks file, sha256 or data; the file is damaged, restore it")
+    return manifest
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load(path.read_bytes())
+    except FileNotFoundError:
+        raise CheckpointError(f"{path}: missing, though the manifest names it; restore it") from None
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (SafetensorError, ValueError, KeyError, RuntimeError) as error:
+        raise CheckpointError(f"{path}: truncated or not a safetensors file ({error}); restore it") from None
+
+
+def _digest(tensor: Tensor) -> str:
+    header = f"{tensor.dtype} {tuple(tensor.shape)} ".encode()
+    body = tensor.reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
+    return hashlib.sha256(header + body).hexdigest()

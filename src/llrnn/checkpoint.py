@@ -1,0 +1,132 @@
+"""A model from its folder: the inverse of `LLRNN.save`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any
+
+import torch
+from pydantic import BaseModel, ConfigDict, ValidationError
+from torch import Tensor
+
+from llrnn import backgrounds, contextual
+from llrnn.backgrounds import Background, Saved
+from llrnn.bundle import Bundle, read_bundle
+from llrnn.contextual import ContextualFeature
+from llrnn.controllers import make_controller
+from llrnn.errors import CheckpointError, LLRNNError
+from llrnn.features import FeatureMatrix
+from llrnn.model import FEATURE_ARRAYS, LLRNN
+from llrnn.text import Seen
+from llrnn.vocabulary import Vocabulary
+
+
+class _FeatureData(BaseModel):
+    names: tuple[str, ...]
+    groups: tuple[str, ...]
+
+
+class _BackgroundData(BaseModel):
+    kind: str
+    fields: dict[str, Any]
+    tensors: list[str]
+    parts: list[_BackgroundData]
+
+
+class _ModelData(BaseModel):
+    """The plain half of a model folder, checked before anything is built from it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    symbols: list[str]
+    unknown: str | None
+    controller: dict[str, Any]
+    contextual: list[dict[str, Any]]
+    tied: bool
+    word_dropout: float
+    provenance: dict[str, Any]
+    output_features: _FeatureData
+    input_features: _FeatureData | None = None
+    background: _BackgroundData
+
+
+def load(
+    folder: str | PathLike[str],
+    *,
+    background: Background | None = None,
+    contextual: Sequence[ContextualFeature] | None = None,
+) -> LLRNN:
+    """Read a model; a background or contextual features of one's own are given again here, or swapped."""
+    bundle = read_bundle(folder, "model")
+    try:
+        return _build(bundle, background, contextual)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise CheckpointError(f"{folder}: {place} in model.json is wrong ({first['msg']}); restore the file") from None
+    except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"{folder}: the files of the model do not fit together ({error})") from error
+    except CheckpointError as error:
+        raise CheckpointError(f"{folder}: {error}") from None
+    except LLRNNError as error:
+        raise CheckpointError(f"{folder}: the files of the model do not fit together: {error}") from error
+
+
+def _build(bundle: Bundle, background: Background | None, context: Sequence[ContextualFeature] | None) -> LLRNN:
+    data, tensors = _ModelData.model_validate(bundle.data), bundle.tensors
+    vocabulary = Vocabulary(data.symbols, counts=tensors["symbols.counts"].tolist(), unknown=data.unknown)
+    output = _features("output", data.output_features, tensors, len(vocabulary))
+    own_input = data.input_features
+    model = LLRNN(
+        vocabulary,
+        output_features=output,
+        input_features=None if own_input is None else _features("input", own_input, tensors, len(vocabulary)),
+        background=background or backgrounds.restore(_background(data.background, "background", tensors)),
+        controller=make_controller(data.controller),
+        contextual=[contextual.restore(saved) for saved in data.contextual] if context is None else context,
+        tied=data.tied,
+        word_dropout=data.word_dropout,
+    )
+    model.provenance = data.provenance
+    if "seen.counts" in tensors:
+        model.seen = Seen(tensors["seen.counts"].numpy(), tensors["seen.sentences"].numpy())
+    fill_parameters(model, tensors.get)
+    return model
+
+
+def _features(side: str, data: _FeatureData, tensors: dict[str, Tensor], n_symbols: int) -> FeatureMatrix:
+    arrays = {name: tensors[f"{side}_features.{name}"].numpy() for name in FEATURE_ARRAYS}
+    matrix = FeatureMatrix(data.names, data.groups, **arrays)
+    _require(matrix.n_symbols == n_symbols, f"{side} features of {matrix.n_symbols} symbols for {n_symbols}")
+    in_range: list[tuple[str, int]] = [("class_of", matrix.n_classes), ("columns", matrix.n_features)]
+    for name, limit in in_range:
+        array = arrays[name]
+        ok = len(array) == 0 or (array.min() >= 0 and array.max() < limit)
+        _require(bool(ok), f"{side} features with {name} out of range")
+    offsets = matrix.offsets
+    well_formed = offsets[0] == 0 and offsets[-1] == len(matrix.columns) == len(matrix.values)
+    _require(bool(well_formed and (offsets[1:] >= offsets[:-1]).all()), f"{side} features with broken offsets")
+    return matrix
+
+
+def _background(data: _BackgroundData, prefix: str, tensors: dict[str, Tensor]) -> Saved:
+    parts = tuple(_background(part, f"{prefix}.{i}", tensors) for i, part in enumerate(data.parts))
+    return Saved(data.kind, data.fields, {name: tensors[f"{prefix}.{name}"] for name in data.tensors}, parts)
+
+
+def fill_parameters(model: LLRNN, saved: Callable[[str], Tensor | None]) -> None:
+    """Copy saved weights, by name `weights.…`, into a model of the same shape."""
+    for name, parameter in model.named_parameters():
+        weights = saved(f"weights.{name}")
+        if weights is None:
+            raise CheckpointError(f"the weights of {name} are missing")
+        found, needed = tuple(weights.shape), tuple(parameter.shape)
+        _require(found == needed, f"weights of {name} of shape {found}, where {needed} is needed")
+        with torch.no_grad():
+            parameter.copy_(weights)
+
+
+def _require(condition: bool, found: str) -> None:
+    if not condition:
+        raise CheckpointError(f"the files of the model do not fit together: found {found}")

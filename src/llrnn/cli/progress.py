@@ -1,0 +1,73 @@
+"""Running a training from the command line: a progress bar, and a clean stop on Ctrl-C."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterable, Iterator
+from types import FrameType
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from llrnn.cli import show
+from llrnn.runs import Record
+
+
+class StopFlag:
+    """Set by the first Ctrl-C; a second one ends the program at once."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+
+    def __call__(self) -> bool:
+        return self.is_set
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.is_set:
+            raise KeyboardInterrupt
+        self.is_set = True
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[StopFlag]:
+        before = signal.signal(signal.SIGINT, self._handle)
+        try:
+            yield self
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def follow(records: Iterable[Record], *, name: str = "training", quiet: bool = False) -> list[Record]:
+    """Run the training; a bar with words/s and time left on a terminal, a line for each epoch anywhere."""
+    seen = []
+    with _bar(quiet) as bar:
+        task = bar.add_task(name, total=None, note="")
+        for record in records:
+            seen.append(record)
+            if record.event == "step":
+                note = f"{record.train:.3f} nats, {record.words_per_second:,.0f} words/s"
+                bar.update(
+                    task, total=record.batches, completed=record.position, note=f"epoch {record.epoch + 1}: {note}"
+                )
+            if record.event == "epoch" and not quiet:
+                bar.console.print(epoch_line(name, record))
+    return seen
+
+
+def epoch_line(name: str, record: Record) -> str:
+    valid = "" if record.valid is None else f", valid {record.valid:.4f}"
+    return (
+        f"{name}: epoch {record.epoch + 1}, train {record.train:.4f}{valid}, "
+        f"{record.words_per_second:,.0f} words/s, learning rate {record.learning_rate:g}"
+    )
+
+
+def _bar(quiet: bool) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+        console=show.err,
+        transient=True,
+        disable=quiet or not show.err.is_terminal,
+    )

@@ -1,0 +1,188 @@
+"""What the verbs print: tables for people. All text goes through rich, so that it fits the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from llrnn.decode import Generated
+from llrnn.demo import Demo, table_rows
+from llrnn.evaluate import Evaluation, Slice
+from llrnn.explain import Comparison, Explanation, Term
+from llrnn.features import FeatureSummary
+from llrnn.model import LLRNN
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def table(*columns: str, title: str | None = None) -> Table:
+    """The first column left, numbers right."""
+    made = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for index, column in enumerate(columns):
+        made.add_column(column, justify="left" if index == 0 else "right", overflow="fold", no_wrap=index == 0)
+    return made
+
+
+def features(summary: FeatureSummary) -> None:
+    out.print(
+        f"{summary.symbols:,} symbols, {summary.features:,} features, {summary.classes:,} classes: "
+        f"the sum in Z is {summary.reduction:.1f} times shorter"
+    )
+    groups = table("group", "features")
+    for group, count in summary.by_group.items():
+        groups.add_row(escape(group), f"{count:,}")
+    out.print(groups)
+    out.print(f"memory of the compiled matrix: {summary.bytes / 2**20:.2f} MiB")
+    _list("features that never fire", summary.never_fire)
+    _list("features with one value on all words (they cancel)", summary.same_on_all)
+    out.print(f"words on which no feature fires: {summary.without_features:,}")
+    out.print(f"words that no feature tells apart from another: {summary.indistinct_words:,}")
+    for words in summary.indistinct:
+        out.print(f"  {escape(', '.join(words))}, …")
+
+
+def _list(what: str, names: Sequence[str], at_most: int = 12) -> None:
+    shown = ", ".join(names[:at_most]) + (", …" if len(names) > at_most else "")
+    out.print(f"{what}: {len(names)}" + (f" ({escape(shown)})" if names else ""))
+
+
+def evaluation(name: str, result: Evaluation, *, slices: int = 12) -> None:
+    out.print(
+        f"[bold]{escape(name)}[/]: log-perplexity {result.log_perplexity:.4f} nats a word, "
+        f"perplexity {result.perplexity:.1f}, {result.bits_per_character:.3f} bits per character "
+        f"({result.words:,} words with ends of sentence, {result.sentences:,} sentences)"
+    )
+    _slices("seen in training", result.by_frequency)
+    _slices("feature of the word", dict(list(result.by_feature.items())[:slices]))
+    audit = result.audit
+    overlap = "unknown" if audit.seen_in_training is None else f"{audit.seen_in_training:.1%}"
+    out.print(
+        f"audit: Σp = 1 within {audit.worst_sum_error:.1e} at {audit.contexts_checked} contexts; "
+        f"{audit.words_counted:,} of {audit.words_expected:,} words counted; {escape(audit.unknown_policy)}; "
+        f"sentences seen in training: {overlap}"
+    )
+    for group, share in audit.coverage.items():
+        out.print(
+            f"audit: {escape(group)} fires on {share.rare_in_training:.1%} of rare training types, "
+            f"on {share.only_here:.1%} of the types found here alone"
+        )
+    for problem in audit.problems():
+        err.print(f"[bold]warning[/]: {escape(problem)}")
+
+
+def _slices(what: str, slices: dict[str, Slice]) -> None:
+    if slices:
+        rows = table(what, "words", "log-perplexity")
+        for name, part in slices.items():
+            rows.add_row(escape(name), f"{part.words:,}", f"{part.log_perplexity:.3f}")
+        out.print(rows)
+
+
+def generated(model: LLRNN, found: Sequence[Generated], *, with_features: bool) -> None:
+    for result in found:
+        tail = "" if result.finished else " …"
+        out.print(escape(str(result)) + tail + f"  [dim]log p = {result.log_prob:.2f}[/]")
+        if with_features:
+            out.print(words_with_features(model, (*result.prefix, *result.words)))
+
+
+def words_with_features(model: LLRNN, words: Sequence[str]) -> Table:
+    """Each word with its non-null features, as the paper's Table 5 prints them."""
+    rows = table("word", "features")
+    rows.columns[1].justify = "left"
+    for word in words:
+        rows.add_row(escape(word), escape(", ".join(named_features(model, word))))
+    return rows
+
+
+def named_features(model: LLRNN, word: str) -> list[str]:
+    values = model.output_features.row(model.vocabulary.id(word))
+    return [name if value == 1.0 else f"{name}={value:.3g}" for name, value in values.items()]
+
+
+def explanation(found: Explanation | Comparison, *, at_most: int = 12) -> None:
+    if isinstance(found, Explanation):
+        _explanation(found, at_most)
+    else:
+        _comparison(found, at_most)
+
+
+def _explanation(found: Explanation, at_most: int) -> None:
+    out.print(f"{escape(' '.join(found.prefix))} [bold]{escape(found.word)}[/]: log p = {found.log_p:.4f}")
+    rows = table("part", "weight a", "value φ", "share")
+    rows.add_row("log b (background)", "", "", f"{found.log_b:+.4f}")
+    _terms(rows, found.terms, at_most)
+    rows.add_row("− log Z (normalisation)", "", "", f"{-found.log_z:+.4f}")
+    rows.add_row("[bold]sum[/]", "", "", f"[bold]{found.total:+.4f}[/]")
+    out.print(rows)
+
+
+def _comparison(found: Comparison, at_most: int) -> None:
+    chosen, rival = found.chosen, found.rival
+    out.print(
+        f"{escape(' '.join(chosen.prefix))} [bold]{escape(chosen.word)}[/] rather than {escape(rival.word)}: "
+        f"log p {chosen.log_p:.4f} against {rival.log_p:.4f}, difference {found.log_ratio:+.4f}"
+    )
+    rows = table("part", "weight a", "Δφ", "share")
+    rows.add_row("log b (background)", "", "", f"{found.log_b_difference:+.4f}")
+    _terms(rows, found.terms, at_most)
+    rows.add_row("[bold]sum[/]", "", "", f"[bold]{found.total:+.4f}[/]")
+    out.print(rows)
+
+
+def _terms(rows: Table, terms: Sequence[Term], at_most: int) -> None:
+    for term in terms[:at_most]:
+        rows.add_row(escape(term.name), f"{term.weight:+.4f}", f"{term.value:+g}", f"{term.share:+.4f}")
+    rest = terms[at_most:]
+    if rest:
+        rows.add_row(f"{len(rest)} smaller ones", "", "", f"{sum(term.share for term in rest):+.4f}")
+
+
+def bench_layer(results: Mapping[str, Any]) -> None:
+    sizes = ", ".join(f"{name} = {results[name]:,}" for name in "VGHN")
+    out.print(f"one layer, forward and backward, {sizes}; medians of interleaved runs")
+    for title, part in (
+        (f"words in {results['G']:,} classes", results["classes"]),
+        ("every word its own class", results["own classes"]),
+    ):
+        rows = table(title, "ms", "times ours", "loss")
+        for name, figures in part.items():
+            if isinstance(figures, Mapping):
+                rows.add_row(
+                    name, f"{1000 * figures['seconds']:.1f}", f"{figures['times ours']:.2f}", f"{figures['loss']:.6f}"
+                )
+        out.print(rows)
+        out.print(f"difference of the losses, llrnn against dense: {part['loss difference']:.1e}")
+    ratio = results["vocabulary"]["ratio"]
+    out.print(f"G fixed, a million words against ten thousand: {ratio:.3f} times the time")
+
+
+def bench_training(result: Mapping[str, Any]) -> None:
+    out.print(f"whole training steps, V = {result['V']:,}, G = {result['G']:,}; medians of interleaved steps")
+    rows = table("model", "words/s")
+    for name, speed in result["words per second"].items():
+        rows.add_row(name, f"{speed:,.0f}")
+    out.print(rows)
+    out.print(f"llrnn against softmax: {result['ratio']:.2f} times the words per second")
+
+
+def demo(found: Demo) -> None:
+    header, rows = table_rows(found)
+    results = table(*header)
+    for row in rows:
+        results.add_row(*row)
+    out.print(results)
+    best = found.contenders[-1].model
+    out.print("\n[bold]sentences that the LL-RNN wrote[/]")
+    for words in found.sentences:
+        out.print(escape(" ".join(words)))
+    out.print("\n[bold]the first one, word by word[/]")
+    out.print(words_with_features(best, found.sentences[0]))
+    if found.decision is not None:
+        out.print("\n[bold]why this word?[/]")
+        explanation(found.decision)

@@ -1,0 +1,301 @@
+"""The verbs: train, evaluate, generate, explain, features, data, demo, bench."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+
+from llrnn import bench as benchmarks
+from llrnn import demo as demonstration
+from llrnn import french
+from llrnn.bundle import write_atomically
+from llrnn.checkpoint import load
+from llrnn.cli import show
+from llrnn.cli.progress import StopFlag, follow
+from llrnn.config import read_config
+from llrnn.corpus import Corpus
+from llrnn.decode import Greedy, Sampling, Strategy, beam_search, generate
+from llrnn.errors import ConfigError, TrainingError
+from llrnn.evaluate import evaluate
+from llrnn.explain import explain
+from llrnn.features import summarise
+from llrnn.project import Project
+from llrnn.training import train
+
+app = typer.Typer(
+    help="Language models that take prior knowledge: Log-Linear RNNs.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+bench_app = typer.Typer(help="Measure, always against a peer that does the same work in the same run.")
+data_app = typer.Typer(help="Corpora.")
+app.add_typer(bench_app, name="bench")
+app.add_typer(data_app, name="data")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
+Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything that is drawn.")]
+ModelFolder = Annotated[Path, typer.Argument(help="A model folder, as `llrnn train --out` writes it.")]
+ConfigFile = Annotated[Path, typer.Argument(help="A TOML configuration; see configs/ for examples.")]
+Changes = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key: --set training.epochs=5")
+]
+
+
+def _print_json(data: Any) -> None:
+    typer.echo(json.dumps(data, ensure_ascii=False, indent=1))
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"--device {name}: not available here ({str(error).splitlines()[0]}); use cpu") from None
+    return device
+
+
+@app.command("train")
+def train_verb(
+    config: ConfigFile,
+    out: Annotated[Path, typer.Option(help="The folder for the model, its checkpoints and its log.")],
+    changes: Changes = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    device: Device = "cpu",
+    seed: Annotated[int | None, typer.Option(help="The same as --set training.seed=N.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the result.")] = False,
+) -> None:
+    """Train a model and write it to a folder.
+
+    Example: llrnn train configs/embedded.toml --out runs/embedded
+    """
+    seeded = [] if seed is None else [f"training.seed={seed}"]
+    settings = read_config(config, [*(changes or []), *seeded])
+    project = Project.from_config(settings)
+    model = project.model().to(_device(device))
+    with StopFlag().listening() as stop:
+        records = follow(
+            train(
+                model,
+                project.corpora["train"],
+                valid=project.corpora.get("valid"),
+                settings=settings.training,
+                folder=out,
+                resume=resume,
+                should_stop=stop,
+            ),
+            quiet=quiet,
+        )
+    last = records[-1]
+    if last.event == "interrupted":
+        changed = "".join(f" --set {change}" for change in changes or [])
+        show.err.print(
+            f"stopped after step {last.step}; the checkpoint is in {out}. Go on with:\n"
+            f"  llrnn train {config}{changed} --out {out} --resume",
+            markup=False,
+        )
+        raise typer.Exit(130)
+    best = f", best validation {last.best:.4f}" if last.best is not None else ""
+    show.out.print(f"trained {last.step} steps{best}: {out}", markup=False)
+
+
+@app.command("evaluate")
+def evaluate_verb(
+    models: Annotated[list[Path], typer.Argument(help="Model folders, then text files.")],
+    lowercase: Annotated[bool, typer.Option(help="Write every word small before looking it up.")] = True,
+    format: Annotated[str, typer.Option(help="auto, conllu, text or jsonl.")] = "auto",
+    device: Device = "cpu",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Log-perplexity of models on texts, by frequency and feature, with an audit of the figure.
+
+    Example: llrnn evaluate runs/embedded test.conllu
+    """
+    folders = [path for path in models if path.is_dir()]
+    files = [path for path in models if not path.is_dir()]
+    if not folders or not files:
+        raise ConfigError(
+            "evaluate needs at least one model folder and one text file, found "
+            f"{len(folders)} folders and {len(files)} files among {', '.join(map(str, models))}"
+        )
+    results = []
+    for file in files:
+        corpus = Corpus.from_file(file, format=format, lowercase=lowercase)  # type: ignore[arg-type]
+        for folder in folders:
+            result = evaluate(load(folder).to(_device(device)), corpus, seed=seed)
+            results.append({"model": str(folder), "text": str(file), "perplexity": result.perplexity, **asdict(result)})
+            if not as_json:
+                show.evaluation(f"{folder} on {file}", result)
+    if as_json:
+        _print_json(results)
+
+
+@app.command("generate")
+def generate_verb(
+    model: ModelFolder,
+    prefix: Annotated[str, typer.Option(help="The words to go on from, separated by spaces.")] = "",
+    count: Annotated[int, typer.Option(min=1, help="How many texts.")] = 1,
+    greedy: Annotated[bool, typer.Option("--greedy", help="Always the most probable word.")] = False,
+    beam: Annotated[int | None, typer.Option(min=1, help="Beam search of this width.")] = None,
+    temperature: Annotated[float, typer.Option(help="Below 1 cooler, above 1 hotter.")] = 1.0,
+    top_k: Annotated[int | None, typer.Option(help="Sample from the k most probable words.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Sample from the smallest set of this mass.")] = None,
+    max_words: Annotated[int, typer.Option(min=1, help="Stop after so many words.")] = 60,
+    features: Annotated[bool, typer.Option("--features", help="Print each word with its features.")] = False,
+    seed: Seed = 0,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """Write text.
+
+    Example: llrnn generate runs/embedded --prefix "elle est" --features
+    """
+    given = [name for name, used in (("--greedy", greedy), ("--beam", beam is not None)) if used]
+    sampling = Sampling(temperature, top_k, top_p)
+    if len(given) > 1 or (given and sampling != Sampling()):
+        raise ConfigError("choose one way: --greedy, --beam, or sampling with --temperature, --top-k, --top-p")
+    loaded = load(model).to(_device(device))
+    if beam is not None:
+        found = beam_search(loaded, prefix=prefix, width=beam, max_words=max_words)[:count]
+    else:
+        strategy: Strategy = Greedy() if greedy else sampling
+        generator = torch.Generator(loaded.device).manual_seed(seed)
+        found = generate(
+            loaded, prefix=prefix, strategy=strategy, count=count, max_words=max_words, generator=generator
+        )
+    if as_json:
+        _print_json(
+            [
+                {**asdict(one), "features": [show.named_features(loaded, word) for word in (*one.prefix, *one.words)]}
+                for one in found
+            ]
+        )
+    else:
+        show.generated(loaded, found, with_features=features)
+
+
+@app.command("explain")
+def explain_verb(
+    model: ModelFolder,
+    word: Annotated[str, typer.Option(help="The word to explain.")],
+    prefix: Annotated[str, typer.Option(help="The words before it.")] = "",
+    rival: Annotated[str | None, typer.Option(help="Another word: why not this one?")] = None,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """Why this word: background, features and normalisation, adding up exactly.
+
+    Example: llrnn explain runs/embedded --prefix "la reine est" --word grande --rival grand
+    """
+    found = explain(load(model).to(_device(device)), prefix=prefix, word=word, rival=rival)
+    if as_json:
+        _print_json({**asdict(found), "total": found.total})
+    else:
+        show.explanation(found)
+
+
+@app.command("features")
+def features_verb(config: ConfigFile, changes: Changes = None, as_json: AsJson = False) -> None:
+    """What the knowledge amounts to, before any training.
+
+    Example: llrnn features configs/embedded.toml
+    """
+    project = Project.from_config(read_config(config, changes or []))
+    summary = summarise(project.output_features, project.vocabulary)
+    if as_json:
+        _print_json({**asdict(summary), "reduction": summary.reduction})
+    else:
+        show.features(summary)
+
+
+@app.command("demo")
+def demo_verb(
+    out: Annotated[Path, typer.Option(help="The folder for the models and the report.")] = Path("demo"),
+    sentences: Annotated[int, typer.Option(min=100, help="Training sentences.")] = demonstration.SENTENCES,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over them, at most.")] = demonstration.EPOCHS,
+    seed: Seed = 0,
+) -> None:
+    """The embedded French corpus: trains an RNN and an LL-RNN, compares, generates, explains, writes a report.
+
+    Example: llrnn demo
+    """
+    with StopFlag().listening() as stop:
+        demo = demonstration.run(
+            sentences=sentences,
+            epochs=epochs,
+            seed=seed,
+            should_stop=stop,
+            follow=lambda name, records: follow(records, name=name),
+        )
+    show.demo(demo)
+    path = demonstration.write_report(demo, out, show.named_features)
+    show.out.print(f"report: {path}   model: {out / 'model'}", markup=False)
+
+
+@bench_app.command("layer")
+def bench_layer_verb(
+    words: Annotated[int, typer.Option(min=100, help="|V|.")] = 42_592,
+    classes: Annotated[int, typer.Option(min=10, help="G.")] = 3_244,
+    hidden: Annotated[int, typer.Option(min=1, help="H.")] = 256,
+    positions: Annotated[int, typer.Option(min=1, help="N.")] = 1_024,
+    rounds: Annotated[int, typer.Option(min=1, help="Interleaved repetitions; medians are reported.")] = 9,
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 2,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """The log-linear layer against a dense softmax over |V|: same probabilities, forward and backward.
+
+    Example: llrnn bench layer
+    """
+    torch.set_num_threads(threads)
+    results = benchmarks.layer(words, classes, hidden, positions, rounds=rounds, device=_device(device))
+    if as_json:
+        _print_json(results)
+    else:
+        show.bench_layer(results)
+
+
+@bench_app.command("training")
+def bench_training_verb(
+    words: Annotated[int, typer.Option(min=1000, help="|V| to fill the vocabulary up to.")] = 42_592,
+    steps: Annotated[int, typer.Option(min=2, help="Updates to time, interleaved.")] = 20,
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 2,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """Words per second of whole training steps: the LL-RNN against the softmax RNN of the same body.
+
+    Example: llrnn bench training
+    """
+    torch.set_num_threads(threads)
+    result = benchmarks.training(words, steps=steps, device=_device(device))
+    if as_json:
+        _print_json(result)
+    else:
+        show.bench_training(result)
+
+
+@data_app.command("french")
+def data_french_verb(
+    out: Annotated[Path, typer.Option(help="The CoNLL-U file to write.")],
+    sentences: Annotated[int, typer.Option(min=1, help="How many.")] = 1000,
+    skip: Annotated[int, typer.Option(min=0, help="Leave out so many first: another part of the same corpus.")] = 0,
+    seed: Seed = 0,
+) -> None:
+    """Write sentences of the embedded French grammar as CoNLL-U.
+
+    Example: llrnn data french --sentences 2000 --out french.conllu
+    """
+    made = list(french.sentences(skip + sentences, seed=seed))[skip:]
+    if not out.parent.is_dir():
+        raise TrainingError(f"{out}: there is no folder {out.parent}; make it first")
+    write_atomically(out, "".join(line + "\n" for line in french.conllu(made)).encode())
+    show.out.print(f"{len(made)} sentences, {sum(len(one.tokens) for one in made)} words: {out}", markup=False)

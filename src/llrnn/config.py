@@ -1,0 +1,253 @@
+"""A configuration: which text, which knowledge, which network, how to train. Typed TOML, nothing guessed.
+
+    kind = "llrnn"                                  # or "softmax": identity features and a uniform background
+    [corpus]      train, valid, test                # files; or `embedded`: our own French grammar
+    [vocabulary]  parts, top, unknown
+    [lexicon]     parts, tsv                        # attributes of words: from annotated text and from tables
+    [features]    output, input                     # lists of {kind = ..., ...}
+    [background]  kind, ...                         [controller]  kind, hidden, layers, ...
+    [[contextual]] kind, ...                        [training]    see `TrainingSettings`
+
+Paths are relative to the folder in which the command runs.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from llrnn import features
+from llrnn.controllers import Controller, make_controller
+from llrnn.errors import ConfigError
+from llrnn.features import Features
+from llrnn.lexicon import Lexicon
+from llrnn.settings import TrainingSettings, first_problem
+
+Part = Literal["train", "valid", "test"]
+
+
+class Strict(BaseModel):
+    """Unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Embedded(Strict):
+    """The embedded French grammar as a corpus: how many sentences for each part."""
+
+    train: int = Field(5000, ge=1, description="sentences to train on")
+    valid: int = Field(500, ge=1, description="sentences to validate on")
+    test: int = Field(500, ge=1, description="sentences to test on")
+    seed: int = Field(0, ge=0, description="which corpus")
+
+
+class CorpusConfig(Strict):
+    """The texts."""
+
+    train: list[str] = Field([], description="files to train on")
+    valid: list[str] = Field([], description="files for early stopping")
+    test: list[str] = Field([], description="files to test on")
+    valid_last: int | None = Field(None, ge=1, description="cut so many sentences off the end of train for validation")
+    embedded: Embedded | None = Field(None, description="our own French grammar instead of files")
+    format: Literal["auto", "conllu", "text", "jsonl"] = Field("auto", description="by the file's name, or said here")
+    lowercase: bool = Field(True, description="write every word small")
+
+    @model_validator(mode="after")
+    def _some_text(self) -> CorpusConfig:
+        if bool(self.train) == (self.embedded is not None):
+            raise ValueError("give either train = [files] or embedded = {...}")
+        if self.valid and self.valid_last:
+            raise ValueError("give either valid = [files] or valid_last = n")
+        return self
+
+
+class VocabularyConfig(Strict):
+    """The listed words."""
+
+    parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus whose words are listed")
+    top: int | None = Field(None, ge=1, description="only the most frequent")
+    unknown: str | None = Field(None, description="a symbol for all other words; none by default")
+
+
+class LexiconConfig(Strict):
+    """What is known about words."""
+
+    parts: list[Part] = Field([], description="annotated parts of the corpus")
+    corpora: list[str] = Field([], description="other annotated texts")
+    tsv: list[str] = Field([], description="tables of form and attributes")
+
+
+class FeatureConfig(Strict):
+    """Scale of any group."""
+
+    scale: float = Field(1.0, gt=0, description="how loud the group is")
+    balanced: bool = Field(False, description="divide by the root mean square norm of the group")
+
+    def make(self, lexicon: Lexicon) -> Features:
+        made = self.bare(lexicon)
+        made = made.balanced() if self.balanced else made
+        return made if self.scale == 1.0 else made.scaled(self.scale)
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        raise NotImplementedError
+
+
+class IdentityConfig(FeatureConfig):
+    """Which word it is, for the most frequent ones."""
+
+    kind: Literal["identity"]
+    top: int | None = Field(None, ge=0, description="how many words; all by default")
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        return features.Identity(self.top)
+
+
+class AttributesConfig(FeatureConfig):
+    """What the lexicon says."""
+
+    kind: Literal["attributes"]
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        return features.Attributes(lexicon)
+
+
+class AffixConfig(FeatureConfig):
+    """Beginnings or endings."""
+
+    kind: Literal["prefixes", "suffixes"]
+    longest: int = Field(3, ge=1, description="longest length")
+    min_count: int = Field(2, ge=1, description="types that must share it")
+    top: int | None = Field(None, ge=1, description="only the commonest")
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        made = features.Prefixes if self.kind == "prefixes" else features.Suffixes
+        return made(self.longest, min_count=self.min_count, top=self.top)
+
+
+class ShapeConfig(FeatureConfig):
+    """Capitals, digits, other signs."""
+
+    kind: Literal["shape"]
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        return features.Shape()
+
+
+class NumericConfig(FeatureConfig):
+    """Numbers, small numbers, years."""
+
+    kind: Literal["numeric"]
+    small: float = Field(100.0, gt=0, description="where small numbers end")
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        return features.Numeric(small=self.small)
+
+
+AnyFeature = Annotated[
+    IdentityConfig | AttributesConfig | AffixConfig | ShapeConfig | NumericConfig, Field(discriminator="kind")
+]
+
+
+class FeaturesConfig(Strict):
+    """φ on the way out, ψ on the way in."""
+
+    output: list[AnyFeature] = Field([], description="output features φ")
+    input: list[AnyFeature] | None = Field(None, description="input features ψ; the same as φ by default")
+
+
+class BackgroundConfig(Strict):
+    """What is likely before the network has its say."""
+
+    kind: Literal["uniform", "unigram"] = "uniform"
+    parts: list[Part] = Field(["train"], min_length=1, description="unigram: the parts of the corpus that are counted")
+    frequencies: str | None = Field(None, description="unigram: a frequency file instead")
+    smoothing: float = Field(0.0, ge=0, description="unigram: added to every count")
+
+
+class ControllerConfig(Strict):
+    """The recurrent network."""
+
+    kind: Literal["elman", "gru", "lstm"] = "lstm"
+    hidden: int = Field(256, ge=1, description="units of each layer")
+    layers: int = Field(1, ge=1, description="layers")
+    inputs: int | None = Field(None, ge=1, description="size of ψ's embedding; as many as hidden by default")
+    dropout: float = Field(0.0, ge=0, lt=1, description="variational dropout, one mask a sequence")
+
+    def make(self) -> Controller:
+        return make_controller(self.model_dump())
+
+
+class RepeatedConfig(Strict):
+    """Whether the word occurred before."""
+
+    kind: Literal["repeated"]
+    window: int = Field(50, ge=1, description="how far back")
+
+
+class Config(Strict):
+    """Everything that `llrnn train` needs."""
+
+    name: str = Field("", description="a name for tables")
+    kind: Literal["llrnn", "softmax"] = Field("llrnn", description="softmax: identity features, uniform background")
+    corpus: CorpusConfig
+    vocabulary: VocabularyConfig = VocabularyConfig()
+    lexicon: LexiconConfig = LexiconConfig()
+    features: FeaturesConfig = FeaturesConfig()
+    background: BackgroundConfig = BackgroundConfig()
+    contextual: list[RepeatedConfig] = []
+    controller: ControllerConfig = ControllerConfig()
+    tied: bool = Field(False, description="one set of weights for input and output features")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of input words that are silenced in training")
+    training: TrainingSettings = TrainingSettings()
+
+    @model_validator(mode="after")
+    def _features_fit_the_kind(self) -> Config:
+        if self.kind == "softmax" and (self.features.output or self.features.input):
+            raise ValueError("kind = 'softmax' is identity features: leave [features] out")
+        if self.kind == "llrnn" and not self.features.output:
+            raise ValueError("kind = 'llrnn' needs [features] output = [...]")
+        return self
+
+
+def read_config(path: str | PathLike[str], changes: Sequence[str] = ()) -> Config:
+    """Read a TOML file, apply `key.key=value` changes (values in TOML, or plain text), and check everything."""
+    try:
+        data = tomllib.loads(Path(path).read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; give a TOML configuration") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start}); give a TOML configuration") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from None
+    for change in changes:
+        _apply(data, change)
+    return parse_config(data, str(path))
+
+
+def parse_config(data: dict[str, Any], place: str) -> Config:
+    try:
+        return Config.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(f"{place}: {first_problem(error)}") from None
+
+
+def _apply(data: dict[str, Any], change: str) -> None:
+    key, equals, text = change.partition("=")
+    if not equals or not all(part.strip() for part in key.split(".")):
+        raise ConfigError(f"--set needs key=value, such as training.epochs=5, found {change!r}")
+    *above, last = (part.strip() for part in key.split("."))
+    for part in above:
+        data = data.setdefault(part, {})
+        if not isinstance(data, dict):
+            raise ConfigError(f"--set {change}: {part} is not a table, so nothing can be set below it")
+    try:
+        data[last] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        data[last] = text

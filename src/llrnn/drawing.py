@@ -1,0 +1,191 @@
+"""Exact samples and exact top-k from a log-linear distribution, without touching V.
+
+Sampling: a class of the rest or an exception, by their probabilities; then a word of the class by its alias table,
+drawn again while the word is an exception (which has left the class).
+
+Top-k: the best words of the rest lie in the k + |E(n)| classes whose best member scores highest, since every class that
+ranks above brings its own best word, unless that is one of the |E(n)| exceptions. A heap walks down those classes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from llrnn.masses import Classes, ClassMass, Left
+from llrnn.numerics import MINUS_INFINITY
+from llrnn.priors import Knowledge, SparsePrior
+
+_ROUNDS_OF_REJECTION = 64
+
+
+class Drawable(Protocol):
+    """What drawing needs to know of a distribution at N positions; see `loglinear.Distribution`."""
+
+    known: Knowledge
+    classes: Classes
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def scores(self) -> Tensor: ...  # (N, G)
+    @property
+    def log_z(self) -> Tensor: ...  # (N,)
+    @property
+    def parts(self) -> tuple[Tensor, Tensor]: ...  # (N, G) and (E,)
+    @property
+    def left(self) -> Left: ...
+    @property
+    def context_adaptor(self) -> Tensor: ...  # (N, k)
+    def log_probs(self) -> Tensor: ...  # (N, V)
+    def possible(self) -> Any: ...
+
+
+def sample(p: Drawable, count: int, generator: torch.Generator | None) -> Tensor:
+    """Words drawn from p, (count, N)."""
+    prior = p.known.prior
+    if not isinstance(prior, SparsePrior):
+        weights = p.log_probs().detach().double().exp()
+        return torch.multinomial(weights, count, replacement=True, generator=generator).t()
+    rest, own = (part.detach().double() for part in p.parts)
+    position = torch.arange(p.n, device=rest.device).expand(count, -1).reshape(-1)
+    own_total = rest.new_zeros(p.n).index_add(0, p.known.position, own)
+    u = torch.rand(len(position), dtype=rest.dtype, generator=generator, device=rest.device)
+    u = u * (rest.sum(-1) + own_total)[position]
+    word = torch.empty_like(position)
+    is_own = u < own_total[position]
+    word[is_own] = _draw_exceptions(p, own, own_total, position[is_own], u[is_own])
+    word[~is_own] = _draw_rest(p, prior, rest, position[~is_own], generator)
+    return word.view(count, p.n)
+
+
+def _draw_exceptions(p: Drawable, own: Tensor, own_total: Tensor, position: Tensor, u: Tensor) -> Tensor:
+    """By inverting the cumulated probabilities; u lies between 0 and the position's total."""
+    ends = own.cumsum(0)
+    before = torch.cat([own_total.new_zeros(1), own_total.cumsum(0)[:-1]])
+    index = torch.searchsorted(ends, before[position] + u, right=True)
+    first = torch.searchsorted(p.known.position, position)
+    last = torch.searchsorted(p.known.position, position, right=True) - 1
+    return p.known.word[torch.maximum(torch.minimum(index, last), first)]
+
+
+def _draw_rest(
+    p: Drawable, prior: SparsePrior, rest: Tensor, position: Tensor, generator: torch.Generator | None
+) -> Tensor:
+    if len(position) == 0:
+        return position
+    klass = _draw_classes(rest, position, generator)
+    table = _draw_tables(p, prior, position, klass, generator)
+    word = torch.full_like(position, -1)
+    waiting = torch.arange(len(position), device=position.device)
+    for _ in range(_ROUNDS_OF_REJECTION):
+        for k in range(len(prior.tables)):
+            now = waiting[table[waiting] == k]
+            word[now] = p.classes.mass(prior.tables[k]).draw(klass[now], generator=generator)
+        waiting = waiting[_is_exception(p, position[waiting], word[waiting])]
+        if len(waiting) == 0:
+            return word
+    for index in waiting.tolist():  # exceptions hold nearly all of the class: look at its members
+        mass = p.classes.mass(prior.tables[int(table[index])])
+        word[index] = _draw_member(p, mass, int(position[index]), int(klass[index]), generator)
+    return word
+
+
+def _draw_classes(rest: Tensor, position: Tensor, generator: torch.Generator | None) -> Tensor:
+    """A class for each wanted draw; `rest` (N, G) holds the weights of each position."""
+    counts = torch.bincount(position, minlength=len(rest))
+    klass = torch.zeros_like(position)
+    wanted = torch.nonzero(counts).view(-1)
+    drawn = torch.multinomial(rest[wanted], int(counts.max()), replacement=True, generator=generator)
+    order = torch.argsort(position, stable=True)
+    row = torch.searchsorted(wanted, position[order])
+    within = torch.arange(len(order), device=order.device) - torch.searchsorted(position[order], position[order])
+    klass[order] = drawn[row, within]
+    return klass
+
+
+def _draw_tables(
+    p: Drawable, prior: SparsePrior, position: Tensor, klass: Tensor, generator: torch.Generator | None
+) -> Tensor:
+    """Which table of the mixture a draw comes from, by the share of each in what is left of the class."""
+    if len(prior.tables) == 1:
+        return torch.zeros_like(position)
+    shift = prior.shift.expand(p.n, -1)
+    shares = []
+    for k, table in enumerate(prior.tables):
+        mass = p.classes.mass(table)
+        whole = mass.log_mass.expand(p.n, -1).clone()
+        whole[p.left.position, p.left.klass] = mass.without(p.known.word, p.left).log_mass
+        shares.append(whole[position, klass] + shift[position, k])
+    weights = torch.softmax(torch.stack(shares, -1), -1)
+    return torch.multinomial(weights, 1, generator=generator).view(-1)
+
+
+def _is_exception(p: Drawable, position: Tensor, word: Tensor) -> Tensor:
+    V = p.known.prior.n_symbols
+    return torch.isin(position * V + word, p.known.position * V + p.known.word)
+
+
+def _draw_member(p: Drawable, mass: ClassMass, position: int, klass: int, generator: torch.Generator | None) -> Tensor:
+    members = p.classes.members_of(klass)
+    gone = p.known.word[p.known.position == position]
+    members = members[~torch.isin(members, gone)]
+    weights = torch.softmax(mass.log_b[members], 0)
+    return members[torch.multinomial(weights, 1, generator=generator)][0]
+
+
+def top(p: Drawable, k: int) -> tuple[Tensor, Tensor]:
+    """The k most probable words at each position, log p and words (N, k); ties in any order."""
+    prior = p.known.prior
+    k = min(k, prior.n_symbols)
+    if not isinstance(prior, SparsePrior) or len(prior.tables) > 1:
+        found = p.log_probs().detach().topk(k, -1)
+        return found.values, found.indices
+    p.possible()
+    bound = p.scores.detach().double() + p.classes.mass(prior.tables[0]).best_log_b  # (N, G)
+    best = [_best_words(p, prior, bound[n], n, k) for n in range(p.n)]
+    log_p = torch.tensor([[log for log, _ in row] for row in best], dtype=p.scores.dtype, device=p.scores.device)
+    word = torch.tensor([[word for _, word in row] for row in best], device=p.scores.device)
+    return log_p, word
+
+
+def _best_words(p: Drawable, prior: SparsePrior, bound: Tensor, n: int, k: int) -> list[tuple[float, int]]:
+    known = p.known
+    here = known.position == n
+    words, context = known.word[here], p.context_adaptor[n].detach()
+    gone = set(words.tolist())
+    log_z = float(p.log_z[n].detach())
+    shift = float(prior.shift[n if prior.n > 1 else 0, 0]) + float((context * known.rest[n]).sum()) - log_z
+    own_scores = p.scores[n, p.classes.class_of[words]].detach().double() + known.log_b[here]
+    own_scores = own_scores + (known.value[here] * context).sum(-1) - log_z
+    own = sorted(zip(own_scores.tolist(), words.tolist(), strict=True), key=_falling)
+    walk = _walk_down(p, prior, bound, n, min(k + len(gone), len(bound)))
+    rest = ((score + shift, word) for score, word in walk if word not in gone)
+    merged = heapq.merge(rest, own, key=_falling)
+    return [pair for pair, _ in zip(merged, range(k), strict=False)]
+
+
+def _falling(pair: tuple[float, int]) -> tuple[float, int]:
+    return -pair[0], pair[1]
+
+
+def _walk_down(p: Drawable, prior: SparsePrior, bound: Tensor, n: int, n_classes: int) -> Iterator[tuple[float, int]]:
+    """Words of the most promising classes by falling score: a heap holds the next member of each class."""
+    mass = p.classes.mass(prior.tables[0])
+    tops = bound.topk(n_classes)
+    offsets = p.classes.member_offsets
+    heap = [(-value, klass, 0) for value, klass in zip(tops.values.tolist(), tops.indices.tolist(), strict=True)]
+    heapq.heapify(heap)
+    scores = p.scores[n].detach()
+    while heap:
+        negative, klass, rank = heapq.heappop(heap)
+        start, stop = int(offsets[klass]), int(offsets[klass + 1])
+        yield -negative, int(mass.best_first[start + rank])
+        if start + rank + 1 < stop:
+            following = float(mass.log_b[mass.best_first[start + rank + 1]])
+            score = following + float(scores[klass]) if following > MINUS_INFINITY else MINUS_INFINITY
+            heapq.heappush(heap, (-score, klass, rank + 1))

@@ -1,0 +1,125 @@
+"""Every error that llrnn raises on purpose.
+
+    LLRNNError                 what a user's input, configuration or data made impossible
+    ├── CorpusError            a text file that cannot be read as what it was said to be (file:line:column)
+    ├── LexiconError           likewise, for a lexicon or frequency file
+    ├── VocabularyError        a vocabulary that cannot be made
+    │   └── UnknownWordError   a word that the vocabulary does not list
+    ├── FeatureError           features that contradict themselves or the vocabulary
+    ├── BackgroundError        a background that is no background (negative, NaN, of another vocabulary)
+    │   └── ZeroMassError      the background gives an observed word no mass at all
+    ├── ConfigError            a configuration with an unknown key, a wrong type, a missing file
+    ├── CheckpointError        a model folder with a missing, truncated, altered or mismatched file
+    ├── TrainingError          training that cannot start or go on
+    │   └── NonFiniteError     NaN or infinity in the loss, a gradient or a weight
+    ├── LawError               knowledge of one's own that breaks a law (llrnn.testing)
+    └── MissingExtraError      a feature whose optional dependency is not installed
+
+A message says what was required, what was found and where, and what to do. The command line prints it as
+one line and exits with code 2; a traceback is always our own defect.
+"""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+
+__all__ = [
+    "BackgroundError",
+    "CheckpointError",
+    "ConfigError",
+    "CorpusError",
+    "FeatureError",
+    "LLRNNError",
+    "LawError",
+    "LexiconError",
+    "MissingExtraError",
+    "NonFiniteError",
+    "TrainingError",
+    "UnknownWordError",
+    "VocabularyError",
+    "ZeroMassError",
+]
+
+
+class LLRNNError(Exception):
+    """Base of every error that llrnn raises on purpose."""
+
+
+class PlacedError(LLRNNError):
+    """An error at a place in a file: `path:line:column: reason`, as compilers print it."""
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        path: str | PathLike[str] | None = None,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        self.reason, self.line, self.column = reason, line, column
+        self.path = None if path is None else fspath(path)
+        place = ":".join(str(part) for part in (self.path, line, column) if part is not None)
+        super().__init__(f"{place}: {reason}" if place else reason)
+
+
+class CorpusError(PlacedError):
+    """A text file that cannot be read as what it was said to be."""
+
+
+class LexiconError(PlacedError):
+    """A lexicon or frequency file that cannot be read."""
+
+
+class VocabularyError(LLRNNError):
+    """A vocabulary that cannot be made."""
+
+
+class UnknownWordError(VocabularyError):
+    """A word that the vocabulary does not list."""
+
+    def __init__(self, word: str, *, size: int, place: str = "") -> None:
+        self.word = word
+        where = f"{place}: " if place else ""
+        super().__init__(
+            f"{where}the word {word!r} is not among the {size} symbols of the vocabulary; "
+            "add it to the vocabulary (llrnn has no UNK by default), or map unknown words with `unknown`"
+        )
+
+
+class FeatureError(LLRNNError):
+    """Features that contradict themselves or the vocabulary."""
+
+
+class BackgroundError(LLRNNError):
+    """A background that is no background: negative, NaN, or of another vocabulary."""
+
+
+class ZeroMassError(BackgroundError):
+    """The background gives an observed word no mass at all, so its log-probability is minus infinity."""
+
+
+class ConfigError(LLRNNError):
+    """A configuration with an unknown key, a wrong type, or a file that does not exist."""
+
+
+class CheckpointError(LLRNNError):
+    """A model folder with a missing, truncated, altered or mismatched file."""
+
+
+class TrainingError(LLRNNError):
+    """Training that cannot start or go on."""
+
+
+class NonFiniteError(TrainingError):
+    """NaN or infinity in the loss, a gradient or a weight."""
+
+
+class LawError(LLRNNError):
+    """Features, a background or a contextual feature that break a law; see `llrnn.testing`."""
+
+
+class MissingExtraError(LLRNNError):
+    """A feature whose optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"this needs {package}, which is not installed: pip install 'llrnn[{extra}]'")

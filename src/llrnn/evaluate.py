@@ -1,0 +1,198 @@
+"""How good a model is on a text, and whether the figure can be believed.
+
+    log-perplexity = −mean log p(word)                     natural logarithm, ends of sentences included
+    bits per character = −Σ log₂ p / characters            a space or line end counts after every word
+
+Every figure comes with its audit (DESIGN §6): that Σ p = 1, how many words were counted, what became of unknown words,
+whether test sentences were in the training text, and whether knowledge covers test words better than training words.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from llrnn.batches import Batching
+from llrnn.corpus import Corpus
+from llrnn.model import LLRNN
+from llrnn.scoring import score, walk
+from llrnn.text import Text
+
+BANDS = ((0, 0, "unseen"), (1, 5, "1-5"), (6, 50, "6-50"), (51, None, "more"))
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of the words: how many, and their log-perplexity."""
+
+    words: int
+    log_perplexity: float
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The share of word types on which a group fires: rare training types against types of the test alone."""
+
+    rare_in_training: float
+    only_here: float
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether knowledge knows the test's own words better than comparable training words."""
+        return self.only_here > self.rare_in_training + 0.05
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What must hold for the figure to mean anything."""
+
+    worst_sum_error: float  # largest |Σ p − 1| over the contexts that were checked
+    contexts_checked: int
+    words_counted: int
+    words_expected: int
+    unknown_policy: str
+    seen_in_training: float | None  # share of sentences; None where the model does not know its training text
+    coverage: dict[str, Coverage]  # by feature group
+
+    def problems(self) -> list[str]:
+        found = []
+        if self.worst_sum_error > 1e-4:
+            found.append(f"probabilities do not sum to one (off by {self.worst_sum_error:.1e})")
+        if self.words_counted != self.words_expected:
+            found.append(f"{self.words_counted} words were counted where {self.words_expected} were expected")
+        if self.seen_in_training is not None and self.seen_in_training > 0.05:
+            found.append(f"{self.seen_in_training:.0%} of the sentences were in the training text")
+        for group, share in self.coverage.items():
+            if share.suspicious:
+                found.append(
+                    f"{group} covers {share.only_here:.0%} of the types found here alone, but "
+                    f"{share.rare_in_training:.0%} of rare training types: knowledge favours the test words"
+                )
+        return found
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The figures of one model on one text."""
+
+    words: int
+    sentences: int
+    characters: int
+    log_perplexity: float
+    bits_per_character: float
+    by_frequency: dict[str, Slice]
+    by_feature: dict[str, Slice]
+    audit: Audit
+
+    @property
+    def perplexity(self) -> float:
+        return math.exp(self.log_perplexity)
+
+
+def evaluate(
+    model: LLRNN,
+    corpus: Corpus,
+    *,
+    batching: Batching | None = None,
+    contexts_checked: int = 64,
+    seed: int = 0,
+) -> Evaluation:
+    """Score every word and end of sentence of the corpus."""
+    text = Text.encode(corpus, model.vocabulary)
+    scores = score(model, text, batching)
+    targets, losses = scores.targets.numpy(), -scores.log_probs.numpy()
+    characters = sum(len(word) + 1 for sentence in corpus for word in sentence.words)
+    return Evaluation(
+        words=len(targets),
+        sentences=len(corpus),
+        characters=characters,
+        log_perplexity=scores.log_perplexity,
+        bits_per_character=float(losses.sum() / math.log(2) / max(characters, 1)),
+        by_frequency=_by_frequency(model, targets, losses),
+        by_feature=_by_feature(model, targets, losses),
+        audit=_audit(model, corpus, text, len(targets), contexts_checked, seed),
+    )
+
+
+def _by_frequency(model: LLRNN, targets: np.ndarray, losses: np.ndarray) -> dict[str, Slice]:
+    """By how often the word was seen in training."""
+    counts = model.seen.counts if model.seen is not None else np.array(model.vocabulary.counts)
+    seen = counts[targets]
+    slices = {}
+    for low, high, name in BANDS:
+        inside = (seen >= low) & (seen <= (high if high is not None else seen.max(initial=0)))
+        if inside.any():
+            slices[name] = Slice(int(inside.sum()), float(losses[inside].mean()))
+    return slices
+
+
+def _by_feature(model: LLRNN, targets: np.ndarray, losses: np.ndarray) -> dict[str, Slice]:
+    """By the features that fire on the word, those that name single words aside; most frequent first."""
+    phi = model.output_features
+    of_class = phi.class_of[targets]
+    words = np.bincount(of_class, minlength=phi.n_classes)
+    nats = np.bincount(of_class, weights=losses, minlength=phi.n_classes)
+    row = np.repeat(np.arange(phi.n_classes), np.diff(phi.offsets))
+    words_of = np.bincount(phi.columns, weights=words[row], minlength=phi.n_features)
+    nats_of = np.bincount(phi.columns, weights=nats[row], minlength=phi.n_features)
+    order = [int(k) for k in np.argsort(-words_of, kind="stable") if words_of[k] > 0 and phi.groups[k] != "Identity"]
+    return {phi.names[k]: Slice(int(words_of[k]), float(nats_of[k] / words_of[k])) for k in order}
+
+
+def _audit(model: LLRNN, corpus: Corpus, text: Text, counted: int, contexts: int, seed: int) -> Audit:
+    unknown = model.vocabulary.unknown
+    outside = sum(n for word, n in corpus.counts().items() if word not in model.vocabulary)
+    policy = (
+        "every word is listed; there is no unknown-word symbol"
+        if unknown is None
+        else f"{outside} words outside the vocabulary were counted as {unknown}"
+    )
+    return Audit(
+        worst_sum_error=_worst_sum_error(model, text, contexts, seed),
+        contexts_checked=min(contexts, counted),
+        words_counted=counted,
+        words_expected=corpus.tokens + len(corpus),
+        unknown_policy=policy,
+        seen_in_training=None if model.seen is None else model.seen.share_of(text),
+        coverage=_coverage(model, text),
+    )
+
+
+@torch.no_grad()
+def _worst_sum_error(model: LLRNN, text: Text, contexts: int, seed: int) -> float:
+    """Σ_x p(x) summed word by word at contexts of randomly chosen sentences."""
+    rng = np.random.default_rng(seed)
+    chosen = rng.permutation(len(text.sentences))[: max(1, contexts // 8)]
+    sample = Text(tuple(text.sentences[i] for i in chosen), tuple(text.conditions[i] for i in chosen), text.eos)
+    worst, left = 0.0, contexts
+    for _, distribution in walk(model, sample):
+        sums = distribution.log_probs().double().exp().sum(-1)[:left]
+        worst = max(worst, float((sums - 1).abs().max()))
+        left -= len(sums)
+        if left <= 0:
+            break
+    return worst
+
+
+def _coverage(model: LLRNN, text: Text) -> dict[str, Coverage]:
+    """For each feature group that not every word has: rare training types against types that only this text has."""
+    if model.seen is None:
+        return {}
+    here = text.counts(len(model.vocabulary)) > 0
+    rare = (model.seen.counts >= 1) & (model.seen.counts <= 2) & ~here
+    only_here = here & (model.seen.counts == 0)
+    if not rare.any() or not only_here.any():
+        return {}
+    phi = model.output_features
+    row = np.repeat(np.arange(phi.n_classes), np.diff(phi.offsets))
+    groups = np.array(phi.groups)[phi.columns] if len(phi.columns) else np.array([])
+    shares = {}
+    for group in dict.fromkeys(phi.groups):
+        fires = np.zeros(phi.n_classes, dtype=bool)
+        fires[row[groups == group]] = True
+        of_type = fires[phi.class_of]
+        shares[group] = Coverage(float(of_type[rare].mean()), float(of_type[only_here].mean()))
+    return shares

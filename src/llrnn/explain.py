@@ -1,0 +1,131 @@
+"""Why this word? Exactly, and adding up.
+
+log p(x | K) = log b(K, x) + Σ_k a_k·φ_k(K, x) − log Z(K)
+
+log p(x) − log p(y) = [log b(x) − log b(y)] + Σ_k a_k·(φ_k(x) − φ_k(y))         log Z cancels
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import torch
+
+from llrnn.decode import read_prefix
+from llrnn.loglinear import Distribution
+from llrnn.model import LLRNN
+
+
+@dataclass(frozen=True)
+class Term:
+    """One feature's share: its weight a_k at this moment, its value φ_k, and their product."""
+
+    name: str
+    weight: float
+    value: float
+
+    @property
+    def share(self) -> float:
+        return self.weight * self.value
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """log p of a word as a sum: `log_b + Σ share − log_z`."""
+
+    prefix: tuple[str, ...]
+    word: str
+    log_p: float
+    log_b: float
+    log_z: float
+    terms: tuple[Term, ...]  # largest share first, by magnitude
+
+    @property
+    def total(self) -> float:
+        """The sum of the parts; equals `log_p`."""
+        return self.log_b + sum(term.share for term in self.terms) - self.log_z
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Why one word and not another: the difference of their log p, term by term."""
+
+    chosen: Explanation
+    rival: Explanation
+    terms: tuple[Term, ...]  # features on which the two words differ; `value` is φ(word) − φ(rival)
+
+    @property
+    def log_ratio(self) -> float:
+        """log p(word) / p(rival)."""
+        return self.chosen.log_p - self.rival.log_p
+
+    @property
+    def log_b_difference(self) -> float:
+        return self.chosen.log_b - self.rival.log_b
+
+    @property
+    def total(self) -> float:
+        """The sum of the parts; equals `log_ratio`."""
+        return self.log_b_difference + sum(term.share for term in self.terms)
+
+
+def explain(
+    model: LLRNN,
+    *,
+    word: str,
+    rival: str | None = None,
+    prefix: str | tuple[str, ...] = "",
+    condition: object = None,
+) -> Explanation | Comparison:
+    """Explain log p(word | prefix), or how much likelier it is than a rival."""
+    prefix_words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
+    with torch.no_grad():
+        distribution, _ = read_prefix(model, prefix_words, [condition])
+        chosen = _explanation(model, distribution, prefix_words, word)
+        if rival is None:
+            return chosen
+        return compare(chosen, _explanation(model, distribution, prefix_words, rival))
+
+
+def compare(chosen: Explanation, rival: Explanation) -> Comparison:
+    """Two explanations after one prefix, subtracted."""
+    ours, theirs = ({term.name: term for term in side.terms} for side in (chosen, rival))
+    terms = []
+    for name in ours | theirs:
+        value = (ours[name].value if name in ours else 0.0) - (theirs[name].value if name in theirs else 0.0)
+        if value:
+            terms.append(Term(name, (ours.get(name) or theirs[name]).weight, value))
+    return Comparison(chosen, rival, _largest_first(terms))
+
+
+def _explanation(model: LLRNN, distribution: Distribution, prefix: tuple[str, ...], word: str) -> Explanation:
+    symbol = model.vocabulary.id(word, place="word")
+    asked = torch.tensor([symbol], device=model.device)
+    return Explanation(
+        prefix=prefix,
+        word=word,
+        log_p=float(distribution.possible().log_prob(asked)[0]),
+        log_b=float(distribution.log_b(asked)[0]),
+        log_z=float(distribution.log_z[0]),
+        terms=_largest_first(Term(name, weight, value) for name, weight, value in _firing(model, distribution, symbol)),
+    )
+
+
+def _firing(model: LLRNN, distribution: Distribution, symbol: int) -> list[tuple[str, float, float]]:
+    """(name, a_k, φ_k) of every feature that fires on the word, static ones first."""
+    weights = _weights(model, distribution)
+    static = [(name, weights[name], value) for name, value in model.output_features.row(symbol).items()]
+    values = distribution.context_values(torch.tensor([symbol], device=model.device))[0].tolist()
+    names = [feature.name for feature in model.contextual]
+    context = [(name, weights[name], value) for name, value in zip(names, values, strict=True) if value]
+    return static + context
+
+
+def _weights(model: LLRNN, distribution: Distribution) -> Mapping[str, float]:
+    a = torch.cat([distribution.adaptor, distribution.context_adaptor], 1)[0]
+    return dict(zip(model.feature_names, a.tolist(), strict=True))
+
+
+def _largest_first(terms: Iterable[Term]) -> tuple[Term, ...]:
+    return tuple(sorted(terms, key=lambda term: (-abs(term.share), term.name)))

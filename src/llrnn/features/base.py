@@ -1,0 +1,185 @@
+"""What is known of a symbol: features φ(x), as `(symbol) -> {name: value}`.
+
+A user writes one method, `__call__`; what depends on the vocabulary (the most frequent words, the commonest suffixes)
+is settled in `fitted`. `phi + psi` puts features side by side, `phi & psi` conjoins them (a feature for each pair that
+fires together), `phi.scaled(0.5)` and `phi.balanced()` set how loud they are.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+
+from llrnn.errors import FeatureError
+from llrnn.vocabulary import EOS, Vocabulary
+
+
+class Features(ABC):
+    """A group of features of a symbol."""
+
+    @abstractmethod
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        """The features that fire on this symbol, by name, with their values; what is not named is 0."""
+
+    @property
+    def group(self) -> str:
+        """The name under which reports count these features."""
+        return type(self).__name__
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        """These features with everything settled that depends on the vocabulary."""
+        return self
+
+    def declared(self) -> tuple[str, ...]:
+        """Names that are meant to fire somewhere, where that is known: reports tell which never do."""
+        return ()
+
+    def parts(self) -> tuple[Features, ...]:
+        """The groups side by side that make up these features."""
+        return (self,)
+
+    def __add__(self, other: Features) -> Sum:
+        return Sum((*self.parts(), *other.parts()))
+
+    def __and__(self, other: Features) -> Conjunction:
+        return Conjunction(self, other)
+
+    def scaled(self, by: float | Mapping[str, float]) -> Features:
+        """All values times `by`; with a mapping, each named feature times its own factor."""
+        return Scaled(self, by)
+
+    def balanced(self) -> Features:
+        """Values divided by their root mean square norm over the symbols on which any fires."""
+        return Balanced(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class Sum(Features):
+    """Features side by side: `a + b`."""
+
+    def __init__(self, parts: Iterable[Features]) -> None:
+        self._parts = tuple(parts)
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        return {name: value for part in self._parts for name, value in part(symbol).items()}
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        return Sum(part.fitted(vocabulary) for part in self._parts)
+
+    def parts(self) -> tuple[Features, ...]:
+        return self._parts
+
+    def scaled(self, by: float | Mapping[str, float]) -> Features:
+        return Sum(part.scaled(by) for part in self._parts)
+
+    def balanced(self) -> Features:
+        return Sum(part.balanced() for part in self._parts)
+
+    def __repr__(self) -> str:
+        return " + ".join(repr(part) for part in self._parts)
+
+
+class Conjunction(Features):
+    """A feature for each pair that fires together, with the product of their values: `a & b`."""
+
+    def __init__(self, left: Features, right: Features) -> None:
+        self._left, self._right = left, right
+
+    @property
+    def group(self) -> str:
+        return " & ".join(" + ".join(part.group for part in side.parts()) for side in self._sides())
+
+    def _sides(self) -> tuple[Features, Features]:
+        return self._left, self._right
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        left, right = self._left(symbol), self._right(symbol)
+        return {f"{a}&{b}": left[a] * right[b] for a in left for b in right}
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        return Conjunction(self._left.fitted(vocabulary), self._right.fitted(vocabulary))
+
+    def __repr__(self) -> str:
+        left, right = (f"({side!r})" if len(side.parts()) > 1 else repr(side) for side in self._sides())
+        return f"{left} & {right}"
+
+
+class Wrapped(Features):
+    """Features that keep the names of other features and change their values."""
+
+    def __init__(self, inner: Features) -> None:
+        self._inner = inner
+
+    @property
+    def group(self) -> str:
+        return self._inner.group
+
+    def declared(self) -> tuple[str, ...]:
+        return self._inner.declared()
+
+
+class Scaled(Wrapped):
+    """Values times a factor, or times a factor for each named feature."""
+
+    def __init__(self, inner: Features, by: float | Mapping[str, float]) -> None:
+        super().__init__(inner)
+        self._by = by
+        for factor in by.values() if isinstance(by, Mapping) else (by,):
+            if not (isinstance(factor, int | float) and math.isfinite(factor) and factor > 0):
+                raise FeatureError(f"a scale must be a finite number above 0, found {factor!r}")
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        values = self._inner(symbol)
+        if isinstance(self._by, Mapping):
+            return {name: value * self._by.get(name, 1.0) for name, value in values.items()}
+        return {name: value * self._by for name, value in values.items()}
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        return Scaled(self._inner.fitted(vocabulary), self._by)
+
+    def __repr__(self) -> str:
+        return f"{self._inner!r}.scaled({self._by!r})"
+
+
+class Balanced(Wrapped):
+    """Values divided by their root mean square norm, so that no group swamps training."""
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        raise FeatureError("balanced features must be fitted to a vocabulary before they are used")
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        inner = self._inner.fitted(vocabulary)
+        squares = [sum(value * value for value in inner(symbol).values()) for symbol in vocabulary]
+        firing = [square for square in squares if square > 0]
+        return Scaled(inner, math.sqrt(len(firing) / sum(firing))) if firing else inner
+
+    def __repr__(self) -> str:
+        return f"{self._inner!r}.balanced()"
+
+
+class Function(Features):
+    """A Python function of the symbol as features: it returns names, or a mapping from names to values."""
+
+    def __init__(
+        self, function: Callable[[str], Mapping[str, float] | Iterable[str]], *, name: str | None = None
+    ) -> None:
+        self._function = function
+        self._name = name if name is not None else str(getattr(function, "__name__", "function"))
+
+    @property
+    def group(self) -> str:
+        return self._name
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        if symbol == EOS:
+            return {}
+        found = self._function(symbol)
+        if isinstance(found, str):
+            raise FeatureError(f"{self._name}({symbol!r}) must return names or a mapping, found the text {found!r}")
+        return found if isinstance(found, Mapping) else dict.fromkeys(found, 1.0)
+
+    def __repr__(self) -> str:
+        return f"Function({self._name})"

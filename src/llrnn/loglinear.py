@@ -1,0 +1,243 @@
+"""The log-linear layer, which stands where other models have a softmax.
+
+    log p(x | K) = log b(K, x) + a(h)ᵀ φ(K, x) − log Z(K)                    a = W h + c
+
+    log Z = logsumexp( {a·φ_s + log B_s^rest(K)}_s  ∪  {a·φ(K, x) + log b(K, x)}_{x∈E(K)} )
+
+Sets and sizes: N positions; V words in G classes s of equal static features φ_s (m of them); k contextual features;
+E exceptions in all, words that stand alone at a position; H, the size of h. `scores[n, s]` is a_n·φ_s. The sum over V
+is never done word by word and is exact.
+
+    LogLinear(h, prior, values) -> Distribution          log_prob, log_z, entropy, expected_features, sample, top
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from llrnn import drawing
+from llrnn.errors import ZeroMassError
+from llrnn.features.matrix import FeatureMatrix
+from llrnn.masses import Classes, Left
+from llrnn.numerics import MINUS_INFINITY, Cells, SparseMatrix, class_logsumexp, finite, segment_logsumexp
+from llrnn.priors import ContextValues, DensePrior, Knowledge, Prior, SparsePrior, knowledge
+
+# What one sparse entry costs, in dense multiplications (measured on CPU): long rows of W add up fast, columns slowly.
+_COST_OF_COMPOSING, _COST_OF_DIRECT = 6, 250
+
+
+class LogLinear(nn.Module):
+    """From h to a distribution over V, given what the background and the contextual features say."""
+
+    def __init__(self, features: FeatureMatrix, hidden: int, contextual: int = 0) -> None:
+        super().__init__()
+        self.phi = SparseMatrix(features)  # (G, m)
+        self.classes = Classes(features)
+        self.weight = nn.Parameter(torch.zeros(features.n_features, hidden))  # W (m, H)
+        self.bias = nn.Parameter(torch.zeros(features.n_features))  # c (m,)
+        self.context_weight = nn.Parameter(torch.zeros(contextual, hidden))  # (k, H)
+        self.context_bias = nn.Parameter(torch.zeros(contextual))  # (k,)
+
+    def adaptor(self, h: Tensor) -> Tensor:
+        """a = W h + c over the static features, (N, H) -> (N, m)."""
+        return torch.addmm(self.bias, h, self.weight.t())
+
+    def context_adaptor(self, h: Tensor) -> Tensor:
+        """a over the contextual features, (N, H) -> (N, k)."""
+        return torch.addmm(self.context_bias, h, self.context_weight.t())
+
+    def scores(self, h: Tensor) -> Tensor:
+        """a·φ_s for every class, (N, H) -> (N, G), by whichever of two equal ways is cheaper."""
+        return self.composed_scores(h) if self._composing_pays(len(h)) else self.direct_scores(h)
+
+    def composed_scores(self, h: Tensor) -> Tensor:
+        """h (Φ W)ᵀ + Φ c: composes the weights once, then it is the softmax of a G-word vocabulary."""
+        return torch.addmm(self.phi @ self.bias, h, (self.phi @ self.weight).t())
+
+    def direct_scores(self, h: Tensor) -> Tensor:
+        """Φ (W h + c): cheaper for a few positions."""
+        return (self.phi @ self.adaptor(h).t()).t()
+
+    def _composing_pays(self, n: int) -> bool:
+        G, (m, H) = self.classes.count, self.weight.shape
+        composed = _COST_OF_COMPOSING * self.phi.nnz * H + n * G * H
+        return composed < n * (m * H + _COST_OF_DIRECT * self.phi.nnz)
+
+    def forward(self, h: Tensor, prior: Prior, values: Sequence[ContextValues] = ()) -> Distribution:
+        """The distributions at the N positions of h (N, H)."""
+        joined = knowledge(prior.to(h.device), [part.to(h.device, h.dtype) for part in values], len(h))
+        return Distribution(self, h, joined)
+
+
+class Distribution:
+    """p(· | K) at N positions, normalised exactly; nothing of size N × V is made unless `log_probs` is asked for."""
+
+    def __init__(self, layer: LogLinear, h: Tensor, known: Knowledge, scale: float = 1.0) -> None:
+        self.layer, self.h, self.known, self.scale = layer, h, known, scale
+        self.classes = layer.classes
+
+    @property
+    def n(self) -> int:
+        return len(self.h)
+
+    @cached_property
+    def scores(self) -> Tensor:
+        """a·φ_s, (N, G)."""
+        scores = self.layer.scores(self.h)
+        return scores if self.scale == 1.0 else scores * self.scale
+
+    @cached_property
+    def adaptor(self) -> Tensor:
+        """a over the static features, (N, m)."""
+        return self.layer.adaptor(self.h) * self.scale
+
+    @cached_property
+    def context_adaptor(self) -> Tensor:
+        """a over the contextual features, (N, k)."""
+        return self.layer.context_adaptor(self.h) * self.scale
+
+    @cached_property
+    def left(self) -> Left:
+        """The (position, class) cells that exceptions leave."""
+        return self.classes.left_by(self.known.position, self.known.word)
+
+    @cached_property
+    def log_mass(self) -> tuple[Tensor, Cells | None]:
+        """log B_s^rest: for whole classes, (N, G) or (1, G), and for the cells that exceptions leave."""
+        prior, dtype = self.known.prior, self.h.dtype
+        if isinstance(prior, DensePrior):
+            dense = prior.dense(self.n)
+            return self.classes.log_mass_dense(dense, self.known.position, self.known.word).to(dtype), None
+        whole = self.classes.log_mass(prior).to(dtype)
+        if len(self.known.position) == 0:
+            return whole, None
+        rest = self.classes.log_rest(prior, self.known.word, self.left)
+        return whole, Cells(self.left.position, self.left.klass, rest.to(dtype))
+
+    def log_prob(self, word: Tensor) -> Tensor:
+        """log p(word_n | K_n), one word a position, (N,) -> (N,)."""
+        position = torch.arange(self.n, device=word.device)
+        log_z, score = self._log_z_and_scores(position, word)
+        return score + self.log_b(word).to(score.dtype) - log_z
+
+    @cached_property
+    def log_z(self) -> Tensor:
+        """(N,)"""
+        nothing = torch.zeros(0, dtype=torch.long, device=self.h.device)
+        return self._log_z_and_scores(nothing, nothing)[0]
+
+    def log_b(self, word: Tensor) -> Tensor:
+        """log b(K_n, word_n), (N,) -> (N,) float64."""
+        return self.known.prior.at(torch.arange(self.n, device=word.device), word)
+
+    def _log_z_and_scores(self, position: Tensor, word: Tensor) -> tuple[Tensor, Tensor]:
+        """log Z (N,), and aᵀφ(K, x) of the asked (position, word) pairs, contextual features included."""
+        known = self.known
+        rows, words = torch.cat([position, known.position]), torch.cat([word, known.word])
+        log_rest, score = class_logsumexp(self.scores, *self.log_mass, rows, self.classes.class_of[words])
+        asked, own = score[: len(position)], score[len(position) :]
+        if known.rest.shape[1]:
+            log_rest = log_rest + (self.context_adaptor * known.rest).sum(-1)
+            asked = asked + (self.context_adaptor[position] * self._values(position, word)).sum(-1)
+            own = own + (self.context_adaptor[known.position] * known.value).sum(-1)
+        if len(own) == 0:
+            return log_rest, asked
+        log_own = segment_logsumexp(own + known.log_b.to(own.dtype), known.position, self.n)
+        return torch.logaddexp(log_rest, log_own), asked
+
+    def context_values(self, word: Tensor) -> Tensor:
+        """Values of the contextual features on one word a position, (N,) -> (N, k)."""
+        return self._values(torch.arange(self.n, device=word.device), word)
+
+    def _values(self, position: Tensor, word: Tensor) -> Tensor:
+        """Contextual feature values of single words, (E, k)."""
+        known = self.known
+        as_values = ContextValues(known.rest, known.position, known.word, known.value)
+        return as_values.at(position, word, known.prior.n_symbols)
+
+    @cached_property
+    def parts(self) -> tuple[Tensor, Tensor]:
+        """The probability of the rest of each class, (N, G), and of each exception, (E,)."""
+        known, (whole, cells) = self.known, self.log_mass
+        terms = self.scores + whole
+        if cells is not None:
+            terms[cells.position, cells.klass] = self.scores[cells.position, cells.klass] + cells.log_mass
+        own = self.scores[known.position, self.classes.class_of[known.word]] + known.log_b.to(self.h.dtype)
+        terms = terms + (self.context_adaptor * known.rest).sum(-1, keepdim=True)
+        own = own + (self.context_adaptor[known.position] * known.value).sum(-1)
+        log_z = self.possible().log_z
+        return (terms - log_z[:, None]).exp(), (own - log_z[known.position]).exp()
+
+    def possible(self) -> Distribution:
+        """This distribution, once it is sure that some word is possible at every position."""
+        nowhere = torch.nonzero(self.log_z == MINUS_INFINITY)
+        if len(nowhere):
+            raise ZeroMassError(
+                f"the background gives no symbol any mass at position {int(nowhere[0])}: nothing can follow; "
+                "allow at least one symbol there"
+            )
+        return self
+
+    def log_probs(self) -> Tensor:
+        """log p of every word, (N, V): the brute way, for dense answers and checks."""
+        known = self.known
+        log_b = known.prior.dense(self.n).log_b.to(self.h.dtype)
+        context = (self.context_adaptor * known.rest).sum(-1, keepdim=True).expand(-1, known.prior.n_symbols)
+        own = (self.context_adaptor[known.position] * known.value).sum(-1)
+        context = context.index_put((known.position, known.word), own)
+        return self.scores[:, self.classes.class_of] + log_b + context - self.possible().log_z[:, None]
+
+    def class_probabilities(self) -> Tensor:
+        """The probability of each class with its exceptions, (N, G)."""
+        rest, own = self.parts
+        where = (self.known.position, self.classes.class_of[self.known.word])
+        return rest.index_put(where, own, accumulate=True)
+
+    def expected_features(self) -> Tensor:
+        """E_p φ(K, x), static features first, then contextual ones, (N, m + k): what the gradient compares with."""
+        rest, own = self.parts
+        static = self.layer.phi.transposed(self.class_probabilities().t().contiguous()).t()
+        context = rest.sum(-1, keepdim=True) * self.known.rest
+        context = context.index_add(0, self.known.position, own[:, None] * self.known.value)
+        return torch.cat([static, context.to(static.dtype)], 1)
+
+    def entropy(self) -> Tensor:
+        """−Σ p log p = log Z − E[a·φ] − E[log b], in nats, (N,)."""
+        prior = self.known.prior
+        if isinstance(prior, DensePrior) or len(prior.tables) > 1:
+            log_p = finite(self.log_probs())
+            return -(log_p.exp() * log_p).sum(-1)
+        a = torch.cat([self.adaptor, self.context_adaptor], 1)
+        return self.log_z - (a * self.expected_features()).sum(-1) - self._expected_log_b(prior)
+
+    def _expected_log_b(self, prior: SparsePrior) -> Tensor:
+        """E_p[log b] over the rest by the means of its classes, plus the exceptions one by one, (N,)."""
+        rest, own = self.parts
+        mass = self.classes.mass(prior.tables[0])
+        mean = mass.mean_log_b + prior.shift  # (N, G) or (1, G)
+        left = self.left
+        if len(left.position):
+            mean = mean.expand(self.n, -1).clone()
+            shift = prior.shift[left.position, 0] if prior.n > 1 else prior.shift[0]
+            mean[left.position, left.klass] = mass.without(self.known.word, left).mean_log_b + shift
+        own = own * finite(self.known.log_b).to(own.dtype)
+        return (rest * finite(mean).to(rest.dtype)).sum(-1).index_add(0, self.known.position, own)
+
+    def tempered(self, temperature: float) -> Distribution:
+        """p(x)^(1/temperature), normalised: a and log b both divided by the temperature."""
+        prior = self.known.prior.powered(1.0 / temperature)
+        known = replace(self.known, prior=prior, log_b=prior.at(self.known.position, self.known.word))
+        return Distribution(self.layer, self.h, known, self.scale / temperature)
+
+    def sample(self, *, generator: torch.Generator | None = None, count: int = 1) -> Tensor:
+        """Words drawn from p at each position, exactly, (count, N)."""
+        return drawing.sample(self, count, generator)
+
+    def top(self, k: int) -> tuple[Tensor, Tensor]:
+        """The k most probable words at each position, exactly: log p and words, each (N, k)."""
+        return drawing.top(self, k)

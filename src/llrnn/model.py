@@ -1,0 +1,279 @@
+"""The LL-RNN: ψ → controller → log-linear layer.
+
+    h_t = f(ψ(x_t), h_{t-1})            ψ: the sum of the embeddings of the features that fire on x_t
+    p_t(x) ∝ b(K, x) · exp(a(h_t)·φ(K, x))
+
+A model is one vocabulary, one background, one set of input and of output features and one controller. `log_prob` scores
+a batch by teacher forcing; `start` and `step` go symbol by symbol: the same numbers (a law of the tests).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from llrnn.backgrounds import Background, Saved, Uniform
+from llrnn.bundle import write_bundle
+from llrnn.contextual import ContextualFeature
+from llrnn.controllers import LSTM, Controller, Hidden, initialise
+from llrnn.errors import ConfigError, ZeroMassError
+from llrnn.features import FeatureMatrix, Features, compile_features
+from llrnn.loglinear import Distribution, LogLinear
+from llrnn.numerics import SparseMatrix
+from llrnn.priors import ContextValues, Prior
+from llrnn.process import Process, State
+from llrnn.text import Seen
+from llrnn.vocabulary import Vocabulary
+
+FEATURE_ARRAYS = ("class_of", "offsets", "columns", "values")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B rows of T symbols: inputs x_t, targets x_{t+1}, which positions count, and the condition of each row."""
+
+    inputs: Tensor  # (B, T)
+    targets: Tensor  # (B, T)
+    mask: Tensor  # (B, T) bool
+    conditions: Sequence[object] | None = None
+
+    def to(self, device: torch.device) -> Batch:
+        return Batch(self.inputs.to(device), self.targets.to(device), self.mask.to(device), self.conditions)
+
+
+@dataclass(frozen=True)
+class ModelState:
+    """Where B sequences stand: the controller's tensors, and a state for each source of knowledge and sequence."""
+
+    controller: Hidden
+    knowledge: tuple[tuple[State, ...], ...]  # one tuple of B states for each process
+
+    def detached(self) -> ModelState:
+        return ModelState(tuple(part.detach() for part in self.controller), self.knowledge)
+
+    def select(self, rows: Sequence[int]) -> ModelState:
+        """The states of some rows, in that order: what beam search and sampling need."""
+        index = torch.tensor(list(rows), dtype=torch.long)
+        controller = tuple(part[index.to(part.device)] for part in self.controller)
+        return ModelState(controller, tuple(tuple(states[row] for row in rows) for states in self.knowledge))
+
+
+class FeatureEmbedding(nn.Module):
+    """ψ: each word as the sum of the embeddings of its features, (…) -> (…, D)."""
+
+    class_of: Tensor
+
+    def __init__(self, features: FeatureMatrix, size: int) -> None:
+        super().__init__()
+        self.psi = SparseMatrix(features)
+        self.weight = nn.Parameter(torch.zeros(features.n_features, size))
+        self.register_buffer("class_of", torch.from_numpy(features.class_of), persistent=False)
+
+    def forward(self, words: Tensor) -> Tensor:
+        """For many words: the table of all classes is composed once, then looked up."""
+        return F.embedding(self.class_of[words], self.psi @ self.weight)
+
+    def few(self, words: Tensor) -> Tensor:
+        """For a few words, (B,) -> (B, D): only their rows are composed."""
+        return self.psi.rows(self.weight, self.class_of[words])
+
+
+class LLRNN(nn.Module):
+    """A log-linear recurrent language model over a vocabulary."""
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        *,
+        output_features: Features | FeatureMatrix,
+        input_features: Features | FeatureMatrix | None = None,
+        background: Background | None = None,
+        controller: Controller | None = None,
+        contextual: Sequence[ContextualFeature] = (),
+        tied: bool = False,
+        word_dropout: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.vocabulary, self.tied, self.word_dropout = vocabulary, tied, word_dropout
+        self.output_features = _compiled(output_features, vocabulary)
+        same = input_features is None or input_features is output_features
+        self.input_features = self.output_features if same else _compiled(input_features, vocabulary)
+        self.background = (background or Uniform()).bind(vocabulary)
+        self.contextual = tuple(feature.bind(vocabulary) for feature in contextual)
+        self.controller = controller or LSTM()
+        self.provenance: dict[str, Any] = {}  # how it came about: configuration, data
+        self.seen: Seen | None = None  # what it was trained on
+        self.embedding = FeatureEmbedding(self.input_features, self.controller.inputs)
+        self.layer = LogLinear(self.output_features, self.controller.hidden, len(self.contextual))
+        self._check_names()
+        self._initialise(seed)
+
+    def _initialise(self, seed: int) -> None:
+        if self.tied:
+            if self.input_features is not self.output_features or self.controller.inputs != self.controller.hidden:
+                raise ConfigError(
+                    "tied weights need the same features on both sides and as many inputs as hidden units; found "
+                    f"{self.input_features} and {self.output_features}, "
+                    f"{self.controller.inputs} inputs and {self.controller.hidden} hidden units"
+                )
+            self.layer.weight = self.embedding.weight
+        initialise(list(self.named_parameters()), seed)
+
+    def _check_names(self) -> None:
+        if not 0.0 <= self.word_dropout < 1.0:
+            raise ConfigError(f"word_dropout must be at least 0 and below 1, found {self.word_dropout}")
+        names = [feature.name for feature in self.contextual]
+        clash = sorted({name for name in names if names.count(name) > 1} | ({*names} & {*self.output_features.names}))
+        if clash:
+            raise ConfigError(f"every feature needs a name of its own, but {clash[0]!r} is used twice")
+
+    @property
+    def device(self) -> torch.device:
+        return self.layer.weight.device
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of all output features, static ones first: the coordinates of a."""
+        return (*self.output_features.names, *(feature.name for feature in self.contextual))
+
+    @property
+    def processes(self) -> tuple[Process, ...]:
+        """The sources of knowledge that follow the prefix: the background, then the contextual features."""
+        return (self.background, *self.contextual)
+
+    def start(self, conditions: Sequence[object] = (None,)) -> ModelState:
+        """The state before any symbol, a sequence for each condition. The first symbol to feed is EOS."""
+        known = tuple(tuple(process.initial(condition) for condition in conditions) for process in self.processes)
+        return ModelState(self.controller.initial(len(conditions)), known)
+
+    def step(self, state: ModelState, words: Sequence[int]) -> tuple[Distribution, ModelState]:
+        """Feed one word to each sequence: the distributions of the next, and where the sequences stand now."""
+        fed = torch.tensor(list(words), device=self.device)
+        h, controller = self.controller.step(self.embedding.few(fed), state.controller)
+        known = tuple(
+            tuple(process.advance(own, int(word)) for own, word in zip(states, words, strict=True))
+            for process, states in zip(self.processes, state.knowledge, strict=True)
+        )
+        prior, values = self._answers([list(states) for states in known])
+        return self.layer(h, prior, values), ModelState(controller, known)
+
+    def scan(
+        self, batch: Batch, state: ModelState | None = None, *, generator: torch.Generator | None = None
+    ) -> tuple[Distribution, ModelState]:
+        """The distributions at the N positions of a batch that count, row by row, and the state after it."""
+        rows = len(batch.inputs)
+        state = state or self.start(batch.conditions if batch.conditions is not None else [None] * rows)
+        psi = self._drop_words(self.embedding(batch.inputs), generator)
+        h, controller = self.controller.scan(psi, state.controller, generator=generator)
+        prior, values, known = self._follow(batch, state)
+        return self.layer(h[batch.mask], prior, values), ModelState(controller, known)
+
+    def log_prob(
+        self,
+        batch: Batch,
+        state: ModelState | None = None,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """log p of every target that counts, row by row, (N,)."""
+        distribution, _ = self.scan(batch, state, generator=generator)
+        return self.targets_log_prob(distribution, batch)
+
+    def targets_log_prob(self, distribution: Distribution, batch: Batch) -> Tensor:
+        """log p of a batch's targets; an observed word without mass is an error that names it."""
+        targets = batch.targets[batch.mask]
+        log_p = distribution.log_prob(targets)
+        if not torch.isfinite(log_p.detach()).all():
+            self._refuse_zero_mass(distribution, targets)
+        return log_p
+
+    def _refuse_zero_mass(self, distribution: Distribution, targets: Tensor) -> None:
+        zero = torch.nonzero(distribution.log_b(targets) == float("-inf")).view(-1)
+        if len(zero):
+            word = self.vocabulary.symbols[int(targets[zero[0]])]
+            raise ZeroMassError(
+                f"the background {self.background!r} gives the observed word {word!r} no mass, so its probability is 0 "
+                "whatever the network does; smooth the background, or take the word out of the text"
+            )
+
+    def _drop_words(self, psi: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Word dropout: whole words of the input are silenced, so that the model does not lean on one alone."""
+        if generator is None or self.word_dropout == 0.0:
+            return psi
+        kept = torch.rand(psi.shape[:2], generator=generator, device=psi.device) >= self.word_dropout
+        return psi * kept.unsqueeze(-1)
+
+    def _answers(self, known: Sequence[list[State]]) -> tuple[Prior, list[ContextValues]]:
+        own, *context = known
+        values = [feature.values(states) for feature, states in zip(self.contextual, context, strict=True)]
+        return self.background.prior(own), values
+
+    def _follow(
+        self, batch: Batch, state: ModelState
+    ) -> tuple[Prior, list[ContextValues], tuple[tuple[State, ...], ...]]:
+        """What knowledge says at every position that counts, and its states after the last column."""
+        if all(process.is_static for process in self.processes):
+            return self.background.prior([]), [], state.knowledge
+        rows, mask = batch.inputs.tolist(), batch.mask.tolist()
+        asked: list[list[State]] = []
+        after: list[tuple[State, ...]] = []
+        for process, states in zip(self.processes, state.knowledge, strict=True):
+            seen = process.scan(states, rows)
+            asked.append([s for row, keep in zip(seen, mask, strict=True) for s, k in zip(row, keep, strict=True) if k])
+            after.append(tuple(row[-1] for row in seen))
+        prior, values = self._answers(asked)
+        return prior, values, tuple(after)
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write the model as a folder of safetensors and JSON, atomically; `llrnn.load` reads it back."""
+        write_bundle(folder, "model", *self.described())
+
+    def described(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Everything that makes up this model, as plain data and tensors."""
+        data: dict[str, Any] = {
+            "symbols": self.vocabulary.symbols,
+            "unknown": self.vocabulary.unknown,
+            "controller": self.controller.settings(),
+            "contextual": [feature.saved() for feature in self.contextual],
+            "tied": self.tied,
+            "word_dropout": self.word_dropout,
+            "provenance": self.provenance,
+        }
+        tensors: dict[str, Tensor] = {f"weights.{name}": p for name, p in self.named_parameters()}
+        tensors["symbols.counts"] = torch.tensor(self.vocabulary.counts, dtype=torch.int64)
+        if self.seen is not None:
+            tensors["seen.counts"] = torch.from_numpy(self.seen.counts)
+            tensors["seen.sentences"] = torch.from_numpy(self.seen.sentences)
+        _describe_features("output", self.output_features, data, tensors)
+        if self.input_features is not self.output_features:
+            _describe_features("input", self.input_features, data, tensors)
+        data["background"] = _describe_background(self.background.saved(), "background", tensors)
+        return data, tensors
+
+
+def _describe_features(side: str, features: FeatureMatrix, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    data[f"{side}_features"] = {"names": features.names, "groups": features.groups}
+    for name in FEATURE_ARRAYS:
+        tensors[f"{side}_features.{name}"] = torch.from_numpy(getattr(features, name))
+
+
+def _describe_background(saved: Saved, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    """The nested description of a background; its tensors go to `tensors` under dotted names."""
+    tensors.update({f"{prefix}.{name}": tensor for name, tensor in saved.tensors.items()})
+    parts = [_describe_background(part, f"{prefix}.{i}", tensors) for i, part in enumerate(saved.parts)]
+    return {"kind": saved.kind, "fields": saved.fields, "tensors": sorted(saved.tensors), "parts": parts}
+
+
+def _compiled(features: Features | FeatureMatrix | None, vocabulary: Vocabulary) -> FeatureMatrix:
+    if isinstance(features, FeatureMatrix):
+        return features
+    if features is None:
+        raise ConfigError("output features are required")
+    return compile_features(features, vocabulary)

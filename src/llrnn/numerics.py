@@ -1,0 +1,176 @@
+"""The two numerical primitives that everything stands on, each with its gradient written out.
+
+class_logsumexp(scores, log_mass, ...) = logsumexp_s(scores[n, s] + log_mass[n, s])
+SparseMatrix @ W                       = Φ W        for a constant sparse Φ
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from llrnn.features.matrix import FeatureMatrix, Floats, Ints
+
+MINUS_INFINITY = float("-inf")
+
+
+class _ClassLogSumExp(torch.autograd.Function):
+    """Both results share one gradient, softmax(scores + log_mass) · g plus what was picked: one pass instead of four.
+
+    A row of minus infinities has log-sum minus infinity and gradient 0 (torch.logsumexp would give NaN): here, and
+    only here, is that guarded.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, scores: Tensor, log_mass: Tensor, cells: Cells | None, rows: Tensor, columns: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        terms = scores + log_mass  # (N, G)
+        if cells is not None:
+            where = (cells.position, cells.klass)
+            terms[where] = scores[where] + cells.log_mass
+        largest = terms.amax(-1)  # (N,)
+        p = torch.softmax(terms, -1)
+        # p of the largest term is at least 1/G, so its logarithm is accurate
+        log_sum = largest - p.amax(-1).log()
+        empty = largest == MINUS_INFINITY
+        if empty.any():
+            p[empty] = 0.0
+            log_sum = log_sum.masked_fill(empty, MINUS_INFINITY)
+        ctx.save_for_backward(p, rows, columns)
+        return log_sum, scores[rows, columns]
+
+    @staticmethod
+    @once_differentiable  # p is kept as a constant: a second derivative would be wrong
+    def backward(ctx: Any, *grad_outputs: Any) -> tuple[Tensor, None, None, None, None]:
+        grad_log_sum, grad_picked = grad_outputs
+        p, rows, columns = ctx.saved_tensors
+        grad = p * grad_log_sum.unsqueeze(-1)
+        grad.index_put_((rows, columns), grad_picked, accumulate=True)
+        return grad, None, None, None, None
+
+
+class Cells(NamedTuple):
+    """Single (position, class) pairs whose mass is not that of the whole class."""
+
+    position: Tensor  # (C,)
+    klass: Tensor  # (C,)
+    log_mass: Tensor  # (C,)
+
+
+def class_logsumexp(
+    scores: Tensor, log_mass: Tensor, cells: Cells | None, rows: Tensor, columns: Tensor
+) -> tuple[Tensor, Tensor]:
+    """`logsumexp_s(scores[n, s] + log_mass[n, s])` (N,), and the bare `scores[rows, columns]`, in one operation.
+
+    `log_mass` is (N, G) or (1, G), and constant; `cells` overrule it at single places.
+    """
+    return cast(
+        tuple[Tensor, Tensor],
+        _ClassLogSumExp.apply(scores, log_mass, cells, rows, columns),  # type: ignore[no-untyped-call]
+    )
+
+
+def segment_logsumexp(values: Tensor, segment: Tensor, count: int) -> Tensor:
+    """logsumexp of the values of each segment 0..count-1; minus infinity for an empty one."""
+    largest = values.new_full((count,), MINUS_INFINITY).scatter_reduce(0, segment, values.detach(), "amax")
+    shift = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
+    total = values.new_zeros(count).index_add(0, segment, (values - shift[segment]).exp())
+    positive = total > 0
+    return torch.where(positive, total.masked_fill(~positive, 1.0).log() + shift, MINUS_INFINITY)
+
+
+def finite(log: Tensor) -> Tensor:
+    """0 for minus infinity: 0 · log 0 is 0 in an expectation, and so is its gradient."""
+    return log.masked_fill(log == MINUS_INFINITY, 0.0)
+
+
+class _SparseTimesDense(torch.autograd.Function):
+    """Φ W forward, Φᵀ g backward: both as sums of rows, which is the fastest sparse product that torch has."""
+
+    @staticmethod
+    def forward(ctx: Any, dense: Tensor, forward: Bags, backward: Bags) -> Tensor:
+        ctx.backward_bags = backward
+        return forward.sums(dense)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> tuple[Tensor, None, None]:
+        return ctx.backward_bags.sums(grad_outputs[0].contiguous()), None, None
+
+
+class Bags(torch.nn.Module):
+    """Rows in compressed form: row i sums `values[j] · dense[columns[j]]`, j from `offsets[i]` to `offsets[i + 1]`."""
+
+    offsets: Tensor
+    columns: Tensor
+    values: Tensor
+
+    def __init__(self, offsets: Ints, columns: Ints, values: Floats) -> None:
+        super().__init__()
+        self.register_buffer("offsets", torch.from_numpy(offsets), persistent=False)
+        self.register_buffer("columns", torch.from_numpy(columns), persistent=False)
+        self.register_buffer("values", torch.from_numpy(values), persistent=False)
+
+    def sums(self, dense: Tensor) -> Tensor:
+        return F.embedding_bag(
+            self.columns,
+            dense,
+            self.offsets,
+            mode="sum",
+            per_sample_weights=self.values.to(dense.dtype),
+            include_last_offset=True,
+        )
+
+
+class SparseMatrix(torch.nn.Module):
+    """The constant matrix Φ (G × m) of a feature matrix, ready to be multiplied."""
+
+    def __init__(self, features: FeatureMatrix) -> None:
+        super().__init__()
+        self.n_features = features.n_features
+        self.is_identity = features.is_identity
+        rows = np.repeat(np.arange(features.n_classes), np.diff(features.offsets))
+        by_column = np.argsort(features.columns, kind="stable")
+        widths = np.bincount(features.columns, minlength=features.n_features)
+        self._rows = Bags(features.offsets, features.columns, features.values)
+        self._columns = Bags(
+            np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),
+            rows[by_column],
+            features.values[by_column],
+        )
+
+    @property
+    def nnz(self) -> int:
+        return len(self._rows.columns)
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        """Φ W, (m, H) -> (G, H); Φ c, (m,) -> (G,)."""
+        if self.is_identity:
+            return dense
+        if dense.dim() == 1:
+            return (self @ dense.unsqueeze(-1)).squeeze(-1)
+        return cast(Tensor, _SparseTimesDense.apply(dense, self._rows, self._columns))  # type: ignore[no-untyped-call]
+
+    def transposed(self, dense: Tensor) -> Tensor:
+        """Φᵀ W, (G, H) -> (m, H), without gradient bookkeeping of Φ."""
+        if self.is_identity:
+            return dense
+        return cast(Tensor, _SparseTimesDense.apply(dense, self._columns, self._rows))  # type: ignore[no-untyped-call]
+
+    def rows(self, dense: Tensor, classes: Tensor) -> Tensor:
+        """The rows Φ[classes] W alone, (m, H), (B,) -> (B, H): what one step of decoding needs."""
+        if self.is_identity:
+            return dense[classes]
+        starts, stops = self._rows.offsets[classes], self._rows.offsets[classes + 1]
+        widths = stops - starts
+        ends = widths.cumsum(0)
+        within = torch.arange(int(ends[-1]) if len(ends) else 0, device=dense.device)
+        entries = within + (starts - ends + widths).repeat_interleave(widths)
+        segment = torch.arange(len(classes), device=dense.device).repeat_interleave(widths)
+        weighted = dense[self._rows.columns[entries]] * self._rows.values[entries].to(dense.dtype).unsqueeze(-1)
+        return dense.new_zeros(len(classes), dense.shape[-1]).index_add(0, segment, weighted)

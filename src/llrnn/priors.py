@@ -1,0 +1,274 @@
+"""What knowledge says of N positions: the one data structure between knowledge and the log-linear layer.
+
+    log b(n, x) = log Σ_k exp(shift[n, k] + table_k[x])     for the rest: a few static tables, weighted by position
+    log b(n, x) = its own value                             for the exceptions E(n), few words at each position
+
+A static background is one table and no exception; a dense one (another neural model) gives all N × V values. Contextual
+features answer in the same form: one value for the rest, own values for the exceptions. `knowledge` joins both.
+Positions are numbered 0..N-1; a prior with `n == 1` holds for every position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from llrnn.errors import BackgroundError
+
+MINUS_INFINITY = float("-inf")
+
+
+class Table:
+    """A static vector log b(x) over V, float64. It is one object for good: its class masses are remembered."""
+
+    def __init__(self, log_b: Tensor) -> None:
+        self.log_b = log_b.detach().to(torch.float64)  # (V,)
+        self._made: dict[object, Table] = {}
+        self._check()
+
+    def _check(self) -> None:
+        if not (self.log_b < float("inf")).all():
+            raise BackgroundError("log b must be a number below infinity for every symbol, found NaN or infinity")
+
+    def __len__(self) -> int:
+        return len(self.log_b)
+
+    def to(self, device: torch.device) -> Table:
+        if self.log_b.device == device:
+            return self
+        if device not in self._made:
+            self._made[device] = Table(self.log_b.to(device))
+        return self._made[device]
+
+    def powered(self, exponent: float) -> Table:
+        """b(x) to a power: what a temperature does to a background; 0 stays 0."""
+        if exponent not in self._made:
+            self._made[exponent] = Table(_times(self.log_b, exponent))
+        return self._made[exponent]
+
+    def times(self, other: Table) -> Table:
+        """The product with another table, remembered by the table that it was made with."""
+        key = id(other)
+        if key not in self._made:
+            product = Table(self.log_b + other.log_b)
+            product._made["kept alive"] = other  # so that its id is not used again
+            self._made[key] = product
+        return self._made[key]
+
+
+@dataclass(frozen=True)
+class Exceptions:
+    """Words that stand alone: `log_b[e]` holds for `word[e]` at `position[e]`; sorted by position, then word."""
+
+    position: Tensor  # (E,)
+    word: Tensor  # (E,)
+    log_b: Tensor  # (E,) float64
+
+    def __len__(self) -> int:
+        return len(self.position)
+
+    @classmethod
+    def none(cls, device: torch.device | None = None) -> Exceptions:
+        empty = torch.zeros(0, dtype=torch.long, device=device)
+        return cls(empty, empty, torch.zeros(0, dtype=torch.float64, device=device))
+
+    @classmethod
+    def listed(cls, per_position: Sequence[Mapping[int, float]]) -> Exceptions:
+        """From a mapping word -> log b for each position."""
+        rows = [(n, word, row[word]) for n, row in enumerate(per_position) for word in sorted(row)]
+        if not rows:
+            return cls.none()
+        position, word, log_b = zip(*rows, strict=True)
+        for n, x, log in rows:
+            if not log < float("inf"):
+                raise BackgroundError(f"log b at position {n} of word {x} must be a number below infinity, found {log}")
+        return cls(torch.tensor(position), torch.tensor(word), torch.tensor(log_b, dtype=torch.float64))
+
+
+@dataclass(frozen=True)
+class SparsePrior:
+    """A few static tables weighted by position, plus exceptions."""
+
+    tables: tuple[Table, ...]
+    shift: Tensor  # (N, K) float64, or (1, K) for every position
+    exceptions: Exceptions
+
+    @classmethod
+    def static(cls, table: Table) -> SparsePrior:
+        device = table.log_b.device
+        return cls((table,), torch.zeros(1, 1, dtype=torch.float64, device=device), Exceptions.none(device))
+
+    @classmethod
+    def listed(
+        cls, table: Table, per_position: Sequence[Mapping[int, float]], shift: Sequence[float] | None = None
+    ) -> SparsePrior:
+        """One table for the rest, `shift` in log for each position, and a mapping word -> log b of exceptions."""
+        _check_words(per_position, len(table))
+        log_shift = torch.zeros(len(per_position), 1, dtype=torch.float64)
+        if shift is not None:
+            log_shift[:, 0] = torch.tensor(shift, dtype=torch.float64)
+        return cls((table,), log_shift, Exceptions.listed(per_position))
+
+    @property
+    def n(self) -> int:
+        return len(self.shift)
+
+    @property
+    def is_static(self) -> bool:
+        return self.n == 1 and len(self.exceptions) == 0
+
+    @property
+    def n_symbols(self) -> int:
+        return len(self.tables[0])
+
+    def rest(self, position: Tensor, word: Tensor) -> Tensor:
+        """log b of single words by the tables alone, (E,)."""
+        shift = self.shift[position if self.n > 1 else torch.zeros_like(position)]  # (E, K)
+        values = torch.stack([table.log_b[word] for table in self.tables], -1)
+        return torch.logsumexp(shift + values, -1)
+
+    def at(self, position: Tensor, word: Tensor) -> Tensor:
+        """log b of single words, exceptions included, (E,)."""
+        own, found = _look_up(self.exceptions.position, self.exceptions.word, position, word, self.n_symbols)
+        if len(self.exceptions) == 0:
+            return self.rest(position, word)
+        return torch.where(found, self.exceptions.log_b[own], self.rest(position, word))
+
+    def dense(self, n: int) -> DensePrior:
+        """All N × V values written out."""
+        tables = torch.stack([table.log_b for table in self.tables])  # (K, V)
+        log_b = torch.logsumexp(self.shift.unsqueeze(-1) + tables, 1).expand(n, -1).clone()
+        log_b[self.exceptions.position, self.exceptions.word] = self.exceptions.log_b
+        return DensePrior(log_b)
+
+    def powered(self, exponent: float) -> Prior:
+        """b to a power, at every word: exact for one table; several are written out first."""
+        if len(self.tables) > 1 and self.n > 1:
+            return self.dense(self.n).powered(exponent)
+        if len(self.tables) > 1:  # weighted alike at every position: they are one table
+            tables = SparsePrior(self.tables, self.shift, Exceptions.none(self.shift.device)).dense(1)
+            one = (Table(tables.log_b[0]),)
+            return SparsePrior(one, torch.zeros_like(self.shift[:, :1]), self.exceptions).powered(exponent)
+        exceptions = Exceptions(self.exceptions.position, self.exceptions.word, _times(self.exceptions.log_b, exponent))
+        return SparsePrior((self.tables[0].powered(exponent),), _times(self.shift, exponent), exceptions)
+
+    def to(self, device: torch.device) -> SparsePrior:
+        if self.shift.device == device:
+            return self
+        old = self.exceptions
+        moved = Exceptions(old.position.to(device), old.word.to(device), old.log_b.to(device))
+        return SparsePrior(tuple(table.to(device) for table in self.tables), self.shift.to(device), moved)
+
+
+@dataclass(frozen=True)
+class DensePrior:
+    """All N × V values of log b, float64 or what a model gave."""
+
+    log_b: Tensor  # (N, V)
+
+    @property
+    def n(self) -> int:
+        return len(self.log_b)
+
+    @property
+    def n_symbols(self) -> int:
+        return self.log_b.shape[1]
+
+    def at(self, position: Tensor, word: Tensor) -> Tensor:
+        return self.log_b[position if self.n > 1 else torch.zeros_like(position), word].to(torch.float64)
+
+    def dense(self, n: int) -> DensePrior:
+        return DensePrior(self.log_b.expand(n, -1))
+
+    def powered(self, exponent: float) -> Prior:
+        return DensePrior(_times(self.log_b, exponent))
+
+    def to(self, device: torch.device) -> DensePrior:
+        return self if self.log_b.device == device else DensePrior(self.log_b.to(device))
+
+
+Prior = SparsePrior | DensePrior
+
+
+@dataclass(frozen=True)
+class ContextValues:
+    """Values of contextual features: `rest[n]` for every word but the exceptions, which have `value[e]`."""
+
+    rest: Tensor  # (N, k)
+    position: Tensor  # (E,)
+    word: Tensor  # (E,)
+    value: Tensor  # (E, k)
+
+    @property
+    def width(self) -> int:
+        return self.rest.shape[1]
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> ContextValues:
+        """The same values where the layer is, in the numbers that it computes with."""
+        rest, value = self.rest.to(device, dtype), self.value.to(device, dtype)
+        return ContextValues(rest, self.position.to(device), self.word.to(device), value)
+
+    def at(self, position: Tensor, word: Tensor, n_symbols: int) -> Tensor:
+        """Values at single words, (E, k)."""
+        if len(self.position) == 0:
+            return self.rest[position]
+        own, found = _look_up(self.position, self.word, position, word, n_symbols)
+        return torch.where(found.unsqueeze(-1), self.value[own], self.rest[position])
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """A prior and all contextual values over one common set of exceptions."""
+
+    prior: Prior
+    position: Tensor  # (E,)
+    word: Tensor  # (E,)
+    log_b: Tensor  # (E,) float64
+    value: Tensor  # (E, k)
+    rest: Tensor  # (N, k)
+
+
+def knowledge(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:
+    """Join: a word that is exceptional to one source takes the rest's value from every other."""
+    V = prior.n_symbols
+    device = prior.shift.device if isinstance(prior, SparsePrior) else prior.log_b.device
+    sources = [(part.position, part.word) for part in values]
+    if isinstance(prior, SparsePrior):
+        sources.append((prior.exceptions.position, prior.exceptions.word))
+    keys = [position * V + word for position, word in sources] or [torch.zeros(0, dtype=torch.long, device=device)]
+    key = keys[0] if len(keys) == 1 else torch.unique(torch.cat(keys))
+    position, word = key // V, key % V
+    rest = torch.cat([part.rest for part in values], 1) if values else torch.zeros(n, 0, device=device)
+    value = [part.at(position, word, V) for part in values]
+    own = torch.cat(value, 1) if value else torch.zeros(len(position), 0, device=device)
+    return Knowledge(prior, position, word, prior.at(position, word), own, rest)
+
+
+def _look_up(
+    listed_position: Tensor, listed_word: Tensor, position: Tensor, word: Tensor, n_symbols: int
+) -> tuple[Tensor, Tensor]:
+    """Where (position, word) stands in a sorted list, and whether it does."""
+    listed = listed_position * n_symbols + listed_word
+    asked = position * n_symbols + word
+    if len(listed) == 0:
+        return torch.zeros_like(asked), torch.zeros_like(asked, dtype=torch.bool)
+    found = torch.searchsorted(listed, asked).clamp(max=len(listed) - 1)
+    return found, listed[found] == asked
+
+
+def _check_words(per_position: Sequence[Mapping[int, float]], n_symbols: int) -> None:
+    """A word outside V would be taken for a word of another position."""
+    for n, row in enumerate(per_position):
+        for word in row:
+            if not 0 <= word < n_symbols:
+                raise BackgroundError(
+                    f"an exception at position {n} names the word {word}, but words are numbered 0 to {n_symbols - 1}"
+                )
+
+
+def _times(log_b: Tensor, exponent: float) -> Tensor:
+    """exponent · log b, where minus infinity stays minus infinity even for exponent 0."""
+    return torch.where(log_b == MINUS_INFINITY, log_b, log_b * exponent)

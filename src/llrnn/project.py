@@ -1,0 +1,116 @@
+"""From a configuration to corpora, knowledge and a model that is ready to train."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+
+from llrnn import contextual, features, french
+from llrnn.backgrounds import Background, Uniform, Unigram
+from llrnn.config import AnyFeature, Config
+from llrnn.corpus import Corpus
+from llrnn.errors import ConfigError
+from llrnn.features import Features
+from llrnn.lexicon import Lexicon
+from llrnn.model import LLRNN
+from llrnn.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class Project:
+    """The parts that a configuration names, made in the order in which data flows."""
+
+    config: Config
+    corpora: dict[str, Corpus]
+    lexicon: Lexicon
+    vocabulary: Vocabulary
+    output_features: Features
+    input_features: Features | None
+    background: Background
+
+    @classmethod
+    def from_config(cls, config: Config) -> Project:
+        corpora = read_corpora(config)
+        lexicon = _lexicon(config, corpora)
+        listed = [corpora[part] for part in config.vocabulary.parts if part in corpora]
+        vocabulary = Vocabulary.from_corpus(*listed, top=config.vocabulary.top, unknown=config.vocabulary.unknown)
+        output, given = _features(config, lexicon)
+        return cls(config, corpora, lexicon, vocabulary, output, given, _background(config, corpora))
+
+    def model(self) -> LLRNN:
+        """A fresh model; its weights are a function of the seed."""
+        config = self.config
+        model = LLRNN(
+            self.vocabulary,
+            output_features=self.output_features,
+            input_features=self.input_features,
+            background=self.background,
+            controller=config.controller.make(),
+            contextual=[contextual.Repeated(given.window) for given in config.contextual],
+            tied=config.tied,
+            word_dropout=config.word_dropout,
+            seed=config.training.seed,
+        )
+        model.provenance = {"config": config.model_dump(mode="json")}
+        return model
+
+
+def read_corpora(config: Config) -> dict[str, Corpus]:
+    """train, and valid and test where there are any."""
+    given = config.corpus
+    if given.embedded is not None:
+        return embedded_corpora(
+            given.embedded.train, given.embedded.valid, given.embedded.test, given.embedded.seed, given.lowercase
+        )
+    files = {"train": given.train, "valid": given.valid, "test": given.test}
+    corpora = {part: _read(paths, config) for part, paths in files.items() if paths}
+    if given.valid_last is not None:
+        if given.valid_last >= len(corpora["train"]):
+            raise ConfigError(
+                f"corpus.valid_last = {given.valid_last} leaves nothing of {len(corpora['train'])} training sentences"
+            )
+        corpora["train"], corpora["valid"] = corpora["train"].split(len(corpora["train"]) - given.valid_last)
+    return corpora
+
+
+def _read(paths: list[str], config: Config) -> Corpus:
+    read = [Corpus.from_file(path, format=config.corpus.format, lowercase=config.corpus.lowercase) for path in paths]
+    return reduce(add, read)
+
+
+def embedded_corpora(train: int, valid: int, test: int, seed: int, lowercase: bool = True) -> dict[str, Corpus]:
+    """Consecutive parts of the embedded French corpus that a seed names."""
+    whole = Corpus.from_sentences(french.sentences(train + valid + test, seed=seed), name=f"french/{seed}")
+    whole = whole.lowercased() if lowercase else whole
+    return dict(zip(("train", "valid", "test"), whole.split(train, valid), strict=True))
+
+
+def _lexicon(config: Config, corpora: dict[str, Corpus]) -> Lexicon:
+    annotated = [corpora[part] for part in config.lexicon.parts if part in corpora]
+    annotated += [Corpus.from_file(path, lowercase=config.corpus.lowercase) for path in config.lexicon.corpora]
+    lexicon = Lexicon.from_corpus(*annotated)
+    for path in config.lexicon.tsv:
+        lexicon = lexicon | Lexicon.from_tsv(path, lowercase=config.corpus.lowercase)
+    return lexicon
+
+
+def _features(config: Config, lexicon: Lexicon) -> tuple[Features, Features | None]:
+    if config.kind == "softmax":
+        return features.Identity(), None
+    given = config.features.input
+    return _sum(config.features.output, lexicon), None if given is None else _sum(given, lexicon)
+
+
+def _sum(groups: list[AnyFeature], lexicon: Lexicon) -> Features:
+    return reduce(lambda left, right: left + right, [group.make(lexicon) for group in groups])
+
+
+def _background(config: Config, corpora: dict[str, Corpus]) -> Background:
+    given = config.background
+    if given.kind == "uniform":
+        return Uniform()
+    if given.frequencies is not None:
+        return Unigram.from_file(given.frequencies, smoothing=given.smoothing)
+    counted = [corpora[part] for part in given.parts if part in corpora]
+    return Unigram.from_corpus(*counted, smoothing=given.smoothing)

@@ -1,0 +1,120 @@
+"""The folder of a training run: the best model, the state to resume from, and the log.
+
+model.json, model-*.safetensors            the best model so far; what `llrnn.load` reads
+training.json, training-*.safetensors      weights, optimizer and progress at the last checkpoint
+log.jsonl                                  one record a line
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from llrnn.bundle import has_bundle, read_bundle, write_atomically, write_bundle
+from llrnn.errors import CheckpointError, TrainingError
+from llrnn.model import LLRNN
+from llrnn.settings import TrainingSettings
+from llrnn.text import Text
+
+# A resumed run may change how long it goes on and how it reports, but nothing that changes the numbers.
+_MAY_CHANGE = {"epochs", "patience", "checkpoint_every", "log_every"}
+
+
+@dataclass
+class Progress:
+    """Where a run stands, besides its tensors."""
+
+    epoch: int = 0
+    position: int = 0  # batches of this epoch that are done
+    step: int = 0
+    loss_sum: float = 0.0
+    words: int = 0
+    learning_rate: float = 0.0
+    best: float | None = None
+    epochs_since_best: int = 0
+    finished: bool = False
+
+
+@dataclass(frozen=True)
+class Record:
+    """How training stands. `event` is step, epoch, interrupted or end; log-perplexities are in nats for a word."""
+
+    event: str
+    epoch: int
+    position: int
+    batches: int  # batches in an epoch
+    step: int
+    train: float  # mean since the epoch began
+    valid: float | None
+    best: float | None
+    learning_rate: float
+    words_per_second: float
+
+
+class RunFolder:
+    """Reads and writes the folder of one run."""
+
+    def __init__(self, folder: Path, settings: TrainingSettings, model: LLRNN, text: Text) -> None:
+        self.folder = folder
+        self._settings = settings.model_dump()
+        self._text = f"{model.vocabulary.digest()[:16]}/{len(text.sentences)}/{text.n_targets}"
+
+    def refuse_overwriting(self) -> None:
+        if has_bundle(self.folder, "training"):
+            raise TrainingError(
+                f"{self.folder}: holds a training run already; go on with --resume, or choose another folder"
+            )
+
+    def write(self, progress: Progress, tensors: dict[str, Tensor]) -> None:
+        data = {"settings": self._settings, "progress": asdict(progress), "text": self._text}
+        write_bundle(self.folder, "training", data, tensors)
+
+    def read(self) -> tuple[Progress, dict[str, Tensor]]:
+        """The last checkpoint, if it is of this run."""
+        bundle = read_bundle(self.folder, "training")
+        self._check_same_run(bundle.data)
+        try:
+            progress = Progress(**bundle.data["progress"])
+        except (TypeError, KeyError) as error:
+            raise CheckpointError(f"{self.folder}/training.json: the progress is damaged ({error})") from None
+        self._cut_log(progress.step)
+        return progress, bundle.tensors
+
+    def best_weights(self) -> dict[str, Tensor]:
+        return read_bundle(self.folder, "model").tensors
+
+    def _check_same_run(self, data: dict[str, Any]) -> None:
+        before = data.get("settings", {})
+        for name in sorted(self._settings.keys() - _MAY_CHANGE):
+            if before.get(name) != self._settings[name]:
+                raise TrainingError(
+                    f"{self.folder}: the run was started with {name} = {before.get(name)!r}, now it is "
+                    f"{self._settings[name]!r}; resume with the same settings, or start anew in another folder"
+                )
+        if data.get("text") != self._text:
+            raise TrainingError(
+                f"{self.folder}: the run was started on another text or vocabulary; resume with the same"
+            )
+
+    def log(self, record: Record) -> None:
+        with (self.folder / "log.jsonl").open("a", encoding="utf8") as log:
+            log.write(json.dumps(asdict(record)) + "\n")
+
+    def _cut_log(self, step: int) -> None:
+        """Drop what a killed run logged after its last checkpoint: the resumed run will log it again."""
+        path = self.folder / "log.jsonl"
+        if path.exists():
+            lines = [line for line in path.read_bytes().splitlines() if _logged_before(line, step)]
+            write_atomically(path, b"".join(line + b"\n" for line in lines))
+
+
+def _logged_before(line: bytes, step: int) -> bool:
+    try:
+        record = json.loads(line)
+    except ValueError:  # the line that was being written when the process died
+        return False
+    return bool(record["step"] <= step and record["event"] in ("step", "epoch"))

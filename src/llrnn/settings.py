@@ -1,0 +1,89 @@
+"""How to train, as a typed record: the same fields in Python, in TOML and in `llrnn train --help`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from llrnn.batches import Batching, Continuous, Sentences, Windows
+from llrnn.errors import ConfigError
+
+
+class SentenceBatches(BaseModel):
+    """Whole sentences of similar length together."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    kind: Literal["sentences"] = "sentences"
+    words: int = Field(1024, ge=1, description="positions in a batch, at most")
+
+    def make(self) -> Batching:
+        return Sentences(self.words)
+
+
+class ContinuousBatches(BaseModel):
+    """Running text with carried state and truncated back-propagation."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    kind: Literal["continuous"]
+    rows: int = Field(32, ge=1, description="strips of text that are read side by side")
+    length: int = Field(32, ge=1, description="words before the gradient is cut")
+
+    def make(self) -> Batching:
+        return Continuous(self.rows, self.length)
+
+
+class WindowBatches(BaseModel):
+    """The paper's fixed windows, each from a fresh state."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    kind: Literal["windows"]
+    length: int = Field(8, ge=1, description="words in a window")
+    rows: int = Field(128, ge=1, description="windows in a batch")
+
+    def make(self) -> Batching:
+        return Windows(self.length, self.rows)
+
+
+AnyBatches = Annotated[SentenceBatches | ContinuousBatches | WindowBatches, Field(discriminator="kind")]
+
+
+class TrainingSettings(BaseModel):
+    """How to train. Every field has a default that works for a small corpus."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    batches: AnyBatches = Field(SentenceBatches(), description="sentences, continuous or windows")
+    optimizer: Literal["sgd", "rmsprop", "adamw"] = Field("adamw", description="how weights follow gradients")
+    learning_rate: float = Field(0.002, gt=0, description="step size")
+    momentum: float = Field(0.0, ge=0, lt=1, description="of sgd and rmsprop")
+    weight_decay: float = Field(0.0, ge=0, description="pull of all weights towards 0")
+    clip: float | None = Field(5.0, gt=0, description="largest norm of the gradient; none to leave it alone")
+    penalty: float = Field(0.0, ge=0, description="strength of the penalty ‖a‖_p^p on the adaptor vector")
+    penalty_norm: float = Field(2.0, ge=1, description="p of that penalty")
+    epochs: int = Field(20, ge=1, description="passes over the text, at most")
+    patience: int | None = Field(3, ge=1, description="epochs without a better validation before stopping")
+    halve_after: int | None = Field(
+        None, ge=1, description="halve the learning rate after so many epochs without improvement"
+    )
+    seed: int = Field(0, ge=0, description="decides weights, order of data and dropout")
+    checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints within an epoch")
+    log_every: int = Field(50, ge=1, description="steps between records")
+
+    def changed(self, **changes: Any) -> TrainingSettings:
+        """These settings with some of them changed; a wrong one is a ConfigError."""
+        try:
+            return TrainingSettings.model_validate({**self.model_dump(), **changes})
+        except ValidationError as error:
+            raise ConfigError(first_problem(error)) from None
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first thing that pydantic found, in one line: where, what was required, what was given."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in first["loc"]) or "configuration"
+    if first["type"] == "extra_forbidden":
+        return f"{place}: no such key; check its spelling (`llrnn train --help` lists all keys)"
+    if first["type"] == "missing":
+        return f"{place}: this key is required"
+    return f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}, found {first['input']!r}"

@@ -1,0 +1,134 @@
+"""The laws that every piece of knowledge obeys, as checks that users run on their own classes.
+
+    check_features(phi, vocabulary)          deterministic; finite; the compiled matrix says what the function says
+    check_background(b, vocabulary)          deterministic; states are values; batched = one by one; no NaN; Σp = 1
+    check_contextual(feature, vocabulary)    likewise, for feature values
+
+A broken law is a `LawError` that says which law, with a witness. Each check draws its own prefixes from `seed`.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Sequence
+
+import torch
+
+from llrnn.backgrounds import Background, Uniform
+from llrnn.contextual import ContextualFeature
+from llrnn.errors import LawError
+from llrnn.features import Features, Function, compile_features
+from llrnn.loglinear import LogLinear
+from llrnn.priors import ContextValues, Prior
+from llrnn.process import Process, State
+from llrnn.vocabulary import Vocabulary
+
+__all__ = ["check_background", "check_contextual", "check_features"]
+
+
+def check_features(features: Features, vocabulary: Vocabulary) -> None:
+    """Deterministic, finite, and the same after compilation."""
+    fitted = features.fitted(vocabulary)
+    first, second = compile_features(features, vocabulary), compile_features(features, vocabulary)
+    for index, symbol in enumerate(vocabulary):
+        said = {name: value for name, value in fitted(symbol).items() if value != 0}
+        _require(said == first.row(index), f"compiled = called, on {symbol!r}: {first.row(index)} and {said}")
+        _require(first.row(index) == second.row(index), f"deterministic, on {symbol!r}")
+
+
+def check_background(
+    background: Background,
+    vocabulary: Vocabulary,
+    *,
+    conditions: Sequence[object] = (None,),
+    prefixes: int = 8,
+    length: int = 6,
+    seed: int = 0,
+) -> None:
+    """The laws of a background, on random prefixes of allowed words."""
+    bound = background.bind(vocabulary)
+    states = _states(bound, vocabulary, conditions, prefixes, length, seed)
+    whole = _log_b(bound.prior(states), len(states))
+    _require(whole.shape == (len(states), len(vocabulary)), f"a value for each of {len(vocabulary)} symbols")
+    _require(not torch.isnan(whole).any(), "log b is a number, found NaN")
+    _require(not (whole == float("inf")).any(), "log b is below infinity")
+    _require(
+        bool(torch.equal(whole, _log_b(bound.prior(states), len(states)))), "deterministic: same states, same prior"
+    )
+    for n, state in enumerate(states):
+        alone = _log_b(bound.prior([state]), 1)[0]
+        _require(torch.allclose(whole[n], alone, atol=1e-9), f"batched = one by one, at position {n}")
+    _check_sums(bound.prior(states), [], vocabulary, len(states), whole)
+
+
+def check_contextual(
+    feature: ContextualFeature,
+    vocabulary: Vocabulary,
+    *,
+    conditions: Sequence[object] = (None,),
+    prefixes: int = 8,
+    length: int = 6,
+    seed: int = 0,
+) -> None:
+    """The laws of a contextual feature, on random prefixes."""
+    bound = feature.bind(vocabulary)
+    states = _states(bound, vocabulary, conditions, prefixes, length, seed)
+    whole = _dense_values(bound.values(states), len(vocabulary))
+    _require(bool(torch.isfinite(whole).all()), "feature values are finite")
+    _require(bool(torch.equal(whole, _dense_values(bound.values(states), len(vocabulary)))), "deterministic")
+    for n, state in enumerate(states):
+        alone = _dense_values(bound.values([state]), len(vocabulary))[0]
+        _require(bool(torch.equal(whole[n], alone)), f"batched = one by one, at position {n}")
+    uniform = Uniform().bind(vocabulary).prior([])
+    _check_sums(uniform, [bound.values(states)], vocabulary, len(states), uniform.dense(len(states)).log_b)
+
+
+def _require(condition: bool, law: str) -> None:
+    if not condition:
+        raise LawError(f"law broken: {law}")
+
+
+def _states(
+    process: Process, vocabulary: Vocabulary, conditions: Sequence[object], prefixes: int, length: int, seed: int
+) -> list[State]:
+    """States along random prefixes; `advance` must leave the state that it was given as it was."""
+    draw = random.Random(seed)
+    states = []
+    for number in range(prefixes):
+        state = process.advance(process.initial(conditions[number % len(conditions)]), vocabulary.eos)
+        for _ in range(length):
+            before = copy.deepcopy(state)
+            after = process.advance(state, draw.randrange(len(vocabulary)))
+            _require(state == before, f"states are values: advance changed {before!r} into {state!r}")
+            states.append(state)
+            state = after
+    return states
+
+
+def _log_b(prior: Prior, n: int) -> torch.Tensor:
+    return prior.dense(n).log_b.double()
+
+
+def _dense_values(values: ContextValues, n_symbols: int) -> torch.Tensor:
+    n = len(values.rest)
+    position = torch.arange(n).repeat_interleave(n_symbols)
+    word = torch.arange(n_symbols).repeat(n)
+    return values.at(position, word, n_symbols).view(n, n_symbols, -1)
+
+
+def _check_sums(prior: Prior, values: list[ContextValues], vocabulary: Vocabulary, n: int, log_b: torch.Tensor) -> None:
+    """Under a random layer the probabilities sum to one, wherever any word is possible."""
+    phi = compile_features(Function(lambda symbol: {f"length {len(symbol) % 3}": 1.0}), vocabulary)
+    layer = LogLinear(phi, 4, len(values)).double()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+        h = torch.randn(n, 4, generator=generator, dtype=torch.float64)
+        possible = (log_b > float("-inf")).any(1)
+        distribution = layer(h, prior, values)
+        _require(bool((possible == (distribution.log_z > float("-inf"))).all()), "Z is 0 only where all b is 0")
+        if possible.all():
+            error = float((distribution.log_probs().exp().sum(1) - 1).abs().max())
+            _require(error < 1e-9, f"Σp = 1, off by {error:.1e}")

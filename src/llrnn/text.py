@@ -1,0 +1,72 @@
+"""A corpus as numbers, and what a model remembers of the text that it was trained on."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from llrnn.corpus import Corpus
+from llrnn.errors import TrainingError
+from llrnn.features.matrix import Ints
+from llrnn.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class Text:
+    """A corpus as ids: one array for each sentence, without its end, and the conditions."""
+
+    sentences: tuple[Ints, ...]
+    conditions: tuple[object, ...]
+    eos: int
+
+    @classmethod
+    def encode(cls, corpus: Corpus, vocabulary: Vocabulary) -> Text:
+        """Look every word up; one that the vocabulary does not list is an error that names the sentence."""
+        sentences = tuple(
+            np.array(vocabulary.ids(sentence.words, place=sentence.name), dtype=np.int64) for sentence in corpus
+        )
+        return cls(sentences, tuple(sentence.condition for sentence in corpus), vocabulary.eos)
+
+    @property
+    def n_targets(self) -> int:
+        """Words and ends of sentences."""
+        return sum(len(sentence) + 1 for sentence in self.sentences)
+
+    def stream(self) -> Ints:
+        """All sentences as one text: EOS, a sentence, EOS, a sentence, EOS, ..."""
+        if any(condition is not None for condition in self.conditions):
+            raise TrainingError("sentences with conditions cannot be run together: use the batching by sentences")
+        boundary = np.array([self.eos], dtype=np.int64)
+        return np.concatenate([boundary, *(part for s in self.sentences for part in (s, boundary))])
+
+    def counts(self, n_symbols: int) -> Ints:
+        """How often each symbol is a target, ends of sentences included, (V,)."""
+        counts = np.zeros(n_symbols, dtype=np.int64)
+        for sentence in self.sentences:
+            np.add.at(counts, sentence, 1)
+        counts[self.eos] += len(self.sentences)
+        return counts
+
+    def fingerprints(self) -> Ints:
+        """A 64-bit number for each distinct sentence, sorted: enough to ask whether a sentence was there."""
+        digests = {hashlib.blake2b(sentence.tobytes(), digest_size=8).digest() for sentence in self.sentences}
+        return np.sort(np.array([int.from_bytes(d, "little", signed=True) for d in digests], dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a model has seen in training, for audits: how often each symbol, and which sentences."""
+
+    counts: Ints  # (V,)
+    sentences: Ints  # fingerprints, sorted
+
+    @classmethod
+    def of(cls, text: Text, n_symbols: int) -> Seen:
+        return cls(text.counts(n_symbols), text.fingerprints())
+
+    def share_of(self, text: Text) -> float:
+        """The share of a text's distinct sentences that were seen."""
+        asked = text.fingerprints()
+        return float(np.isin(asked, self.sentences).mean()) if len(asked) else 0.0

@@ -1,0 +1,244 @@
+"""Training: a plain generator of records.
+
+    loss = −mean log p(x_{t+1} | K) + penalty · mean ‖a‖_p^p
+
+`for record in train(model, corpus, valid=valid): ...` does the work; the records say how it goes. With a folder, the
+best model and the state of the run are kept there, and `resume=True` goes on from the last checkpoint: the order of
+data, the dropout masks and every update are functions of (seed, epoch, position), so the weights come out the same, bit
+for bit, as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from llrnn.batches import derived_seed
+from llrnn.checkpoint import fill_parameters
+from llrnn.corpus import Corpus
+from llrnn.errors import NonFiniteError, TrainingError
+from llrnn.model import LLRNN, Batch, ModelState
+from llrnn.optimizers import make_optimizer, optimizer_tensors, restore_optimizer, set_learning_rate
+from llrnn.runs import Progress, Record, RunFolder
+from llrnn.scoring import score
+from llrnn.settings import TrainingSettings
+from llrnn.text import Seen, Text
+
+
+def train(
+    model: LLRNN,
+    corpus: Corpus,
+    *,
+    valid: Corpus | None = None,
+    settings: TrainingSettings | None = None,
+    folder: str | PathLike[str] | None = None,
+    resume: bool = False,
+    should_stop: Callable[[], bool] = lambda: False,
+    **changes: Any,
+) -> Iterator[Record]:
+    """Train the model in place and yield records; it ends with the best weights, by validation where there is any."""
+    settings = (settings or TrainingSettings()).changed(**changes)
+    run = _Run(model, corpus, valid, settings, None if folder is None else Path(folder))
+    if resume:
+        run.resume()
+    else:
+        run.begin()
+    return run.logged(run.records(should_stop))
+
+
+class _Run:
+    """One training run: the model, the optimizer, where it stands, and where that is kept."""
+
+    def __init__(
+        self,
+        model: LLRNN,
+        corpus: Corpus,
+        valid: Corpus | None,
+        settings: TrainingSettings,
+        folder: Path | None,
+    ) -> None:
+        if len(corpus) == 0:
+            raise TrainingError("there is no sentence to train on")
+        self.model, self.settings = model, settings
+        self.text = Text.encode(corpus, model.vocabulary)
+        model.seen = Seen.of(self.text, len(model.vocabulary))
+        self.valid = None if valid is None else Text.encode(valid, model.vocabulary)
+        self.batching = settings.batches.make()
+        self.folder = None if folder is None else RunFolder(folder, settings, model, self.text)
+        self.optimizer = make_optimizer(model, settings)
+        self.progress = Progress(learning_rate=settings.learning_rate)
+        self.best_weights: dict[str, Tensor] = {}
+        self.carried: ModelState | None = None
+        self._seconds, self._words = 0.0, 0  # since this process began, for the words per second
+
+    def logged(self, records: Iterator[Record]) -> Iterator[Record]:
+        for record in records:
+            if self.folder is not None:
+                self.folder.log(record)
+            yield record
+
+    def records(self, should_stop: Callable[[], bool]) -> Iterator[Record]:
+        progress = self.progress
+        while not progress.finished:
+            plan = self.batching.plan(self.text, seed=self.settings.seed, epoch=progress.epoch)
+            while progress.position < len(plan):
+                if should_stop():
+                    self.checkpoint()
+                    yield self._record("interrupted", len(plan))
+                    return
+                self.step(plan[progress.position])
+                if progress.step % self.settings.checkpoint_every == 0:
+                    self.checkpoint()
+                if progress.step % self.settings.log_every == 0:
+                    yield self._record("step", len(plan))
+            yield self._end_epoch(len(plan))
+        fill_parameters(self.model, self.best_weights.get)
+        yield self._record("end", 0)
+
+    def step(self, batch: Batch) -> None:
+        """One update on one batch."""
+        started = time.perf_counter()
+        progress, model = self.progress, self.model
+        batch = batch.to(model.device)
+        generator = torch.Generator(model.device).manual_seed(
+            derived_seed(self.settings.seed, progress.epoch, progress.position, 2)
+        )
+        distribution, after = model.scan(batch, self.carried, generator=generator)
+        log_p = model.targets_log_prob(distribution, batch)
+        loss = -log_p.mean()
+        self._require_finite("loss", loss.detach())
+        objective = loss + self._penalty(distribution.h) if self.settings.penalty else loss
+        self.optimizer.zero_grad(set_to_none=True)
+        objective.backward()  # type: ignore[no-untyped-call]
+        self._clip()
+        self.optimizer.step()
+        self.carried = after.detached() if self.batching.carries_state else None
+        self._count(float(loss.detach()), len(log_p), time.perf_counter() - started)
+
+    def _penalty(self, h: Tensor) -> Tensor:
+        a = torch.cat([self.model.layer.adaptor(h), self.model.layer.context_adaptor(h)], 1)
+        return self.settings.penalty * a.abs().pow(self.settings.penalty_norm).sum(-1).mean()
+
+    def _clip(self) -> None:
+        limit = self.settings.clip if self.settings.clip is not None else float("inf")
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit)
+        if not torch.isfinite(norm):
+            for name, parameter in self.model.named_parameters():
+                if parameter.grad is not None:
+                    self._require_finite(f"gradient of {name}", parameter.grad)
+            raise self._non_finite("norm of the gradient")
+
+    def _count(self, loss: float, words: int, seconds: float) -> None:
+        progress = self.progress
+        progress.position += 1
+        progress.step += 1
+        progress.loss_sum += loss * words
+        progress.words += words
+        self._seconds += seconds
+        self._words += words
+
+    def _end_epoch(self, batches: int) -> Record:
+        """Validate, keep the best, decide whether to go on; the record is made before the counters start anew."""
+        progress = self.progress
+        self.carried = None
+        valid = score(self.model, self.valid, self.batching).log_perplexity if self.valid is not None else None
+        better = valid is None or progress.best is None or valid < progress.best
+        progress.best = valid if better else progress.best
+        progress.epochs_since_best = 0 if better else progress.epochs_since_best + 1
+        if better:
+            self._keep_best_weights()
+        self._maybe_halve()
+        record = self._record("epoch", batches, valid)
+        progress.epoch += 1
+        progress.position, progress.loss_sum, progress.words = 0, 0.0, 0
+        progress.finished = self._is_over()
+        self.checkpoint()
+        return record
+
+    def _maybe_halve(self) -> None:
+        progress, after = self.progress, self.settings.halve_after
+        if after is not None and progress.epochs_since_best and progress.epochs_since_best % after == 0:
+            progress.learning_rate /= 2
+            set_learning_rate(self.optimizer, progress.learning_rate)
+
+    def _record(self, event: str, batches: int, valid: float | None = None) -> Record:
+        progress = self.progress
+        mean = progress.loss_sum / progress.words if progress.words else float("nan")
+        speed = self._words / self._seconds if self._seconds else 0.0
+        return Record(
+            event, progress.epoch, progress.position, batches, progress.step, mean, valid, progress.best,
+            progress.learning_rate, speed,
+        )  # fmt: skip
+
+    def begin(self) -> None:
+        """Start a run; a folder that holds one already is not overwritten."""
+        if self.folder is not None:
+            self.folder.refuse_overwriting()
+            self.checkpoint()
+
+    def resume(self) -> None:
+        """Go on from the last checkpoint of the folder."""
+        if self.folder is None:
+            raise TrainingError("resume=True needs the folder of the run")
+        self.progress, tensors = self.folder.read()
+        fill_parameters(self.model, tensors.get)
+        set_learning_rate(self.optimizer, self.progress.learning_rate)
+        restore_optimizer(self.optimizer, tensors)
+        if self.progress.epoch > 0:
+            self.best_weights = self.folder.best_weights()
+        self._restore_carried(tensors)
+        self.progress.finished = self._is_over()
+
+    def _is_over(self) -> bool:
+        patience = self.settings.patience
+        worn_out = patience is not None and self.progress.epochs_since_best >= patience
+        return worn_out or self.progress.epoch >= self.settings.epochs
+
+    def _keep_best_weights(self) -> None:
+        self.best_weights = {name: tensor.clone() for name, tensor in self._weights().items()}
+        if self.folder is not None:
+            self.model.save(self.folder.folder)
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {f"weights.{name}": parameter.detach() for name, parameter in self.model.named_parameters()}
+
+    def checkpoint(self) -> None:
+        """Everything that `resume` needs, written atomically; never with a weight that is not a number."""
+        for name, tensor in self._weights().items():
+            self._require_finite(name, tensor)
+        if self.folder is not None:
+            carried = self.carried.controller if self.carried is not None else ()
+            tensors = self._weights() | optimizer_tensors(self.optimizer)
+            self.folder.write(self.progress, tensors | {f"carried.{i}": part for i, part in enumerate(carried)})
+
+    def _restore_carried(self, tensors: dict[str, Tensor]) -> None:
+        """The controller's state is saved; knowledge follows the words that were read, so it reads them again."""
+        kept = [tensors[f"carried.{i}"] for i in range(sum(key.startswith("carried.") for key in tensors))]
+        if not kept:
+            return
+        plan = self.batching.plan(self.text, seed=self.settings.seed, epoch=self.progress.epoch)
+        strips = torch.cat([plan[index].inputs for index in range(self.progress.position)], 1).tolist()
+        start = self.model.start([None] * len(strips))
+        known = tuple(
+            tuple(seen[-1] for seen in process.scan(states, strips))
+            for process, states in zip(self.model.processes, start.knowledge, strict=True)
+        )
+        self.carried = ModelState(tuple(part.to(self.model.device) for part in kept), known)
+
+    def _require_finite(self, name: str, tensor: Tensor) -> None:
+        if not torch.isfinite(tensor).all():
+            raise self._non_finite(name)
+
+    def _non_finite(self, name: str) -> NonFiniteError:
+        progress = self.progress
+        kept = f"; the last good checkpoint is kept in {self.folder.folder}" if self.folder is not None else ""
+        return NonFiniteError(
+            f"training stopped: the {name} is not finite at step {progress.step}, epoch {progress.epoch}, "
+            f"batch {progress.position}{kept}; lower the learning rate or clip the gradient harder"
+        )
