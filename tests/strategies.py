@@ -19,6 +19,8 @@ from llrnn.vocabulary import EOS, Vocabulary
 
 MINUS_INFINITY = -math.inf
 
+torch.set_num_threads(1)  # the tensors are tiny: threads only wait for each other, and for the other test processes
+
 QUICK = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 Row = Mapping[str, float]

@@ -57,6 +57,7 @@ def test_log_prob_of_every_word(case: Case) -> None:
         word = torch.full((case.n,), x)
         close(p.log_prob(word), brute.log_probs[:, x])
         npt.assert_allclose(p.log_b(word).numpy(), case.log_b[:, x], rtol=1e-12)
+        npt.assert_array_equal(p.context_values(word).numpy(), brute.values[:, x])
 
 
 @given(cases())
@@ -508,7 +509,10 @@ def test_context_values_know_their_width() -> None:
 # --- the sparse product -------------------------------------------------------------------------------------------
 
 
-@given(st.integers(2, 7).flatmap(feature_rows), st.data())
+identities = st.integers(2, 7).map(lambda size: [{f"f{x}": 1.0} for x in range(size)])
+
+
+@given(st.one_of(st.integers(2, 7).flatmap(feature_rows), identities), st.data())
 @QUICK
 def test_sparse_matrix_products(rows: list[Row], data: st.DataObject) -> None:
     matrix = matrix_of(rows)

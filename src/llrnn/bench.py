@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from llrnn import backgrounds, features
 from llrnn.batches import Sentences
 from llrnn.controllers import LSTM
+from llrnn.errors import ConfigError
 from llrnn.features import FeatureMatrix
 from llrnn.lexicon import Lexicon
 from llrnn.loglinear import Distribution, LogLinear
@@ -27,6 +28,7 @@ from llrnn.vocabulary import Vocabulary
 
 _ATTRIBUTES = 52  # as many as the paper's tags
 _ATTRIBUTES_PER_WORD = 5
+_FEW_SYMBOLS, _MANY_SYMBOLS = 10_000, 1_000_000
 
 
 def french_like(n_symbols: int, n_classes: int, seed: int = 0) -> FeatureMatrix:
@@ -124,6 +126,11 @@ def layer(
     n_symbols: int, n_classes: int, hidden: int, positions: int, *, rounds: int, device: torch.device
 ) -> dict[str, Any]:
     """The three claims of the layer: faster than dense, independent of |V|, and no slower when nothing is shared."""
+    if not 1 <= n_classes <= min(n_symbols, _FEW_SYMBOLS):
+        raise ConfigError(
+            f"the classes must be 1 to {min(n_symbols, _FEW_SYMBOLS)} in number, no more than there are words, and no "
+            f"more than the {_FEW_SYMBOLS} words of the comparison by |V|, found {n_classes}"
+        )
     return {
         "V": n_symbols,
         "G": n_classes,
@@ -157,7 +164,7 @@ def _against_dense(
 
 def _by_vocabulary(n_classes: int, hidden: int, positions: int, rounds: int, device: torch.device) -> dict[str, float]:
     """The same G, a hundred times the words."""
-    tasks = {V: _Task(french_like(V, n_classes), hidden, positions, device) for V in (10_000, 1_000_000)}
+    tasks = {V: _Task(french_like(V, n_classes), hidden, positions, device) for V in (_FEW_SYMBOLS, _MANY_SYMBOLS)}
     contenders = {str(V): (task.ours, [task.h, task.layer.weight, task.layer.bias]) for V, task in tasks.items()}
     result = interleaved(contenders, rounds)
     small, large = (result[str(V)]["seconds"] for V in tasks)

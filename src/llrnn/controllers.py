@@ -72,7 +72,10 @@ class _Recurrent(Controller):
             raise ConfigError(f"dropout must be at least 0 and below 1, found {dropout}")
         self.hidden, self.inputs, self.dropout = hidden, inputs or hidden, dropout
         sizes = [self.inputs, *[hidden] * layers]
-        self.layers = nn.ModuleList(self._network(size, hidden, batch_first=True) for size in sizes[:-1])
+        # made on the meta device, where torch draws nothing from its global generator
+        made = [self._network(size, hidden, batch_first=True, device="meta") for size in sizes[:-1]]
+        self.layers = nn.ModuleList(layer.to_empty(device="cpu") for layer in made)
+        initialise(list(self.named_parameters()), 0)
 
     def initial(self, batch: int) -> Hidden:
         like = next(self.parameters())

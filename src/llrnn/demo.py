@@ -133,9 +133,7 @@ def _agreement_decision(model: LLRNN, test: Corpus) -> Comparison | None:
         for place, token in enumerate(sentence.tokens):
             rival = rivals.get((token.lemma, token.feats.get("Number")))
             if rival and token.form not in frequent and _is_distant_feminine_attribute(sentence, place):
-                found = explain(model, prefix=sentence.words[:place], word=token.form, rival=rival)
-                if isinstance(found, Comparison):
-                    return found
+                return explain(model, prefix=sentence.words[:place], word=token.form, rival=rival)
     return None
 
 

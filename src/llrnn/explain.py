@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import overload
 
 import torch
 
@@ -70,6 +71,18 @@ class Comparison:
         return self.log_b_difference + sum(term.share for term in self.terms)
 
 
+@overload
+def explain(
+    model: LLRNN, *, word: str, rival: None = None, prefix: str | tuple[str, ...] = "", condition: object = None
+) -> Explanation: ...
+@overload
+def explain(
+    model: LLRNN, *, word: str, rival: str, prefix: str | tuple[str, ...] = "", condition: object = None
+) -> Comparison: ...
+@overload
+def explain(
+    model: LLRNN, *, word: str, rival: str | None, prefix: str | tuple[str, ...] = "", condition: object = None
+) -> Explanation | Comparison: ...
 def explain(
     model: LLRNN,
     *,

@@ -51,13 +51,13 @@ class LogLinear(nn.Module):
         """a over the contextual features, (N, H) -> (N, k)."""
         return torch.addmm(self.context_bias, h, self.context_weight.t())
 
-    def scores(self, h: Tensor) -> Tensor:
-        """a·φ_s for every class, (N, H) -> (N, G), by whichever of two equal ways is cheaper."""
-        return self.composed_scores(h) if self._composing_pays(len(h)) else self.direct_scores(h)
+    def scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
+        """a·φ_s + offset_s for every class, (N, H) -> (N, G), by whichever of two equal ways is cheaper."""
+        return self.composed_scores(h, offset) if self._composing_pays(len(h)) else self.direct_scores(h) + offset
 
-    def composed_scores(self, h: Tensor) -> Tensor:
+    def composed_scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
         """h (Φ W)ᵀ + Φ c: composes the weights once, then it is the softmax of a G-word vocabulary."""
-        return torch.addmm(self.phi @ self.bias, h, (self.phi @ self.weight).t())
+        return torch.addmm(self.phi @ self.bias + offset, h, (self.phi @ self.weight).t())
 
     def direct_scores(self, h: Tensor) -> Tensor:
         """Φ (W h + c): cheaper for a few positions."""
@@ -122,8 +122,24 @@ class Distribution:
     def log_prob(self, word: Tensor) -> Tensor:
         """log p(word_n | K_n), one word a position, (N,) -> (N,)."""
         position = torch.arange(self.n, device=word.device)
+        if self._is_static:
+            return self._static_log_prob(position, word)
         log_z, score = self._log_z_and_scores(position, word)
         return score + self.log_b(word).to(score.dtype) - log_z
+
+    @property
+    def _is_static(self) -> bool:
+        prior = self.known.prior
+        single = isinstance(prior, SparsePrior) and prior.is_static and len(prior.tables) == 1
+        return single and self.scale == 1.0 and self.known.rest.shape[1] == 0
+
+    def _static_log_prob(self, position: Tensor, word: Tensor) -> Tensor:
+        """Nothing depends on the context: log B_s rides on the bias, so that a pass over N × G is saved."""
+        assert isinstance(self.known.prior, SparsePrior)
+        mass, klass = self.classes.mass(self.known.prior.tables[0]), self.classes.class_of[word]
+        terms = self.layer.scores(self.h, mass.log_mass.to(self.h.dtype))
+        log_z, term = class_logsumexp(terms, None, None, position, klass)
+        return term + mass.log_share[word].to(term.dtype) - log_z
 
     @cached_property
     def log_z(self) -> Tensor:

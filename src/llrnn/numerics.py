@@ -28,9 +28,9 @@ class _ClassLogSumExp(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, scores: Tensor, log_mass: Tensor, cells: Cells | None, rows: Tensor, columns: Tensor
+        ctx: Any, scores: Tensor, log_mass: Tensor | None, cells: Cells | None, rows: Tensor, columns: Tensor
     ) -> tuple[Tensor, Tensor]:
-        terms = scores + log_mass  # (N, G)
+        terms = scores if log_mass is None else scores + log_mass  # (N, G)
         if cells is not None:
             where = (cells.position, cells.klass)
             terms[where] = scores[where] + cells.log_mass
@@ -64,11 +64,12 @@ class Cells(NamedTuple):
 
 
 def class_logsumexp(
-    scores: Tensor, log_mass: Tensor, cells: Cells | None, rows: Tensor, columns: Tensor
+    scores: Tensor, log_mass: Tensor | None, cells: Cells | None, rows: Tensor, columns: Tensor
 ) -> tuple[Tensor, Tensor]:
     """`logsumexp_s(scores[n, s] + log_mass[n, s])` (N,), and the bare `scores[rows, columns]`, in one operation.
 
-    `log_mass` is (N, G) or (1, G), and constant; `cells` overrule it at single places.
+    `log_mass` is (N, G) or (1, G), and constant, or None where the scores hold it already; `cells` overrule it at
+    single places.
     """
     return cast(
         tuple[Tensor, Tensor],

@@ -59,7 +59,7 @@ class Table:
         return self._made[key]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Exceptions:
     """Words that stand alone: `log_b[e]` holds for `word[e]` at `position[e]`; sorted by position, then word."""
 
@@ -88,7 +88,7 @@ class Exceptions:
         return cls(torch.tensor(position), torch.tensor(word), torch.tensor(log_b, dtype=torch.float64))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SparsePrior:
     """A few static tables weighted by position, plus exceptions."""
 
@@ -163,7 +163,7 @@ class SparsePrior:
         return SparsePrior(tuple(table.to(device) for table in self.tables), self.shift.to(device), moved)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DensePrior:
     """All N × V values of log b, float64 or what a model gave."""
 
@@ -193,7 +193,7 @@ class DensePrior:
 Prior = SparsePrior | DensePrior
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ContextValues:
     """Values of contextual features: `rest[n]` for every word but the exceptions, which have `value[e]`."""
 
@@ -219,7 +219,7 @@ class ContextValues:
         return torch.where(found.unsqueeze(-1), self.value[own], self.rest[position])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Knowledge:
     """A prior and all contextual values over one common set of exceptions."""
 

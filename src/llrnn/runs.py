@@ -7,6 +7,7 @@ log.jsonl                                  one record a line
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -48,7 +49,7 @@ class Record:
     position: int
     batches: int  # batches in an epoch
     step: int
-    train: float  # mean since the epoch began
+    train: float | None  # mean since the epoch began, none before its first step
     valid: float | None
     best: float | None
     learning_rate: float
@@ -58,10 +59,15 @@ class Record:
 class RunFolder:
     """Reads and writes the folder of one run."""
 
-    def __init__(self, folder: Path, settings: TrainingSettings, model: LLRNN, text: Text) -> None:
+    def __init__(self, folder: Path, settings: TrainingSettings, model: LLRNN, text: Text, valid: Text | None) -> None:
         self.folder = folder
         self._settings = settings.model_dump()
-        self._text = f"{model.vocabulary.digest()[:16]}/{len(text.sentences)}/{text.n_targets}"
+        self._digests = {
+            "vocabulary": model.vocabulary.digest(),
+            "text": text.digest(),
+            "validation text": None if valid is None else valid.digest(),
+            "model": _digest_of(model),
+        }
 
     def refuse_overwriting(self) -> None:
         if has_bundle(self.folder, "training"):
@@ -69,8 +75,14 @@ class RunFolder:
                 f"{self.folder}: holds a training run already; go on with --resume, or choose another folder"
             )
 
+    def remove_leftovers(self) -> None:
+        """Temporary files of a run that was killed while it wrote."""
+        for name in ("training", "model", "log"):
+            for leftover in self.folder.glob(f".{name}[-.]*"):
+                leftover.unlink(missing_ok=True)
+
     def write(self, progress: Progress, tensors: dict[str, Tensor]) -> None:
-        data = {"settings": self._settings, "progress": asdict(progress), "text": self._text}
+        data = {"settings": self._settings, "progress": asdict(progress), "digests": self._digests}
         write_bundle(self.folder, "training", data, tensors)
 
     def read(self) -> tuple[Progress, dict[str, Tensor]]:
@@ -81,8 +93,10 @@ class RunFolder:
             progress = Progress(**bundle.data["progress"])
         except (TypeError, KeyError) as error:
             raise CheckpointError(f"{self.folder}/training.json: the progress is damaged ({error})") from None
-        self._cut_log(progress.step)
-        return progress, bundle.tensors
+        self.remove_leftovers()
+        self._cut_log(progress)
+        # clones lie in memory as torch aligns it: a matrix product may round otherwise elsewhere
+        return progress, {name: tensor.clone() for name, tensor in bundle.tensors.items()}
 
     def best_weights(self) -> dict[str, Tensor]:
         return read_bundle(self.folder, "model").tensors
@@ -95,26 +109,53 @@ class RunFolder:
                     f"{self.folder}: the run was started with {name} = {before.get(name)!r}, now it is "
                     f"{self._settings[name]!r}; resume with the same settings, or start anew in another folder"
                 )
-        if data.get("text") != self._text:
-            raise TrainingError(
-                f"{self.folder}: the run was started on another text or vocabulary; resume with the same"
-            )
+        digests = data.get("digests", {})
+        for name, digest in self._digests.items():
+            if digests.get(name) != digest:
+                raise TrainingError(
+                    f"{self.folder}: the run was started with another {name}; resume with the same, "
+                    "or start anew in another folder"
+                )
 
     def log(self, record: Record) -> None:
         with (self.folder / "log.jsonl").open("a", encoding="utf8") as log:
             log.write(json.dumps(asdict(record)) + "\n")
 
-    def _cut_log(self, step: int) -> None:
+    def _cut_log(self, progress: Progress) -> None:
         """Drop what a killed run logged after its last checkpoint: the resumed run will log it again."""
         path = self.folder / "log.jsonl"
         if path.exists():
-            lines = [line for line in path.read_bytes().splitlines() if _logged_before(line, step)]
+            lines = [line for line in path.read_bytes().splitlines() if _logged_before(line, progress)]
             write_atomically(path, b"".join(line + b"\n" for line in lines))
 
 
-def _logged_before(line: bytes, step: int) -> bool:
+def _digest_of(model: LLRNN) -> str:
+    """SHA-256 of everything about a model but its weights; knowledge of the user's own is taken on trust."""
+    data, tensors = model.described()
+    del data["provenance"]
+    fixed = {name: tensor for name, tensor in tensors.items() if not name.startswith(("weights.", "seen."))}
+    digest = hashlib.sha256(json.dumps(_without_repr(data), sort_keys=True).encode())
+    for name, tensor in sorted(fixed.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode() + tensor.cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _without_repr(data: Any) -> Any:
+    """A repr may hold an address in memory, which differs in every process."""
+    if isinstance(data, dict):
+        return {key: _without_repr(value) for key, value in data.items() if key != "repr"}
+    return [_without_repr(value) for value in data] if isinstance(data, list | tuple) else data
+
+
+def _logged_before(line: bytes, progress: Progress) -> bool:
     try:
         record = json.loads(line)
     except ValueError:  # the line that was being written when the process died
         return False
-    return bool(record["step"] <= step and record["event"] in ("step", "epoch"))
+    match record["event"]:
+        case "step":
+            return bool(record["step"] <= progress.step)
+        case "epoch":
+            return bool(record["epoch"] < progress.epoch)
+        case _:
+            return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +49,15 @@ class Text:
             np.add.at(counts, sentence, 1)
         counts[self.eos] += len(self.sentences)
         return counts
+
+    def digest(self) -> str:
+        """SHA-256 of all sentences in their order, with their conditions."""
+        digest = hashlib.sha256()
+        for sentence, condition in zip(self.sentences, self.conditions, strict=True):
+            # an object that is not plain data counts by its type: its repr may hold an address in memory
+            plain = json.dumps(condition, sort_keys=True, default=lambda other: type(other).__qualname__)
+            digest.update(f"{len(sentence)} {len(plain)} {plain}".encode() + sentence.tobytes())
+        return digest.hexdigest()
 
     def fingerprints(self) -> Ints:
         """A 64-bit number for each distinct sentence, sorted: enough to ask whether a sentence was there."""

@@ -10,6 +10,7 @@ for bit, as if nothing had happened.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from os import PathLike
@@ -49,7 +50,7 @@ def train(
         run.resume()
     else:
         run.begin()
-    return run.logged(run.records(should_stop))
+    return run.records(should_stop)
 
 
 class _Run:
@@ -63,25 +64,27 @@ class _Run:
         settings: TrainingSettings,
         folder: Path | None,
     ) -> None:
-        if len(corpus) == 0:
-            raise TrainingError("there is no sentence to train on")
+        for use, given in (("train", corpus), ("validate", valid)):
+            if given is not None and len(given) == 0:
+                raise TrainingError(f"there is no sentence to {use} on")
         self.model, self.settings = model, settings
         self.text = Text.encode(corpus, model.vocabulary)
         model.seen = Seen.of(self.text, len(model.vocabulary))
         self.valid = None if valid is None else Text.encode(valid, model.vocabulary)
         self.batching = settings.batches.make()
-        self.folder = None if folder is None else RunFolder(folder, settings, model, self.text)
+        self._require_batches()
+        self.folder = None if folder is None else RunFolder(folder, settings, model, self.text, self.valid)
         self.optimizer = make_optimizer(model, settings)
         self.progress = Progress(learning_rate=settings.learning_rate)
         self.best_weights: dict[str, Tensor] = {}
         self.carried: ModelState | None = None
         self._seconds, self._words = 0.0, 0  # since this process began, for the words per second
 
-    def logged(self, records: Iterator[Record]) -> Iterator[Record]:
-        for record in records:
-            if self.folder is not None:
-                self.folder.log(record)
-            yield record
+    def _require_batches(self) -> None:
+        """A text that cannot be cut in this way is refused before anything is written."""
+        for text in (self.text, self.valid):
+            if text is not None:
+                self.batching.plan(text)
 
     def records(self, should_stop: Callable[[], bool]) -> Iterator[Record]:
         progress = self.progress
@@ -93,10 +96,12 @@ class _Run:
                     yield self._record("interrupted", len(plan))
                     return
                 self.step(plan[progress.position])
+                # logged before the checkpoint, so that no kill can lose the record; one too many is cut on resuming
+                record = self._record("step", len(plan)) if progress.step % self.settings.log_every == 0 else None
                 if progress.step % self.settings.checkpoint_every == 0:
                     self.checkpoint()
-                if progress.step % self.settings.log_every == 0:
-                    yield self._record("step", len(plan))
+                if record is not None:
+                    yield record
             yield self._end_epoch(len(plan))
         fill_parameters(self.model, self.best_weights.get)
         yield self._record("end", 0)
@@ -112,8 +117,10 @@ class _Run:
         distribution, after = model.scan(batch, self.carried, generator=generator)
         log_p = model.targets_log_prob(distribution, batch)
         loss = -log_p.mean()
-        self._require_finite("loss", loss.detach())
         objective = loss + self._penalty(distribution.h) if self.settings.penalty else loss
+        if not torch.isfinite(objective.detach()):
+            self._require_finite_weights()  # the culprit, where it is a weight
+            raise self._non_finite("loss")
         self.optimizer.zero_grad(set_to_none=True)
         objective.backward()  # type: ignore[no-untyped-call]
         self._clip()
@@ -147,7 +154,8 @@ class _Run:
         """Validate, keep the best, decide whether to go on; the record is made before the counters start anew."""
         progress = self.progress
         self.carried = None
-        valid = score(self.model, self.valid, self.batching).log_perplexity if self.valid is not None else None
+        self._require_finite_weights()  # or the best model so far would be overwritten with them
+        valid = self._validated() if self.valid is not None else None
         better = valid is None or progress.best is None or valid < progress.best
         progress.best = valid if better else progress.best
         progress.epochs_since_best = 0 if better else progress.epochs_since_best + 1
@@ -161,6 +169,13 @@ class _Run:
         self.checkpoint()
         return record
 
+    def _validated(self) -> float:
+        assert self.valid is not None
+        found = score(self.model, self.valid, self.batching).log_perplexity
+        if not math.isfinite(found):
+            raise self._non_finite("validation loss")
+        return found
+
     def _maybe_halve(self) -> None:
         progress, after = self.progress, self.settings.halve_after
         if after is not None and progress.epochs_since_best and progress.epochs_since_best % after == 0:
@@ -168,18 +183,23 @@ class _Run:
             set_learning_rate(self.optimizer, progress.learning_rate)
 
     def _record(self, event: str, batches: int, valid: float | None = None) -> Record:
+        """How it stands, also written to the log."""
         progress = self.progress
-        mean = progress.loss_sum / progress.words if progress.words else float("nan")
+        mean = progress.loss_sum / progress.words if progress.words else None
         speed = self._words / self._seconds if self._seconds else 0.0
-        return Record(
+        record = Record(
             event, progress.epoch, progress.position, batches, progress.step, mean, valid, progress.best,
             progress.learning_rate, speed,
         )  # fmt: skip
+        if self.folder is not None:
+            self.folder.log(record)
+        return record
 
     def begin(self) -> None:
         """Start a run; a folder that holds one already is not overwritten."""
         if self.folder is not None:
             self.folder.refuse_overwriting()
+            self.folder.remove_leftovers()
             self.checkpoint()
 
     def resume(self) -> None:
@@ -210,8 +230,7 @@ class _Run:
 
     def checkpoint(self) -> None:
         """Everything that `resume` needs, written atomically; never with a weight that is not a number."""
-        for name, tensor in self._weights().items():
-            self._require_finite(name, tensor)
+        self._require_finite_weights()
         if self.folder is not None:
             carried = self.carried.controller if self.carried is not None else ()
             tensors = self._weights() | optimizer_tensors(self.optimizer)
@@ -223,13 +242,18 @@ class _Run:
         if not kept:
             return
         plan = self.batching.plan(self.text, seed=self.settings.seed, epoch=self.progress.epoch)
-        strips = torch.cat([plan[index].inputs for index in range(self.progress.position)], 1).tolist()
-        start = self.model.start([None] * len(strips))
-        known = tuple(
-            tuple(seen[-1] for seen in process.scan(states, strips))
-            for process, states in zip(self.model.processes, start.knowledge, strict=True)
-        )
+        known = self.model.start([None] * len(kept[0])).knowledge
+        for index in range(self.progress.position):
+            rows = plan[index].inputs.tolist()
+            known = tuple(
+                tuple(seen[-1] for seen in process.scan(states, rows))
+                for process, states in zip(self.model.processes, known, strict=True)
+            )
         self.carried = ModelState(tuple(part.to(self.model.device) for part in kept), known)
+
+    def _require_finite_weights(self) -> None:
+        for name, tensor in self._weights().items():
+            self._require_finite(name, tensor)
 
     def _require_finite(self, name: str, tensor: Tensor) -> None:
         if not torch.isfinite(tensor).all():

@@ -123,7 +123,9 @@ class Primed(Background):
             raise BackgroundError(f"Primed needs a static base such as Unigram, found {self._base!r}")
         log_b = base.log_b.clone()
         bound._base, bound._base_log_b = base, log_b.tolist()
-        entities = vocabulary.ids(sorted(self._entities), place="Primed(entities=...)")
+        # an entity that is not listed says nothing of the other words that the unknown symbol stands for
+        listed = [word for word in sorted(self._entities) if vocabulary.unknown is None or word in vocabulary]
+        entities = vocabulary.ids(listed, place="Primed(entities=...)")
         log_b[entities] += math.log(self._absent) if self._absent else MINUS_INFINITY
         bound._table = Table(log_b)
         return bound
