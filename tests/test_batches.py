@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from llrnn.corpus import Sentence, Token
 from llrnn.errors import ConfigError, TrainingError, UnknownWordError
 from llrnn.features import Identity
 from llrnn.model import Batch
-from llrnn.scoring import score, walk
+from llrnn.scoring import score
 from llrnn.settings import TrainingSettings
 from llrnn.text import Seen, Text
 from strategies import QUICK
@@ -33,7 +34,7 @@ EOS_ID = 0
 def text_of(lengths: Sequence[int], conditions: Sequence[object] | None = None) -> Text:
     """Sentences of these lengths in which no word occurs twice, so that a word says where it stands."""
     ends = np.cumsum([0, *lengths])
-    sentences = tuple(np.arange(start + 1, end + 1, dtype=np.int64) for start, end in zip(ends, ends[1:], strict=False))
+    sentences = tuple(np.arange(start + 1, end + 1, dtype=np.int64) for start, end in pairwise(ends))
     return Text(sentences, tuple(conditions or [None] * len(sentences)), EOS_ID)
 
 
@@ -58,7 +59,7 @@ def pairs_of(text: Text) -> list[tuple[int, int]]:
     found = []
     for sentence in text.sentences:
         symbols = [EOS_ID, *sentence.tolist(), EOS_ID]
-        found += list(zip(symbols, symbols[1:], strict=False))
+        found += list(pairwise(symbols))
     return found
 
 
@@ -90,7 +91,7 @@ def test_sentence_batches_hold_whole_sentences_within_the_size(text: Text, words
     rows = []
     for batch in Sentences(words).plan(text, seed=seed):
         B, T = batch.inputs.shape
-        assert B * T <= words or B == 1
+        assert words >= B * T or B == 1
         for inputs, targets, mask in zip(batch.inputs, batch.targets, batch.mask, strict=True):
             length = int(mask.sum())
             assert mask[:length].all()
@@ -106,7 +107,8 @@ def test_continuous_rows_go_on_from_batch_to_batch(text: Text, rows: int, length
     plan = Continuous(rows, length).plan(text)
     assert len({len(batch.inputs) for batch in plan}) == 1
     assert all(len(batch.inputs) <= rows and batch.inputs.shape[1] <= length for batch in plan)
-    whole = Batch(*(torch.cat([getattr(batch, name) for batch in plan], 1) for name in ("inputs", "targets", "mask")))
+    inputs, targets, mask = (torch.cat([getattr(b, name) for b in plan], 1) for name in ("inputs", "targets", "mask"))
+    whole = Batch(inputs, targets, mask)
     assert counted(whole) == pairs_of(text)  # strip after strip: the text in its own order
     shifted, kept = whole.inputs[:, 1:], whole.mask[:, 1:]
     assert torch.equal(shifted[kept], whole.targets[:, :-1][kept])
@@ -172,7 +174,7 @@ def test_a_plan_can_be_sliced() -> None:
 
 
 def test_derived_seeds_are_the_same_on_every_machine() -> None:
-    assert derived_seed(0, 0) == 46917066263586195
+    assert derived_seed(0, 0) == 23947242637076183
     assert derived_seed(3, 1, 4, 2) != derived_seed(3, 1, 42)
     assert len({derived_seed(seed, epoch) for seed in range(20) for epoch in range(20)}) == 400
 
@@ -300,8 +302,6 @@ def test_scoring_keeps_no_gradients() -> None:
     model = LLRNN(Vocabulary.from_corpus(corpus), output_features=Identity(), controller=LSTM(3))
     text = Text.encode(corpus, model.vocabulary)
     assert not score(model, text).log_probs.requires_grad
-    for _, distribution in walk(model, text):
-        assert not distribution.scores.requires_grad
 
 
 # --- settings -----------------------------------------------------------------------------------------------------

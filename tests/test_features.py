@@ -217,6 +217,19 @@ def test_balanced_features_that_never_fire_stay_as_they_are() -> None:
     assert silent.fitted(VOCABULARY)("chat") == {}
 
 
+def test_frequent_features_are_those_that_enough_words_share() -> None:
+    ending = Function(lambda word: [f"Ends:{word[-1]}"], name="ending")
+    found = rows(ending.frequent())
+    assert found["chatte"] == found["noire"] == found["le"] == {"Ends:e": 1.0}
+    assert found["noir"] == found["la"] == {}
+    commonest = Attributes(LEXICON).frequent(min_count=1, top=2)
+    assert {name for row in rows(commonest).values() for name in row} == {"Gender:Fem", "Gender:Masc"}
+    assert commonest.declared() == ()
+    assert repr(ending.frequent(top=3)) == "Function(ending).frequent(min_count=2, top=3)"
+    with pytest.raises(FeatureError, match="frequent features must be fitted to a vocabulary before they are used"):
+        commonest("le")
+
+
 # --- compiling ----------------------------------------------------------------------------------------------------
 
 

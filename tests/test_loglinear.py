@@ -277,15 +277,13 @@ def test_composed_scores_are_direct_scores(case: Case) -> None:
     close(layer.scores(h), np.einsum("nvm,nm->nv", brute.phi[:, first_of_class, :m], brute.a[:, :m]), 1e-9)
 
 
-def test_the_cheaper_way_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("n", "way"), [(1, "direct_scores"), (10_000, "composed_scores")])
+def test_the_cheaper_way_is_chosen(n: int, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many features in few classes: composing pays for many positions, and never for one."""
     layer = LogLinear(matrix_of([{f"f{i}": 1.0 for i in range(50)}, {"other": 2.0}]), 64)
-    taken: list[str] = []
-    for way in ("composed_scores", "direct_scores"):
-        monkeypatch.setattr(layer, way, lambda h, way=way: taken.append(way))
-    layer.scores(torch.zeros(1, 64))
-    layer.scores(torch.zeros(10_000, 64))
-    assert taken == ["direct_scores", "composed_scores"]
+    marked = torch.full((n, 2), 7.0)
+    monkeypatch.setattr(layer, way, lambda h, *offset: marked)
+    assert torch.equal(layer.scores(torch.zeros(n, 64)), marked)
 
 
 # --- sampling -----------------------------------------------------------------------------------------------------
@@ -352,6 +350,27 @@ def test_sampling_frequencies(name: str) -> None:
 @settings(QUICK, max_examples=40, derandomize=True)
 def test_sampling_frequencies_of_any_case(case: Case) -> None:
     check_frequencies(case, 2000, case.seed)
+
+
+@pytest.mark.parametrize("name", [*SAMPLED, *DENSE])
+def test_values_of_the_sampled_cases(name: str) -> None:
+    """Chosen so that each way through the masses matters to the answer."""
+    case = {**SAMPLED, **DENSE}[name]
+    p, brute = case.distribution(), case.brute()
+    close(p.log_probs(), brute.log_probs)
+    close(p.entropy(), brute.entropy, 1e-7)
+    close(p.expected_features(), brute.expected_features)
+    for k in (1, 2, 9):
+        close(p.top(k)[0], brute.top(k))
+
+
+def test_top_looks_behind_classes_whose_best_words_have_left() -> None:
+    """The two classes that promise most hold nothing but exceptions, which are worth little."""
+    rows: list[Row] = [{f"f{x}": 1.0} for x in range(5)]
+    case = sparse_case([[50.0, 40.0, 30.0, 20.0, 10.0]], [[0.0]], [{0: -50.0, 1: -50.0}], rows=rows)
+    log_p, words = case.distribution().top(2)
+    assert words.tolist() == [[2, 3]]
+    close(log_p, case.brute().top(2))
 
 
 def test_samples_are_the_generators() -> None:

@@ -2,7 +2,8 @@
 
 A bundle NAME in a folder is `NAME.json`, the manifest, and one safetensors file whose name holds its own digest. The
 data file is written first and the manifest replaced last, by one atomic rename: a process killed at any point leaves
-the old bundle or the new one. The manifest lists the SHA-256 of every tensor; nothing is ever pickled or executed.
+the old bundle or the new one. The manifest lists the SHA-256 of every tensor, and of its own plain data, so that no
+edit of either file goes unseen; nothing is ever pickled or executed.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def write_bundle(
     folder = Path(folder)
     plain = {key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}
     blob = save(plain)
-    data_file = f"{name}-{hashlib.sha256(blob).hexdigest()[:16]}.safetensors"
+    data_file = _data_file(name, blob)
     manifest = {
         "format": FORMAT,
         "file": data_file,
@@ -51,14 +52,38 @@ def write_bundle(
         "data": dict(data),
     }
     try:
+        sealed = _sealed(manifest)
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / data_file, blob)
-        write_atomically(folder / f"{name}.json", json.dumps(manifest, ensure_ascii=False, indent=1).encode())
+        write_atomically(folder / f"{name}.json", sealed)
     except OSError as error:
         raise CheckpointError(f"{folder}: cannot write the {name}: {error.strerror or error}") from error
-    for old in folder.glob(f"{name}-*.safetensors"):
-        if old.name != data_file:
-            old.unlink(missing_ok=True)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"{folder}: the {name} holds data that JSON cannot hold ({error})") from error
+    _remove_old(folder, name, data_file)
+
+
+def _data_file(name: str, blob: bytes) -> str:
+    return f"{name}-{hashlib.sha256(blob).hexdigest()[:16]}.safetensors"
+
+
+def _sealed(manifest: Mapping[str, Any]) -> bytes:
+    """The manifest as it stands on disk; its last key is the SHA-256 of everything before it."""
+    seal = hashlib.sha256(_encoded(manifest)).hexdigest()
+    return _encoded({**manifest, "seal": seal})
+
+
+def _encoded(manifest: Mapping[str, Any]) -> bytes:
+    return json.dumps(manifest, ensure_ascii=False, indent=1).encode()
+
+
+def _remove_old(folder: Path, name: str, kept: str) -> None:
+    """Data files of earlier saves, and what a killed process left half-written; none of it is worth failing for."""
+    for pattern in (f"{name}-*.safetensors", f".{name}-*.safetensors.*", f".{name}.json.*"):
+        for old in folder.glob(pattern):
+            if old.name != kept:
+                with contextlib.suppress(OSError):
+                    old.unlink()
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -96,8 +121,11 @@ def read_bundle(folder: str | PathLike[str], name: str) -> Bundle:
     folder = Path(folder)
     manifest_file = folder / f"{name}.json"
     manifest = _read_manifest(manifest_file, name)
+    if not (folder / manifest["file"]).exists():  # perhaps a save replaced both files just now
+        manifest = _read_manifest(manifest_file, name)
     data_file = folder / manifest["file"]
-    tensors = _read_tensors(data_file)
+    blob = _read_data(data_file)
+    tensors = _tensors(data_file, blob)
     expected = manifest["sha256"]
     if set(tensors) != set(expected):
         odd = sorted(set(tensors) ^ set(expected))[0]
@@ -111,15 +139,20 @@ def read_bundle(folder: str | PathLike[str], name: str) -> Bundle:
                 f"{data_file}: the tensor {key!r} was altered after saving (its SHA-256 differs from "
                 f"{manifest_file.name}); restore the file from a copy"
             )
+    if _data_file(name, blob) != data_file.name:
+        raise CheckpointError(f"{data_file}: altered after saving (its SHA-256 is not that of its name); restore it")
     return Bundle(manifest["data"], tensors)
 
 
 def _read_manifest(path: Path, name: str) -> dict[str, Any]:
-    if not path.parent.is_dir():
-        raise CheckpointError(f"{path.parent}: no such folder; give the folder that `llrnn train --out` wrote")
     try:
-        manifest = json.loads(path.read_bytes())
-    except FileNotFoundError:
+        content = path.read_bytes()
+        manifest = json.loads(content)
+    except (FileNotFoundError, NotADirectoryError):
+        if not path.parent.is_dir():
+            raise CheckpointError(
+                f"{path.parent}: no such folder; give the folder that `llrnn train --out` wrote"
+            ) from None
         raise CheckpointError(f"{path}: missing; {path.parent} holds no complete {name}") from None
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
@@ -132,16 +165,33 @@ def _read_manifest(path: Path, name: str) -> dict[str, Any]:
     file, digests, data = (manifest.get(key) for key in ("file", "sha256", "data"))
     if not (isinstance(file, str) and isinstance(digests, dict) and isinstance(data, dict)) or Path(file).name != file:
         raise CheckpointError(f"{path}: the manifest lacks file, sha256 or data; the file is damaged, restore it")
+    _check_seal(path, content, manifest)
     return manifest
 
 
-def _read_tensors(path: Path) -> dict[str, Tensor]:
+def _check_seal(path: Path, content: bytes, manifest: dict[str, Any]) -> None:
+    """Every byte is as it was written: a changed word or number would make another model, silently."""
+    written = {key: value for key, value in manifest.items() if key != "seal"}
     try:
-        return load(path.read_bytes())
+        intact = content == _sealed(written)
+    except (ValueError, RecursionError):  # half a surrogate pair, or deeper than JSON can be written
+        intact = False
+    if not intact:
+        raise CheckpointError(f"{path}: altered after saving (its SHA-256 differs); restore the file from a copy")
+
+
+def _read_data(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
     except FileNotFoundError:
         raise CheckpointError(f"{path}: missing, though the manifest names it; restore it") from None
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _tensors(path: Path, blob: bytes) -> dict[str, Tensor]:
+    try:
+        return load(blob)
     except (SafetensorError, ValueError, KeyError, RuntimeError) as error:
         raise CheckpointError(f"{path}: truncated or not a safetensors file ({error}); restore it") from None
 

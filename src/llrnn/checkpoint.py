@@ -65,7 +65,7 @@ def load(
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise CheckpointError(f"{folder}: {place} in model.json is wrong ({first['msg']}); restore the file") from None
-    except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{folder}: the files of the model do not fit together ({error})") from error
     except CheckpointError as error:
         raise CheckpointError(f"{folder}: {error}") from None
@@ -91,6 +91,7 @@ def _build(bundle: Bundle, background: Background | None, context: Sequence[Cont
     model.provenance = data.provenance
     if "seen.counts" in tensors:
         model.seen = Seen(tensors["seen.counts"].numpy(), tensors["seen.sentences"].numpy())
+    model.to(tensors["weights.layer.bias"].dtype)  # float64 stays float64
     fill_parameters(model, tensors.get)
     return model
 

@@ -27,14 +27,15 @@ from llrnn.errors import ConfigError
 from llrnn.features import Features
 from llrnn.lexicon import Lexicon
 from llrnn.settings import TrainingSettings, first_problem
+from llrnn.vocabulary import EOS
 
 Part = Literal["train", "valid", "test"]
 
 
 class Strict(BaseModel):
-    """Unknown keys are errors."""
+    """Unknown keys are errors, and so is a text or a truth value where a number is meant."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class Embedded(Strict):
@@ -72,6 +73,12 @@ class VocabularyConfig(Strict):
     parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus whose words are listed")
     top: int | None = Field(None, ge=1, description="only the most frequent")
     unknown: str | None = Field(None, description="a symbol for all other words; none by default")
+
+    @model_validator(mode="after")
+    def _unknown_is_a_word(self) -> VocabularyConfig:
+        if self.unknown == EOS:
+            raise ValueError(f"unknown = {EOS!r} is the end of sentences; name another symbol, such as '<unk>'")
+        return self
 
 
 class LexiconConfig(Strict):
@@ -173,9 +180,9 @@ class ControllerConfig(Strict):
     """The recurrent network."""
 
     kind: Literal["elman", "gru", "lstm"] = "lstm"
-    hidden: int = Field(256, ge=1, description="units of each layer")
-    layers: int = Field(1, ge=1, description="layers")
-    inputs: int | None = Field(None, ge=1, description="size of ψ's embedding; as many as hidden by default")
+    hidden: int = Field(256, ge=1, le=2**20, description="units of each layer")
+    layers: int = Field(1, ge=1, le=1000, description="layers")
+    inputs: int | None = Field(None, ge=1, le=2**20, description="size of ψ's embedding; as many as hidden by default")
     dropout: float = Field(0.0, ge=0, lt=1, description="variational dropout, one mask a sequence")
 
     def make(self) -> Controller:
@@ -224,7 +231,7 @@ def read_config(path: str | PathLike[str], changes: Sequence[str] = ()) -> Confi
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start}); give a TOML configuration") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # tomllib lets some faults of its parts through as they are
         raise ConfigError(f"{path}: not TOML: {error}") from None
     for change in changes:
         _apply(data, change)
@@ -247,7 +254,13 @@ def _apply(data: dict[str, Any], change: str) -> None:
         data = data.setdefault(part, {})
         if not isinstance(data, dict):
             raise ConfigError(f"--set {change}: {part} is not a table, so nothing can be set below it")
+    data[last] = _value(text)
+
+
+def _value(text: str) -> Any:
+    """As TOML reads it; what is not TOML is plain text."""
     try:
-        data[last] = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        data[last] = text
+        read = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    return read["value"] if len(read) == 1 else text  # more than one: there was a line break in it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ import torch
 from llrnn.errors import ConfigError
 from llrnn.loglinear import Distribution
 from llrnn.model import LLRNN, ModelState
+
+_FROZEN = 1e-6  # a temperature below what float32 can tell apart: only the most probable word is left
 
 
 @dataclass(frozen=True)
@@ -51,14 +54,18 @@ class Sampling(Strategy):
     top_p: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.temperature > 0:
-            raise ConfigError(f"temperature must be above 0, found {self.temperature} (greedy is temperature 0)")
+        if not 0 < self.temperature < math.inf:
+            raise ConfigError(
+                f"temperature must be above 0 and finite, found {self.temperature} (greedy is temperature 0)"
+            )
         if self.top_k is not None and self.top_k < 1:
             raise ConfigError(f"top_k must be 1 or more, found {self.top_k}")
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise ConfigError(f"top_p must be above 0 and at most 1, found {self.top_p}")
 
     def choose(self, distribution: Distribution, generator: torch.Generator | None) -> list[int]:
+        if self.temperature < _FROZEN:
+            return Greedy().choose(distribution, generator)
         p = distribution.tempered(self.temperature) if self.temperature != 1.0 else distribution
         if self.top_k is None and self.top_p is None:
             drawn: list[int] = p.sample(generator=generator)[0].tolist()

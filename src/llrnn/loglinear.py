@@ -109,36 +109,28 @@ class Distribution:
     @cached_property
     def log_mass(self) -> tuple[Tensor, Cells | None]:
         """log B_s^rest: for whole classes, (N, G) or (1, G), and for the cells that exceptions leave."""
-        prior, dtype = self.known.prior, self.h.dtype
+        known, prior, dtype = self.known, self.known.prior, self.h.dtype
         if isinstance(prior, DensePrior):
-            dense = prior.dense(self.n)
-            return self.classes.log_mass_dense(dense, self.known.position, self.known.word).to(dtype), None
+            return self.classes.log_mass_dense(prior.dense(self.n), known.position, known.word).to(dtype), None
         whole = self.classes.log_mass(prior).to(dtype)
-        if len(self.known.position) == 0:
+        if len(known.position) == 0:
             return whole, None
-        rest = self.classes.log_rest(prior, self.known.word, self.left)
+        rest = self.classes.log_rest(prior, known.word, self.left)
         return whole, Cells(self.left.position, self.left.klass, rest.to(dtype))
 
     def log_prob(self, word: Tensor) -> Tensor:
         """log p(word_n | K_n), one word a position, (N,) -> (N,)."""
         position = torch.arange(self.n, device=word.device)
-        if self._is_static:
+        if self.known.is_static and self.scale == 1.0:
             return self._static_log_prob(position, word)
         log_z, score = self._log_z_and_scores(position, word)
         return score + self.log_b(word).to(score.dtype) - log_z
 
-    @property
-    def _is_static(self) -> bool:
-        prior = self.known.prior
-        single = isinstance(prior, SparsePrior) and prior.is_static and len(prior.tables) == 1
-        return single and self.scale == 1.0 and self.known.rest.shape[1] == 0
-
     def _static_log_prob(self, position: Tensor, word: Tensor) -> Tensor:
         """Nothing depends on the context: log B_s rides on the bias, so that a pass over N × G is saved."""
-        assert isinstance(self.known.prior, SparsePrior)
-        mass, klass = self.classes.mass(self.known.prior.tables[0]), self.classes.class_of[word]
+        mass = self.classes.mass(self.known.table)
         terms = self.layer.scores(self.h, mass.log_mass.to(self.h.dtype))
-        log_z, term = class_logsumexp(terms, None, None, position, klass)
+        log_z, term = class_logsumexp(terms, None, None, position, self.classes.class_of[word])
         return term + mass.log_share[word].to(term.dtype) - log_z
 
     @cached_property
@@ -173,8 +165,8 @@ class Distribution:
     def _values(self, position: Tensor, word: Tensor) -> Tensor:
         """Contextual feature values of single words, (E, k)."""
         known = self.known
-        as_values = ContextValues(known.rest, known.position, known.word, known.value)
-        return as_values.at(position, word, known.prior.n_symbols)
+        joined = ContextValues(known.rest, known.position, known.word, known.value)
+        return joined.at(position, word, known.prior.n_symbols)
 
     @cached_property
     def parts(self) -> tuple[Tensor, Tensor]:
@@ -211,8 +203,7 @@ class Distribution:
     def class_probabilities(self) -> Tensor:
         """The probability of each class with its exceptions, (N, G)."""
         rest, own = self.parts
-        where = (self.known.position, self.classes.class_of[self.known.word])
-        return rest.index_put(where, own, accumulate=True)
+        return rest.index_put((self.known.position, self.classes.class_of[self.known.word]), own, accumulate=True)
 
     def expected_features(self) -> Tensor:
         """E_p φ(K, x), static features first, then contextual ones, (N, m + k): what the gradient compares with."""
@@ -234,9 +225,8 @@ class Distribution:
     def _expected_log_b(self, prior: SparsePrior) -> Tensor:
         """E_p[log b] over the rest by the means of its classes, plus the exceptions one by one, (N,)."""
         rest, own = self.parts
-        mass = self.classes.mass(prior.tables[0])
+        mass, left = self.classes.mass(prior.tables[0]), self.left
         mean = mass.mean_log_b + prior.shift  # (N, G) or (1, G)
-        left = self.left
         if len(left.position):
             mean = mean.expand(self.n, -1).clone()
             shift = prior.shift[left.position, 0] if prior.n > 1 else prior.shift[0]

@@ -97,8 +97,9 @@ class ClassMass:
         self._members = classes.members
         G = classes.count
         self.log_mass = segment_logsumexp(log_b, self._class_of, G)  # (G,)
-        self._share = (log_b - self.log_mass[self._class_of]).exp().nan_to_num(0.0)  # (V,) b(x) / B_s
-        self.log_share = self._share.log()  # (V,)
+        log_share = log_b - self.log_mass[self._class_of]
+        self.log_share = log_share.masked_fill(log_b == MINUS_INFINITY, MINUS_INFINITY)  # (V,) log b(x) / B_s
+        self._share = self.log_share.exp()  # 0 where it underflows, though its logarithm does not
         self._share_log_b = torch.where(self._share > 0, self._share * log_b, 0.0)
         self.mean_log_b = self._per_class(self._share_log_b)  # (G,)
         self._alive = self._per_class((log_b > MINUS_INFINITY).to(torch.float64))

@@ -230,6 +230,19 @@ class Knowledge:
     value: Tensor  # (E, k)
     rest: Tensor  # (N, k)
 
+    @property
+    def is_static(self) -> bool:
+        """Whether one table says it all: no exceptions, no contextual features."""
+        prior = self.prior
+        one_table = isinstance(prior, SparsePrior) and prior.is_static and len(prior.tables) == 1
+        return one_table and self.rest.shape[1] == 0
+
+    @property
+    def table(self) -> Table:
+        """That one table."""
+        assert isinstance(self.prior, SparsePrior)
+        return self.prior.tables[0]
+
 
 def knowledge(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:
     """Join: a word that is exceptional to one source takes the rest's value from every other."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -10,10 +11,11 @@ from llrnn import contextual, features, french
 from llrnn.backgrounds import Background, Uniform, Unigram
 from llrnn.config import AnyFeature, Config
 from llrnn.corpus import Corpus
-from llrnn.errors import ConfigError
+from llrnn.errors import ConfigError, ZeroMassError
 from llrnn.features import Features
 from llrnn.lexicon import Lexicon
 from llrnn.model import LLRNN
+from llrnn.text import Text
 from llrnn.vocabulary import Vocabulary
 
 
@@ -33,7 +35,7 @@ class Project:
     def from_config(cls, config: Config) -> Project:
         corpora = read_corpora(config)
         lexicon = _lexicon(config, corpora)
-        listed = [corpora[part] for part in config.vocabulary.parts if part in corpora]
+        listed = _named_parts("vocabulary", config.vocabulary.parts, corpora)
         vocabulary = Vocabulary.from_corpus(*listed, top=config.vocabulary.top, unknown=config.vocabulary.unknown)
         output, given = _features(config, lexicon)
         return cls(config, corpora, lexicon, vocabulary, output, given, _background(config, corpora))
@@ -53,7 +55,33 @@ class Project:
             seed=config.training.seed,
         )
         model.provenance = {"config": config.model_dump(mode="json")}
+        for part in ("train", "valid"):
+            if part in self.corpora:
+                _require_mass(model, self.corpora[part], part)
         return model
+
+
+def _require_mass(model: LLRNN, corpus: Corpus, part: str) -> None:
+    """Every word of the text is possible; said before training, not after an epoch of it."""
+    if not model.background.is_static:
+        return
+    log_b = model.background.prior([]).dense(1).log_b[0]
+    counts = Text.encode(corpus, model.vocabulary).counts(len(model.vocabulary))
+    for word in counts.nonzero()[0].tolist():
+        if log_b[word] == float("-inf"):
+            raise ZeroMassError(
+                f"the background {model.background!r} gives {model.vocabulary.symbols[word]!r} no mass, but it is a "
+                f"word of the {part} text; set background.smoothing above 0, or count more text"
+            )
+
+
+def _named_parts(table: str, parts: Sequence[str], corpora: dict[str, Corpus]) -> list[Corpus]:
+    for part in parts:
+        if part not in corpora:
+            raise ConfigError(
+                f"{table}.parts names {part!r}, but [corpus] has no {part} text; give corpus.{part}, or leave it out"
+            )
+    return [corpora[part] for part in parts]
 
 
 def read_corpora(config: Config) -> dict[str, Corpus]:
@@ -87,7 +115,7 @@ def embedded_corpora(train: int, valid: int, test: int, seed: int, lowercase: bo
 
 
 def _lexicon(config: Config, corpora: dict[str, Corpus]) -> Lexicon:
-    annotated = [corpora[part] for part in config.lexicon.parts if part in corpora]
+    annotated = _named_parts("lexicon", config.lexicon.parts, corpora)
     annotated += [Corpus.from_file(path, lowercase=config.corpus.lowercase) for path in config.lexicon.corpora]
     lexicon = Lexicon.from_corpus(*annotated)
     for path in config.lexicon.tsv:
@@ -112,5 +140,4 @@ def _background(config: Config, corpora: dict[str, Corpus]) -> Background:
         return Uniform()
     if given.frequencies is not None:
         return Unigram.from_file(given.frequencies, smoothing=given.smoothing)
-    counted = [corpora[part] for part in given.parts if part in corpora]
-    return Unigram.from_corpus(*counted, smoothing=given.smoothing)
+    return Unigram.from_corpus(*_named_parts("background", given.parts, corpora), smoothing=given.smoothing)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from llrnn.batches import Batching, Sentences
+from llrnn.errors import CorpusError
 from llrnn.loglinear import Distribution
 from llrnn.model import LLRNN, Batch, ModelState
 from llrnn.text import Text
@@ -42,6 +43,8 @@ def walk(model: LLRNN, text: Text, batching: Batching | None = None) -> Iterator
 @torch.no_grad()
 def score(model: LLRNN, text: Text, batching: Batching | None = None) -> Scores:
     """log p of every target."""
+    if not text.sentences:
+        raise CorpusError("at least one sentence is required to score a model on, found none; give a text")
     targets, log_probs = [], []
     for batch, distribution in walk(model, text, batching):
         targets.append(batch.targets[batch.mask].cpu())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -13,7 +14,7 @@ from llrnn.errors import ConfigError
 class SentenceBatches(BaseModel):
     """Whole sentences of similar length together."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     kind: Literal["sentences"] = "sentences"
     words: int = Field(1024, ge=1, description="positions in a batch, at most")
 
@@ -24,7 +25,7 @@ class SentenceBatches(BaseModel):
 class ContinuousBatches(BaseModel):
     """Running text with carried state and truncated back-propagation."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     kind: Literal["continuous"]
     rows: int = Field(32, ge=1, description="strips of text that are read side by side")
     length: int = Field(32, ge=1, description="words before the gradient is cut")
@@ -36,7 +37,7 @@ class ContinuousBatches(BaseModel):
 class WindowBatches(BaseModel):
     """The paper's fixed windows, each from a fresh state."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     kind: Literal["windows"]
     length: int = Field(8, ge=1, description="words in a window")
     rows: int = Field(128, ge=1, description="windows in a batch")
@@ -51,13 +52,13 @@ AnyBatches = Annotated[SentenceBatches | ContinuousBatches | WindowBatches, Fiel
 class TrainingSettings(BaseModel):
     """How to train. Every field has a default that works for a small corpus."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     batches: AnyBatches = Field(SentenceBatches(), description="sentences, continuous or windows")
     optimizer: Literal["sgd", "rmsprop", "adamw"] = Field("adamw", description="how weights follow gradients")
-    learning_rate: float = Field(0.002, gt=0, description="step size")
+    learning_rate: float = Field(0.002, gt=0, le=1e6, description="step size")
     momentum: float = Field(0.0, ge=0, lt=1, description="of sgd and rmsprop")
-    weight_decay: float = Field(0.0, ge=0, description="pull of all weights towards 0")
+    weight_decay: float = Field(0.0, ge=0, le=1e6, description="pull of all weights towards 0")
     clip: float | None = Field(5.0, gt=0, description="largest norm of the gradient; none to leave it alone")
     penalty: float = Field(0.0, ge=0, description="strength of the penalty ‖a‖_p^p on the adaptor vector")
     penalty_norm: float = Field(2.0, ge=1, description="p of that penalty")
@@ -66,7 +67,7 @@ class TrainingSettings(BaseModel):
     halve_after: int | None = Field(
         None, ge=1, description="halve the learning rate after so many epochs without improvement"
     )
-    seed: int = Field(0, ge=0, description="decides weights, order of data and dropout")
+    seed: int = Field(0, ge=0, lt=2**63, description="decides weights, order of data and dropout")
     checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints within an epoch")
     log_every: int = Field(50, ge=1, description="steps between records")
 
@@ -86,4 +87,6 @@ def first_problem(error: ValidationError) -> str:
         return f"{place}: no such key; check its spelling (`llrnn train --help` lists all keys)"
     if first["type"] == "missing":
         return f"{place}: this key is required"
-    return f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}, found {first['input']!r}"
+    if first["type"] == "value_error":  # a validator of ours: it says itself what it found
+        return f"{place}: {first['msg'].removeprefix('Value error, ')}"
+    return f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}, found {reprlib.repr(first['input'])}"

@@ -9,15 +9,16 @@ A broken law is a `LawError` that says which law, with a witness. Each check dra
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
 from llrnn.backgrounds import Background, Uniform
 from llrnn.contextual import ContextualFeature
-from llrnn.errors import LawError
+from llrnn.errors import LawError, LLRNNError
 from llrnn.features import Features, Function, compile_features
 from llrnn.loglinear import LogLinear
 from llrnn.priors import ContextValues, Prior
@@ -29,8 +30,9 @@ __all__ = ["check_background", "check_contextual", "check_features"]
 
 def check_features(features: Features, vocabulary: Vocabulary) -> None:
     """Deterministic, finite, and the same after compilation."""
-    fitted = features.fitted(vocabulary)
-    first, second = compile_features(features, vocabulary), compile_features(features, vocabulary)
+    with _as_law():
+        fitted = features.fitted(vocabulary)
+        first, second = compile_features(features, vocabulary), compile_features(features, vocabulary)
     for index, symbol in enumerate(vocabulary):
         said = {name: value for name, value in fitted(symbol).items() if value != 0}
         _require(said == first.row(index), f"compiled = called, on {symbol!r}: {first.row(index)} and {said}")
@@ -47,9 +49,15 @@ def check_background(
     seed: int = 0,
 ) -> None:
     """The laws of a background, on random prefixes of allowed words."""
-    bound = background.bind(vocabulary)
-    states = _states(bound, vocabulary, conditions, prefixes, length, seed)
+    with _as_law():
+        bound = background.bind(vocabulary)
+        _check_background(bound, vocabulary, _states(bound, vocabulary, conditions, prefixes, length, seed))
+
+
+def _check_background(bound: Background, vocabulary: Vocabulary, states: list[State]) -> None:
+    before = copy.deepcopy(states)
     whole = _log_b(bound.prior(states), len(states))
+    _require(_same(states, before), "states are values: prior changed the states that it was given")
     _require(whole.shape == (len(states), len(vocabulary)), f"a value for each of {len(vocabulary)} symbols")
     _require(not torch.isnan(whole).any(), "log b is a number, found NaN")
     _require(not (whole == float("inf")).any(), "log b is below infinity")
@@ -72,9 +80,18 @@ def check_contextual(
     seed: int = 0,
 ) -> None:
     """The laws of a contextual feature, on random prefixes."""
-    bound = feature.bind(vocabulary)
-    states = _states(bound, vocabulary, conditions, prefixes, length, seed)
-    whole = _dense_values(bound.values(states), len(vocabulary))
+    with _as_law():
+        bound = feature.bind(vocabulary)
+        _check_contextual(bound, vocabulary, _states(bound, vocabulary, conditions, prefixes, length, seed))
+
+
+def _check_contextual(bound: ContextualFeature, vocabulary: Vocabulary, states: list[State]) -> None:
+    before = copy.deepcopy(states)
+    values = bound.values(states)
+    _require(_same(states, before), "states are values: values changed the states that it was given")
+    listed = bool(((values.word >= 0) & (values.word < len(vocabulary))).all())
+    _require(listed, f"words are numbered 0 to {len(vocabulary) - 1}, found {values.word.tolist()}")
+    whole = _dense_values(values, len(vocabulary))
     _require(bool(torch.isfinite(whole).all()), "feature values are finite")
     _require(bool(torch.equal(whole, _dense_values(bound.values(states), len(vocabulary)))), "deterministic")
     for n, state in enumerate(states):
@@ -89,18 +106,47 @@ def _require(condition: bool, law: str) -> None:
         raise LawError(f"law broken: {law}")
 
 
+@contextlib.contextmanager
+def _as_law() -> Iterator[None]:
+    """What the library itself refuses (NaN, a value without a name) breaks a law too."""
+    try:
+        yield
+    except LawError:
+        raise
+    except LLRNNError as error:
+        raise LawError(f"law broken: {error}") from error
+
+
+def _same(left: object, right: object) -> bool:
+    """Equality of states that may hold tensors, or objects without an equality of their own."""
+    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+        return left.shape == right.shape and bool(torch.allclose(left, right, rtol=0, atol=0, equal_nan=True))
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(_same, left, right))
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
+    if hasattr(left, "__dict__") and not callable(left):
+        return _same(vars(left), vars(right))
+    return bool(left == right)
+
+
 def _states(
     process: Process, vocabulary: Vocabulary, conditions: Sequence[object], prefixes: int, length: int, seed: int
 ) -> list[State]:
-    """States along random prefixes; `advance` must leave the state that it was given as it was."""
+    """States along random prefixes; `advance` must be deterministic and leave the state that it was given as it was."""
     draw = random.Random(seed)
     states = []
     for number in range(prefixes):
         state = process.advance(process.initial(conditions[number % len(conditions)]), vocabulary.eos)
         for _ in range(length):
             before = copy.deepcopy(state)
-            after = process.advance(state, draw.randrange(len(vocabulary)))
-            _require(state == before, f"states are values: advance changed {before!r} into {state!r}")
+            symbol = draw.randrange(len(vocabulary))
+            after = process.advance(state, symbol)
+            _require(_same(state, before), f"states are values: advance changed {before!r} into {state!r}")
+            again = process.advance(state, symbol)
+            _require(_same(after, again), f"deterministic: advance made {after!r} and then {again!r} of {before!r}")
             states.append(state)
             state = after
     return states

@@ -133,13 +133,15 @@ class _Run:
         return self.settings.penalty * a.abs().pow(self.settings.penalty_norm).sum(-1).mean()
 
     def _clip(self) -> None:
-        limit = self.settings.clip if self.settings.clip is not None else float("inf")
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit)
+        """The norm is looked at before anything is scaled by it: a NaN would spread, and the wrong tensor be named."""
+        gradients = {name: p.grad for name, p in self.model.named_parameters() if p.grad is not None}
+        norm = torch.nn.utils.get_total_norm(gradients.values())
         if not torch.isfinite(norm):
-            for name, parameter in self.model.named_parameters():
-                if parameter.grad is not None:
-                    self._require_finite(f"gradient of {name}", parameter.grad)
+            for name, gradient in gradients.items():
+                self._require_finite(f"gradient of {name}", gradient)
             raise self._non_finite("norm of the gradient")
+        if self.settings.clip is not None:
+            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.settings.clip, norm)
 
     def _count(self, loss: float, words: int, seconds: float) -> None:
         progress = self.progress

@@ -16,8 +16,8 @@ from llrnn.explain import Comparison, Explanation, Term
 from llrnn.features import FeatureSummary
 from llrnn.model import LLRNN
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Console(highlight=False, emoji=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 
 def table(*columns: str, title: str | None = None) -> Table:

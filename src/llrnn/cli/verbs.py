@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,7 +21,7 @@ from llrnn.cli.progress import StopFlag, follow
 from llrnn.config import read_config
 from llrnn.corpus import Corpus
 from llrnn.decode import Greedy, Sampling, Strategy, beam_search, generate
-from llrnn.errors import ConfigError, TrainingError
+from llrnn.errors import ConfigError
 from llrnn.evaluate import evaluate
 from llrnn.explain import explain
 from llrnn.features import summarise
@@ -41,7 +42,7 @@ app.add_typer(data_app, name="data")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 Device = Annotated[str, typer.Option(help="cpu or cuda.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything that is drawn.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything that is drawn.")]
 ModelFolder = Annotated[Path, typer.Argument(help="A model folder, as `llrnn train --out` writes it.")]
 ConfigFile = Annotated[Path, typer.Argument(help="A TOML configuration; see configs/ for examples.")]
 Changes = Annotated[
@@ -59,7 +60,17 @@ def _device(name: str) -> torch.device:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as error:
         raise ConfigError(f"--device {name}: not available here ({str(error).splitlines()[0]}); use cpu") from None
+    if device.type not in ("cpu", "cuda"):
+        raise ConfigError(f"--device must be cpu or cuda, found {name}")
     return device
+
+
+def _folder_for_output(folder: Path) -> None:
+    """Made before the work that it is to hold, so that no work is lost."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out {folder}: cannot be made a folder: {error.strerror}; choose another") from None
 
 
 @app.command("train")
@@ -95,10 +106,10 @@ def train_verb(
         )
     last = records[-1]
     if last.event == "interrupted":
-        changed = "".join(f" --set {change}" for change in changes or [])
+        again = ["llrnn", "train", str(config), *(f"--set={change}" for change in [*(changes or []), *seeded])]
+        again += ["--out", str(out), "--device", device, "--resume"]
         show.err.print(
-            f"stopped after step {last.step}; the checkpoint is in {out}. Go on with:\n"
-            f"  llrnn train {config}{changed} --out {out} --resume",
+            f"stopped after step {last.step}; the checkpoint is in {out}. Go on with:\n  {shlex.join(again)}",
             markup=False,
         )
         raise typer.Exit(130)
@@ -227,6 +238,7 @@ def demo_verb(
 
     Example: llrnn demo
     """
+    _folder_for_output(out)
     with StopFlag().listening() as stop:
         demo = demonstration.run(
             sentences=sentences,
@@ -294,8 +306,13 @@ def data_french_verb(
 
     Example: llrnn data french --sentences 2000 --out french.conllu
     """
-    made = list(french.sentences(skip + sentences, seed=seed))[skip:]
     if not out.parent.is_dir():
-        raise TrainingError(f"{out}: there is no folder {out.parent}; make it first")
-    write_atomically(out, "".join(line + "\n" for line in french.conllu(made)).encode())
+        raise ConfigError(f"--out {out}: there is no folder {out.parent}; make it first")
+    if out.is_dir():
+        raise ConfigError(f"--out {out}: a file is required, but this is a folder; name a file in it")
+    made = list(french.sentences(skip + sentences, seed=seed))[skip:]
+    try:
+        write_atomically(out, "".join(line + "\n" for line in french.conllu(made)).encode())
+    except OSError as error:
+        raise ConfigError(f"--out {out}: cannot be written: {error.strerror}; choose another file") from None
     show.out.print(f"{len(made)} sentences, {sum(len(one.tokens) for one in made)} words: {out}", markup=False)

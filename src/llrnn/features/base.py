@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from llrnn.errors import FeatureError
@@ -52,6 +53,10 @@ class Features(ABC):
     def balanced(self) -> Features:
         """Values divided by their root mean square norm over the symbols on which any fires."""
         return Balanced(self)
+
+    def frequent(self, *, min_count: int = 2, top: int | None = None) -> Features:
+        """Only the features that fire on at least `min_count` symbols, and the `top` commonest of those."""
+        return Frequent(self, min_count, top)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -158,6 +163,34 @@ class Balanced(Wrapped):
 
     def __repr__(self) -> str:
         return f"{self._inner!r}.balanced()"
+
+
+class Frequent(Wrapped):
+    """Only the features that enough symbols share: a lemma with one form says no more than the word itself."""
+
+    def __init__(self, inner: Features, min_count: int, top: int | None) -> None:
+        super().__init__(inner)
+        self._min_count, self._top = min_count, top
+        self._known: frozenset[str] | None = None
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        inner = self._inner.fitted(vocabulary)
+        counts = Counter(name for symbol in vocabulary for name, value in inner(symbol).items() if value)
+        ranked = sorted(counts, key=lambda name: (-counts[name], name))[: self._top]
+        fitted = Frequent(inner, self._min_count, self._top)
+        fitted._known = frozenset(name for name in ranked if counts[name] >= self._min_count)
+        return fitted
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        if self._known is None:
+            raise FeatureError("frequent features must be fitted to a vocabulary before they are used")
+        return {name: value for name, value in self._inner(symbol).items() if name in self._known}
+
+    def declared(self) -> tuple[str, ...]:
+        return ()
+
+    def __repr__(self) -> str:
+        return f"{self._inner!r}.frequent(min_count={self._min_count}, top={self._top})"
 
 
 class Function(Features):

@@ -50,6 +50,8 @@ class Word:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Noun:
+    """A noun with its gender, its kind (person, animal, place, ...) and its forms by number."""
+
     lemma: str
     kind: str
     gender: str
@@ -63,6 +65,8 @@ class Noun:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjective:
+    """An adjective with its forms by gender and number."""
+
     lemma: str
     forms: Mapping[tuple[str, str], Word]
 
@@ -72,6 +76,8 @@ class Adjective:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verb:
+    """A verb with its paradigm and what it takes with it."""
+
     lemma: str
     reflexive: bool = False
 

@@ -1,0 +1,96 @@
+"""Small models for the tests of what happens after training: saving, scoring, writing, explaining."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import torch
+
+from llrnn import GRU, LLRNN, Corpus, Lexicon, Vocabulary, backgrounds, contextual, features, french
+from llrnn.backgrounds import Background
+from llrnn.contextual import ContextualFeature
+from llrnn.controllers import Controller
+from llrnn.features import Features
+from llrnn.text import Seen, Text
+from llrnn.vocabulary import EOS
+
+torch.set_num_threads(1)  # the tensors are tiny: threads only wait for each other
+
+
+@cache
+def small_corpus() -> Corpus:
+    """Sixty sentences of the embedded French grammar."""
+    return Corpus.from_sentences(french.sentences(60)).lowercased()
+
+
+@cache
+def small_vocabulary() -> Vocabulary:
+    return Vocabulary.from_corpus(small_corpus())
+
+
+def small_features() -> Features:
+    lexicon = Lexicon.from_corpus(small_corpus())
+    return features.Identity(top=30) + features.Attributes(lexicon) + features.Suffixes(2, min_count=3)
+
+
+def small_model(
+    *,
+    background: Background | None = None,
+    context: Sequence[ContextualFeature] = (),
+    output_features: Features | None = None,
+    input_features: Features | None = None,
+    controller: Controller | None = None,
+    tied: bool = False,
+    loud: float = 3.0,
+) -> LLRNN:
+    """A model of the French sentences with random weights, `loud` enough that every part shows in the result."""
+    model = LLRNN(
+        small_vocabulary(),
+        output_features=output_features or small_features(),
+        input_features=input_features,
+        background=background or backgrounds.Unigram.from_corpus(small_corpus()),
+        controller=controller or GRU(6),
+        contextual=context,
+        tied=tied,
+        seed=3,
+    )
+    shaken(model, loud)
+    model.seen = Seen.of(Text.encode(small_corpus()[:40], model.vocabulary), len(model.vocabulary))
+    return model
+
+
+def shaken(model: LLRNN, loud: float, seed: int = 0) -> None:
+    """Random numbers in every weight, contextual ones and biases included."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter.copy_(drawn * (loud / (1.0 + parameter.shape[-1] ** 0.5)))
+
+
+def tiny_model(*, words: int = 3, background: Background | None = None, repeated: bool = True) -> LLRNN:
+    """A model over a few words, in float64, for brute force."""
+    vocabulary = Vocabulary([*(f"w{i}" for i in range(words)), EOS])
+    model = LLRNN(
+        vocabulary,
+        output_features=features.Identity(),
+        background=background,
+        controller=GRU(4),
+        contextual=[contextual.Repeated(5)] if repeated else [],
+    ).double()
+    shaken(model, 2.0)
+    return model
+
+
+def sentence_log_probs(model: LLRNN, words: Sequence[str], condition: object = None) -> list[float]:
+    """log p of each word and of the end, walked by hand through `model.step`."""
+    targets = [*model.vocabulary.ids(words), model.vocabulary.eos]
+    state = model.start([condition])
+    fed, found = model.vocabulary.eos, []
+    with torch.no_grad():
+        for target in targets:
+            distribution, state = model.step(state, [fed])
+            found.append(float(distribution.log_probs()[0, target]))
+            fed = target
+    return found

@@ -1,0 +1,171 @@
+"""The house itself: public names, import direction, README commands, examples, documentation."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import llrnn
+from llrnn import backgrounds, contextual, errors, features, testing
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "llrnn"
+
+# Imports point to the left only: a module may import what stands before it.
+ORDER = """
+    errors corpus french lexicon vocabulary features text numerics priors process backgrounds contextual masses drawing
+    loglinear controllers bundle model checkpoint batches scoring settings optimizers runs training evaluate decode
+    explain testing config project charts report demo bench cli
+""".split()  # noqa: SIM905
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.name != "__init__.py")
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported_parts(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        found |= {name.split(".")[1] for name in names if name.startswith("llrnn.")}
+    return found
+
+
+def test_every_module_has_its_place() -> None:
+    assert {part_of(path) for path in modules()} == set(ORDER)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_to_the_left_only(path: Path) -> None:
+    place = ORDER.index(part_of(path))
+    wrong = {part for part in imported_parts(path) if ORDER.index(part) > place}
+    assert not wrong, f"{path} imports {sorted(wrong)}, which stand to its right"
+
+
+@pytest.mark.parametrize("module", [llrnn, features, backgrounds, contextual, errors, testing])
+def test_public_names_are_written_out_and_exist(module: object) -> None:
+    names = module.__all__  # type: ignore[attr-defined]
+    assert len(set(names)) == len(names)
+    for name in names:
+        assert getattr(module, name) is not None
+
+
+def test_the_public_surface_is_what_the_design_fixes() -> None:
+    surface = set(llrnn.__all__)
+    assert {
+        "Corpus",
+        "Lexicon",
+        "Vocabulary",
+        "LLRNN",
+        "LSTM",
+        "train",
+        "evaluate",
+        "generate",
+        "explain",
+        "load",
+    } <= surface
+    assert {"Identity", "Attributes", "Prefixes", "Suffixes", "Shape", "Numeric", "Function"} <= set(features.__all__)
+    assert {"Uniform", "Unigram", "Mask", "Primed", "Product", "Mixture"} <= set(backgrounds.__all__)
+
+
+def test_every_public_thing_is_documented() -> None:
+    for path in modules():
+        tree = ast.parse(path.read_text(encoding="utf8"))
+        assert ast.get_docstring(tree), f"{path} has no docstring"
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                assert ast.get_docstring(node), f"{path}: {node.name} has no docstring"
+
+
+def test_nothing_is_pickled() -> None:
+    for path in modules():
+        text = path.read_text(encoding="utf8")
+        assert not re.search(r"\bimport pickle\b|torch\.load\(|torch\.save\(", text), path
+
+
+def test_no_file_is_long_and_the_equation_fits() -> None:
+    assert len((SOURCE / "loglinear.py").read_text(encoding="utf8").splitlines()) <= 250
+    for path in modules():
+        assert len(path.read_text(encoding="utf8").splitlines()) <= 400, path
+
+
+def code_blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf8"), re.DOTALL)
+
+
+def readme_commands() -> list[str]:
+    return [line for block in code_blocks("sh") for line in block.splitlines() if line.strip()]
+
+
+def make_targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf8"), re.MULTILINE))
+
+
+def test_readme_names_make_targets_that_exist() -> None:
+    named = {command.split()[1] for command in readme_commands() if command.startswith("make ")}
+    assert {"demo", "test", "check"} <= named
+    assert named <= make_targets()
+
+
+def run_llrnn_commands(folder: Path, shrink: str) -> list[str]:
+    """The llrnn commands of the README, in order, in a folder that holds configs/ as the repository does."""
+    (folder / "configs").symlink_to(ROOT / "configs")
+    (folder / "runs").mkdir()
+    outputs = []
+    for command in readme_commands():
+        if command.startswith("llrnn "):
+            if command.startswith(("llrnn train", "llrnn features")):
+                command += shrink
+            program, *arguments = shlex.split(command)
+            done = subprocess.run(
+                [Path(sys.executable).parent / program, *arguments],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+            outputs.append(done.stdout)
+    return outputs
+
+
+def test_readme_commands_run(tmp_path: Path) -> None:
+    """For one epoch; `test.conllu` is the test part of the configuration."""
+    outputs = run_llrnn_commands(tmp_path, " --set training.epochs=1")
+    assert len(outputs) == 6
+    assert "classes" in outputs[0]
+    assert "log-perplexity" in outputs[3]
+    assert "POS:" in outputs[4]
+    assert "Gender:Fem" in outputs[5]
+
+
+def test_readme_python_runs(tmp_path: Path) -> None:
+    (block,) = code_blocks("python")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Gender:Fem" in done.stdout
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
+def test_examples_run(example: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(example)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "nats a word" in done.stdout
