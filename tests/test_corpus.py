@@ -147,9 +147,7 @@ def test_damage_in_gzip_names_the_line(file: Callable[..., Path]) -> None:
     assert 50_000 < caught.value.line < 150_000
 
 
-def test_what_is_no_readable_file(
-    tmp_path: Path, file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_readable_file(tmp_path: Path, file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     assert message(read_text, tmp_path / "none.txt") == (
         "none.txt: a file is required, but there is none of this name; check the path"
     )
@@ -200,11 +198,7 @@ def test_surface(file: Callable[..., Path]) -> None:
 
 @pytest.mark.parametrize("tags", [("ADP", "DET"), ("DET", "DET"), ("_", "DET"), ("ADP", "_"), ("_", "_")])
 def test_surface_has_the_union_of_attributes(file: Callable[..., Path], tags: tuple[str, str]) -> None:
-    text = (
-        row("1-2", "ab")
-        + row(1, "a", pos=tags[0], feats="A=1,2")
-        + row(2, "b", pos=tags[1], feats="A=2,3|B=x")
-    )
+    text = row("1-2", "ab") + row(1, "a", pos=tags[0], feats="A=1,2") + row(2, "b", pos=tags[1], feats="A=2,3|B=x")
     (words,), (surface,) = read_conllu(file(text)), read_conllu(file(text), multiword="surface")
     assert surface.tokens[0].attributes() == frozenset().union(*(word.attributes() for word in words.tokens))
 
@@ -423,9 +417,7 @@ def test_mutations(
 
 @pytest.mark.parametrize("reader", [reader for reader, _ in READERS])
 @fuzz
-@given(
-    content=st.binary(max_size=200) | st.text(max_size=100).map(lambda text: text.encode("utf-8", "ignore"))
-)
+@given(content=st.binary(max_size=200) | st.text(max_size=100).map(lambda text: text.encode("utf-8", "ignore")))
 def test_random_bytes(tmp_path: Path, reader: Reader, content: bytes) -> None:
     path = tmp_path / "f"
     path.write_bytes(content)
@@ -512,9 +504,7 @@ def test_bad_sentences(sentences: list[list[str]], reason: str) -> None:
 @pytest.mark.parametrize("name", ["f.conllu", "f.conll", "F.CONLLU", "f.conllu.gz"])
 def test_format_is_told_by_the_extension(file: Callable[..., Path], name: str) -> None:
     content = DU_CHAT.encode()
-    corpus = Corpus.from_file(
-        file(gzip.compress(content) if name.endswith("gz") else content, name), lowercase=True
-    )
+    corpus = Corpus.from_file(file(gzip.compress(content) if name.endswith("gz") else content, name), lowercase=True)
     assert (corpus.name, corpus[0].words) == (name, ("de", "le", "chat"))
 
 
@@ -570,9 +560,7 @@ def test_annotated_treebanks() -> None:
     assert corpus.tokens > surface.tokens
     assert "du" in surface.counts()
     for words, tokens in zip(corpus, surface, strict=True):
-        united = [
-            frozenset().union(*(token.attributes() for token in part.tokens)) for part in (words, tokens)
-        ]
+        united = [frozenset().union(*(token.attributes() for token in part.tokens)) for part in (words, tokens)]
         assert united[0] == united[1]
 
 

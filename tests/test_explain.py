@@ -62,9 +62,9 @@ def test_log_b_and_log_z_are_those_of_the_model(model: LLRNN) -> None:
     found = explained(model, (), word)
     with torch.no_grad():
         distribution, _ = model.step(model.start(), [model.vocabulary.eos])
-    asked = torch.tensor([model.vocabulary.id(word)])
-    assert found.log_b == float(distribution.log_b(asked)[0])
-    assert found.log_z == float(distribution.log_z[0])
+        log_z = float(distribution.log_z[0])
+    assert found.log_b == float(distribution.log_b(torch.tensor([model.vocabulary.id(word)]))[0])
+    assert found.log_z == log_z
 
 
 def test_a_rival_is_explained_by_what_differs(model: LLRNN) -> None:

@@ -141,9 +141,7 @@ def test_union() -> None:
         finite | {"a": ["A:1"]}  # type: ignore[operator]
 
 
-@pytest.mark.parametrize(
-    "ask", [len, Lexicon.forms, Lexicon.attributes, lambda lexicon: lexicon.to_tsv("never")]
-)
+@pytest.mark.parametrize("ask", [len, Lexicon.forms, Lexicon.attributes, lambda lexicon: lexicon.to_tsv("never")])
 def test_a_function_cannot_be_listed(ask: Callable[[Lexicon], object]) -> None:
     with pytest.raises(LexiconError, match=r"requires a finite lexicon, found a function in .*\(shape\)"):
         ask(Lexicon.from_function(shape))
@@ -184,9 +182,7 @@ def test_bad_tsv(file: Callable[..., Path], content: str | bytes, expected: str)
 forms = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=5).filter(
     lambda form: bool(form.strip()) and not form.startswith("# ")
 )
-names = st.text(
-    st.characters(exclude_categories=["Cs", "Cc", "Z"], exclude_characters=":=,|"), min_size=1, max_size=3
-)
+names = st.text(st.characters(exclude_categories=["Cs", "Cc", "Z"], exclude_characters=":=,|"), min_size=1, max_size=3)
 attributes = st.builds("{}:{}".format, names, names)
 
 

@@ -3,9 +3,8 @@
     M[w, c] = max(0, log p(w, c) / p(w)·p(c))        c: a neighbour at a given offset
     M ≈ U S Vᵀ                                       rows of U √S, made unit length, are clustered by k-means
 
-Clusters of several sizes give each word coarse and fine classes. They come from text that has nothing to do with the test
-(the library's own advice: estimate them on other text than the corpus, or training words will carry features that words of
-the test lack).
+Clusters of several sizes give each word coarse and fine classes. Estimate them on other text than the corpus: clusters
+of the training text would mark the training words, and words that only the test has would lack them.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def cluster_words(
     dimensions: int = 100,
     seed: int = 0,
 ) -> Lexicon:
-    """A lexicon with an attribute `Cluster64:17`, `Cluster256:3`, ... for every word seen at least `min_count` times."""
+    """A lexicon with an attribute `Cluster64:17`, `Cluster256:3`, ... for words seen at least `min_count` times."""
     sentences = [list(line) for line in lines]
     counts = Counter(word for sentence in sentences for word in sentence)
     words = [word for word, count in counts.most_common() if count >= min_count]

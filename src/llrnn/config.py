@@ -8,16 +8,16 @@
     [background]  kind, ...                         [controller]  kind, hidden, layers, ...
     [[contextual]] kind, ...                        [training]    see `TrainingSettings`
 
-Paths are relative to the folder in which the command runs.
+Paths are relative to the folder in which the command runs; `{data}` in them stands for what `--data` says.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -94,9 +94,11 @@ class FeatureConfig(Strict):
 
     scale: float = Field(1.0, gt=0, description="how loud the group is")
     balanced: bool = Field(False, description="divide by the root mean square norm of the group")
+    shared: int | None = Field(None, ge=1, description="only features that at least so many types share")
 
     def make(self, lexicon: Lexicon) -> Features:
         made = self.bare(lexicon)
+        made = made if self.shared is None else made.frequent(min_count=self.shared)
         made = made.balanced() if self.balanced else made
         return made if self.scale == 1.0 else made.scaled(self.scale)
 
@@ -121,6 +123,17 @@ class AttributesConfig(FeatureConfig):
 
     def bare(self, lexicon: Lexicon) -> Features:
         return features.Attributes(lexicon)
+
+
+class TableConfig(FeatureConfig):
+    """Attributes from a table of one's own, beside the lexicon: clusters, lemmas, topics."""
+
+    kind: Literal["table"]
+    tsv: str = Field(description="a table of form and attributes")
+    name: str = Field("Table", description="the group's name in reports")
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        return features.Function(Lexicon.from_tsv(self.tsv), name=self.name)
 
 
 class AffixConfig(FeatureConfig):
@@ -156,7 +169,8 @@ class NumericConfig(FeatureConfig):
 
 
 AnyFeature = Annotated[
-    IdentityConfig | AttributesConfig | AffixConfig | ShapeConfig | NumericConfig, Field(discriminator="kind")
+    IdentityConfig | AttributesConfig | TableConfig | AffixConfig | ShapeConfig | NumericConfig,
+    Field(discriminator="kind"),
 ]
 
 
@@ -221,10 +235,30 @@ class Config(Strict):
         return self
 
 
-def read_config(path: str | PathLike[str], changes: Sequence[str] = ()) -> Config:
-    """Read a TOML file, apply `key.key=value` changes (values in TOML, or plain text), and check everything."""
+def described_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[str]:
+    """Every key with what it means, for `llrnn train --help`; the keys of tables in a list stand below its own."""
+    for name, field in model.model_fields.items():
+        if field.description:
+            yield f"{prefix}{name}: {field.description}"
+        for below in _tables_of(field.annotation):
+            yield from described_keys(below, f"{prefix}{name}.")
+
+
+def _tables_of(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [table for argument in get_args(annotation) for table in _tables_of(argument)]
+
+
+def read_config(
+    path: str | PathLike[str], changes: Sequence[str] = (), *, data: str | PathLike[str] = "data"
+) -> Config:
+    """Read a TOML file, apply `key.key=value` changes (values in TOML, or plain text), and check everything.
+
+    `{data}` in any text of the file stands for the folder `data`.
+    """
     try:
-        data = tomllib.loads(Path(path).read_bytes().decode("utf-8"))
+        content = tomllib.loads(Path(path).read_bytes().decode("utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; give a TOML configuration") from None
     except OSError as error:
@@ -234,8 +268,17 @@ def read_config(path: str | PathLike[str], changes: Sequence[str] = ()) -> Confi
     except (ValueError, RecursionError) as error:  # tomllib lets some faults of its parts through as they are
         raise ConfigError(f"{path}: not TOML: {error}") from None
     for change in changes:
-        _apply(data, change)
-    return parse_config(data, str(path))
+        _apply(content, change)
+    return parse_config(_filled_in(content, str(data)), str(path))
+
+
+def _filled_in(value: Any, data: str) -> Any:
+    """The same with `{data}` replaced in every text."""
+    if isinstance(value, dict):
+        return {key: _filled_in(inner, data) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled_in(inner, data) for inner in value]
+    return value.replace("{data}", data) if isinstance(value, str) else value
 
 
 def parse_config(data: dict[str, Any], place: str) -> Config:

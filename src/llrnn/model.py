@@ -139,6 +139,12 @@ class LLRNN(nn.Module):
         return self.layer.weight.device
 
     @property
+    def reads_lowercase(self) -> bool:
+        """Whether its configuration says that every word is written small."""
+        config = self.provenance.get("config", {})
+        return bool(config.get("corpus", {}).get("lowercase", False))
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         """The names of all output features, static ones first: the coordinates of a."""
         return (*self.output_features.names, *(feature.name for feature in self.contextual))

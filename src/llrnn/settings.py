@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from llrnn.batches import Batching, Continuous, Sentences, Windows
 from llrnn.errors import ConfigError
@@ -59,17 +59,24 @@ class TrainingSettings(BaseModel):
     learning_rate: float = Field(0.002, gt=0, le=1e6, description="step size")
     momentum: float = Field(0.0, ge=0, lt=1, description="of sgd and rmsprop")
     weight_decay: float = Field(0.0, ge=0, le=1e6, description="pull of all weights towards 0")
-    clip: float | None = Field(5.0, gt=0, description="largest norm of the gradient; none to leave it alone")
+    average: float | None = Field(None, gt=0, lt=1, description="decay of the running average of weights that is kept")
+    clip: float | None = Field(5.0, gt=0, description="largest norm of the gradient; 0 leaves it alone")
     penalty: float = Field(0.0, ge=0, description="strength of the penalty ‖a‖_p^p on the adaptor vector")
     penalty_norm: float = Field(2.0, ge=1, description="p of that penalty")
     epochs: int = Field(20, ge=1, description="passes over the text, at most")
-    patience: int | None = Field(3, ge=1, description="epochs without a better validation before stopping")
+    patience: int | None = Field(3, ge=1, description="epochs without a better validation before stopping; 0: go on")
     halve_after: int | None = Field(
         None, ge=1, description="halve the learning rate after so many epochs without improvement"
     )
     seed: int = Field(0, ge=0, lt=2**63, description="decides weights, order of data and dropout")
     checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints within an epoch")
     log_every: int = Field(50, ge=1, description="steps between records")
+
+    @field_validator("clip", "patience", mode="before")
+    @classmethod
+    def _zero_is_none(cls, value: object) -> object:
+        """TOML has no word for nothing."""
+        return None if value == 0 and not isinstance(value, bool) else value
 
     def changed(self, **changes: Any) -> TrainingSettings:
         """These settings with some of them changed; a wrong one is a ConfigError."""

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from llrnn.averaging import WeightAverage
 from llrnn.batches import derived_seed
 from llrnn.checkpoint import fill_parameters
 from llrnn.corpus import Corpus
@@ -75,6 +76,7 @@ class _Run:
         self._require_batches()
         self.folder = None if folder is None else RunFolder(folder, settings, model, self.text, self.valid)
         self.optimizer = make_optimizer(model, settings)
+        self.average = WeightAverage(model, settings.average)
         self.progress = Progress(learning_rate=settings.learning_rate)
         self.best_weights: dict[str, Tensor] = {}
         self.carried: ModelState | None = None
@@ -125,6 +127,7 @@ class _Run:
         objective.backward()  # type: ignore[no-untyped-call]
         self._clip()
         self.optimizer.step()
+        self.average.update(progress.step + 1)
         self.carried = after.detached() if self.batching.carries_state else None
         self._count(float(loss.detach()), len(log_p), time.perf_counter() - started)
 
@@ -157,12 +160,13 @@ class _Run:
         progress = self.progress
         self.carried = None
         self._require_finite_weights()  # or the best model so far would be overwritten with them
-        valid = self._validated() if self.valid is not None else None
-        better = valid is None or progress.best is None or valid < progress.best
+        with self.average.applied():
+            valid = self._validated() if self.valid is not None else None
+            better = valid is None or progress.best is None or valid < progress.best
+            if better:
+                self._keep_best_weights()
         progress.best = valid if better else progress.best
         progress.epochs_since_best = 0 if better else progress.epochs_since_best + 1
-        if better:
-            self._keep_best_weights()
         self._maybe_halve()
         record = self._record("epoch", batches, valid)
         progress.epoch += 1
@@ -212,6 +216,7 @@ class _Run:
         fill_parameters(self.model, tensors.get)
         set_learning_rate(self.optimizer, self.progress.learning_rate)
         restore_optimizer(self.optimizer, tensors)
+        self.average.restore(tensors)
         if self.progress.epoch > 0:
             self.best_weights = self.folder.best_weights()
         self._restore_carried(tensors)
@@ -235,7 +240,7 @@ class _Run:
         self._require_finite_weights()
         if self.folder is not None:
             carried = self.carried.controller if self.carried is not None else ()
-            tensors = self._weights() | optimizer_tensors(self.optimizer)
+            tensors = self._weights() | optimizer_tensors(self.optimizer) | self.average.tensors()
             self.folder.write(self.progress, tensors | {f"carried.{i}": part for i, part in enumerate(carried)})
 
     def _restore_carried(self, tensors: dict[str, Tensor]) -> None:

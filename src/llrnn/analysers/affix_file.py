@@ -85,7 +85,9 @@ class AffixFile:
         if not self.field_aliases or not _is_number(text):
             return tuple(text.split())
         if not 1 <= int(text) <= len(self.field_aliases):
-            line.fail(f"the number of an alias, 1 to {len(self.field_aliases)}, is required, found {text}; see AM", text)
+            line.fail(
+                f"the number of an alias, 1 to {len(self.field_aliases)}, is required, found {text}; see AM", text
+            )
         return self.field_aliases[int(text) - 1]
 
 

@@ -106,10 +106,10 @@ class SpecialFlags:
 
     def allow(self, stem_flags: Flags, rules: tuple[Rule, ...]) -> bool:
         """Whether a stem with these affixes is a form of its own."""
-        if not rules:
-            return self.need_affix not in stem_flags and self.only_in_compound not in stem_flags
-        if any(self.only_in_compound in rule.flags for rule in rules):
+        if any(self.only_in_compound in flags for flags in (stem_flags, *(rule.flags for rule in rules))):
             return False
+        if not rules:
+            return self.need_affix not in stem_flags
         if all(self.need_affix in rule.flags for rule in rules):
             return False
         sides = {rule.is_prefix for rule in rules if self.circumfix in rule.flags}
@@ -134,7 +134,7 @@ class Affixes:
 
     def derive(self, stem: str, flags: Flags) -> Iterator[Candidate]:
         """Every form of the stem with the rules that made it; a form may come several times."""
-        if self.prefixes(flags).rules:
+        if self.prefixes(flags).rules or self.special.only_in_compound in flags:
             yield from self._allowed(flags, self._candidates(stem, flags))
             return
         # The usual case, made quick: no prefix, and suffixes after which nothing comes.

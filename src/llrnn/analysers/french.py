@@ -28,6 +28,7 @@ _CATEGORIES = {
     "po:v*": "POS:VERB",
     "po:v0*": "POS:VERB POS:AUX",  # être, avoir
     "po:loc.verb": "POS:VERB",
+    "aux": "POS:AUX",  # no field of the dictionary: see _of_stem
     "po:prep": "POS:ADP",
     "po:prepv": "POS:ADP",
     "po:loc.prep": "POS:ADP",
@@ -49,9 +50,9 @@ _CATEGORIES = {
     "po:detex": "POS:DET PronType:Exc",
     "po:propersuj": "POS:PRON PronType:Prs",
     "po:properobj": "POS:PRON PronType:Prs",
-    "po:prodem": "POS:PRON PronType:Dem",
-    "po:proind": "POS:PRON PronType:Ind",
-    "po:proneg": "POS:PRON PronType:Neg",
+    "po:prodem": "POS:PRON PronType:Dem Person:3",
+    "po:proind": "POS:PRON PronType:Ind Person:3",
+    "po:proneg": "POS:PRON PronType:Neg Person:3",
     "po:prorel": "POS:PRON PronType:Rel",
     "po:proint": "POS:PRON PronType:Int",
     "po:proadv": "POS:PRON",
@@ -105,5 +106,33 @@ def _meanings() -> dict[str, list[str]]:
     return {name: meaning.split() for name, meaning in table.items()}
 
 
+_NAMES = frozenset({"po:npr", "po:prn", "po:patr", "po:loc.patr"})
+_THIRD_PERSON_OBJECTS = frozenset({"le", "la", "les", "l'"})
+_SHORT = 3  # units and abbreviations: Pa, Hz, TVA
+
+
+def _of_stem(stem: str, fields: frozenset[str]) -> frozenset[str]:
+    if "po:nom" in fields and stem[0].isupper():
+        # Countries, rivers, institutions are nouns here, with their gender; treebanks say PROPN (235 types to 6).
+        # Abbreviations are half and half.
+        either = stem.isupper() or len(stem) <= _SHORT
+        return fields | {"po:npr"} if either else fields - {"po:nom"} | {"po:npr"}
+    if "po:properobj" in fields and stem in _THIRD_PERSON_OBJECTS:
+        return fields | {"po:3pe"}  # which the dictionary leaves out
+    if stem == "faire" and "po:nom" not in fields:
+        return fields | {"aux"}  # the causative
+    return fields
+
+
+def _of_reading(fields: frozenset[str]) -> frozenset[str]:
+    if fields >= {"is:epi", "is:inv"} and "po:ppas" in fields:
+        # A participle that never agrees (été, marché) is masculine singular in treebanks.
+        return fields - {"is:epi", "is:inv"} | {"is:mas", "is:sg"}
+    if fields & _NAMES and "po:nom" not in fields:
+        # `epi` says of a name that the gender is unknown; `inv`, that it has no plural.
+        return frozenset("is:sg" if field == "is:inv" else field for field in fields - {"is:epi"})
+    return fields
+
+
 # dp: and ds: mark l'arbre, qu'il, vas-y: two words of a treebank.
-FRENCH = Tags(_meanings(), joins=frozenset({"dp", "ds"}))
+FRENCH = Tags(_meanings(), joins=frozenset({"dp", "ds"}), of_stem=_of_stem, of_reading=_of_reading)

@@ -19,7 +19,7 @@ from llrnn.analysers.affix_file import AffixFile, read_affix_file, split_flags
 from llrnn.analysers.affixes import Flags, Rule
 from llrnn.analysers.french import FRENCH
 from llrnn.analysers.lines import Line, read_encoded
-from llrnn.analysers.tags import Tags
+from llrnn.analysers.tags import Tags, lemma_attribute
 from llrnn.corpus.source import StrPath
 from llrnn.errors import LexiconError
 from llrnn.lexicon import Lexicon
@@ -30,7 +30,6 @@ _TAGS_BY_LANGUAGE = {"fr": FRENCH}
 _NONE: Flags = frozenset()
 # Fields begin at the first `xx:` after white space, so that words with spaces are possible; a TAB always ends the word.
 _FIELDS = re.compile(r"[ \t]+(?=[^\s:]{2}:)|\t")
-_NOT_IN_ATTRIBUTES = re.compile(r"[\s,|]")
 
 
 def hunspell(
@@ -112,33 +111,26 @@ class _Expansion:
         self.found: dict[str, frozenset[str]] = {}
         self.forbidden: set[str] = set()
         # fields of a stem -> rules -> attributes: few combinations for many forms
-        self.known: dict[str, dict[tuple[Rule, ...], frozenset[str]]] = {}
+        self.known: dict[frozenset[str], dict[tuple[Rule, ...], frozenset[str]]] = {}
 
     def add(self, line: Line) -> None:
         """Enter every form of one stem."""
         stem, flags, fields = self._entry(line)
         if self.file.affixes.special.forbidden in flags:
-            self.forbidden.add(self._normal(stem))
+            self.forbidden.add(stem)
             return
-        known = self.known.setdefault(fields, {})
+        meant = self.tags.of_stem(stem, fields)
+        known = self.known.setdefault(meant, {})
         lemma = self._lemma(stem, fields) if self.lemmas else _NONE
         for form, rules in self.file.affixes.derive(stem, flags):
-            normal = form.lower() if self.lowercase else form
-            if self.wanted is None or normal in self.wanted:
+            if self.wanted is None or self._normal(form) in self.wanted:
                 attributes = known.get(rules)
                 if attributes is None:
-                    attributes = known[rules] = self._attributes(fields, rules, line)
+                    attributes = known[rules] = self._attributes(meant, rules)
                 if attributes:
-                    self._enter(normal, attributes | lemma)
+                    _enter(self.found, form, attributes | lemma)
 
-    def _enter(self, form: str, attributes: frozenset[str]) -> None:
-        before = self.found.get(form)
-        if before is None:
-            self.found[form] = attributes
-        elif not attributes <= before:
-            self.found[form] = before | attributes
-
-    def _entry(self, line: Line) -> tuple[str, Flags, str]:
+    def _entry(self, line: Line) -> tuple[str, Flags, frozenset[str]]:
         word, fields = line.text, ""
         cut = _FIELDS.search(word)
         if cut:
@@ -146,15 +138,15 @@ class _Expansion:
         stem, flags = split_flags(word.rstrip())
         if not stem:
             line.fail("a word is required at the beginning of the line; write it, or delete the line")
-        return stem, _NONE if flags is None else self.file.flags.read(flags, line), fields
+        allowed = _NONE if flags is None else self.file.flags.read(flags, line)
+        return stem, allowed, frozenset(self.file.fields(fields, line))
 
-    def _attributes(self, fields: str, rules: tuple[Rule, ...], line: Line) -> frozenset[str]:
-        own = self.file.fields(fields, line)
-        return self.tags.attributes((*own, *(field for rule in rules for field in rule.fields)))
+    def _attributes(self, fields: frozenset[str], rules: tuple[Rule, ...]) -> frozenset[str]:
+        return self.tags.attributes((*fields, *(field for rule in rules for field in rule.fields)))
 
-    def _lemma(self, stem: str, fields: str) -> frozenset[str]:
-        given = re.search(r"(?:^|\s)st:(\S+)", fields)
-        return frozenset({"Lemma:" + _NOT_IN_ATTRIBUTES.sub("_", self._normal(given[1] if given else stem))})
+    def _lemma(self, stem: str, fields: frozenset[str]) -> frozenset[str]:
+        given = {field.removeprefix("st:") for field in fields if field.startswith("st:")} - {""}
+        return frozenset(lemma_attribute(self._normal(lemma)) for lemma in given or {stem})
 
     def _normal(self, form: str) -> str:
         return form.lower() if self.lowercase else form
@@ -162,8 +154,16 @@ class _Expansion:
     def table(self) -> dict[str, frozenset[str]]:
         """The forms that may be used; equal sets of attributes are one object, since there are few."""
         shared: dict[frozenset[str], frozenset[str]] = {}
-        return {
-            form: shared.setdefault(attributes, attributes)
-            for form, attributes in self.found.items()
-            if form and form not in self.forbidden
-        }
+        made: dict[str, frozenset[str]] = {}
+        for form, attributes in self.found.items():
+            if form and form not in self.forbidden:
+                _enter(made, self._normal(form), attributes)
+        return {form: shared.setdefault(attributes, attributes) for form, attributes in made.items()}
+
+
+def _enter(table: dict[str, frozenset[str]], form: str, attributes: frozenset[str]) -> None:
+    before = table.get(form)
+    if before is None:
+        table[form] = attributes
+    elif not attributes <= before:
+        table[form] = before | attributes

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from llrnn.analysers.lines import Line, read_encoded
+from llrnn.analysers.tags import lemma_attribute
 from llrnn.corpus.source import StrPath
 from llrnn.errors import LexiconError
 from llrnn.lexicon import Lexicon
@@ -125,9 +126,9 @@ _LEXIQUE_READING = re.compile(r"([a-z]{3}(?::[a-z]{3})?)(?::([123])([sp]))?")
 def lefff(path: StrPath, *, lowercase: bool = True, lemmas: bool = False) -> Lexicon:
     """The Lefff: lines `form TAB category TAB lemma TAB features`, more columns are allowed.
 
-    Entries that stand for no word (`_NUM`, `_error`) are left out.
+    `lemmas` adds `Lemma:` and the third column. Entries that stand for no word (`_NUM`, `_error`) are left out.
     """
-    return _lexicon(path, _lefff_entries(path, lemmas), lowercase)
+    return _lexicon(path, _lefff_entries(path, lowercase, lemmas), lowercase)
 
 
 def lexique(path: StrPath, *, lowercase: bool = True) -> Lexicon:
@@ -139,6 +140,7 @@ def lexique(path: StrPath, *, lowercase: bool = True) -> Lexicon:
 
 
 def _lexicon(path: StrPath, entries: Iterable[tuple[str, str]], lowercase: bool) -> Lexicon:
+    """The table of (form, attributes separated by spaces)."""
     table: dict[str, set[str]] = {}
     for form, attributes in entries:
         if attributes:
@@ -148,7 +150,7 @@ def _lexicon(path: StrPath, entries: Iterable[tuple[str, str]], lowercase: bool)
     return Lexicon.from_mapping(table)
 
 
-def _lefff_entries(path: StrPath, lemmas: bool) -> Iterator[tuple[str, str]]:
+def _lefff_entries(path: StrPath, lowercase: bool, lemmas: bool) -> Iterator[tuple[str, str]]:
     for line in _lines(path):
         columns = line.text.split("\t")
         if len(columns) < 4:
@@ -156,16 +158,16 @@ def _lefff_entries(path: StrPath, lemmas: bool) -> Iterator[tuple[str, str]]:
         form, category, lemma, features = columns[:4]
         if not form.strip():
             line.fail("the form must not be empty; write the word")
+        if not _LEFFF_FEATURES.fullmatch(features) and _LEFFF_FEATURES.fullmatch(lemma):
+            lemma, features = features, lemma  # so are two lines of version 3.4, of `au` and `aux`
         if not re.match(r"_\w", form):
-            meaning = f"{_known(_LEFFF_CATEGORIES, category, 'category', line)} {_lefff_meaning(line, lemma, features)}"
-            yield form, f"{meaning} Lemma:{_one_word(lemma, lowercase=True)}" if lemmas and lemma else meaning
+            meaning = f"{_known(_LEFFF_CATEGORIES, category, 'category', line)} {_lefff_meaning(features, line)}"
+            known = lemma_attribute(lemma.lower() if lowercase else lemma) if lemmas and lemma else ""
+            yield form, f"{meaning} {known}"
 
 
-def _lefff_meaning(line: Line, lemma: str, features: str) -> str:
+def _lefff_meaning(features: str, line: Line) -> str:
     match = _LEFFF_FEATURES.fullmatch(features)
-    if match is None:
-        # Version 3.4 has two lines, of `au` and `aux`, with lemma and features exchanged.
-        match = _LEFFF_FEATURES.fullmatch(lemma)
     if match is None:
         line.fail(f"features such as ms, Kfp, PS13s or fs_P1p are required, found {features!r}; correct them", features)
     letters, person, number = match.groups()

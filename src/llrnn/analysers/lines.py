@@ -34,8 +34,9 @@ class Line:
     text: str
 
     def fail(self, reason: str, part: str = "") -> NoReturn:
-        """Raise the error for this line, at the first occurrence of `part`."""
-        column = max(self.text.find(part), 0) + 1
+        """Raise the error for this line, at the first place where `part` stands by itself, or at all."""
+        alone = re.search(rf"(?<![^\s/,]){re.escape(part)}(?![^\s/,])", self.text) if part else None
+        column = (alone.start() if alone else max(self.text.find(part), 0)) + 1
         raise LexiconError(reason, path=self.path, line=self.number, column=column)
 
 

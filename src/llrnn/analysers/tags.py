@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from llrnn.lexicon import Lexicon
 
-__all__ = ["Tags"]
+__all__ = ["Tags", "lemma_attribute"]
 
 
-def _unchanged(fields: frozenset[str]) -> frozenset[str]:
+Fields = frozenset[str]
+_NOT_IN_ATTRIBUTES = re.compile(r"[\s,|]")
+
+
+def lemma_attribute(lemma: str) -> str:
+    """`Lemma:` and the lemma; what may not stand in an attribute (white space, commas, bars) becomes `_`."""
+    return "Lemma:" + _NOT_IN_ATTRIBUTES.sub("_", lemma)
+
+
+def _as_written(stem: str, fields: Fields) -> Fields:
+    return fields
+
+
+def _unchanged(fields: Fields) -> Fields:
     return fields
 
 
@@ -22,12 +36,14 @@ class Tags:
     begins so (the longest such key counts). A field without a meaning adds nothing.
     `joins` names the fields that mark an affix as another word (`dp:` in French: l' + arbre): treebanks hold the two
     apart, so such affixes are not attached.
-    `interpret` sees all fields of one reading, of its stem and affixes, before their meanings are looked up.
+    `of_stem` may correct the fields of a stem by its spelling, `of_reading` those of one reading (stem and affixes):
+    fields do not always mean the same beside others.
     """
 
     meanings: Mapping[str, Iterable[str]]
     joins: frozenset[str] = frozenset()
-    interpret: Callable[[frozenset[str]], frozenset[str]] = _unchanged
+    of_stem: Callable[[str, Fields], Fields] = _as_written
+    of_reading: Callable[[Fields], Fields] = _unchanged
     _beginnings: dict[str, frozenset[str]] = field(init=False, repr=False)
     _whole: dict[str, frozenset[str]] = field(init=False, repr=False)
 
@@ -40,7 +56,7 @@ class Tags:
 
     def attributes(self, fields: Iterable[str]) -> frozenset[str]:
         """The union of what the fields mean."""
-        return frozenset().union(*(self.meaning(name) or () for name in self.interpret(frozenset(fields))))
+        return frozenset().union(*(self.meaning(name) or () for name in self.of_reading(frozenset(fields))))
 
     def meaning(self, name: str) -> frozenset[str] | None:
         """The attributes of one field, None where the table does not have it."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 import io
 import sys
 
-import typer
-
 from llrnn.cli import show
 from llrnn.cli.verbs import app
 from llrnn.errors import LLRNNError
@@ -35,7 +33,7 @@ def run(arguments: list[str] | None = None) -> int:
         return app(args=arguments, prog_name="llrnn", standalone_mode=False) or 0
     except LLRNNError as error:
         return _refuse(str(error))
-    except (KeyboardInterrupt, typer.Abort):  # the parser turns the one into the other
+    except KeyboardInterrupt:
         show.err.print("stopped")
         return 130
     except BrokenPipeError:  # `llrnn ... | head` closed its end

@@ -18,7 +18,7 @@ from llrnn.bundle import write_atomically
 from llrnn.checkpoint import load
 from llrnn.cli import show
 from llrnn.cli.progress import StopFlag, follow
-from llrnn.config import read_config
+from llrnn.config import described_keys, read_config
 from llrnn.corpus import Corpus
 from llrnn.decode import Greedy, Sampling, Strategy, beam_search, generate
 from llrnn.errors import ConfigError
@@ -44,6 +44,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for 
 Device = Annotated[str, typer.Option(help="cpu or cuda.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything that is drawn.")]
 ModelFolder = Annotated[Path, typer.Argument(help="A model folder, as `llrnn train --out` writes it.")]
+DataFolder = Annotated[Path, typer.Option("--data", help="What {data} stands for in a configuration.")]
 ConfigFile = Annotated[Path, typer.Argument(help="A TOML configuration; see configs/ for examples.")]
 Changes = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key: --set training.epochs=5")
@@ -73,11 +74,17 @@ def _folder_for_output(folder: Path) -> None:
         raise ConfigError(f"--out {folder}: cannot be made a folder: {error.strerror}; choose another") from None
 
 
-@app.command("train")
+def _list_of_keys() -> str:
+    """For the end of the help; the mark at its top keeps the lines as they are."""
+    return "\b\nKeys of CONFIG:\n" + "\n".join(f"  {line}" for line in dict.fromkeys(described_keys()))
+
+
+@app.command("train", epilog=_list_of_keys())
 def train_verb(
     config: ConfigFile,
     out: Annotated[Path, typer.Option(help="The folder for the model, its checkpoints and its log.")],
     changes: Changes = None,
+    data: DataFolder = Path("data"),
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     device: Device = "cpu",
     seed: Annotated[int | None, typer.Option(help="The same as --set training.seed=N.")] = None,
@@ -88,7 +95,7 @@ def train_verb(
     Example: llrnn train configs/embedded.toml --out runs/embedded
     """
     seeded = [] if seed is None else [f"training.seed={seed}"]
-    settings = read_config(config, [*(changes or []), *seeded])
+    settings = read_config(config, [*(changes or []), *seeded], data=data)
     project = Project.from_config(settings)
     model = project.model().to(_device(device))
     with StopFlag().listening() as stop:
@@ -107,7 +114,7 @@ def train_verb(
     last = records[-1]
     if last.event == "interrupted":
         again = ["llrnn", "train", str(config), *(f"--set={change}" for change in [*(changes or []), *seeded])]
-        again += ["--out", str(out), "--device", device, "--resume"]
+        again += ["--data", str(data), "--out", str(out), "--device", device, "--resume"]
         show.err.print(
             f"stopped after step {last.step}; the checkpoint is in {out}. Go on with:\n  {shlex.join(again)}",
             markup=False,
@@ -120,7 +127,9 @@ def train_verb(
 @app.command("evaluate")
 def evaluate_verb(
     models: Annotated[list[Path], typer.Argument(help="Model folders, then text files.")],
-    lowercase: Annotated[bool, typer.Option(help="Write every word small before looking it up.")] = True,
+    lowercase: Annotated[
+        bool | None, typer.Option(help="Write every word small first; as the model was trained by default.")
+    ] = None,
     format: Annotated[str, typer.Option(help="auto, conllu, text or jsonl.")] = "auto",
     device: Device = "cpu",
     seed: Seed = 0,
@@ -138,10 +147,12 @@ def evaluate_verb(
             f"{len(folders)} folders and {len(files)} files among {', '.join(map(str, models))}"
         )
     results = []
-    for file in files:
-        corpus = Corpus.from_file(file, format=format, lowercase=lowercase)  # type: ignore[arg-type]
-        for folder in folders:
-            result = evaluate(load(folder).to(_device(device)), corpus, seed=seed)
+    for folder in folders:
+        model = load(folder).to(_device(device))
+        small = model.reads_lowercase if lowercase is None else lowercase
+        for file in files:
+            corpus = Corpus.from_file(file, format=format, lowercase=small)  # type: ignore[arg-type]
+            result = evaluate(model, corpus, seed=seed)
             results.append({"model": str(folder), "text": str(file), "perplexity": result.perplexity, **asdict(result)})
             if not as_json:
                 show.evaluation(f"{folder} on {file}", result)
@@ -174,6 +185,7 @@ def generate_verb(
     if len(given) > 1 or (given and sampling != Sampling()):
         raise ConfigError("choose one way: --greedy, --beam, or sampling with --temperature, --top-k, --top-p")
     loaded = load(model).to(_device(device))
+    prefix = prefix.lower() if loaded.reads_lowercase else prefix
     if beam is not None:
         found = beam_search(loaded, prefix=prefix, width=beam, max_words=max_words)[:count]
     else:
@@ -206,7 +218,10 @@ def explain_verb(
 
     Example: llrnn explain runs/embedded --prefix "la reine est" --word grande --rival grand
     """
-    found = explain(load(model).to(_device(device)), prefix=prefix, word=word, rival=rival)
+    loaded = load(model).to(_device(device))
+    if loaded.reads_lowercase:
+        prefix, word, rival = prefix.lower(), word.lower(), rival.lower() if rival is not None else None
+    found = explain(loaded, prefix=prefix, word=word, rival=rival)
     if as_json:
         _print_json({**asdict(found), "total": found.total})
     else:
@@ -214,12 +229,14 @@ def explain_verb(
 
 
 @app.command("features")
-def features_verb(config: ConfigFile, changes: Changes = None, as_json: AsJson = False) -> None:
+def features_verb(
+    config: ConfigFile, changes: Changes = None, data: DataFolder = Path("data"), as_json: AsJson = False
+) -> None:
     """What the knowledge amounts to, before any training.
 
     Example: llrnn features configs/embedded.toml
     """
-    project = Project.from_config(read_config(config, changes or []))
+    project = Project.from_config(read_config(config, changes or [], data=data))
     summary = summarise(project.output_features, project.vocabulary)
     if as_json:
         _print_json({**asdict(summary), "reduction": summary.reduction})

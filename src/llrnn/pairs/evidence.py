@@ -36,7 +36,7 @@ class Evidence:
 
     def __init__(self, corpora: Iterable[Iterable[Sentence]]) -> None:
         self.values: dict[_Key, Counter[tuple[str, str]]] = defaultdict(Counter)
-        self.clashes: dict[_Key, list[int]] = defaultdict(lambda: [0, 0])  # controller -> how often not, how often
+        self.of_word: dict[_Key, Counter[tuple[_Key, bool]]] = defaultdict(Counter)  # by configuration, agreed or not
         for corpus in corpora:
             for sentence in corpus:
                 self._add(Tree(sentence))
@@ -47,15 +47,13 @@ class Evidence:
             for feature in features_of(agreement):
                 own, wanted = target.feats.get(feature), controller.feats.get(feature)
                 if own is not None and wanted is not None:
-                    self.values[_configuration(agreement, controller, feature)][wanted, own] += 1
-                    seen = self.clashes[_word(agreement, controller, feature)]
-                    seen[0] += own != wanted
-                    seen[1] += 1
+                    configuration = _configuration(agreement, controller, feature)
+                    self.values[configuration][wanted, own] += 1
+                    self.of_word[_word(agreement, controller, feature)][configuration, own == wanted] += 1
 
     def other_values(self, agreement: Agreement, controller: Token, feature: str) -> list[str]:
         """The values that the target cannot have beside this controller."""
-        clashes, total = self.clashes.get(_word(agreement, controller, feature), (0, 0))
-        if clashes > NOISE * total:
+        if self._takes_either(_word(agreement, controller, feature)):
             return []
         counts = self.values.get(_configuration(agreement, controller, feature), Counter[tuple[str, str]]())
         value = controller.feats[feature]
@@ -64,6 +62,15 @@ class Evidence:
             return []
         targets = sorted({own for _, own in counts} - {value})
         return [w for w in targets if counts[w, w] >= SURE * sum(n for (_, own), n in counts.items() if own == w)]
+
+    def _takes_either(self, word: _Key) -> bool:
+        """Whether a controller goes with other values, in configurations where agreement is the rule."""
+        seen = [(ok, n) for (place, ok), n in self.of_word.get(word, {}).items() if self._is_rule(place)]
+        return sum(n for ok, n in seen if not ok) > NOISE * sum(n for _, n in seen)
+
+    def _is_rule(self, configuration: _Key) -> bool:
+        counts = self.values[configuration]
+        return sum(n for (wanted, own), n in counts.items() if wanted == own) >= SURE * counts.total()
 
 
 def _configuration(agreement: Agreement, controller: Token, feature: str) -> _Key:

@@ -24,6 +24,7 @@ from llrnn.errors import CorpusError
 from llrnn.pairs.pair import Pair, Words
 
 _HEADER = ("good", "bad", "group", "distance", "distractors")
+_Numbers = tuple[int | None, int | None]
 _EXTENSIONS: dict[str, Literal["tsv", "jsonl"]] = {".tsv": "tsv", ".jsonl": "jsonl"}
 
 
@@ -100,9 +101,9 @@ class _Line:
     def words(self, text: str, column: int, name: str) -> Words:
         return tuple(text.split()) or self.fail(column, f"{name} must have a word, found none; write the sentence")
 
-    def made(self, column: int, good: Words, bad: Words, group: str, *numbers: int | None, place: int = -1) -> Pair:
+    def made(self, column: int, good: Words, bad: Words, group: str, numbers: _Numbers, place: int = -1) -> Pair:
         try:
-            return Pair(good, bad, group, *numbers, place=place)
+            return Pair(good, bad, group, *numbers, place)
         except CorpusError as cause:
             self.fail(column, cause.reason)
 
@@ -119,8 +120,9 @@ class _Columns(_Line):
             )
         starts = [1 + sum(len(text) + 1 for text in columns[:index]) for index in range(len(columns))]
         good, bad = (self.words(columns[i], starts[i], _HEADER[i]) for i in range(2))
-        numbers = [self.number_in(columns[i], starts[i], _HEADER[i]) for i in range(3, len(columns))]
-        return self.made(starts[1], good, bad, columns[2].strip(), *numbers)
+        known = [self.number_in(columns[i], starts[i], _HEADER[i]) for i in range(3, len(columns))]
+        distance, distractors = [*known, None, None][:2]
+        return self.made(starts[1], good, bad, columns[2].strip(), (distance, distractors))
 
     def number_in(self, text: str, column: int, name: str) -> int | None:
         if text.strip() in ("", "_"):
@@ -141,10 +143,10 @@ class _Record(_Line):
             self.fail(
                 self.column("group" if "group" in fields else "UID"), f"the group must be a string, found {group!r}"
             )
-        numbers = [self.number_of(fields, key) for key in ("distance", "distractors")]
+        numbers = self.number_of(fields, "distance"), self.number_of(fields, "distractors")
         place = self.number_of(fields, "place")
         column = self.column("sentence_bad" if place is None else "place")
-        return self.made(column, good, bad, group, *numbers, place=-1 if place is None else place)
+        return self.made(column, good, bad, group, numbers, place=-1 if place is None else place)
 
     def decoded(self) -> dict[str, object]:
         try:

@@ -1,0 +1,224 @@
+"""Public corpora by their official addresses: fetched once, checked, and there as a whole or not at all.
+
+    from llrnn import datasets
+    train, dev, test = datasets.get("ud-french-v1", "data/french")
+
+A file that is already there and passes its check is not fetched again, so that a run that was cut off goes on with the
+first file that is missing. What arrives goes to a temporary file, is read as CoNLL-U, counted, and only then renamed.
+
+`ud-french-v1` is UD French as the paper used it (release 1.3). Its sentences must be exactly the paper's 14,554, 1,596
+and 298. The paper also gives 463,069 tokens, but 16,448 sentences of this treebank hold about 402,000 words (402,426 by
+the README of release 2.2), 419,000 with ends of sentences: how the paper counted is unknown. So any total from 380,000
+words to the paper's figure is accepted, with or without ends of sentences.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from llrnn.corpus import read_conllu
+from llrnn.errors import CorpusError, LLRNNError
+
+__all__ = ["DATASETS", "Dataset", "DatasetError", "Progress", "RemoteFile", "get"]
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with the name of a file, the bytes that have arrived, and how many there will be, where that is known."""
+
+_BLOCK = 1 << 16
+_HOME = "https://github.com/UniversalDependencies"
+_RAW = "https://raw.githubusercontent.com/UniversalDependencies"
+
+
+class DatasetError(LLRNNError):
+    """A corpus that cannot be fetched, or that is not what was expected."""
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file of a corpus; it must have exactly `sentences`, or at least that many where it still grows."""
+
+    name: str
+    sentences: int
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Files under one address; `words` are the smallest and largest number of words in all of them together."""
+
+    name: str
+    what: str
+    home: str  # where its licence and its authors are named
+    url: str
+    files: tuple[RemoteFile, ...]
+    words: tuple[int, int] | None = None
+
+
+def _treebank(name: str, what: str, repository: str, prefix: str, *least: int) -> Dataset:
+    """A treebank of Universal Dependencies as it is now; `least` sentences in train, dev and test."""
+    parts = zip(("train", "dev", "test"), least, strict=True)
+    files = tuple(RemoteFile(f"{prefix}-ud-{part}.conllu", sentences) for part, sentences in parts)
+    return Dataset(name, what, f"{_HOME}/{repository}", f"{_RAW}/{repository}/master", files)
+
+
+_ALL = (
+    Dataset(
+        "ud-french-v1",
+        "UD French, release 1.3, the corpus of the paper",
+        f"{_HOME}/UD_French-GSD",
+        f"{_RAW}/UD_French-GSD/r1.3",
+        (
+            RemoteFile("fr-ud-train.conllu", 14_554, exact=True),
+            RemoteFile("fr-ud-dev.conllu", 1_596, exact=True),
+            RemoteFile("fr-ud-test.conllu", 298, exact=True),
+        ),
+        words=(380_000, 463_069),
+    ),
+    _treebank("ud-french", "UD French-GSD", "UD_French-GSD", "fr_gsd", 14_000, 1_400, 400),
+    _treebank("ud-turkish", "UD Turkish-IMST", "UD_Turkish-IMST", "tr_imst", 3_400, 1_000, 1_000),
+    _treebank("ud-estonian", "UD Estonian-EWT", "UD_Estonian-EWT", "et_ewt", 4_500, 800, 900),
+)
+
+DATASETS: dict[str, Dataset] = {dataset.name: dataset for dataset in _ALL}
+
+
+def get(
+    name: str,
+    folder: str | PathLike[str],
+    *,
+    base_url: str | None = None,
+    progress: Progress | None = None,
+    timeout: float = 30.0,
+) -> tuple[Path, ...]:
+    """The files of a corpus in `folder`, in the order train, dev, test; what is not there yet is fetched.
+
+    `base_url` is a mirror: the same files directly under another address. `timeout` is how many seconds the server may
+    stay silent. A file of that name that fails its check is never overwritten, it may be somebody's work.
+    """
+    dataset = DATASETS.get(name)
+    if dataset is None:
+        raise DatasetError(f"the corpora are {', '.join(sorted(DATASETS))}, found {name!r}; choose one")
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as cause:
+        raise DatasetError(f"{folder}: the folder cannot be made: {cause.strerror or cause}") from cause
+    words = 0
+    for file in dataset.files:
+        url = f"{(base_url or dataset.url).rstrip('/')}/{file.name}"
+        words += _Fetched(file, url, folder / file.name, timeout).words(progress)
+    _check_words(dataset, words, folder)
+    return tuple(folder / file.name for file in dataset.files)
+
+
+def _check_words(dataset: Dataset, words: int, folder: Path) -> None:
+    if dataset.words is not None and not dataset.words[0] <= words <= dataset.words[1]:
+        low, high = dataset.words
+        raise DatasetError(
+            f"{folder}: {dataset.what} must have {low:,} to {high:,} words in all, found {words:,}; "
+            "the sentences are as many as expected, but not these: remove the files and fetch them from another address"
+        )
+
+
+@dataclass(frozen=True)
+class _Fetched:
+    """One file, where it comes from and where it goes."""
+
+    file: RemoteFile
+    url: str
+    path: Path
+    timeout: float
+
+    def words(self, progress: Progress | None) -> int:
+        """Fetch the file unless it is there, and count its words."""
+        if self.path.exists():
+            return self.checked(self.path, f"{self.path}: ", "remove or rename it, and it is fetched anew")
+        with self.unfinished() as temporary:
+            self.download(temporary, progress)
+            remedy = f"the address may have changed; {self.by_hand}"
+            words = self.checked(temporary, f"what {self.url} sent is not {self.file.name}: ", remedy)
+            self.finish(temporary)
+        return words
+
+    @property
+    def by_hand(self) -> str:
+        return f"or fetch {self.url} by hand and put it at {self.path}"
+
+    @contextlib.contextmanager
+    def unfinished(self) -> Iterator[Path]:
+        """A temporary file beside the final one, which is gone whatever happens."""
+        try:
+            descriptor, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
+        except OSError as cause:
+            raise DatasetError(f"{self.path.parent}: nothing can be written there: {cause.strerror}") from cause
+        os.close(descriptor)
+        try:
+            yield Path(name)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name)
+
+    def finish(self, temporary: Path) -> None:
+        try:
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, self.path)
+        except OSError as cause:
+            raise DatasetError(f"{self.path}: cannot be written: {cause.strerror or cause}") from cause
+
+    def download(self, target: Path, progress: Progress | None) -> None:
+        try:
+            request = urllib.request.Request(self.url, headers={"User-Agent": "llrnn"})
+            with urllib.request.urlopen(request, timeout=self.timeout) as response:
+                self.copy(response, target, progress)
+        except urllib.error.HTTPError as cause:
+            cause.close()
+            reason = f"the server answers {cause.code} ({cause.reason})"
+            raise DatasetError(f"{self.url}: {reason}; the file may have moved: find it, {self.by_hand}") from cause
+        except (http.client.HTTPException, ValueError) as cause:  # no HTTP at all, cut short, no address
+            raise DatasetError(f"{self.url}: no proper answer ({cause!r}); try again, {self.by_hand}") from cause
+        except OSError as cause:  # urllib's URLError and TimeoutError are such
+            why = getattr(cause, "reason", None) or cause.strerror or cause
+            raise DatasetError(
+                f"{self.url} could not be reached: {why}; are you online, is a proxy needed (https_proxy)? "
+                f"Try again, {self.by_hand}"
+            ) from cause
+
+    def copy(self, response: http.client.HTTPResponse, target: Path, progress: Progress | None) -> None:
+        length = response.headers.get("Content-Length", "")
+        total = int(length) if length.isdigit() else None
+        done = 0
+        with target.open("wb") as file:
+            while block := response.read(_BLOCK):
+                file.write(block)
+                done += len(block)
+                if progress is not None:
+                    progress(self.file.name, done, total)
+        if total is not None and done != total:
+            raise http.client.IncompleteRead(b"", total - done)
+
+    def checked(self, path: Path, place: str, remedy: str) -> int:
+        """The number of words of a file that is what it should be."""
+        sentences = words = 0
+        try:
+            for sentence in read_conllu(path):
+                sentences += 1
+                words += len(sentence.tokens)
+        except CorpusError as cause:
+            where = "" if cause.line is None else f"line {cause.line}: "
+            raise DatasetError(f"{place}{where}{cause.reason}; {remedy}") from cause
+        if sentences < self.file.sentences or (self.file.exact and sentences != self.file.sentences):
+            least = "" if self.file.exact else "at least "
+            wanted = f"{least}{self.file.sentences:,} sentences are required, found {sentences:,}"
+            raise DatasetError(f"{place}{wanted}; {remedy}")
+        return words

@@ -1,0 +1,1 @@
+"""Experiments: whole studies that one command runs and runs again."""

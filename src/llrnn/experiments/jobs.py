@@ -1,0 +1,164 @@
+"""Models side by side: each is a process of its own, and a folder that says when it is done.
+
+A job trains one configuration, evaluates it on every test text and on the minimal pairs, and writes `result.json`. Jobs
+that have a result are not run again; jobs that were cut off go on from their checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from llrnn.bundle import has_bundle, write_atomically
+from llrnn.config import read_config
+from llrnn.corpus import Corpus
+from llrnn.errors import TrainingError
+from llrnn.evaluate import evaluate
+from llrnn.pairs import read_pairs, score_pairs
+from llrnn.project import Project
+from llrnn.training import train
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model: a configuration, changes to it, and a seed."""
+
+    name: str
+    config: Path
+    changes: tuple[str, ...] = ()
+    seed: int = 0
+
+    def folder(self, out: Path) -> Path:
+        return out / f"{self.name}.seed{self.seed}"
+
+    def result(self, out: Path) -> dict[str, Any] | None:
+        path = self.folder(out) / "result.json"
+        return json.loads(path.read_bytes()) if path.exists() else None
+
+
+def run_job(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[str, Any]:
+    """Train (or go on training), test, and write the result."""
+    folder = job.folder(out)
+    config = read_config(job.config, [*job.changes, f"training.seed={job.seed}"], data=data)
+    project = Project.from_config(config)
+    model = project.model().to(device)
+    started = time.perf_counter()
+    *_, last = train(
+        model,
+        project.corpora["train"],
+        valid=project.corpora.get("valid"),
+        settings=config.training,
+        folder=folder,
+        resume=has_bundle(folder, "training"),
+    )
+    batching = config.training.batches.make()
+    texts = {Path(path).stem: Corpus.from_file(path, lowercase=True) for path in config.corpus.test}
+    evaluations = {name: evaluate(model, corpus, batching=batching) for name, corpus in texts.items()}
+    result: dict[str, Any] = {
+        "name": job.name,
+        "seed": job.seed,
+        "config": str(job.config),
+        "changes": list(job.changes),
+        "epochs": last.epoch,
+        "seconds": time.perf_counter() - started,
+        "words_per_second": last.words_per_second,
+        "valid": last.best,
+        "train": evaluate(model, project.corpora["train"][:1000], batching=batching).log_perplexity,
+        "symbols": model.output_features.n_symbols,
+        "features": model.output_features.n_features,
+        "classes": model.output_features.n_classes,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "tests": {name: _summary(found) for name, found in evaluations.items()},
+    }
+    if (data / "pairs.jsonl").exists():
+        result["pairs"] = _pairs(model, data / "pairs.jsonl")
+    write_atomically(folder / "result.json", json.dumps(result, ensure_ascii=False, indent=1).encode())
+    return result
+
+
+def _summary(found: Any) -> dict[str, Any]:
+    return {
+        "log_perplexity": found.log_perplexity,
+        "bits_per_character": found.bits_per_character,
+        "words": found.words,
+        "by_frequency": {name: asdict(part) for name, part in found.by_frequency.items()},
+        "audit": asdict(found.audit),
+        "problems": found.audit.problems(),
+    }
+
+
+def _pairs(model: Any, path: Path) -> dict[str, Any]:
+    scores = score_pairs(model, read_pairs(path))
+    return {
+        "overall": asdict(scores.overall),
+        "by_group": {name: asdict(share) for name, share in scores.by_group.items()},
+        "by_distance": {name: asdict(share) for name, share in scores.by_distance.items()},
+        "by_distractors": {name: asdict(share) for name, share in scores.by_distractors.items()},
+    }
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    *,
+    data: Path,
+    out: Path,
+    device: str,
+    parallel: int,
+    tell: Callable[[str], None],
+    deadline: float | None = None,
+) -> None:
+    """Run what has no result yet, `parallel` at a time; after `deadline` (seconds) nothing new is begun."""
+    out.mkdir(parents=True, exist_ok=True)
+    waiting = [job for job in jobs if job.result(out) is None]
+    running: dict[Job, subprocess.Popen[bytes]] = {}
+    started = time.monotonic()
+    failed: list[str] = []
+    while waiting or running:
+        late = deadline is not None and time.monotonic() - started > deadline
+        while waiting and len(running) < parallel and not late:
+            job = waiting.pop(0)
+            running[job] = _start(job, data, out, device)
+        if late and not running:
+            break
+        time.sleep(0.2)
+        for job in [job for job, process in running.items() if process.poll() is not None]:
+            code = running.pop(job).returncode
+            tell(_outcome(job, out, code))
+            if code != 0:
+                failed.append(job.name)
+    if failed:
+        raise TrainingError(f"these models failed: {', '.join(failed)}; see output.log in their folders under {out}")
+
+
+def _start(job: Job, data: Path, out: Path, device: str) -> subprocess.Popen[bytes]:
+    """In a process of its own, with one thread: the models share the machine."""
+    folder = job.folder(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    arguments = ["experiment", "model", str(job.config), "--name", job.name, "--seed", str(job.seed)]
+    arguments += [word for change in job.changes for word in ("--set", change)]
+    arguments += ["--data", str(data), "--out", str(out), "--device", device]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with (folder / "output.log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-c", "from llrnn.cli import main; main()", *arguments],
+            stdout=log,
+            stderr=log,
+            env=environment,
+        )
+
+
+def _outcome(job: Job, out: Path, code: int) -> str:
+    result = job.result(out)
+    if code != 0 or result is None:
+        return f"{job.name}, seed {job.seed}: failed with exit code {code}"
+    tests = ", ".join(f"{name} {found['log_perplexity']:.3f}" for name, found in result["tests"].items())
+    return f"{job.name}, seed {job.seed}: valid {result['valid']:.3f}, {tests}, {result['seconds']:.0f} s"

@@ -1,0 +1,117 @@
+"""The paper's Table 4 (§5): an RNN and eight LL-RNNs, under its protocol and on continuous text, with honest baselines.
+
+Every model is a configuration in `configs/table4/`; `windows` and `continuous` are two ways to read the text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from llrnn.bundle import write_atomically
+from llrnn.errors import ConfigError
+from llrnn.experiments import tables
+from llrnn.experiments.jobs import Job, run_jobs
+from llrnn.experiments.prepare import prepare
+
+SIZES = (10000, 5000, 3000, 2500, 2000, 1000, 500, 10)
+# Dymetman and Xiao (2016), Table 4: log-perplexity on test1 and test2
+PAPER = {
+    "RNN": (6.07, 6.15),
+    10000: (5.17, 5.17),
+    5000: (5.13, 5.12),
+    3000: (5.11, 5.09),
+    2500: (5.08, 5.07),
+    2000: (5.11, 5.10),
+    1000: (5.13, 5.13),
+    500: (5.20, 5.18),
+    10: (5.45, 5.44),
+}
+_CONTINUOUS = ('training.batches={kind="continuous", rows=32, length=32}',)
+TESTS = ("test1", "test2")
+
+
+def jobs(configs: Path, *, seeds: int = 3, only: Sequence[str] = ()) -> list[Job]:
+    """What is to be trained, the models that take longest first."""
+    found = {path.stem: path for path in sorted(configs.glob("*.toml"))}
+    if not found:
+        raise ConfigError(f"{configs}: no configuration there; run from the repository, or say --configs")
+    several = range(seeds)
+    made = [Job(name, found[name], (), seed) for name in found if name.startswith("best") for seed in several]
+    for name in ("rnn", "rnn-bias"):
+        made += [Job(f"{name}.{way}", found[name], changes, seed) for way, changes in _ways() for seed in several]
+    for size in SIZES:
+        repeated = several if size == 2500 else range(1)
+        made += [
+            Job(f"llrnn-{size}.{way}", found["llrnn"], (*changes, f"features.output={_features(size)}"), seed)
+            for way, changes in _ways()
+            for seed in repeated
+        ]
+    return [job for job in made if not only or any(wanted in job.name for wanted in only)]
+
+
+def _ways() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return (("windows", ()), ("continuous", _CONTINUOUS))
+
+
+def _features(size: int) -> str:
+    return f'[{{kind="identity", top={size}}}, {{kind="attributes"}}]'
+
+
+def run(
+    data: Path,
+    out: Path,
+    *,
+    configs: Path,
+    only: Sequence[str] = (),
+    seeds: int = 3,
+    device: str = "cpu",
+    parallel: int = 1,
+    sentences: int | None = None,
+    deadline: float | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Path:
+    """Prepare the data, train what is missing, and write table4.md, table4.json and table4.png."""
+    prepared = out / "prepared"
+    prepare(data, prepared, tell=tell, sentences=sentences)
+    wanted = jobs(configs, seeds=seeds, only=only)
+    run_jobs(wanted, data=prepared, out=out, device=device, parallel=parallel, tell=tell, deadline=deadline)
+    return write_tables(wanted, out)
+
+
+def write_tables(wanted: Sequence[Job], out: Path) -> Path:
+    """From the results that are there."""
+    results: dict[str, list[dict[str, Any]]] = {}
+    for job in wanted:
+        result = job.result(out)
+        if result is not None:
+            results.setdefault(job.name, []).append(result)
+    if not results:
+        raise ConfigError(f"{out}: no model has a result yet")
+    text = "\n".join(
+        [
+            "Log-perplexity, nats a word:\n",
+            tables.perplexity_table(results, TESTS),
+            "Accuracy on minimal pairs, per cent [95 % interval]:\n",
+            tables.agreement_table(results),
+        ]
+    )
+    write_atomically(out / "table4.json", json.dumps(results, ensure_ascii=False, indent=1).encode())
+    write_atomically(out / "table4.md", text.encode())
+    _plot(results, out)
+    return out / "table4.md"
+
+
+def _plot(results: dict[str, list[dict[str, Any]]], out: Path) -> None:
+    curves: dict[str, list[tuple[int, float]]] = {"paper (its data), test1": [(size, PAPER[size][0]) for size in SIZES]}
+    lines: dict[str, float] = {}
+    for name, seeds in results.items():
+        value = sum(one["tests"]["test1"]["log_perplexity"] for one in seeds) / len(seeds)
+        if name.startswith("llrnn-"):
+            size, way = name.removeprefix("llrnn-").split(".")
+            curves.setdefault(f"LL-RNN, {way}, test1", []).append((int(size), value))
+        else:
+            lines[name] = value
+    tables.plot_by_size(curves, lines, out / "table4.png", "French: LL-RNN by the number of identity features")

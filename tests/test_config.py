@@ -1,0 +1,283 @@
+"""Configurations: what is written is what is meant, and every mistake is one line that names its key and its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from llrnn.config import Config, read_config
+from llrnn.errors import ConfigError, LLRNNError, ZeroMassError
+from llrnn.project import Project
+
+MINIMAL = """
+[corpus]
+embedded = {train = 30, valid = 5, test = 5}
+[vocabulary]
+parts = ["train", "valid", "test"]
+[features]
+output = [{kind = "identity", top = 20}, {kind = "suffixes", longest = 2}]
+"""
+
+
+def written(folder: Path, text: str | bytes) -> Path:
+    path = folder / "my.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def refusal(path: Path, *changes: str) -> str:
+    """The one line that a wrong configuration is answered with."""
+    with pytest.raises(ConfigError) as caught:
+        read_config(path, changes)
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    return message
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return written(tmp_path, MINIMAL)
+
+
+def test_defaults_and_given_values(path: Path) -> None:
+    config = read_config(path)
+    assert config.corpus.embedded is not None
+    assert config.corpus.embedded.train == 30
+    assert [group.kind for group in config.features.output] == ["identity", "suffixes"]
+    assert config.background.kind == "uniform"
+    assert config.controller.kind == "lstm"
+    assert config.training.epochs == 20
+
+
+def test_a_configuration_survives_its_own_dump(path: Path) -> None:
+    config = read_config(path, ["training.batches={kind='windows', length=4}", "contextual=[{kind='repeated'}]"])
+    assert Config.model_validate(config.model_dump()) == config
+    assert Config.model_validate(config.model_dump(mode="json")) == config
+
+
+# --- mistakes in the file ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("addition", "key"),
+    [
+        ("[training]\nepoch = 5", "training.epoch"),
+        ("[trainings]\nepochs = 5", "trainings"),
+        ("[controller]\nhiden = 5", "controller.hiden"),
+        ("[corpora]\ntrain = []", "corpora"),
+        ("[background]\nkind = 'unigram'\nsmooth = 1", "background.smooth"),
+        ("[[contextual]]\nkind = 'repeated'\nwindows = 3", "contextual.0.windows"),
+        ("[training.batches]\nkind = 'windows'\nwords = 3", "training.batches"),
+    ],
+)
+def test_an_unknown_key_is_named(tmp_path: Path, addition: str, key: str) -> None:
+    message = refusal(written(tmp_path, MINIMAL + addition))
+    assert message.startswith(f"{tmp_path / 'my.toml'}: {key}")
+    assert "no such key" in message
+
+
+@pytest.mark.parametrize(
+    ("addition", "key"),
+    [
+        ("[training]\nepochs = 'five'", "training.epochs"),
+        ("[training]\nepochs = '5'", "training.epochs"),
+        ("[training]\nepochs = true", "training.epochs"),
+        ("[training]\nepochs = 2.5", "training.epochs"),
+        ("[training]\nepochs = 0", "training.epochs"),
+        ("[training]\nepochs = [5]", "training.epochs"),
+        ("[training]\nlearning_rate = nan", "training.learning_rate"),
+        ("[training]\nlearning_rate = inf", "training.learning_rate"),
+        ("[training]\nlearning_rate = -0.1", "training.learning_rate"),
+        ("[training]\nlearning_rate = 1e300", "training.learning_rate"),
+        ("[training]\noptimizer = 'adam'", "training.optimizer"),
+        ("[training]\nseed = -1", "training.seed"),
+        ("[training]\nseed = 99999999999999999999", "training.seed"),
+        ("[training]\nbatches = 'windows'", "training.batches"),
+        ("[training.batches]\nkind = 'pages'", "training.batches"),
+        ("[controller]\nkind = 'transformer'", "controller.kind"),
+        ("[controller]\nhidden = '16'", "controller.hidden"),
+        ("[controller]\nhidden = 1000000000000", "controller.hidden"),
+        ("[controller]\ndropout = 1.0", "controller.dropout"),
+        ("[background]\nkind = 'trigram'", "background.kind"),
+        ("[background]\nparts = []", "background.parts"),
+        ("[background]\nparts = ['dev']", "background.parts.0"),
+        ("[background]\nsmoothing = -1", "background.smoothing"),
+        ("[lexicon]\ntsv = 'words.tsv'", "lexicon.tsv"),
+        ("[[contextual]]\nkind = 'copied'", "contextual.0.kind"),
+        ("[[contextual]]\nwindow = 3", "contextual.0.kind"),
+    ],
+)
+def test_a_wrong_value_is_named(tmp_path: Path, addition: str, key: str) -> None:
+    assert refusal(written(tmp_path, MINIMAL + addition)).startswith(f"{tmp_path / 'my.toml'}: {key}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "corpus: this key is required"),
+        ("name = 'x'", "corpus: this key is required"),
+        ("corpus = 5", "corpus: input should be"),
+        ("[corpus]\n[features]\noutput = [{kind = 'identity'}]", "corpus: give either train"),
+        ("[corpus]\ntrain = []", "corpus: give either train"),
+        ("[corpus]\ntrain = ['a.txt']\nembedded = {}", "corpus: give either train"),
+        ("[corpus]\ntrain = ['a.txt']\nvalid = ['b.txt']\nvalid_last = 5", "corpus: give either valid"),
+        ("[corpus]\ntrain = 'a.txt'", "corpus.train"),
+        ("[corpus]\nembedded = {}", "needs [features] output"),
+        ("[corpus]\nembedded = {}\n[features]\noutput = [{kind = 'magic'}]", "features.output.0"),
+        ("[corpus]\nembedded = {}\n[features]\noutput = [{top = 5}]", "features.output.0"),
+        ("[corpus]\nembedded = {}\n[features]\noutput = [{kind = 'identity', tops = 5}]", "features.output.0"),
+        ("[corpus]\nembedded = {}\n[features]\noutput = 'identity'", "features.output"),
+        ("kind = 'softmax'\n[corpus]\nembedded = {}\n[features]\noutput = [{kind = 'shape'}]", "leave [features] out"),
+        ("kind = 'softmax'\n[corpus]\nembedded = {}\n[features]\ninput = [{kind = 'shape'}]", "leave [features] out"),
+        ("kind = 'rnn'\n[corpus]\nembedded = {}", "kind: "),
+        (MINIMAL.replace("[vocabulary]", "[vocabulary]\nunknown = '</s>'"), "vocabulary: unknown = '</s>'"),
+    ],
+)
+def test_what_does_not_fit_together_is_said(tmp_path: Path, text: str, said: str) -> None:
+    message = refusal(written(tmp_path, text))
+    assert message.startswith(str(tmp_path / "my.toml"))
+    assert said in message
+    assert len(message) < 400
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "corpus",
+        "[corpus",
+        "[corpus]\n[corpus]\n",
+        "a = 1\na = 2",
+        "a = 'open",
+        "a = " + "[" * 5000,
+        "a = " + "9" * 5000,
+        "a = 2020-13-45",
+        "\0",
+        "<xml/>",
+        '{"corpus": {}}',
+    ],
+)
+def test_what_is_not_toml_is_refused(tmp_path: Path, text: str) -> None:
+    assert "not TOML" in refusal(written(tmp_path, text))
+
+
+def test_what_is_not_text_is_refused(tmp_path: Path) -> None:
+    assert "not UTF-8 text (byte 4)" in refusal(written(tmp_path, b"a = \xff"))
+    assert "not UTF-8" in refusal(written(tmp_path, MINIMAL.encode("utf-16")))
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    assert "no such file" in refusal(tmp_path / "missing.toml")
+    assert "cannot be read" in refusal(tmp_path)
+    assert "cannot be read" in refusal(tmp_path / ("a" * 300))
+
+
+# --- --set ---------------------------------------------------------------------------------------------------------
+
+
+def test_changes_of_every_form(path: Path) -> None:
+    config = read_config(
+        path,
+        [
+            "training.epochs=7",
+            "name=my model = best",
+            "training.batches.kind=windows",
+            " controller . hidden = 12 ",
+            "features.output=[{kind='shape'}]",
+            "background={kind='unigram', smoothing=0.5}",
+            "tied=true",
+            "training.epochs=9",
+        ],
+    )
+    assert config.training.epochs == 9  # the last one holds
+    assert config.name == "my model = best"
+    assert config.training.batches.kind == "windows"
+    assert config.controller.hidden == 12
+    assert [group.kind for group in config.features.output] == ["shape"]
+    assert config.background.smoothing == 0.5
+    assert config.tied
+
+
+def test_a_change_may_make_a_table(tmp_path: Path) -> None:
+    config = read_config(written(tmp_path, ""), ["kind=softmax", "corpus.embedded.train=9"])
+    assert config.corpus.embedded is not None
+    assert config.corpus.embedded.train == 9
+
+
+@pytest.mark.parametrize("change", ["training", "", "=5", ".=5", "training.=5", ".epochs=5", "a..b=1", " =1"])
+def test_a_change_needs_a_key_and_a_value(path: Path, change: str) -> None:
+    assert "--set needs key=value" in refusal(path, change)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("training.epoch=5", "training.epoch: no such key"),
+        ("training.epochs=many", "training.epochs: input should be a valid integer, found 'many'"),
+        ("training.epochs=", "training.epochs: input should be a valid integer, found ''"),
+        ("training.epochs.more=5", "epochs is not a table"),
+        ("features.output.0.top=5", "output is not a table"),
+        ("training=5", "training: input should be"),
+        ("kind=softmax", "leave [features] out"),
+        ("name=5", "name: input should be a valid string"),
+        ("training.epochs=5\nepochs=6", "training.epochs: input should be a valid integer"),
+        ("corpus.embedded=none", "corpus.embedded: input should be"),
+    ],
+)
+def test_a_wrong_change_is_named(tmp_path: Path, change: str, said: str) -> None:
+    path = written(tmp_path, MINIMAL + "[training]\nepochs = 3")
+    assert said in refusal(path, change)
+
+
+# --- from a configuration to a model -------------------------------------------------------------------------------
+
+
+def model_refusal(path: Path, *changes: str) -> LLRNNError:
+    with pytest.raises(LLRNNError) as caught:
+        Project.from_config(read_config(path, changes)).model()
+    return caught.value
+
+
+def test_a_project_makes_what_was_asked_for(path: Path) -> None:
+    changes = ["background.kind=unigram", "background.parts=['train', 'valid', 'test']", "controller.hidden=5"]
+    project = Project.from_config(read_config(path, [*changes, "contextual=[{kind='repeated', window=3}]"]))
+    model = project.model()
+    assert {part: len(corpus) for part, corpus in project.corpora.items()} == {"train": 30, "valid": 5, "test": 5}
+    assert model.controller.hidden == 5
+    assert repr(model.background).startswith("Unigram")
+    assert repr(model.contextual) == "(Repeated(window=3),)"
+    assert model.provenance["config"]["controller"]["hidden"] == 5
+
+
+@pytest.mark.parametrize("table", ["vocabulary", "lexicon", "background"])
+def test_a_part_without_a_text_is_named(tmp_path: Path, table: str) -> None:
+    (tmp_path / "train.txt").write_text("a b\nb a\n")
+    text = f"[corpus]\ntrain = ['{tmp_path}/train.txt']\n[features]\noutput = [{{kind = 'identity'}}]"
+    changes = ["background.kind=unigram", f"{table}.parts=['train', 'test']"]
+    error = model_refusal(written(tmp_path, text), *changes)
+    assert isinstance(error, ConfigError)
+    assert f"{table}.parts names 'test'" in str(error)
+
+
+def test_validation_may_be_cut_off_but_not_all_of_the_text(tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("a b\nb a\na a\n")
+    text = f"[corpus]\ntrain = ['{tmp_path}/train.txt']\n[features]\noutput = [{{kind = 'identity'}}]"
+    path = written(tmp_path, text)
+    project = Project.from_config(read_config(path, ["corpus.valid_last=1"]))
+    assert [len(project.corpora[part]) for part in ("train", "valid")] == [2, 1]
+    assert "valid_last = 3 leaves nothing" in str(model_refusal(path, "corpus.valid_last=3"))
+
+
+def test_an_observed_word_without_mass_is_named_before_training(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "counts.tsv").write_text("de\t5\n")
+    changes = ["background.kind=unigram", f"background.frequencies={tmp_path}/counts.tsv"]
+    error = model_refusal(path, *changes)
+    assert isinstance(error, ZeroMassError)
+    assert "word of the train text" in str(error)
+    Project.from_config(read_config(path, [*changes, "background.smoothing=0.1"])).model()
+
+
+def test_a_validation_word_without_mass_is_named_before_training(path: Path) -> None:
+    error = model_refusal(path, "background.kind=unigram")
+    assert isinstance(error, ZeroMassError)
+    assert "word of the valid text" in str(error)
