@@ -7,7 +7,7 @@ network learns, at every step, how much each piece of that knowledge counts.
 """
 
 from llrnn import backgrounds, contextual, features, french
-from llrnn.batches import Continuous, Sentences, Windows
+from llrnn.batches import Continuous, Sentences, Sliding, Windows
 from llrnn.checkpoint import load
 from llrnn.controllers import GRU, LSTM, Elman, Stacked
 from llrnn.corpus import Corpus, Sentence, Token
@@ -35,6 +35,7 @@ __all__ = [
     "Sampling",
     "Sentence",
     "Sentences",
+    "Sliding",
     "Stacked",
     "Token",
     "TrainingSettings",

@@ -1,4 +1,4 @@
-"""From a corpus to batches: sentences, continuous text, or the paper's fixed windows.
+"""From a corpus to batches: sentences, continuous text, fixed windows, or the windows that slide along the text.
 
 Which batch comes when is a function of (seed, epoch, position) alone, so that a killed run resumes where it was, bit
 for bit. Every target is predicted exactly once in an epoch, ends of sentences included.
@@ -141,7 +141,7 @@ class _StripMaker(_Maker):
 
 @dataclass(frozen=True)
 class Windows(Batching):
-    """The paper's protocol: the text in windows of `length` words, each read from a fresh state, `rows` in a batch."""
+    """The text cut into windows of `length` words, each read from a fresh state, `rows` in a batch."""
 
     length: int = 8
     rows: int = 128
@@ -160,6 +160,34 @@ class _WindowMaker(_Maker):
 
     def batch(self, group: Ints) -> Batch:
         return _pieces(self.stream, group[:, None] * self.length + np.arange(self.length))
+
+
+@dataclass(frozen=True)
+class Sliding(Batching):
+    """The paper's protocol (§5): every word is predicted from the `length` words before it, from a fresh state."""
+
+    length: int = 8
+    rows: int = 512
+
+    def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
+        stream = text.stream()
+        order = _shuffled(len(stream) - 1, seed, epoch)
+        groups = [order[start : start + self.rows] for start in range(0, len(order), self.rows)]
+        return _Lazy(groups, _SlidingMaker(stream, self.length))
+
+
+@dataclass(frozen=True)
+class _SlidingMaker(_Maker):
+    stream: Ints
+    length: int
+
+    def batch(self, group: Ints) -> Batch:
+        """Inputs end at the numbers of the group; before the text begins there are only ends of sentences."""
+        index = group[:, None] + np.arange(1 - self.length, 1)
+        whole = _pieces(self.stream, np.maximum(index, 0))
+        last = torch.zeros_like(whole.mask)
+        last[:, -1] = True
+        return Batch(whole.inputs, whole.targets, last)
 
 
 def _pieces(stream: Ints, index: Ints) -> Batch:

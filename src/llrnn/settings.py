@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from llrnn.batches import Batching, Continuous, Sentences, Windows
+from llrnn.batches import Batching, Continuous, Sentences, Sliding, Windows
 from llrnn.errors import ConfigError
 
 
@@ -35,7 +35,7 @@ class ContinuousBatches(BaseModel):
 
 
 class WindowBatches(BaseModel):
-    """The paper's fixed windows, each from a fresh state."""
+    """Fixed windows, each from a fresh state."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     kind: Literal["windows"]
@@ -46,7 +46,21 @@ class WindowBatches(BaseModel):
         return Windows(self.length, self.rows)
 
 
-AnyBatches = Annotated[SentenceBatches | ContinuousBatches | WindowBatches, Field(discriminator="kind")]
+class SlidingBatches(BaseModel):
+    """The paper's protocol: every word from a fixed number of words before it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    kind: Literal["sliding"]
+    length: int = Field(8, ge=1, description="words before the one that is predicted")
+    rows: int = Field(512, ge=1, description="predictions in a batch")
+
+    def make(self) -> Batching:
+        return Sliding(self.length, self.rows)
+
+
+AnyBatches = Annotated[
+    SentenceBatches | ContinuousBatches | WindowBatches | SlidingBatches, Field(discriminator="kind")
+]
 
 
 class TrainingSettings(BaseModel):
@@ -54,7 +68,7 @@ class TrainingSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    batches: AnyBatches = Field(SentenceBatches(), description="sentences, continuous or windows")
+    batches: AnyBatches = Field(SentenceBatches(), description="sentences, continuous, windows or sliding")
     optimizer: Literal["sgd", "rmsprop", "adamw"] = Field("adamw", description="how weights follow gradients")
     learning_rate: float = Field(0.002, gt=0, le=1e6, description="step size")
     momentum: float = Field(0.0, ge=0, lt=1, description="of sgd and rmsprop")

@@ -15,6 +15,7 @@ from llrnn.evaluate import Evaluation, Slice
 from llrnn.explain import Comparison, Explanation, Term
 from llrnn.features import FeatureSummary
 from llrnn.model import LLRNN
+from llrnn.pairs import PairScores, Share
 
 out = Console(highlight=False, emoji=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
@@ -186,3 +187,20 @@ def demo(found: Demo) -> None:
     if found.decision is not None:
         out.print("\n[bold]why this word?[/]")
         explanation(found.decision)
+
+
+def pairs(name: str, scores: PairScores) -> None:
+    out.print(f"[bold]{escape(name)}[/]: the grammatical sentence is preferred in {_share(scores.overall)}")
+    for title, parts in (
+        ("group", scores.by_group),
+        ("distance", scores.by_distance),
+        ("distractors", scores.by_distractors),
+    ):
+        rows = table(title, "accuracy [95 % interval]")
+        for part, share in parts.items():
+            rows.add_row(escape(str(part)), _share(share))
+        out.print(rows)
+
+
+def _share(share: Share) -> str:
+    return escape(f"{share.accuracy:.1%} [{share.low:.1%}, {share.high:.1%}] of {share.count:,} pairs")

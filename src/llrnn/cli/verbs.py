@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 import typer
@@ -17,14 +16,29 @@ from llrnn import french
 from llrnn.bundle import write_atomically
 from llrnn.checkpoint import load
 from llrnn.cli import show
+from llrnn.cli.experiment import experiment_app, pairs_app
+from llrnn.cli.options import (
+    AsJson,
+    Changes,
+    ConfigFile,
+    DataFolder,
+    Device,
+    ModelFolder,
+    Seed,
+    device_named,
+    make_output_folder,
+    print_json,
+)
 from llrnn.cli.progress import StopFlag, follow
 from llrnn.config import described_keys, read_config
 from llrnn.corpus import Corpus
+from llrnn.datasets import DATASETS, get
 from llrnn.decode import Greedy, Sampling, Strategy, beam_search, generate
 from llrnn.errors import ConfigError
 from llrnn.evaluate import evaluate
 from llrnn.explain import explain
 from llrnn.features import summarise
+from llrnn.pairs import read_pairs, score_pairs
 from llrnn.project import Project
 from llrnn.training import train
 
@@ -39,39 +53,8 @@ bench_app = typer.Typer(help="Measure, always against a peer that does the same 
 data_app = typer.Typer(help="Corpora.")
 app.add_typer(bench_app, name="bench")
 app.add_typer(data_app, name="data")
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
-Device = Annotated[str, typer.Option(help="cpu or cuda.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything that is drawn.")]
-ModelFolder = Annotated[Path, typer.Argument(help="A model folder, as `llrnn train --out` writes it.")]
-DataFolder = Annotated[Path, typer.Option("--data", help="What {data} stands for in a configuration.")]
-ConfigFile = Annotated[Path, typer.Argument(help="A TOML configuration; see configs/ for examples.")]
-Changes = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key: --set training.epochs=5")
-]
-
-
-def _print_json(data: Any) -> None:
-    typer.echo(json.dumps(data, ensure_ascii=False, indent=1))
-
-
-def _device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"--device {name}: not available here ({str(error).splitlines()[0]}); use cpu") from None
-    if device.type not in ("cpu", "cuda"):
-        raise ConfigError(f"--device must be cpu or cuda, found {name}")
-    return device
-
-
-def _folder_for_output(folder: Path) -> None:
-    """Made before the work that it is to hold, so that no work is lost."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"--out {folder}: cannot be made a folder: {error.strerror}; choose another") from None
+app.add_typer(experiment_app, name="experiment")
+app.add_typer(pairs_app, name="pairs")
 
 
 def _list_of_keys() -> str:
@@ -97,7 +80,7 @@ def train_verb(
     seeded = [] if seed is None else [f"training.seed={seed}"]
     settings = read_config(config, [*(changes or []), *seeded], data=data)
     project = Project.from_config(settings)
-    model = project.model().to(_device(device))
+    model = project.model().to(device_named(device))
     with StopFlag().listening() as stop:
         records = follow(
             train(
@@ -131,24 +114,28 @@ def evaluate_verb(
         bool | None, typer.Option(help="Write every word small first; as the model was trained by default.")
     ] = None,
     format: Annotated[str, typer.Option(help="auto, conllu, text or jsonl.")] = "auto",
+    pairs: Annotated[
+        list[Path] | None, typer.Option(help="Minimal pairs instead of texts: .tsv, or .jsonl as BLiMP writes it.")
+    ] = None,
     device: Device = "cpu",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Log-perplexity of models on texts, by frequency and feature, with an audit of the figure.
+    """Log-perplexity of models on texts, by frequency and feature, with an audit of the figure; or minimal pairs.
 
     Example: llrnn evaluate runs/embedded test.conllu
+    Example: llrnn evaluate runs/embedded --pairs pairs.jsonl
     """
     folders = [path for path in models if path.is_dir()]
     files = [path for path in models if not path.is_dir()]
-    if not folders or not files:
+    if not folders or not (files or pairs):
         raise ConfigError(
             "evaluate needs at least one model folder and one text file, found "
             f"{len(folders)} folders and {len(files)} files among {', '.join(map(str, models))}"
         )
     results = []
     for folder in folders:
-        model = load(folder).to(_device(device))
+        model = load(folder).to(device_named(device))
         small = model.reads_lowercase if lowercase is None else lowercase
         for file in files:
             corpus = Corpus.from_file(file, format=format, lowercase=small)  # type: ignore[arg-type]
@@ -156,8 +143,13 @@ def evaluate_verb(
             results.append({"model": str(folder), "text": str(file), "perplexity": result.perplexity, **asdict(result)})
             if not as_json:
                 show.evaluation(f"{folder} on {file}", result)
+        for file in pairs or []:
+            scores = score_pairs(model, read_pairs(file))
+            results.append({"model": str(folder), "pairs": str(file), **scores.summary()})
+            if not as_json:
+                show.pairs(f"{folder} on {file}", scores)
     if as_json:
-        _print_json(results)
+        print_json(results)
 
 
 @app.command("generate")
@@ -184,7 +176,7 @@ def generate_verb(
     sampling = Sampling(temperature, top_k, top_p)
     if len(given) > 1 or (given and sampling != Sampling()):
         raise ConfigError("choose one way: --greedy, --beam, or sampling with --temperature, --top-k, --top-p")
-    loaded = load(model).to(_device(device))
+    loaded = load(model).to(device_named(device))
     prefix = prefix.lower() if loaded.reads_lowercase else prefix
     if beam is not None:
         found = beam_search(loaded, prefix=prefix, width=beam, max_words=max_words)[:count]
@@ -195,7 +187,7 @@ def generate_verb(
             loaded, prefix=prefix, strategy=strategy, count=count, max_words=max_words, generator=generator
         )
     if as_json:
-        _print_json(
+        print_json(
             [
                 {**asdict(one), "features": [show.named_features(loaded, word) for word in (*one.prefix, *one.words)]}
                 for one in found
@@ -218,12 +210,12 @@ def explain_verb(
 
     Example: llrnn explain runs/embedded --prefix "la reine est" --word grande --rival grand
     """
-    loaded = load(model).to(_device(device))
+    loaded = load(model).to(device_named(device))
     if loaded.reads_lowercase:
         prefix, word, rival = prefix.lower(), word.lower(), rival.lower() if rival is not None else None
     found = explain(loaded, prefix=prefix, word=word, rival=rival)
     if as_json:
-        _print_json({**asdict(found), "total": found.total})
+        print_json({**asdict(found), "total": found.total})
     else:
         show.explanation(found)
 
@@ -239,7 +231,7 @@ def features_verb(
     project = Project.from_config(read_config(config, changes or [], data=data))
     summary = summarise(project.output_features, project.vocabulary)
     if as_json:
-        _print_json({**asdict(summary), "reduction": summary.reduction})
+        print_json({**asdict(summary), "reduction": summary.reduction})
     else:
         show.features(summary)
 
@@ -255,7 +247,7 @@ def demo_verb(
 
     Example: llrnn demo
     """
-    _folder_for_output(out)
+    make_output_folder(out)
     with StopFlag().listening() as stop:
         demo = demonstration.run(
             sentences=sentences,
@@ -285,9 +277,9 @@ def bench_layer_verb(
     Example: llrnn bench layer
     """
     torch.set_num_threads(threads)
-    results = benchmarks.layer(words, classes, hidden, positions, rounds=rounds, device=_device(device))
+    results = benchmarks.layer(words, classes, hidden, positions, rounds=rounds, device=device_named(device))
     if as_json:
-        _print_json(results)
+        print_json(results)
     else:
         show.bench_layer(results)
 
@@ -305,9 +297,9 @@ def bench_training_verb(
     Example: llrnn bench training
     """
     torch.set_num_threads(threads)
-    result = benchmarks.training(words, steps=steps, device=_device(device))
+    result = benchmarks.training(words, steps=steps, device=device_named(device))
     if as_json:
-        _print_json(result)
+        print_json(result)
     else:
         show.bench_training(result)
 
@@ -333,3 +325,16 @@ def data_french_verb(
     except OSError as error:
         raise ConfigError(f"--out {out}: cannot be written: {error.strerror}; choose another file") from None
     show.out.print(f"{len(made)} sentences, {sum(len(one.tokens) for one in made)} words: {out}", markup=False)
+
+
+@data_app.command("get")
+def data_get_verb(
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(sorted(DATASETS))}.")],
+    out: Annotated[Path, typer.Option(help="The folder to put it into.")] = Path("data"),
+) -> None:
+    """Download a public corpus by its official address and check what came.
+
+    Example: llrnn data get ud-french-v1 --out data
+    """
+    for path in get(name, out / name):
+        show.out.print(str(path), markup=False)

@@ -22,7 +22,7 @@ from llrnn.bundle import has_bundle, write_atomically
 from llrnn.config import read_config
 from llrnn.corpus import Corpus
 from llrnn.errors import TrainingError
-from llrnn.evaluate import evaluate
+from llrnn.evaluate import Evaluation, evaluate
 from llrnn.pairs import read_pairs, score_pairs
 from llrnn.project import Project
 from llrnn.training import train
@@ -80,12 +80,12 @@ def run_job(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[st
         "tests": {name: _summary(found) for name, found in evaluations.items()},
     }
     if (data / "pairs.jsonl").exists():
-        result["pairs"] = _pairs(model, data / "pairs.jsonl")
+        result["pairs"] = score_pairs(model, read_pairs(data / "pairs.jsonl")).summary()
     write_atomically(folder / "result.json", json.dumps(result, ensure_ascii=False, indent=1).encode())
     return result
 
 
-def _summary(found: Any) -> dict[str, Any]:
+def _summary(found: Evaluation) -> dict[str, Any]:
     return {
         "log_perplexity": found.log_perplexity,
         "bits_per_character": found.bits_per_character,
@@ -93,16 +93,6 @@ def _summary(found: Any) -> dict[str, Any]:
         "by_frequency": {name: asdict(part) for name, part in found.by_frequency.items()},
         "audit": asdict(found.audit),
         "problems": found.audit.problems(),
-    }
-
-
-def _pairs(model: Any, path: Path) -> dict[str, Any]:
-    scores = score_pairs(model, read_pairs(path))
-    return {
-        "overall": asdict(scores.overall),
-        "by_group": {name: asdict(share) for name, share in scores.by_group.items()},
-        "by_distance": {name: asdict(share) for name, share in scores.by_distance.items()},
-        "by_distractors": {name: asdict(share) for name, share in scores.by_distractors.items()},
     }
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
+from typing import Any
 
 import numpy as np
 import torch
@@ -76,6 +77,15 @@ class PairScores:
     def by_distractors(self) -> dict[str, Share]:
         """0, 1 and 2+ words in between that suggest the wrong form; pairs of unknown number are left out."""
         return self._banded(lambda pair: pair.distractors, _DISTRACTORS)
+
+    def summary(self) -> dict[str, Any]:
+        """All shares as plain data, for JSON."""
+        return {
+            "overall": asdict(self.overall),
+            "by_group": {name: asdict(share) for name, share in self.by_group.items()},
+            "by_distance": {name: asdict(share) for name, share in self.by_distance.items()},
+            "by_distractors": {name: asdict(share) for name, share in self.by_distractors.items()},
+        }
 
     def by(self, key: Callable[[Pair], str | None]) -> dict[str, Share]:
         """A share for every answer of `key`, sorted; pairs for which it answers None are left out."""

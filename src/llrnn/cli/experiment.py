@@ -1,0 +1,110 @@
+"""The verbs `llrnn experiment ...` and `llrnn pairs ...`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from llrnn.checkpoint import load
+from llrnn.cli import show
+from llrnn.cli.options import Device, Seed, device_named
+from llrnn.corpus import Corpus
+from llrnn.experiments import prepare as preparation
+from llrnn.experiments import table4
+from llrnn.experiments.jobs import Job, run_job
+from llrnn.pairs import make_pairs, write_pairs
+
+experiment_app = typer.Typer(help="Whole studies; each can be stopped and run again.")
+pairs_app = typer.Typer(help="Minimal pairs: does a model prefer the grammatical sentence?")
+
+Data = Annotated[Path, typer.Option(help="The corpora: shared data for French, or a folder with one UD treebank.")]
+Out = Annotated[Path, typer.Option(help="The folder for models, results and tables.")]
+Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key.")]
+
+
+def _tell(text: str) -> None:
+    show.out.print(text, markup=False)
+
+
+@experiment_app.command("table4")
+def table4_verb(
+    data: Data,
+    out: Out,
+    only: Annotated[list[str] | None, typer.Option(help="Only models whose name holds this.")] = None,
+    configs: Annotated[Path, typer.Option(help="The configurations of the models.")] = Path("configs/table4"),
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds of the models that are compared closely.")] = 3,
+    parallel: Annotated[int, typer.Option(min=1, help="Models side by side.")] = 1,
+    deadline: Annotated[float | None, typer.Option(help="Begin no model after so many seconds.")] = None,
+    sentences: Annotated[int | None, typer.Option(min=20, help="Cut every text short, for a trial.")] = None,
+    device: Device = "cpu",
+) -> None:
+    """The paper's Table 4: an RNN and eight LL-RNNs, baselines, agreement, and the best model.
+
+    Example: llrnn experiment table4 --data ../shared/data --out runs/table4
+    """
+    device_named(device)
+    path = table4.run(
+        data,
+        out,
+        configs=configs,
+        only=only or (),
+        seeds=seeds,
+        device=device,
+        parallel=parallel,
+        sentences=sentences,
+        deadline=deadline,
+        tell=_tell,
+    )
+    typer.echo(path.read_text(encoding="utf8"))
+
+
+@experiment_app.command("prepare")
+def prepare_verb(data: Data, out: Out) -> None:
+    """Put text, lexicon, clusters and minimal pairs of an experiment into one folder, to be carried elsewhere.
+
+    Example: llrnn experiment prepare --data ../shared/data --out runs/table4/prepared
+    """
+    preparation.prepare(data, out, tell=_tell)
+
+
+@experiment_app.command("model")
+def model_verb(
+    config: Annotated[Path, typer.Argument(help="The configuration of the model.")],
+    name: Annotated[str, typer.Option(help="Its name in the table.")],
+    data: Annotated[Path, typer.Option(help="A prepared folder.")],
+    out: Out,
+    changes: Changes = None,
+    seed: Seed = 0,
+    device: Device = "cpu",
+) -> None:
+    """Train and test one model of an experiment; what a table runs side by side.
+
+    Example: llrnn experiment model configs/table4/llrnn.toml --name llrnn-2500 --data runs/prepared --out runs/table4
+    """
+    if device == "cpu":
+        torch.set_num_threads(max(1, torch.get_num_threads()))
+    job = Job(name, config, tuple(changes or ()), seed)
+    run_job(job, data=data, out=out, device=device_named(device))
+
+
+@pairs_app.command("make")
+def pairs_make_verb(
+    corpora: Annotated[list[Path], typer.Argument(help="Annotated texts in CoNLL-U.")],
+    out: Annotated[Path, typer.Option(help="The pairs, .tsv or .jsonl.")],
+    model: Annotated[Path | None, typer.Option(help="Only words that this model knows.")] = None,
+    lowercase: Annotated[bool, typer.Option(help="Write every word small.")] = True,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many, chosen by the seed.")] = None,
+    seed: Seed = 0,
+) -> None:
+    """Swap verbs, adjectives and participles for forms that do not agree.
+
+    Example: llrnn pairs make fr_gsd-ud-test.conllu --out pairs.jsonl
+    """
+    corpus = Corpus.from_conllu(corpora, lowercase=lowercase)
+    vocabulary = None if model is None else load(model).vocabulary
+    pairs = make_pairs(corpus, vocabulary=vocabulary, seed=seed, limit=limit)
+    write_pairs(out, pairs)
+    _tell(f"{len(pairs)} pairs: {out}")

@@ -1,0 +1,45 @@
+"""Options and small helpers that several verbs share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+
+from llrnn.errors import ConfigError
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
+Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything that is drawn.")]
+ModelFolder = Annotated[Path, typer.Argument(help="A model folder, as `llrnn train --out` writes it.")]
+DataFolder = Annotated[Path, typer.Option("--data", help="What {data} stands for in a configuration.")]
+ConfigFile = Annotated[Path, typer.Argument(help="A TOML configuration; see configs/ for examples.")]
+Changes = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key: --set training.epochs=5")
+]
+
+
+def print_json(data: Any) -> None:
+    typer.echo(json.dumps(data, ensure_ascii=False, indent=1))
+
+
+def device_named(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"--device {name}: not available here ({str(error).splitlines()[0]}); use cpu") from None
+    if device.type not in ("cpu", "cuda"):
+        raise ConfigError(f"--device must be cpu or cuda, found {name}")
+    return device
+
+
+def make_output_folder(folder: Path) -> None:
+    """Made before the work that it is to hold, so that no work is lost."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out {folder}: cannot be made a folder: {error.strerror}; choose another") from None
