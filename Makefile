@@ -19,11 +19,12 @@ demo: $(INSTALLED)
 	$(BIN)/llrnn demo --out demo
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not timing"
 
 # everything, and the branch coverage of the mathematics: at least 95 % in loglinear, features and backgrounds
 test-all: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 --dist worksteal --cov=llrnn --cov-branch --cov-report=
+	$(BIN)/python -m pytest -m timing
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not timing" --cov=llrnn --cov-branch --cov-report=
 	$(BIN)/coverage report --include='*/loglinear.py,*/masses.py,*/drawing.py,*/numerics.py,*/priors.py,*/features/*,*/backgrounds/*' --fail-under=95
 	$(BIN)/coverage report --skip-covered
 

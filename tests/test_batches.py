@@ -320,6 +320,14 @@ def test_the_three_ways_by_name() -> None:
     assert [batching.carries_state for batching in made] == [False, True, False]
 
 
+def test_zero_switches_clipping_and_patience_off() -> None:
+    """TOML has no word for nothing."""
+    changed = TrainingSettings().changed(clip=0, patience=0)
+    assert changed.clip is None
+    assert changed.patience is None
+    assert TrainingSettings().clip is not None
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -333,10 +341,10 @@ def test_the_three_ways_by_name() -> None:
         ({"learning_rate": float("nan")}, "learning_rate"),
         ({"optimizer": "lion"}, "optimizer: .*'sgd', 'rmsprop' or 'adamw', found 'lion'"),
         ({"momentum": 1.0}, "momentum"),
-        ({"clip": 0.0}, "clip"),
+        ({"clip": -1.0}, "clip"),
         ({"penalty_norm": 0.5}, "penalty_norm"),
         ({"epochs": 0}, "epochs"),
-        ({"patience": 0}, "patience"),
+        ({"patience": -1}, "patience"),
         ({"epoch": 3}, "epoch: no such key"),
     ],
 )

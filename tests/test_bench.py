@@ -114,7 +114,7 @@ def measured(*arguments: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.timing
 def test_the_layer_keeps_its_promises() -> None:
     found = measured("layer")
     assert {key: found[key] for key in "VGHN"} == {"V": 42_592, "G": 3_244, "H": 256, "N": 1_024}
@@ -125,7 +125,7 @@ def test_the_layer_keeps_its_promises() -> None:
     assert 1 / found["own classes"]["dense"]["times ours"] <= 1.1
 
 
-@pytest.mark.slow
+@pytest.mark.timing
 def test_whole_training_steps_are_three_times_as_fast() -> None:
     found = measured("training")
     assert found["V"] == 42_592

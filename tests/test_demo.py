@@ -151,7 +151,7 @@ def test_whoever_follows_sees_every_training() -> None:
     assert all(events[-2:] == ["epoch", "end"] for events in seen.values())
 
 
-@pytest.mark.slow
+@pytest.mark.timing
 def test_at_its_real_size_the_ll_rnn_is_ahead_of_both_and_three_minutes_suffice(tmp_path: Path) -> None:
     """The command itself, on all cores: a test process has one thread only. The time is that of an idle machine."""
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}

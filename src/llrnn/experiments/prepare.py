@@ -100,7 +100,8 @@ def prepare(
         _lemmas(source.hunspell, vocabulary).to_tsv(out / "lemmas.tsv")
     if source.novels:
         tell("clustering the words of the novels")
-        lines = (tokenise(line) for path in source.novels for line in _lines(path))
+        novels = source.novels if sentences is None else source.novels[:1]
+        lines = (tokenise(line) for path in novels for line in _lines(path))
         cluster_words(lines).to_tsv(out / "clusters.tsv")
     pairs = make_pairs(_read(source.annotated), vocabulary=vocabulary)
     write_pairs(out / "pairs.jsonl", pairs)

@@ -31,7 +31,7 @@ PAPER = {
     500: (5.20, 5.18),
     10: (5.45, 5.44),
 }
-_CONTINUOUS = ('training.batches={kind="continuous", rows=32, length=32}',)
+_CONTINUOUS = ('training.batches={kind="continuous", rows=64, length=32}',)
 TESTS = ("test1", "test2")
 
 
@@ -41,17 +41,17 @@ def jobs(configs: Path, *, seeds: int = 3, only: Sequence[str] = ()) -> list[Job
     if not found:
         raise ConfigError(f"{configs}: no configuration there; run from the repository, or say --configs")
     several = range(seeds)
-    made = [Job("best", found["best"], (), seed) for seed in several]
+    made = [Job(name, found[name], (), seed) for name in ("best", "rnn-bias") for seed in several]
     made += _table(found, "windows", (), several)
     made += [Job(name, path) for name, path in found.items() if name.startswith("best-")]
-    made += _table(found, "continuous", _CONTINUOUS, range(1))
+    made += _table(found, "continuous", _CONTINUOUS, several)
     return [job for job in made if not only or any(wanted in job.name for wanted in only)]
 
 
 def _table(found: Mapping[str, Path], way: str, changes: tuple[str, ...], several: Iterable[int]) -> list[Job]:
     """The rows of the paper's table, read in one way; several seeds for the rows that are compared closely."""
     closely = tuple(several)
-    rows = [Job(f"{name}.{way}", found[name], changes, seed) for name in ("rnn", "rnn-bias") for seed in closely]
+    rows = [Job(f"rnn.{way}", found["rnn"], changes, seed) for seed in closely]
     for size in SIZES:
         chosen = (*changes, f"features.output={_features(size)}")
         seeds = closely if size == 2500 else closely[:1]
