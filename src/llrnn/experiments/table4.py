@@ -115,6 +115,6 @@ def _plot(results: dict[str, list[dict[str, Any]]], out: Path) -> None:
         if name.startswith("llrnn-"):
             size, way = name.removeprefix("llrnn-").split(".")
             curves.setdefault(f"LL-RNN, {way}, test1", []).append((int(size), value))
-        else:
+        elif not name.startswith("best-"):  # the ablations have a table of their own
             lines[name] = value
     tables.plot_by_size(curves, lines, out / "table4.png", "French: LL-RNN by the number of identity features")

@@ -73,7 +73,7 @@ def plot_by_size(
         from matplotlib import pyplot
     except ImportError:
         raise MissingExtraError("matplotlib", "plot") from None
-    figure, axes = pyplot.subplots(figsize=(7.5, 4.5))
+    figure, axes = pyplot.subplots(figsize=(9, 4.5))
     for name, points in curves.items():
         axes.plot(
             *zip(*sorted(points), strict=True), marker="o", label=name, linestyle="--" if "paper" in name else "-"
@@ -85,7 +85,7 @@ def plot_by_size(
     axes.set_ylabel("log-perplexity (nats a word)")
     axes.set_title(title)
     axes.grid(visible=True, alpha=0.3)
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.tight_layout()
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
