@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llrnn import LLRNN, LSTM, Corpus, Vocabulary, french
-from llrnn.batches import Batching, Continuous, Sentences, Windows, derived_seed
+from llrnn.batches import Batching, Continuous, Sentences, Sliding, Windows, derived_seed
 from llrnn.corpus import Sentence, Token
 from llrnn.errors import ConfigError, TrainingError, UnknownWordError
 from llrnn.features import Identity
@@ -122,6 +122,21 @@ def test_windows_have_n_words_each(text: Text, length: int, rows: int) -> None:
     counts = torch.cat([batch.mask.sum(1) for batch in plan])
     assert (counts[:-1] == length).all()
     assert [pair for batch in plan for pair in counted(batch)] == pairs_of(text)
+
+
+@given(texts, sizes, sizes)
+@QUICK
+def test_sliding_windows_predict_each_word_from_the_n_before_it(text: Text, length: int, rows: int) -> None:
+    stream = text.stream().tolist()
+    seen = [
+        (row.tolist(), int(target))
+        for batch in Sliding(length, rows).plan(text)
+        for row, target in zip(batch.inputs, batch.targets[batch.mask], strict=True)
+    ]
+    padded = [text.eos] * (length - 1) + stream
+    assert seen == [(padded[i : i + length], stream[i + 1]) for i in range(len(stream) - 1)]
+    shuffled = list(Sliding(length, rows).plan(text, seed=3))
+    assert sorted(int(t) for b in shuffled for t in b.targets[b.mask]) == sorted(stream[1:])
 
 
 # --- the order ----------------------------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ epochs = 1
 """
 
 VERBS = ["train", "evaluate", "generate", "explain", "features", "demo", "bench layer", "bench training", "data french"]
+VERBS += ["data get", "experiment table4", "experiment prepare", "experiment model", "pairs make"]
 
 
 @pytest.fixture(autouse=True)
@@ -254,6 +255,28 @@ def test_data_french_writes_what_it_says(capsys: Capture) -> None:
     done(capsys, "data", "french", "--sentences", "3", "--skip", "4", "--out", "b.conllu")
     whole, part = (llrnn.Corpus.from_conllu(name) for name in ("a.conllu", "b.conllu"))
     assert [s.words for s in whole][4:] == [s.words for s in part]
+
+
+def test_minimal_pairs_are_made_and_scored(capsys: Capture, trained: Path, run: str) -> None:
+    text = str(trained / "test.conllu")
+    assert "pairs: pairs.tsv" in done(capsys, "pairs", "make", text, "--out", "pairs.tsv", "--model", run)
+    (found,) = as_json(capsys, "evaluate", run, "--pairs", "pairs.tsv")
+    assert found["overall"]["count"] == len(Path("pairs.tsv").read_text(encoding="utf8").splitlines()) - 1 > 5
+    printed = done(capsys, "evaluate", run, "--pairs", "pairs.tsv")
+    assert "the grammatical sentence is preferred" in printed
+    assert "distance" in printed
+    Path("bad.tsv").write_text("one field only\n")
+    assert "bad.tsv:1" in refused(capsys, "evaluate", run, "--pairs", "bad.tsv")
+
+
+def test_corpora_that_cannot_be_fetched(capsys: Capture) -> None:
+    assert "ud-french-v1" in refused(capsys, "data", "get", "ud-klingon")
+
+
+def test_words_are_written_small_as_the_model_was_trained(capsys: Capture, run: str) -> None:
+    small = as_json(capsys, "explain", run, "--prefix", "il est", "--word", ".")
+    assert as_json(capsys, "explain", run, "--prefix", "Il EST", "--word", ".") == small
+    assert as_json(capsys, "generate", run, "--prefix", "Il", "--greedy")[0]["prefix"] == ["il"]
 
 
 def test_bench_layer(capsys: Capture) -> None:

@@ -121,6 +121,17 @@ def test_a_stopped_run_comes_out_the_same(optimizer: dict[str, Any], batches: di
     assert_same_run(tmp_path / "whole", tmp_path / "parts")
 
 
+def test_averaged_weights_come_out_the_same(tmp_path: Path) -> None:
+    """What is kept is the average, and a stopped run goes on with it."""
+    given = {"batches": BATCHES["sentences"], "average": 0.9, "epochs": 2}
+    wanted = undisturbed(dropping, tmp_path / "whole", **given)
+    found, _ = stopped_often(dropping, tmp_path / "parts", [1, 2, 1], **given)
+    assert equal(weights(found), weights(wanted))
+    assert_same_run(tmp_path / "whole", tmp_path / "parts")
+    plain = undisturbed(dropping, tmp_path / "plain", **{**given, "average": None})
+    assert not equal(weights(plain), weights(wanted))
+
+
 @pytest.mark.parametrize("batches", BATCHES.values(), ids=BATCHES.keys())
 def test_knowledge_that_follows_the_text_is_found_again(batches: dict[str, Any], tmp_path: Path) -> None:
     wanted = undisturbed(knowing, tmp_path / "whole", batches=batches, epochs=2)
