@@ -9,7 +9,8 @@ from operator import add
 
 from llrnn import contextual, features, french
 from llrnn.backgrounds import Background, Uniform, Unigram
-from llrnn.config import AnyFeature, Config
+from llrnn.config import Config
+from llrnn.config.features import AnyFeature
 from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError, ZeroMassError
 from llrnn.features import Features

@@ -10,12 +10,11 @@ from typing import Annotated
 import torch
 import typer
 
-from llrnn import bench as benchmarks
 from llrnn import demo as demonstration
-from llrnn import french
-from llrnn.bundle import write_atomically
 from llrnn.checkpoint import load
 from llrnn.cli import show
+from llrnn.cli.bench import bench_app
+from llrnn.cli.data import data_app
 from llrnn.cli.experiment import experiment_app, pairs_app
 from llrnn.cli.options import (
     AsJson,
@@ -32,7 +31,6 @@ from llrnn.cli.options import (
 from llrnn.cli.progress import StopFlag, follow
 from llrnn.config import described_keys, read_config
 from llrnn.corpus import Corpus
-from llrnn.datasets import DATASETS, get
 from llrnn.decode import Greedy, Sampling, Strategy, beam_search, generate
 from llrnn.errors import ConfigError
 from llrnn.evaluate import evaluate
@@ -49,8 +47,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-bench_app = typer.Typer(help="Measure, always against a peer that does the same work in the same run.")
-data_app = typer.Typer(help="Corpora.")
 app.add_typer(bench_app, name="bench")
 app.add_typer(data_app, name="data")
 app.add_typer(experiment_app, name="experiment")
@@ -259,82 +255,3 @@ def demo_verb(
     show.demo(demo)
     path = demonstration.write_report(demo, out, show.named_features)
     show.out.print(f"report: {path}   model: {out / 'model'}", markup=False)
-
-
-@bench_app.command("layer")
-def bench_layer_verb(
-    words: Annotated[int, typer.Option(min=100, help="|V|.")] = 42_592,
-    classes: Annotated[int, typer.Option(min=10, help="G.")] = 3_244,
-    hidden: Annotated[int, typer.Option(min=1, help="H.")] = 256,
-    positions: Annotated[int, typer.Option(min=1, help="N.")] = 1_024,
-    rounds: Annotated[int, typer.Option(min=1, help="Interleaved repetitions; medians are reported.")] = 9,
-    threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 2,
-    device: Device = "cpu",
-    as_json: AsJson = False,
-) -> None:
-    """The log-linear layer against a dense softmax over |V|: same probabilities, forward and backward.
-
-    Example: llrnn bench layer
-    """
-    torch.set_num_threads(threads)
-    results = benchmarks.layer(words, classes, hidden, positions, rounds=rounds, device=device_named(device))
-    if as_json:
-        print_json(results)
-    else:
-        show.bench_layer(results)
-
-
-@bench_app.command("training")
-def bench_training_verb(
-    words: Annotated[int, typer.Option(min=1000, help="|V| to fill the vocabulary up to.")] = 42_592,
-    steps: Annotated[int, typer.Option(min=2, help="Updates to time, interleaved.")] = 20,
-    threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 2,
-    device: Device = "cpu",
-    as_json: AsJson = False,
-) -> None:
-    """Words per second of whole training steps: the LL-RNN against the softmax RNN of the same body.
-
-    Example: llrnn bench training
-    """
-    torch.set_num_threads(threads)
-    result = benchmarks.training(words, steps=steps, device=device_named(device))
-    if as_json:
-        print_json(result)
-    else:
-        show.bench_training(result)
-
-
-@data_app.command("french")
-def data_french_verb(
-    out: Annotated[Path, typer.Option(help="The CoNLL-U file to write.")],
-    sentences: Annotated[int, typer.Option(min=1, help="How many.")] = 1000,
-    skip: Annotated[int, typer.Option(min=0, help="Leave out so many first: another part of the same corpus.")] = 0,
-    seed: Seed = 0,
-) -> None:
-    """Write sentences of the embedded French grammar as CoNLL-U.
-
-    Example: llrnn data french --sentences 2000 --out french.conllu
-    """
-    if not out.parent.is_dir():
-        raise ConfigError(f"--out {out}: there is no folder {out.parent}; make it first")
-    if out.is_dir():
-        raise ConfigError(f"--out {out}: a file is required, but this is a folder; name a file in it")
-    made = list(french.sentences(skip + sentences, seed=seed))[skip:]
-    try:
-        write_atomically(out, "".join(line + "\n" for line in french.conllu(made)).encode())
-    except OSError as error:
-        raise ConfigError(f"--out {out}: cannot be written: {error.strerror}; choose another file") from None
-    show.out.print(f"{len(made)} sentences, {sum(len(one.tokens) for one in made)} words: {out}", markup=False)
-
-
-@data_app.command("get")
-def data_get_verb(
-    name: Annotated[str, typer.Argument(help=f"One of {', '.join(sorted(DATASETS))}.")],
-    out: Annotated[Path, typer.Option(help="The folder to put it into.")] = Path("data"),
-) -> None:
-    """Download a public corpus by its official address and check what came.
-
-    Example: llrnn data get ud-french-v1 --out data
-    """
-    for path in get(name, out / name):
-        show.out.print(str(path), markup=False)

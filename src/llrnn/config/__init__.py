@@ -17,25 +17,17 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from llrnn import features
+from llrnn.config.features import AnyFeature, Strict
 from llrnn.controllers import Controller, make_controller
 from llrnn.errors import ConfigError
-from llrnn.features import Features
-from llrnn.lexicon import Lexicon
 from llrnn.settings import TrainingSettings, first_problem
 from llrnn.vocabulary import EOS
 
 Part = Literal["train", "valid", "test"]
-
-
-class Strict(BaseModel):
-    """Unknown keys are errors, and so is a text or a truth value where a number is meant."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class Embedded(Strict):
@@ -89,91 +81,6 @@ class LexiconConfig(Strict):
     tsv: list[str] = Field([], description="tables of form and attributes")
 
 
-class FeatureConfig(Strict):
-    """Scale of any group."""
-
-    scale: float = Field(1.0, gt=0, description="how loud the group is")
-    balanced: bool = Field(False, description="divide by the root mean square norm of the group")
-    shared: int | None = Field(None, ge=1, description="only features that at least so many types share")
-
-    def make(self, lexicon: Lexicon) -> Features:
-        made = self.bare(lexicon)
-        made = made if self.shared is None else made.frequent(min_count=self.shared)
-        made = made.balanced() if self.balanced else made
-        return made if self.scale == 1.0 else made.scaled(self.scale)
-
-    def bare(self, lexicon: Lexicon) -> Features:
-        raise NotImplementedError
-
-
-class IdentityConfig(FeatureConfig):
-    """Which word it is, for the most frequent ones."""
-
-    kind: Literal["identity"]
-    top: int | None = Field(None, ge=0, description="how many words; all by default")
-
-    def bare(self, lexicon: Lexicon) -> Features:
-        return features.Identity(self.top)
-
-
-class AttributesConfig(FeatureConfig):
-    """What the lexicon says."""
-
-    kind: Literal["attributes"]
-
-    def bare(self, lexicon: Lexicon) -> Features:
-        return features.Attributes(lexicon)
-
-
-class TableConfig(FeatureConfig):
-    """Attributes from a table of one's own, beside the lexicon: clusters, lemmas, topics."""
-
-    kind: Literal["table"]
-    tsv: str = Field(description="a table of form and attributes")
-    name: str = Field("Table", description="the group's name in reports")
-
-    def bare(self, lexicon: Lexicon) -> Features:
-        return features.Function(Lexicon.from_tsv(self.tsv), name=self.name)
-
-
-class AffixConfig(FeatureConfig):
-    """Beginnings or endings."""
-
-    kind: Literal["prefixes", "suffixes"]
-    longest: int = Field(3, ge=1, description="longest length")
-    min_count: int = Field(2, ge=1, description="types that must share it")
-    top: int | None = Field(None, ge=1, description="only the commonest")
-
-    def bare(self, lexicon: Lexicon) -> Features:
-        made = features.Prefixes if self.kind == "prefixes" else features.Suffixes
-        return made(self.longest, min_count=self.min_count, top=self.top)
-
-
-class ShapeConfig(FeatureConfig):
-    """Capitals, digits, other signs."""
-
-    kind: Literal["shape"]
-
-    def bare(self, lexicon: Lexicon) -> Features:
-        return features.Shape()
-
-
-class NumericConfig(FeatureConfig):
-    """Numbers, small numbers, years."""
-
-    kind: Literal["numeric"]
-    small: float = Field(100.0, gt=0, description="where small numbers end")
-
-    def bare(self, lexicon: Lexicon) -> Features:
-        return features.Numeric(small=self.small)
-
-
-AnyFeature = Annotated[
-    IdentityConfig | AttributesConfig | TableConfig | AffixConfig | ShapeConfig | NumericConfig,
-    Field(discriminator="kind"),
-]
-
-
 class FeaturesConfig(Strict):
     """φ on the way out, ψ on the way in."""
 
@@ -220,7 +127,7 @@ class Config(Strict):
     lexicon: LexiconConfig = LexiconConfig()
     features: FeaturesConfig = FeaturesConfig()
     background: BackgroundConfig = BackgroundConfig()
-    contextual: list[RepeatedConfig] = []
+    contextual: list[RepeatedConfig] = Field([], description="features of the context")
     controller: ControllerConfig = ControllerConfig()
     tied: bool = Field(False, description="one set of weights for input and output features")
     word_dropout: float = Field(0.0, ge=0, lt=1, description="share of input words that are silenced in training")

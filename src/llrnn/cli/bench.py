@@ -1,0 +1,57 @@
+"""The verbs `llrnn bench ...`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import torch
+import typer
+
+from llrnn import bench as benchmarks
+from llrnn.cli import show
+from llrnn.cli.options import AsJson, Device, device_named, print_json
+
+bench_app = typer.Typer(help="Measure, always against a peer that does the same work in the same run.")
+
+
+@bench_app.command("layer")
+def bench_layer_verb(
+    words: Annotated[int, typer.Option(min=100, help="|V|.")] = 42_592,
+    classes: Annotated[int, typer.Option(min=10, help="G.")] = 3_244,
+    hidden: Annotated[int, typer.Option(min=1, help="H.")] = 256,
+    positions: Annotated[int, typer.Option(min=1, help="N.")] = 1_024,
+    rounds: Annotated[int, typer.Option(min=1, help="Interleaved repetitions; medians are reported.")] = 9,
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 2,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """The log-linear layer against a dense softmax over |V|: same probabilities, forward and backward.
+
+    Example: llrnn bench layer
+    """
+    torch.set_num_threads(threads)
+    results = benchmarks.layer(words, classes, hidden, positions, rounds=rounds, device=device_named(device))
+    if as_json:
+        print_json(results)
+    else:
+        show.bench_layer(results)
+
+
+@bench_app.command("training")
+def bench_training_verb(
+    words: Annotated[int, typer.Option(min=1000, help="|V| to fill the vocabulary up to.")] = 42_592,
+    steps: Annotated[int, typer.Option(min=2, help="Updates to time, interleaved.")] = 20,
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 2,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """Words per second of whole training steps: the LL-RNN against the softmax RNN of the same body.
+
+    Example: llrnn bench training
+    """
+    torch.set_num_threads(threads)
+    result = benchmarks.training(words, steps=steps, device=device_named(device))
+    if as_json:
+        print_json(result)
+    else:
+        show.bench_training(result)

@@ -1,0 +1,53 @@
+"""The verbs `llrnn data ...`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from llrnn import french
+from llrnn.bundle import write_atomically
+from llrnn.cli import show
+from llrnn.cli.options import Seed
+from llrnn.datasets import DATASETS, get
+from llrnn.errors import ConfigError
+
+data_app = typer.Typer(help="Corpora.")
+
+
+@data_app.command("french")
+def data_french_verb(
+    out: Annotated[Path, typer.Option(help="The CoNLL-U file to write.")],
+    sentences: Annotated[int, typer.Option(min=1, help="How many.")] = 1000,
+    skip: Annotated[int, typer.Option(min=0, help="Leave out so many first: another part of the same corpus.")] = 0,
+    seed: Seed = 0,
+) -> None:
+    """Write sentences of the embedded French grammar as CoNLL-U.
+
+    Example: llrnn data french --sentences 2000 --out french.conllu
+    """
+    if not out.parent.is_dir():
+        raise ConfigError(f"--out {out}: there is no folder {out.parent}; make it first")
+    if out.is_dir():
+        raise ConfigError(f"--out {out}: a file is required, but this is a folder; name a file in it")
+    made = list(french.sentences(skip + sentences, seed=seed))[skip:]
+    try:
+        write_atomically(out, "".join(line + "\n" for line in french.conllu(made)).encode())
+    except OSError as error:
+        raise ConfigError(f"--out {out}: cannot be written: {error.strerror}; choose another file") from None
+    show.out.print(f"{len(made)} sentences, {sum(len(one.tokens) for one in made)} words: {out}", markup=False)
+
+
+@data_app.command("get")
+def data_get_verb(
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(sorted(DATASETS))}.")],
+    out: Annotated[Path, typer.Option(help="The folder to put it into.")] = Path("data"),
+) -> None:
+    """Download a public corpus by its official address and check what came.
+
+    Example: llrnn data get ud-french-v1 --out data
+    """
+    for path in get(name, out / name):
+        show.out.print(str(path), markup=False)

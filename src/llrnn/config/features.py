@@ -1,0 +1,102 @@
+"""Feature groups as configuration: `{ kind = "suffixes", longest = 3, min_count = 20 }`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from llrnn import features
+from llrnn.features import Features
+from llrnn.lexicon import Lexicon
+
+
+class Strict(BaseModel):
+    """Unknown keys are errors, and so is a text or a truth value where a number is meant."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class FeatureConfig(Strict):
+    """Scale of any group."""
+
+    scale: float = Field(1.0, gt=0, description="how loud the group is")
+    balanced: bool = Field(False, description="divide by the root mean square norm of the group")
+    shared: int | None = Field(None, ge=1, description="only features that at least so many types share")
+
+    def make(self, lexicon: Lexicon) -> Features:
+        made = self.bare(lexicon)
+        made = made if self.shared is None else made.frequent(min_count=self.shared)
+        made = made.balanced() if self.balanced else made
+        return made if self.scale == 1.0 else made.scaled(self.scale)
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        raise NotImplementedError
+
+
+class IdentityConfig(FeatureConfig):
+    """Which word it is, for the most frequent ones."""
+
+    kind: Literal["identity"]
+    top: int | None = Field(None, ge=0, description="how many words; all by default")
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        return features.Identity(self.top)
+
+
+class AttributesConfig(FeatureConfig):
+    """What the lexicon says."""
+
+    kind: Literal["attributes"]
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        return features.Attributes(lexicon)
+
+
+class TableConfig(FeatureConfig):
+    """Attributes from a table of one's own, beside the lexicon: clusters, lemmas, topics."""
+
+    kind: Literal["table"]
+    tsv: str = Field(description="a table of form and attributes")
+    name: str = Field("Table", description="the group's name in reports")
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        return features.Function(Lexicon.from_tsv(self.tsv), name=self.name)
+
+
+class AffixConfig(FeatureConfig):
+    """Beginnings or endings."""
+
+    kind: Literal["prefixes", "suffixes"]
+    longest: int = Field(3, ge=1, description="longest length")
+    min_count: int = Field(2, ge=1, description="types that must share it")
+    top: int | None = Field(None, ge=1, description="only the commonest")
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        made = features.Prefixes if self.kind == "prefixes" else features.Suffixes
+        return made(self.longest, min_count=self.min_count, top=self.top)
+
+
+class ShapeConfig(FeatureConfig):
+    """Capitals, digits, other signs."""
+
+    kind: Literal["shape"]
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        return features.Shape()
+
+
+class NumericConfig(FeatureConfig):
+    """Numbers, small numbers, years."""
+
+    kind: Literal["numeric"]
+    small: float = Field(100.0, gt=0, description="where small numbers end")
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        return features.Numeric(small=self.small)
+
+
+AnyFeature = Annotated[
+    IdentityConfig | AttributesConfig | TableConfig | AffixConfig | ShapeConfig | NumericConfig,
+    Field(discriminator="kind"),
+]
