@@ -393,3 +393,17 @@ def test_summary_shows_the_largest_classes_first_and_few_examples() -> None:
     assert found.indistinct_words == 5
     assert found.without_features == 1
     assert isinstance(compile_features(Shape(), vocabulary), FeatureMatrix)
+
+
+def test_frequent_features_are_those_that_enough_symbols_share() -> None:
+    vocabulary = Vocabulary([EOS, "aa", "ab", "ba", "bb", "bc"])
+    first = Function(lambda word: [f"first {word[0]}"], name="first")
+    second = Function(lambda word: [f"second {word[1]}"], name="second")
+    kept = compile_features((first + second).frequent(min_count=2), vocabulary)
+    assert set(kept.names) == {"first a", "first b", "second a", "second b"}  # only bc ends in c
+    assert set(kept.groups) == {"first", "second"}
+    assert compile_features(first.frequent(min_count=1, top=1), vocabulary).names == ("first b",)
+    assert repr(first.frequent()) == "Function(first).frequent(min_count=2, top=None)"
+    assert first.frequent().declared() == ()
+    with pytest.raises(FeatureError, match="fitted"):
+        first.frequent()("aa")

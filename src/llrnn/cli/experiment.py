@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 
 from llrnn.checkpoint import load
@@ -84,8 +83,6 @@ def model_verb(
 
     Example: llrnn experiment model configs/table4/llrnn.toml --name llrnn-2500 --data runs/prepared --out runs/table4
     """
-    if device == "cpu":
-        torch.set_num_threads(max(1, torch.get_num_threads()))
     job = Job(name, config, tuple(changes or ()), seed)
     run_job(job, data=data, out=out, device=device_named(device))
 

@@ -83,6 +83,9 @@ class Sum(Features):
     def balanced(self) -> Features:
         return Sum(part.balanced() for part in self._parts)
 
+    def frequent(self, *, min_count: int = 2, top: int | None = None) -> Features:
+        return Sum(part.frequent(min_count=min_count, top=top) for part in self._parts)
+
     def __repr__(self) -> str:
         return " + ".join(repr(part) for part in self._parts)
 
