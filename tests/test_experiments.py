@@ -74,7 +74,8 @@ def test_one_treebank_is_enough(tmp_path: Path) -> None:
     prepared = tmp_path / "prepared"
     prepare(embedded_treebank(tmp_path / "treebank"), prepared)
     assert {path.name for path in prepared.iterdir()} == {
-        "train.conllu", "valid.conllu", "test1.conllu", "test2.conllu", "lexicon.tsv", "pairs.jsonl", "manifest.json",
+        "train.conllu", "valid.conllu", "test1.conllu", "test2.conllu", "lexicon.tsv", "lemmas.tsv", "pairs.jsonl",
+        "manifest.json",
     }  # fmt: skip
     shares = json.loads((prepared / "manifest.json").read_bytes())[
         "share of types with attributes, among those that one part alone has"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from llrnn.pairs import make_pairs, write_pairs
 from llrnn.vocabulary import Vocabulary
 
 HUNSPELL = Path("/usr/share/hunspell/fr.dic")
+_PLAIN = re.compile(r"[\w'-]+")  # what an attribute's value may be written with
 _VALIDATION = 728  # sentences, as in the paper
 
 
@@ -96,8 +98,7 @@ def prepare(
         write_atomically(out / f"{part}.conllu", "".join(f"{line}\n" for line in conllu(corpus)).encode())
     lexicon = _lexicon(source, texts, vocabulary)
     _restricted(lexicon, vocabulary).to_tsv(out / "lexicon.tsv")
-    if source.hunspell is not None:
-        _lemmas(source.hunspell, vocabulary).to_tsv(out / "lemmas.tsv")
+    _lemmas(source, texts, vocabulary).to_tsv(out / "lemmas.tsv")
     if source.novels:
         tell("clustering the words of the novels")
         novels = source.novels if sentences is None else source.novels[:1]
@@ -119,9 +120,16 @@ def _lexicon(source: Source, texts: dict[str, Corpus], vocabulary: Vocabulary) -
     return lexicon
 
 
-def _lemmas(hunspell: Path, vocabulary: Vocabulary) -> Lexicon:
-    full = analysers.hunspell(hunspell, forms=vocabulary.symbols, lemmas=True)
-    lemmas = {form: {name for name in full(form) if name.startswith("Lemma:")} for form in full.forms()}
+def _lemmas(source: Source, texts: dict[str, Corpus], vocabulary: Vocabulary) -> Lexicon:
+    """From hunspell, or where there is none from the text itself, all parts alike."""
+    lemmas: dict[str, set[str]] = {}
+    if source.hunspell is not None:
+        full = analysers.hunspell(source.hunspell, forms=vocabulary.symbols, lemmas=True)
+        lemmas = {form: {name for name in full(form) if name.startswith("Lemma:")} for form in full.forms()}
+    else:
+        for token in (token for corpus in texts.values() for sentence in corpus for token in sentence.tokens):
+            if token.lemma is not None and _PLAIN.fullmatch(token.lemma):
+                lemmas.setdefault(token.form, set()).add(f"Lemma:{token.lemma.lower()}")
     return Lexicon.from_mapping({form: names for form, names in lemmas.items() if names})
 
 
