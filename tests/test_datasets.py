@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from llrnn import datasets
-from llrnn.datasets import DATASETS, Dataset, DatasetError, RemoteFile
-from llrnn.errors import LLRNNError
+from llrnn.datasets import DATASETS, Dataset, RemoteFile
+from llrnn.errors import DatasetError, LLRNNError
 
 
 def conllu(sentences: int) -> bytes:

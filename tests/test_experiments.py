@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llrnn import analysers, french
+from llrnn import french
 from llrnn.bundle import write_atomically
 from llrnn.cli import run
 from llrnn.clusters import cluster_words, tokenise
@@ -159,5 +159,7 @@ def test_tokens_of_plain_text() -> None:
     assert tokenise("L’arbre, c'est-à-dire 3 fois!") == ["l'", "arbre", ",", "c'", "est-à-dire", "3", "fois", "!"]
 
 
-def test_the_analysers_are_reachable_from_the_experiment() -> None:
-    assert callable(analysers.hunspell)
+def test_a_folder_that_lacks_a_model_of_the_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "best.toml").write_text("")
+    with pytest.raises(ConfigError, match=r"needs rnn-bias\.toml there, found best"):
+        table4.jobs(tmp_path)

@@ -26,9 +26,9 @@ from os import PathLike
 from pathlib import Path
 
 from llrnn.corpus import read_conllu
-from llrnn.errors import CorpusError, LLRNNError
+from llrnn.errors import CorpusError, DatasetError
 
-__all__ = ["DATASETS", "Dataset", "DatasetError", "Progress", "RemoteFile", "get"]
+__all__ = ["DATASETS", "Dataset", "Progress", "RemoteFile", "get"]
 
 Progress = Callable[[str, int, int | None], None]
 """Called with the name of a file, the bytes that have arrived, and how many there will be, where that is known."""
@@ -36,10 +36,6 @@ Progress = Callable[[str, int, int | None], None]
 _BLOCK = 1 << 16
 _HOME = "https://github.com/UniversalDependencies"
 _RAW = "https://raw.githubusercontent.com/UniversalDependencies"
-
-
-class DatasetError(LLRNNError):
-    """A corpus that cannot be fetched, or that is not what was expected."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@
     ├── CheckpointError        a model folder with a missing, truncated, altered or mismatched file
     ├── TrainingError          training that cannot start or go on
     │   └── NonFiniteError     NaN or infinity in the loss, a gradient or a weight
+    ├── DatasetError           a public corpus that could not be fetched, or is not what it should be
     ├── LawError               knowledge of one's own that breaks a law (llrnn.testing)
     └── MissingExtraError      a feature whose optional dependency is not installed
 
@@ -28,6 +29,7 @@ __all__ = [
     "CheckpointError",
     "ConfigError",
     "CorpusError",
+    "DatasetError",
     "FeatureError",
     "LLRNNError",
     "LawError",
@@ -112,6 +114,10 @@ class TrainingError(LLRNNError):
 
 class NonFiniteError(TrainingError):
     """NaN or infinity in the loss, a gradient or a weight."""
+
+
+class DatasetError(LLRNNError):
+    """A corpus that cannot be fetched, or that is not what was expected."""
 
 
 class LawError(LLRNNError):

@@ -40,6 +40,9 @@ def jobs(configs: Path, *, seeds: int = 3, only: Sequence[str] = ()) -> list[Job
     found = {path.stem: path for path in sorted(configs.glob("*.toml"))}
     if not found:
         raise ConfigError(f"{configs}: no configuration there; run from the repository, or say --configs")
+    missing = [name for name in ("best", "rnn-bias", "rnn", "llrnn") if name not in found]
+    if missing:
+        raise ConfigError(f"{configs}: the table needs {missing[0]}.toml there, found {', '.join(found)}")
     several = range(seeds)
     made = [Job(name, found[name], (), seed) for name in ("best", "rnn-bias") for seed in several]
     made += _table(found, "windows", (), several)
