@@ -24,7 +24,6 @@ from llrnn.backgrounds import (
     Mixture,
     Primed,
     Product,
-    Saved,
     Static,
     Uniform,
     Unigram,
@@ -35,6 +34,7 @@ from llrnn.backgrounds.mask import words_of
 from llrnn.contextual import ContextualFeature, Repeated
 from llrnn.errors import BackgroundError, CheckpointError, FeatureError, UnknownWordError
 from llrnn.priors import DensePrior, Prior, SparsePrior
+from llrnn.process import Saved
 from strategies import MINUS_INFINITY, QUICK, SparseKnowledge, feature_rows, sparse_knowledge
 
 WORDS = [EOS, "le", "chat", "noir", "dort"]
@@ -340,7 +340,7 @@ def test_an_unknown_kind_needs_a_newer_library() -> None:
     with pytest.raises(CheckpointError, match="unknown kind of background 'quantum': it needs a newer llrnn"):
         restore(Saved("quantum"))
     with pytest.raises(CheckpointError, match="unknown kind of contextual feature 'quantum'"):
-        contextual.restore({"kind": "quantum"})
+        contextual.restore(Saved("quantum"))
 
 
 # --- refusals -----------------------------------------------------------------------------------------------------
@@ -481,6 +481,6 @@ def test_values_of_a_batch_of_states() -> None:
 
 
 def test_a_contextual_feature_of_the_users_own_must_be_given_again() -> None:
-    assert Clock().saved() == {"kind": "custom", "repr": "Clock()"}
+    assert Clock().saved() == Saved("custom", {"repr": "Clock()"})
     with pytest.raises(CheckpointError, match=re.escape("of your own, Clock(): give it again at loading")):
         contextual.restore(Clock().saved())

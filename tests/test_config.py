@@ -67,7 +67,7 @@ def test_a_configuration_survives_its_own_dump(path: Path) -> None:
         ("[controller]\nhiden = 5", "controller.hiden"),
         ("[corpora]\ntrain = []", "corpora"),
         ("[background]\nkind = 'unigram'\nsmooth = 1", "background.smooth"),
-        ("[[contextual]]\nkind = 'repeated'\nwindows = 3", "contextual.0.windows"),
+        ("[[contextual]]\nkind = 'repeated'\nwindows = 3", "contextual.0.repeated.windows"),
         ("[training.batches]\nkind = 'windows'\nwords = 3", "training.batches"),
     ],
 )
@@ -104,8 +104,8 @@ def test_an_unknown_key_is_named(tmp_path: Path, addition: str, key: str) -> Non
         ("[background]\nparts = ['dev']", "background.parts.0"),
         ("[background]\nsmoothing = -1", "background.smoothing"),
         ("[lexicon]\ntsv = 'words.tsv'", "lexicon.tsv"),
-        ("[[contextual]]\nkind = 'copied'", "contextual.0.kind"),
-        ("[[contextual]]\nwindow = 3", "contextual.0.kind"),
+        ("[[contextual]]\nkind = 'copied'", "contextual.0"),
+        ("[[contextual]]\nwindow = 3", "contextual.0"),
     ],
 )
 def test_a_wrong_value_is_named(tmp_path: Path, addition: str, key: str) -> None:

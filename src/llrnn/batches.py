@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
@@ -62,6 +62,29 @@ class _Lazy(Sequence[Batch]):
         return self._make.batch(self._groups[index])
 
 
+@dataclass(frozen=True)
+class _Stream:
+    """All sentences run together, and the key of the sentence of each symbol."""
+
+    symbols: Ints
+    keys: Ints | None
+
+    @classmethod
+    def of(cls, text: Text) -> _Stream:
+        return cls(text.stream(), text.stream_keys())
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    def pieces(self, index: Ints) -> Batch:
+        """Inputs at `index` and targets one further; what lies behind the end of the stream does not count."""
+        last = len(self) - 1
+        here, further = np.minimum(index, last), np.minimum(index + 1, last)
+        inputs, targets = torch.from_numpy(self.symbols[here]), torch.from_numpy(self.symbols[further])
+        sentences = None if self.keys is None else torch.from_numpy(self.keys[further])
+        return Batch(inputs, targets, torch.from_numpy(index < last), None, sentences)
+
+
 class _Maker(ABC):
     @abstractmethod
     def batch(self, group: Ints) -> Batch:
@@ -107,7 +130,9 @@ class _SentenceMaker(_Maker):
             mask[b, : len(row) + 1] = True
         symbols = torch.from_numpy(both)
         conditions = [self.text.conditions[i] for i in group]
-        return Batch(symbols[:, :-1], symbols[:, 1:], torch.from_numpy(mask), conditions)
+        keys = self.text.keys
+        sentences = None if keys is None else torch.from_numpy(keys[group])[:, None].expand(-1, T)
+        return Batch(symbols[:, :-1], symbols[:, 1:], torch.from_numpy(mask), conditions, sentences)
 
 
 @dataclass(frozen=True)
@@ -119,7 +144,7 @@ class Continuous(Batching):
     carries_state = True
 
     def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
-        stream = text.stream()
+        stream = _Stream.of(text)
         rows = min(self.rows, len(stream) - 1)
         columns = -(-(len(stream) - 1) // rows)
         starts = np.arange(0, columns, self.length)
@@ -128,7 +153,7 @@ class Continuous(Batching):
 
 @dataclass(frozen=True)
 class _StripMaker(_Maker):
-    stream: Ints
+    stream: _Stream
     rows: int
     columns: int
     length: int
@@ -136,7 +161,7 @@ class _StripMaker(_Maker):
     def batch(self, group: Ints) -> Batch:
         columns = np.arange(group[0], min(group[0] + self.length, self.columns))
         index = np.arange(self.rows)[:, None] * self.columns + columns  # (rows, length)
-        return _pieces(self.stream, index)
+        return self.stream.pieces(index)
 
 
 @dataclass(frozen=True)
@@ -147,7 +172,7 @@ class Windows(Batching):
     rows: int = 128
 
     def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
-        stream = text.stream()
+        stream = _Stream.of(text)
         order = _shuffled(-(-(len(stream) - 1) // self.length), seed, epoch)
         groups = [order[start : start + self.rows] for start in range(0, len(order), self.rows)]
         return _Lazy(groups, _WindowMaker(stream, self.length))
@@ -155,11 +180,11 @@ class Windows(Batching):
 
 @dataclass(frozen=True)
 class _WindowMaker(_Maker):
-    stream: Ints
+    stream: _Stream
     length: int
 
     def batch(self, group: Ints) -> Batch:
-        return _pieces(self.stream, group[:, None] * self.length + np.arange(self.length))
+        return self.stream.pieces(group[:, None] * self.length + np.arange(self.length))
 
 
 @dataclass(frozen=True)
@@ -170,7 +195,7 @@ class Sliding(Batching):
     rows: int = 512
 
     def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
-        stream = text.stream()
+        stream = _Stream.of(text)
         order = _shuffled(len(stream) - 1, seed, epoch)
         groups = [order[start : start + self.rows] for start in range(0, len(order), self.rows)]
         return _Lazy(groups, _SlidingMaker(stream, self.length))
@@ -178,21 +203,13 @@ class Sliding(Batching):
 
 @dataclass(frozen=True)
 class _SlidingMaker(_Maker):
-    stream: Ints
+    stream: _Stream
     length: int
 
     def batch(self, group: Ints) -> Batch:
         """Inputs end at the numbers of the group; before the text begins there are only ends of sentences."""
         index = group[:, None] + np.arange(1 - self.length, 1)
-        whole = _pieces(self.stream, np.maximum(index, 0))
+        whole = self.stream.pieces(np.maximum(index, 0))
         last = torch.zeros_like(whole.mask)
         last[:, -1] = True
-        return Batch(whole.inputs, whole.targets, last)
-
-
-def _pieces(stream: Ints, index: Ints) -> Batch:
-    """Inputs at `index` and targets one further; what lies behind the end of the stream does not count."""
-    last = len(stream) - 1
-    inputs = torch.from_numpy(stream[np.minimum(index, last)])
-    targets = torch.from_numpy(stream[np.minimum(index + 1, last)])
-    return Batch(inputs, targets, torch.from_numpy(index < last))
+        return replace(whole, mask=last)

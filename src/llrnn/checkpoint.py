@@ -11,13 +11,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
 from llrnn import backgrounds, contextual
-from llrnn.backgrounds import Background, Saved
+from llrnn.backgrounds import Background
 from llrnn.bundle import Bundle, read_bundle
 from llrnn.contextual import ContextualFeature
 from llrnn.controllers import make_controller
 from llrnn.errors import CheckpointError, LLRNNError
 from llrnn.features import FeatureMatrix
 from llrnn.model import FEATURE_ARRAYS, LLRNN
+from llrnn.process import Saved
 from llrnn.text import Seen
 from llrnn.vocabulary import Vocabulary
 
@@ -27,11 +28,11 @@ class _FeatureData(BaseModel):
     groups: tuple[str, ...]
 
 
-class _BackgroundData(BaseModel):
+class _SourceData(BaseModel):
     kind: str
     fields: dict[str, Any]
     tensors: list[str]
-    parts: list[_BackgroundData]
+    parts: list[_SourceData]
 
 
 class _ModelData(BaseModel):
@@ -42,13 +43,13 @@ class _ModelData(BaseModel):
     symbols: list[str]
     unknown: str | None
     controller: dict[str, Any]
-    contextual: list[dict[str, Any]]
+    contextual: list[_SourceData]
     tied: bool
     word_dropout: float
     provenance: dict[str, Any]
     output_features: _FeatureData
     input_features: _FeatureData | None = None
-    background: _BackgroundData
+    background: _SourceData
 
 
 def load(
@@ -82,9 +83,9 @@ def _build(bundle: Bundle, background: Background | None, context: Sequence[Cont
         vocabulary,
         output_features=output,
         input_features=None if own_input is None else _features("input", own_input, tensors, len(vocabulary)),
-        background=background or backgrounds.restore(_background(data.background, "background", tensors)),
+        background=background or backgrounds.restore(_source(data.background, "background", tensors)),
         controller=make_controller(data.controller),
-        contextual=[contextual.restore(saved) for saved in data.contextual] if context is None else context,
+        contextual=_contextual(data.contextual, tensors) if context is None else context,
         tied=data.tied,
         word_dropout=data.word_dropout,
     )
@@ -111,8 +112,12 @@ def _features(side: str, data: _FeatureData, tensors: dict[str, Tensor], n_symbo
     return matrix
 
 
-def _background(data: _BackgroundData, prefix: str, tensors: dict[str, Tensor]) -> Saved:
-    parts = tuple(_background(part, f"{prefix}.{i}", tensors) for i, part in enumerate(data.parts))
+def _contextual(data: list[_SourceData], tensors: dict[str, Tensor]) -> list[ContextualFeature]:
+    return [contextual.restore(_source(saved, f"contextual.{i}", tensors)) for i, saved in enumerate(data)]
+
+
+def _source(data: _SourceData, prefix: str, tensors: dict[str, Tensor]) -> Saved:
+    parts = tuple(_source(part, f"{prefix}.{i}", tensors) for i, part in enumerate(data.parts))
     return Saved(data.kind, data.fields, {name: tensors[f"{prefix}.{name}"] for name in data.tensors}, parts)
 
 

@@ -16,6 +16,8 @@
     ├── LawError               knowledge of one's own that breaks a law (llrnn.testing)
     └── MissingExtraError      a feature whose optional dependency is not installed
 
+    EstimationWarning          knowledge that could be estimated, but not as usual (too little text)
+
 A message says what was required, what was found and where, and what to do. The command line prints it as
 one line and exits with code 2; a traceback is always our own defect.
 """
@@ -30,6 +32,7 @@ __all__ = [
     "ConfigError",
     "CorpusError",
     "DatasetError",
+    "EstimationWarning",
     "FeatureError",
     "LLRNNError",
     "LawError",
@@ -45,6 +48,10 @@ __all__ = [
 
 class LLRNNError(Exception):
     """Base of every error that llrnn raises on purpose."""
+
+
+class EstimationWarning(UserWarning):
+    """Knowledge that could be estimated, but not as usual; the message says what was done instead."""
 
 
 class PlacedError(LLRNNError):

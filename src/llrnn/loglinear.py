@@ -20,11 +20,11 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from llrnn import drawing
+from llrnn import drawing, expectations
 from llrnn.errors import ZeroMassError
 from llrnn.features.matrix import FeatureMatrix
 from llrnn.masses import Classes, Left
-from llrnn.numerics import MINUS_INFINITY, Cells, SparseMatrix, class_logsumexp, finite, segment_logsumexp
+from llrnn.numerics import MINUS_INFINITY, Cells, SparseMatrix, add_differences, class_logsumexp, segment_logsumexp
 from llrnn.priors import ContextValues, DensePrior, Knowledge, Prior, SparsePrior, knowledge
 
 # What one sparse entry costs, in dense multiplications (measured on CPU): long rows of W add up fast, columns slowly.
@@ -79,6 +79,8 @@ class Distribution:
 
     def __init__(self, layer: LogLinear, h: Tensor, known: Knowledge, scale: float = 1.0) -> None:
         self.layer, self.h, self.known, self.scale = layer, h, known, scale
+        # log Z with exceptions: in one sum with the classes, plus what the words gain; or apart, once they left
+        self.adding = isinstance(known.prior, SparsePrior)
         self.classes = layer.classes
 
     @property
@@ -112,11 +114,16 @@ class Distribution:
         known, prior, dtype = self.known, self.known.prior, self.h.dtype
         if isinstance(prior, DensePrior):
             return self.classes.log_mass_dense(prior.dense(self.n), known.position, known.word).to(dtype), None
-        whole = self.classes.log_mass(prior).to(dtype)
         if len(known.position) == 0:
-            return whole, None
+            return self.whole_log_mass, None
         rest = self.classes.log_rest(prior, known.word, self.left)
-        return whole, Cells(self.left.position, self.left.klass, rest.to(dtype))
+        return self.whole_log_mass, Cells(self.left.position, self.left.klass, rest.to(dtype))
+
+    @cached_property
+    def whole_log_mass(self) -> Tensor:
+        """log B_s with nothing removed, of a sparse prior."""
+        assert isinstance(self.known.prior, SparsePrior)
+        return self.classes.log_mass(self.known.prior).to(self.h.dtype)
 
     def log_prob(self, word: Tensor) -> Tensor:
         """log p(word_n | K_n), one word a position, (N,) -> (N,)."""
@@ -146,16 +153,28 @@ class Distribution:
     def _log_z_and_scores(self, position: Tensor, word: Tensor) -> tuple[Tensor, Tensor]:
         """log Z (N,), and aᵀφ(K, x) of the asked (position, word) pairs, contextual features included."""
         known = self.known
+        adding = self.adding and len(known.position) > 0
+        mass = (self.whole_log_mass, None) if adding else self.log_mass
         rows, words = torch.cat([position, known.position]), torch.cat([word, known.word])
-        log_rest, score = class_logsumexp(self.scores, *self.log_mass, rows, self.classes.class_of[words])
-        asked, own = score[: len(position)], score[len(position) :]
+        log_rest, score = class_logsumexp(self.scores, *mass, rows, self.classes.class_of[words])
+        asked, static = score[: len(position)], score[len(position) :]
+        own = static + known.log_b.to(static.dtype)
         if known.rest.shape[1]:
-            log_rest = log_rest + (self.context_adaptor * known.rest).sum(-1)
+            rest = (self.context_adaptor * known.rest).sum(-1)
+            log_rest = log_rest + rest
+            static = static + rest[known.position]
             asked = asked + (self.context_adaptor[position] * self._values(position, word)).sum(-1)
             own = own + (self.context_adaptor[known.position] * known.value).sum(-1)
         if len(own) == 0:
             return log_rest, asked
-        log_own = segment_logsumexp(own + known.log_b.to(own.dtype), known.position, self.n)
+        if adding:
+            before = static + known.log_b_before.to(static.dtype)
+            log_z = add_differences(log_rest, own, before, known.position)
+            if log_z is not None:
+                return log_z, asked
+            self.adding = False  # too little would be left for a difference to be exact: let the words leave
+            return self._log_z_and_scores(position, word)
+        log_own = segment_logsumexp(own, known.position, self.n)
         return torch.logaddexp(log_rest, log_own), asked
 
     def context_values(self, word: Tensor) -> Tensor:
@@ -207,32 +226,11 @@ class Distribution:
 
     def expected_features(self) -> Tensor:
         """E_p φ(K, x), static features first, then contextual ones, (N, m + k): what the gradient compares with."""
-        rest, own = self.parts
-        static = self.layer.phi.transposed(self.class_probabilities().t().contiguous()).t()
-        context = rest.sum(-1, keepdim=True) * self.known.rest
-        context = context.index_add(0, self.known.position, own[:, None] * self.known.value)
-        return torch.cat([static, context.to(static.dtype)], 1)
+        return expectations.expected_features(self)
 
     def entropy(self) -> Tensor:
-        """−Σ p log p = log Z − E[a·φ] − E[log b], in nats, (N,)."""
-        prior = self.known.prior
-        if isinstance(prior, DensePrior) or len(prior.tables) > 1:
-            log_p = finite(self.log_probs())
-            return -(log_p.exp() * log_p).sum(-1)
-        a = torch.cat([self.adaptor, self.context_adaptor], 1)
-        return self.log_z - (a * self.expected_features()).sum(-1) - self._expected_log_b(prior)
-
-    def _expected_log_b(self, prior: SparsePrior) -> Tensor:
-        """E_p[log b] over the rest by the means of its classes, plus the exceptions one by one, (N,)."""
-        rest, own = self.parts
-        mass, left = self.classes.mass(prior.tables[0]), self.left
-        mean = mass.mean_log_b + prior.shift  # (N, G) or (1, G)
-        if len(left.position):
-            mean = mean.expand(self.n, -1).clone()
-            shift = prior.shift[left.position, 0] if prior.n > 1 else prior.shift[0]
-            mean[left.position, left.klass] = mass.without(self.known.word, left).mean_log_b + shift
-        own = own * finite(self.known.log_b).to(own.dtype)
-        return (rest * finite(mean).to(rest.dtype)).sum(-1).index_add(0, self.known.position, own)
+        """−Σ p log p, in nats, (N,)."""
+        return expectations.entropy(self)
 
     def tempered(self, temperature: float) -> Distribution:
         """p(x)^(1/temperature), normalised: a and log b both divided by the temperature."""

@@ -66,6 +66,9 @@ class Classes(torch.nn.Module):
 
     def log_mass(self, prior: SparsePrior) -> Tensor:
         """The log-mass of every class with nothing removed, (N, G) or (1, G)."""
+        if prior.active is not None and len(prior.tables) > 1:
+            masses = torch.stack([self.mass(table).log_mass for table in prior.tables])  # (K, G)
+            return masses[prior.active] + prior.shift.gather(1, prior.active[:, None])
         parts = [self.mass(table).log_mass + prior.shift[:, k, None] for k, table in enumerate(prior.tables)]
         return parts[0] if len(parts) == 1 else torch.logsumexp(torch.stack(parts), 0)
 

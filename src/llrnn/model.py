@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from llrnn.backgrounds import Background, Saved, Uniform
+from llrnn.backgrounds import Background, Uniform
 from llrnn.bundle import write_bundle
 from llrnn.contextual import ContextualFeature
 from llrnn.controllers import LSTM, Controller, Hidden, initialise
@@ -27,7 +27,7 @@ from llrnn.features import FeatureMatrix, Features, compile_features
 from llrnn.loglinear import Distribution, LogLinear
 from llrnn.numerics import SparseMatrix
 from llrnn.priors import ContextValues, Prior
-from llrnn.process import Process, State
+from llrnn.process import Process, Saved, State, States
 from llrnn.text import Seen
 from llrnn.vocabulary import Vocabulary
 
@@ -36,15 +36,20 @@ FEATURE_ARRAYS = ("class_of", "offsets", "columns", "values")
 
 @dataclass(frozen=True)
 class Batch:
-    """B rows of T symbols: inputs x_t, targets x_{t+1}, which positions count, and the condition of each row."""
+    """B rows of T symbols: inputs x_t, targets x_{t+1}, which positions count, and the condition of each row.
+
+    `sentences`, in training only, names the sentence of each target (see `Process.follow`).
+    """
 
     inputs: Tensor  # (B, T)
     targets: Tensor  # (B, T)
     mask: Tensor  # (B, T) bool
     conditions: Sequence[object] | None = None
+    sentences: Tensor | None = None  # (B, T)
 
     def to(self, device: torch.device) -> Batch:
-        return Batch(self.inputs.to(device), self.targets.to(device), self.mask.to(device), self.conditions)
+        sentences = None if self.sentences is None else self.sentences.to(device)
+        return Batch(self.inputs.to(device), self.targets.to(device), self.mask.to(device), self.conditions, sentences)
 
 
 @dataclass(frozen=True)
@@ -216,7 +221,7 @@ class LLRNN(nn.Module):
         kept = torch.rand(psi.shape[:2], generator=generator, device=psi.device) >= self.word_dropout
         return psi * kept.unsqueeze(-1)
 
-    def _answers(self, known: Sequence[list[State]]) -> tuple[Prior, list[ContextValues]]:
+    def _answers(self, known: Sequence[States]) -> tuple[Prior, list[ContextValues]]:
         own, *context = known
         values = [feature.values(states) for feature, states in zip(self.contextual, context, strict=True)]
         return self.background.prior(own), values
@@ -225,15 +230,11 @@ class LLRNN(nn.Module):
         self, batch: Batch, state: ModelState
     ) -> tuple[Prior, list[ContextValues], tuple[tuple[State, ...], ...]]:
         """What knowledge says at every position that counts, and its states after the last column."""
-        if all(process.is_static for process in self.processes):
-            return self.background.prior([]), [], state.knowledge
-        rows, mask = batch.inputs.tolist(), batch.mask.tolist()
-        asked: list[list[State]] = []
-        after: list[tuple[State, ...]] = []
+        asked, after = [], []
         for process, states in zip(self.processes, state.knowledge, strict=True):
-            seen = process.scan(states, rows)
-            asked.append([s for row, keep in zip(seen, mask, strict=True) for s, k in zip(row, keep, strict=True) if k])
-            after.append(tuple(row[-1] for row in seen))
+            here, last = process.follow(states, batch.inputs, batch.mask, batch.sentences)
+            asked.append(here)
+            after.append(tuple(last))
         prior, values = self._answers(asked)
         return prior, values, tuple(after)
 
@@ -247,7 +248,6 @@ class LLRNN(nn.Module):
             "symbols": self.vocabulary.symbols,
             "unknown": self.vocabulary.unknown,
             "controller": self.controller.settings(),
-            "contextual": [feature.saved() for feature in self.contextual],
             "tied": self.tied,
             "word_dropout": self.word_dropout,
             "provenance": self.provenance,
@@ -260,7 +260,10 @@ class LLRNN(nn.Module):
         _describe_features("output", self.output_features, data, tensors)
         if self.input_features is not self.output_features:
             _describe_features("input", self.input_features, data, tensors)
-        data["background"] = _describe_background(self.background.saved(), "background", tensors)
+        data["background"] = _describe_source(self.background.saved(), "background", tensors)
+        data["contextual"] = [
+            _describe_source(feature.saved(), f"contextual.{i}", tensors) for i, feature in enumerate(self.contextual)
+        ]
         return data, tensors
 
 
@@ -270,10 +273,10 @@ def _describe_features(side: str, features: FeatureMatrix, data: dict[str, Any],
         tensors[f"{side}_features.{name}"] = torch.from_numpy(getattr(features, name))
 
 
-def _describe_background(saved: Saved, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """The nested description of a background; its tensors go to `tensors` under dotted names."""
+def _describe_source(saved: Saved, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    """The nested description of a source of knowledge; its tensors go to `tensors` under dotted names."""
     tensors.update({f"{prefix}.{name}": tensor for name, tensor in saved.tensors.items()})
-    parts = [_describe_background(part, f"{prefix}.{i}", tensors) for i, part in enumerate(saved.parts)]
+    parts = [_describe_source(part, f"{prefix}.{i}", tensors) for i, part in enumerate(saved.parts)]
     return {"kind": saved.kind, "fields": saved.fields, "tensors": sorted(saved.tensors), "parts": parts}
 
 

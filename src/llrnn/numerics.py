@@ -86,6 +86,25 @@ def segment_logsumexp(values: Tensor, segment: Tensor, count: int) -> Tensor:
     return torch.where(positive, total.masked_fill(~positive, 1.0).log() + shift, MINUS_INFINITY)
 
 
+# a difference of float32 numbers keeps five digits as long as a hundredth of the sum is left
+_ENOUGH_LEFT = 0.01
+
+
+def add_differences(log_sum: Tensor, log_new: Tensor, log_old: Tensor, position: Tensor) -> Tensor | None:
+    """log(exp log_sum[n] + Σ_{e at n} (exp log_new[e] − exp log_old[e])), (N,), (E,), (E,) -> (N,).
+
+    None where so little would be left at some position that its digits were lost.
+    """
+    gained = torch.full_like(log_sum, MINUS_INFINITY).scatter_reduce(0, position, log_new.detach(), "amax")
+    largest = torch.maximum(log_sum.detach(), gained)
+    scale = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
+    change = (log_new - scale[position]).exp() - (log_old - scale[position]).exp()
+    total = (log_sum - scale).exp().index_add(0, position, change)
+    if bool((total.detach() < _ENOUGH_LEFT).any()):  # the largest term is 1
+        return None
+    return total.log() + scale
+
+
 def finite(log: Tensor) -> Tensor:
     """0 for minus infinity: 0 · log 0 is 0 in an expectation, and so is its gradient."""
     return log.masked_fill(log == MINUS_INFINITY, 0.0)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -124,17 +125,30 @@ class SparsePrior:
     def n_symbols(self) -> int:
         return len(self.tables[0])
 
+    @cached_property
+    def active(self) -> Tensor | None:
+        """Which table alone has mass at each position, (N,) or (1,); None where several blend."""
+        if len(self.tables) == 1:
+            return torch.zeros(self.n, dtype=torch.long, device=self.shift.device)
+        with_mass = self.shift > MINUS_INFINITY
+        return self.shift.argmax(1) if bool((with_mass.sum(1) == 1).all()) else None
+
     def rest(self, position: Tensor, word: Tensor) -> Tensor:
         """log b of single words by the tables alone, (E,)."""
-        shift = self.shift[position if self.n > 1 else torch.zeros_like(position)]  # (E, K)
-        values = torch.stack([table.log_b[word] for table in self.tables], -1)
-        return torch.logsumexp(shift + values, -1)
+        row = position if self.n > 1 else torch.zeros_like(position)
+        if len(self.tables) == 1:
+            return self.shift[row, 0] + self.tables[0].log_b[word]
+        tables = torch.stack([table.log_b for table in self.tables])  # (K, V)
+        if self.active is not None:
+            which = self.active[row]
+            return self.shift[row, which] + tables[which, word]
+        return torch.logsumexp(self.shift[row] + tables[:, word].t(), -1)
 
     def at(self, position: Tensor, word: Tensor) -> Tensor:
         """log b of single words, exceptions included, (E,)."""
-        own, found = _look_up(self.exceptions.position, self.exceptions.word, position, word, self.n_symbols)
         if len(self.exceptions) == 0:
             return self.rest(position, word)
+        own, found = _look_up(self.exceptions.position, self.exceptions.word, position, word, self.n_symbols)
         return torch.where(found, self.exceptions.log_b[own], self.rest(position, word))
 
     def dense(self, n: int) -> DensePrior:
@@ -230,6 +244,12 @@ class Knowledge:
     value: Tensor  # (E, k)
     rest: Tensor  # (N, k)
 
+    @cached_property
+    def log_b_before(self) -> Tensor:
+        """log b that the exceptional words would have if they were not exceptional, (E,) float64."""
+        assert isinstance(self.prior, SparsePrior)
+        return self.prior.rest(self.position, self.word)
+
     @property
     def is_static(self) -> bool:
         """Whether one table says it all: no exceptions, no contextual features."""
@@ -246,18 +266,33 @@ class Knowledge:
 
 def knowledge(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:
     """Join: a word that is exceptional to one source takes the rest's value from every other."""
-    V = prior.n_symbols
     device = prior.shift.device if isinstance(prior, SparsePrior) else prior.log_b.device
-    sources = [(part.position, part.word) for part in values]
-    if isinstance(prior, SparsePrior):
-        sources.append((prior.exceptions.position, prior.exceptions.word))
-    keys = [position * V + word for position, word in sources] or [torch.zeros(0, dtype=torch.long, device=device)]
-    key = keys[0] if len(keys) == 1 else torch.unique(torch.cat(keys))
-    position, word = key // V, key % V
+    own = prior.exceptions if isinstance(prior, SparsePrior) else Exceptions.none(device)
+    position, word = _joined([own, *values], prior.n_symbols, device)
     rest = torch.cat([part.rest for part in values], 1) if values else torch.zeros(n, 0, device=device)
-    value = [part.at(position, word, V) for part in values]
-    own = torch.cat(value, 1) if value else torch.zeros(len(position), 0, device=device)
-    return Knowledge(prior, position, word, prior.at(position, word), own, rest)
+    value = [
+        # the only source of exceptions need not be searched for its own words
+        part.value if part.position is position else part.at(position, word, prior.n_symbols)
+        for part in values
+    ]
+    joined = torch.cat(value, 1) if value else torch.zeros(len(position), 0, device=device)
+    log_b = own.log_b if own.position is position else prior.at(position, word)
+    return Knowledge(prior, position, word, log_b, joined, rest)
+
+
+def _joined(
+    sources: Sequence[Exceptions | ContextValues], n_symbols: int, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """All (position, word) that are exceptional to some source, sorted."""
+    listing = [source for source in sources if len(source.position)]
+    if not listing:
+        none = torch.zeros(0, dtype=torch.long, device=device)
+        return none, none
+    if len(listing) == 1:
+        return listing[0].position, listing[0].word
+    key = torch.unique(torch.cat([source.position * n_symbols + source.word for source in listing]))
+    position = torch.div(key, n_symbols, rounding_mode="floor")
+    return position, key - position * n_symbols
 
 
 def _look_up(

@@ -1,19 +1,52 @@
 """What backgrounds and contextual features have in common: a state that follows the prefix, symbol by symbol.
 
-A user writes `initial` and `advance` (nothing at all, where the context plays no part); `scan` is their fold.
+A user writes `initial` and `advance` (nothing at all, where the context plays no part); `scan` is their fold, and
+`follow` the scan of a whole batch. A process that can do better than symbol by symbol (an n-gram model) overrides
+`follow` and may keep its batch of states in a form of its own, such as a tensor.
 """
 
 from __future__ import annotations
 
 import copy
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
+
+from torch import Tensor
 
 from llrnn.errors import LLRNNError
 from llrnn.vocabulary import Vocabulary
 
 State = Any
+States = Any  # a batch of states: a sequence of them, or the form that a process gives them in `follow`
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A source of knowledge as it stands in a model folder: plain fields, tensors, and the sources it is made of."""
+
+    kind: str
+    fields: dict[str, Any] = field(default_factory=dict)
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    parts: tuple[Saved, ...] = ()
+
+
+@dataclass(frozen=True)
+class Parallel(Sequence[State]):
+    """The states of several processes that go side by side, each batch in its own form."""
+
+    n: int
+    columns: tuple[States, ...]
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, index: Any) -> Any:
+        return tuple(column[index] for column in self.columns)
+
+    def __iter__(self) -> Iterator[State]:
+        return (self[n] for n in range(self.n))
 
 
 class Process(ABC):
@@ -50,12 +83,30 @@ class Process(ABC):
         """For each row of symbols, the states after each of them, starting from its state."""
         return [self._follow(state, row) for state, row in zip(states, rows, strict=True)]
 
+    def follow(
+        self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
+    ) -> tuple[States, Sequence[State]]:
+        """The states at the positions of a batch that count, row by row, and those after its last column.
+
+        `inputs`, `mask` and `sentences` are (B, T). `sentences`, in training only, names the sentence of each position:
+        knowledge that was estimated on the training text leaves out what it learnt from it (`CrossFitted`).
+        """
+        if self.is_static:
+            return [], states
+        seen = self.scan(states, inputs.tolist())
+        kept = [s for row, keep in zip(seen, mask.tolist(), strict=True) for s, k in zip(row, keep, strict=True) if k]
+        return kept, [row[-1] for row in seen]
+
     def _follow(self, state: State, row: Sequence[int]) -> list[State]:
         seen = []
         for symbol in row:
             state = self.advance(state, symbol)
             seen.append(state)
         return seen
+
+    def saved(self) -> Saved:
+        """How a model folder holds this; one of the user's own is named, and given again at loading."""
+        return Saved("custom", {"repr": repr(self)})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
-from llrnn import contextual, features, french
-from llrnn.backgrounds import Background, Uniform, Unigram
+from llrnn import features, french
+from llrnn.backgrounds import Background, NGram, Uniform, Unigram
 from llrnn.config import Config
 from llrnn.config.features import AnyFeature
+from llrnn.config.knowledge import AnyContextual, NGramConfig, RepeatedConfig
+from llrnn.contextual import ContextualFeature, Expert, Repeated
 from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError, ZeroMassError
 from llrnn.features import Features
@@ -31,6 +33,7 @@ class Project:
     output_features: Features
     input_features: Features | None
     background: Background
+    contextual: tuple[ContextualFeature, ...]
 
     @classmethod
     def from_config(cls, config: Config) -> Project:
@@ -39,7 +42,9 @@ class Project:
         listed = _named_parts("vocabulary", config.vocabulary.parts, corpora)
         vocabulary = Vocabulary.from_corpus(*listed, top=config.vocabulary.top, unknown=config.vocabulary.unknown)
         output, given = _features(config, lexicon)
-        return cls(config, corpora, lexicon, vocabulary, output, given, _background(config, corpora))
+        background = _background(config, corpora)
+        context = tuple(_contextual(one, config, corpora) for one in config.contextual)
+        return cls(config, corpora, lexicon, vocabulary, output, given, background, context)
 
     def model(self) -> LLRNN:
         """A fresh model; its weights are a function of the seed."""
@@ -50,7 +55,7 @@ class Project:
             input_features=self.input_features,
             background=self.background,
             controller=config.controller.make(),
-            contextual=[contextual.Repeated(given.window) for given in config.contextual],
+            contextual=self.contextual,
             tied=config.tied,
             word_dropout=config.word_dropout,
             seed=config.training.seed,
@@ -139,6 +144,27 @@ def _background(config: Config, corpora: dict[str, Corpus]) -> Background:
     given = config.background
     if given.kind == "uniform":
         return Uniform()
+    if given.kind == "ngram":
+        return _ngram(given, config, corpora)
     if given.frequencies is not None:
         return Unigram.from_file(given.frequencies, smoothing=given.smoothing)
     return Unigram.from_corpus(*_named_parts("background", given.parts, corpora), smoothing=given.smoothing)
+
+
+def _ngram(given: NGramConfig, config: Config, corpora: dict[str, Corpus]) -> Background:
+    """From a file, from other texts, or from the corpus itself: then cross-fitted, since the model trains on it."""
+    if given.arpa is not None:
+        return NGram.from_arpa(given.arpa, restrict=given.restrict)
+    if given.files:
+        texts = _read(given.files, config)
+        return NGram.from_corpus(
+            texts, order=given.order, min_counts=given.min_counts, folds=0, restrict=given.restrict
+        )
+    counted = reduce(add, _named_parts("n-grams", given.parts, corpora))
+    return NGram.from_corpus(counted, order=given.order, min_counts=given.min_counts, folds=given.folds)
+
+
+def _contextual(given: AnyContextual, config: Config, corpora: dict[str, Corpus]) -> ContextualFeature:
+    if isinstance(given, RepeatedConfig):
+        return Repeated(given.window)
+    return Expert(_ngram(given, config, corpora), name=given.name)

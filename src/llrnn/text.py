@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,21 +15,32 @@ from llrnn.features.matrix import Ints
 from llrnn.vocabulary import Vocabulary
 
 
+def sentence_key(words: Sequence[str]) -> int:
+    """A number below 2⁶³ that names a sentence by its words: equal sentences have equal keys, on every machine."""
+    digest = hashlib.blake2b("\x1f".join(words).encode("utf8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
 @dataclass(frozen=True)
 class Text:
-    """A corpus as ids: one array for each sentence, without its end, and the conditions."""
+    """A corpus as ids: one array for each sentence, without its end, and the conditions.
+
+    `keys` names the sentences of a text to train on, for knowledge that was estimated on the same text.
+    """
 
     sentences: tuple[Ints, ...]
     conditions: tuple[object, ...]
     eos: int
+    keys: Ints | None = None
 
     @classmethod
-    def encode(cls, corpus: Corpus, vocabulary: Vocabulary) -> Text:
+    def encode(cls, corpus: Corpus, vocabulary: Vocabulary, *, keyed: bool = False) -> Text:
         """Look every word up; one that the vocabulary does not list is an error that names the sentence."""
         sentences = tuple(
             np.array(vocabulary.ids(sentence.words, place=sentence.name), dtype=np.int64) for sentence in corpus
         )
-        return cls(sentences, tuple(sentence.condition for sentence in corpus), vocabulary.eos)
+        keys = np.array([sentence_key(sentence.words) for sentence in corpus], dtype=np.int64) if keyed else None
+        return cls(sentences, tuple(sentence.condition for sentence in corpus), vocabulary.eos, keys)
 
     @property
     def n_targets(self) -> int:
@@ -41,6 +53,13 @@ class Text:
             raise TrainingError("sentences with conditions cannot be run together: use the batching by sentences")
         boundary = np.array([self.eos], dtype=np.int64)
         return np.concatenate([boundary, *(part for s in self.sentences for part in (s, boundary))])
+
+    def stream_keys(self) -> Ints | None:
+        """The key of the sentence to which each symbol of the stream belongs, its end included."""
+        if self.keys is None:
+            return None
+        lengths = [len(sentence) + 1 for sentence in self.sentences]
+        return np.concatenate([self.keys[:1], np.repeat(self.keys, lengths)])
 
     def counts(self, n_symbols: int) -> Ints:
         """How often each symbol is a target, ends of sentences included, (V,)."""

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from llrnn.backgrounds.base import Background, Mixture, Product, Saved, Static
+from llrnn.backgrounds.base import Background, Mixture, Product, Static
+from llrnn.backgrounds.crossfit import CrossFitted, in_order
 from llrnn.backgrounds.mask import Mask, Primed
+from llrnn.backgrounds.ngram import NGram
 from llrnn.backgrounds.unigram import Uniform, Unigram
 from llrnn.errors import CheckpointError
+from llrnn.process import Saved
 
 __all__ = [
     "Background",
+    "CrossFitted",
     "Mask",
     "Mixture",
+    "NGram",
     "Primed",
     "Product",
     "Saved",
     "Static",
     "Uniform",
     "Unigram",
+    "in_order",
     "restore",
 ]
 
@@ -35,6 +41,10 @@ def restore(saved: Saved) -> Background:
             return Mask(**saved.fields)
         case "primed":
             return Primed(parts[0], **saved.fields)
+        case "ngram":
+            return NGram.restored(saved)
+        case "crossfitted":
+            return CrossFitted.restored(parts[0], **saved.fields)
         case "custom":
             raise CheckpointError(
                 f"the model was saved with a background of your own, {saved.fields.get('repr')}: "

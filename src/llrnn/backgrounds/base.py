@@ -10,38 +10,23 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from llrnn.errors import BackgroundError
 from llrnn.priors import DensePrior, Exceptions, Prior, SparsePrior, Table
-from llrnn.process import Process, State
+from llrnn.process import Parallel, Process, Saved, State, States
 from llrnn.vocabulary import Vocabulary
-
-
-@dataclass(frozen=True)
-class Saved:
-    """A background as it stands in a model folder: plain fields, tensors, and the backgrounds it is made of."""
-
-    kind: str
-    fields: dict[str, Any] = field(default_factory=dict)
-    tensors: dict[str, Tensor] = field(default_factory=dict)
-    parts: tuple[Saved, ...] = ()
 
 
 class Background(Process):
     """`initial(condition)`, `advance(state, symbol)` and one answer for a batch of states: their prior."""
 
     @abstractmethod
-    def prior(self, states: Sequence[State]) -> Prior:
+    def prior(self, states: States) -> Prior:
         """log b for every state: `SparsePrior.static(table)`, `SparsePrior.listed(...)` or `DensePrior(log_b)`."""
-
-    def saved(self) -> Saved:
-        """How a model folder holds this background; one of the user's own is named, and given again at loading."""
-        return Saved("custom", {"repr": repr(self)})
 
     def __mul__(self, other: Background) -> Product:
         return Product(self, other)
@@ -70,7 +55,7 @@ class Static(Background):
             )
         return super().bind(vocabulary)
 
-    def prior(self, states: Sequence[State]) -> Prior:
+    def prior(self, states: States) -> Prior:
         return SparsePrior.static(self._table)
 
     def saved(self) -> Saved:
@@ -101,8 +86,19 @@ class _Combined(Background):
     def advance(self, state: State, symbol: int) -> State:
         return tuple(part.advance(own, symbol) for part, own in zip(self._parts, state, strict=True))
 
-    def _priors(self, states: Sequence[State]) -> list[Prior]:
+    def follow(
+        self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
+    ) -> tuple[States, Sequence[State]]:
         by_part = [[state[i] for state in states] for i in range(len(self._parts))]
+        followed = [part.follow(own, inputs, mask, sentences) for part, own in zip(self._parts, by_part, strict=True)]
+        after = list(zip(*(last for _, last in followed), strict=True))
+        return Parallel(int(mask.sum()), tuple(seen for seen, _ in followed)), after
+
+    def _priors(self, states: States) -> list[Prior]:
+        if isinstance(states, Parallel):
+            by_part = list(states.columns)
+        else:
+            by_part = [[state[i] for state in states] for i in range(len(self._parts))]
         return [part.prior(own) for part, own in zip(self._parts, by_part, strict=True)]
 
 
@@ -117,7 +113,7 @@ class Product(_Combined):
             raise BackgroundError("a product needs at least one background, found none")
         super().__init__(*flat)
 
-    def prior(self, states: Sequence[State]) -> Prior:
+    def prior(self, states: States) -> Prior:
         first, *others = self._priors(states)
         for other in others:
             first = multiply(first, other)
@@ -142,7 +138,7 @@ class Mixture(_Combined):
             raise BackgroundError(f"a mixture of {len(parts)} needs as many weights above 0, found {self._weights}")
         self._blended: tuple[tuple[Table, ...], Table] | None = None
 
-    def prior(self, states: Sequence[State]) -> Prior:
+    def prior(self, states: States) -> Prior:
         priors = self._priors(states)
         if all(isinstance(prior, SparsePrior) and prior.is_static for prior in priors):
             return SparsePrior.static(self._blend([p for p in priors if isinstance(p, SparsePrior)]))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Self
 
 import torch
 
-from llrnn.backgrounds.base import Background, Saved, Static
+from llrnn.backgrounds.base import Background, Static
 from llrnn.errors import BackgroundError
 from llrnn.priors import MINUS_INFINITY, Prior, SparsePrior, Table
-from llrnn.process import State
+from llrnn.process import Saved, State, States
 from llrnn.vocabulary import Vocabulary
 
 Choice = Collection[str] | Callable[[object, tuple[str, ...]], Iterable[str]]
@@ -57,7 +57,7 @@ class Mask(Background):
             return condition, ()
         return condition, (*prefix, self.vocabulary.symbols[symbol])
 
-    def prior(self, states: Sequence[State]) -> Prior:
+    def prior(self, states: States) -> Prior:
         if self._table is None:
             raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
         if not callable(self._choice):
@@ -142,7 +142,7 @@ class Primed(Background):
     def _primed(self, word: int, strength: float) -> float:
         return self._base_log_b[word] + math.log(strength * self._boost) if strength > 0 else MINUS_INFINITY
 
-    def prior(self, states: Sequence[State]) -> Prior:
+    def prior(self, states: States) -> Prior:
         if self._table is None:
             raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
         return SparsePrior.listed(self._table, states)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from os import PathLike
 
 import torch
@@ -14,7 +14,7 @@ from llrnn.corpus import Corpus
 from llrnn.errors import BackgroundError
 from llrnn.lexicon import read_frequencies
 from llrnn.priors import Prior
-from llrnn.process import State
+from llrnn.process import States
 from llrnn.vocabulary import EOS, Vocabulary
 
 
@@ -25,7 +25,7 @@ class _Unbound(Background):
     def is_static(self) -> bool:
         return True
 
-    def prior(self, states: Sequence[State]) -> Prior:
+    def prior(self, states: States) -> Prior:
         raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
 
 

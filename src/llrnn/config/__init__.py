@@ -22,12 +22,11 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from llrnn.config.features import AnyFeature, Strict
+from llrnn.config.knowledge import AnyContextual, BackgroundConfig, Part
 from llrnn.controllers import Controller, make_controller
 from llrnn.errors import ConfigError
 from llrnn.settings import TrainingSettings, first_problem
 from llrnn.vocabulary import EOS
-
-Part = Literal["train", "valid", "test"]
 
 
 class Embedded(Strict):
@@ -88,15 +87,6 @@ class FeaturesConfig(Strict):
     input: list[AnyFeature] | None = Field(None, description="input features ψ; the same as φ by default")
 
 
-class BackgroundConfig(Strict):
-    """What is likely before the network has its say."""
-
-    kind: Literal["uniform", "unigram"] = "uniform"
-    parts: list[Part] = Field(["train"], min_length=1, description="unigram: the parts of the corpus that are counted")
-    frequencies: str | None = Field(None, description="unigram: a frequency file instead")
-    smoothing: float = Field(0.0, ge=0, description="unigram: added to every count")
-
-
 class ControllerConfig(Strict):
     """The recurrent network."""
 
@@ -110,13 +100,6 @@ class ControllerConfig(Strict):
         return make_controller(self.model_dump())
 
 
-class RepeatedConfig(Strict):
-    """Whether the word occurred before."""
-
-    kind: Literal["repeated"]
-    window: int = Field(50, ge=1, description="how far back")
-
-
 class Config(Strict):
     """Everything that `llrnn train` needs."""
 
@@ -127,7 +110,7 @@ class Config(Strict):
     lexicon: LexiconConfig = LexiconConfig()
     features: FeaturesConfig = FeaturesConfig()
     background: BackgroundConfig = BackgroundConfig()
-    contextual: list[RepeatedConfig] = Field([], description="features of the context")
+    contextual: list[AnyContextual] = Field([], description="features of the context")
     controller: ControllerConfig = ControllerConfig()
     tied: bool = Field(False, description="one set of weights for input and output features")
     word_dropout: float = Field(0.0, ge=0, lt=1, description="share of input words that are silenced in training")

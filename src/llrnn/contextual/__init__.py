@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from llrnn import backgrounds
 from llrnn.contextual.base import ContextualFeature
+from llrnn.contextual.expert import Expert
 from llrnn.contextual.repeated import Repeated
 from llrnn.errors import CheckpointError
+from llrnn.process import Saved
 
-__all__ = ["ContextualFeature", "Repeated", "restore"]
+__all__ = ["ContextualFeature", "Expert", "Repeated", "restore"]
 
 
-def restore(saved: Mapping[str, Any]) -> ContextualFeature:
+def restore(saved: Saved) -> ContextualFeature:
     """A contextual feature from what a model folder holds of it."""
-    match saved["kind"]:
+    match saved.kind:
         case "repeated":
-            return Repeated(saved["window"])
+            return Repeated(saved.fields["window"])
+        case "expert":
+            return Expert(*(backgrounds.restore(part) for part in saved.parts), name=saved.fields["name"])
         case "custom":
             raise CheckpointError(
-                f"the model was saved with a contextual feature of your own, {saved.get('repr')}: "
+                f"the model was saved with a contextual feature of your own, {saved.fields.get('repr')}: "
                 "give it again at loading, llrnn.load(folder, contextual=[...])"
             )
         case other:

@@ -6,13 +6,12 @@ As a background, but with feature values instead of log b: one value for the res
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import torch
 
 from llrnn.priors import ContextValues
-from llrnn.process import Process, State
+from llrnn.process import Process, State, States
 
 
 class ContextualFeature(Process):
@@ -26,7 +25,7 @@ class ContextualFeature(Process):
     def value(self, state: State) -> tuple[float, Mapping[int, float]]:
         """The feature's value on all words but a few, and on those few by their ids."""
 
-    def values(self, states: Sequence[State]) -> ContextValues:
+    def values(self, states: States) -> ContextValues:
         """The values for a batch of states."""
         answers = [self.value(state) for state in states]
         rows = [(n, word, own[word]) for n, (_, own) in enumerate(answers) for word in sorted(own)]
@@ -37,7 +36,3 @@ class ContextualFeature(Process):
             torch.tensor(word, dtype=torch.long),
             torch.tensor(value, dtype=torch.float32).view(-1, 1),
         )
-
-    def saved(self) -> dict[str, Any]:
-        """How a model folder holds this feature; one of the user's own is named, and given again at loading."""
-        return {"kind": "custom", "repr": repr(self)}

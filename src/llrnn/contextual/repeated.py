@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from llrnn.contextual.base import ContextualFeature
 from llrnn.errors import FeatureError
-from llrnn.process import State
+from llrnn.process import Saved, State
 
 
 class Repeated(ContextualFeature):
@@ -30,8 +29,8 @@ class Repeated(ContextualFeature):
     def value(self, state: State) -> tuple[float, Mapping[int, float]]:
         return 0.0, dict.fromkeys(state, 1.0)
 
-    def saved(self) -> dict[str, Any]:
-        return {"kind": "repeated", "window": self._window}
+    def saved(self) -> Saved:
+        return Saved("repeated", {"window": self._window})
 
     def __repr__(self) -> str:
         return f"Repeated(window={self._window})"

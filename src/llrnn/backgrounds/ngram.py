@@ -1,0 +1,164 @@
+"""n-grams as a background: what was seen after the last few words.
+
+b(K, x) = p(x | last n - 1 words)       listed continuations are exceptions, the rest is back-off · unigram
+
+Its cost follows the continuations of the context and not |V|.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from llrnn.backgrounds.base import Background
+from llrnn.backgrounds.crossfit import CrossFitted
+from llrnn.corpus import Corpus
+from llrnn.errors import BackgroundError, EstimationWarning
+from llrnn.ngrams import Level, NGramTable, Rows, Trie, estimate, for_vocabulary, read_arpa
+from llrnn.priors import Exceptions, Prior, SparsePrior, Table
+from llrnn.process import Saved, State, States
+from llrnn.text import Text
+from llrnn.vocabulary import Vocabulary
+
+
+class NGram(Background):
+    """A back-off n-gram model. The state is the longest known suffix of the prefix, as a node of its trie."""
+
+    def __init__(self, table: NGramTable, *, restrict: bool = False) -> None:
+        self.table = table
+        self._restrict = restrict
+        self._tries: dict[torch.device, Trie] = {}
+        self._unigrams: Table | None = None
+
+    @classmethod
+    def from_arpa(cls, path: str | PathLike[str], *, restrict: bool = False) -> NGram:
+        """From an ARPA file, plain or gzip; `restrict` leaves out words that the vocabulary does not list."""
+        return cls(read_arpa(path), restrict=restrict)
+
+    @classmethod
+    def from_corpus(
+        cls,
+        corpus: Corpus,
+        *,
+        order: int = 5,
+        min_counts: Sequence[int] = (),
+        folds: int = 10,
+        restrict: bool = False,
+    ) -> Background:
+        """Modified Kneser-Ney, estimated when it is bound, over all words of the vocabulary.
+
+        With folds (the default) it is cross-fitted: a model that trains on the same text sees, at each sentence, counts
+        that were made without it. `folds=0` switches that off, for text that no model trains on. Words that the
+        vocabulary does not list are an error, or with `restrict` counted and then left out.
+        """
+
+        def estimated(part: Corpus) -> Background:
+            return _Estimated(part, order, tuple(min_counts), restrict)
+
+        return CrossFitted(estimated, corpus, folds=folds) if folds else estimated(corpus)
+
+    @property
+    def order(self) -> int:
+        return self.table.order
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        bound.table = for_vocabulary(self.table, vocabulary, restrict=self._restrict)
+        bound._unigrams = Table(torch.from_numpy(bound.table.levels[0].log_prob))
+        bound._tries = {torch.device("cpu"): Trie.from_table(bound.table)}
+        return bound
+
+    def trie(self, device: torch.device) -> Trie:
+        if not self._tries:
+            raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
+        if device not in self._tries:
+            self._tries[device] = self._tries[torch.device("cpu")].to(device)
+        return self._tries[device]
+
+    def initial(self, condition: object = None) -> State:
+        return self.vocabulary.eos
+
+    def advance(self, state: State, symbol: int) -> State:
+        return self.trie(torch.device("cpu")).advance(state, symbol)
+
+    def follow(
+        self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
+    ) -> tuple[States, Sequence[State]]:
+        trie = self.trie(inputs.device)
+        seen = trie.states(torch.tensor(list(states), dtype=torch.long, device=inputs.device), inputs)
+        return seen[mask], seen[:, -1].tolist()
+
+    def rows(self, states: States) -> Rows:
+        """The next-word distributions of a batch of states, in the sparse form."""
+        nodes = states if isinstance(states, Tensor) else torch.tensor(list(states), dtype=torch.long)
+        return self.trie(nodes.device).rows(nodes)
+
+    def prior(self, states: States) -> Prior:
+        rows = self.rows(states)
+        if self._unigrams is None:
+            raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
+        exceptions = Exceptions(rows.position, rows.word, rows.log_prob)
+        return SparsePrior((self._unigrams.to(rows.rest.device),), rows.rest.unsqueeze(-1), exceptions)
+
+    def log_probs(self, states: States, *, out: Tensor | None = None) -> Tensor:
+        """Whole distributions, log p of every word in float32, (N, V); `out` is filled where it is given."""
+        rows = self.rows(states)
+        assert self._unigrams is not None
+        unigrams = self._unigrams.to(rows.rest.device).log_b.float()
+        whole = torch.add(unigrams, rows.rest.float().unsqueeze(-1), out=out)
+        whole.view(-1)[rows.position * len(unigrams) + rows.word] = rows.log_prob.float()
+        return whole
+
+    def saved(self) -> Saved:
+        tensors = {
+            f"{name}.{n}": torch.from_numpy(getattr(level, name))
+            for n, level in enumerate(self.table.levels)
+            for name in ("context", "word", "log_prob", "log_backoff")
+        }
+        return Saved("ngram", {"words": list(self.table.words), "order": self.order}, tensors)
+
+    @classmethod
+    def restored(cls, saved: Saved) -> NGram:
+        """The inverse of `saved`."""
+        levels = tuple(
+            Level(*(saved.tensors[f"{name}.{n}"].numpy() for name in ("context", "word", "log_prob", "log_backoff")))
+            for n in range(saved.fields["order"])
+        )
+        return cls(NGramTable(tuple(saved.fields["words"]), levels))
+
+    def __repr__(self) -> str:
+        return f"NGram(order={self.order}, {self.table.size} n-grams)"
+
+
+class _Estimated(Background):
+    """An n-gram model that is estimated when the vocabulary is known."""
+
+    def __init__(self, corpus: Corpus, order: int, min_counts: tuple[int, ...], restrict: bool) -> None:
+        self._corpus, self._order, self._min_counts, self._restrict = corpus, order, min_counts, restrict
+
+    def bind(self, vocabulary: Vocabulary) -> NGram:  # type: ignore[override]
+        counted = self._counted_words(vocabulary)
+        text = Text.encode(self._corpus, counted)
+        stream = replace(text, conditions=(None,) * len(text.sentences)).stream()
+        table = estimate(stream, counted.symbols, order=self._order, min_counts=self._min_counts)
+        for note in table.notes:
+            warnings.warn(f"{self!r}: {note}", EstimationWarning, stacklevel=2)
+        return NGram(table, restrict=self._restrict).bind(vocabulary)
+
+    def _counted_words(self, vocabulary: Vocabulary) -> Vocabulary:
+        """The vocabulary, and where others are left out later, behind it all other words of the text."""
+        if not self._restrict or vocabulary.unknown is not None:
+            return vocabulary
+        return Vocabulary(dict.fromkeys([*vocabulary.symbols, *self._corpus.counts()]))
+
+    def prior(self, states: States) -> Prior:
+        raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
+
+    def __repr__(self) -> str:
+        return f"NGram.from_corpus({len(self._corpus)} sentences, order={self._order})"

@@ -1,0 +1,132 @@
+"""An expert: a background that the network may listen to, more or less, at every step (paper §6).
+
+    φ_e(K, x) = log b_e(K, x) − log b_ref(x)
+
+The reference is, by default, what the expert itself says of words in general: the unigrams of an n-gram model. Then the
+feature is one number on all words but those that the expert knows of in this context, and its weight a_e says how far
+the expert is trusted: 0 not at all, 1 as it is, below 0 against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from llrnn.backgrounds import Background, CrossFitted, in_order
+from llrnn.contextual.base import ContextualFeature
+from llrnn.errors import BackgroundError, FeatureError
+from llrnn.priors import ContextValues, DensePrior, Prior
+from llrnn.process import Saved, State, States
+from llrnn.vocabulary import Vocabulary
+
+_LIMIT = 50.0  # nats: a word that the expert forbids has this little, since features are finite
+
+
+class Expert(ContextualFeature):
+    """A background as a feature; `name` is how explanations and `--expert NAME=FACTOR` call it."""
+
+    def __init__(self, background: Background, reference: Background | None = None, *, name: str = "expert") -> None:
+        if reference is not None and not reference.is_static:
+            raise FeatureError(f"the reference of an expert must not look at the context, found {reference!r}")
+        self._background, self._reference, self._name = background, reference, name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def background(self) -> Background:
+        return self._background
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        bound._background = self._background.bind(vocabulary)
+        bound._reference = None if self._reference is None else self._reference.bind(vocabulary)
+        return bound
+
+    def initial(self, condition: object = None) -> State:
+        return self._background.initial(condition)
+
+    def advance(self, state: State, symbol: int) -> State:
+        return self._background.advance(state, symbol)
+
+    def follow(
+        self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
+    ) -> tuple[States, Sequence[State]]:
+        return self._background.follow(states, inputs, mask, sentences)
+
+    def value(self, state: State) -> tuple[float, Mapping[int, float]]:
+        found = self.values([state])
+        return float(found.rest[0, 0]), dict(zip(found.word.tolist(), found.value[:, 0].tolist(), strict=True))
+
+    def values(self, states: States) -> ContextValues:
+        background = self._background
+        if not isinstance(background, CrossFitted):
+            return self._values(background.prior(states), states)
+        pieces = [(at, self._values(part.prior(own), own)) for at, part, own in background.by_part(states)]
+        return _stitched(pieces, sum(len(at) for at, _ in pieces))
+
+    def _values(self, prior: Prior, states: States) -> ContextValues:
+        n = len(states)
+        if isinstance(prior, DensePrior) or len(prior.tables) > 1:
+            return self._everywhere(prior.dense(n))
+        table, exceptions = prior.tables[0], prior.exceptions
+        reference = table.log_b if self._reference is None else self._reference_log_b(table.log_b.device)
+        above = _difference(table.log_b, reference)  # (V,)
+        if not bool((above == above[0]).all()):
+            return self._everywhere(prior.dense(n))
+        rest = (prior.shift + above[0]).expand(n, -1)
+        own = _difference(exceptions.log_b, reference[exceptions.word])
+        return _clamped(rest, exceptions.position, exceptions.word, own)
+
+    def _everywhere(self, prior: DensePrior) -> ContextValues:
+        """Nothing is constant: every word of every position is an exception. Exact, at the cost of N × V."""
+        N, V = prior.log_b.shape
+        device = prior.log_b.device
+        reference = 0.0 if self._reference is None else self._reference_log_b(device)
+        position = torch.arange(N, device=device).repeat_interleave(V)
+        word = torch.arange(V, device=device).repeat(N)
+        value = (prior.log_b - reference).reshape(-1)
+        return _clamped(torch.zeros(N, 1, dtype=value.dtype, device=device), position, word, value)
+
+    def _reference_log_b(self, device: torch.device) -> Tensor:
+        assert self._reference is not None
+        log_b = self._reference.prior([]).to(device).dense(1).log_b[0]
+        if not bool(torch.isfinite(log_b).all()):
+            raise BackgroundError(f"the reference {self._reference!r} gives some word no mass; smooth it")
+        return log_b
+
+    def saved(self) -> Saved:
+        parts = (self._background,) if self._reference is None else (self._background, self._reference)
+        return Saved("expert", {"name": self._name}, parts=tuple(part.saved() for part in parts))
+
+    def __repr__(self) -> str:
+        return f"Expert({self._background!r}, name={self._name!r})"
+
+
+def _difference(log_b: Tensor, reference: Tensor) -> Tensor:
+    """log b − log ref, and 0 where neither has any mass."""
+    return torch.where(log_b == reference, 0.0, log_b - reference)
+
+
+def _clamped(rest: Tensor, position: Tensor, word: Tensor, value: Tensor) -> ContextValues:
+    limited = (part.clamp(-_LIMIT, _LIMIT).float() for part in (rest, value))
+    rest, value = limited
+    return ContextValues(rest, position, word, value.view(-1, 1))
+
+
+def _stitched(pieces: Sequence[tuple[Tensor, ContextValues]], n: int) -> ContextValues:
+    """The values of all positions from those of some positions each."""
+    if len(pieces) == 1:
+        return pieces[0][1]
+    rest = pieces[0][1].rest.new_empty(n, 1)
+    for at, part in pieces:
+        rest[at] = part.rest
+    position = torch.cat([at[part.position] for at, part in pieces])
+    to = in_order(position, n)
+    word, value = torch.cat([part.word for _, part in pieces]), torch.cat([part.value for _, part in pieces])
+    moved = (torch.empty_like(part).index_copy(0, to, part) for part in (position, word, value))
+    return ContextValues(rest, *moved)

@@ -1,0 +1,25 @@
+"""n-gram models: counting, Kneser-Ney estimation, ARPA files, and whole next-word distributions."""
+
+from __future__ import annotations
+
+from llrnn.ngrams.arpa import read_arpa
+from llrnn.ngrams.arpa_writer import write_arpa
+from llrnn.ngrams.binding import for_vocabulary
+from llrnn.ngrams.counting import count_ngrams
+from llrnn.ngrams.kneser_ney import estimate
+from llrnn.ngrams.table import UNKNOWN, Level, NGramTable, completed
+from llrnn.ngrams.trie import Rows, Trie
+
+__all__ = [
+    "UNKNOWN",
+    "Level",
+    "NGramTable",
+    "Rows",
+    "Trie",
+    "completed",
+    "count_ngrams",
+    "estimate",
+    "for_vocabulary",
+    "read_arpa",
+    "write_arpa",
+]

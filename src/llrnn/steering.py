@@ -1,0 +1,129 @@
+"""The weights of features and experts, set by hand on a trained model and renormalised exactly.
+
+    a_k = W_k h + c_k        a_k → s·a_k + o        is        W_k → s·W_k,   c_k → s·c_k + o
+
+    NAME=+0.5, NAME=-0.5     adds to a_k            s = 1,    o = ±0.5
+    NAME=*0.8                scales a_k             s = 0.8,  o = 0          (a negative factor turns it round)
+    NAME=0.5                 clamps a_k             s = 0,    o = 0.5        (NAME=0, then NAME=-0.5: to a negative one)
+
+Since a is linear in h, a steered model is a model like any other: its log Z is its own, nothing is approximated, and it
+is evaluated, explained and saved as usual. NAME is one of `model.feature_names`, static or contextual, or a pattern in
+which `*` stands for anything.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from llrnn.errors import ConfigError
+from llrnn.model import LLRNN
+
+
+@dataclass(frozen=True)
+class Change:
+    """a_k → scale · a_k + offset, for the feature of this name, or for all that a pattern with `*` names."""
+
+    feature: str
+    scale: float = 1.0
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.scale) and math.isfinite(self.offset)):
+            raise ConfigError(
+                f"the weight of {self.feature!r} can only be changed by finite numbers, "
+                f"found scale {self.scale} and offset {self.offset}"
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> Change:
+        """`POS:VERB=+0.5` adds, `POS:VERB=*0.8` scales, `POS:VERB=0.5` clamps."""
+        name, _, value = text.rpartition("=")  # the last one: names may hold others, numbers never do
+        try:
+            number = float(value.removeprefix("*"))
+        except ValueError:
+            number = math.nan
+        if not name or not math.isfinite(number):
+            raise ConfigError(
+                "a change of weight is written NAME=+NUMBER or NAME=-NUMBER to add, NAME=*NUMBER to scale, "
+                f"NAME=NUMBER to clamp, with a finite number; found {text!r}"
+            )
+        if value.startswith("*"):
+            return cls(name, scale=number)
+        return cls(name, scale=1.0 if value.startswith(("+", "-")) else 0.0, offset=number)
+
+
+def experts(model: LLRNN, factors: Mapping[str, float]) -> list[Change]:
+    """Changes that scale the weights of contextual features, by name."""
+    there = [feature.name for feature in model.contextual]
+    for name in factors:
+        if name not in there:
+            listed = ", ".join(there) if there else "none: train it with one"
+            raise ConfigError(f"{name!r} is no contextual feature of this model; it has {listed}")
+    return [Change(name, scale=factor) for name, factor in factors.items()]
+
+
+def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:
+    """A new model with these changes applied in order; the given one stays as it is."""
+    index = {name: k for k, name in enumerate(model.feature_names)}
+    rows = [_matching(change.feature, index) for change in changes]  # before any copy: names may be wrong
+    steered = _copied(model)
+    for change, chosen in zip(changes, rows, strict=True):
+        _apply(change, steered, torch.tensor(chosen, device=model.device))
+    return steered
+
+
+def _matching(feature: str, index: Mapping[str, int]) -> list[int]:
+    """The coordinates of a that a name means; one that some feature bears is that feature, `Word:*` included."""
+    if feature in index:
+        return [index[feature]]
+    pattern = re.compile(".*".join(map(re.escape, feature.split("*"))), re.DOTALL)
+    found = [k for name, k in index.items() if pattern.fullmatch(name)]  # without a `*`, none
+    if not found:
+        what = f"matches the pattern {feature!r}" if "*" in feature else f"is named {feature!r}"
+        raise ConfigError(f"none of the {len(index)} features of this model {what}; {_advice(feature, index)}")
+    return found
+
+
+def _advice(feature: str, names: Mapping[str, int]) -> str:
+    small: dict[str, str] = {}  # capitals are what is mistaken most
+    for name in names:
+        small.setdefault(name.lower(), name)
+    close = [small[name] for name in difflib.get_close_matches(feature.lower(), small)]
+    if close:
+        return f"did you mean {' or '.join(map(repr, close))}?"
+    return f"names look like {', '.join(map(repr, [*names][:3]))}, and patterns need a `*`"
+
+
+def _copied(model: LLRNN) -> LLRNN:
+    """The same model with parameters of its own, untied; knowledge is shared, for it is large and never changes."""
+    shared = [model.vocabulary, model.output_features, model.input_features, model.background, *model.contextual]
+    shared += [model.seen, *model.layer.buffers(), *model.embedding.buffers()]
+    steered = copy.deepcopy(model, {id(part): part for part in shared})
+    if model.tied:
+        steered.tied, steered.layer.weight = False, nn.Parameter(model.layer.weight.detach().clone())
+    return steered.to(model.device)  # on a GPU this puts the weights of torch's RNNs back into one piece
+
+
+def _apply(change: Change, model: LLRNN, chosen: Tensor) -> None:
+    layer, m = model.layer, model.output_features.n_features
+    _change_rows(change, layer.weight, layer.bias, chosen[chosen < m])
+    _change_rows(change, layer.context_weight, layer.context_bias, chosen[chosen >= m] - m)
+
+
+@torch.no_grad()
+def _change_rows(change: Change, W: Tensor, c: Tensor, rows: Tensor) -> None:
+    W[rows] *= change.scale
+    c[rows] = change.scale * c[rows] + change.offset
+    if not (W[rows].isfinite().all() and c[rows].isfinite().all()):
+        raise ConfigError(
+            f"the weight of {change.feature!r} times {change.scale:g} plus {change.offset:g} must stay finite in "
+            f"{W.dtype}, but it overflows; choose smaller numbers"
+        )
