@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from llrnn import bench
+from llrnn.bench import neural
 from llrnn.errors import ConfigError
 from strategies import QUICK  # noqa: F401  (importing it sets the number of threads)
 
@@ -44,7 +45,7 @@ def test_the_vocabulary_is_compared_at_two_sizes(tiny: dict[str, Any]) -> None:
 
 
 def test_the_peers_find_the_same_gradient() -> None:
-    task = bench._Task(bench.french_like(200, 30), 6, 10, CPU)
+    task = neural._Task(bench.french_like(200, 30), 6, 10, CPU)
     weight, bias = task.dense_parameters()
     gradients = [torch.autograd.grad(loss, task.h)[0] for loss in (task.ours(), task.dense(weight, bias))]
     torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-4, atol=1e-6)

@@ -45,6 +45,7 @@ epochs = 1
 
 VERBS = ["train", "evaluate", "generate", "explain", "features", "demo", "bench layer", "bench training", "data french"]
 VERBS += ["data get", "experiment table4", "experiment prepare", "experiment model", "pairs make"]
+VERBS += ["bench ngram", "ngram estimate", "ngram convert", "ngram query", "ngram perplexity", "rescore"]
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ import torch
 
 from helpers import small_corpus, small_features, small_vocabulary
 from llrnn import Lexicon, contextual, features
-from llrnn.backgrounds import Background, Mask, Mixture, Primed, Static, Uniform, Unigram
+from llrnn.backgrounds import Background, CrossFitted, Mask, Mixture, NGram, Primed, Static, Uniform, Unigram
 from llrnn.contextual import ContextualFeature
 from llrnn.errors import LawError
 from llrnn.features import Features, Function
@@ -28,6 +28,10 @@ FREQUENT = V.symbols[:6]
 
 def unigram() -> Unigram:
     return Unigram.from_corpus(small_corpus(), smoothing=0.1)
+
+
+def ngram(order: int = 3, folds: int = 0) -> Background:
+    return NGram.from_corpus(small_corpus(), order=order, folds=folds)
 
 
 def starts_alike(condition: object, prefix: tuple[str, ...]) -> list[str]:
@@ -92,9 +96,17 @@ GOOD_BACKGROUNDS: list[Background] = [
     unigram() * Mask(allowed=starts_alike),
     Mixture(unigram(), Primed(Uniform(), FREQUENT), weights=[0.3, 0.7]),
     Mixture(unigram(), Uniform()) * Mask(forbidden=FREQUENT[:2]),
+    *(ngram(order) for order in (1, 2, 3, 4)),
+    ngram(folds=4),
+    CrossFitted(lambda corpus: Unigram.from_corpus(corpus, smoothing=1.0), small_corpus(), folds=3),
+    Mixture(ngram(), unigram()),
+    Mixture(ngram(folds=4), unigram(), weights=[0.9, 0.1]),
+    ngram() * Mask(allowed=starts_alike),
+    ngram(folds=4) * Mask(forbidden=FREQUENT),
 ]
 
 
+@pytest.mark.filterwarnings("ignore::llrnn.errors.EstimationWarning")
 @pytest.mark.parametrize("background", GOOD_BACKGROUNDS, ids=repr)
 def test_the_librarys_backgrounds_obey(background: Background) -> None:
     check_background(background, V, conditions=[None, " ".join(FREQUENT[:2])], prefixes=4, length=4)
@@ -248,6 +260,29 @@ def test_states_of_every_kind_are_caught_when_they_change(background: Background
 @pytest.mark.parametrize("window", [1, 3, 50])
 def test_the_librarys_contextual_features_obey(window: int) -> None:
     check_contextual(contextual.Repeated(window), V)
+
+
+def by_length(background: Background, states: Sequence[State]) -> torch.Tensor:
+    return -0.01 * torch.tensor(states, dtype=torch.float64)[:, None] * torch.arange(len(background.vocabulary))
+
+
+EXPERTS: list[ContextualFeature] = [
+    *(contextual.Expert(ngram(order)) for order in (1, 2, 4)),
+    contextual.Expert(ngram(folds=4), name="cross-fitted"),
+    contextual.Expert(ngram(), unigram(), name="against counts"),
+    contextual.Expert(ngram(folds=4), unigram(), name="cross-fitted, against counts"),
+    contextual.Expert(Mixture(ngram(), unigram()), name="mixture"),
+    contextual.Expert(ngram() * Mask(forbidden=FREQUENT), name="masked"),
+    contextual.Expert(Own(by_length), name="dense"),
+    contextual.Expert(Own(by_length), unigram(), name="dense, against counts"),
+    contextual.Expert(unigram(), Uniform(), name="static"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::llrnn.errors.EstimationWarning")
+@pytest.mark.parametrize("expert", EXPERTS, ids=lambda expert: f"{expert.name} {expert.background!r}")
+def test_experts_obey(expert: ContextualFeature) -> None:
+    check_contextual(expert, V, prefixes=4, length=4)
 
 
 class OwnFeature(ContextualFeature):

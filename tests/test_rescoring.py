@@ -643,5 +643,7 @@ def test_mistakes_are_one_line(capsys: Capture) -> None:
     assert "short.txt" in refused(capsys, "model", "test.tsv", "--references", "short.txt")
     Path("odd.tsv").write_text("u1\tdonaudampfschiff\t-1\n", encoding="utf8")
     assert "utterance u1" in refused(capsys, "model", "odd.tsv")
+    Path("again.tsv").write_text("#utterance\thypothesis\tllrnn\nu1\tle\t-1\n", encoding="utf8")
+    assert "again.tsv" in refused(capsys, "model", "again.tsv")
     assert cli.run(["--help"]) == 0
     assert "Example: llrnn rescore runs/french nbest.tsv" in capsys.readouterr().out

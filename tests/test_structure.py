@@ -19,9 +19,9 @@ SOURCE = ROOT / "src" / "llrnn"
 
 # Imports point to the left only: a module may import what stands before it.
 ORDER = """
-    errors corpus datasets french lexicon analysers clusters vocabulary features text numerics priors process ngrams
-    backgrounds contextual masses drawing expectations loglinear controllers bundle model checkpoint batches scoring
-    pairs settings optimizers averaging runs training evaluate decode explain steering rescoring testing config
+    errors bundle corpus datasets french lexicon analysers clusters vocabulary features text numerics priors process
+    ngrams backgrounds contextual masses drawing expectations loglinear controllers model checkpoint batches scoring
+    pairs settings optimizers averaging runs training evaluate decode explain hf steering rescoring testing config
     project charts report demo bench experiments cli
 """.split()  # noqa: SIM905
 

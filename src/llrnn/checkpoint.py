@@ -97,6 +97,13 @@ def _build(bundle: Bundle, background: Background | None, context: Sequence[Cont
     return model
 
 
+def _restored_model(saved: Saved, parts: Sequence[Background]) -> Background:
+    return backgrounds.Model(_build(Bundle(saved.fields, saved.tensors), None, None))
+
+
+backgrounds.register("model", _restored_model)  # here, since backgrounds stand before the model
+
+
 def _features(side: str, data: _FeatureData, tensors: dict[str, Tensor], n_symbols: int) -> FeatureMatrix:
     arrays = {name: tensors[f"{side}_features.{name}"].numpy() for name in FEATURE_ARRAYS}
     matrix = FeatureMatrix(data.names, data.groups, **arrays)

@@ -113,7 +113,8 @@ class Distribution:
         """log B_s^rest: for whole classes, (N, G) or (1, G), and for the cells that exceptions leave."""
         known, prior, dtype = self.known, self.known.prior, self.h.dtype
         if isinstance(prior, DensePrior):
-            return self.classes.log_mass_dense(prior.dense(self.n), known.position, known.word).to(dtype), None
+            wide = DensePrior(prior.log_b.to(torch.promote_types(prior.log_b.dtype, dtype)))  # no digits are lost
+            return self.classes.log_mass_dense(wide.dense(self.n), known.position, known.word).to(dtype), None
         if len(known.position) == 0:
             return self.whole_log_mass, None
         rest = self.classes.log_rest(prior, known.word, self.left)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from os import PathLike
 from typing import Any
 
@@ -67,6 +68,16 @@ class ModelState:
         index = torch.tensor(list(rows), dtype=torch.long)
         controller = tuple(part[index.to(part.device)] for part in self.controller)
         return ModelState(controller, tuple(tuple(states[row] for row in rows) for states in self.knowledge))
+
+    @staticmethod
+    def joined(states: Sequence[ModelState], device: torch.device) -> ModelState:
+        """The sequences of several states side by side, on one device: the inverse of selecting them."""
+        controller = zip(*(state.controller for state in states), strict=True)
+        knowledge = zip(*(state.knowledge for state in states), strict=True)
+        return ModelState(
+            tuple(torch.cat([part.to(device) for part in parts]) for parts in controller),
+            tuple(tuple(chain.from_iterable(parts)) for parts in knowledge),
+        )
 
 
 class FeatureEmbedding(nn.Module):

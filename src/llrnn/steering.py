@@ -8,7 +8,7 @@
 
 Since a is linear in h, a steered model is a model like any other: its log Z is its own, nothing is approximated, and it
 is evaluated, explained and saved as usual. NAME is one of `model.feature_names`, static or contextual, or a pattern in
-which `*` stands for anything.
+which `*` stands for anything. `swap` puts another background, or another expert, in the place of one trained with.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ import copy
 import difflib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from llrnn.backgrounds import Background
+from llrnn.contextual import Expert
 from llrnn.errors import ConfigError
 from llrnn.model import LLRNN
 
@@ -62,12 +64,32 @@ class Change:
 
 def experts(model: LLRNN, factors: Mapping[str, float]) -> list[Change]:
     """Changes that scale the weights of contextual features, by name."""
+    _require_contextual(model, factors)
+    return [Change(name, scale=factor) for name, factor in factors.items()]
+
+
+def _require_contextual(model: LLRNN, names: Iterable[str]) -> None:
     there = [feature.name for feature in model.contextual]
-    for name in factors:
+    for name in names:
         if name not in there:
             listed = ", ".join(there) if there else "none: train it with one"
             raise ConfigError(f"{name!r} is no contextual feature of this model; it has {listed}")
-    return [Change(name, scale=factor) for name, factor in factors.items()]
+
+
+def swap(
+    model: LLRNN, *, background: Background | None = None, experts: Mapping[str, Background] | None = None
+) -> LLRNN:
+    """A new model with the same weights and other knowledge: another background, other experts by their names."""
+    given = experts or {}
+    _require_contextual(model, given)
+    swapped = _copied(model)
+    if background is not None:
+        swapped.background = background.bind(model.vocabulary)
+    swapped.contextual = tuple(
+        Expert(given[old.name], name=old.name).bind(model.vocabulary) if old.name in given else old
+        for old in model.contextual
+    )
+    return swapped
 
 
 def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:

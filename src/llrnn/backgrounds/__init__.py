@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from llrnn.backgrounds.base import Background, Mixture, Product, Static
-from llrnn.backgrounds.crossfit import CrossFitted, in_order
+from llrnn.backgrounds.crossfit import CrossFitted
+from llrnn.backgrounds.huggingface import HuggingFace
 from llrnn.backgrounds.mask import Mask, Primed
+from llrnn.backgrounds.neural import Model
 from llrnn.backgrounds.ngram import NGram
 from llrnn.backgrounds.unigram import Uniform, Unigram
 from llrnn.errors import CheckpointError
@@ -13,8 +17,10 @@ from llrnn.process import Saved
 __all__ = [
     "Background",
     "CrossFitted",
+    "HuggingFace",
     "Mask",
     "Mixture",
+    "Model",
     "NGram",
     "Primed",
     "Product",
@@ -22,33 +28,36 @@ __all__ = [
     "Static",
     "Uniform",
     "Unigram",
-    "in_order",
+    "register",
     "restore",
 ]
+
+Restorer = Callable[[Saved, Sequence[Background]], Background]  # from what was saved, and its parts, restored before
+
+_RESTORERS: dict[str, Restorer] = {
+    "static": lambda saved, parts: Static(saved.tensors["log_b"], name=saved.fields["name"]),
+    "product": lambda saved, parts: Product(*parts),
+    "mixture": lambda saved, parts: Mixture(*parts, weights=saved.fields["weights"]),
+    "mask": lambda saved, parts: Mask(**saved.fields),
+    "primed": lambda saved, parts: Primed(parts[0], **saved.fields),
+    "ngram": lambda saved, parts: NGram.restored(saved),
+    "crossfitted": lambda saved, parts: CrossFitted.restored(parts[0], **saved.fields),
+    "huggingface": lambda saved, parts: HuggingFace.restored(saved),
+}
+
+
+def register(kind: str, restorer: Restorer) -> None:
+    """Say how a kind of background comes back from a model folder; `Background.saved` names the kind."""
+    _RESTORERS[kind] = restorer
 
 
 def restore(saved: Saved) -> Background:
     """A background from what a model folder holds of it; the inverse of `Background.saved`."""
-    parts = [restore(part) for part in saved.parts]
-    match saved.kind:
-        case "static":
-            return Static(saved.tensors["log_b"], name=saved.fields["name"])
-        case "product":
-            return Product(*parts)
-        case "mixture":
-            return Mixture(*parts, weights=saved.fields["weights"])
-        case "mask":
-            return Mask(**saved.fields)
-        case "primed":
-            return Primed(parts[0], **saved.fields)
-        case "ngram":
-            return NGram.restored(saved)
-        case "crossfitted":
-            return CrossFitted.restored(parts[0], **saved.fields)
-        case "custom":
-            raise CheckpointError(
-                f"the model was saved with a background of your own, {saved.fields.get('repr')}: "
-                "give it again at loading, llrnn.load(folder, background=...)"
-            )
-        case other:
-            raise CheckpointError(f"unknown kind of background {other!r}: it needs a newer llrnn")
+    if saved.kind == "custom":
+        raise CheckpointError(
+            f"the model was saved with a background of your own, {saved.fields.get('repr')}: "
+            "give it again at loading, llrnn.load(folder, background=...)"
+        )
+    if saved.kind not in _RESTORERS:
+        raise CheckpointError(f"unknown kind of background {saved.kind!r}: it needs a newer llrnn")
+    return _RESTORERS[saved.kind](saved, [restore(part) for part in saved.parts])

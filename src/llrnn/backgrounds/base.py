@@ -164,7 +164,8 @@ def multiply(left: Prior, right: Prior) -> Prior:
     """The product of two priors: a word that is exceptional to either is exceptional to both."""
     n = _common_n([left, right])
     if isinstance(left, DensePrior) or isinstance(right, DensePrior):
-        return DensePrior(left.dense(n).log_b + right.dense(n).log_b)
+        first, second = _written_out([left, right], n)
+        return DensePrior(first + second)
     tables = tuple(mine.times(other) for mine in left.tables for other in right.tables)
     shift = (left.shift.unsqueeze(2) + right.shift.unsqueeze(1)).flatten(1)
     position, word = _union(left, right)
@@ -177,7 +178,7 @@ def mix(priors: Sequence[Prior], log_weights: Sequence[float]) -> Prior:
     n = _common_n(priors)
     sparse = [prior for prior in priors if isinstance(prior, SparsePrior)]
     if len(sparse) < len(priors):
-        dense = [prior.dense(n).log_b + w for prior, w in zip(priors, log_weights, strict=True)]
+        dense = [log_b + w for log_b, w in zip(_written_out(priors, n), log_weights, strict=True)]
         return DensePrior(torch.logsumexp(torch.stack(dense), 0))
     tables = tuple(table for prior in sparse for table in prior.tables)
     shift = torch.cat([prior.shift.expand(n, -1) + w for prior, w in zip(sparse, log_weights, strict=True)], 1)
@@ -189,6 +190,12 @@ def mix(priors: Sequence[Prior], log_weights: Sequence[float]) -> Prior:
 def _common_n(priors: Sequence[Prior]) -> int:
     """How many positions they speak of (none, perhaps): those with n == 1 hold for every position."""
     return next((prior.n for prior in priors if prior.n != 1), 1)
+
+
+def _written_out(priors: Sequence[Prior], n: int) -> list[Tensor]:
+    """All of them as (N, V), where the dense one among them is: another model may stand on an accelerator."""
+    device = next(prior.log_b.device for prior in priors if isinstance(prior, DensePrior))
+    return [prior.to(device).dense(n).log_b for prior in priors]
 
 
 def _union(*priors: SparsePrior) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ The fold follows from the words of the sentence, so that equal sentences share t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -36,6 +36,9 @@ class Folded:
 
     n: int
     parts: tuple[tuple[int, Tensor, States], ...]  # (part, positions, states)
+
+    def __len__(self) -> int:
+        return self.n
 
 
 class CrossFitted(Background):
@@ -88,7 +91,7 @@ class CrossFitted(Background):
         self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
     ) -> tuple[States, Sequence[State]]:
         which = self._part_of(sentences, inputs)
-        number = (mask.view(-1).cumsum(0) - 1).view(mask.shape)  # of each position that counts
+        number = (mask.reshape(-1).cumsum(0) - 1).view(mask.shape)  # of each position that counts
         found: list[tuple[int, Tensor, States]] = []
         after: list[Any] = list(states)
         for part in torch.unique(which).tolist():
@@ -118,13 +121,9 @@ class CrossFitted(Background):
         before, own, condition = state
         return own if before == part else self._parts[part].initial(condition)
 
-    def by_part(self, states: States) -> Iterator[tuple[Tensor, Background, States]]:
-        """The positions of each part in a batch of states, the part, and its own states there."""
-        for part, positions, own in _folded(states).parts:
-            yield positions, self._parts[part], own
-
     def prior(self, states: States) -> Prior:
-        return stitched_priors([(at, part.prior(own)) for at, part, own in self.by_part(states)], _folded(states).n)
+        folded = _folded(states)
+        return stitched_priors([(at, self._parts[part].prior(own)) for part, at, own in folded.parts], folded.n)
 
     def saved(self) -> Saved:
         return Saved("crossfitted", {"folds": self._folds}, parts=(self.whole.saved(),))
@@ -137,13 +136,13 @@ def _folded(states: States) -> Folded:
     """States one by one, sorted into the form that `follow` makes."""
     if isinstance(states, Folded):
         return states
-    parts = sorted({part for part, _, _ in states})
+    parts = sorted({part for part, _, _ in states}) or [_WHOLE]
     at = {part: [n for n, state in enumerate(states) if state[0] == part] for part in parts}
-    own = tuple((part, torch.tensor(at[part]), [states[n][1] for n in at[part]]) for part in parts)
+    own = tuple((part, torch.tensor(at[part], dtype=torch.long), [states[n][1] for n in at[part]]) for part in parts)
     return Folded(len(states), own)
 
 
-def in_order(position: Tensor, n: int) -> Tensor:
+def _in_order(position: Tensor, n: int) -> Tensor:
     """For entries in blocks of equal position, where each goes when the blocks are put in the order of positions."""
     count = torch.bincount(position, minlength=n)
     begin = count.cumsum(0) - count
@@ -160,10 +159,8 @@ def stitched_priors(pieces: Sequence[tuple[Tensor, Prior]], n: int) -> Prior:
         return pieces[0][1]
     if any(isinstance(prior, DensePrior) for _, prior in pieces):
         dense = [(at, prior.dense(len(at)).log_b) for at, prior in pieces]
-        whole = dense[0][1].new_empty(n, dense[0][1].shape[1])
-        for at, log_b in dense:
-            whole[at] = log_b
-        return DensePrior(whole)
+        order = torch.argsort(torch.cat([at for at, _ in dense]))
+        return DensePrior(torch.cat([log_b for _, log_b in dense])[order])
     sparse = [(at, prior) for at, prior in pieces if isinstance(prior, SparsePrior)]
     tables = tuple(table for _, prior in sparse for table in prior.tables)
     shift = sparse[0][1].shift.new_full((n, len(tables)), float("-inf"))
@@ -173,7 +170,7 @@ def stitched_priors(pieces: Sequence[tuple[Tensor, Prior]], n: int) -> Prior:
         shift[at, column : column + width] = prior.shift.expand(len(at), -1)
         column += width
     position = torch.cat([at[prior.exceptions.position] for at, prior in sparse])
-    to = in_order(position, n)
+    to = _in_order(position, n)
     word = torch.cat([prior.exceptions.word for _, prior in sparse])
     log_b = torch.cat([prior.exceptions.log_b for _, prior in sparse])
     moved = (torch.empty_like(part).index_copy(0, to, part) for part in (position, word, log_b))

@@ -17,10 +17,21 @@ import torch
 from torch import Tensor
 
 from llrnn.backgrounds.base import Background
-from llrnn.backgrounds.crossfit import CrossFitted
+from llrnn.backgrounds.folded import FoldedNGram
 from llrnn.corpus import Corpus
 from llrnn.errors import BackgroundError, EstimationWarning
-from llrnn.ngrams import Level, NGramTable, Rows, Trie, estimate, for_vocabulary, read_arpa
+from llrnn.ngrams import (
+    EMPTY,
+    DenseRows,
+    Level,
+    NGramTable,
+    Rows,
+    Trie,
+    estimate,
+    for_vocabulary,
+    read_arpa,
+    read_table,
+)
 from llrnn.priors import Exceptions, Prior, SparsePrior, Table
 from llrnn.process import Saved, State, States
 from llrnn.text import Text
@@ -35,11 +46,17 @@ class NGram(Background):
         self._restrict = restrict
         self._tries: dict[torch.device, Trie] = {}
         self._unigrams: Table | None = None
+        self._dense: DenseRows | None = None
 
     @classmethod
     def from_arpa(cls, path: str | PathLike[str], *, restrict: bool = False) -> NGram:
         """From an ARPA file, plain or gzip; `restrict` leaves out words that the vocabulary does not list."""
         return cls(read_arpa(path), restrict=restrict)
+
+    @classmethod
+    def from_path(cls, path: str | PathLike[str], *, restrict: bool = False) -> NGram:
+        """From what `llrnn ngram estimate` wrote: an ARPA file or a folder."""
+        return cls(read_table(path), restrict=restrict)
 
     @classmethod
     def from_corpus(
@@ -61,7 +78,7 @@ class NGram(Background):
         def estimated(part: Corpus) -> Background:
             return _Estimated(part, order, tuple(min_counts), restrict)
 
-        return CrossFitted(estimated, corpus, folds=folds) if folds else estimated(corpus)
+        return FoldedNGram(estimated, corpus, folds=folds) if folds else estimated(corpus)
 
     @property
     def order(self) -> int:
@@ -71,6 +88,7 @@ class NGram(Background):
         bound = super().bind(vocabulary)
         bound.table = for_vocabulary(self.table, vocabulary, restrict=self._restrict)
         bound._unigrams = Table(torch.from_numpy(bound.table.levels[0].log_prob))
+        bound._dense = None
         bound._tries = {torch.device("cpu"): Trie.from_table(bound.table)}
         return bound
 
@@ -82,7 +100,7 @@ class NGram(Background):
         return self._tries[device]
 
     def initial(self, condition: object = None) -> State:
-        return self.vocabulary.eos
+        return EMPTY
 
     def advance(self, state: State, symbol: int) -> State:
         return self.trie(torch.device("cpu")).advance(state, symbol)
@@ -96,7 +114,7 @@ class NGram(Background):
 
     def rows(self, states: States) -> Rows:
         """The next-word distributions of a batch of states, in the sparse form."""
-        nodes = states if isinstance(states, Tensor) else torch.tensor(list(states), dtype=torch.long)
+        nodes = _as_tensor(states)
         return self.trie(nodes.device).rows(nodes)
 
     def prior(self, states: States) -> Prior:
@@ -108,12 +126,25 @@ class NGram(Background):
 
     def log_probs(self, states: States, *, out: Tensor | None = None) -> Tensor:
         """Whole distributions, log p of every word in float32, (N, V); `out` is filled where it is given."""
-        rows = self.rows(states)
-        assert self._unigrams is not None
-        unigrams = self._unigrams.to(rows.rest.device).log_b.float()
-        whole = torch.add(unigrams, rows.rest.float().unsqueeze(-1), out=out)
-        whole.view(-1)[rows.position * len(unigrams) + rows.word] = rows.log_prob.float()
+        nodes = _as_tensor(states)
+        trie = self.trie(nodes.device)
+        whole = torch.empty(len(nodes), trie.n_words, device=nodes.device) if out is None else out
+        if nodes.device.type == "cpu":
+            if self._dense is None:
+                self._dense = DenseRows(trie)
+            self._dense.fill(nodes, whole)
+            return whole
+        rows = trie.rows(nodes)
+        torch.add(trie.log_prob[: trie.n_words].float(), rows.rest.float().unsqueeze(-1), out=whole)
+        whole[rows.position, rows.word] = rows.log_prob.float()
         return whole
+
+    def score(self, symbols: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """log p of every symbol of a text EOS, sentence, EOS, ... but the first, and the lengths of their n-grams."""
+        trie = self.trie(torch.device("cpu"))
+        text = torch.as_tensor(symbols, dtype=torch.long)
+        states = trie.states(text[:1], text[None, :-1])[0]
+        return trie.log_prob_of(states, text[1:])
 
     def saved(self) -> Saved:
         tensors = {
@@ -134,6 +165,10 @@ class NGram(Background):
 
     def __repr__(self) -> str:
         return f"NGram(order={self.order}, {self.table.size} n-grams)"
+
+
+def _as_tensor(states: States) -> Tensor:
+    return states if isinstance(states, Tensor) else torch.tensor(list(states), dtype=torch.long)
 
 
 class _Estimated(Background):

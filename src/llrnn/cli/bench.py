@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import torch
@@ -55,3 +56,25 @@ def bench_training_verb(
         print_json(result)
     else:
         show.bench_training(result)
+
+
+@bench_app.command("ngram")
+def bench_ngram_verb(
+    text: Annotated[Path | None, typer.Option(help="One sentence a line; without it a text is drawn.")] = None,
+    vocabulary: Annotated[int, typer.Option(min=100, help="|V| of the distributions.")] = 20_000,
+    order: Annotated[int, typer.Option(min=1, max=10, help="The order of the models.")] = 5,
+    words: Annotated[int, typer.Option(min=10_000, help="Words of the text that is estimated on.")] = 10_000_000,
+    rounds: Annotated[int, typer.Option(min=1, help="Interleaved repetitions; medians are reported.")] = 5,
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """n-grams: estimation, and whole distributions against KenLM (pip install kenlm) on the same ARPA file.
+
+    Example: llrnn bench ngram
+    """
+    torch.set_num_threads(threads)
+    result = benchmarks.ngrams(text=text, vocabulary=vocabulary, order=order, words=words, rounds=rounds)
+    if as_json:
+        print_json(result)
+    else:
+        show.bench_ngram(result)

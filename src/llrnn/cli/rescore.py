@@ -52,7 +52,7 @@ def rescore_verb(
         str | None, typer.Option(help=f"Fixed weights: am=1,lm=0.5,{NAME}=0.8,words=0.1 (words: for each word).")
     ] = None,
     scores: Scores = None,
-    dev_scores: Scores = None,
+    dev_scores: Annotated[list[Path] | None, typer.Option(help="The same for --dev.")] = None,
     out: Annotated[Path | None, typer.Option(help="The lists with the new score, best first, .tsv or .tsv.gz.")] = None,
     device: Device = "cpu",
     seed: Seed = 0,
@@ -65,6 +65,8 @@ def rescore_verb(
     _check_options(dev, dev_references, dev_scores, scores, weights, out)
     given = None if weights is None else Weights.parse(weights)
     test = _Part.read(nbest, scores, references)
+    if NAME in test.lists.names:
+        raise ConfigError(f"{nbest}: the scores must leave the name {NAME!r} to the model, found it; rename the column")
     development = None if dev is None else _Part.read(dev, dev_scores, dev_references)
     if development is not None and development.lists.names != test.lists.names:
         raise ConfigError(

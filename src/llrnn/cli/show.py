@@ -172,6 +172,26 @@ def bench_training(result: Mapping[str, Any]) -> None:
     out.print(f"llrnn against softmax: {result['ratio']:.2f} times the words per second")
 
 
+def bench_ngram(result: Mapping[str, Any]) -> None:
+    speed = result["estimation"]
+    out.print(
+        f"estimation: {speed['words']:,} words, order {speed['order']}: {speed['seconds']:.1f} s, "
+        f"{speed['words_per_second']:,.0f} words/s; model {speed['model_megabytes']:.0f} MB, "
+        f"peak {speed['peak_megabytes']:.0f} MB",
+        markup=False,
+    )
+    if result.get("kenlm", True) is None:
+        out.print(result["note"], markup=False)
+        return
+    made = table("", "llrnn, µs", "kenlm, µs", "ratio", "largest difference, log10")
+    each, differ = result["seconds_each"], result["largest difference, log10"]
+    for name, peer in (("rows", "kenlm rows"), ("sparse rows", "kenlm rows"), ("text", "kenlm text")):
+        difference = f"{differ[name]:.1e}" if name in differ else ""
+        figures = [f"{each[name] * 1e6:.2f}", f"{each[peer] * 1e6:.1f}", f"{result['ratio'][name]:,.1f}", difference]
+        made.add_row(f"{name} (V = {result['V']:,})" if name != "text" else "a word of text", *figures)
+    out.print(made)
+
+
 def demo(found: Demo) -> None:
     header, rows = table_rows(found)
     results = table(*header)

@@ -1,14 +1,23 @@
-"""Options that steer a trained model: `--expert NAME=FACTOR` and `--weight NAME=VALUE`, as often as needed."""
+"""Options that open a trained model with other knowledge or other weights than it was trained with.
+
+--background PATH      another background: an ARPA file, a folder of `llrnn ngram estimate`, a model folder
+--expert NAME=PATH     another expert of this name        --expert NAME=FACTOR    more or less of it, or against it
+--weight NAME=VALUE    the weight of a feature            --restrict              leave out words that V does not list
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from llrnn.backgrounds import Background, Model, NGram
+from llrnn.bundle import has_bundle
+from llrnn.checkpoint import load
 from llrnn.errors import ConfigError
 from llrnn.model import LLRNN
-from llrnn.steering import Change, experts, steer
+from llrnn.steering import Change, experts, steer, swap
 
 Weights = Annotated[
     list[str] | None,
@@ -23,10 +32,39 @@ Experts = Annotated[
     list[str] | None,
     typer.Option(
         "--expert",
-        metavar="NAME=FACTOR",
-        help="Scale the weight of a contextual feature; below 0 turns it round. Applied before --weight.",
+        metavar="NAME=FACTOR|PATH",
+        help="Scale the weight of a contextual feature (below 0 turns it round), or put another n-gram model there.",
     ),
 ]
+Swap = Annotated[
+    Path | None,
+    typer.Option("--background", help="Another background: an ARPA file, an n-gram folder or a model folder."),
+]
+Restrict = Annotated[
+    bool, typer.Option("--restrict", help="Leave out words of those n-gram models that the model does not list.")
+]
+
+
+def open_model(
+    folder: Path, weights: list[str] | None, expert_options: list[str] | None, background: Path | None, restrict: bool
+) -> LLRNN:
+    """The model of a folder, with the options applied: other knowledge first, then experts, then weights."""
+    model = load(folder)
+    pairs = [_split(option) for option in expert_options or []]
+    paths = {name: open_background(Path(value), restrict) for name, value in pairs if _number(value) is None}
+    if background is not None or paths:
+        other = None if background is None else open_background(background, restrict)
+        model = swap(model, background=other, experts=paths)
+    return steered(model, weights, [f"{name}={value}" for name, value in pairs if _number(value) is not None])
+
+
+def open_background(path: Path, restrict: bool = False) -> Background:
+    """What a path holds: another model, or n-grams."""
+    if has_bundle(path, "model"):
+        return Model(load(path))
+    if not path.exists():
+        raise ConfigError(f"{path}: no such file or folder; give an ARPA file, an n-gram folder or a model folder")
+    return NGram.from_path(path, restrict=restrict)
 
 
 def steered(model: LLRNN, weights: list[str] | None, expert_factors: list[str] | None) -> LLRNN:
@@ -36,9 +74,23 @@ def steered(model: LLRNN, weights: list[str] | None, expert_factors: list[str] |
     return steer(model, changes) if changes else model
 
 
-def _factor(option: str) -> dict[str, float]:
-    name, _, factor = option.rpartition("=")
+def _split(option: str) -> tuple[str, str]:
+    name, equals, value = option.partition("=")
+    if not (name and equals and value):
+        raise ConfigError(f"--expert is written NAME=FACTOR or NAME=PATH, as kn=0.8; found {option!r}")
+    return name, value
+
+
+def _number(text: str) -> float | None:
     try:
-        return {name: float(factor)}
+        return float(text)
     except ValueError:
-        raise ConfigError(f"--expert is written NAME=FACTOR with a number, as kn=0.8; found {option!r}") from None
+        return None
+
+
+def _factor(option: str) -> dict[str, float]:
+    name, value = _split(option)
+    factor = _number(value)
+    if factor is None:
+        raise ConfigError(f"--expert is written NAME=FACTOR with a number, as kn=0.8; found {option!r}")
+    return {name: factor}

@@ -11,11 +11,11 @@ import torch
 import typer
 
 from llrnn import demo as demonstration
-from llrnn.checkpoint import load
 from llrnn.cli import show
 from llrnn.cli.bench import bench_app
 from llrnn.cli.data import data_app
 from llrnn.cli.experiment import experiment_app, pairs_app
+from llrnn.cli.ngram import ngram_app
 from llrnn.cli.options import (
     AsJson,
     Changes,
@@ -29,6 +29,8 @@ from llrnn.cli.options import (
     print_json,
 )
 from llrnn.cli.progress import StopFlag, follow
+from llrnn.cli.rescore import rescore_verb
+from llrnn.cli.steering import Experts, Restrict, Swap, Weights, open_model
 from llrnn.config import described_keys, read_config
 from llrnn.corpus import Corpus
 from llrnn.decode import Greedy, Sampling, Strategy, beam_search, generate
@@ -50,7 +52,11 @@ app = typer.Typer(
 app.add_typer(bench_app, name="bench")
 app.add_typer(data_app, name="data")
 app.add_typer(experiment_app, name="experiment")
+app.add_typer(ngram_app, name="ngram")
 app.add_typer(pairs_app, name="pairs")
+
+
+app.command("rescore")(rescore_verb)
 
 
 def _list_of_keys() -> str:
@@ -113,6 +119,10 @@ def evaluate_verb(
     pairs: Annotated[
         list[Path] | None, typer.Option(help="Minimal pairs instead of texts: .tsv, or .jsonl as BLiMP writes it.")
     ] = None,
+    weight: Weights = None,
+    expert: Experts = None,
+    background: Swap = None,
+    restrict: Restrict = False,
     device: Device = "cpu",
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -121,6 +131,7 @@ def evaluate_verb(
 
     Example: llrnn evaluate runs/embedded test.conllu
     Example: llrnn evaluate runs/embedded --pairs pairs.jsonl
+    Example: llrnn evaluate runs/embedded test.conllu --weight POS:VERB=+0.5
     """
     folders = [path for path in models if path.is_dir()]
     files = [path for path in models if not path.is_dir()]
@@ -131,7 +142,7 @@ def evaluate_verb(
         )
     results = []
     for folder in folders:
-        model = load(folder).to(device_named(device))
+        model = open_model(folder, weight, expert, background, restrict).to(device_named(device))
         small = model.reads_lowercase if lowercase is None else lowercase
         for file in files:
             corpus = Corpus.from_file(file, format=format, lowercase=small)  # type: ignore[arg-type]
@@ -160,6 +171,10 @@ def generate_verb(
     top_p: Annotated[float | None, typer.Option(help="Sample from the smallest set of this mass.")] = None,
     max_words: Annotated[int, typer.Option(min=1, help="Stop after so many words.")] = 60,
     features: Annotated[bool, typer.Option("--features", help="Print each word with its features.")] = False,
+    weight: Weights = None,
+    expert: Experts = None,
+    background: Swap = None,
+    restrict: Restrict = False,
     seed: Seed = 0,
     device: Device = "cpu",
     as_json: AsJson = False,
@@ -172,7 +187,7 @@ def generate_verb(
     sampling = Sampling(temperature, top_k, top_p)
     if len(given) > 1 or (given and sampling != Sampling()):
         raise ConfigError("choose one way: --greedy, --beam, or sampling with --temperature, --top-k, --top-p")
-    loaded = load(model).to(device_named(device))
+    loaded = open_model(model, weight, expert, background, restrict).to(device_named(device))
     prefix = prefix.lower() if loaded.reads_lowercase else prefix
     if beam is not None:
         found = beam_search(loaded, prefix=prefix, width=beam, max_words=max_words)[:count]
@@ -199,6 +214,10 @@ def explain_verb(
     word: Annotated[str, typer.Option(help="The word to explain.")],
     prefix: Annotated[str, typer.Option(help="The words before it.")] = "",
     rival: Annotated[str | None, typer.Option(help="Another word: why not this one?")] = None,
+    weight: Weights = None,
+    expert: Experts = None,
+    background: Swap = None,
+    restrict: Restrict = False,
     device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
@@ -206,7 +225,7 @@ def explain_verb(
 
     Example: llrnn explain runs/embedded --prefix "la reine est" --word grande --rival grand
     """
-    loaded = load(model).to(device_named(device))
+    loaded = open_model(model, weight, expert, background, restrict).to(device_named(device))
     if loaded.reads_lowercase:
         prefix, word, rival = prefix.lower(), word.lower(), rival.lower() if rival is not None else None
     found = explain(loaded, prefix=prefix, word=word, rival=rival)

@@ -15,10 +15,10 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from llrnn.backgrounds import Background, CrossFitted, in_order
+from llrnn.backgrounds import Background
 from llrnn.contextual.base import ContextualFeature
 from llrnn.errors import BackgroundError, FeatureError
-from llrnn.priors import ContextValues, DensePrior, Prior
+from llrnn.priors import ContextValues, DensePrior
 from llrnn.process import Saved, State, States
 from llrnn.vocabulary import Vocabulary
 
@@ -56,6 +56,8 @@ class Expert(ContextualFeature):
     def follow(
         self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
     ) -> tuple[States, Sequence[State]]:
+        if self._background.is_static:  # it keeps no states, but a feature has a value at every position
+            return [self.initial()] * int(mask.sum()), states
         return self._background.follow(states, inputs, mask, sentences)
 
     def value(self, state: State) -> tuple[float, Mapping[int, float]]:
@@ -63,23 +65,17 @@ class Expert(ContextualFeature):
         return float(found.rest[0, 0]), dict(zip(found.word.tolist(), found.value[:, 0].tolist(), strict=True))
 
     def values(self, states: States) -> ContextValues:
-        background = self._background
-        if not isinstance(background, CrossFitted):
-            return self._values(background.prior(states), states)
-        pieces = [(at, self._values(part.prior(own), own)) for at, part, own in background.by_part(states)]
-        return _stitched(pieces, sum(len(at) for at, _ in pieces))
-
-    def _values(self, prior: Prior, states: States) -> ContextValues:
-        n = len(states)
-        if isinstance(prior, DensePrior) or len(prior.tables) > 1:
+        prior, n = self._background.prior(states), len(states)
+        if isinstance(prior, DensePrior) or prior.active is None:
             return self._everywhere(prior.dense(n))
-        table, exceptions = prior.tables[0], prior.exceptions
-        reference = table.log_b if self._reference is None else self._reference_log_b(table.log_b.device)
-        above = _difference(table.log_b, reference)  # (V,)
-        if not bool((above == above[0]).all()):
+        tables, exceptions = torch.stack([table.log_b for table in prior.tables]), prior.exceptions  # (K, V)
+        reference = tables if self._reference is None else self._reference_log_b(tables.device).expand_as(tables)
+        above = _difference(tables, reference)
+        if self._reference is not None and not bool((above == above[:, :1]).all()):
             return self._everywhere(prior.dense(n))
-        rest = (prior.shift + above[0]).expand(n, -1)
-        own = _difference(exceptions.log_b, reference[exceptions.word])
+        which = prior.active  # the one table of each position
+        rest = (prior.shift.gather(1, which[:, None]) + above[which, :1]).expand(n, -1)
+        own = _difference(exceptions.log_b, reference[which.expand(n)[exceptions.position], exceptions.word])
         return _clamped(rest, exceptions.position, exceptions.word, own)
 
     def _everywhere(self, prior: DensePrior) -> ContextValues:
@@ -116,17 +112,3 @@ def _clamped(rest: Tensor, position: Tensor, word: Tensor, value: Tensor) -> Con
     limited = (part.clamp(-_LIMIT, _LIMIT).float() for part in (rest, value))
     rest, value = limited
     return ContextValues(rest, position, word, value.view(-1, 1))
-
-
-def _stitched(pieces: Sequence[tuple[Tensor, ContextValues]], n: int) -> ContextValues:
-    """The values of all positions from those of some positions each."""
-    if len(pieces) == 1:
-        return pieces[0][1]
-    rest = pieces[0][1].rest.new_empty(n, 1)
-    for at, part in pieces:
-        rest[at] = part.rest
-    position = torch.cat([at[part.position] for at, part in pieces])
-    to = in_order(position, n)
-    word, value = torch.cat([part.word for _, part in pieces]), torch.cat([part.value for _, part in pieces])
-    moved = (torch.empty_like(part).index_copy(0, to, part) for part in (position, word, value))
-    return ContextValues(rest, *moved)

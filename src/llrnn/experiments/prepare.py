@@ -3,6 +3,7 @@
     train, valid, test1, test2 (.conllu)     lowercased text; the paper's split (§5): valid is cut off the end of train
     lexicon.tsv                              attributes of word types
     lemmas.tsv, clusters.tsv, pairs.jsonl    where the language has sources for them
+    novels.txt, treebanks.txt                other texts of the language, one sentence or paragraph a line
     manifest.json                            where everything came from, and how well it covers which words
 
 No source of knowledge may know test words better than training words. For French the text is UD GSD, and attributes
@@ -102,8 +103,11 @@ def prepare(
     if source.novels:
         tell("clustering the words of the novels")
         novels = source.novels if sentences is None else source.novels[:1]
-        lines = (tokenise(line) for path in novels for line in _lines(path))
+        lines = [tokenise(line) for path in novels for line in _lines(path)]
         cluster_words(lines).to_tsv(out / "clusters.tsv")
+        _write_text(out / "novels.txt", lines)
+    if source.treebanks:
+        _write_text(out / "treebanks.txt", _others(_read(source.treebanks), texts))
     pairs = make_pairs(_read(source.annotated), vocabulary=vocabulary)
     write_pairs(out / "pairs.jsonl", pairs)
     write_atomically(
@@ -144,6 +148,18 @@ def _read(paths: Sequence[Path]) -> Corpus:
 def _lines(path: Path) -> Iterable[str]:
     with gzip.open(path, "rt", encoding="utf8") as file:
         yield from file
+
+
+def _others(corpus: Corpus, texts: dict[str, Corpus]) -> list[Sequence[str]]:
+    """The sentences of other treebanks that are not sentences of the text itself, in whatever part."""
+    own = {tuple(sentence.words) for text in texts.values() for sentence in text}
+    return [sentence.words for sentence in corpus if tuple(sentence.words) not in own]
+
+
+def _write_text(path: Path, lines: Iterable[Sequence[str]]) -> None:
+    """One sentence a line; a space within a word becomes a low line, as plain text has no other way to say it."""
+    text = "".join(" ".join("_".join(word.split()) for word in line) + "\n" for line in lines if line)
+    write_atomically(path, text.encode())
 
 
 def _manifest(source: Source, texts: dict[str, Corpus], lexicon: Lexicon, pairs: int) -> dict[str, object]:

@@ -7,11 +7,16 @@ from llrnn.ngrams.arpa_writer import write_arpa
 from llrnn.ngrams.binding import for_vocabulary
 from llrnn.ngrams.counting import count_ngrams
 from llrnn.ngrams.kneser_ney import estimate
+from llrnn.ngrams.rows import DenseRows
+from llrnn.ngrams.store import read_table, write_table
+from llrnn.ngrams.streams import read_stream
 from llrnn.ngrams.table import UNKNOWN, Level, NGramTable, completed
-from llrnn.ngrams.trie import Rows, Trie
+from llrnn.ngrams.trie import EMPTY, Rows, Trie
 
 __all__ = [
+    "EMPTY",
     "UNKNOWN",
+    "DenseRows",
     "Level",
     "NGramTable",
     "Rows",
@@ -21,5 +26,8 @@ __all__ = [
     "estimate",
     "for_vocabulary",
     "read_arpa",
+    "read_stream",
+    "read_table",
     "write_arpa",
+    "write_table",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from llrnn.errors import BackgroundError
@@ -12,7 +14,7 @@ _SHOWN = 5
 
 
 def for_vocabulary(table: NGramTable, vocabulary: Vocabulary, *, restrict: bool = False) -> NGramTable:
-    """Renumber the words. What the model does not list shares the mass of `<unk>` in equal parts.
+    """Renumber the words. What the model does not list shares the mass of `<unk>`, in every context, in equal parts.
 
     Words of the model that the vocabulary does not list are refused, or with `restrict` left out: the rest is then not
     normalised any more, which the log-linear layer makes good.
@@ -21,10 +23,11 @@ def for_vocabulary(table: NGramTable, vocabulary: Vocabulary, *, restrict: bool 
         return table
     number = _numbers(table, vocabulary)
     _require_listed(table, number, restrict)
-    unigrams = _unigrams(table, vocabulary, number)
-    levels, place = [unigrams], number
-    for level in table.levels[1:]:
-        moved, place = _moved(level, place, number, len(vocabulary))
+    shared = _shared(table, vocabulary, number)
+    levels: list[Level] = []
+    place = np.zeros(1, dtype=np.int64)  # of the empty context
+    for level in table.levels:
+        moved, place = _moved(level, place, number, shared, len(vocabulary))
         levels.append(moved)
     while len(levels) > 1 and len(levels[-1]) == 0:
         levels.pop()
@@ -47,47 +50,46 @@ def _require_listed(table: NGramTable, number: Ints, restrict: bool) -> None:
         )
 
 
-def _unigrams(table: NGramTable, vocabulary: Vocabulary, number: Ints) -> Level:
-    V, old = len(vocabulary), table.levels[0]
-    log_prob, log_backoff = np.full(V, np.nan), np.zeros(V)
-    listed = number >= 0
-    log_prob[number[listed]] = old.log_prob[listed]
-    log_backoff[number[listed]] = old.log_backoff[listed]
-    missing = np.isnan(log_prob)
-    if missing.any():
-        log_prob = _with_shares(table, vocabulary, log_prob, missing)
-    return Level(np.zeros(V, dtype=np.int64), np.arange(V), log_prob, log_backoff)
+class _Shared(NamedTuple):
+    """How the mass of `<unk>` is shared out."""
+
+    unknown: int  # the model's number of `<unk>`, -1 where nothing is shared
+    words: Ints  # the vocabulary's numbers of the words that the model does not list
+    log_count: float  # among how many: these, and `<unk>` itself where the vocabulary has a symbol for it
 
 
-def _with_shares(
-    table: NGramTable,
-    vocabulary: Vocabulary,
-    log_prob: np.ndarray[tuple[int], np.dtype[np.float64]],
-    missing: np.ndarray[tuple[int], np.dtype[np.bool_]],
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The mass of `<unk>` in equal shares; where the vocabulary has a symbol for unknown words, that one shares too."""
-    words = [vocabulary.symbols[i] for i in np.flatnonzero(missing).tolist()]
-    if UNKNOWN not in table.index or table.levels[0].log_prob[table.index[UNKNOWN]] == -np.inf:
+def _shared(table: NGramTable, vocabulary: Vocabulary, number: Ints) -> _Shared:
+    missing = np.setdiff1d(np.arange(len(vocabulary)), number)
+    if len(missing) == 0:
+        return _Shared(-1, missing, 0.0)
+    unknown = table.index.get(UNKNOWN, -1)
+    if unknown < 0 or table.levels[0].log_prob[unknown] == -np.inf:
+        words = [vocabulary.symbols[i] for i in missing.tolist()]
         raise BackgroundError(
             f"the n-gram model does not list {len(words)} words of the vocabulary, such as {_some(words)}, and has no "
             f"{UNKNOWN} whose mass they could share; estimate it with {UNKNOWN}, or with this vocabulary"
         )
-    sharing = missing.copy()
-    if vocabulary.unknown is not None:
-        sharing[vocabulary.id(vocabulary.unknown)] = True
-    share = table.levels[0].log_prob[table.index[UNKNOWN]] - np.log(sharing.sum())
-    return np.where(sharing, share, log_prob)
+    return _Shared(unknown, missing, float(np.log(len(missing) + (number[unknown] >= 0))))
 
 
-def _moved(level: Level, place: Ints, number: Ints, n_words: int) -> tuple[Level, Ints]:
-    """A level with new numbers, sorted again, and the new place of each old n-gram (-1: left out)."""
-    context, word = place[level.context], number[level.word]
-    kept = np.flatnonzero((context >= 0) & (word >= 0))
-    by_key = kept[np.argsort(context[kept] * n_words + word[kept], kind="stable")]
-    moved = Level(context[by_key], word[by_key], level.log_prob[by_key], level.log_backoff[by_key])
+def _moved(level: Level, place: Ints, number: Ints, shared: _Shared, n_words: int) -> tuple[Level, Ints]:
+    """A level with new numbers, sorted again, and the new place of each old n-gram (-1: left out).
+
+    An n-gram that ends in `<unk>` is listed for each word that shares in it; nothing follows the new ones.
+    """
+    context, unknown = place[level.context], level.word == shared.unknown
+    log_prob = np.where(unknown, level.log_prob - shared.log_count, level.log_prob)
+    kept = np.flatnonzero((context >= 0) & (number[level.word] >= 0))
+    of_unknown = np.flatnonzero((context >= 0) & unknown)
+    rows = np.concatenate([kept, np.repeat(of_unknown, len(shared.words))])
+    word = np.concatenate([number[level.word[kept]], np.tile(shared.words, len(of_unknown))])
+    log_backoff = np.concatenate([level.log_backoff[kept], np.zeros(len(rows) - len(kept))])
+    by_key = np.argsort(context[rows] * n_words + word, kind="stable")
     new = np.full(len(level), -1)
-    new[by_key] = np.arange(len(by_key))
-    return moved, new
+    new_place = np.empty(len(rows), dtype=np.int64)
+    new_place[by_key] = np.arange(len(rows))
+    new[kept] = new_place[: len(kept)]
+    return Level(context[rows][by_key], word[by_key], log_prob[rows][by_key], log_backoff[by_key]), new
 
 
 def _some(words: list[str]) -> str:

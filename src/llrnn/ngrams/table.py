@@ -170,6 +170,7 @@ def _added(table: NGramTable, history: Ints, word: Ints, context: Ints, V: int) 
 
 def backed_off(table: NGramTable, history: Ints, word: Ints) -> Floats:
     """log p(word | history) by the longest listed n-gram, (m, k), (m,) -> (m,)."""
+    history = history[:, max(0, history.shape[1] - table.order + 1) :]  # more words do not matter
     V, total = len(table.words), np.zeros(len(word))
     result = np.full(len(word), np.nan)
     for k in range(history.shape[1], -1, -1):

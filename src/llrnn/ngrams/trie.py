@@ -1,8 +1,8 @@
 """An n-gram model on a device: the states of whole batches and the rows of whole distributions, without a Python loop.
 
-A node is an n-gram; nodes are numbered level by level, so that node x < V is the unigram of word x. The state after
-some words is the node of their longest suffix that has continuations. For a state with contexts c₁, c₂, ..., c_k (its
-suffixes, shortest first):
+A node is an n-gram; nodes are numbered level by level, so that node x < V is the unigram of word x, and the empty
+context is node -1. The state after some words is the node of their longest suffix that has continuations, or a back-off
+weight of its own (a pruned model may have one without the other). For a state with contexts c₁, c₂, ..., c_k (its suffixes, shortest first):
 
     p(x | state) = backoff(c_k) ··· backoff(c_1) · p(x)                  for the rest
     p(x | state) = backoff(c_k) ··· backoff(c_{j+1}) · listed(c_j x)     with c_j x the longest that is listed
@@ -21,6 +21,8 @@ import torch
 from torch import Tensor
 
 from llrnn.ngrams.table import Ints, NGramTable, completed
+
+EMPTY = -1  # the node of the empty context
 
 
 class Rows(NamedTuple):
@@ -45,6 +47,7 @@ class Trie:
     bigram: Tensor
     first_child: Tensor
     children: Tensor
+    matters: Tensor  # whether a node may be a state
     log_prob: Tensor
     backoff: Tensor  # log, summed over the node and its suffixes: from here down to the unigrams
 
@@ -56,6 +59,7 @@ class Trie:
         suffix = np.concatenate([np.arange(V), *(s + offsets[n] for n, s in enumerate(table.suffixes))])
         bigram, backoff = _along_suffixes(table, suffix, offsets)
         first, children = _children(table, offsets)
+        weighted = np.concatenate([level.log_backoff != 0 for level in table.levels])
         keys = tuple(torch.from_numpy(level.keys(V)) for level in table.levels[1:])
         joined = {
             "word": np.concatenate([level.word for level in table.levels]),
@@ -64,10 +68,12 @@ class Trie:
             "bigram": bigram,
             "first_child": first,
             "children": children,
+            "matters": (children > 0) | weighted,
             "log_prob": np.concatenate([level.log_prob for level in table.levels]),
             "backoff": backoff,
         }
-        tensors = {name: torch.from_numpy(array) for name, array in joined.items()}
+        # one node more, which is also node -1: the empty context, of level 0
+        tensors = {name: torch.from_numpy(np.append(array, array.dtype.type(0))) for name, array in joined.items()}
         return cls(V, tuple(offsets.tolist()), keys, **tensors)
 
     @property
@@ -108,12 +114,23 @@ class Trie:
         state = node = words
         for level, start in enumerate(self.suffix_of_level(before)[: self.order - 2], 2):
             node = self.child(torch.cat([start[:, None], node[:, :-1]], 1), words, level)
-            state = torch.where((node >= 0) & (self.children[node] > 0), node, state)
+            state = torch.where((node >= 0) & self.matters[node], node, state)
         return state
 
     def advance(self, state: int, word: int) -> int:
         """One state, one word further."""
         return int(self.states(torch.tensor([state]), torch.tensor([[word]]))[0, 0])
+
+    def log_prob_of(self, states: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+        """log p of one word after each state, and the length of the n-gram that says so, (N,), (N,) -> (N,), (N,)."""
+        rest = self.backoff[states]
+        log_prob, length = rest + self.log_prob[words], torch.ones_like(words)
+        for level, context in enumerate(self.suffix_of_level(states), 2):
+            node = self.child(context, words, level)
+            listed = self.log_prob[node] + rest - self.backoff[context]
+            log_prob = torch.where(node >= 0, listed, log_prob)
+            length = torch.where(node >= 0, level, length)
+        return log_prob, length
 
     def rows(self, states: Tensor) -> Rows:
         """The distributions that follow N states."""

@@ -1,0 +1,8 @@
+"""Benchmarks: ratios in one run against peers that do the same work, interleaved, medians."""
+
+from __future__ import annotations
+
+from llrnn.bench.neural import french_like, interleaved, layer, own_classes, training
+from llrnn.bench.ngrams import ngrams
+
+__all__ = ["french_like", "interleaved", "layer", "ngrams", "own_classes", "training"]

@@ -1,0 +1,207 @@
+"""The verbs `llrnn ngram ...`: estimate, convert, query, perplexity."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+
+from llrnn.backgrounds import NGram
+from llrnn.cli import show
+from llrnn.cli.options import AsJson, print_json
+from llrnn.corpus.source import read_lines
+from llrnn.errors import BackgroundError, ConfigError, CorpusError
+from llrnn.ngrams import UNKNOWN, NGramTable, estimate, read_stream, read_table, write_table
+from llrnn.vocabulary import EOS, Vocabulary
+
+ngram_app = typer.Typer(help="n-gram models: estimate, convert, ask. ARPA files, plain or gzip, or folders of arrays.")
+
+ModelPath = Annotated[Path, typer.Argument(help="An ARPA file (plain or gzip), or a folder that `estimate` wrote.")]
+Lowercase = Annotated[bool, typer.Option("--lowercase", help="Write every word small first.")]
+Texts = Annotated[list[Path], typer.Argument(help="Text files, plain or gzip, one sentence a line.")]
+
+
+@ngram_app.command("estimate")
+def estimate_verb(
+    texts: Texts,
+    out: Annotated[Path, typer.Option(help="NAME.arpa or NAME.arpa.gz; any other name becomes a folder of arrays.")],
+    order: Annotated[int, typer.Option(min=1, max=20, help="How many words, the predicted one included.")] = 5,
+    min_counts: Annotated[
+        str, typer.Option(help="The least count by order, such as 1,1,2: rarer n-grams are pruned.")
+    ] = "1",
+    words: Annotated[Path | None, typer.Option(help="A file of words, one a line: all others become <unk>.")] = None,
+    lowercase: Lowercase = False,
+    as_json: AsJson = False,
+) -> None:
+    """Modified Kneser-Ney from text.
+
+    Example: llrnn ngram estimate corpus.txt --order 5 --out corpus.arpa.gz
+    """
+    counts = _counts(min_counts)
+    listed = None if words is None else [line for _, line in read_lines(words) if line]
+    begun = time.perf_counter()
+    stream, found = read_stream(texts, lowercase=lowercase, vocabulary=listed)
+    if len(stream) < 3:
+        raise CorpusError("text is required to count n-grams, found none; give a file with sentences")
+    read = time.perf_counter()
+    table = estimate(stream, found, order=order, min_counts=counts)
+    estimated = time.perf_counter()
+    write_table(table, out)
+    for note in table.notes:
+        show.err.print(f"note: {note}", markup=False)
+    report = {
+        "out": str(out),
+        "words": len(stream) - 1,
+        "types": len(found),
+        "ngrams": [len(level) for level in table.levels],
+        "megabytes": table.bytes / 1e6,
+        "seconds_reading": read - begun,
+        "seconds_estimating": estimated - read,
+        "seconds_writing": time.perf_counter() - estimated,
+        "notes": table.notes,
+    }
+    if as_json:
+        print_json(report)
+    else:
+        _show_estimated(report)
+
+
+@ngram_app.command("convert")
+def convert_verb(
+    source: ModelPath,
+    target: Annotated[Path, typer.Argument(help="NAME.arpa, NAME.arpa.gz, or a folder.")],
+) -> None:
+    """From one form to another: ARPA, gzip, a folder of arrays that opens at once.
+
+    Example: llrnn ngram convert corpus.arpa.gz corpus.ngram
+    """
+    table = read_table(source)
+    write_table(table, target)
+    show.out.print(f"{target}: {table!r}", markup=False)
+
+
+@ngram_app.command("query")
+def query_verb(
+    model: ModelPath,
+    sentence: Annotated[str, typer.Argument(help="Words separated by spaces.")],
+    following: Annotated[int, typer.Option("--next", min=0, help="List so many of the most probable next words.")] = 0,
+    lowercase: Lowercase = False,
+    as_json: AsJson = False,
+) -> None:
+    """Each word of a sentence: log10 p and the length of the n-gram that says so; or what may follow it.
+
+    Example: llrnn ngram query corpus.arpa "le chat dort"
+    Example: llrnn ngram query corpus.arpa "le chat" --next 5
+    """
+    ngram, vocabulary = _bound(read_table(model))
+    words = (sentence.lower() if lowercase else sentence).split()
+    ids = [vocabulary.eos, *_numbers(words, vocabulary)]
+    if following:
+        rows = _following(ngram, vocabulary, ids, following)
+    else:
+        log_prob, length = ngram.score([*ids, vocabulary.eos])
+        listed = zip([*words, EOS], log_prob.tolist(), length.tolist(), strict=True)
+        rows = [{"word": w, "log10": p / math.log(10), "length": n, "known": w in vocabulary} for w, p, n in listed]
+    if as_json:
+        print_json(rows)
+    else:
+        _show_query(rows)
+
+
+def _following(ngram: NGram, vocabulary: Vocabulary, ids: list[int], count: int) -> list[dict[str, Any]]:
+    state = ngram.initial()
+    for symbol in ids:
+        state = ngram.advance(state, symbol)
+    log_p, best = ngram.log_probs([state])[0].topk(min(count, len(vocabulary)))
+    pairs = zip(best.tolist(), log_p.tolist(), strict=True)
+    return [{"word": vocabulary.symbols[word], "log10": p / math.log(10)} for word, p in pairs]
+
+
+@ngram_app.command("perplexity")
+def perplexity_verb(model: ModelPath, texts: Texts, lowercase: Lowercase = False, as_json: AsJson = False) -> None:
+    """Perplexity of texts, with and without the words that the model does not list.
+
+    Example: llrnn ngram perplexity corpus.arpa test.txt
+    """
+    ngram, vocabulary = _bound(read_table(model))
+    results = [_perplexity(ngram, vocabulary, path, lowercase) for path in texts]
+    if as_json:
+        print_json(results)
+    else:
+        _show_perplexity(results)
+
+
+def _perplexity(ngram: NGram, vocabulary: Vocabulary, path: Path, lowercase: bool) -> dict[str, Any]:
+    stream, words = read_stream([path], lowercase=lowercase)
+    if len(stream) < 3:
+        raise CorpusError("text is required, found no word; give a file with sentences", path=path)
+    number = np.array(_numbers(words, vocabulary), dtype=np.int64)
+    known = torch.from_numpy(np.array([word in vocabulary and word != UNKNOWN for word in words])[stream[1:]])
+    log_prob, _ = ngram.score(number[stream].tolist())
+    return {
+        "text": str(path),
+        "sentences": int((stream[1:] == 0).sum()),
+        "words": len(log_prob),
+        "unknown": int((~known).sum()),
+        "log_perplexity": float(-log_prob.mean()),
+        "perplexity": math.exp(float(-log_prob.mean())),
+        "perplexity_without_unknown": math.exp(float(-log_prob[known].mean())),
+    }
+
+
+def _show_estimated(report: dict[str, Any]) -> None:
+    rate = report["words"] / report["seconds_estimating"]
+    show.out.print(
+        f"{report['out']}: {report['words']:,} words, {report['types']:,} types, "
+        f"{'/'.join(f'{count:,}' for count in report['ngrams'])} n-grams, {report['megabytes']:.0f} MB in memory\n"
+        f"read in {report['seconds_reading']:.1f} s, estimated in {report['seconds_estimating']:.1f} s "
+        f"({rate:,.0f} words/s), written in {report['seconds_writing']:.1f} s",
+        markup=False,
+    )
+
+
+def _show_query(rows: list[dict[str, Any]]) -> None:
+    with_lengths = "length" in rows[0]
+    made = show.table("word", "log10 p", *(["n-gram"] if with_lengths else []))
+    for row in rows:
+        unknown = "" if row.get("known", True) else " (not listed)"
+        made.add_row(row["word"] + unknown, f"{row['log10']:.4f}", *([str(row["length"])] if with_lengths else []))
+    if with_lengths:
+        made.add_row("sum", f"{sum(row['log10'] for row in rows):.4f}", "")
+    show.out.print(made)
+
+
+def _show_perplexity(results: list[dict[str, Any]]) -> None:
+    made = show.table("text", "words", "not listed", "log-perplexity", "perplexity", "without the not listed")
+    for row in results:
+        figures = [f"{row[key]:.3f}" for key in ("log_perplexity", "perplexity", "perplexity_without_unknown")]
+        made.add_row(row["text"], f"{row['words']:,}", f"{row['unknown']:,}", *figures)
+    show.out.print(made)
+
+
+def _bound(table: NGramTable) -> tuple[NGram, Vocabulary]:
+    """A model over its own words; `<unk>`, where it is listed, stands for all others."""
+    vocabulary = Vocabulary(table.words, unknown=UNKNOWN if UNKNOWN in table.index else None)
+    return NGram(table).bind(vocabulary), vocabulary
+
+
+def _numbers(words: list[str], vocabulary: Vocabulary) -> list[int]:
+    unknown = [word for word in words if word not in vocabulary]
+    if unknown and vocabulary.unknown is None:
+        raise BackgroundError(
+            f"the model has no {UNKNOWN}, and does not list {len(unknown)} of the words, such as {unknown[0]!r}; "
+            "estimate it with a vocabulary that holds them"
+        )
+    return vocabulary.ids(words)
+
+
+def _counts(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"--min-counts needs numbers such as 1,1,2, found {text!r}") from None

@@ -1,0 +1,55 @@
+"""Text as the array of numbers that counting takes: EOS, sentence, EOS, sentence, ..., EOS.
+
+One sentence a line, words separated by white space. No object is kept for a word or a sentence.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from llrnn.corpus.source import StrPath, read_lines
+from llrnn.errors import CorpusError
+from llrnn.ngrams.table import UNKNOWN, Ints
+from llrnn.vocabulary import EOS
+
+_RESERVED = frozenset({EOS, "<s>"})
+_AT_ONCE = 1 << 16  # lines that are turned into numbers together
+
+
+def read_stream(
+    paths: Iterable[StrPath], *, lowercase: bool = False, vocabulary: Sequence[str] | None = None
+) -> tuple[Ints, list[str]]:
+    """The text of some files and its words by number: EOS, `<unk>`, then by first appearance.
+
+    With a vocabulary those are the words, and all others become `<unk>`.
+    """
+    numbers: defaultdict[str, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    for word in (EOS, UNKNOWN, *(vocabulary or ())):
+        numbers[word]
+    if vocabulary is not None:
+        numbers.default_factory = lambda: 1  # then put there as <unk>, and dropped below
+    pieces = [np.zeros(1, dtype=np.int64)]
+    for lines in _blocks(paths, lowercase):
+        words = [word for line in lines for word in (*line.split(), EOS)]
+        pieces.append(np.fromiter(map(numbers.__getitem__, words), np.int64, len(words)))
+    listed = list(numbers) if vocabulary is None else list(dict.fromkeys([EOS, UNKNOWN, *vocabulary]))
+    return np.concatenate(pieces), listed
+
+
+def _blocks(paths: Iterable[StrPath], lowercase: bool) -> Iterator[list[str]]:
+    for path in paths:
+        block: list[str] = []
+        for number, line in read_lines(path):
+            if ("<s>" in line or EOS in line) and not _RESERVED.isdisjoint(line.split()):
+                raise CorpusError(
+                    f"{EOS} and <s> mark sentences, which lines do already; remove them", path=path, line=number
+                )
+            block.append(line.lower() if lowercase else line)
+            if len(block) == _AT_ONCE:
+                yield block
+                block = []
+        yield block
