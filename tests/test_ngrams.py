@@ -154,6 +154,25 @@ def test_kneser_ney_with_discounts_of_its_own(order: int, min_counts: tuple[int,
         assert_same(found, np.array(brute_p))
 
 
+def test_a_discount_below_nothing_is_replaced() -> None:
+    """Every t is there, but D₂ = 2 − 3 · ⅔ · 4 would add mass instead of taking it."""
+    counts = {"a": 1, "b": 1, "c": 1, "d": 1, "e": 2, "f": 3, "g": 3, "h": 3, "i": 3, "j": 4}
+    words = (*counts, BOUNDARY)
+    corpus = [(word,) * count for word, count in counts.items()]
+    table = estimate(stream_of(corpus, words), words, order=1)
+    (note,) = table.notes
+    assert "(4 n-grams with count 1, 1 n-grams with count 2, 4 n-grams with count 3, 1 n-grams with count 4)" in note
+    wanted = np.array([KneserNey(corpus, words, 1).log_probs(())])
+    assert_same(written_out(listed(table), words, [()]), wanted)
+    assert np.exp(wanted)[0, 0] == pytest.approx(0.5 / sum((*counts.values(), 10)) + left_over(counts) / len(words))
+
+
+def left_over(counts: dict[str, int]) -> float:
+    """The share that the discounts ½, 1, 1½ take from these counts and from the ends of sentences."""
+    all_counts = [*counts.values(), len(counts)]
+    return sum((0.5, 1.0, 1.5)[min(count, 3) - 1] for count in all_counts) / sum(all_counts)
+
+
 def test_too_little_text_is_said() -> None:
     words = ("a", BOUNDARY)
     table = estimate(stream_of([("a", "a")], words), words, order=5)
@@ -290,7 +309,7 @@ def test_follow_is_the_fold_of_advance(table: NGramTable, rows: list[Gram], data
 
 
 def known_suffix(grams: Grams, context: Gram) -> Gram:
-    """The longest suffix that matters: something follows it, or it has a weight; a word at the least, if there is one."""
+    """The longest suffix that matters: something follows it, or it has a weight; or else the last word, or nothing."""
     alive = {gram[:-1] for gram in grams} | {gram for gram, (_, weight) in grams.items() if weight}
     suffixes = (context[i:] for i in range(len(context) + 1))
     return next(suffix for suffix in suffixes if suffix in alive or len(suffix) < 2)

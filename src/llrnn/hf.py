@@ -13,16 +13,14 @@ An adaptor is an LLRNN whose background is the LM: it trains as any other model,
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from llrnn.backgrounds import Background, HuggingFace
 from llrnn.backgrounds.huggingface import symbol_of, token_of
+from llrnn.backgrounds.huggingface import tokenised as corpus
 from llrnn.backgrounds.huggingface import vocabulary_of as vocabulary
-from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError, MissingExtraError
 from llrnn.model import LLRNN, Batch, ModelState
 from llrnn.priors import DensePrior, Prior
@@ -34,13 +32,6 @@ except ImportError:
     raise MissingExtraError("transformers", "hf") from None
 
 __all__ = ["LogLinearProcessor", "corpus", "symbol_of", "token_of", "vocabulary"]
-
-
-def corpus(tokenizer: Any, texts: Iterable[str], *, name: str = "") -> Corpus:
-    """Each text as a sentence of the tokenizer's tokens, written as the symbols of `vocabulary`; empty ones go."""
-    symbols = vocabulary(tokenizer).symbols
-    ids = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts)
-    return Corpus.from_sentences([[symbols[one] for one in row] for row in ids if row], name=name)
 
 
 class _Given(Background):

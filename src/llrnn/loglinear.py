@@ -24,7 +24,8 @@ from llrnn import drawing, expectations
 from llrnn.errors import ZeroMassError
 from llrnn.features.matrix import FeatureMatrix
 from llrnn.masses import Classes, Left
-from llrnn.numerics import MINUS_INFINITY, Cells, SparseMatrix, add_differences, class_logsumexp, segment_logsumexp
+from llrnn.numerics import MINUS_INFINITY, Cells, SparseMatrix, class_logsumexp, segment_logsumexp, word_logsumexp
+from llrnn.numerics import add_differences as add_differences
 from llrnn.priors import ContextValues, DensePrior, Knowledge, Prior, SparsePrior, knowledge
 
 # What one sparse entry costs, in dense multiplications (measured on CPU): long rows of W add up fast, columns slowly.
@@ -80,7 +81,7 @@ class Distribution:
     def __init__(self, layer: LogLinear, h: Tensor, known: Knowledge, scale: float = 1.0) -> None:
         self.layer, self.h, self.known, self.scale = layer, h, known, scale
         # log Z with exceptions: in one sum with the classes, plus what the words gain; or apart, once they left
-        self.adding = isinstance(known.prior, SparsePrior)
+        self.adding = True
         self.classes = layer.classes
 
     @property
@@ -154,10 +155,8 @@ class Distribution:
     def _log_z_and_scores(self, position: Tensor, word: Tensor) -> tuple[Tensor, Tensor]:
         """log Z (N,), and aᵀφ(K, x) of the asked (position, word) pairs, contextual features included."""
         known = self.known
-        adding = self.adding and len(known.position) > 0
-        mass = (self.whole_log_mass, None) if adding else self.log_mass
         rows, words = torch.cat([position, known.position]), torch.cat([word, known.word])
-        log_rest, score = class_logsumexp(self.scores, *mass, rows, self.classes.class_of[words])
+        log_rest, score = self._log_rest_and_scores(rows, self.classes.class_of[words])
         asked, static = score[: len(position)], score[len(position) :]
         own = static + known.log_b.to(static.dtype)
         if known.rest.shape[1]:
@@ -168,7 +167,7 @@ class Distribution:
             own = own + (self.context_adaptor[known.position] * known.value).sum(-1)
         if len(own) == 0:
             return log_rest, asked
-        if adding:
+        if self.adding:
             before = static + known.log_b_before.to(static.dtype)
             log_z = add_differences(log_rest, own, before, known.position)
             if log_z is not None:
@@ -177,6 +176,15 @@ class Distribution:
             return self._log_z_and_scores(position, word)
         log_own = segment_logsumexp(own, known.position, self.n)
         return torch.logaddexp(log_rest, log_own), asked
+
+    def _log_rest_and_scores(self, rows: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
+        """log Σ over the classes, exceptions in their classes or gone, (N,); and the asked static scores."""
+        prior = self.known.prior
+        if self.adding and isinstance(prior, DensePrior):
+            log_b = prior.dense(self.n).log_b.to(self.h.dtype)
+            return word_logsumexp(self.scores, self.classes.class_of, log_b, rows, classes)
+        mass = (self.whole_log_mass, None) if self.adding else self.log_mass
+        return class_logsumexp(self.scores, *mass, rows, classes)
 
     def context_values(self, word: Tensor) -> Tensor:
         """Values of the contextual features on one word a position, (N,) -> (N, k)."""

@@ -34,14 +34,7 @@ class _ClassLogSumExp(torch.autograd.Function):
         if cells is not None:
             where = (cells.position, cells.klass)
             terms[where] = scores[where] + cells.log_mass
-        largest = terms.amax(-1)  # (N,)
-        p = torch.softmax(terms, -1)
-        # p of the largest term is at least 1/G, so its logarithm is accurate
-        log_sum = largest - p.amax(-1).log()
-        empty = largest == MINUS_INFINITY
-        if empty.any():
-            p[empty] = 0.0
-            log_sum = log_sum.masked_fill(empty, MINUS_INFINITY)
+        log_sum, p = _normalised(terms)
         ctx.save_for_backward(p, rows, columns)
         return log_sum, scores[rows, columns]
 
@@ -53,6 +46,51 @@ class _ClassLogSumExp(torch.autograd.Function):
         grad = p * grad_log_sum.unsqueeze(-1)
         grad.index_put_((rows, columns), grad_picked, accumulate=True)
         return grad, None, None, None, None
+
+
+def _normalised(terms: Tensor) -> tuple[Tensor, Tensor]:
+    """logsumexp of each row, and its softmax; 0 in a row of minus infinities."""
+    largest = terms.amax(-1)  # (N,)
+    p = torch.softmax(terms, -1)
+    # p of the largest term is at least one in as many as there are terms, so its logarithm is accurate
+    log_sum = largest - p.amax(-1).log()
+    empty = largest == MINUS_INFINITY
+    if empty.any():
+        p[empty] = 0.0
+        log_sum = log_sum.masked_fill(empty, MINUS_INFINITY)
+    return log_sum, p
+
+
+class _WordLogSumExp(torch.autograd.Function):
+    """The same over all words, each with the score of its class: for priors that list N × V values."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, scores: Tensor, class_of: Tensor, log_b: Tensor, rows: Tensor, columns: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        log_sum, p = _normalised(scores.index_select(1, class_of) + log_b)  # (N, V)
+        ctx.save_for_backward(p, class_of, rows, columns)
+        ctx.shape = scores.shape
+        return log_sum, scores[rows, columns]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grad_outputs: Any) -> tuple[Tensor, None, None, None, None]:
+        grad_log_sum, grad_picked = grad_outputs
+        p, class_of, rows, columns = ctx.saved_tensors
+        grad = p.new_zeros(ctx.shape).index_add_(1, class_of, p * grad_log_sum.unsqueeze(-1))
+        grad.index_put_((rows, columns), grad_picked, accumulate=True)
+        return grad, None, None, None, None
+
+
+def word_logsumexp(
+    scores: Tensor, class_of: Tensor, log_b: Tensor, rows: Tensor, columns: Tensor
+) -> tuple[Tensor, Tensor]:
+    """`logsumexp_x(scores[n, class_of[x]] + log_b[n, x])` (N,), and the bare `scores[rows, columns]`."""
+    return cast(
+        tuple[Tensor, Tensor],
+        _WordLogSumExp.apply(scores, class_of, log_b, rows, columns),  # type: ignore[no-untyped-call]
+    )
 
 
 class Cells(NamedTuple):

@@ -247,8 +247,8 @@ class Knowledge:
     @cached_property
     def log_b_before(self) -> Tensor:
         """log b that the exceptional words would have if they were not exceptional, (E,) float64."""
-        assert isinstance(self.prior, SparsePrior)
-        return self.prior.rest(self.position, self.word)
+        source = self.prior.rest if isinstance(self.prior, SparsePrior) else self.prior.at
+        return source(self.position, self.word)
 
     @property
     def is_static(self) -> bool:

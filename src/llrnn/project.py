@@ -40,6 +40,7 @@ class Project:
         corpora = read_corpora(config)
         lexicon = _lexicon(config, corpora)
         listed = _named_parts("vocabulary", config.vocabulary.parts, corpora)
+        listed += [_read([path], config) for path in config.vocabulary.files]
         vocabulary = Vocabulary.from_corpus(*listed, top=config.vocabulary.top, unknown=config.vocabulary.unknown)
         output, given = _features(config, lexicon)
         background = _background(config, corpora)

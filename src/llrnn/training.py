@@ -251,9 +251,9 @@ class _Run:
         plan = self.batching.plan(self.text, seed=self.settings.seed, epoch=self.progress.epoch)
         known = self.model.start([None] * len(kept[0])).knowledge
         for index in range(self.progress.position):
-            rows = plan[index].inputs.tolist()
+            batch = plan[index]
             known = tuple(
-                tuple(seen[-1] for seen in process.scan(states, rows))
+                tuple(process.follow(states, batch.inputs, batch.mask, batch.sentences)[1])
                 for process, states in zip(self.model.processes, known, strict=True)
             )
         self.carried = ModelState(tuple(part.to(self.model.device) for part in kept), known)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -25,6 +25,7 @@ from torch import Tensor
 
 from llrnn.backgrounds.base import Background
 from llrnn.backgrounds.neural import Answered, require_same_symbols
+from llrnn.corpus import Corpus
 from llrnn.errors import BackgroundError, CheckpointError, MissingExtraError, VocabularyError
 from llrnn.priors import DensePrior, Prior
 from llrnn.process import Saved, State, States
@@ -82,6 +83,10 @@ class HuggingFace(Background):
         made = cls(model, tokenizer, context=context, remembered=remembered)
         made._folder = folder
         return made
+
+    @property
+    def tokenizer(self) -> Any:
+        return self._tokenizer
 
     @property
     def boundary(self) -> frozenset[int]:
@@ -214,6 +219,13 @@ def vocabulary_of(tokenizer: Any) -> Vocabulary:
     symbols = ["\\x3c/s>" if symbol == EOS else symbol for symbol in symbols]  # another token of that name
     symbols[eos] = EOS
     return Vocabulary(symbols)
+
+
+def tokenised(tokenizer: Any, texts: Iterable[str], *, name: str = "") -> Corpus:
+    """Each text as a sentence of the tokenizer's tokens, written as the symbols of `vocabulary_of`; empty ones go."""
+    symbols = vocabulary_of(tokenizer).symbols
+    ids = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts)
+    return Corpus.from_sentences([[symbols[one] for one in row] for row in ids if row], name=name)
 
 
 def symbol_of(token: str) -> str:

@@ -62,6 +62,7 @@ class VocabularyConfig(Strict):
     """The listed words."""
 
     parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus whose words are listed")
+    files: list[str] = Field([], description="other texts whose words are listed too")
     top: int | None = Field(None, ge=1, description="only the most frequent")
     unknown: str | None = Field(None, description="a symbol for all other words; none by default")
 

@@ -2,7 +2,8 @@
 
 A node is an n-gram; nodes are numbered level by level, so that node x < V is the unigram of word x, and the empty
 context is node -1. The state after some words is the node of their longest suffix that has continuations, or a back-off
-weight of its own (a pruned model may have one without the other). For a state with contexts c₁, c₂, ..., c_k (its suffixes, shortest first):
+weight of its own (a pruned model may have one without the other). For a state with contexts c₁, c₂, ..., c_k (its
+suffixes, shortest first):
 
     p(x | state) = backoff(c_k) ··· backoff(c_1) · p(x)                  for the rest
     p(x | state) = backoff(c_k) ··· backoff(c_{j+1}) · listed(c_j x)     with c_j x the longest that is listed

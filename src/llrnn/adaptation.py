@@ -1,0 +1,139 @@
+"""Adaptation: a frozen base model as the background of a small log-linear model of the domain (paper §4).
+
+    p(x | K) ∝ b_base(K, x) · exp(a(h)·φ(K, x))
+
+The base is another LL-RNN, an n-gram model or a Hugging Face language model. φ: the words of the domain text, what is
+known of words in general, and a cross-fitted n-gram expert of the domain text. The output weights begin at 0, so that
+training begins exactly at the base; where the base is an LL-RNN, the adaptor's body begins as a copy of its body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from llrnn import features
+from llrnn.backgrounds import Background, HuggingFace, Model, NGram
+from llrnn.backgrounds.huggingface import tokenised, vocabulary_of
+from llrnn.bundle import has_bundle
+from llrnn.checkpoint import load
+from llrnn.contextual import Expert
+from llrnn.controllers import LSTM, make_controller
+from llrnn.corpus import Corpus
+from llrnn.corpus.source import read_lines
+from llrnn.errors import ConfigError
+from llrnn.features import Features
+from llrnn.model import LLRNN
+from llrnn.ngrams import UNKNOWN, read_table
+from llrnn.settings import SentenceBatches, TrainingSettings
+from llrnn.vocabulary import Vocabulary
+
+EXPERT = "domain"
+_FOLDS = 10
+
+
+@dataclass(frozen=True)
+class Base:
+    """What is adapted: its words, what it predicts, and its network where it is an LL-RNN."""
+
+    vocabulary: Vocabulary
+    background: Background
+    donor: LLRNN | None = None
+    tokenizer: Any = None
+
+    def read(self, path: str | PathLike[str], *, lowercase: bool | None = None) -> Corpus:
+        """A domain text, in the words or tokens of the base, written small if the base's are."""
+        if self.tokenizer is not None:
+            made: Corpus = tokenised(self.tokenizer, (line for _, line in read_lines(path)), name=str(path))
+            return made
+        small = self.donor is not None and self.donor.reads_lowercase if lowercase is None else lowercase
+        return Corpus.from_file(path, lowercase=small)
+
+
+def open_base(path: str | PathLike[str]) -> Base:
+    """An llrnn model folder, a Hugging Face folder, an ARPA file or an n-gram folder: by what is there."""
+    path = Path(path)
+    if not path.exists():
+        raise ConfigError(f"{path}: no such base; give an ARPA file, an llrnn model or a Hugging Face folder")
+    if has_bundle(path, "model"):
+        return base_of(load(path))
+    if (path / "config.json").exists():
+        background = HuggingFace.from_folder(path)
+        return Base(vocabulary_of(background.tokenizer), background, tokenizer=background.tokenizer)
+    table = read_table(path)
+    vocabulary = Vocabulary(table.words, unknown=UNKNOWN if UNKNOWN in table.index else None)
+    return Base(vocabulary, NGram(table))
+
+
+def base_of(model: LLRNN) -> Base:
+    """A trained model as a base; it is not changed."""
+    return Base(model.vocabulary, Model(model), model)
+
+
+def adaptor(base: Base, corpus: Corpus, *, order: int = 3, hidden: int = 128, seed: int = 0) -> LLRNN:
+    """A model ready to train on the domain text; before that it predicts what the base does."""
+    donor, phi = base.donor, _features(base, corpus)
+    expert = Expert(NGram.from_corpus(corpus, order=order, folds=min(_FOLDS, max(2, len(corpus) // 2))), name=EXPERT)
+    controller = LSTM(hidden=hidden, dropout=0.5) if donor is None else make_controller(donor.controller.settings())
+    model = LLRNN(
+        base.vocabulary,
+        output_features=phi,
+        input_features=None if donor is None else donor.input_features,
+        background=base.background,
+        controller=controller,
+        contextual=[expert],
+        word_dropout=0.1,
+        seed=seed,
+    )
+    with torch.no_grad():
+        for weight in (model.layer.weight, model.layer.bias, model.layer.context_weight, model.layer.context_bias):
+            weight.zero_()
+        if donor is not None:
+            model.controller.load_state_dict(donor.controller.state_dict())
+            model.embedding.weight.copy_(donor.embedding.weight)
+            model.provenance = {"config": donor.provenance.get("config", {})}
+    return model
+
+
+def default_settings(words: int, *, seed: int = 0) -> TrainingSettings:
+    """Some twenty updates in an epoch, so that a small text is stopped in time and a large one is not slow."""
+    size = max(128, min(2048, words // 20))
+    return TrainingSettings(
+        batches=SentenceBatches(words=size),
+        learning_rate=0.001,
+        weight_decay=0.01,
+        average=0.98,
+        epochs=40,
+        patience=4,
+        seed=seed,
+    )
+
+
+def _features(base: Base, corpus: Corpus) -> Features:
+    counts = corpus.counts()
+    seen = frozenset(word for word, count in counts.items() if count > 1)
+    known = base.donor
+    if known is not None:
+        return _Domain(seen, {word: known.output_features.row(i) for i, word in enumerate(base.vocabulary)})
+    spelled = features.Suffixes(3, min_count=20) + features.Shape() + features.Numeric()
+    general = spelled.fitted(base.vocabulary)
+    return _Domain(seen, {word: general(word) for word in base.vocabulary})
+
+
+class _Domain(Features):
+    """What the base knows of words, and the identity of those that the domain text has more than once."""
+
+    def __init__(self, seen: frozenset[str], known: Mapping[str, Mapping[str, float]]) -> None:
+        self._seen, self._known = seen, known
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        own = {f"Word:{symbol}": 1.0} if symbol in self._seen else {}
+        return {**self._known.get(symbol, {}), **own}
+
+    def __repr__(self) -> str:
+        return f"Domain({len(self._seen)} words)"

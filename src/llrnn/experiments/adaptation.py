@@ -1,0 +1,248 @@
+"""Adaptation to a domain with little text: general French (UD GSD) to one novel.
+
+    base              an LL-RNN trained on the general text alone
+    domain            a Kneser-Ney 5-gram of the domain text alone
+    interpolation     λ · base + (1 − λ) · domain, λ by EM on the validation text
+    fine-tuning       the base, trained on with the domain text
+    adaptor           the base frozen as background, and a log-linear model of the domain on top (`llrnn.adaptation`)
+
+All have the same words: those of the general text and of the first 100,000 words of the novel; any other is `<unk>`.
+Both trained systems get the same number of tries (two learning rates, chosen on the validation text) and the same
+patience.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import multiprocessing
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from llrnn import analysers
+from llrnn.adaptation import adaptor, base_of, default_settings
+from llrnn.backgrounds import NGram
+from llrnn.batches import Sentences
+from llrnn.bundle import has_bundle, write_atomically
+from llrnn.checkpoint import load
+from llrnn.clusters import tokenise
+from llrnn.config import read_config
+from llrnn.corpus import Corpus
+from llrnn.errors import ConfigError
+from llrnn.evaluate import evaluate
+from llrnn.experiments.prepare import find_source
+from llrnn.lexicon import Lexicon
+from llrnn.model import LLRNN
+from llrnn.project import Project
+from llrnn.scoring import score
+from llrnn.settings import TrainingSettings
+from llrnn.text import Text
+from llrnn.training import train
+from llrnn.vocabulary import Vocabulary
+
+SIZES = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
+SYSTEMS = ("base", "domain", "interpolation", "fine-tuning", "adaptor")
+_VALID, _TEST = 5_000, 20_000  # words
+_RATES = (0.001, 0.0003)  # that both trained systems try
+_END = re.compile(r"[.!?…]")
+
+
+def prepare(data: Path, out: Path, *, novel: str, tell: Callable[[str], None]) -> None:
+    """The general text, the novel in three parts by position, and a lexicon, in one folder."""
+    if (out / "manifest.json").exists():
+        return
+    source = find_source(data)
+    found = [path for path in source.novels if novel in path.name]
+    if len(found) != 1:
+        names = ", ".join(path.name for path in source.novels)
+        raise ConfigError(f"--novel {novel}: one of the novels is required, found {len(found)} of {names}")
+    tell(f"preparing {found[0].name} in {out}")
+    parts = _cut(list(_sentences(found[0])), (max(SIZES), _VALID, _TEST))
+    out.mkdir(parents=True, exist_ok=True)
+    general = Corpus.from_file(source.parts["train"], lowercase=True)
+    general, valid = general.split(len(general) - 728)
+    texts: dict[str, list[Sequence[str]]] = {
+        "general": [sentence.words for sentence in general],
+        "general-valid": [sentence.words for sentence in valid],
+    }
+    texts |= dict(zip(("domain", "valid", "test"), parts, strict=True))
+    for name, sentences in texts.items():
+        write_atomically(out / f"{name}.txt", "".join(" ".join(words) + "\n" for words in sentences).encode())
+    listed = Vocabulary.from_corpus(*(Corpus.from_sentences(texts[name]) for name in ("general", "domain")))
+    lexicon = Lexicon.from_corpus(Corpus.from_conllu(source.treebanks, lowercase=True))
+    if source.hunspell is not None:
+        lexicon = lexicon | analysers.hunspell(source.hunspell, forms=listed.symbols)
+    Lexicon.from_mapping({word: lexicon(word) for word in listed if lexicon(word)}).to_tsv(out / "lexicon.tsv")
+    manifest = {"novel": found[0].name, "words": {name: sum(map(len, text)) for name, text in texts.items()}}
+    write_atomically(out / "manifest.json", json.dumps(manifest, indent=1).encode())
+
+
+def _sentences(path: Path) -> Iterator[list[str]]:
+    """Paragraphs cut behind full stops, question and exclamation marks."""
+    with gzip.open(path, "rt", encoding="utf8") as file:
+        for line in file:
+            sentence: list[str] = []
+            for word in tokenise(line):
+                sentence.append(word)
+                if _END.fullmatch(word):
+                    yield sentence
+                    sentence = []
+            if sentence:
+                yield sentence
+
+
+def _cut(sentences: list[list[str]], sizes: Sequence[int]) -> list[list[Sequence[str]]]:
+    """Consecutive parts of about so many words; whole sentences."""
+    parts: list[list[Sequence[str]]] = []
+    rest = iter(sentences)
+    for size in sizes:
+        part: list[Sequence[str]] = []
+        words = 0
+        while words < size:
+            part.append(next(rest))
+            words += len(part[-1])
+        parts.append(part)
+    return parts
+
+
+def train_base(config: Path, data: Path, out: Path, device: torch.device) -> None:
+    """The general model, unless it is there already."""
+    if (out / "base.json").exists():
+        return
+    settings = read_config(config, data=data)
+    project = Project.from_config(settings)
+    model = project.model().to(device)
+    resume = has_bundle(out / "base", "training")
+    *_, last = train(
+        model,
+        project.corpora["train"],
+        valid=project.corpora["valid"],
+        settings=settings.training,
+        folder=out / "base",
+        resume=resume,
+    )
+    write_atomically(out / "base.json", json.dumps({"epochs": last.epoch, "valid": last.best}).encode())
+
+
+def run_size(size: int, seed: int, data: str, out: str, device: str) -> dict[str, Any]:
+    """All five systems with so many words of the domain; the result is kept in a file."""
+    path = Path(out) / f"size{size}.seed{seed}.json"
+    if path.exists():
+        found: dict[str, Any] = json.loads(path.read_bytes())
+        return found
+    torch.set_num_threads(1)
+    place = torch.device(device)
+    base = load(Path(out) / "base").to(place)
+    texts = {name: Corpus.from_text(Path(data) / f"{name}.txt") for name in ("domain", "valid", "test")}
+    domain = _first_words(texts["domain"], size)
+    result: dict[str, Any] = {"size": domain.tokens, "seed": seed}
+    ngram = NGram.from_corpus(domain, order=5, folds=0).bind(base.vocabulary)
+    assert isinstance(ngram, NGram)
+    of_base = {part: score(base, _text(texts[part], base)).log_probs for part in ("valid", "test")}
+    of_domain = {part: _ngram_log_probs(ngram, _text(texts[part], base)) for part in ("valid", "test")}
+    result["base"] = {part: float(-of_base[part].mean()) for part in of_base}
+    result["domain"] = {part: float(-of_domain[part].mean()) for part in of_domain}
+    share = _share(of_base["valid"], of_domain["valid"])
+    result["interpolation"] = {"share": share} | {
+        part: float(-_mixed(of_base[part], of_domain[part], share).mean()) for part in of_base
+    }
+    made: dict[str, Callable[[], LLRNN]] = {
+        "fine-tuning": lambda: load(Path(out) / "base").to(place),
+        "adaptor": lambda: adaptor(base_of(base), domain, seed=seed).to(place),
+    }
+    for name, make in made.items():
+        settings = default_settings(domain.tokens, seed=seed)
+        result[name] = min((_trained(make(), domain, texts, settings, rate) for rate in _RATES), key=_valid)
+    write_atomically(path, json.dumps(result, indent=1).encode())
+    return result
+
+
+def _trained(
+    model: LLRNN, domain: Corpus, texts: dict[str, Corpus], settings: TrainingSettings, rate: float
+) -> dict[str, Any]:
+    *_, last = train(model, domain, valid=texts["valid"], settings=settings, learning_rate=rate)
+    assert last.best is not None
+    before = score(model, _text(texts["valid"], model)).log_perplexity
+    tested = evaluate(model, texts["test"])
+    return {
+        "valid": before,
+        "test": tested.log_perplexity,
+        "learning_rate": rate,
+        "epochs": last.epoch,
+        "problems": tested.audit.problems(),
+    }
+
+
+def _valid(result: dict[str, Any]) -> float:
+    return float(result["valid"])
+
+
+def _first_words(corpus: Corpus, size: int) -> Corpus:
+    """The first sentences with so many words."""
+    words = count = 0
+    for sentence in corpus:
+        if words >= size:
+            break
+        words += len(sentence.words)
+        count += 1
+    return corpus[:count]
+
+
+def _text(corpus: Corpus, model: LLRNN) -> Text:
+    return Text.encode(corpus, model.vocabulary)
+
+
+def _ngram_log_probs(ngram: NGram, text: Text) -> Tensor:
+    """In the order in which `scoring.score` goes through a text."""
+    found = []
+    for batch in Sentences().plan(text):
+        states, _ = ngram.follow([ngram.initial()] * len(batch.inputs), batch.inputs, batch.mask)
+        found.append(ngram.trie(states.device).log_prob_of(states, batch.targets[batch.mask])[0])
+    return torch.cat(found)
+
+
+def _mixed(left: Tensor, right: Tensor, share: float) -> Tensor:
+    weights = torch.tensor([share, 1.0 - share], dtype=torch.float64).log()
+    return torch.logsumexp(torch.stack([left, right]).double() + weights[:, None], 0)
+
+
+def _share(left: Tensor, right: Tensor) -> float:
+    """The share of the left model that makes the text most probable, by EM."""
+    share = 0.5
+    for _ in range(100):
+        log_left = left.double() + torch.tensor(share, dtype=torch.float64).log()
+        share = float((log_left - _mixed(left, right, share)).exp().mean().clamp(1e-6, 1 - 1e-6))
+    return share
+
+
+def run(
+    data: Path,
+    out: Path,
+    *,
+    config: Path,
+    novel: str = "Flaubert",
+    sizes: Sequence[int] = SIZES,
+    seeds: int = 1,
+    parallel: int = 1,
+    device: str = "cpu",
+    tell: Callable[[str], None] = lambda text: None,
+) -> list[dict[str, Any]]:
+    """Prepare, train the base, then every size; what is done already is not done again."""
+    prepared = out / "data"
+    prepare(data, prepared, novel=novel, tell=tell)
+    train_base(config, prepared, out, torch.device(device))
+    tell("the base is trained")
+    jobs = [(size, seed, str(prepared), str(out), device) for size in sizes for seed in range(seeds)]
+    if parallel == 1:
+        results = [run_size(*job) for job in jobs]
+    else:
+        with ProcessPoolExecutor(parallel, mp_context=multiprocessing.get_context("spawn")) as pool:
+            results = list(pool.map(run_size, *zip(*reversed(jobs), strict=True)))[::-1]  # the longest first
+    write_atomically(out / "adaptation.json", json.dumps(results, indent=1).encode())
+    return results
