@@ -276,7 +276,7 @@ class Spy:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.added = self.refused = 0
-        monkeypatch.setattr("llrnn.loglinear.add_differences", self)
+        monkeypatch.setattr("llrnn.numerics.add_differences", self)
 
     def __call__(self, *given: Tensor) -> Tensor | None:
         found = add_differences(*given)
@@ -485,9 +485,7 @@ def trained(folder: Path, batches: dict[str, Any], **given: Any) -> tuple[dict[s
     return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}, records
 
 
-@pytest.mark.parametrize(
-    "batches", [pytest.param(b, id=name) for name, b in BATCHES.items()]
-)
+@pytest.mark.parametrize("batches", [pytest.param(b, id=name) for name, b in BATCHES.items()])
 def test_training_with_a_cross_fitted_expert_resumes_bit_for_bit(batches: dict[str, Any], tmp_path: Path) -> None:
     """Stopped in mid-epoch, with strips of the text half read."""
     wanted, records = trained(tmp_path / "whole", batches)

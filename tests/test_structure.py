@@ -21,7 +21,7 @@ SOURCE = ROOT / "src" / "llrnn"
 ORDER = """
     errors bundle corpus datasets french lexicon analysers clusters vocabulary features text numerics priors process
     ngrams backgrounds contextual masses drawing expectations loglinear controllers model checkpoint batches scoring
-    pairs settings optimizers averaging runs training evaluate decode explain hf steering rescoring testing config
+    pairs settings optimizers averaging runs training evaluate decode explain hf steering rescoring adaptation testing config
     project charts report demo bench experiments cli
 """.split()  # noqa: SIM905
 

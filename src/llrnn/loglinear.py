@@ -2,7 +2,8 @@
 
     log p(x | K) = log b(K, x) + a(h)ᵀ φ(K, x) − log Z(K)                    a = W h + c
 
-    log Z = logsumexp( {a·φ_s + log B_s^rest(K)}_s  ∪  {a·φ(K, x) + log b(K, x)}_{x∈E(K)} )
+    Z = Σ_s B_s exp(a·φ_s) + Σ_{x∈E} [b(K, x) exp(a·φ(K, x)) − what x counts for in its class]          in general
+    Z = Σ_s B_s^rest exp(a·φ_s) + Σ_{x∈E} b(K, x) exp(a·φ(K, x))      where too little would be left to subtract from
 
 Sets and sizes: N positions; V words in G classes s of equal static features φ_s (m of them); k contextual features;
 E exceptions in all, words that stand alone at a position; H, the size of h. `scores[n, s]` is a_n·φ_s. The sum over V
@@ -20,12 +21,11 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from llrnn import drawing, expectations
+from llrnn import drawing, expectations, numerics
 from llrnn.errors import ZeroMassError
 from llrnn.features.matrix import FeatureMatrix
 from llrnn.masses import Classes, Left
-from llrnn.numerics import MINUS_INFINITY, Cells, SparseMatrix, class_logsumexp, segment_logsumexp, word_logsumexp
-from llrnn.numerics import add_differences as add_differences
+from llrnn.numerics import MINUS_INFINITY, Cells, SparseMatrix
 from llrnn.priors import ContextValues, DensePrior, Knowledge, Prior, SparsePrior, knowledge
 
 # What one sparse entry costs, in dense multiplications (measured on CPU): long rows of W add up fast, columns slowly.
@@ -80,8 +80,7 @@ class Distribution:
 
     def __init__(self, layer: LogLinear, h: Tensor, known: Knowledge, scale: float = 1.0) -> None:
         self.layer, self.h, self.known, self.scale = layer, h, known, scale
-        # log Z with exceptions: in one sum with the classes, plus what the words gain; or apart, once they left
-        self.adding = True
+        self.adding = True  # which of the two sums for Z: the words in their classes, plus what they gain; or gone
         self.classes = layer.classes
 
     @property
@@ -116,16 +115,11 @@ class Distribution:
         if isinstance(prior, DensePrior):
             wide = DensePrior(prior.log_b.to(torch.promote_types(prior.log_b.dtype, dtype)))  # no digits are lost
             return self.classes.log_mass_dense(wide.dense(self.n), known.position, known.word).to(dtype), None
+        whole = self.classes.log_mass(prior).to(dtype)
         if len(known.position) == 0:
-            return self.whole_log_mass, None
+            return whole, None
         rest = self.classes.log_rest(prior, known.word, self.left)
-        return self.whole_log_mass, Cells(self.left.position, self.left.klass, rest.to(dtype))
-
-    @cached_property
-    def whole_log_mass(self) -> Tensor:
-        """log B_s with nothing removed, of a sparse prior."""
-        assert isinstance(self.known.prior, SparsePrior)
-        return self.classes.log_mass(self.known.prior).to(self.h.dtype)
+        return whole, Cells(self.left.position, self.left.klass, rest.to(dtype))
 
     def log_prob(self, word: Tensor) -> Tensor:
         """log p(word_n | K_n), one word a position, (N,) -> (N,)."""
@@ -139,14 +133,13 @@ class Distribution:
         """Nothing depends on the context: log B_s rides on the bias, so that a pass over N × G is saved."""
         mass = self.classes.mass(self.known.table)
         terms = self.layer.scores(self.h, mass.log_mass.to(self.h.dtype))
-        log_z, term = class_logsumexp(terms, None, None, position, self.classes.class_of[word])
+        log_z, term = numerics.class_logsumexp(terms, None, None, position, self.classes.class_of[word])
         return term + mass.log_share[word].to(term.dtype) - log_z
 
     @cached_property
     def log_z(self) -> Tensor:
         """(N,)"""
-        nothing = torch.zeros(0, dtype=torch.long, device=self.h.device)
-        return self._log_z_and_scores(nothing, nothing)[0]
+        return self._log_z_and_scores(*torch.zeros(2, 0, dtype=torch.long, device=self.h.device))[0]
 
     def log_b(self, word: Tensor) -> Tensor:
         """log b(K_n, word_n), (N,) -> (N,) float64."""
@@ -169,22 +162,23 @@ class Distribution:
             return log_rest, asked
         if self.adding:
             before = static + known.log_b_before.to(static.dtype)
-            log_z = add_differences(log_rest, own, before, known.position)
+            log_z = numerics.add_differences(log_rest, own, before, known.position)
             if log_z is not None:
                 return log_z, asked
-            self.adding = False  # too little would be left for a difference to be exact: let the words leave
+            self.adding = False  # let the words leave
             return self._log_z_and_scores(position, word)
-        log_own = segment_logsumexp(own, known.position, self.n)
+        log_own = numerics.segment_logsumexp(own, known.position, self.n)
         return torch.logaddexp(log_rest, log_own), asked
 
     def _log_rest_and_scores(self, rows: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
         """log Σ over the classes, exceptions in their classes or gone, (N,); and the asked static scores."""
-        prior = self.known.prior
-        if self.adding and isinstance(prior, DensePrior):
-            log_b = prior.dense(self.n).log_b.to(self.h.dtype)
-            return word_logsumexp(self.scores, self.classes.class_of, log_b, rows, classes)
-        mass = (self.whole_log_mass, None) if self.adding else self.log_mass
-        return class_logsumexp(self.scores, *mass, rows, classes)
+        prior, dtype = self.known.prior, self.h.dtype
+        if not self.adding:
+            return numerics.class_logsumexp(self.scores, *self.log_mass, rows, classes)
+        if isinstance(prior, SparsePrior):
+            return numerics.class_logsumexp(self.scores, self.classes.log_mass(prior).to(dtype), None, rows, classes)
+        log_b = prior.dense(self.n).log_b.to(dtype)
+        return numerics.word_logsumexp(self.scores, self.classes.class_of, log_b, rows, classes)
 
     def context_values(self, word: Tensor) -> Tensor:
         """Values of the contextual features on one word a position, (N,) -> (N, k)."""

@@ -179,11 +179,8 @@ class LLRNN(nn.Module):
         """Feed one word to each sequence: the distributions of the next, and where the sequences stand now."""
         fed = torch.tensor(list(words), device=self.device)
         h, controller = self.controller.step(self.embedding.few(fed), state.controller)
-        known = tuple(
-            tuple(process.advance(own, int(word)) for own, word in zip(states, words, strict=True))
-            for process, states in zip(self.processes, state.knowledge, strict=True)
-        )
-        prior, values = self._answers([list(states) for states in known])
+        one = fed[:, None]
+        prior, values, known = self._follow(Batch(one, one, torch.ones_like(one, dtype=torch.bool)), state)
         return self.layer(h, prior, values), ModelState(controller, known)
 
     def scan(

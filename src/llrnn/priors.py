@@ -247,8 +247,9 @@ class Knowledge:
     @cached_property
     def log_b_before(self) -> Tensor:
         """log b that the exceptional words would have if they were not exceptional, (E,) float64."""
-        source = self.prior.rest if isinstance(self.prior, SparsePrior) else self.prior.at
-        return source(self.position, self.word)
+        if isinstance(self.prior, SparsePrior) and len(self.prior.exceptions):
+            return self.prior.rest(self.position, self.word)
+        return self.log_b  # only features make them exceptional
 
     @property
     def is_static(self) -> bool:

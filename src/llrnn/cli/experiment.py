@@ -11,8 +11,8 @@ from llrnn.checkpoint import load
 from llrnn.cli import show
 from llrnn.cli.options import Device, Seed, device_named
 from llrnn.corpus import Corpus
+from llrnn.experiments import adaptation, rescoring, table4
 from llrnn.experiments import prepare as preparation
-from llrnn.experiments import table4
 from llrnn.experiments.jobs import Job, run_job
 from llrnn.pairs import make_pairs, write_pairs
 
@@ -58,6 +58,51 @@ def table4_verb(
         tell=_tell,
     )
     typer.echo(path.read_text(encoding="utf8"))
+
+
+@experiment_app.command("adaptation")
+def adaptation_verb(
+    data: Data,
+    out: Out,
+    novel: Annotated[str, typer.Option(help="Part of the name of a novel.")] = "Flaubert",
+    config: Annotated[Path, typer.Option(help="The configuration of the base.")] = Path("configs/adaptation/base.toml"),
+    sizes: Annotated[list[int] | None, typer.Option("--size", min=100, help="Words of the domain text.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each size.")] = 1,
+    parallel: Annotated[int, typer.Option(min=1, help="Sizes side by side.")] = 1,
+    device: Device = "cpu",
+) -> None:
+    """General French to one novel with 1,000 to 100,000 words of it: five ways to adapt, a table and a plot.
+
+    Example: llrnn experiment adaptation --data ../shared/data --out runs/adaptation
+    """
+    device_named(device)
+    chosen = tuple(sizes or adaptation.SIZES)
+    results = adaptation.run(
+        data, out, config=config, novel=novel, sizes=chosen, seeds=seeds, parallel=parallel, device=device, tell=_tell
+    )
+    adaptation.plot(results, out / "adaptation.png")
+    typer.echo(adaptation.table(results))
+
+
+@experiment_app.command("rescoring")
+def rescoring_verb(
+    data: Data,
+    out: Out,
+    config: Annotated[Path, typer.Option(help="The configuration of the model.")] = Path(
+        "configs/rescoring/llrnn.toml"
+    ),
+    n: Annotated[int, typer.Option(min=2, help="Hypotheses in a list.")] = 50,
+    sentences: Annotated[int | None, typer.Option(min=20, help="Cut every text short, for a trial.")] = None,
+    device: Device = "cpu",
+    seed: Seed = 0,
+) -> None:
+    """N-best lists from an error model: word error rates with an n-gram, and with an LL-RNN.
+
+    Example: llrnn experiment rescoring --data ../shared/data --out runs/rescoring
+    """
+    device_named(device)
+    found = rescoring.run(data, out, config=config, n=n, sentences=sentences, seed=seed, device=device, tell=_tell)
+    typer.echo(rescoring.table(found))
 
 
 @experiment_app.command("prepare")

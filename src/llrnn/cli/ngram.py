@@ -23,7 +23,7 @@ ngram_app = typer.Typer(help="n-gram models: estimate, convert, ask. ARPA files,
 
 ModelPath = Annotated[Path, typer.Argument(help="An ARPA file (plain or gzip), or a folder that `estimate` wrote.")]
 Lowercase = Annotated[bool, typer.Option("--lowercase", help="Write every word small first.")]
-Texts = Annotated[list[Path], typer.Argument(help="Text files, plain or gzip, one sentence a line.")]
+Texts = Annotated[list[Path], typer.Argument(help="Text files, plain or gzip: one sentence a line, or .conllu.")]
 
 
 @ngram_app.command("estimate")
@@ -140,6 +140,8 @@ def _perplexity(ngram: NGram, vocabulary: Vocabulary, path: Path, lowercase: boo
     stream, words = read_stream([path], lowercase=lowercase)
     if len(stream) < 3:
         raise CorpusError("text is required, found no word; give a file with sentences", path=path)
+    if not (stream == 1).any():
+        words[1] = EOS  # the text has no <unk>, so that the model need not list it
     number = np.array(_numbers(words, vocabulary), dtype=np.int64)
     known = torch.from_numpy(np.array([word in vocabulary and word != UNKNOWN for word in words])[stream[1:]])
     log_prob, _ = ngram.score(number[stream].tolist())
@@ -149,8 +151,8 @@ def _perplexity(ngram: NGram, vocabulary: Vocabulary, path: Path, lowercase: boo
         "words": len(log_prob),
         "unknown": int((~known).sum()),
         "log_perplexity": float(-log_prob.mean()),
-        "perplexity": math.exp(float(-log_prob.mean())),
-        "perplexity_without_unknown": math.exp(float(-log_prob[known].mean())),
+        "perplexity": float((-log_prob.mean()).exp()),  # torch's exp: infinity, where that of math overflows
+        "perplexity_without_unknown": float((-log_prob[known].mean()).exp()),
     }
 
 

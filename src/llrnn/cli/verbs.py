@@ -12,6 +12,7 @@ import typer
 
 from llrnn import demo as demonstration
 from llrnn.cli import show
+from llrnn.cli.adapt import adapt_verb
 from llrnn.cli.bench import bench_app
 from llrnn.cli.data import data_app
 from llrnn.cli.experiment import experiment_app, pairs_app
@@ -56,6 +57,7 @@ app.add_typer(ngram_app, name="ngram")
 app.add_typer(pairs_app, name="pairs")
 
 
+app.command("adapt")(adapt_verb)
 app.command("rescore")(rescore_verb)
 
 

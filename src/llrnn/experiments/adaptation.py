@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import multiprocessing
 import re
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -37,6 +39,7 @@ from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError
 from llrnn.evaluate import evaluate
 from llrnn.experiments.prepare import find_source
+from llrnn.experiments.tables import markdown, mean_and_spread, require_pyplot
 from llrnn.lexicon import Lexicon
 from llrnn.model import LLRNN
 from llrnn.project import Project
@@ -246,3 +249,41 @@ def run(
             results = list(pool.map(run_size, *zip(*reversed(jobs), strict=True)))[::-1]  # the longest first
     write_atomically(out / "adaptation.json", json.dumps(results, indent=1).encode())
     return results
+
+
+def table(results: Sequence[dict[str, Any]]) -> str:
+    """Log-perplexity on the test text, a row for each size, means over seeds."""
+    rows = []
+    for size, runs in _by_size(results).items():
+        rows.append([f"{size:,}", *(mean_and_spread([run[name]["test"] for run in runs]) for name in SYSTEMS)])
+    return markdown(["words of the domain", *SYSTEMS], rows)
+
+
+def _by_size(results: Sequence[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
+    found: dict[int, list[dict[str, Any]]] = {}
+    for run in sorted(results, key=lambda one: (one["size"], one["seed"])):
+        found.setdefault(int(run["size"]), []).append(run)
+    return found
+
+
+def plot(results: Sequence[dict[str, Any]], path: Path) -> None:
+    """Perplexity against words of the domain, both on logarithmic scales."""
+    pyplot = require_pyplot()
+    figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
+    by_size = _by_size(results)
+    for name, mark in zip(SYSTEMS, "s^Dvo", strict=True):
+        means = [math.exp(statistics.fmean(run[name]["test"] for run in runs)) for runs in by_size.values()]
+        axes.plot(list(by_size), means, marker=mark, label=name)
+    axes.set(xscale="log", yscale="log", xlabel="words of the novel", ylabel="perplexity of the rest of it")
+    ticks = [tick for tick in (50, 70, 100, 150, 200, 300, 500, 700, 1000, 1500, 2000) if _within(tick, axes)]
+    axes.set_yticks(ticks, labels=[str(tick) for tick in ticks], minor=False)
+    axes.set_yticks([], minor=True)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def _within(value: float, axes: Any) -> bool:
+    low, high = axes.get_ylim()
+    return bool(low <= value <= high)

@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from llrnn.backgrounds import NGram
 from llrnn.bundle import write_atomically
+from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError
 from llrnn.experiments import tables
 from llrnn.experiments.jobs import Job, run_jobs
 from llrnn.experiments.prepare import prepare
+from llrnn.text import Text
+from llrnn.vocabulary import Vocabulary
 
 SIZES = (10000, 5000, 3000, 2500, 2000, 1000, 500, 10)
 # Dymetman and Xiao (2016), Table 4: log-perplexity on test1 and test2
@@ -33,6 +37,8 @@ PAPER = {
 }
 _CONTINUOUS = ('training.batches={kind="continuous", rows=64, length=32}',)
 TESTS = ("test1", "test2")
+_KNESER_NEY = Job("kneser-ney", Path())  # estimated here, not trained by a job; its features are n-grams
+_EXPERTS = ("expert", "experts", "experts-more")  # best, with n-grams as experts
 
 
 def jobs(configs: Path, *, seeds: int = 3, only: Sequence[str] = ()) -> list[Job]:
@@ -45,6 +51,7 @@ def jobs(configs: Path, *, seeds: int = 3, only: Sequence[str] = ()) -> list[Job
         raise ConfigError(f"{configs}: the table needs {missing[0]}.toml there, found {', '.join(found)}")
     several = range(seeds)
     made = [Job(name, found[name], (), seed) for name in ("best", "rnn-bias") for seed in several]
+    made += [Job(name, found[name], (), seed) for name in _EXPERTS if name in found for seed in several]
     made += _table(found, "windows", (), several)
     made += [Job(name, path) for name, path in found.items() if name.startswith("best-")]
     made += _table(found, "continuous", _CONTINUOUS, several)
@@ -82,9 +89,39 @@ def run(
     """Prepare the data, train what is missing, and write table4.md, table4.json and table4.png."""
     prepared = out / "prepared"
     prepare(data, prepared, tell=tell, sentences=sentences)
-    wanted = jobs(configs, seeds=seeds, only=only)
+    kneser_ney(prepared, out)
+    wanted = [_KNESER_NEY, *jobs(configs, seeds=seeds, only=only)]
     run_jobs(wanted, data=prepared, out=out, device=device, parallel=parallel, tell=tell, deadline=deadline)
     return write_tables(wanted, out)
+
+
+def kneser_ney(prepared: Path, out: Path, order: int = 5) -> None:
+    """The n-gram of every quality table, over the same words; a result as if it were a job's."""
+    if _KNESER_NEY.result(out) is not None:
+        return
+    parts = ("train", "valid", *TESTS)
+    texts = {part: Corpus.from_file(prepared / f"{part}.conllu", lowercase=True) for part in parts}
+    vocabulary = Vocabulary.from_corpus(*texts.values())
+    ngram = NGram.from_corpus(texts["train"], order=order, folds=0).bind(vocabulary)
+    assert isinstance(ngram, NGram)
+
+    def log_perplexity(corpus: Corpus) -> float:
+        log_prob, _ = ngram.score(Text.encode(corpus, vocabulary).stream().tolist())
+        return float(-log_prob.mean())
+
+    result = {
+        "name": _KNESER_NEY.name,
+        "seed": 0,
+        "valid": log_perplexity(texts["valid"]),
+        "train": log_perplexity(texts["train"][:1000]),
+        "symbols": len(vocabulary),
+        "features": ngram.table.size,
+        "classes": len(vocabulary),
+        "tests": {part: {"log_perplexity": log_perplexity(texts[part])} for part in TESTS},
+    }
+    folder = _KNESER_NEY.folder(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / "result.json", json.dumps(result, indent=1).encode())
 
 
 def write_tables(wanted: Sequence[Job], out: Path) -> Path:

@@ -66,13 +66,7 @@ def plot_by_size(
     curves: Mapping[str, Sequence[tuple[int, float]]], lines: Mapping[str, float], path: Path, title: str
 ) -> None:
     """Log-perplexity against M: one curve for each protocol, and horizontal lines for models without M."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
+    pyplot = require_pyplot()
     figure, axes = pyplot.subplots(figsize=(9, 4.5))
     for name, points in curves.items():
         axes.plot(
@@ -89,3 +83,15 @@ def plot_by_size(
     figure.tight_layout()
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
+
+
+def require_pyplot() -> Any:
+    """matplotlib's pyplot, drawing to files; the extra `plot` brings it."""
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError:
+        raise MissingExtraError("matplotlib", "plot") from None
+    return pyplot

@@ -51,6 +51,8 @@ def _require_sound(table: NGramTable, path: str | PathLike[str]) -> None:
     """Every place and word exists, and the n-grams are sorted: what all look-ups rely on."""
     V, below = len(table.words), 1
     for level in table.levels:
+        if len({len(getattr(level, name)) for name in _ARRAYS}) != 1:
+            raise CheckpointError(f"{path}: the files of the n-gram model do not fit together; estimate it again")
         in_range = (level.context >= 0) & (level.context < below) & (level.word >= 0) & (level.word < V)
         if not (in_range.all() and (np.diff(level.keys(V)) > 0).all()):
             raise CheckpointError(f"{path}: the files of the n-gram model do not fit together; estimate it again")

@@ -1,15 +1,18 @@
 """Text as the array of numbers that counting takes: EOS, sentence, EOS, sentence, ..., EOS.
 
-One sentence a line, words separated by white space. No object is kept for a word or a sentence.
+One sentence a line, words separated by white space (or CoNLL-U, by the name of the file; a space within a word becomes
+a low line); blank lines are layout, as in `corpus.text`. No object is kept for a word or a sentence.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from os import fspath
 
 import numpy as np
 
+from llrnn.corpus import Corpus
 from llrnn.corpus.source import StrPath, read_lines
 from llrnn.errors import CorpusError
 from llrnn.ngrams.table import UNKNOWN, Ints
@@ -43,7 +46,9 @@ def read_stream(
 def _blocks(paths: Iterable[StrPath], lowercase: bool) -> Iterator[list[str]]:
     for path in paths:
         block: list[str] = []
-        for number, line in read_lines(path):
+        for number, line in _lines(path):
+            if not line or line.isspace():
+                continue
             if ("<s>" in line or EOS in line) and not _RESERVED.isdisjoint(line.split()):
                 raise CorpusError(
                     f"{EOS} and <s> mark sentences, which lines do already; remove them", path=path, line=number
@@ -53,3 +58,11 @@ def _blocks(paths: Iterable[StrPath], lowercase: bool) -> Iterator[list[str]]:
                 yield block
                 block = []
         yield block
+
+
+def _lines(path: StrPath) -> Iterator[tuple[int, str]]:
+    """Numbered sentences of a file."""
+    if fspath(path).removesuffix(".gz").endswith(".conllu"):
+        sentences = enumerate(Corpus.from_conllu(path), 1)
+        return ((number, " ".join("_".join(word.split()) for word in sentence.words)) for number, sentence in sentences)
+    return read_lines(path)

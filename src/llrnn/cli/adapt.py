@@ -1,0 +1,66 @@
+"""The verb `llrnn adapt`: a frozen base model, and a log-linear model of a domain on top."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from llrnn.adaptation import adaptor, default_settings, open_base
+from llrnn.cli import show
+from llrnn.cli.options import AsJson, Device, Seed, device_named, make_output_folder, print_json
+from llrnn.cli.progress import StopFlag, follow
+from llrnn.corpus import Corpus
+from llrnn.errors import ConfigError
+from llrnn.scoring import score
+from llrnn.text import Text
+from llrnn.training import train
+
+
+def adapt_verb(
+    base: Annotated[Path, typer.Argument(help="An llrnn model, an ARPA file, an n-gram or a Hugging Face folder.")],
+    corpus: Annotated[Path, typer.Argument(help="Text of the domain.")],
+    out: Annotated[Path, typer.Option(help="The folder for the adapted model.")],
+    valid: Annotated[Path | None, typer.Option(help="Text to stop by; by default a tenth of CORPUS, its end.")] = None,
+    order: Annotated[int, typer.Option(min=1, max=10, help="Of the n-gram expert of the domain.")] = 3,
+    hidden: Annotated[int, typer.Option(min=1, help="Units of the adaptor, where the base has no network.")] = 128,
+    learning_rate: Annotated[float, typer.Option(help="Step size.")] = 0.001,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the text, at most.")] = 40,
+    lowercase: Annotated[bool | None, typer.Option(help="Write every word small; as the base by default.")] = None,
+    device: Device = "cpu",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Adapt a model to a domain: the base stays as it is and becomes the background of a small model.
+
+    Example: llrnn adapt runs/embedded domain.txt --out runs/adapted
+    """
+    opened = open_base(base)
+    text, held_out = _parts(opened.read(corpus, lowercase=lowercase), None if valid is None else opened.read(valid))
+    make_output_folder(out)
+    model = adaptor(opened, text, order=order, hidden=hidden, seed=seed).to(device_named(device))
+    before = score(model, Text.encode(held_out, model.vocabulary)).log_perplexity
+    settings = default_settings(text.tokens, seed=seed).changed(learning_rate=learning_rate, epochs=epochs)
+    with StopFlag().listening() as stop:
+        records = follow(
+            train(model, text, valid=held_out, settings=settings, folder=out, should_stop=stop), quiet=as_json
+        )
+    report = {"out": str(out), "words": text.tokens, "base": before, "adapted": records[-1].best}
+    if as_json:
+        print_json(report)
+    else:
+        show.out.print(
+            f"{out}: log-perplexity on the text held out {before:.4f} before, {records[-1].best:.4f} after",
+            markup=False,
+        )
+
+
+def _parts(text: Corpus, valid: Corpus | None) -> tuple[Corpus, Corpus]:
+    if valid is not None:
+        return text, valid
+    kept = len(text) - max(1, len(text) // 10)
+    if kept < 4:
+        raise ConfigError(f"5 sentences or more are required to adapt to, found {len(text)}; give more text")
+    train_part, held_out = text.split(kept)
+    return train_part, held_out
