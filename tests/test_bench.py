@@ -5,14 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from llrnn import bench
+from llrnn import Corpus, bench, french
 from llrnn.bench import neural
+from llrnn.bench.ngrams import _top_words, drawn_text
+from llrnn.cli import show
 from llrnn.errors import ConfigError
+from llrnn.ngrams import UNKNOWN, read_stream
+from llrnn.vocabulary import EOS
 from strategies import QUICK  # noqa: F401  (importing it sets the number of threads)
 
 CPU = torch.device("cpu")
@@ -103,6 +110,79 @@ def test_training_is_timed_for_both_models() -> None:
     assert found["ratio"] == pytest.approx(speeds["llrnn"] / speeds["softmax"])
 
 
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bench") / "text.txt"
+    corpus = Corpus.from_sentences(french.sentences(400))
+    path.write_text("".join(" ".join(sentence.words) + "\n" for sentence in corpus), encoding="utf8")
+    return path
+
+
+def check_estimation(found: dict[str, Any], words: int, order: int) -> None:
+    speed = found["estimation"]
+    assert speed["words"] == words + 1  # and the end of the last sentence
+    assert speed["order"] == order == len(speed["ngrams"])
+    assert speed["words_per_second"] == pytest.approx(speed["words"] / speed["seconds"])
+    assert min(speed[key] for key in ("words_per_second", "model_megabytes", "peak_megabytes")) > 0
+
+
+def test_ngrams_are_compared_with_kenlm_on_the_same_file(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("kenlm")
+    found = bench.ngrams(text=text, vocabulary=300, order=3, words=10_000, rounds=1)
+    check_estimation(found, 10_000, 3)
+    assert (found["text"], found["V"], found["order"]) == ("text.txt", 300, 3)
+    each = found["seconds_each"]
+    assert each.keys() == {"rows", "sparse rows", "text", "kenlm rows", "kenlm text"}
+    assert min(each.values()) > 0
+    assert found["ratio"] == {
+        "rows": pytest.approx(each["kenlm rows"] / each["rows"]),
+        "sparse rows": pytest.approx(each["kenlm rows"] / each["sparse rows"]),
+        "text": pytest.approx(each["kenlm text"] / each["text"]),
+    }
+    assert max(found["largest difference, log10"].values()) < 1e-5
+    assert found["sum of a row"] == pytest.approx(1.0, abs=1e-5)
+    show.bench_ngram(found)
+    out = capsys.readouterr().out
+    assert "estimation: 10,001 words, order 3" in out
+    assert "rows (V = 300)" in out
+    assert "a word of text" in out
+
+
+def test_without_kenlm_ours_is_timed_alone(
+    text: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "kenlm", None)
+    found = bench.ngrams(text=text, vocabulary=300, order=2, words=10_000, rounds=1)
+    check_estimation(found, 10_000, 2)
+    assert found["kenlm"] is None
+    assert found["llrnn"].keys() == {"rows", "sparse rows", "text"}
+    show.bench_ngram(found)
+    assert "pip install kenlm to compare" in capsys.readouterr().out
+
+
+def test_a_text_is_cut_to_its_most_frequent_words(text: Path) -> None:
+    stream, listed = _top_words(text, 50)
+    whole, words = read_stream([text])
+    assert listed[:2] == [EOS, UNKNOWN]
+    assert len(listed) == len(set(listed)) == 50
+    assert [listed[n] for n in stream] == [words[n] if words[n] in listed else UNKNOWN for n in whole]
+    counts = Counter(words[n] for n in whole)
+    rarest = min(counts[word] for word in listed[2:])
+    assert all(counts[word] <= rarest for word in counts if word not in listed)
+
+
+def test_the_drawn_text_follows_zipf_and_its_seed() -> None:
+    stream, listed = drawn_text(20_000, 500, 1)
+    assert (len(stream), len(listed), stream[0], stream[-1]) == (20_002, 500, 0, 0)
+    assert 1 not in stream
+    assert stream.max() < 500
+    counts = np.bincount(stream, minlength=500)
+    assert 0.03 < counts[0] / len(stream) < 0.05
+    assert counts[2] > counts[12] > counts[120]
+    assert np.array_equal(stream, drawn_text(20_000, 500, 1)[0])
+    assert not np.array_equal(stream, drawn_text(20_000, 500, 2)[0])
+
+
 # --- what is claimed ----------------------------------------------------------------------------------------------
 
 
@@ -131,3 +211,20 @@ def test_whole_training_steps_are_three_times_as_fast() -> None:
     found = measured("training")
     assert found["V"] == 42_592
     assert found["ratio"] >= 3
+
+
+@pytest.mark.timing
+def test_a_million_words_are_estimated_in_seconds() -> None:
+    found = measured("ngram", "--words", "1000000", "--order", "5", "--vocabulary", "100", "--rounds", "1")
+    assert found["estimation"]["order"] == 5
+    assert found["estimation"]["words"] == 1_000_001
+    assert found["estimation"]["words_per_second"] >= 300_000
+
+
+@pytest.mark.timing
+def test_whole_rows_are_500_times_as_fast_as_asking_kenlm_word_by_word() -> None:
+    pytest.importorskip("kenlm")
+    found = measured("ngram", "--vocabulary", "20000", "--words", "100000", "--rounds", "5")
+    assert found["V"] == 20_000
+    assert found["ratio"]["rows"] >= 500
+    assert max(found["largest difference, log10"].values()) < 1e-5

@@ -120,6 +120,19 @@ def test_the_words_of_two_texts_are_counted_together(capsys: Capture, made: Path
     assert Path("one.arpa").read_bytes() == Path("two.arpa").read_bytes()
 
 
+def test_a_treebank_is_a_text_too(capsys: Capture) -> None:
+    """By its name; a space within a word becomes a low line."""
+    done(capsys, "data", "french", "--sentences", "50", "--out", "a.conllu")
+    corpus = Corpus.from_conllu("a.conllu")
+    text = "".join(" ".join("_".join(word.split()) for word in sentence.words) + "\n" for sentence in corpus)
+    Path("a.txt").write_text(text, encoding="utf8")
+    for name in ("a.conllu", "a.txt"):
+        done(capsys, "ngram", "estimate", name, "--order", "3", "--out", f"{name}.arpa")
+    assert Path("a.conllu.arpa").read_bytes() == Path("a.txt.arpa").read_bytes()
+    Path("word.conllu").write_text("1\t1 000\t_\tNUM\t_\t_\t0\troot\t_\t_\n\n", encoding="utf8")
+    assert read_stream(["word.conllu"])[1] == [BOUNDARY, UNKNOWN, "1_000"]
+
+
 def test_all_forms_give_the_same_answers(capsys: Capture, made: Path) -> None:
     answers = [
         (

@@ -359,7 +359,7 @@ def test_priors_of_both_precisions_combine() -> None:
     narrow, wide = DensePrior(values), DensePrior(values.double())
     static = SparsePrior.static(Table(torch.zeros(len(WORDS))))
     for prior in (multiply(narrow, static), multiply(static, narrow)):
-        torch.testing.assert_close(log_b(prior), wide.log_b)
+        torch.testing.assert_close(log_b(prior).double(), wide.log_b)
     torch.testing.assert_close(log_b(mix([narrow, wide], [0.0, 0.0])), wide.log_b + torch.tensor(2.0).log())
     pieces = [(torch.tensor([2, 0]), DensePrior(values[[2, 0]])), (torch.tensor([1]), DensePrior(wide.log_b[[1]]))]
     assert torch.equal(log_b(stitched_priors(pieces, 3)), wide.log_b)

@@ -1,14 +1,16 @@
 """Adaptation: a frozen base model as the background of a small log-linear model of the domain (paper §4).
 
-    p(x | K) ∝ b_base(K, x) · exp(a(h)·φ(K, x))
+    p(x | K) ∝ b(K, x) · exp(a(h)·φ(K, x))        b = λ · base + (1 − λ) · n-grams of the domain
 
-The base is another LL-RNN, an n-gram model or a Hugging Face language model. φ: the words of the domain text, what is
-known of words in general, and a cross-fitted n-gram expert of the domain text. The output weights begin at 0, so that
-training begins exactly at the base; where the base is an LL-RNN, the adaptor's body begins as a copy of its body.
+The base is another LL-RNN, an n-gram model or a Hugging Face language model. The n-grams are cross-fitted, and λ is set
+on the domain text by EM, each sentence under the n-grams of the other folds. φ: the words of the domain text, what is
+known of words in general, and the n-grams once more as an expert. The output weights begin at 0: training begins at the
+mixture; where the base is an LL-RNN, the adaptor's body begins as a copy of its body.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -16,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from llrnn import features
-from llrnn.backgrounds import Background, HuggingFace, Model, NGram
+from llrnn.backgrounds import Background, HuggingFace, Mixture, Model, NGram
 from llrnn.backgrounds.huggingface import tokenised, vocabulary_of
+from llrnn.batches import Sentences
 from llrnn.bundle import has_bundle
 from llrnn.checkpoint import load
 from llrnn.contextual import Expert
@@ -31,10 +35,11 @@ from llrnn.features import Features
 from llrnn.model import LLRNN
 from llrnn.ngrams import UNKNOWN, read_table
 from llrnn.settings import SentenceBatches, TrainingSettings
+from llrnn.text import Text
 from llrnn.vocabulary import Vocabulary
 
 EXPERT = "domain"
-_FOLDS = 10
+_FOLDS, _ROUNDS, _POSITIONS = 10, 50, 512
 
 
 @dataclass(frozen=True)
@@ -78,15 +83,17 @@ def base_of(model: LLRNN) -> Base:
 def adaptor(base: Base, corpus: Corpus, *, order: int = 3, hidden: int = 128, seed: int = 0) -> LLRNN:
     """A model ready to train on the domain text; before that it predicts what the base does."""
     donor, phi = base.donor, _features(base, corpus)
-    expert = Expert(NGram.from_corpus(corpus, order=order, folds=min(_FOLDS, max(2, len(corpus) // 2))), name=EXPERT)
+    domain = NGram.from_corpus(corpus, order=order, folds=min(_FOLDS, max(2, len(corpus) // 2)))
+    domain, frozen = domain.bind(base.vocabulary), base.background.bind(base.vocabulary)
+    share = base_share(frozen, domain, Text.encode(corpus, base.vocabulary, keyed=True))
     controller = LSTM(hidden=hidden, dropout=0.5) if donor is None else make_controller(donor.controller.settings())
     model = LLRNN(
         base.vocabulary,
         output_features=phi,
         input_features=None if donor is None else donor.input_features,
-        background=base.background,
+        background=Mixture(frozen, domain, weights=[share, 1.0 - share]),
         controller=controller,
-        contextual=[expert],
+        contextual=[Expert(domain, name=EXPERT)],
         word_dropout=0.1,
         seed=seed,
     )
@@ -100,6 +107,28 @@ def adaptor(base: Base, corpus: Corpus, *, order: int = 3, hidden: int = 128, se
     return model
 
 
+@torch.no_grad()
+def base_share(base: Background, domain: Background, text: Text) -> float:
+    """λ: the share of the base in the mixture under which the text is most probable, found by EM."""
+    base_log_p, domain_log_p = (_log_probs(part, text) for part in (base, domain))
+    share = 0.5
+    for _ in range(_ROUNDS):
+        mine, other = base_log_p + math.log(share), domain_log_p + math.log(1.0 - share)
+        share = float((mine - torch.logaddexp(mine, other)).exp().mean().clamp(0.001, 0.999))
+    return share
+
+
+def _log_probs(background: Background, text: Text) -> Tensor:
+    """log b of every target of a text to train on, (N,)."""
+    found = []
+    for batch in Sentences(_POSITIONS).plan(text):
+        start = [background.initial(condition) for condition in batch.conditions or [None] * len(batch.inputs)]
+        states, _ = background.follow(start, batch.inputs, batch.mask, batch.sentences)
+        targets = batch.targets[batch.mask]
+        found.append(background.prior(states).at(torch.arange(len(targets)), targets).cpu())
+    return torch.cat(found)
+
+
 def default_settings(words: int, *, seed: int = 0) -> TrainingSettings:
     """Some twenty updates in an epoch, so that a small text is stopped in time and a large one is not slow."""
     size = max(128, min(2048, words // 20))
@@ -109,7 +138,7 @@ def default_settings(words: int, *, seed: int = 0) -> TrainingSettings:
         weight_decay=0.01,
         average=0.98,
         epochs=40,
-        patience=4,
+        patience=3,
         seed=seed,
     )
 

@@ -42,7 +42,7 @@ def write_bundle(
 ) -> None:
     """Write or replace the bundle, atomically; data files that no manifest names any more are removed."""
     folder = Path(folder)
-    plain = {key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}
+    plain = _unshared({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()})
     blob = save(plain)
     data_file = _data_file(name, blob)
     manifest = {
@@ -61,6 +61,17 @@ def write_bundle(
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{folder}: the {name} holds data that JSON cannot hold ({error})") from error
     _remove_old(folder, name, data_file)
+
+
+def _unshared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copies of what shares its memory with another: one piece of knowledge may serve twice, which the file refuses."""
+    found: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for key, tensor in tensors.items():
+        memory = tensor.untyped_storage().data_ptr()
+        found[key] = tensor.clone() if memory in seen else tensor
+        seen.add(memory)
+    return found
 
 
 def _data_file(name: str, blob: bytes) -> str:

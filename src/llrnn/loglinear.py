@@ -215,12 +215,13 @@ class Distribution:
 
     def log_probs(self) -> Tensor:
         """log p of every word, (N, V): the brute way, for dense answers and checks."""
-        known = self.known
-        log_b = known.prior.dense(self.n).log_b.to(self.h.dtype)
-        context = (self.context_adaptor * known.rest).sum(-1, keepdim=True).expand(-1, known.prior.n_symbols)
-        own = (self.context_adaptor[known.position] * known.value).sum(-1)
-        context = context.index_put((known.position, known.word), own)
-        return self.scores[:, self.classes.class_of] + log_b + context - self.possible().log_z[:, None]
+        known, a = self.known, self.context_adaptor
+        rest = (a * known.rest).sum(-1) - self.possible().log_z  # what all words but the exceptions share
+        gained = (a[known.position] * (known.value - known.rest[known.position])).sum(-1)
+        whole = self.scores.index_select(1, self.classes.class_of) + rest[:, None]
+        static = isinstance(known.prior, SparsePrior) and known.prior.is_static
+        whole = whole + known.prior.dense(1 if static else self.n).log_b.to(whole.dtype)
+        return whole.index_put((known.position, known.word), gained, accumulate=True)
 
     def class_probabilities(self) -> Tensor:
         """The probability of each class with its exceptions, (N, G)."""

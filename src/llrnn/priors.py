@@ -151,11 +151,15 @@ class SparsePrior:
         own, found = _look_up(self.exceptions.position, self.exceptions.word, position, word, self.n_symbols)
         return torch.where(found, self.exceptions.log_b[own], self.rest(position, word))
 
-    def dense(self, n: int) -> DensePrior:
+    def dense(self, n: int, dtype: torch.dtype = torch.float64) -> DensePrior:
         """All N × V values written out."""
-        tables = torch.stack([table.log_b for table in self.tables])  # (K, V)
-        log_b = torch.logsumexp(self.shift.unsqueeze(-1) + tables, 1).expand(n, -1).clone()
-        log_b[self.exceptions.position, self.exceptions.word] = self.exceptions.log_b
+        tables, shift = torch.stack([table.log_b for table in self.tables]).to(dtype), self.shift.to(dtype)  # (K, V)
+        if self.active is not None:
+            log_b = tables[self.active] + shift.gather(1, self.active[:, None])
+        else:
+            log_b = torch.logsumexp(shift.unsqueeze(-1) + tables, 1)
+        log_b = log_b.expand(n, -1).contiguous()
+        log_b[self.exceptions.position, self.exceptions.word] = self.exceptions.log_b.to(dtype)
         return DensePrior(log_b)
 
     def powered(self, exponent: float) -> Prior:
@@ -194,8 +198,8 @@ class DensePrior:
     def at(self, position: Tensor, word: Tensor) -> Tensor:
         return self.log_b[position if self.n > 1 else torch.zeros_like(position), word].to(torch.float64)
 
-    def dense(self, n: int) -> DensePrior:
-        return DensePrior(self.log_b.expand(n, -1))
+    def dense(self, n: int, dtype: torch.dtype | None = None) -> DensePrior:
+        return DensePrior(self.log_b.expand(n, -1).to(dtype or self.log_b.dtype))
 
     def powered(self, exponent: float) -> Prior:
         return DensePrior(_times(self.log_b, exponent))

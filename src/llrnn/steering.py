@@ -81,15 +81,25 @@ def swap(
 ) -> LLRNN:
     """A new model with the same weights and other knowledge: another background, other experts by their names."""
     given = experts or {}
-    _require_contextual(model, given)
+    _require_experts(model, given)
     swapped = _copied(model)
     if background is not None:
         swapped.background = background.bind(model.vocabulary)
     swapped.contextual = tuple(
-        Expert(given[old.name], name=old.name).bind(model.vocabulary) if old.name in given else old
+        old.with_background(given[old.name]).bind(model.vocabulary)
+        if isinstance(old, Expert) and old.name in given
+        else old
         for old in model.contextual
     )
     return swapped
+
+
+def _require_experts(model: LLRNN, names: Iterable[str]) -> None:
+    _require_contextual(model, names)
+    there = [feature.name for feature in model.contextual if isinstance(feature, Expert)]
+    for name in names:
+        if name not in there:
+            raise ConfigError(f"{name!r} is no expert of this model; it has {', '.join(there) or 'none'}")
 
 
 def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import reduce
 from typing import Self
 
 import torch
@@ -179,7 +180,7 @@ def mix(priors: Sequence[Prior], log_weights: Sequence[float]) -> Prior:
     sparse = [prior for prior in priors if isinstance(prior, SparsePrior)]
     if len(sparse) < len(priors):
         dense = [log_b + w for log_b, w in zip(_written_out(priors, n), log_weights, strict=True)]
-        return DensePrior(torch.logsumexp(torch.stack(dense), 0))
+        return DensePrior(reduce(torch.logaddexp, dense))
     tables = tuple(table for prior in sparse for table in prior.tables)
     shift = torch.cat([prior.shift.expand(n, -1) + w for prior, w in zip(sparse, log_weights, strict=True)], 1)
     position, word = _union(*sparse)
@@ -193,9 +194,10 @@ def _common_n(priors: Sequence[Prior]) -> int:
 
 
 def _written_out(priors: Sequence[Prior], n: int) -> list[Tensor]:
-    """All of them as (N, V), where the dense one among them is: another model may stand on an accelerator."""
-    device = next(prior.log_b.device for prior in priors if isinstance(prior, DensePrior))
-    return [prior.to(device).dense(n).log_b for prior in priors]
+    """All of them as (N, V), in the place and precision of the dense ones: another model may be on an accelerator."""
+    models = [prior.log_b for prior in priors if isinstance(prior, DensePrior)]
+    dtype = reduce(torch.promote_types, (log_b.dtype for log_b in models))
+    return [prior.to(models[0].device).dense(n, dtype).log_b for prior in priors]
 
 
 def _union(*priors: SparsePrior) -> tuple[Tensor, Tensor]:

@@ -37,7 +37,9 @@ def adapt_verb(
     Example: llrnn adapt runs/embedded domain.txt --out runs/adapted
     """
     opened = open_base(base)
-    text, held_out = _parts(opened.read(corpus, lowercase=lowercase), None if valid is None else opened.read(valid))
+    text, held_out = _parts(
+        opened.read(corpus, lowercase=lowercase), None if valid is None else opened.read(valid, lowercase=lowercase)
+    )
     make_output_folder(out)
     model = adaptor(opened, text, order=order, hidden=hidden, seed=seed).to(device_named(device))
     before = score(model, Text.encode(held_out, model.vocabulary)).log_perplexity
@@ -46,12 +48,17 @@ def adapt_verb(
         records = follow(
             train(model, text, valid=held_out, settings=settings, folder=out, should_stop=stop), quiet=as_json
         )
-    report = {"out": str(out), "words": text.tokens, "base": before, "adapted": records[-1].best}
+    last = records[-1]
+    if last.event == "interrupted":
+        found = "no model is" if last.best is None else "the best model so far is"
+        show.err.print(f"stopped after step {last.step}; {found} in {out}", markup=False)
+        raise typer.Exit(130)
+    report = {"out": str(out), "words": text.tokens, "base": before, "adapted": last.best}
     if as_json:
         print_json(report)
     else:
         show.out.print(
-            f"{out}: log-perplexity on the text held out {before:.4f} before, {records[-1].best:.4f} after",
+            f"{out}: log-perplexity on the text held out {before:.4f} before, {last.best:.4f} after",
             markup=False,
         )
 

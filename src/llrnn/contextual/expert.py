@@ -41,6 +41,10 @@ class Expert(ContextualFeature):
     def background(self) -> Background:
         return self._background
 
+    def with_background(self, background: Background) -> Expert:
+        """Another expert in its place: of the same name, and with the same reference where one was given."""
+        return Expert(background, self._reference, name=self._name)
+
     def bind(self, vocabulary: Vocabulary) -> Self:
         bound = super().bind(vocabulary)
         bound._background = self._background.bind(vocabulary)

@@ -51,7 +51,7 @@ from llrnn.vocabulary import Vocabulary
 
 SIZES = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
 SYSTEMS = ("base", "domain", "interpolation", "fine-tuning", "adaptor")
-_VALID, _TEST = 5_000, 20_000  # words
+_VALID, _TEST = 5_000, 10_000  # words
 _RATES = (0.001, 0.0003)  # that both trained systems try
 _END = re.compile(r"[.!?…]")
 
@@ -66,7 +66,7 @@ def prepare(data: Path, out: Path, *, novel: str, tell: Callable[[str], None]) -
         names = ", ".join(path.name for path in source.novels)
         raise ConfigError(f"--novel {novel}: one of the novels is required, found {len(found)} of {names}")
     tell(f"preparing {found[0].name} in {out}")
-    parts = _cut(list(_sentences(found[0])), (max(SIZES), _VALID, _TEST))
+    parts = _cut(list(_sentences(found[0])), (max(SIZES), _VALID, _TEST), found[0].name)
     out.mkdir(parents=True, exist_ok=True)
     general = Corpus.from_file(source.parts["train"], lowercase=True)
     general, valid = general.split(len(general) - 728)
@@ -100,7 +100,7 @@ def _sentences(path: Path) -> Iterator[list[str]]:
                 yield sentence
 
 
-def _cut(sentences: list[list[str]], sizes: Sequence[int]) -> list[list[Sequence[str]]]:
+def _cut(sentences: list[list[str]], sizes: Sequence[int], name: str) -> list[list[Sequence[str]]]:
     """Consecutive parts of about so many words; whole sentences."""
     parts: list[list[Sequence[str]]] = []
     rest = iter(sentences)
@@ -108,8 +108,12 @@ def _cut(sentences: list[list[str]], sizes: Sequence[int]) -> list[list[Sequence
         part: list[Sequence[str]] = []
         words = 0
         while words < size:
-            part.append(next(rest))
-            words += len(part[-1])
+            sentence = next(rest, None)
+            if sentence is None:
+                there = sum(map(len, sentences))
+                raise ConfigError(f"{name}: {sum(sizes)} words are required, found {there}; choose a longer novel")
+            part.append(sentence)
+            words += len(sentence)
         parts.append(part)
     return parts
 
@@ -246,7 +250,7 @@ def run(
         results = [run_size(*job) for job in jobs]
     else:
         with ProcessPoolExecutor(parallel, mp_context=multiprocessing.get_context("spawn")) as pool:
-            results = list(pool.map(run_size, *zip(*reversed(jobs), strict=True)))[::-1]  # the longest first
+            results = list(pool.map(run_size, *zip(*jobs, strict=True)))
     write_atomically(out / "adaptation.json", json.dumps(results, indent=1).encode())
     return results
 
