@@ -26,5 +26,5 @@ for term in found.terms:
     print(f"{term.name:>14}: weight {term.weight:6.2f} · value {term.value:6.2f} = {term.share:6.2f}")
 
 half = steer(model, [Change.parse("kn=*0.5")])  # the expert at half its weight, renormalised exactly
-print(f"as trained {llrnn.evaluate(model, valid).log_perplexity:.3f}", end=", ")
-print(f"half the expert {llrnn.evaluate(half, valid).log_perplexity:.3f}")
+print(f"as trained {llrnn.evaluate(model, valid).log_perplexity:.3f} nats a word", end=", ")
+print(f"with half the expert {llrnn.evaluate(half, valid).log_perplexity:.3f}")

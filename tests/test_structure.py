@@ -21,8 +21,8 @@ SOURCE = ROOT / "src" / "llrnn"
 ORDER = """
     errors bundle corpus datasets french lexicon analysers clusters vocabulary features text numerics priors process
     ngrams backgrounds contextual masses drawing expectations loglinear controllers model checkpoint batches scoring
-    pairs settings optimizers averaging runs training evaluate decode explain hf steering rescoring adaptation testing config
-    project charts report demo bench experiments cli
+    pairs settings optimizers averaging runs training evaluate decode explain hf steering rescoring adaptation testing
+    config project charts report demo bench experiments cli
 """.split()  # noqa: SIM905
 
 
@@ -147,11 +147,15 @@ def run_llrnn_commands(folder: Path, shrink: str) -> list[str]:
 def test_readme_commands_run(tmp_path: Path) -> None:
     """For one epoch; `test.conllu` is the test part of the configuration."""
     outputs = run_llrnn_commands(tmp_path, " --set training.epochs=1")
-    assert len(outputs) == 6
+    assert len(outputs) == 13
     assert "classes" in outputs[0]
     assert "log-perplexity" in outputs[3]
     assert "POS:" in outputs[4]
     assert "Gender:Fem" in outputs[5]
+    assert "n-grams" in outputs[7]
+    assert "sum" in outputs[8]
+    assert "log-perplexity" in outputs[9]
+    assert "adapted" in outputs[12]
 
 
 def test_readme_python_runs(tmp_path: Path) -> None:

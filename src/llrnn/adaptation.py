@@ -81,7 +81,7 @@ def base_of(model: LLRNN) -> Base:
 
 
 def adaptor(base: Base, corpus: Corpus, *, order: int = 3, hidden: int = 128, seed: int = 0) -> LLRNN:
-    """A model ready to train on the domain text; before that it predicts what the base does."""
+    """A model ready to train on the domain text; before that it predicts what the mixture does."""
     donor, phi = base.donor, _features(base, corpus)
     domain = NGram.from_corpus(corpus, order=order, folds=min(_FOLDS, max(2, len(corpus) // 2)))
     domain, frozen = domain.bind(base.vocabulary), base.background.bind(base.vocabulary)
@@ -116,6 +116,13 @@ def base_share(base: Background, domain: Background, text: Text) -> float:
         mine, other = base_log_p + math.log(share), domain_log_p + math.log(1.0 - share)
         share = float((mine - torch.logaddexp(mine, other)).exp().mean().clamp(0.001, 0.999))
     return share
+
+
+@torch.no_grad()
+def base_log_perplexity(base: Base, corpus: Corpus) -> float:
+    """What the base alone makes of a text, in nats a word."""
+    bound = base.background.bind(base.vocabulary)
+    return float(-_log_probs(bound, Text.encode(corpus, base.vocabulary)).mean())
 
 
 def _log_probs(background: Background, text: Text) -> Tensor:

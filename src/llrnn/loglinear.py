@@ -187,8 +187,8 @@ class Distribution:
     def _values(self, position: Tensor, word: Tensor) -> Tensor:
         """Contextual feature values of single words, (E, k)."""
         known = self.known
-        joined = ContextValues(known.rest, known.position, known.word, known.value)
-        return joined.at(position, word, known.prior.n_symbols)
+        values = ContextValues(known.rest, known.position, known.word, known.value)
+        return values.at(position, word, known.prior.n_symbols)
 
     @cached_property
     def parts(self) -> tuple[Tensor, Tensor]:
@@ -219,8 +219,7 @@ class Distribution:
         rest = (a * known.rest).sum(-1) - self.possible().log_z  # what all words but the exceptions share
         gained = (a[known.position] * (known.value - known.rest[known.position])).sum(-1)
         whole = self.scores.index_select(1, self.classes.class_of) + rest[:, None]
-        static = isinstance(known.prior, SparsePrior) and known.prior.is_static
-        whole = whole + known.prior.dense(1 if static else self.n).log_b.to(whole.dtype)
+        whole = whole + known.prior.dense(1 if known.prior.is_static else self.n, whole.dtype).log_b
         return whole.index_put((known.position, known.word), gained, accumulate=True)
 
     def class_probabilities(self) -> Tensor:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from llrnn.features.matrix import FeatureMatrix
-from llrnn.numerics import MINUS_INFINITY, segment_logsumexp
+from llrnn.numerics import MINUS_INFINITY, log_matmul, segment_logsumexp
 from llrnn.priors import DensePrior, SparsePrior, Table
 
 _SUM_ANEW_BELOW = 1e-6
@@ -66,11 +66,15 @@ class Classes(torch.nn.Module):
 
     def log_mass(self, prior: SparsePrior) -> Tensor:
         """The log-mass of every class with nothing removed, (N, G) or (1, G)."""
-        if prior.active is not None and len(prior.tables) > 1:
-            masses = torch.stack([self.mass(table).log_mass for table in prior.tables])  # (K, G)
+        masses = torch.stack([self.mass(table).log_mass for table in prior.tables])  # (K, G)
+        if prior.active is not None:
             return masses[prior.active] + prior.shift.gather(1, prior.active[:, None])
-        parts = [self.mass(table).log_mass + prior.shift[:, k, None] for k, table in enumerate(prior.tables)]
-        return parts[0] if len(parts) == 1 else torch.logsumexp(torch.stack(parts), 0)
+        blended = log_matmul(prior.shift, masses)
+        vanished = (blended == MINUS_INFINITY).any(0) & (masses > MINUS_INFINITY).any(0)  # (G,)
+        if vanished.any():  # too small beside the others for a product: one by one
+            few = masses[:, vanished]
+            blended[:, vanished] = torch.logsumexp(prior.shift.unsqueeze(-1) + few, 1)
+        return blended
 
     def log_rest(self, prior: SparsePrior, word: Tensor, left: Left) -> Tensor:
         """The log-mass that is left in each cell when the exceptional words have gone, (C,)."""

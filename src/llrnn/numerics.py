@@ -143,6 +143,17 @@ def add_differences(log_sum: Tensor, log_new: Tensor, log_old: Tensor, position:
     return total.log() + scale
 
 
+def log_matmul(left: Tensor, right: Tensor) -> Tensor:
+    """log(exp left @ exp right), (N, K), (K, G) -> (N, G), as one product of scaled numbers.
+
+    What is smaller than the largest of its row by more than the range of the numbers is minus infinity.
+    """
+    of_right = right.amax(1).nan_to_num(neginf=0.0)  # (K,)
+    shifted = left + of_right
+    of_left = shifted.amax(1, keepdim=True).nan_to_num(neginf=0.0)  # (N, 1)
+    return ((shifted - of_left).exp() @ (right - of_right[:, None]).exp()).log() + of_left
+
+
 def finite(log: Tensor) -> Tensor:
     """0 for minus infinity: 0 · log 0 is 0 in an expectation, and so is its gradient."""
     return log.masked_fill(log == MINUS_INFINITY, 0.0)

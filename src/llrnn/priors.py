@@ -186,6 +186,7 @@ class DensePrior:
     """All N × V values of log b, float64 or what a model gave."""
 
     log_b: Tensor  # (N, V)
+    is_static = False
 
     @property
     def n(self) -> int:

@@ -73,6 +73,8 @@ class CrossFitted(Background):
         return self._parts[_WHOLE]
 
     def bind(self, vocabulary: Vocabulary) -> Self:
+        if self._vocabulary is vocabulary:
+            return self  # it is large: one is enough for all who share it
         bound = super().bind(vocabulary)
         whole = self.whole.bind(vocabulary)
         with warnings.catch_warnings():  # what there is to say of the folds, the whole has said

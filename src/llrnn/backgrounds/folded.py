@@ -43,6 +43,8 @@ class FoldedNGram(CrossFitted):
     _tries: dict[torch.device, Trie]
 
     def bind(self, vocabulary: Vocabulary) -> Self:
+        if self._vocabulary is vocabulary:
+            return self  # it is large: one is enough for all who share it
         bound = super().bind(vocabulary)
         tables: list[NGramTable] = [part.table for part in bound._parts]  # type: ignore[attr-defined]
         bound._tables = tuple(Table(torch.from_numpy(table.levels[0].log_prob)) for table in tables)

@@ -85,6 +85,8 @@ class NGram(Background):
         return self.table.order
 
     def bind(self, vocabulary: Vocabulary) -> Self:
+        if self._vocabulary is vocabulary:
+            return self  # it is large: one is enough for all who share it
         bound = super().bind(vocabulary)
         bound.table = for_vocabulary(self.table, vocabulary, restrict=self._restrict)
         bound._unigrams = Table(torch.from_numpy(bound.table.levels[0].log_prob))

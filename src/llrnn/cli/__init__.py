@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import io
 import sys
+import warnings
 
 from llrnn.cli import show
 from llrnn.cli.verbs import app
-from llrnn.errors import LLRNNError
+from llrnn.errors import EstimationWarning, LLRNNError
 
 __all__ = ["app", "main", "run"]
 
@@ -29,6 +30,18 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", EstimationWarning)
+        warnings.showwarning = _show_note
+        return _run(arguments)
+
+
+def _show_note(message: Warning | str, *place: object, **other: object) -> None:
+    """A warning as one line, without the line of our code that gave it."""
+    show.err.print(f"note: {message}", markup=False)
+
+
+def _run(arguments: list[str] | None) -> int:
     try:
         return app(args=arguments, prog_name="llrnn", standalone_mode=False) or 0
     except LLRNNError as error:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from llrnn.adaptation import adaptor, default_settings, open_base
+from llrnn.adaptation import adaptor, base_log_perplexity, default_settings, open_base
 from llrnn.cli import show
 from llrnn.cli.options import AsJson, Device, Seed, device_named, make_output_folder, print_json
 from llrnn.cli.progress import StopFlag, follow
@@ -28,6 +28,7 @@ def adapt_verb(
     learning_rate: Annotated[float, typer.Option(help="Step size.")] = 0.001,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the text, at most.")] = 40,
     lowercase: Annotated[bool | None, typer.Option(help="Write every word small; as the base by default.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     device: Device = "cpu",
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -42,23 +43,26 @@ def adapt_verb(
     )
     make_output_folder(out)
     model = adaptor(opened, text, order=order, hidden=hidden, seed=seed).to(device_named(device))
-    before = score(model, Text.encode(held_out, model.vocabulary)).log_perplexity
+    start = score(model, Text.encode(held_out, model.vocabulary)).log_perplexity
     settings = default_settings(text.tokens, seed=seed).changed(learning_rate=learning_rate, epochs=epochs)
     with StopFlag().listening() as stop:
         records = follow(
-            train(model, text, valid=held_out, settings=settings, folder=out, should_stop=stop), quiet=as_json
+            train(model, text, valid=held_out, settings=settings, folder=out, resume=resume, should_stop=stop),
+            quiet=as_json,
         )
     last = records[-1]
     if last.event == "interrupted":
         found = "no model is" if last.best is None else "the best model so far is"
-        show.err.print(f"stopped after step {last.step}; {found} in {out}", markup=False)
+        show.err.print(f"stopped after step {last.step}; {found} in {out}; --resume goes on", markup=False)
         raise typer.Exit(130)
-    report = {"out": str(out), "words": text.tokens, "base": before, "adapted": last.best}
+    before = base_log_perplexity(opened, held_out)
+    report = {"out": str(out), "words": text.tokens, "base": before, "mixture": start, "adapted": last.best}
     if as_json:
         print_json(report)
     else:
         show.out.print(
-            f"{out}: log-perplexity on the text held out {before:.4f} before, {last.best:.4f} after",
+            f"{out}: log-perplexity on the text held out: base {before:.4f}, "
+            f"mixed with n-grams of the domain {start:.4f}, adapted {last.best:.4f}",
             markup=False,
         )
 

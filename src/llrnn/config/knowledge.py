@@ -38,6 +38,12 @@ class BackgroundConfig(NGramConfig):
     frequencies: str | None = Field(None, description="unigram: a frequency file instead")
     smoothing: float = Field(0.0, ge=0, description="unigram: added to every count")
 
+    @model_validator(mode="after")
+    def _keys_fit_the_kind(self) -> BackgroundConfig:
+        if self.kind != "ngram" and (self.arpa is not None or self.files or self.min_counts):
+            raise ValueError(f"arpa, files and min_counts are for kind = 'ngram', found kind = {self.kind!r}")
+        return self
+
 
 class RepeatedConfig(Strict):
     """Whether the word occurred before."""
