@@ -16,9 +16,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from llrnn.knowledge import Knowledge
 from llrnn.masses import Classes, ClassMass, Left
 from llrnn.numerics import MINUS_INFINITY
-from llrnn.priors import Knowledge, SparsePrior
+from llrnn.priors import SparsePrior
 
 _ROUNDS_OF_REJECTION = 64
 

@@ -11,9 +11,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from llrnn.knowledge import Knowledge
 from llrnn.masses import Classes, Left
 from llrnn.numerics import finite
-from llrnn.priors import DensePrior, Knowledge, SparsePrior
+from llrnn.priors import DensePrior, SparsePrior
 
 
 class Distribution(Protocol):

@@ -15,7 +15,6 @@ is never done word by word and is exact.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import torch
@@ -24,9 +23,10 @@ from torch import Tensor, nn
 from llrnn import drawing, expectations, numerics
 from llrnn.errors import ZeroMassError
 from llrnn.features.matrix import FeatureMatrix
+from llrnn.knowledge import Knowledge, join
 from llrnn.masses import Classes, Left
 from llrnn.numerics import MINUS_INFINITY, Cells, SparseMatrix
-from llrnn.priors import ContextValues, DensePrior, Knowledge, Prior, SparsePrior, knowledge
+from llrnn.priors import ContextValues, DensePrior, Prior, SparsePrior
 
 # What one sparse entry costs, in dense multiplications (measured on CPU): long rows of W add up fast, columns slowly.
 _COST_OF_COMPOSING, _COST_OF_DIRECT = 6, 250
@@ -71,7 +71,7 @@ class LogLinear(nn.Module):
 
     def forward(self, h: Tensor, prior: Prior, values: Sequence[ContextValues] = ()) -> Distribution:
         """The distributions at the N positions of h (N, H)."""
-        joined = knowledge(prior.to(h.device), [part.to(h.device, h.dtype) for part in values], len(h))
+        joined = join(prior.to(h.device), [part.to(h.device, h.dtype) for part in values], len(h))
         return Distribution(self, h, joined)
 
 
@@ -237,8 +237,7 @@ class Distribution:
 
     def tempered(self, temperature: float) -> Distribution:
         """p(x)^(1/temperature), normalised: a and log b both divided by the temperature."""
-        prior = self.known.prior.powered(1.0 / temperature)
-        known = replace(self.known, prior=prior, log_b=prior.at(self.known.position, self.known.word))
+        known = self.known.with_prior(self.known.prior.powered(1.0 / temperature))
         return Distribution(self.layer, self.h, known, self.scale / temperature)
 
     def sample(self, *, generator: torch.Generator | None = None, count: int = 1) -> Tensor:

@@ -136,7 +136,8 @@ def add_differences(log_sum: Tensor, log_new: Tensor, log_old: Tensor, position:
     gained = torch.full_like(log_sum, MINUS_INFINITY).scatter_reduce(0, position, log_new.detach(), "amax")
     largest = torch.maximum(log_sum.detach(), gained)
     scale = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
-    change = (log_new - scale[position]).exp() - (log_old - scale[position]).exp()
+    of_entry = scale[position]
+    change = (log_new - of_entry).exp() - (log_old - of_entry).exp()
     total = (log_sum - scale).exp().index_add(0, position, change)
     if bool((total.detach() < _ENOUGH_LEFT).any()):  # the largest term is 1
         return None

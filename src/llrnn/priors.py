@@ -4,7 +4,7 @@
     log b(n, x) = its own value                             for the exceptions E(n), few words at each position
 
 A static background is one table and no exception; a dense one (another neural model) gives all N × V values. Contextual
-features answer in the same form: one value for the rest, own values for the exceptions. `knowledge` joins both.
+features answer in the same form: one value for the rest, own values for the exceptions. `knowledge.join` joins both.
 Positions are numbered 0..N-1; a prior with `n == 1` holds for every position.
 """
 
@@ -236,69 +236,6 @@ class ContextValues:
             return self.rest[position]
         own, found = _look_up(self.position, self.word, position, word, n_symbols)
         return torch.where(found.unsqueeze(-1), self.value[own], self.rest[position])
-
-
-@dataclass(frozen=True, eq=False)
-class Knowledge:
-    """A prior and all contextual values over one common set of exceptions."""
-
-    prior: Prior
-    position: Tensor  # (E,)
-    word: Tensor  # (E,)
-    log_b: Tensor  # (E,) float64
-    value: Tensor  # (E, k)
-    rest: Tensor  # (N, k)
-
-    @cached_property
-    def log_b_before(self) -> Tensor:
-        """log b that the exceptional words would have if they were not exceptional, (E,) float64."""
-        if isinstance(self.prior, SparsePrior) and len(self.prior.exceptions):
-            return self.prior.rest(self.position, self.word)
-        return self.log_b  # only features make them exceptional
-
-    @property
-    def is_static(self) -> bool:
-        """Whether one table says it all: no exceptions, no contextual features."""
-        prior = self.prior
-        one_table = isinstance(prior, SparsePrior) and prior.is_static and len(prior.tables) == 1
-        return one_table and self.rest.shape[1] == 0
-
-    @property
-    def table(self) -> Table:
-        """That one table."""
-        assert isinstance(self.prior, SparsePrior)
-        return self.prior.tables[0]
-
-
-def knowledge(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:
-    """Join: a word that is exceptional to one source takes the rest's value from every other."""
-    device = prior.shift.device if isinstance(prior, SparsePrior) else prior.log_b.device
-    own = prior.exceptions if isinstance(prior, SparsePrior) else Exceptions.none(device)
-    position, word = _joined([own, *values], prior.n_symbols, device)
-    rest = torch.cat([part.rest for part in values], 1) if values else torch.zeros(n, 0, device=device)
-    value = [
-        # the only source of exceptions need not be searched for its own words
-        part.value if part.position is position else part.at(position, word, prior.n_symbols)
-        for part in values
-    ]
-    joined = torch.cat(value, 1) if value else torch.zeros(len(position), 0, device=device)
-    log_b = own.log_b if own.position is position else prior.at(position, word)
-    return Knowledge(prior, position, word, log_b, joined, rest)
-
-
-def _joined(
-    sources: Sequence[Exceptions | ContextValues], n_symbols: int, device: torch.device
-) -> tuple[Tensor, Tensor]:
-    """All (position, word) that are exceptional to some source, sorted."""
-    listing = [source for source in sources if len(source.position)]
-    if not listing:
-        none = torch.zeros(0, dtype=torch.long, device=device)
-        return none, none
-    if len(listing) == 1:
-        return listing[0].position, listing[0].word
-    key = torch.unique(torch.cat([source.position * n_symbols + source.word for source in listing]))
-    position = torch.div(key, n_symbols, rounding_mode="floor")
-    return position, key - position * n_symbols
 
 
 def _look_up(

@@ -156,8 +156,8 @@ class Trie:
 def _ranges(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """`first[i], first[i] + 1, ...`, `count[i]` of them, for one i after the other; and to which i each belongs."""
     row = torch.repeat_interleave(count)
-    within = torch.arange(len(row), device=count.device) - (count.cumsum(0) - count)[row]
-    return row, first[row] + within
+    begin = count.cumsum(0) - count
+    return row, torch.arange(len(row), device=count.device) + (first - begin)[row]
 
 
 def _along_suffixes(
