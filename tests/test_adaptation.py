@@ -284,9 +284,9 @@ def test_adapt_says_what_was_gained_and_refuses_to_overwrite(capsys: Capture) ->
     valid = write("valid.txt", (sentence.words for sentence in domain()[120:140]))
     command = ["adapt", "base.arpa", text, "--valid", valid, "--out", "adapted", *FAST]
     out = done(capsys, *command)
-    assert out.startswith("adapted: log-perplexity on the text held out ")
+    assert out.startswith("adapted: log-perplexity on the text held out: base ")
     records = [json.loads(line) for line in Path("adapted/log.jsonl").read_text().splitlines()]
-    assert f"{records[-1]['best']:.4f} after" in out
+    assert f"adapted {records[-1]['best']:.4f}" in out
     assert "holds a training run already" in refused(capsys, *command, "--json")
 
 

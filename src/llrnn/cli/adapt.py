@@ -37,14 +37,17 @@ def adapt_verb(
 
     Example: llrnn adapt runs/embedded domain.txt --out runs/adapted
     """
+    place = device_named(device)  # and settings: mistakes come before any work
+    changes = {"learning_rate": learning_rate, "epochs": epochs}
+    default_settings(1, seed=seed).changed(**changes)
     opened = open_base(base)
     text, held_out = _parts(
         opened.read(corpus, lowercase=lowercase), None if valid is None else opened.read(valid, lowercase=lowercase)
     )
     make_output_folder(out)
-    model = adaptor(opened, text, order=order, hidden=hidden, seed=seed).to(device_named(device))
+    model = adaptor(opened, text, order=order, hidden=hidden, seed=seed).to(place)
     start = score(model, Text.encode(held_out, model.vocabulary)).log_perplexity
-    settings = default_settings(text.tokens, seed=seed).changed(learning_rate=learning_rate, epochs=epochs)
+    settings = default_settings(text.tokens, seed=seed).changed(**changes)
     with StopFlag().listening() as stop:
         records = follow(
             train(model, text, valid=held_out, settings=settings, folder=out, resume=resume, should_stop=stop),
