@@ -21,7 +21,8 @@ from llrnn.ngrams import UNKNOWN, NGramTable, estimate, read_arpa, read_stream, 
 from llrnn.ngrams.table import Ints
 from llrnn.vocabulary import EOS, Vocabulary
 
-_CONTEXTS = 64
+_CONTEXTS = 256
+_A_ROUND = 0.05  # seconds
 
 
 def ngrams(
@@ -158,14 +159,20 @@ def _states(ngram: NGram, text: Ints) -> Tensor:
 
 
 def _medians(tasks: dict[str, Callable[[], object]], per: dict[str, int], rounds: int) -> dict[str, float]:
-    """Seconds for each row or word, medians of interleaved rounds after one to warm up."""
+    """Seconds for each row or word, medians of interleaved rounds; a round repeats a task for 50 milliseconds."""
+    repeats = {name: 1 + int(_A_ROUND / _seconds(task, 1)) for name, task in tasks.items()}  # this warms up, too
     times: dict[str, list[float]] = {name: [] for name in tasks}
-    for _ in range(rounds + 1):
+    for _ in range(rounds):
         for name, task in tasks.items():
-            begun = time.perf_counter()
-            task()
-            times[name].append((time.perf_counter() - begun) / per[name])
-    return {name: statistics.median(found[1:]) for name, found in times.items()}
+            times[name].append(_seconds(task, repeats[name]) / per[name])
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def _seconds(task: Callable[[], object], repeats: int) -> float:
+    begun = time.perf_counter()
+    for _ in range(repeats):
+        task()
+    return (time.perf_counter() - begun) / repeats
 
 
 class _Peer:

@@ -2,8 +2,9 @@
 
     row = unigrams + back-off, overwritten by the continuations of the contexts, shortest first
 
-Continuations stand side by side in memory, so a context is one slice. The frequent last words (`the`, a comma) have
-thousands of them and come again and again: the rows that they alone would give are kept, up to a limit.
+Continuations stand side by side in memory, so a context is one slice. The frequent contexts (`the`, `of the`) have
+thousands of them and come again and again: their rows are kept, up to a limit, and what follows a longer context
+begins from the longest that is.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from llrnn.ngrams.trie import Trie
+from llrnn.ngrams.trie import EMPTY, Trie, ranges
 
 Row = NDArray[np.float32]
 
@@ -26,38 +27,50 @@ class DenseRows:
 
     def __init__(self, trie: Trie) -> None:
         self._trie = trie
-        self._word, self._backoff = trie.word.numpy(), trie.backoff.float().numpy()
-        self._log_prob = trie.log_prob.float().numpy()
-        self._first, self._children = trie.first_child.numpy(), trie.children.numpy()
-        self._unigrams = self._log_prob[: trie.n_words]
+        self._log_prob, self._backoff = trie.log_prob.float(), trie.backoff.float()
+        self._unigrams: Row = self._log_prob[: trie.n_words].numpy()
         self._kept: dict[int, Row] = {}
         self._at_most = _BYTES_KEPT // (4 * trie.n_words)
 
     def fill(self, states: Tensor, out: Tensor) -> None:
         """`out[n] = log p(· | states[n])`, (N,), (N, V)."""
-        rows = out.numpy()
-        contexts = torch.stack(self._trie.suffix_of_level(states), 1).tolist() if self._trie.order > 1 else []
-        for row, state, chain in zip(rows, states.tolist(), contexts or [[]] * len(rows), strict=True):
-            if not chain:
-                row[:] = self._unigrams
-                continue
-            total = self._backoff[state]
-            np.add(self._shortest(chain[0]), total - self._backoff[chain[0]], out=row)
-            for context in chain[1:]:
-                if context < 0:
-                    break
-                self._overwrite(row, context, total - self._backoff[context])
+        if self._trie.order == 1:
+            out[:] = self._log_prob[: self._trie.n_words]
+            return
+        contexts = torch.stack(self._trie.suffix_of_level(states), 1)  # (N, order - 1), shortest first, -1 for none
+        listed = torch.where(contexts >= 0, self._trie.children[contexts], 0)
+        places = torch.arange(1, contexts.shape[1] + 1)
+        frequent = torch.where(listed >= _MANY, places, 0).amax(1)  # the length of the longest frequent context, or 0
+        begun = torch.where(frequent > 0, contexts.gather(1, (frequent - 1).clamp(min=0)[:, None])[:, 0], EMPTY)
+        total = self._backoff[states]
+        shifts = (total - self._backoff[begun]).numpy()
+        for row, shift, context in zip(out.numpy(), shifts, begun.tolist(), strict=True):
+            np.add(self._row_of(context), shift, out=row)
+        for level in range(contexts.shape[1]):  # longer ones overwrite shorter ones
+            self._overwrite(out, torch.where(level >= frequent, contexts[:, level], EMPTY), total)
 
-    def _overwrite(self, row: Row, context: int, shift: np.float32) -> None:
-        listed = slice(self._first[context], self._first[context] + self._children[context])
-        row[self._word[listed]] = self._log_prob[listed] + shift
+    def _overwrite(self, out: Tensor, contexts: Tensor, total: Tensor) -> None:
+        """The continuations of one context in each row, none where it is empty."""
+        at = torch.nonzero(contexts >= 0).view(-1)
+        context = contexts[at]
+        which, node = ranges(self._trie.first_child[context], self._trie.children[context])
+        shift = (total[at] - self._backoff[context])[which]
+        out[at[which], self._trie.word[node]] = self._log_prob[node] + shift
 
-    def _shortest(self, word: int) -> Row:
-        """The row after one word."""
-        if word in self._kept:
-            return self._kept[word]
-        row: Row = self._unigrams + self._backoff[word]
-        self._overwrite(row, word, np.float32(0.0))
-        if self._children[word] >= _MANY and len(self._kept) < self._at_most:
-            self._kept[word] = row
+    def _row_of(self, context: int) -> Row:
+        """The row after a frequent context, kept while there is room; the unigrams for the empty one."""
+        if context == EMPTY:
+            return self._unigrams
+        found = self._kept.get(context)
+        if found is None:
+            found = self._made(context)
+            if len(self._kept) < self._at_most:
+                self._kept[context] = found
+        return found
+
+    def _made(self, context: int) -> Row:
+        rows = self._trie.rows(torch.tensor([context]))
+        made = self._log_prob[: self._trie.n_words] + rows.rest.float()
+        made[rows.word] = rows.log_prob.float()
+        row: Row = made.numpy()
         return row

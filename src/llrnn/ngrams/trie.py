@@ -142,18 +142,18 @@ class Trie:
         shortest, *longer = self.suffix_of_level(states)
         count = self.children[shortest]
         begin = count.cumsum(0) - count  # where the exceptions of each position begin
-        position, node = _ranges(self.first_child[shortest], count)
+        position, node = ranges(self.first_child[shortest], count)
         log_prob = self.log_prob[node] + (rest - self.backoff[shortest])[position]
         for context in longer:
             known = torch.nonzero(context >= 0).view(-1)
-            which, child = _ranges(self.first_child[context[known]], self.children[context[known]])
+            which, child = ranges(self.first_child[context[known]], self.children[context[known]])
             at = known[which]
             place = begin[at] + self.bigram[child] - self.first_child[shortest[at]]
             log_prob[place] = self.log_prob[child] + (rest[known] - self.backoff[context[known]])[which]
         return Rows(rest, position, self.word[node], log_prob)
 
 
-def _ranges(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+def ranges(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """`first[i], first[i] + 1, ...`, `count[i]` of them, for one i after the other; and to which i each belongs."""
     row = torch.repeat_interleave(count)
     begin = count.cumsum(0) - count
