@@ -15,7 +15,7 @@ import torch
 
 from llrnn import Corpus, bench, french
 from llrnn.bench import neural
-from llrnn.bench.ngrams import _top_words, drawn_text
+from llrnn.bench.against_kenlm import _top_words, drawn_text
 from llrnn.cli import show
 from llrnn.errors import ConfigError
 from llrnn.ngrams import UNKNOWN, read_stream

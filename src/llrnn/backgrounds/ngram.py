@@ -20,18 +20,8 @@ from llrnn.backgrounds.base import Background
 from llrnn.backgrounds.folded import FoldedNGram
 from llrnn.corpus import Corpus
 from llrnn.errors import BackgroundError, EstimationWarning
-from llrnn.ngrams import (
-    EMPTY,
-    DenseRows,
-    Level,
-    NGramTable,
-    Rows,
-    Trie,
-    estimate,
-    for_vocabulary,
-    read_arpa,
-    read_table,
-)
+from llrnn.ngrams import EMPTY, DenseRows, NGramTable, Rows, Trie, estimate, for_vocabulary, read_arpa, read_table
+from llrnn.ngrams.store import described, table_from
 from llrnn.priors import Exceptions, Prior, SparsePrior, Table
 from llrnn.process import Saved, State, States
 from llrnn.text import Text
@@ -149,21 +139,12 @@ class NGram(Background):
         return trie.log_prob_of(states, text[1:])
 
     def saved(self) -> Saved:
-        tensors = {
-            f"{name}.{n}": torch.from_numpy(getattr(level, name))
-            for n, level in enumerate(self.table.levels)
-            for name in ("context", "word", "log_prob", "log_backoff")
-        }
-        return Saved("ngram", {"words": list(self.table.words), "order": self.order}, tensors)
+        return Saved("ngram", *described(self.table))
 
     @classmethod
     def restored(cls, saved: Saved) -> NGram:
         """The inverse of `saved`."""
-        levels = tuple(
-            Level(*(saved.tensors[f"{name}.{n}"].numpy() for name in ("context", "word", "log_prob", "log_backoff")))
-            for n in range(saved.fields["order"])
-        )
-        return cls(NGramTable(tuple(saved.fields["words"]), levels))
+        return cls(table_from(saved.fields, saved.tensors))
 
     def __repr__(self) -> str:
         return f"NGram(order={self.order}, {self.table.size} n-grams)"

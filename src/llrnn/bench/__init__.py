@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from llrnn.bench.against_kenlm import ngrams
 from llrnn.bench.neural import french_like, interleaved, layer, own_classes, training
-from llrnn.bench.ngrams import ngrams
 
 __all__ = ["french_like", "interleaved", "layer", "ngrams", "own_classes", "training"]

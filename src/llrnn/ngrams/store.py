@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from llrnn.bundle import read_bundle, write_bundle
 from llrnn.errors import CheckpointError, LLRNNError
@@ -17,17 +20,44 @@ from llrnn.ngrams.table import Level, NGramTable
 _ARRAYS = ("context", "word", "log_prob", "log_backoff")
 
 
+def described(table: NGramTable) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """A model as plain data and tensors: what an n-gram folder holds, and a model folder of a background."""
+    data = {"words": list(table.words), "order": table.order, "notes": list(table.notes)}
+    levels = enumerate(table.levels)
+    return data, {f"{name}.{n}": torch.from_numpy(getattr(level, name)) for n, level in levels for name in _ARRAYS}
+
+
+def table_from(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> NGramTable:
+    """The inverse of `described`; arrays that do not fit together are refused."""
+    try:
+        levels = [Level(*(tensors[f"{name}.{n}"].numpy() for name in _ARRAYS)) for n in range(int(data["order"]))]
+        table = NGramTable(tuple(data["words"]), tuple(levels), tuple(data["notes"]))
+    except (LookupError, TypeError, ValueError, LLRNNError) as error:
+        raise CheckpointError(f"the files of the n-gram model do not fit together ({error})") from error
+    if not _is_sound(table):
+        raise CheckpointError("the files of the n-gram model do not fit together; estimate it again")
+    return table
+
+
+def _is_sound(table: NGramTable) -> bool:
+    """Every place and word exists, and the n-grams are sorted: what all look-ups rely on."""
+    V, below = len(table.words), 1
+    for level in table.levels:
+        if len({len(getattr(level, name)) for name in _ARRAYS}) != 1:
+            return False
+        in_range = (level.context >= 0) & (level.context < below) & (level.word >= 0) & (level.word < V)
+        if not (in_range.all() and (np.diff(level.keys(V)) > 0).all()):
+            return False
+        below = len(level)
+    return True
+
+
 def write_table(table: NGramTable, path: str | PathLike[str]) -> None:
     """To an ARPA file if the name ends in .arpa or .gz, otherwise to a folder."""
     if Path(path).suffix in (".arpa", ".gz"):
         write_arpa(table, path)
-        return
-    tensors = {
-        f"{name}.{n}": torch.from_numpy(getattr(level, name))
-        for n, level in enumerate(table.levels)
-        for name in _ARRAYS
-    }
-    write_bundle(path, "ngram", {"words": table.words, "order": table.order, "notes": table.notes}, tensors)
+    else:
+        write_bundle(path, "ngram", *described(table))
 
 
 def read_table(path: str | PathLike[str]) -> NGramTable:
@@ -36,24 +66,6 @@ def read_table(path: str | PathLike[str]) -> NGramTable:
         return read_arpa(path)
     bundle = read_bundle(path, "ngram")
     try:
-        data = bundle.data
-        levels = [
-            Level(*(bundle.tensors[f"{name}.{n}"].numpy() for name in _ARRAYS)) for n in range(int(data["order"]))
-        ]
-        table = NGramTable(tuple(data["words"]), tuple(levels), tuple(data["notes"]))
-    except (LookupError, TypeError, ValueError, LLRNNError) as error:
-        raise CheckpointError(f"{path}: the files of the n-gram model do not fit together ({error})") from error
-    _require_sound(table, path)
-    return table
-
-
-def _require_sound(table: NGramTable, path: str | PathLike[str]) -> None:
-    """Every place and word exists, and the n-grams are sorted: what all look-ups rely on."""
-    V, below = len(table.words), 1
-    for level in table.levels:
-        if len({len(getattr(level, name)) for name in _ARRAYS}) != 1:
-            raise CheckpointError(f"{path}: the files of the n-gram model do not fit together; estimate it again")
-        in_range = (level.context >= 0) & (level.context < below) & (level.word >= 0) & (level.word < V)
-        if not (in_range.all() and (np.diff(level.keys(V)) > 0).all()):
-            raise CheckpointError(f"{path}: the files of the n-gram model do not fit together; estimate it again")
-        below = len(level)
+        return table_from(bundle.data, bundle.tensors)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from error
