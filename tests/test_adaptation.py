@@ -134,7 +134,7 @@ def test_the_share_of_the_base_is_the_best(tmp_path: Path) -> None:
     base, text = bases(tmp_path)["n-grams"], parts()[0]
     frozen = base.background.bind(base.vocabulary)
     folded = NGram.from_corpus(text, order=3, folds=5).bind(base.vocabulary)
-    keyed = Text.encode(text, base.vocabulary, keyed=True)
+    keyed = Text.to_train_on(text, base.vocabulary)
     share = base_share(frozen, folded, keyed)
     left, right = (adaptation._log_probs(part, keyed).double() for part in (frozen, folded))
 

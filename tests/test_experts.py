@@ -153,7 +153,7 @@ def test_a_static_background_as_an_expert(folds: int) -> None:
         for parameter in model.parameters():
             parameter.zero_()
         model.layer.context_bias.fill_(1.0)
-        (batch,) = Sentences(10**6).plan(Text.encode(sentences, VOCABULARY, keyed=True))
+        (batch,) = Sentences(10**6).plan(Text.to_train_on(sentences, VOCABULARY))
         found = model.log_prob(batch)
     keys = [sentence_key(sentence) for sentence in TRAIN]
     assert batch.sentences is not None
@@ -371,7 +371,7 @@ def test_a_cross_fitted_expert_leaves_out_the_sentence_that_it_judges() -> None:
     expert = Expert(ngram(TRAIN, folds=FOLDS)).bind(VOCABULARY)
     by_key = {sentence_key(sentence): sentence for sentence in TRAIN}
     parts = [KneserNey([s for s in TRAIN if sentence_key(s) % FOLDS != fold], WORDS, 3) for fold in range(FOLDS)]
-    text = Text.encode(corpus_of(TRAIN), VOCABULARY, keyed=True)
+    text = Text.to_train_on(corpus_of(TRAIN), VOCABULARY)
     states: Sequence[Any] = []
     fed: list[Gram] = []
     for batch in Continuous(rows=3, length=7).plan(text):
@@ -407,7 +407,7 @@ def test_a_restored_expert_evaluates_as_before_and_refuses_to_train(
     with pytest.raises(TrainingError, match=r"give it again: llrnn.load\(folder, .*contextual=\[...\]\)"):
         list(train(again, corpus_of(TRAIN), epochs=1))
     given = load(tmp_path, contextual=experts)
-    (batch,) = Sentences(10**6).plan(Text.encode(corpus_of(TRAIN), VOCABULARY, keyed=True))
+    (batch,) = Sentences(10**6).plan(Text.to_train_on(corpus_of(TRAIN), VOCABULARY))
     assert torch.equal(given.log_prob(batch), model.log_prob(batch))
 
 

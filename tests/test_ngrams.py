@@ -599,7 +599,7 @@ def followed(background: Background, batching: Batching, text: Text, seed: int |
 def test_a_training_sentence_sees_the_model_without_its_fold(name: str, keyed: bool, at_once: bool) -> None:
     """And any other text the model of the whole."""
     background = crossfitted(at_once=at_once)
-    text = Text.encode(CORPUS, VOCABULARY, keyed=keyed)
+    text = (Text.to_train_on if keyed else Text.encode)(CORPUS, VOCABULARY)
     wanted = expected(BATCHINGS[name], text, seed=4)
     asked = followed(background, BATCHINGS[name], text, seed=4)
     assert len({fold_of(sentence) for sentence in SENTENCES}) == FOLDS
@@ -615,7 +615,7 @@ def test_a_training_sentence_sees_the_model_without_its_fold(name: str, keyed: b
 @quiet
 def test_the_folds_make_a_difference() -> None:
     """Or else the test above could not fail."""
-    text = Text.encode(CORPUS, VOCABULARY, keyed=True)
+    text = Text.to_train_on(CORPUS, VOCABULARY)
     keyed, whole = (
         np.concatenate(expected(Sentences(), given, None)) for given in (text, Text.encode(CORPUS, VOCABULARY))
     )
@@ -624,8 +624,8 @@ def test_the_folds_make_a_difference() -> None:
 
 def test_equal_sentences_share_their_fold() -> None:
     """Whatever the order of the text, and wherever they stand."""
-    text = Text.encode(CORPUS, VOCABULARY, keyed=True)
-    backwards = Text.encode(Corpus(CORPUS.sentences[::-1]), VOCABULARY, keyed=True)
+    text = Text.to_train_on(CORPUS, VOCABULARY)
+    backwards = Text.to_train_on(Corpus(CORPUS.sentences[::-1]), VOCABULARY)
     assert text.keys is not None
     assert backwards.keys is not None
     assert text.keys.tolist() == backwards.keys.tolist()[::-1]
@@ -680,7 +680,7 @@ def test_any_background_may_be_cross_fitted(make: type[Counts]) -> None:
         make(Corpus.from_sentences([s for s in SENTENCES if fold_of(s) != fold])).bind(VOCABULARY)
         for fold in range(FOLDS)
     ]
-    text = Text.encode(CORPUS, VOCABULARY, keyed=True)
+    text = Text.to_train_on(CORPUS, VOCABULARY)
     for name in ("sentences", "continuous"):
         asked = followed(background, BATCHINGS[name], text, None)
         for (states, n), batch in zip(asked, BATCHINGS[name].plan(text), strict=True):
@@ -728,7 +728,7 @@ def test_a_restored_one_evaluates_as_before_and_refuses_to_train(combined: type[
     for batching in BATCHINGS.values():
         before, now = score(model, text, batching), score(again, text, batching)
         assert torch.equal(before.log_probs, now.log_probs)
-    (batch,) = Sentences(10**6).plan(Text.encode(without, VOCABULARY, keyed=True))
+    (batch,) = Sentences(10**6).plan(Text.to_train_on(without, VOCABULARY))
     assert not torch.equal(model.log_prob(batch), model.log_prob(type(batch)(batch.inputs, batch.targets, batch.mask)))
     with pytest.raises(TrainingError, match=r"its folds are not kept.*give it again: llrnn.load\(folder, background="):
         again.log_prob(batch)
@@ -747,7 +747,7 @@ def test_cross_fitting_tells_how_far_to_trust() -> None:
     for parameter in model.parameters():
         parameter.data.zero_()  # p = b
     with torch.no_grad():
-        (fitted,) = Sentences(10**7).plan(Text.encode(corpus, vocabulary, keyed=True))
+        (fitted,) = Sentences(10**7).plan(Text.to_train_on(corpus, vocabulary))
         unsure = -float(model.log_prob(fitted).mean())
         sure = score(model, Text.encode(corpus, vocabulary)).log_perplexity
         elsewhere = score(model, Text.encode(other, vocabulary)).log_perplexity

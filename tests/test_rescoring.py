@@ -374,7 +374,15 @@ def test_the_line_search_is_exact(table: Table, coordinate: int, start: list[flo
     for x in np.linspace(-9, 9, 721) + 0.000123:
         if len(steps.edges) == 0 or np.abs(steps.edges - x).min() > 1e-9:
             weights[coordinate] = x
-            assert steps.errors[np.searchsorted(steps.edges, x)] == table.errors_at(weights)
+            if not rounding_decides(table, weights):
+                assert steps.errors[np.searchsorted(steps.edges, x)] == table.errors_at(weights)
+
+
+def rounding_decides(table: Table, weights: np.ndarray) -> bool:
+    """Whether two hypotheses of one list are equal but for rounding, and best: 1 + x - 1 is not x to a computer."""
+    scores = np.where(table.listed, table.values @ weights, -np.inf)
+    close = (scores.max(1, keepdims=True) - scores < 1e-9) & (scores < scores.max(1, keepdims=True))
+    return bool(close.any())
 
 
 @QUICK

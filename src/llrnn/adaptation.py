@@ -85,7 +85,7 @@ def adaptor(base: Base, corpus: Corpus, *, order: int = 3, hidden: int = 128, se
     donor, phi = base.donor, _features(base, corpus)
     domain = NGram.from_corpus(corpus, order=order, folds=min(_FOLDS, max(2, len(corpus) // 2)))
     domain, frozen = domain.bind(base.vocabulary), base.background.bind(base.vocabulary)
-    share = base_share(frozen, domain, Text.encode(corpus, base.vocabulary, keyed=True))
+    share = base_share(frozen, domain, Text.to_train_on(corpus, base.vocabulary))
     controller = LSTM(hidden=hidden, dropout=0.5) if donor is None else make_controller(donor.controller.settings())
     model = LLRNN(
         base.vocabulary,

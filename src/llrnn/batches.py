@@ -15,6 +15,7 @@ from typing import overload
 import numpy as np
 import torch
 
+from llrnn.domain import Floats
 from llrnn.features.matrix import Ints
 from llrnn.model import Batch
 from llrnn.text import Text
@@ -64,14 +65,15 @@ class _Lazy(Sequence[Batch]):
 
 @dataclass(frozen=True)
 class _Stream:
-    """All sentences run together, and the key of the sentence of each symbol."""
+    """All sentences run together, the key of the sentence of each symbol, and what is inside it."""
 
     symbols: Ints
     keys: Ints | None
+    inside: Floats | None
 
     @classmethod
     def of(cls, text: Text) -> _Stream:
-        return cls(text.stream(), text.stream_keys())
+        return cls(text.stream(), text.stream_keys(), text.stream_inside())
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -82,7 +84,8 @@ class _Stream:
         here, further = np.minimum(index, last), np.minimum(index + 1, last)
         inputs, targets = torch.from_numpy(self.symbols[here]), torch.from_numpy(self.symbols[further])
         sentences = None if self.keys is None else torch.from_numpy(self.keys[further])
-        return Batch(inputs, targets, torch.from_numpy(index < last), None, sentences)
+        inside = None if self.inside is None else torch.from_numpy(self.inside[further])
+        return Batch(inputs, targets, torch.from_numpy(index < last), None, sentences, inside)
 
 
 class _Maker(ABC):
@@ -132,7 +135,17 @@ class _SentenceMaker(_Maker):
         conditions = [self.text.conditions[i] for i in group]
         keys = self.text.keys
         sentences = None if keys is None else torch.from_numpy(keys[group])[:, None].expand(-1, T)
-        return Batch(symbols[:, :-1], symbols[:, 1:], torch.from_numpy(mask), conditions, sentences)
+        return Batch(
+            symbols[:, :-1], symbols[:, 1:], torch.from_numpy(mask), conditions, sentences, self._inside(group, T)
+        )
+
+    def _inside(self, group: Ints, T: int) -> torch.Tensor | None:
+        if self.text.inside is None:
+            return None
+        inside = np.zeros((len(group), T))
+        for b, i in enumerate(group.tolist()):
+            inside[b, : len(self.text.inside[i])] = self.text.inside[i]
+        return torch.from_numpy(inside)
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
-from llrnn import backgrounds, contextual
+from llrnn import backgrounds, contextual, domains
 from llrnn.backgrounds import Background
 from llrnn.bundle import Bundle, read_bundle
 from llrnn.contextual import ContextualFeature
 from llrnn.controllers import make_controller
+from llrnn.domain import Domain
 from llrnn.errors import CheckpointError, LLRNNError
 from llrnn.features import FeatureMatrix
 from llrnn.model import FEATURE_ARRAYS, LLRNN
@@ -35,6 +36,11 @@ class _SourceData(BaseModel):
     parts: list[_SourceData]
 
 
+class _DomainData(BaseModel):
+    plain: dict[str, Any]
+    arrays: list[str]
+
+
 class _ModelData(BaseModel):
     """The plain half of a model folder, checked before anything is built from it."""
 
@@ -50,6 +56,7 @@ class _ModelData(BaseModel):
     output_features: _FeatureData
     input_features: _FeatureData | None = None
     background: _SourceData
+    domains: list[_DomainData] = []
 
 
 def load(
@@ -76,7 +83,13 @@ def load(
 
 def _build(bundle: Bundle, background: Background | None, context: Sequence[ContextualFeature] | None) -> LLRNN:
     data, tensors = _ModelData.model_validate(bundle.data), bundle.tensors
-    vocabulary = Vocabulary(data.symbols, counts=tensors["symbols.counts"].tolist(), unknown=data.unknown)
+    vocabulary = Vocabulary(
+        data.symbols,
+        counts=tensors["symbols.counts"].tolist(),
+        unknown=data.unknown,
+        domains=[_domain(saved, f"domains.{i}", tensors) for i, saved in enumerate(data.domains)],
+        checked=True,
+    )
     output = _features("output", data.output_features, tensors, len(vocabulary))
     own_input = data.input_features
     model = LLRNN(
@@ -121,6 +134,10 @@ def _features(side: str, data: _FeatureData, tensors: dict[str, Tensor], n_symbo
 
 def _contextual(data: list[_SourceData], tensors: dict[str, Tensor]) -> list[ContextualFeature]:
     return [contextual.restore(_source(saved, f"contextual.{i}", tensors)) for i, saved in enumerate(data)]
+
+
+def _domain(data: _DomainData, prefix: str, tensors: dict[str, Tensor]) -> Domain:
+    return domains.restore(data.plain, {name: tensors[f"{prefix}.{name}"].numpy() for name in data.arrays})
 
 
 def _source(data: _SourceData, prefix: str, tensors: dict[str, Tensor]) -> Saved:

@@ -1,4 +1,7 @@
-"""Text from a model: greedy, by sampling, or by beam search. All of it goes through `model.step`."""
+"""Text from a model: greedy, by sampling, or by beam search. All of it goes through `model.step`.
+
+In an open vocabulary a cell competes as a whole, with the mass of all its strings; where it wins, one is drawn.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from llrnn.errors import ConfigError
@@ -119,7 +123,7 @@ def generate(
         active = [active[i] for i in going]
         if active:
             distribution, state = model.step(state.select(going), [words[row][-1] for row in active])
-    return [_finish(model, prefix_words, row, log) for row, log in zip(words, log_probs, strict=True)]
+    return [_finish(model, prefix_words, row, log, generator) for row, log in zip(words, log_probs, strict=True)]
 
 
 @torch.no_grad()
@@ -150,7 +154,7 @@ def beam_search(
             state.select([row for _, row, _ in going]), [words[-1] for _, _, words in going]
         )
     found = done or beam
-    return [_finish(model, prefix_words, words, log) for log, words in found[:width]]
+    return [_finish(model, prefix_words, words, log, None) for log, words in found[:width]]
 
 
 def _grow(
@@ -176,7 +180,20 @@ def read_prefix(model: LLRNN, prefix: tuple[str, ...], conditions: list[object])
     return distribution, state
 
 
-def _finish(model: LLRNN, prefix: tuple[str, ...], words: list[int], log_prob: float) -> Generated:
+def _finish(
+    model: LLRNN, prefix: tuple[str, ...], words: list[int], log_prob: float, generator: torch.Generator | None
+) -> Generated:
+    """Cells become strings: which one does not depend on the context, so it can be drawn at the end."""
     finished = bool(words) and words[-1] == model.vocabulary.eos
     spoken = words[:-1] if finished else words
-    return Generated(prefix, tuple(model.vocabulary.symbols[word] for word in spoken), log_prob, finished)
+    spelled = _spelled(model, spoken, generator)
+    inside = float(model.vocabulary.locate(spelled)[1].sum()) if model.vocabulary.is_open else 0.0
+    return Generated(prefix, tuple(spelled), log_prob + inside, finished)
+
+
+def _spelled(model: LLRNN, words: list[int], generator: torch.Generator | None) -> list[str]:
+    if not any(word >= len(model.vocabulary.words) for word in words):
+        return [model.vocabulary.words[word] for word in words]
+    seed = 0 if generator is None else int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
+    rng = np.random.default_rng(seed)
+    return [model.vocabulary.spelled(word, rng) for word in words]

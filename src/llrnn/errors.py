@@ -95,6 +95,10 @@ class UnknownWordError(VocabularyError):
         )
 
 
+class DomainError(LLRNNError):
+    """A set of strings that cannot be what it is said to be: cells that overlap, no finite mass, a wrong pattern."""
+
+
 class FeatureError(LLRNNError):
     """Features that contradict themselves or the vocabulary."""
 

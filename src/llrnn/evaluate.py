@@ -145,11 +145,12 @@ def _by_feature(model: LLRNN, targets: np.ndarray, losses: np.ndarray) -> dict[s
 def _audit(model: LLRNN, corpus: Corpus, text: Text, counted: int, contexts: int, seed: int) -> Audit:
     unknown = model.vocabulary.unknown
     outside = sum(n for word, n in corpus.counts().items() if word not in model.vocabulary)
-    policy = (
-        "every word is listed; there is no unknown-word symbol"
-        if unknown is None
-        else f"{outside} words outside the vocabulary were counted as {unknown}"
-    )
+    if model.vocabulary.is_open:
+        policy = f"{outside} words that are not listed were spelled out, each with its own probability"
+    elif unknown is None:
+        policy = "every word is listed; there is no unknown-word symbol"
+    else:
+        policy = f"{outside} words outside the vocabulary were counted as {unknown}"
     return Audit(
         worst_sum_error=_worst_sum_error(model, text, contexts, seed),
         contexts_checked=min(contexts, counted),

@@ -2,6 +2,8 @@
 
 log p(x | K) = log b(K, x) + Σ_k a_k·φ_k(K, x) − log Z(K)
 
+A word that is not listed is explained by its cell: log b(x) = log b(c) + log q(x) / Q'(c), and φ(x) = φ(c).
+
 log p(x) − log p(y) = [log b(x) − log b(y)] + Σ_k a_k·(φ_k(x) − φ_k(y))         log Z cancels
 """
 
@@ -41,6 +43,8 @@ class Explanation:
     log_b: float
     log_z: float
     terms: tuple[Term, ...]  # largest share first, by magnitude
+    cell: str | None = None  # for a word that is not listed: the cell that it belongs to
+    log_inside: float = 0.0  # and log q(x) / Q'(c), its share of the cell, which `log_b` includes
 
     @property
     def total(self) -> float:
@@ -113,15 +117,19 @@ def compare(chosen: Explanation, rival: Explanation) -> Comparison:
 
 
 def _explanation(model: LLRNN, distribution: Distribution, prefix: tuple[str, ...], word: str) -> Explanation:
-    symbol = model.vocabulary.id(word, place="word")
+    vocabulary = model.vocabulary
+    located, inside = vocabulary.locate([word], place="word")
+    symbol, log_inside = int(located[0]), float(inside[0])
     asked = torch.tensor([symbol], device=model.device)
     return Explanation(
         prefix=prefix,
         word=word,
-        log_p=float(distribution.possible().log_prob(asked)[0]),
-        log_b=float(distribution.log_b(asked)[0]),
+        log_p=float(distribution.possible().log_prob(asked)[0]) + log_inside,
+        log_b=float(distribution.log_b(asked)[0]) + log_inside,
         log_z=float(distribution.log_z[0]),
         terms=_largest_first(Term(name, weight, value) for name, weight, value in _firing(model, distribution, symbol)),
+        cell=vocabulary.symbols[symbol] if symbol >= len(vocabulary.words) else None,
+        log_inside=log_inside,
     )
 
 

@@ -10,7 +10,7 @@ a batch by teacher forcing; `start` and `step` go symbol by symbol: the same num
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from os import PathLike
 from typing import Any
@@ -23,6 +23,7 @@ from llrnn.backgrounds import Background, Uniform
 from llrnn.bundle import write_bundle
 from llrnn.contextual import ContextualFeature
 from llrnn.controllers import LSTM, Controller, Hidden, initialise
+from llrnn.domain import Domain
 from llrnn.errors import ConfigError, ZeroMassError
 from llrnn.features import FeatureMatrix, Features, compile_features
 from llrnn.loglinear import Distribution, LogLinear
@@ -39,7 +40,8 @@ FEATURE_ARRAYS = ("class_of", "offsets", "columns", "values")
 class Batch:
     """B rows of T symbols: inputs x_t, targets x_{t+1}, which positions count, and the condition of each row.
 
-    `sentences`, in training only, names the sentence of each target (see `Process.follow`).
+    `sentences`, in training only, names the sentence of each target (see `Process.follow`). `inside` has, for an open
+    vocabulary, the log-probability of each target within its cell (see `llrnn.domain`).
     """
 
     inputs: Tensor  # (B, T)
@@ -47,10 +49,11 @@ class Batch:
     mask: Tensor  # (B, T) bool
     conditions: Sequence[object] | None = None
     sentences: Tensor | None = None  # (B, T)
+    inside: Tensor | None = None  # (B, T) float64
 
     def to(self, device: torch.device) -> Batch:
-        sentences = None if self.sentences is None else self.sentences.to(device)
-        return Batch(self.inputs.to(device), self.targets.to(device), self.mask.to(device), self.conditions, sentences)
+        moved = {f.name: getattr(self, f.name) for f in fields(self) if isinstance(getattr(self, f.name), Tensor)}
+        return replace(self, **{name: tensor.to(device) for name, tensor in moved.items()})
 
 
 @dataclass(frozen=True)
@@ -211,7 +214,7 @@ class LLRNN(nn.Module):
         log_p = distribution.log_prob(targets)
         if not torch.isfinite(log_p.detach()).all():
             self._refuse_zero_mass(distribution, targets)
-        return log_p
+        return log_p if batch.inside is None else log_p + batch.inside[batch.mask]
 
     def _refuse_zero_mass(self, distribution: Distribution, targets: Tensor) -> None:
         zero = torch.nonzero(distribution.log_b(targets) == float("-inf")).view(-1)
@@ -253,7 +256,7 @@ class LLRNN(nn.Module):
     def described(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Everything that makes up this model, as plain data and tensors."""
         data: dict[str, Any] = {
-            "symbols": self.vocabulary.symbols,
+            "symbols": self.vocabulary.words,
             "unknown": self.vocabulary.unknown,
             "controller": self.controller.settings(),
             "tied": self.tied,
@@ -261,7 +264,11 @@ class LLRNN(nn.Module):
             "provenance": self.provenance,
         }
         tensors: dict[str, Tensor] = {f"weights.{name}": p for name, p in self.named_parameters()}
-        tensors["symbols.counts"] = torch.tensor(self.vocabulary.counts, dtype=torch.int64)
+        tensors["symbols.counts"] = torch.tensor(self.vocabulary.counts[: len(self.vocabulary.words)])
+        if self.vocabulary.is_open:
+            data["domains"] = [
+                _describe_domain(domain, f"domains.{i}", tensors) for i, domain in enumerate(self.vocabulary.domains)
+            ]
         if self.seen is not None:
             tensors["seen.counts"] = torch.from_numpy(self.seen.counts)
             tensors["seen.sentences"] = torch.from_numpy(self.seen.sentences)
@@ -273,6 +280,12 @@ class LLRNN(nn.Module):
             _describe_source(feature.saved(), f"contextual.{i}", tensors) for i, feature in enumerate(self.contextual)
         ]
         return data, tensors
+
+
+def _describe_domain(domain: Domain, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    plain, arrays = domain.described()
+    tensors.update({f"{prefix}.{name}": torch.from_numpy(array) for name, array in arrays.items()})
+    return {"plain": plain, "arrays": sorted(arrays)}
 
 
 def _describe_features(side: str, features: FeatureMatrix, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:

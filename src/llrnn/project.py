@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
 from llrnn import features, french
-from llrnn.backgrounds import Background, NGram, Uniform, Unigram
+from llrnn.backgrounds import Background, Discounted, NGram, Uniform, Unigram
+from llrnn.backgrounds.unigram import absolute_discount
 from llrnn.config import Config
 from llrnn.config.features import AnyFeature
 from llrnn.config.knowledge import AnyContextual, NGramConfig, RepeatedConfig
@@ -16,7 +18,7 @@ from llrnn.contextual import ContextualFeature, Expert, Repeated
 from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError, ZeroMassError
 from llrnn.features import Features
-from llrnn.lexicon import Lexicon
+from llrnn.lexicon import Lexicon, read_frequencies
 from llrnn.model import LLRNN
 from llrnn.text import Text
 from llrnn.vocabulary import Vocabulary
@@ -39,9 +41,7 @@ class Project:
     def from_config(cls, config: Config) -> Project:
         corpora = read_corpora(config)
         lexicon = _lexicon(config, corpora)
-        listed = _named_parts("vocabulary", config.vocabulary.parts, corpora)
-        listed += [_read([path], config) for path in config.vocabulary.files]
-        vocabulary = Vocabulary.from_corpus(*listed, top=config.vocabulary.top, unknown=config.vocabulary.unknown)
+        vocabulary = _vocabulary(config, corpora)
         output, given = _features(config, lexicon)
         background = _background(config, corpora)
         context = tuple(_contextual(one, config, corpora) for one in config.contextual)
@@ -121,6 +121,22 @@ def embedded_corpora(train: int, valid: int, test: int, seed: int, lowercase: bo
     return dict(zip(("train", "valid", "test"), whole.split(train, valid), strict=True))
 
 
+def _vocabulary(config: Config, corpora: dict[str, Corpus]) -> Vocabulary:
+    given = config.vocabulary
+    texts = _named_parts("vocabulary", given.parts, corpora) + [_read([path], config) for path in given.files]
+    counts = sum((Counter(corpus.counts()) for corpus in texts), Counter())
+    discount = absolute_discount(counts) if config.domains else 0.0
+    return Vocabulary.from_corpus(
+        *texts,
+        top=given.top,
+        min_count=given.min_count,
+        unknown=given.unknown,
+        others=[word for path in given.lists for word in read_frequencies(path)],
+        domains=[domain.make(counts) for domain in config.domains],
+        as_new=discount if given.as_new is None else given.as_new,
+    )
+
+
 def _lexicon(config: Config, corpora: dict[str, Corpus]) -> Lexicon:
     annotated = _named_parts("lexicon", config.lexicon.parts, corpora)
     annotated += [Corpus.from_file(path, lowercase=config.corpus.lowercase) for path in config.lexicon.corpora]
@@ -147,6 +163,9 @@ def _background(config: Config, corpora: dict[str, Corpus]) -> Background:
         return Uniform()
     if given.kind == "ngram":
         return _ngram(given, config, corpora)
+    if given.kind == "discounted":
+        frequencies = read_frequencies(given.frequencies) if given.frequencies is not None else None
+        return Discounted.from_corpus(*_named_parts("background", given.parts, corpora), frequencies=frequencies)
     if given.frequencies is not None:
         return Unigram.from_file(given.frequencies, smoothing=given.smoothing)
     return Unigram.from_corpus(*_named_parts("background", given.parts, corpora), smoothing=given.smoothing)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from llrnn.corpus import Corpus
-from llrnn.errors import TrainingError
+from llrnn.domain import Floats
+from llrnn.errors import TrainingError, UnknownWordError
 from llrnn.features.matrix import Ints
 from llrnn.vocabulary import Vocabulary
 
@@ -25,22 +26,35 @@ def sentence_key(words: Sequence[str]) -> int:
 class Text:
     """A corpus as ids: one array for each sentence, without its end, and the conditions.
 
-    `keys` names the sentences of a text to train on, for knowledge that was estimated on the same text.
+    `keys` names the sentences of a text to train on, for knowledge that was estimated on the same text. `inside` has,
+    for every word of an open vocabulary, the log-probability of the word within its cell (see `llrnn.domain`).
     """
 
     sentences: tuple[Ints, ...]
     conditions: tuple[object, ...]
     eos: int
     keys: Ints | None = None
+    inside: tuple[Floats, ...] | None = None
 
     @classmethod
-    def encode(cls, corpus: Corpus, vocabulary: Vocabulary, *, keyed: bool = False) -> Text:
-        """Look every word up; one that the vocabulary does not list is an error that names the sentence."""
-        sentences = tuple(
-            np.array(vocabulary.ids(sentence.words, place=sentence.name), dtype=np.int64) for sentence in corpus
-        )
-        keys = np.array([sentence_key(sentence.words) for sentence in corpus], dtype=np.int64) if keyed else None
-        return cls(sentences, tuple(sentence.condition for sentence in corpus), vocabulary.eos, keys)
+    def encode(cls, corpus: Corpus, vocabulary: Vocabulary) -> Text:
+        """Look every word up; one that the vocabulary has no place for is an error that names the sentence."""
+        known = _look_up(corpus, vocabulary)
+        pairs = [[known[word] for word in sentence.words] for sentence in corpus]
+        sentences = tuple(np.array([symbol for symbol, _ in row], dtype=np.int64) for row in pairs)
+        inside = tuple(np.array([log for _, log in row], dtype=np.float64) for row in pairs)
+        conditions = tuple(sentence.condition for sentence in corpus)
+        return cls(sentences, conditions, vocabulary.eos, None, inside if vocabulary.is_open else None)
+
+    @classmethod
+    def to_train_on(cls, corpus: Corpus, vocabulary: Vocabulary) -> Text:
+        """The same with keys; words that train as if they were new are shown as their cells."""
+        text = cls.encode(corpus, vocabulary)
+        keys = np.array([sentence_key(sentence.words) for sentence in corpus], dtype=np.int64)
+        shown_as, new = np.arange(len(vocabulary)), sorted(vocabulary.as_new)
+        shown_as[vocabulary.ids(new)] = vocabulary.cells_of(new)
+        # which string of a cell it was does not depend on the weights: training leaves it out
+        return replace(text, sentences=tuple(shown_as[s] for s in text.sentences), keys=keys, inside=None)
 
     @property
     def n_targets(self) -> int:
@@ -60,6 +74,12 @@ class Text:
             return None
         lengths = [len(sentence) + 1 for sentence in self.sentences]
         return np.concatenate([self.keys[:1], np.repeat(self.keys, lengths)])
+
+    def stream_inside(self) -> Floats | None:
+        """What is inside each symbol of the stream; 0 for the ends of sentences."""
+        if self.inside is None:
+            return None
+        return np.concatenate([np.zeros(1), *(part for s in self.inside for part in (s, np.zeros(1)))])
 
     def counts(self, n_symbols: int) -> Ints:
         """How often each symbol is a target, ends of sentences included, (V,)."""
@@ -82,6 +102,16 @@ class Text:
         """A 64-bit number for each distinct sentence, sorted: enough to ask whether a sentence was there."""
         digests = {hashlib.blake2b(sentence.tobytes(), digest_size=8).digest() for sentence in self.sentences}
         return np.sort(np.array([int.from_bytes(d, "little", signed=True) for d in digests], dtype=np.int64))
+
+
+def _look_up(corpus: Corpus, vocabulary: Vocabulary) -> dict[str, tuple[int, float]]:
+    """Every distinct word once: its symbol, and its log-probability within the symbol."""
+    places = {word: sentence.name for sentence in reversed(corpus.sentences) for word in sentence.words}
+    try:
+        ids, inside = vocabulary.locate(list(places))
+    except UnknownWordError as error:
+        raise UnknownWordError(error.word, size=len(vocabulary), place=places[error.word]) from None
+    return dict(zip(places, zip(ids.tolist(), inside.tolist(), strict=True), strict=True))
 
 
 @dataclass(frozen=True)

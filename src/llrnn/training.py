@@ -69,8 +69,8 @@ class _Run:
             if given is not None and len(given) == 0:
                 raise TrainingError(f"there is no sentence to {use} on")
         self.model, self.settings = model, settings
-        self.text = Text.encode(corpus, model.vocabulary, keyed=True)
-        model.seen = Seen.of(self.text, len(model.vocabulary))
+        self.text = Text.to_train_on(corpus, model.vocabulary)
+        model.seen = Seen.of(Text.encode(corpus, model.vocabulary), len(model.vocabulary))
         self.valid = None if valid is None else Text.encode(valid, model.vocabulary)
         self.batching = settings.batches.make()
         self._require_batches()

@@ -1,7 +1,10 @@
-"""The listed symbols V, frozen: symbol ↔ id, with how often each was seen.
+"""The symbols V, frozen: listed words, and the cells of domains that hold all other strings; symbol ↔ id.
+
+    words 0 … n-1, then the cells of the first domain, of the second, ...          len(V) = words + cells
 
 One symbol, `EOS`, marks the boundary of sentences: it is predicted at the end of a sentence and fed at the start of the
-next, so that V is the same on the way in and on the way out. There is no UNK unless one is asked for by name.
+next, so that V is the same on the way in and on the way out. Without domains the vocabulary is closed, and a word that
+it does not list is an error; there is no UNK unless one is asked for by name. See `llrnn.domain` for open vocabularies.
 """
 
 from __future__ import annotations
@@ -9,31 +12,53 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
 
 from llrnn.corpus import Corpus
-from llrnn.errors import UnknownWordError, VocabularyError
+from llrnn.domain import Domain, Floats, Ints, check, log_mass_left
+from llrnn.errors import DomainError, UnknownWordError, VocabularyError
 
 EOS = "</s>"
+_WITNESSES = 5  # strings of each cell on which features must agree
+_MOST_DRAWS = 1 << 20  # strings drawn in search of one that is not listed
 
 
 class Vocabulary:
-    """Symbols in the order of their ids, most frequent first when made from a corpus."""
+    """Words in the order of their ids, most frequent first when made from a corpus; then the cells of the domains."""
 
     def __init__(
-        self, symbols: Iterable[str], *, counts: Sequence[int] | None = None, unknown: str | None = None
+        self,
+        words: Iterable[str],
+        *,
+        counts: Sequence[int] | None = None,
+        unknown: str | None = None,
+        domains: Sequence[Domain] = (),
+        as_new: Iterable[str] = (),
+        checked: bool = False,
     ) -> None:
-        self.symbols: tuple[str, ...] = tuple(symbols)
-        self.counts: tuple[int, ...] = (0,) * len(self.symbols) if counts is None else tuple(counts)
+        """`as_new`: words that a text to train on shows as their cells, so that a model learns to expect others.
+
+        `checked`: the domains were those of a vocabulary before, so they are disjoint and sound.
+        """
+        self.words: tuple[str, ...] = tuple(words)
+        self._ids = {word: index for index, word in enumerate(self.words)}
         self.unknown = unknown
-        self._ids = {symbol: index for index, symbol in enumerate(self.symbols)}
+        self.domains = tuple(domains) if checked else disjoint(domains)
+        self.as_new = frozenset(as_new)
+        cells = tuple(f"‹{cell.name}›" for domain in self.domains for cell in domain.cells)
+        self.symbols: tuple[str, ...] = (*self.words, *cells)
+        self.counts: tuple[int, ...] = (0,) * len(self.words) if counts is None else tuple(counts)
         self._check()
+        self.counts += (0,) * (len(self.symbols) - len(self.counts))
         self.eos: int = self._ids[EOS]
 
     def _check(self) -> None:
-        if len(self._ids) != len(self.symbols):
+        if len(set(self.symbols)) != len(self.symbols):
             repeated = next(symbol for symbol, n in Counter(self.symbols).items() if n > 1)
             raise VocabularyError(f"symbols must be distinct, but {repeated!r} is listed more than once")
-        for symbol in self.symbols:
+        for symbol in self.words:
             if not isinstance(symbol, str) or symbol.strip() != symbol or len(symbol.splitlines()) != 1:
                 raise VocabularyError(
                     f"a symbol must be a non-empty text on one line, without white space around it, found {symbol!r}"
@@ -42,14 +67,30 @@ class Vocabulary:
             raise VocabularyError(f"the vocabulary must list the end-of-sentence symbol {EOS!r}")
         if self.unknown is not None and self.unknown not in self._ids:
             raise VocabularyError(f"the symbol for unknown words, {self.unknown!r}, must be listed itself")
-        if len(self.counts) != len(self.symbols):
+        lost = [word for word in sorted(self.as_new) if word not in self._ids or not self.domains]
+        if lost:
+            raise VocabularyError(f"only listed words of an open vocabulary can train as new, found {lost[0]!r}")
+        if len(self.counts) not in (len(self.words), len(self.symbols)):
             raise VocabularyError(
-                f"there must be one count for each of the {len(self.symbols)} symbols, found {len(self.counts)}"
+                f"there must be one count for each of the {len(self.words)} symbols, found {len(self.counts)}"
             )
 
     @classmethod
-    def from_corpus(cls, *corpora: Corpus, top: int | None = None, unknown: str | None = None) -> Vocabulary:
-        """All types of the corpora, or the `top` most frequent; `unknown` names a symbol for all others."""
+    def from_corpus(
+        cls,
+        *corpora: Corpus,
+        top: int | None = None,
+        min_count: int = 1,
+        unknown: str | None = None,
+        others: Iterable[str] = (),
+        domains: Sequence[Domain] = (),
+        as_new: float = 0.0,
+    ) -> Vocabulary:
+        """All types of the corpora seen `min_count` times, or the `top` most frequent, and `others`, from lists.
+
+        `unknown` names a symbol for all other words; `domains` hold them. Of the words that were seen once and are not
+        in a list, a share of `as_new` trains as if it were not listed: that is how often such a word would be new.
+        """
         counts: Counter[str] = Counter()
         for corpus in corpora:
             counts.update(corpus.counts())
@@ -60,12 +101,16 @@ class Vocabulary:
                 )
         sentences = sum(len(corpus) for corpus in corpora)
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        listed = dict(ranked if top is None else ranked[:top])
+        frequent = [(word, count) for word, count in ranked if count >= min_count]
+        from_lists = set(others)
+        listed = {word: counts.get(word, 0) for word in from_lists} | dict(frequent[:top])
         if unknown is not None:
             listed[unknown] = listed.get(unknown, 0) + sum(counts.values()) - sum(listed.values())
         listed[EOS] = sentences
         symbols = sorted(listed, key=lambda symbol: (-listed[symbol], symbol))
-        return cls(symbols, counts=[listed[symbol] for symbol in symbols], unknown=unknown)
+        rare = [word for word, count in frequent[:top] if count == 1 and word not in from_lists]
+        chosen = [word for word in rare if _chance(word) < as_new]
+        return cls(symbols, counts=[listed[s] for s in symbols], unknown=unknown, domains=domains, as_new=chosen)
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -73,8 +118,9 @@ class Vocabulary:
     def __iter__(self) -> Iterator[str]:
         return iter(self.symbols)
 
-    def __contains__(self, symbol: object) -> bool:
-        return symbol in self._ids
+    def __contains__(self, word: object) -> bool:
+        """Whether a word is listed."""
+        return word in self._ids
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vocabulary) and self.symbols == other.symbols and self.unknown == other.unknown
@@ -83,20 +129,122 @@ class Vocabulary:
         return hash((self.symbols, self.unknown))
 
     def __repr__(self) -> str:
-        return f"Vocabulary({len(self)} symbols)"
+        cells = len(self.symbols) - len(self.words)
+        return f"Vocabulary({len(self.words)} {'symbols' if not cells else f'words and {cells} cells'})"
 
-    def id(self, symbol: str, *, place: str = "") -> int:
-        """The id of a symbol; `place` says in the error where the symbol was found."""
-        found = self._ids.get(symbol)
-        if found is None:
+    @property
+    def is_open(self) -> bool:
+        """Whether there are domains."""
+        return bool(self.domains)
+
+    @cached_property
+    def cell_log_mass(self) -> tuple[Floats, ...]:
+        """log Q'(c) of the cells of each domain, without the listed words."""
+        return tuple(log_mass_left(domain, self.words) for domain in self.domains)
+
+    @cached_property
+    def _log_left(self) -> Floats:
+        return np.concatenate(self.cell_log_mass) if self.domains else np.zeros(0)
+
+    def id(self, word: str, *, place: str = "") -> int:
+        """The id of a word, or of its cell; `place` says in the error where the word was found."""
+        found = self._ids.get(word)
+        if found is not None:
+            return found
+        return int(self.locate([word], place=place)[0][0])
+
+    def ids(self, words: Iterable[str], *, place: str = "") -> list[int]:
+        return [self.id(word, place=place) for word in words]
+
+    def locate(self, words: Sequence[str], *, place: str = "") -> tuple[Ints, Floats]:
+        """Ids of words or of their cells, and log q(x) / Q'(c) of which string of the cell it is, 0 if listed."""
+        ids = np.array([self._ids.get(word, -1) for word in words], dtype=np.int64)
+        inside = np.zeros(len(words))
+        first = len(self.words)
+        for domain in self.domains:
+            missing = np.flatnonzero(ids < 0)
+            if len(missing) == 0:
+                break
+            cells, log_q = domain.locate([words[i] for i in missing.tolist()])
+            found = missing[cells >= 0]
+            ids[found] = cells[cells >= 0] + first
+            inside[found] = log_q[cells >= 0] - self._log_left[ids[found] - len(self.words)]
+            first += len(domain.cells)
+        for i in np.flatnonzero(ids < 0).tolist():
             if self.unknown is None:
-                raise UnknownWordError(symbol, size=len(self), place=place)
-            return self._ids[self.unknown]
+                raise UnknownWordError(words[i], size=len(self), place=place)
+            ids[i] = self._ids[self.unknown]
+        return ids, inside
+
+    def log_inside(self, word: str) -> float:
+        """log q(x) / Q'(c): which string of its cell a word is; 0 for a listed one."""
+        return float(self.locate([word])[1][0])
+
+    def cells_of(self, words: Sequence[str]) -> Ints:
+        """The ids of the cells to which words belong, or would if they were not listed; -1 for none, (n,)."""
+        found = np.full(len(words), -1)
+        first = len(self.words)
+        for domain in self.domains:
+            cells, _ = domain.locate(words)
+            found = np.where((found < 0) & (cells >= 0), cells + first, found)
+            first += len(domain.cells)
         return found
 
-    def ids(self, symbols: Iterable[str], *, place: str = "") -> list[int]:
-        return [self.id(symbol, place=place) for symbol in symbols]
+    def spelled(self, symbol: int, rng: np.random.Generator) -> str:
+        """The word of an id; for a cell, a string drawn from it that is not listed, exactly."""
+        return self.spell(symbol, 1, rng)[0]
+
+    def spell(self, symbol: int, count: int, rng: np.random.Generator) -> list[str]:
+        """`count` words of one id; listed strings that are drawn from a cell are drawn again."""
+        if symbol < len(self.words):
+            return [self.words[symbol]] * count
+        cell = symbol - len(self.words)
+        for domain in self.domains:
+            if cell < len(domain.cells):
+                return self._draw(domain, cell, count, rng)
+            cell -= len(domain.cells)
+        raise VocabularyError(f"symbols are numbered 0 to {len(self) - 1}, found {symbol}")
+
+    def _draw(self, domain: Domain, cell: int, count: int, rng: np.random.Generator) -> list[str]:
+        found: list[str] = []
+        asked = count
+        while len(found) < count:
+            drawn = domain.draw(cell, asked, rng)
+            found += [string for string in drawn if string not in self._ids]
+            asked = min(2 * asked, _MOST_DRAWS)
+            if asked == _MOST_DRAWS and not found:
+                raise DomainError(
+                    f"nothing is left of the cell {domain.cells[cell].name!r} but listed words, such as {drawn[0]!r}"
+                )
+        return found[:count]
+
+    @cached_property
+    def witnesses(self) -> dict[int, tuple[str, ...]]:
+        """A few strings of every cell, by its id: none of a cell in which nothing is left."""
+        rng = np.random.default_rng(0)
+        return {
+            cell: tuple(self.spell(cell, _WITNESSES, rng)) if left > -np.inf else ()
+            for cell, left in enumerate(self._log_left.tolist(), len(self.words))
+        }
 
     def digest(self) -> str:
         """SHA-256 of the symbols in order: two models with the same digest share ids."""
         return hashlib.sha256("\n".join(self.symbols).encode()).hexdigest()
+
+
+def disjoint(domains: Sequence[Domain]) -> tuple[Domain, ...]:
+    """The domains, each without the strings of those before it."""
+    made: list[Domain] = []
+    for domain in domains:
+        for earlier in made:
+            if domain.language.both(earlier.language).witness() is not None:
+                domain = domain.without(earlier.language)
+        check(domain)
+        made.append(domain)
+    return tuple(made)
+
+
+def _chance(word: str) -> float:
+    """A number between 0 and 1 that only the word decides: the same choice on every machine."""
+    digest = hashlib.blake2b(word.encode("utf8", "surrogatepass"), digest_size=7).digest()
+    return int.from_bytes(digest, "big") / 256.0**7

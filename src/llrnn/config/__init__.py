@@ -2,7 +2,7 @@
 
     kind = "llrnn"                                  # or "softmax": identity features and a uniform background
     [corpus]      train, valid, test                # files; or `embedded`: our own French grammar
-    [vocabulary]  parts, top, unknown
+    [vocabulary]  parts, top, unknown, lists        [[domains]]   kind, ...  # all other strings
     [lexicon]     parts, tsv                        # attributes of words: from annotated text and from tables
     [features]    output, input                     # lists of {kind = ..., ...}
     [background]  kind, ...                         [controller]  kind, hidden, layers, ...
@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from llrnn.config.domains import AnyDomain
 from llrnn.config.features import AnyFeature, Strict
 from llrnn.config.knowledge import AnyContextual, BackgroundConfig, Part
 from llrnn.controllers import Controller, make_controller
@@ -64,6 +65,11 @@ class VocabularyConfig(Strict):
     parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus whose words are listed")
     files: list[str] = Field([], description="other texts whose words are listed too")
     top: int | None = Field(None, ge=1, description="only the most frequent")
+    min_count: int = Field(1, ge=1, description="only words of the texts that were seen so often")
+    lists: list[str] = Field([], description="frequency files whose words are listed too")
+    as_new: float | None = Field(
+        None, ge=0, le=1, description="domains: share of words seen once that train as if new; estimated by default"
+    )
     unknown: str | None = Field(None, description="a symbol for all other words; none by default")
 
     @model_validator(mode="after")
@@ -108,6 +114,7 @@ class Config(Strict):
     kind: Literal["llrnn", "softmax"] = Field("llrnn", description="softmax: identity features, uniform background")
     corpus: CorpusConfig
     vocabulary: VocabularyConfig = VocabularyConfig()
+    domains: list[AnyDomain] = Field([], description="infinite sets of strings that hold all words not listed")
     lexicon: LexiconConfig = LexiconConfig()
     features: FeaturesConfig = FeaturesConfig()
     background: BackgroundConfig = BackgroundConfig()

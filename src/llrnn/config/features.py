@@ -23,9 +23,11 @@ class FeatureConfig(Strict):
     scale: float = Field(1.0, gt=0, description="how loud the group is")
     balanced: bool = Field(False, description="divide by the root mean square norm of the group")
     shared: int | None = Field(None, ge=1, description="only features that at least so many types share")
+    listed: bool = Field(False, description="only on listed words: strings of domains have none of the group")
 
     def make(self, lexicon: Lexicon) -> Features:
         made = self.bare(lexicon)
+        made = made.of_listed() if self.listed else made
         made = made if self.shared is None else made.frequent(min_count=self.shared)
         made = made.balanced() if self.balanced else made
         return made if self.scale == 1.0 else made.scaled(self.scale)
@@ -86,6 +88,15 @@ class ShapeConfig(FeatureConfig):
         return features.Shape()
 
 
+class ShownConfig(FeatureConfig):
+    """What a string shows as the domains see it: for open vocabularies."""
+
+    kind: Literal["shown"]
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        return features.Shown()
+
+
 class NumericConfig(FeatureConfig):
     """Numbers, small numbers, years."""
 
@@ -97,6 +108,6 @@ class NumericConfig(FeatureConfig):
 
 
 AnyFeature = Annotated[
-    IdentityConfig | AttributesConfig | TableConfig | AffixConfig | ShapeConfig | NumericConfig,
+    IdentityConfig | AttributesConfig | TableConfig | AffixConfig | ShapeConfig | ShownConfig | NumericConfig,
     Field(discriminator="kind"),
 ]

@@ -34,8 +34,12 @@ class NGramConfig(Strict):
 class BackgroundConfig(NGramConfig):
     """What is likely before the network has its say."""
 
-    kind: Literal["uniform", "unigram", "ngram"] = Field("uniform", description="uniform, unigram or ngram")
-    frequencies: str | None = Field(None, description="unigram: a frequency file instead")
+    kind: Literal["uniform", "unigram", "discounted", "ngram"] = Field(
+        "uniform", description="uniform, unigram, discounted (unigram with room for new words) or ngram"
+    )
+    frequencies: str | None = Field(
+        None, description="unigram: a frequency file instead; discounted: how likely which new word is"
+    )
     smoothing: float = Field(0.0, ge=0, description="unigram: added to every count")
 
     @model_validator(mode="after")

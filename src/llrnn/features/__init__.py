@@ -1,7 +1,7 @@
 """Static features φ(x) and ψ: what is known of a symbol, whatever the context."""
 
 from llrnn.features.base import Features, Function
-from llrnn.features.lexical import Attributes, Identity
+from llrnn.features.lexical import Attributes, Identity, Shown
 from llrnn.features.matrix import FeatureMatrix, compile_features
 from llrnn.features.spelling import Numeric, Prefixes, Shape, Suffixes
 from llrnn.features.summary import FeatureSummary, summarise
@@ -16,6 +16,7 @@ __all__ = [
     "Numeric",
     "Prefixes",
     "Shape",
+    "Shown",
     "Suffixes",
     "compile_features",
     "summarise",

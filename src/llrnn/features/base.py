@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 
 from llrnn.errors import FeatureError
 from llrnn.vocabulary import EOS, Vocabulary
@@ -58,6 +59,14 @@ class Features(ABC):
         """Only the features that fire on at least `min_count` symbols, and the `top` commonest of those."""
         return Frequent(self, min_count, top)
 
+    def of_listed(self) -> Features:
+        """Only on listed words: strings of a domain have none of these features, whatever they look like."""
+        return OfListed(self)
+
+    def deviations(self) -> Iterable[str]:
+        """Strings, outside the vocabulary perhaps, on which these features may differ from others of their look."""
+        return ()
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
@@ -76,6 +85,12 @@ class Sum(Features):
 
     def parts(self) -> tuple[Features, ...]:
         return self._parts
+
+    def deviations(self) -> Iterable[str]:
+        return chain.from_iterable(part.deviations() for part in self._parts)
+
+    def of_listed(self) -> Features:
+        return Sum(part.of_listed() for part in self._parts)
 
     def scaled(self, by: float | Mapping[str, float]) -> Features:
         return Sum(part.scaled(by) for part in self._parts)
@@ -103,6 +118,9 @@ class Conjunction(Features):
     def _sides(self) -> tuple[Features, Features]:
         return self._left, self._right
 
+    def deviations(self) -> Iterable[str]:
+        return chain(self._left.deviations(), self._right.deviations())
+
     def __call__(self, symbol: str) -> Mapping[str, float]:
         left, right = self._left(symbol), self._right(symbol)
         return {f"{a}&{b}": left[a] * right[b] for a in left for b in right}
@@ -127,6 +145,9 @@ class Wrapped(Features):
 
     def declared(self) -> tuple[str, ...]:
         return self._inner.declared()
+
+    def deviations(self) -> Iterable[str]:
+        return self._inner.deviations()
 
 
 class Scaled(Wrapped):
@@ -160,7 +181,7 @@ class Balanced(Wrapped):
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
         inner = self._inner.fitted(vocabulary)
-        squares = [sum(value * value for value in inner(symbol).values()) for symbol in vocabulary]
+        squares = [sum(value * value for value in inner(symbol).values()) for symbol in vocabulary.words]
         firing = [square for square in squares if square > 0]
         return Scaled(inner, math.sqrt(len(firing) / sum(firing))) if firing else inner
 
@@ -178,7 +199,7 @@ class Frequent(Wrapped):
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
         inner = self._inner.fitted(vocabulary)
-        counts = Counter(name for symbol in vocabulary for name, value in inner(symbol).items() if value)
+        counts = Counter(name for symbol in vocabulary.words for name, value in inner(symbol).items() if value)
         ranked = sorted(counts, key=lambda name: (-counts[name], name))[: self._top]
         fitted = Frequent(inner, self._min_count, self._top)
         fitted._known = frozenset(name for name in ranked if counts[name] >= self._min_count)
@@ -194,6 +215,30 @@ class Frequent(Wrapped):
 
     def __repr__(self) -> str:
         return f"{self._inner!r}.frequent(min_count={self._min_count}, top={self._top})"
+
+
+class OfListed(Wrapped):
+    """Features of listed words alone, so that they are the same, none at all, on every string of a cell."""
+
+    def __init__(self, inner: Features) -> None:
+        super().__init__(inner)
+        self._listed: Vocabulary | None = None
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        fitted = OfListed(self._inner.fitted(vocabulary))
+        fitted._listed = vocabulary
+        return fitted
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        if self._listed is None:
+            raise FeatureError("features of listed words must be fitted to a vocabulary before they are used")
+        return self._inner(symbol) if symbol in self._listed else {}
+
+    def deviations(self) -> Iterable[str]:
+        return ()
+
+    def __repr__(self) -> str:
+        return f"{self._inner!r}.of_listed()"
 
 
 class Function(Features):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from llrnn.errors import FeatureError, LexiconError
 from llrnn.features.base import Features
@@ -10,17 +10,22 @@ from llrnn.vocabulary import EOS, Vocabulary
 
 
 class Identity(Features):
-    """Which word it is, for the `top` most frequent (all of them by default); one feature for all the others."""
+    """Which word it is, for the `top` most frequent (all of them by default); one feature for all the others.
+
+    Of an open vocabulary, a string that is not listed is named by its cell where all words are named.
+    """
 
     def __init__(self, top: int | None = None) -> None:
         if top is not None and top < 0:
             raise FeatureError(f"Identity(top=M) needs M of 0 or more, found {top}")
         self._top = top
         self._listed: frozenset[str] | None = None
+        self._vocabulary: Vocabulary | None = None
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
         fitted = Identity(self._top)
-        fitted._listed = frozenset(vocabulary.symbols[: self._top])
+        fitted._listed = frozenset(vocabulary.words[: self._top])
+        fitted._vocabulary = vocabulary
         return fitted
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
@@ -28,6 +33,8 @@ class Identity(Features):
             raise FeatureError("Identity(top=M) must be fitted to a vocabulary before it is used")
         if self._listed is None or symbol in self._listed:
             return {f"Word:{symbol}": 1.0}
+        if self._top is None and self._vocabulary is not None:
+            return {f"Word:{self._vocabulary.symbols[self._vocabulary.id(symbol)]}": 1.0}
         return {f"NotAmong:{self._top}": 1.0}
 
     def __repr__(self) -> str:
@@ -54,5 +61,51 @@ class Attributes(Features):
         except LexiconError:  # a lexicon with functions in it cannot list what it knows
             return ()
 
+    def deviations(self) -> Iterable[str]:
+        forms = getattr(self._lexicon, "forms", None)
+        try:
+            return tuple(forms()) if callable(forms) else ()
+        except LexiconError:  # a lexicon with functions in it cannot list what it knows
+            return ()
+
     def __repr__(self) -> str:
         return f"Attributes({self._lexicon!r})"
+
+
+class Shown(Features):
+    """What the string itself shows, as the domains of the vocabulary see it: the attributes of its cell.
+
+    Listed words that look like those of a cell have the same features as the cell, and so teach the model about words
+    that nobody listed.
+    """
+
+    def __init__(self) -> None:
+        self._vocabulary: Vocabulary | None = None
+        self._listed: dict[str, tuple[str, ...]] = {}
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        if not vocabulary.is_open:
+            raise FeatureError(
+                "Shown needs a vocabulary with domains, found none; give one, or take Suffixes and Shape"
+            )
+        fitted = Shown()
+        fitted._vocabulary = vocabulary
+        fitted._listed = dict(zip(vocabulary.words, _shown(vocabulary, vocabulary.words), strict=True))
+        return fitted
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        if self._vocabulary is None:
+            raise FeatureError("Shown must be fitted to a vocabulary before it is used")
+        if symbol == EOS:
+            return {}
+        found = self._listed.get(symbol)
+        return dict.fromkeys(found if found is not None else _shown(self._vocabulary, [symbol])[0], 1.0)
+
+
+def _shown(vocabulary: Vocabulary, words: Sequence[str]) -> list[tuple[str, ...]]:
+    """The attributes by the first domain that holds a word, (n,)."""
+    found: list[tuple[str, ...]] = [()] * len(words)
+    for domain in reversed(vocabulary.domains):  # so that the first has the last word
+        located = domain.locate(words)[0].tolist()
+        found = [domain.cells[cell].attributes if cell >= 0 else old for cell, old in zip(located, found, strict=True)]
+    return found

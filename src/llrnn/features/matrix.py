@@ -91,14 +91,39 @@ def compile_features(features: Features, vocabulary: Vocabulary) -> FeatureMatri
     rows: list[list[tuple[int, float]]] = [[] for _ in vocabulary]
     for part in features.parts():
         fitted = part.fitted(vocabulary)
-        for row, symbol in zip(rows, vocabulary, strict=True):
+        for row, symbol in zip(rows, vocabulary.words, strict=False):
             row += columns.entries(fitted, part.group, symbol)
+        for row, entries in zip(rows[len(vocabulary.words) :], _of_cells(columns, fitted, vocabulary), strict=True):
+            row += entries
     if not columns.names:
         raise FeatureError(f"no feature of {features!r} fires on any of the {len(vocabulary)} symbols")
     keys = [tuple(row) for row in rows]
     first_seen: dict[tuple[tuple[int, float], ...], int] = {}
     class_of = [first_seen.setdefault(key, len(first_seen)) for key in keys]
     return _matrix(columns, class_of, list(first_seen))
+
+
+def _of_cells(columns: _Columns, fitted: Features, vocabulary: Vocabulary) -> list[list[tuple[int, float]]]:
+    """The features of each cell: those of its strings, which must agree, on a few witnesses and where lists deviate."""
+    witnesses = {cell: list(strings) for cell, strings in vocabulary.witnesses.items()}
+    if witnesses:
+        unlisted = [string for string in fitted.deviations() if string not in vocabulary]
+        for string, cell in zip(unlisted, vocabulary.locate(unlisted)[0].tolist(), strict=True):
+            witnesses[cell].append(string)
+    return [_agreed(columns, fitted, vocabulary.symbols[cell], strings) for cell, strings in witnesses.items()]
+
+
+def _agreed(columns: _Columns, fitted: Features, cell: str, strings: Sequence[str]) -> list[tuple[int, float]]:
+    found = [columns.entries(fitted, fitted.group, string) for string in strings]
+    for string, entries in zip(strings, found, strict=True):
+        if entries != found[0]:
+            shown = [{columns.name(column): value for column, value in row} for row in (found[0], entries)]
+            raise FeatureError(
+                f"features must be the same on all strings of a cell, but {fitted!r} has {shown[0]} on {strings[0]!r} "
+                f"and {shown[1]} on {string!r}, both in the cell {cell}; list such words in the vocabulary, "
+                "cut the cells finer, or keep the features to listed words (.of_listed(), `listed = true`)"
+            )
+    return found[0] if found else []
 
 
 class _Columns:
@@ -118,6 +143,9 @@ class _Columns:
             for name, value in found.items()
             if value != 0
         )
+
+    def name(self, column: int) -> str:
+        return list(self.names)[column]
 
     def _column(self, fitted: Features, group: str, name: str) -> int:
         column = self.names.setdefault(name, len(self.names))

@@ -31,7 +31,7 @@ class Affixes(Features):
         return [self._affix(symbol, length) for length in range(1, min(self._longest, len(symbol) - 1) + 1)]
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
-        counts = Counter(affix for symbol in vocabulary for affix in self._affixes(symbol))
+        counts = Counter(affix for symbol in vocabulary.words for affix in self._affixes(symbol))
         ranked = sorted(counts, key=lambda affix: (-counts[affix], affix))[: self._top]
         fitted = type(self)(self._longest, min_count=self._min_count, top=self._top)
         fitted._known = frozenset(affix for affix in ranked if counts[affix] >= self._min_count)

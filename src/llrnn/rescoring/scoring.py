@@ -80,7 +80,7 @@ def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024) -> Sh
         tree = _Tree.of(sentences)
         found = iter(_walk(model, tree))
         for i in group:
-            log_probs[i] = [next(found) for _ in lists[i].hypotheses]
+            log_probs[i] = [next(found) + _inside(model, h.words) for h in lists[i].hypotheses]
         steps += sum(len(level) for level in tree.levels)
         steps_without_sharing += sum(len(sentence) + 1 for sentence in sentences)
     return SharedScores(log_probs, steps, steps_without_sharing)
@@ -103,8 +103,16 @@ def _groups(lists: Sequence[NBest], rows: int) -> Iterator[list[int]]:
 def _ids(model: LLRNN, utterance: str, words: Sequence[str]) -> list[int]:
     if EOS in words:
         raise CorpusError(f"utterance {utterance}: {EOS} marks the end of a sentence, found it as a word; take it out")
-    spelled = [word.lower() for word in words] if model.reads_lowercase else words
-    return model.vocabulary.ids(spelled, place=f"utterance {utterance}")
+    return model.vocabulary.ids(_as_read(model, words), place=f"utterance {utterance}")
+
+
+def _as_read(model: LLRNN, words: Sequence[str]) -> Sequence[str]:
+    return [word.lower() for word in words] if model.reads_lowercase else words
+
+
+def _inside(model: LLRNN, words: Sequence[str]) -> float:
+    """What words that are not listed cost beyond their cells, in an open vocabulary."""
+    return float(model.vocabulary.locate(_as_read(model, words))[1].sum()) if model.vocabulary.is_open else 0.0
 
 
 @dataclass(frozen=True)
