@@ -46,7 +46,7 @@ epochs = 1
 VERBS = ["train", "evaluate", "generate", "explain", "features", "demo", "bench layer", "bench training", "data french"]
 VERBS += ["data get", "experiment table4", "experiment prepare", "experiment model", "pairs make"]
 VERBS += ["bench ngram", "ngram estimate", "ngram convert", "ngram query", "ngram perplexity", "rescore"]
-VERBS += ["adapt", "experiment adaptation", "experiment rescoring"]
+VERBS += ["adapt", "experiment adaptation", "experiment rescoring", "words add", "words remove"]
 
 
 @pytest.fixture(autouse=True)

@@ -107,9 +107,11 @@ def configs(tmp_path: Path) -> Path:
     listed = f"files = {json.dumps([str(path) for path in folder.glob('*.conllu')])}"
     words = _CONFIG.format(name="llrnn", texts="train.conllu", valid="valid.conllu", vocabulary=listed)
     (folder / "llrnn.toml").write_text(words, encoding="utf8")
-    for name in ("characters", "bpe"):
-        listed = f'files = ["{{data}}/{name}/units.txt"]'
-        text = _CONFIG.format(name=name, texts=f"{name}/train.txt", valid=f"{name}/valid.txt", vocabulary=listed)
+    for name, units_in in (("characters", "characters"), ("bpe", "bpe-2000")):
+        listed = f'files = ["{{data}}/{units_in}/units.txt"]'
+        text = _CONFIG.format(
+            name=name, texts=f"{units_in}/train.txt", valid=f"{units_in}/valid.txt", vocabulary=listed
+        )
         (folder / f"{name}.toml").write_text(text, encoding="utf8")
     tries = '[["training.learning_rate=0.00001"], ["training.learning_rate=0.02"]]'
     (folder / "tries.toml").write_text("".join(f"{name} = {tries}\n" for name in ("llrnn", "characters", "bpe")))
@@ -193,7 +195,7 @@ def test_what_is_prepared(data: Path, tmp_path: Path) -> None:
     share = sum(word in frequencies for word in unseen) / len(unseen)
     assert manifest["coverage"]["hunspell"]["unseen types"] == pytest.approx(share)
     assert 0 < share < 1
-    for name in ("characters", "bpe"):
+    for name in ("characters", *(f"bpe-{size}" for size in open_data.BYTE_PAIRS)):
         for part, corpus in (("train", train), ("valid", valid)):
             cut = Corpus.from_text(out / name / f"{part}.txt")
             assert len(cut) == len(corpus)
@@ -331,15 +333,19 @@ def test_a_model_of_other_tries_is_refused(data: Path, configs: Path, tmp_path: 
         study.jobs(prepared, configs)
 
 
-def test_the_committed_configurations_are_read(tmp_path: Path) -> None:
-    folder = ROOT / "configs" / "open"
-    tries = study._read_tries(folder / "tries.toml")
-    assert len({len(one) for one in tries.values()}) == 1
-    for name in ("characters", "bpe"):
-        for changes in tries[name]:
-            config = read_config(folder / f"{name}.toml", changes, data=tmp_path)
+@pytest.mark.parametrize("folder", ["configs/open", "configs/open/small"])
+def test_the_committed_configurations_are_read(folder: str, tmp_path: Path) -> None:
+    for name, (path, tries) in study.systems(ROOT / folder).items():
+        for changes in tries:
+            config = read_config(path, changes, data=tmp_path)
             assert not config.corpus.test
-            assert config.corpus.train == [str(tmp_path / name / "train.txt")]
+            assert config.name == name
+            if name == "characters":
+                assert config.corpus.train == [str(tmp_path / "characters" / "train.txt")]
+            if name == "bpe":  # all of one size
+                places = [*config.corpus.train, *config.corpus.valid, *config.vocabulary.files]
+                assert len({Path(place).parent for place in places}) == 1
+                assert Path(places[0]).parent.name in {f"bpe-{size}" for size in open_data.BYTE_PAIRS}
 
 
 def test_missing_sources_are_named(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,7 +132,7 @@ def log_mass_left(domain: Domain, listed: Sequence[str]) -> Floats:
     whole = np.exp(domain.log_mass)
     left = np.where(gone > 0, whole - gone, whole)
     for cell in np.flatnonzero((gone > 0) & (left < _SAFE_SHARE * whole)).tolist():
-        taken = {word for word, at in zip(listed, located.tolist(), strict=True) if at == cell}
+        taken = {listed[i] for i in np.flatnonzero(located == cell).tolist()}
         left[cell] = _summed_anew(domain, cell, taken)
     with np.errstate(divide="ignore"):
         log_left: Floats = np.where(gone > 0, np.log(np.maximum(left, 0.0)), domain.log_mass)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import copy
 from abc import ABC
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+import numpy as np
 from torch import Tensor
 
+from llrnn.domain import Floats, Ints
 from llrnn.errors import LLRNNError
 from llrnn.vocabulary import Vocabulary
 
@@ -47,6 +49,39 @@ class Parallel(Sequence[State]):
 
     def __iter__(self) -> Iterator[State]:
         return (self[n] for n in range(self.n))
+
+
+@dataclass(frozen=True, eq=False)
+class Revision:
+    """Another vocabulary V' in the place of V, and where the mass of each of its symbols comes from (`llrnn.words`).
+
+        b'(x) = b(source[x]) · share[x]            or, where source[x] is -1,   Σ_y b(y) · share[x]
+
+    A word that stays takes all of its own mass; a cell that words leave takes a part of its own; a word that comes out
+    of a cell takes a part of the cell's, and one that comes with a count a part of everything. What stays, stays in its
+    order.
+    """
+
+    vocabulary: Vocabulary
+    kept: Ints  # (V',) the old id of the same symbol, -1 for a new one
+    source: Ints  # (V',) where kept is not -1, it is the same
+    log_share: Floats  # (V',)
+
+    def log_masses(self, log_b: Floats) -> Floats:
+        """log b' over V' from log b over V."""
+        found: Floats = np.where(self.source >= 0, log_b[self.source], np.logaddexp.reduce(log_b)) + self.log_share
+        return found
+
+    def new_ids(self, n_symbols: int) -> Ints:
+        """The new id of each of the old symbols, -1 for those that are gone, (V,)."""
+        ids = np.full(n_symbols, -1)
+        stays = np.flatnonzero(self.kept >= 0)
+        ids[self.kept[stays]] = stays
+        return ids
+
+    def of_a_factor(self, n_symbols: int) -> Revision:
+        """For the second factor of a product, when the first has made the shares: a new word is like any other."""
+        return replace(self, log_share=np.where(self.source >= 0, 0.0, -np.log(n_symbols)))
 
 
 class Process(ABC):
@@ -103,6 +138,17 @@ class Process(ABC):
             state = self.advance(state, symbol)
             seen.append(state)
         return seen
+
+    def revised(self, revision: Revision) -> Self:
+        """The same knowledge, bound to a vocabulary with other words in it; it says of those that stay what it said.
+
+        Up to one factor at each context, that is, which the log-linear layer makes good. Who cannot tell what it would
+        say of a new word, as another neural model cannot, leaves this as it is.
+        """
+        raise LLRNNError(
+            f"words cannot be added to {self!r} or removed from it: it speaks of the words that it was made with, and "
+            "only unigrams, n-grams, their products, mixtures and experts, and Repeated can take others"
+        )
 
     def saved(self) -> Saved:
         """How a model folder holds this; one of the user's own is named, and given again at loading."""

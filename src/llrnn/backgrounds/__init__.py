@@ -10,13 +10,14 @@ from llrnn.backgrounds.huggingface import HuggingFace
 from llrnn.backgrounds.mask import Mask, Primed
 from llrnn.backgrounds.neural import Model
 from llrnn.backgrounds.ngram import NGram
-from llrnn.backgrounds.unigram import Uniform, Unigram
+from llrnn.backgrounds.unigram import Discounted, Uniform, Unigram
 from llrnn.errors import CheckpointError
 from llrnn.process import Saved
 
 __all__ = [
     "Background",
     "CrossFitted",
+    "Discounted",
     "HuggingFace",
     "Mask",
     "Mixture",

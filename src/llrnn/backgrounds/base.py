@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from llrnn.errors import BackgroundError
 from llrnn.priors import DensePrior, Exceptions, Prior, SparsePrior, Table
-from llrnn.process import Parallel, Process, Saved, State, States
+from llrnn.process import Parallel, Process, Revision, Saved, State, States
 from llrnn.vocabulary import Vocabulary
 
 
@@ -56,6 +57,11 @@ class Static(Background):
             )
         return super().bind(vocabulary)
 
+    def revised(self, revision: Revision) -> Self:
+        made = copy.copy(self)
+        made._table = Table(torch.from_numpy(revision.log_masses(self.log_b.cpu().numpy())))
+        return made.bind(revision.vocabulary)
+
     def prior(self, states: States) -> Prior:
         return SparsePrior.static(self._table)
 
@@ -80,6 +86,15 @@ class _Combined(Background):
         bound = super().bind(vocabulary)
         bound._parts = tuple(part.bind(vocabulary) for part in self._parts)
         return bound
+
+    def revised(self, revision: Revision) -> Self:
+        made = copy.copy(self)
+        made._parts = tuple(part.revised(own) for part, own in zip(self._parts, self._revisions(revision), strict=True))
+        return made.bind(revision.vocabulary)
+
+    def _revisions(self, revision: Revision) -> list[Revision]:
+        """What the parts hear of a revision: the same, where their masses add up."""
+        return [revision] * len(self._parts)
 
     def initial(self, condition: object = None) -> State:
         return tuple(part.initial(condition) for part in self._parts)
@@ -113,6 +128,11 @@ class Product(_Combined):
         if not flat:
             raise BackgroundError("a product needs at least one background, found none")
         super().__init__(*flat)
+
+    def _revisions(self, revision: Revision) -> list[Revision]:
+        """Shares of mass are multiplied too, so one factor makes them and the others do not."""
+        others = revision.of_a_factor(len(self.vocabulary))
+        return [revision, *([others] * (len(self._parts) - 1))]
 
     def prior(self, states: States) -> Prior:
         first, *others = self._priors(states)

@@ -11,6 +11,7 @@ The fold follows from the words of the sentence, so that equal sentences share t
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from llrnn.backgrounds.base import Background
 from llrnn.corpus import Corpus
 from llrnn.errors import BackgroundError, EstimationWarning, TrainingError
 from llrnn.priors import DensePrior, Exceptions, Prior, SparsePrior
-from llrnn.process import Saved, State, States
+from llrnn.process import Revision, Saved, State, States
 from llrnn.text import sentence_key
 from llrnn.vocabulary import Vocabulary
 
@@ -81,6 +82,11 @@ class CrossFitted(Background):
             warnings.simplefilter("ignore", EstimationWarning)
             bound._parts = (whole, *(part.bind(vocabulary) for part in self._parts[1:]))
         return bound
+
+    def revised(self, revision: Revision) -> Self:
+        made = copy.copy(self)
+        made._parts = tuple(part.revised(revision) for part in self._parts)
+        return made.bind(revision.vocabulary)
 
     def initial(self, condition: object = None) -> State:
         return _WHOLE, self.whole.initial(condition), condition

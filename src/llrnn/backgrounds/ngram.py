@@ -7,23 +7,37 @@ Its cost follows the continuations of the context and not |V|.
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from llrnn.backgrounds.base import Background
 from llrnn.backgrounds.folded import FoldedNGram
 from llrnn.corpus import Corpus
+from llrnn.domain import Ints
 from llrnn.errors import BackgroundError, EstimationWarning
-from llrnn.ngrams import EMPTY, DenseRows, NGramTable, Rows, Trie, estimate, for_vocabulary, read_arpa, read_table
+from llrnn.ngrams import (
+    EMPTY,
+    DenseRows,
+    Level,
+    NGramTable,
+    Rows,
+    Trie,
+    estimate,
+    for_vocabulary,
+    read_arpa,
+    read_table,
+)
 from llrnn.ngrams.store import described, table_from
 from llrnn.priors import Exceptions, Prior, SparsePrior, Table
-from llrnn.process import Saved, State, States
+from llrnn.process import Revision, Saved, State, States
 from llrnn.text import Text
 from llrnn.vocabulary import Vocabulary
 
@@ -83,6 +97,11 @@ class NGram(Background):
         bound._dense = None
         bound._tries = {torch.device("cpu"): Trie.from_table(bound.table)}
         return bound
+
+    def revised(self, revision: Revision) -> Self:
+        made = copy.copy(self)
+        made.table = _revised(self.table, revision)
+        return made.bind(revision.vocabulary)
 
     def trie(self, device: torch.device) -> Trie:
         if not self._tries:
@@ -154,6 +173,31 @@ def _as_tensor(states: States) -> Tensor:
     return states if isinstance(states, Tensor) else torch.tensor(list(states), dtype=torch.long)
 
 
+def _revised(table: NGramTable, revision: Revision) -> NGramTable:
+    """New words have a unigram and nothing more; n-grams with a word that is gone, in whatever place, are gone."""
+    unigrams, kept, ids = table.levels[0], revision.kept, revision.new_ids(len(table.words))
+    V = len(kept)
+    backoff = np.where(kept >= 0, unigrams.log_backoff[kept], 0.0)
+    levels = [Level(np.zeros(V, dtype=np.int64), np.arange(V), revision.log_masses(unigrams.log_prob), backoff)]
+    place = ids  # of each unigram
+    for level in table.levels[1:]:
+        moved, place = _moved(level, place, ids, revision)
+        levels.append(moved)
+    while len(levels) > 1 and len(levels[-1]) == 0:
+        levels.pop()
+    return NGramTable(revision.vocabulary.symbols, tuple(levels), table.notes)
+
+
+def _moved(level: Level, place: Ints, ids: Ints, revision: Revision) -> tuple[Level, Ints]:
+    """A level with new numbers, still sorted, and the new place of each old n-gram, -1 for those that are gone."""
+    context, word = place[level.context], ids[level.word]
+    rows = np.flatnonzero((context >= 0) & (word >= 0))
+    log_prob = level.log_prob[rows] + revision.log_share[word[rows]]  # a cell that words left has less everywhere
+    new_place = np.full(len(level), -1)
+    new_place[rows] = np.arange(len(rows))
+    return Level(context[rows], word[rows], log_prob, level.log_backoff[rows]), new_place
+
+
 class _Estimated(Background):
     """An n-gram model that is estimated when the vocabulary is known."""
 
@@ -162,7 +206,7 @@ class _Estimated(Background):
 
     def bind(self, vocabulary: Vocabulary) -> NGram:  # type: ignore[override]
         counted = self._counted_words(vocabulary)
-        text = Text.encode(self._corpus, counted)
+        text = Text.to_train_on(self._corpus, counted)
         stream = replace(text, conditions=(None,) * len(text.sentences)).stream()
         table = estimate(stream, counted.symbols, order=self._order, min_counts=self._min_counts)
         for note in table.notes:
@@ -171,7 +215,7 @@ class _Estimated(Background):
 
     def _counted_words(self, vocabulary: Vocabulary) -> Vocabulary:
         """The vocabulary, and where others are left out later, behind it all other words of the text."""
-        if not self._restrict or vocabulary.unknown is not None:
+        if not self._restrict or vocabulary.unknown is not None or vocabulary.is_open:
             return vocabulary
         return Vocabulary(dict.fromkeys([*vocabulary.symbols, *self._corpus.counts()]))
 

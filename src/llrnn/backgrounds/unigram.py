@@ -1,4 +1,15 @@
-"""Backgrounds that do not look at the context: all symbols alike, or each by how often it was seen."""
+"""Backgrounds that do not look at the context: all symbols alike, or each by how often it was seen.
+
+Of an open vocabulary (see `llrnn.domain`), a cell has the mass of all its strings that are not listed. How much that is
+follows from the words that were seen once (Good and Turing): a word of theirs would have been new, had the text been
+one word shorter. `Discounted` takes from each count what it is too high by, and gives it to the words of a frequency
+list and to the cells:
+
+    b(x) = (n(x) − D) / N                                        words that were seen
+    b(x) = F · (1 − u) · f(x) / Σ f                              words of a list f that were not; F: what D took, over N
+    b(c) = F · u · (n₁(c) + κ Q'(c) / Q') / (n₁ + κ)             cells; n₁: words seen once that f does not list
+    u = n₁ / (all words seen once)
+"""
 
 from __future__ import annotations
 
@@ -7,10 +18,12 @@ from collections import Counter
 from collections.abc import Mapping
 from os import PathLike
 
+import numpy as np
 import torch
 
 from llrnn.backgrounds.base import Background, Static
 from llrnn.corpus import Corpus
+from llrnn.domain import Floats
 from llrnn.errors import BackgroundError
 from llrnn.lexicon import read_frequencies
 from llrnn.priors import Prior
@@ -33,6 +46,13 @@ class Uniform(_Unbound):
     """1/|V| for every symbol: no prior belief."""
 
     def bind(self, vocabulary: Vocabulary) -> Static:  # type: ignore[override]
+        if vocabulary.is_open:
+            cell = vocabulary.symbols[len(vocabulary.words)]
+            witness = vocabulary.witnesses[len(vocabulary.words)]
+            raise BackgroundError(
+                f"a uniform background over an infinite vocabulary has no finite mass: the cell {cell} alone holds "
+                f"{', '.join(map(repr, witness))} and so on; take Unigram or Discounted"
+            )
         log_b = torch.full((len(vocabulary),), -math.log(len(vocabulary)), dtype=torch.float64)
         return Static(log_b, name=repr(self)).bind(vocabulary)
 
@@ -67,13 +87,83 @@ class Unigram(_Unbound):
         if vocabulary.unknown is not None:
             outside = sum(count for symbol, count in counts.items() if symbol not in vocabulary)
             counts[vocabulary.unknown] = counts.get(vocabulary.unknown, 0.0) + outside
-        mass = torch.tensor([counts.get(symbol, 0.0) for symbol in vocabulary], dtype=torch.float64)
-        mass = mass + self._smoothing
+        mass = np.array([counts.get(word, 0.0) for word in vocabulary.words]) + self._smoothing
+        if vocabulary.is_open:
+            seen_once = sum(counts.get(word, 0.0) == 1 for word in vocabulary.words)
+            mass = np.concatenate([mass, _cell_mass(vocabulary, counts, extra=max(1.0, seen_once))])
         if not mass.sum() > 0:
             raise BackgroundError(
                 f"{self!r} knows none of the {len(vocabulary)} symbols: take counts of the same text, or smoothing"
             )
-        return Static((mass / mass.sum()).log(), name=repr(self)).bind(vocabulary)
+        return _static(mass, repr(self), vocabulary)
 
     def __repr__(self) -> str:
         return f"Unigram({len(self._counts)} types, smoothing={self._smoothing:g})"
+
+
+class Discounted(_Unbound):
+    """Counts that are discounted for the benefit of new words: those of a frequency list, and those of the cells."""
+
+    def __init__(self, counts: Mapping[str, float], frequencies: Mapping[str, float] | None = None) -> None:
+        for symbol, count in (*counts.items(), *(frequencies or {}).items()):
+            if not (count >= 0 and math.isfinite(count)):
+                raise BackgroundError(f"the count of {symbol!r} must be finite and 0 or more, found {count}")
+        self._counts, self._frequencies = dict(counts), dict(frequencies or {})
+
+    @classmethod
+    def from_corpus(cls, *corpora: Corpus, frequencies: Mapping[str, float] | None = None) -> Discounted:
+        """Counts of words, and of ends of sentences, in the corpora."""
+        return cls(Unigram.from_corpus(*corpora)._counts, frequencies)
+
+    def bind(self, vocabulary: Vocabulary) -> Static:  # type: ignore[override]
+        n = np.array([self._counts.get(word, 0.0) for word in vocabulary.words])
+        f = np.array([self._frequencies.get(word, 0.0) for word in vocabulary.words]) * (n == 0)
+        once = {word: 1.0 for word, count in self._counts.items() if count == 1 and word not in self._frequencies}
+        seen_once = sum(count == 1 for count in self._counts.values())
+        discount = absolute_discount(self._counts)
+        taken = np.where(n > 0, np.minimum(discount, n), 0.0)
+        outside = {word: count for word, count in self._counts.items() if word not in vocabulary}
+        freed = float(taken.sum()) + sum(outside.values())
+        share_new = self._share_of_cells(vocabulary, f, len(once), seen_once)
+        mass = n - taken + (freed * (1 - share_new) * f / f.sum() if f.sum() > 0 else 0.0)  # seen words have f = 0
+        if vocabulary.is_open:
+            cells = _cell_mass(vocabulary, once, extra=_PRIOR_WORDS)
+            mass = np.concatenate([mass, freed * share_new * cells / cells.sum()])
+        return _static(mass, repr(self), vocabulary)
+
+    def _share_of_cells(self, vocabulary: Vocabulary, f: Floats, once: int, seen_once: int) -> float:
+        """How much of what is new is in no list, by the words that were seen once; all or nothing if one is missing."""
+        if not vocabulary.is_open:
+            return 0.0
+        return (once + 1.0) / (seen_once + 2.0) if f.sum() > 0 else 1.0
+
+    def __repr__(self) -> str:
+        return f"Discounted({len(self._counts)} types, {len(self._frequencies)} frequencies)"
+
+
+_PRIOR_WORDS = 100.0  # κ: how many words the domain's own opinion of its cells is worth
+
+
+def absolute_discount(counts: Mapping[str, float]) -> float:
+    """D = n₁ / (n₁ + 2 n₂), the least that makes up for what was not seen (Ney, Essen and Kneser 1994)."""
+    once, twice = (sum(count == k for count in counts.values()) for k in (1, 2))
+    return once / (once + 2 * twice) if once else 0.5
+
+
+def _cell_mass(vocabulary: Vocabulary, counts: Mapping[str, float], *, extra: float) -> Floats:
+    """Counts of words by the cells they are in, and `extra` words spread as the domains weigh their cells, (C,)."""
+    log_left = np.concatenate(vocabulary.cell_log_mass)
+    spread = np.concatenate([np.exp(left - np.logaddexp.reduce(left)) for left in vocabulary.cell_log_mass])
+    mass = extra / len(vocabulary.domains) * spread
+    words = [word for word in counts if word not in (EOS, vocabulary.unknown)]
+    cells = vocabulary.cells_of(words) - len(vocabulary.words)
+    for cell, word in zip(cells.tolist(), words, strict=True):
+        if cell >= 0 and log_left[cell] > -np.inf:
+            mass[cell] += counts[word]
+    return mass
+
+
+def _static(mass: Floats, name: str, vocabulary: Vocabulary) -> Static:
+    with np.errstate(divide="ignore"):
+        log_b = torch.from_numpy(np.log(mass / mass.sum()))
+    return Static(log_b, name=name).bind(vocabulary)

@@ -11,9 +11,12 @@ import warnings
 
 from llrnn.cli import show
 from llrnn.cli.verbs import app
+from llrnn.cli.words import words_app
 from llrnn.errors import EstimationWarning, LLRNNError
 
 __all__ = ["app", "main", "run"]
+
+app.add_typer(words_app, name="words")
 
 # torch has no exception of its own for a CPU tensor that is too large
 _MEMORY_SIGNS = ("can't allocate memory", "out of memory", "Storage size calculation overflowed", "not enough memory")

@@ -9,9 +9,10 @@ import typer
 
 from llrnn.checkpoint import load
 from llrnn.cli import show
-from llrnn.cli.options import Device, Seed, device_named
+from llrnn.cli.options import Device, Seed, device_named, make_output_folder
 from llrnn.corpus import Corpus
-from llrnn.experiments import adaptation, rescoring, table4
+from llrnn.errors import ConfigError
+from llrnn.experiments import adaptation, open_data, open_vocabulary, rare_words, rescoring, table4
 from llrnn.experiments import prepare as preparation
 from llrnn.experiments.jobs import Job, run_job
 from llrnn.pairs import make_pairs, write_pairs
@@ -103,6 +104,43 @@ def rescoring_verb(
     device_named(device)
     found = rescoring.run(data, out, config=config, n=n, sentences=sentences, seed=seed, device=device, tell=_tell)
     typer.echo(rescoring.table(found))
+
+
+@experiment_app.command("rare-words")
+def rare_words_verb(
+    out: Out,
+    seeds: Annotated[int, typer.Option(min=1, help="Texts and models, each with the next seed.")] = 3,
+    seed: Seed = 0,
+) -> None:
+    """The paper's illustration: what a softmax and two LL-RNNs say of `37`, `15` and `grenoble`, none of them seen.
+
+    Example: llrnn experiment rare-words --out runs/rare-words
+    """
+    make_output_folder(out)
+    typer.echo(rare_words.report(rare_words.run(out, seed=seed, seeds=seeds, tell=_tell)))
+
+
+@experiment_app.command("open-vocabulary")
+def open_vocabulary_verb(
+    data: Data,
+    out: Out,
+    languages: Annotated[list[str] | None, typer.Option("--language", help="fr, tr or et; all by default.")] = None,
+    configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path("configs/open"),
+    parallel: Annotated[int, typer.Option(min=1, help="Models side by side.")] = 1,
+    sentences: Annotated[int | None, typer.Option(min=20, help="Cut every text short, for a trial.")] = None,
+    device: Device = "cpu",
+) -> None:
+    """Bits per character of four models without unknown words, on French, Turkish and Estonian.
+
+    Example: llrnn experiment open-vocabulary --data ../shared/data --out runs/open --language tr
+    """
+    device_named(device)
+    chosen = languages or list(open_data.LANGUAGES)
+    strange = [language for language in chosen if language not in open_data.LANGUAGES]
+    if strange:
+        raise ConfigError(f"--language must be one of {', '.join(open_data.LANGUAGES)}, found {strange[0]!r}")
+    open_vocabulary.run(data, out, chosen, configs, processes=parallel, device=device, sentences=sentences, tell=_tell)
+    typer.echo((out / "open-vocabulary.md").read_text(encoding="utf8"))
 
 
 @experiment_app.command("prepare")

@@ -17,7 +17,7 @@ class NumbersConfig(Strict):
     """Numbers as they are written."""
 
     kind: Literal["numbers"]
-    language: str = Field("en", description="whose ordinals: fr, en, de, et, tr; any other has none")
+    language: str = Field("en", description="whose ordinals: fr, en, de, et, tr, or any of these; another has none")
     ratio: float = Field(0.3, gt=0, lt=1, description="how much rarer a number is with one digit more")
 
     def make(self, counts: Mapping[str, int]) -> Domain:

@@ -9,6 +9,7 @@ the expert is trusted: 0 not at all, 1 as it is, below 0 against it.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Self
 
@@ -19,7 +20,7 @@ from llrnn.backgrounds import Background
 from llrnn.contextual.base import ContextualFeature
 from llrnn.errors import BackgroundError, FeatureError
 from llrnn.priors import ContextValues, DensePrior
-from llrnn.process import Saved, State, States
+from llrnn.process import Revision, Saved, State, States
 from llrnn.vocabulary import Vocabulary
 
 _LIMIT = 50.0  # nats: a word that the expert forbids has this little, since features are finite
@@ -50,6 +51,13 @@ class Expert(ContextualFeature):
         bound._background = self._background.bind(vocabulary)
         bound._reference = None if self._reference is None else self._reference.bind(vocabulary)
         return bound
+
+    def revised(self, revision: Revision) -> Self:
+        """On a new word, of which the expert knows no n-grams, the feature has the value that it has on the rest."""
+        made = copy.copy(self)
+        made._background = self._background.revised(revision)
+        made._reference = None if self._reference is None else self._reference.revised(revision)
+        return made.bind(revision.vocabulary)
 
     def initial(self, condition: object = None) -> State:
         return self._background.initial(condition)

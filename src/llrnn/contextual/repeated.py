@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Self
 
 from llrnn.contextual.base import ContextualFeature
 from llrnn.errors import FeatureError
-from llrnn.process import Saved, State
+from llrnn.process import Revision, Saved, State
 
 
 class Repeated(ContextualFeature):
@@ -16,6 +17,9 @@ class Repeated(ContextualFeature):
         if window < 1:
             raise FeatureError(f"Repeated(window=...) must be 1 or more, found {window}")
         self._window = window
+
+    def revised(self, revision: Revision) -> Self:
+        return self.bind(revision.vocabulary)
 
     def initial(self, condition: object = None) -> State:
         return ()

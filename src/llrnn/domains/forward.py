@@ -58,14 +58,14 @@ class Forward:
         return cls(model, state, label, moves, alpha, np.stack(ended))
 
     def draw(
-        self, label: int, in_band: Callable[[Ints], NDArray[np.bool_]], count: int, rng: np.random.Generator
+        self, labels: Ints, in_band: Callable[[Ints], NDArray[np.bool_]], count: int, rng: np.random.Generator
     ) -> list[str]:
-        """Strings of a label whose length is in a band, with probability ∝ q(x)."""
-        weights = np.where(in_band(np.arange(len(self.ended))), self.ended[:, label], 0.0)
+        """Strings of some labels whose length is in a band, with probability ∝ q(x)."""
+        weights = np.where(in_band(np.arange(len(self.ended))), self.ended[:, labels].sum(1), 0.0)
         length = _choose(weights, count, rng)
         columns = np.full((count, int(length.max(initial=0))), -1)
         at = np.zeros(count, dtype=np.int64)
-        members = self._members[label]
+        members = np.concatenate([self._members[label] for label in labels.tolist()])
         end = self.model.prob[self.state[members], -1]
         for t in range(int(length.max(initial=0)), 0, -1):
             new = np.flatnonzero(length == t)

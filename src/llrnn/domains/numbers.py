@@ -23,13 +23,14 @@ _ORDINALS = {
     "et": r"\.",
     "tr": r"('?(inci|ıncı|uncu|üncü|nci|ncı|ncu|ncü)|\.)",
 }
+_ORDINALS["any"] = f"({'|'.join(_ORDINALS.values())})"
 _SMALL, _LONG = 2, 7  # digits
 _SEPARATORS = " .,\u00a0\u202f'"
 _RATIO = 0.3
 
 
 class Numbers(Regular):
-    """Numbers of a language (`fr`, `en`, `de`, `et`, `tr`, or any other without ordinals)."""
+    """Numbers of a language: `fr`, `en`, `de`, `et`, `tr`; `any` has the ordinals of all, any other has none."""
 
     def __init__(self, language: str = "en", *, ratio: float = _RATIO, name: str = "number") -> None:
         if not 0 < ratio < 1:

@@ -68,23 +68,38 @@ class Spelling(Domain):
         return self._name
 
     @cached_property
+    def _kinds(self) -> tuple[tuple[Look, int], ...]:
+        """The look and the band of every cell: endings are not told apart in the shortest band, of few letters each."""
+        found = [(self._in_band(look, band), band) for look in self._looks for band in range(len(self._bands))]
+        return tuple(dict.fromkeys(found))
+
+    def _in_band(self, look: Look, band: int) -> Look:
+        return Look(look.shape, "") if band == 0 and len(self._bands) > 1 else look
+
+    @cached_property
+    def _number(self) -> Ints:
+        """The cell of a look in a band, (looks, bands)."""
+        place = {kind: number for number, kind in enumerate(self._kinds)}
+        bands = range(len(self._bands))
+        return np.array([[place[self._in_band(look, band), band] for band in bands] for look in self._looks])
+
+    @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        return tuple(self._cell(look, band) for look in self._looks for band in range(len(self._bands)))
+        return tuple(self._cell(look, band) for look, band in self._kinds)
 
     def _cell(self, look: Look, band: int) -> Cell:
         named, length = look.shape + (f"-{look.ending}" if look.ending else ""), self._bands.name(band)
-        if len(self._looks) == len(self._bands) == 1:
+        if len(self._kinds) == 1:
             return Cell(self._name)
         return Cell(f"{self._name}:{named}:{length}", (*look.attributes(self._endings), f"Length:{length}"))
 
     @cached_property
     def log_mass(self) -> Floats:
         by_length = self._forward.ended  # (T + 1, looks)
-        band = self._bands.of(np.arange(len(by_length)))
-        mass = np.zeros((len(self._bands), len(self._looks)))
-        np.add.at(mass, band, by_length)
+        cell = self._number[:, self._bands.of(np.arange(len(by_length)))].T
+        mass = np.bincount(cell.ravel(), weights=by_length.ravel(), minlength=len(self._kinds))
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(mass.T.reshape(-1)), dtype=np.float64)
+            return np.log(mass)
 
     @cached_property
     def _forward(self) -> Forward:
@@ -98,17 +113,18 @@ class Spelling(Domain):
         looks = self._automaton.label_all(strings)
         bands = self._bands.of(np.array([len(string) for string in strings], dtype=np.int64))
         log_q = np.where(looks >= 0, self._model.log_prob(strings), -np.inf)
-        return np.where(looks >= 0, looks * len(self._bands) + bands, OUTSIDE), log_q
+        return np.where(looks >= 0, self._number[looks, bands], OUTSIDE), log_q
 
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
-        look, band = divmod(cell, len(self._bands))
-        return self._forward.draw(look, lambda lengths: self._bands.of(lengths) == band, count, rng)
+        looks, bands = np.nonzero(self._number == cell)
+        return self._forward.draw(looks, lambda lengths: self._bands.of(lengths) == bands[0], count, rng)
 
     def members(self, cell: int) -> Sequence[str] | None:
-        look, band = divmod(cell, len(self._bands))
-        of_length = self._automaton.both(pattern(f".{{{self._bands.pattern(band)}}}"))
-        size = of_length.count(look)
-        return None if size is None else of_length.strings(look, size)
+        looks, bands = np.nonzero(self._number == cell)
+        of_length = self._looks_of.both(pattern(f".{{{self._bands.pattern(int(bands[0]))}}}"))
+        if any(of_length.count(look) is None for look in looks.tolist()):
+            return None
+        return [s for look in looks.tolist() for s in of_length.strings(look, of_length.count(look) or 0)]
 
     def without(self, language: Automaton) -> Spelling:
         if not hasattr(self, "_source"):

@@ -3,7 +3,7 @@
     train, valid (.conllu)                   lowercased; French cuts valid off the end of train, others have UD's dev
     frequencies.tsv                          words of outside lists, with their relative frequencies
     lexicon.tsv                              attributes of training words and listed words
-    characters/, bpe/                        the same texts as units: train.txt, valid.txt, units.txt, units.json
+    characters/, bpe-2000/, ...              the same texts as units: train.txt, valid.txt, units.txt, units.json
     manifest.json                            which files were opened, counts, and how much of valid the lists cover
 
 `prepare` opens training and validation texts and outside lists. Tests are opened by `test_corpora` alone, which only
@@ -36,7 +36,7 @@ from llrnn.vocabulary import EOS
 
 DICTIONARIES = Path("/usr/share/hunspell")
 VALIDATION = 728  # French sentences, as in the paper
-BYTE_PAIRS = 4000  # units
+BYTE_PAIRS = (2000, 4000, 8000)  # units
 OFTEN_WITH_ANALYSER = 5  # how often a word is seen whose annotation counts, beside an analyser's
 OFTEN = 3  # the same, where there is no analyser
 MOST_FORMS = 650_000  # of a dictionary that makes millions
@@ -92,6 +92,8 @@ LANGUAGES = {
     ),
 }
 
+LITTLE_TEXT = ("tr", "et")
+
 
 def language_named(name: str) -> Language:
     if name not in LANGUAGES:
@@ -123,7 +125,8 @@ def prepare(
     lexicon = _lexicon(given, texts["train"], listed)
     lexicon.to_tsv(out / "lexicon.tsv")
     write_units(out / "characters", Characters.from_corpus(texts["train"]), texts)
-    write_units(out / "bpe", BytePairs.from_corpus(texts["train"], BYTE_PAIRS), texts)
+    for size in BYTE_PAIRS:
+        write_units(out / f"bpe-{size}", BytePairs.from_corpus(texts["train"], size), texts)
     manifest = _manifest(language, files, texts, lists, listed, lexicon)
     write_atomically(out / "manifest.json", json.dumps(manifest, ensure_ascii=False, indent=1).encode())
 

@@ -255,11 +255,23 @@ def run(
         open_data.prepare(data, out / language, language, tell=tell, sentences=sentences)
     for language in languages:
         prepared = out / language
-        wanted = jobs(prepared, configs)
+        wanted = jobs(prepared, configs_of(language, configs))
         run_jobs(wanted, data=prepared, out=prepared / "models", device=device, parallel=processes, tell=tell)
-    results = {
-        language: chosen_and_tested(data, out / language, language, configs, device=device) for language in languages
-    }
+        result = chosen_and_tested(data, prepared, language, configs_of(language, configs), device=device)
+        write_atomically(prepared / "result.json", json.dumps(result, ensure_ascii=False, indent=1).encode())
+    return gathered(out)
+
+
+def configs_of(language: str, configs: Path) -> Path:
+    """The configurations for a language: those with little text have their own, where there are any."""
+    small = configs / "small"
+    return small if language in open_data.LITTLE_TEXT and small.is_dir() else configs
+
+
+def gathered(out: Path) -> dict[str, Any]:
+    """The results of all languages that have any, also as one table, `open-vocabulary.json` and `.md`."""
+    found = [out / language / "result.json" for language in open_data.LANGUAGES]
+    results = {path.parent.name: json.loads(path.read_bytes()) for path in found if path.exists()}
     write_atomically(out / "open-vocabulary.json", json.dumps(results, ensure_ascii=False, indent=1).encode())
     write_atomically(out / "open-vocabulary.md", table(results).encode())
     return results

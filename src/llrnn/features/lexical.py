@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 
 from llrnn.errors import FeatureError, LexiconError
 from llrnn.features.base import Features
@@ -90,7 +91,8 @@ class Shown(Features):
             )
         fitted = Shown()
         fitted._vocabulary = vocabulary
-        fitted._listed = dict(zip(vocabulary.words, _shown(vocabulary, vocabulary.words), strict=True))
+        known = [*vocabulary.words, *chain.from_iterable(vocabulary.witnesses.values())]  # all at once: that is cheaper
+        fitted._listed = dict(zip(known, _shown(vocabulary, known), strict=True))
         return fitted
 
     def __call__(self, symbol: str) -> Mapping[str, float]:

@@ -1,0 +1,74 @@
+"""The verbs `llrnn words ...`: words added to a trained model and removed from it, without training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from llrnn.bundle import has_bundle
+from llrnn.checkpoint import load
+from llrnn.cli import show
+from llrnn.cli.options import AsJson, ModelFolder, make_output_folder, print_json
+from llrnn.errors import ConfigError
+from llrnn.model import LLRNN
+from llrnn.words import add, read_words, remove
+
+words_app = typer.Typer(help="Words added to a trained model and removed from it, without training.")
+
+Out = Annotated[Path, typer.Option(help="The folder for the new model.")]
+
+
+@words_app.command("add")
+def add_verb(
+    model: ModelFolder,
+    words: Annotated[
+        Path,
+        typer.Argument(help="form TAB attributes TAB count: names of features or _, and how often it is seen."),
+    ],
+    out: Out,
+    as_json: AsJson = False,
+) -> None:
+    """Add words: known by what their spelling shows and by their attributes, with a count or the mass of their cell.
+
+    The probabilities of all other words change by one factor at every context.
+
+    Example: llrnn words add runs/embedded words.tsv --out runs/more-words
+    """
+    _refuse_overwriting(out)
+    old = load(model)
+    entries = read_words(words, lowercase=old.reads_lowercase)
+    _write(add(old, entries), out, "added", len(entries), as_json)
+
+
+@words_app.command("remove")
+def remove_verb(
+    model: ModelFolder,
+    words: Annotated[Path, typer.Argument(help="The words, in a table as for `add`, or one a line.")],
+    out: Out,
+    as_json: AsJson = False,
+) -> None:
+    """Remove words: each is a string of its cell again, or unknown where the vocabulary is closed.
+
+    Example: llrnn words remove runs/more-words words.tsv --out runs/fewer-words
+    """
+    _refuse_overwriting(out)
+    old = load(model)
+    forms = [entry.form for entry in read_words(words, lowercase=old.reads_lowercase)]
+    _write(remove(old, forms), out, "removed", len(forms), as_json)
+
+
+def _refuse_overwriting(out: Path) -> None:
+    if has_bundle(out, "training"):
+        raise ConfigError(f"--out {out}: holds a training run already; choose another folder")
+
+
+def _write(model: LLRNN, out: Path, done: str, count: int, as_json: bool) -> None:
+    make_output_folder(out)
+    model.save(out)
+    listed = len(model.vocabulary.words)
+    if as_json:
+        print_json({"out": str(out), done: count, "listed": listed})
+    else:
+        show.out.print(f"{out}: {count} words {done}, {listed} listed now", markup=False)
