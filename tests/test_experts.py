@@ -516,3 +516,27 @@ def test_the_network_learns_to_trust_a_good_expert() -> None:
         weight = model.scan(batch)[0].context_adaptor.mean()
     assert 0.2 < float(weight) < 1.5
     assert score(model, text).log_perplexity < before - 0.5
+
+
+@quiet
+def test_an_expert_that_is_a_mixture_says_the_same_step_by_step() -> None:
+    """After a word that no n-gram begins with, an n-gram model looks static at one position, and is not."""
+    text = corpus_of(TRAIN)
+    vocabulary = Vocabulary.from_corpus(text, others=["zzz"])
+    mixed = Mixture(NGram.from_corpus(text, order=3, folds=0), Unigram.from_corpus(text, smoothing=0.1))
+    model = LLRNN(
+        vocabulary,
+        output_features=Suffixes(2, min_count=1),
+        background=Unigram.from_corpus(text, smoothing=0.1),
+        controller=GRU(4),
+        contextual=[Expert(mixed)],
+    ).double()
+    with torch.no_grad():
+        model.layer.context_bias.fill_(2.0)
+        words = torch.tensor([[vocabulary.eos, 0, vocabulary.id("zzz"), 1]])
+        at_once, _ = model.scan(Batch(words, words, torch.ones_like(words, dtype=torch.bool)))
+        state = model.start()
+        for position, word in enumerate(words[0].tolist()):
+            distribution, state = model.step(state, [word])
+            difference = (distribution.log_probs()[0] - at_once.log_probs()[position]).abs().max()
+            assert float(difference) < 1e-9

@@ -21,8 +21,8 @@ SOURCE = ROOT / "src" / "llrnn"
 ORDER = """
     errors automata domain bundle corpus datasets french lexicon analysers clusters vocabulary features text numerics
     priors knowledge process ngrams domains backgrounds contextual masses drawing expectations loglinear controllers
-    model checkpoint batches scoring pairs settings optimizers averaging runs training evaluate decode explain words hf
-    steering rescoring adaptation testing config project charts report demo bench experiments cli
+    model bounds checkpoint batches scoring pairs settings optimizers averaging runs training evaluate decode explain
+    words hf steering rescoring adaptation testing config project charts report demo bench experiments cli
 """.split()  # noqa: SIM905
 
 
@@ -123,8 +123,9 @@ def test_readme_names_make_targets_that_exist() -> None:
 
 
 def run_llrnn_commands(folder: Path, shrink: str) -> list[str]:
-    """The llrnn commands of the README, in order, in a folder that holds configs/ as the repository does."""
-    (folder / "configs").symlink_to(ROOT / "configs")
+    """The llrnn commands of the README, in order, in a folder that holds configs/ and examples/ as the repository does."""
+    for name in ("configs", "examples"):
+        (folder / name).symlink_to(ROOT / name)
     (folder / "runs").mkdir()
     outputs = []
     for command in readme_commands():
@@ -147,7 +148,7 @@ def run_llrnn_commands(folder: Path, shrink: str) -> list[str]:
 def test_readme_commands_run(tmp_path: Path) -> None:
     """For one epoch; `test.conllu` is the test part of the configuration."""
     outputs = run_llrnn_commands(tmp_path, " --set training.epochs=1")
-    assert len(outputs) == 13
+    assert len(outputs) == 19
     assert "classes" in outputs[0]
     assert "log-perplexity" in outputs[3]
     assert "POS:" in outputs[4]
@@ -156,6 +157,10 @@ def test_readme_commands_run(tmp_path: Path) -> None:
     assert "sum" in outputs[8]
     assert "log-perplexity" in outputs[9]
     assert "adapted" in outputs[12]
+    assert "spelled out" in outputs[14]
+    assert "‹number:digits4›" in outputs[16]
+    assert "3 words added" in outputs[17]
+    assert "Number:Sing" in outputs[18]
 
 
 def test_readme_python_runs(tmp_path: Path) -> None:

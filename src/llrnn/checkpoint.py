@@ -57,6 +57,7 @@ class _ModelData(BaseModel):
     input_features: _FeatureData | None = None
     background: _SourceData
     domains: list[_DomainData] = []
+    radius: dict[str, float] = {}
 
 
 def load(
@@ -102,7 +103,7 @@ def _build(bundle: Bundle, background: Background | None, context: Sequence[Cont
         tied=data.tied,
         word_dropout=data.word_dropout,
     )
-    model.provenance = data.provenance
+    model.provenance, model.radius = data.provenance, data.radius
     if "seen.counts" in tensors:
         model.seen = Seen(tensors["seen.counts"].numpy(), tensors["seen.sentences"].numpy())
     model.to(tensors["weights.layer.bias"].dtype)  # float64 stays float64

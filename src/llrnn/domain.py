@@ -38,6 +38,7 @@ class Cell:
 
     name: str
     attributes: tuple[str, ...] = ()
+    tail: bool = False  # what is left when shorter strings were written out: real-valued features are bounded on it
 
 
 class Domain(ABC):

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from llrnn.batches import Batching
+from llrnn.bounds import log_z_interval
 from llrnn.corpus import Corpus
 from llrnn.model import LLRNN
 from llrnn.scoring import score, walk
@@ -56,6 +57,7 @@ class Audit:
     unknown_policy: str
     seen_in_training: float | None  # share of sentences; None where the model does not know its training text
     coverage: dict[str, Coverage]  # by feature group
+    log_z_width: float = 0.0  # how far bounded features leave log Z open, at worst (see `llrnn.bounds`)
 
     def problems(self) -> list[str]:
         found = []
@@ -159,23 +161,34 @@ def _audit(model: LLRNN, corpus: Corpus, text: Text, counted: int, contexts: int
         unknown_policy=policy,
         seen_in_training=None if model.seen is None else model.seen.share_of(text),
         coverage=_coverage(model, text),
+        log_z_width=_log_z_width(model, text, contexts, seed),
     )
 
 
 @torch.no_grad()
 def _worst_sum_error(model: LLRNN, text: Text, contexts: int, seed: int) -> float:
     """Σ_x p(x) summed word by word at contexts of randomly chosen sentences."""
-    rng = np.random.default_rng(seed)
-    chosen = rng.permutation(len(text.sentences))[: max(1, contexts // 8)]
-    sample = Text(tuple(text.sentences[i] for i in chosen), tuple(text.conditions[i] for i in chosen), text.eos)
     worst, left = 0.0, contexts
-    for _, distribution in walk(model, sample):
+    for _, distribution in walk(model, _some_of(text, contexts, seed)):
         sums = distribution.log_probs().double().exp().sum(-1)[:left]
         worst = max(worst, float((sums - 1).abs().max()))
         left -= len(sums)
         if left <= 0:
             break
     return worst
+
+
+def _log_z_width(model: LLRNN, text: Text, contexts: int, seed: int) -> float:
+    """The widest interval of log Z at those contexts; 0 where every feature is known everywhere."""
+    if not model.radius:
+        return 0.0
+    return max(log_z_interval(model, found).width for _, found in walk(model, _some_of(text, contexts, seed)))
+
+
+def _some_of(text: Text, contexts: int, seed: int) -> Text:
+    """Randomly chosen sentences, enough for so many contexts."""
+    chosen = np.random.default_rng(seed).permutation(len(text.sentences))[: max(1, contexts // 8)]
+    return Text(tuple(text.sentences[i] for i in chosen), tuple(text.conditions[i] for i in chosen), text.eos)
 
 
 def _coverage(model: LLRNN, text: Text) -> dict[str, Coverage]:

@@ -127,6 +127,8 @@ class LLRNN(nn.Module):
         self.background = (background or Uniform()).bind(vocabulary)
         self.contextual = tuple(feature.bind(vocabulary) for feature in contextual)
         self.controller = controller or LSTM()
+        # of real-valued features on the tails of domains: how far their true values may be (see `llrnn.bounds`)
+        self.radius = dict(output_features.radius()) if isinstance(output_features, Features) else {}
         self.provenance: dict[str, Any] = {}  # how it came about: configuration, data
         self.seen: Seen | None = None  # what it was trained on
         self.embedding = FeatureEmbedding(self.input_features, self.controller.inputs)
@@ -263,6 +265,8 @@ class LLRNN(nn.Module):
             "word_dropout": self.word_dropout,
             "provenance": self.provenance,
         }
+        if self.radius:
+            data["radius"] = self.radius
         tensors: dict[str, Tensor] = {f"weights.{name}": p for name, p in self.named_parameters()}
         tensors["symbols.counts"] = torch.tensor(self.vocabulary.counts[: len(self.vocabulary.words)])
         if self.vocabulary.is_open:

@@ -3,6 +3,7 @@
     check_features(phi, vocabulary)          deterministic; finite; the compiled matrix says what the function says
     check_background(b, vocabulary)          deterministic; states are values; batched = one by one; no NaN; Σp = 1
     check_contextual(feature, vocabulary)    likewise, for feature values
+    check_domain(domain)                     draws are in their cell and as frequent as q; members sum to Q; it is saved
 
 A broken law is a `LawError` that says which law, with a witness. Each check draws its own prefixes from `seed`.
 """
@@ -12,12 +13,17 @@ from __future__ import annotations
 import contextlib
 import copy
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 import torch
 
+from llrnn.automata import check_string
 from llrnn.backgrounds import Background, Uniform
 from llrnn.contextual import ContextualFeature
+from llrnn.domain import Domain, check
+from llrnn.domains import restore
 from llrnn.errors import LawError, LLRNNError
 from llrnn.features import Features, Function, compile_features
 from llrnn.loglinear import LogLinear
@@ -25,7 +31,10 @@ from llrnn.priors import ContextValues, DensePrior, Prior
 from llrnn.process import Process, State
 from llrnn.vocabulary import Vocabulary
 
-__all__ = ["check_background", "check_contextual", "check_features"]
+__all__ = ["check_background", "check_contextual", "check_domain", "check_features"]
+
+
+_ALONE = 5  # strings of a cell that are also located one by one
 
 
 def check_features(features: Features, vocabulary: Vocabulary) -> None:
@@ -102,6 +111,76 @@ def _check_contextual(bound: ContextualFeature, vocabulary: Vocabulary, states: 
         _require(bool(torch.equal(whole[n], alone)), f"batched = one by one, at position {n}")
     uniform = Uniform().bind(vocabulary).prior([])
     _check_sums(uniform, [bound.values(states)], vocabulary, len(states), uniform.dense(len(states)).log_b)
+
+
+def check_domain(domain: Domain, *, draws: int = 300, seed: int = 0, saved: bool = True, members: bool = True) -> None:
+    """The laws of a domain, on `draws` strings of every cell.
+
+    `saved`: also that a model folder gives it back; `members`: also that all strings of a finite cell sum to its mass.
+    """
+    with _as_law():
+        check(domain)
+        kept = restore(*domain.described()) if saved else domain
+        _require(kept.cells == domain.cells, f"saved = restored, on the cells of {domain.name!r}")
+        _require(_close(kept.log_mass, domain.log_mass), f"saved = restored, on the masses of {domain.name!r}")
+        for cell, log_mass in enumerate(domain.log_mass.tolist()):
+            if log_mass > -np.inf:
+                _check_cell(domain, kept, cell, draws, seed)
+                _check_members(domain, cell, domain.members(cell) if members else None)
+            else:
+                _require(not _heavy_members(domain, cell), f"no string has mass in {domain.cells[cell].name!r}")
+        outside = ["", "\n", "a\n", "\ud800", " a", "a "]
+        located, log_q = domain.locate(outside)
+        _require(
+            bool((located < 0).all() and (log_q == -np.inf).all()), "what can be no symbol is outside, without mass"
+        )
+
+
+def _check_cell(domain: Domain, kept: Domain, cell: int, draws: int, seed: int) -> None:
+    name, log_mass = domain.cells[cell].name, float(domain.log_mass[cell])
+    drawn = domain.draw(cell, draws, np.random.default_rng(seed))
+    _require(len(drawn) == draws, f"as many strings as asked for, on {name!r}: {len(drawn)} and {draws}")
+    _require(drawn == domain.draw(cell, draws, np.random.default_rng(seed)), f"deterministic: draws of {name!r}")
+    counts = Counter(drawn)
+    strings = list(counts)
+    located, log_q = domain.locate(strings)
+    again, log_again = kept.locate(strings)
+    _require(bool((again == located).all()) and _close(log_q, log_again), f"saved = restored, on strings of {name!r}")
+    for string, found, log in zip(strings, located.tolist(), log_q.tolist(), strict=True):
+        _require(check_string(string) is None, f"{string!r} of {name!r} is a symbol: {check_string(string)}")
+        _require(found == cell, f"{string!r} is drawn from {name!r} and located there, found cell {found}")
+        _require(-np.inf < log <= log_mass + 1e-9, f"0 < q ≤ Q, on {string!r} of {name!r}: {log} and {log_mass}")
+        _require(domain.language.label(string) >= 0, f"the language holds {string!r} of {name!r}")
+        p = min(np.exp(log - log_mass), 1.0)
+        expected, spread = draws * p, np.sqrt(draws * p * (1 - p))
+        off = abs(counts[string] - expected)  # seven standard deviations, and the few draws that rare strings need
+        _require(off <= 7 * spread + 7, f"draws ∝ q, on {string!r} of {name!r}: {counts[string]} for {expected:.1f}")
+    for string, found, log in zip(strings[:_ALONE], located.tolist(), log_q.tolist(), strict=False):
+        alone, log_alone = domain.locate([string])
+        same = int(alone[0]) == found and abs(float(log_alone[0]) - log) < 1e-9
+        _require(same, f"batched = one by one, on {string!r} of {name!r}")
+    held = float(np.exp(log_q - log_mass).sum())
+    _require(held <= 1 + 1e-9, f"Σq ≤ Q, on {name!r}: different strings hold {held} of it")
+
+
+def _check_members(domain: Domain, cell: int, members: Sequence[str] | None) -> None:
+    if members is None:
+        return
+    name, log_mass = domain.cells[cell].name, float(domain.log_mass[cell])
+    located, log_q = domain.locate(members)
+    whole = float(np.logaddexp.reduce(log_q))
+    _require(bool((located[log_q > -np.inf] == cell).all()), f"members are located in their cell, on {name!r}")
+    _require(len(set(members)) == len(members), f"members are distinct, on {name!r}")
+    _require(abs(whole - log_mass) < 1e-9, f"members sum to Q, on {name!r}: log {whole} and {log_mass}")
+
+
+def _heavy_members(domain: Domain, cell: int) -> bool:
+    members = domain.members(cell)
+    return bool(members) and bool((domain.locate(list(members or ()))[1] > -np.inf).any())
+
+
+def _close(left: np.ndarray, right: np.ndarray) -> bool:
+    return left.shape == right.shape and bool(np.allclose(left, right, rtol=0, atol=1e-9))
 
 
 def _require(condition: bool, law: str) -> None:

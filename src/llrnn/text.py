@@ -48,13 +48,18 @@ class Text:
 
     @classmethod
     def to_train_on(cls, corpus: Corpus, vocabulary: Vocabulary) -> Text:
-        """The same with keys; words that train as if they were new are shown as their cells."""
+        """The same with keys; the first time that words of `vocabulary.as_new` come, they are shown as their cells.
+
+        Every word was new once. A model that never sees a cell as target would learn that there is nothing to expect.
+        """
         text = cls.encode(corpus, vocabulary)
         keys = np.array([sentence_key(sentence.words) for sentence in corpus], dtype=np.int64)
-        shown_as, new = np.arange(len(vocabulary)), sorted(vocabulary.as_new)
-        shown_as[vocabulary.ids(new)] = vocabulary.cells_of(new)
+        new = sorted(vocabulary.as_new)
+        sentences = _first_shown_as(
+            text.sentences, dict(zip(vocabulary.ids(new), vocabulary.cells_of(new), strict=True))
+        )
         # which string of a cell it was does not depend on the weights: training leaves it out
-        return replace(text, sentences=tuple(shown_as[s] for s in text.sentences), keys=keys, inside=None)
+        return replace(text, sentences=sentences, keys=keys, inside=None)
 
     @property
     def n_targets(self) -> int:
@@ -102,6 +107,18 @@ class Text:
         """A 64-bit number for each distinct sentence, sorted: enough to ask whether a sentence was there."""
         digests = {hashlib.blake2b(sentence.tobytes(), digest_size=8).digest() for sentence in self.sentences}
         return np.sort(np.array([int.from_bytes(d, "little", signed=True) for d in digests], dtype=np.int64))
+
+
+def _first_shown_as(sentences: tuple[Ints, ...], others: dict[int, int]) -> tuple[Ints, ...]:
+    """The first time that some symbols come, others in their place."""
+    if not others or not sentences:
+        return sentences
+    ends = np.cumsum([len(sentence) for sentence in sentences])
+    joined = np.concatenate(sentences)
+    symbols, first = np.unique(joined, return_index=True)
+    for symbol, place in zip(symbols.tolist(), first.tolist(), strict=True):
+        joined[place] = others.get(symbol, symbol)
+    return tuple(np.split(joined, ends[:-1]))
 
 
 def _look_up(corpus: Corpus, vocabulary: Vocabulary) -> dict[str, tuple[int, float]]:

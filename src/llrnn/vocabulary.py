@@ -38,7 +38,7 @@ class Vocabulary:
         as_new: Iterable[str] = (),
         checked: bool = False,
     ) -> None:
-        """`as_new`: words that a text to train on shows as their cells, so that a model learns to expect others.
+        """`as_new`: words that a text to train on first shows as their cells, so that a model learns to expect others.
 
         `checked`: the domains were those of a vocabulary before, so they are disjoint and sound.
         """
@@ -51,8 +51,12 @@ class Vocabulary:
         self.symbols: tuple[str, ...] = (*self.words, *cells)
         self.counts: tuple[int, ...] = (0,) * len(self.words) if counts is None else tuple(counts)
         self._check()
+        if not checked:
+            self._check_as_new()
         self.counts += (0,) * (len(self.symbols) - len(self.counts))
         self.eos: int = self._ids[EOS]
+        if checked:  # words that were added may have filled a cell
+            self.as_new = frozenset(self._with_room(sorted(self.as_new)))
 
     def _check(self) -> None:
         if len(set(self.symbols)) != len(self.symbols):
@@ -67,12 +71,20 @@ class Vocabulary:
             raise VocabularyError(f"the vocabulary must list the end-of-sentence symbol {EOS!r}")
         if self.unknown is not None and self.unknown not in self._ids:
             raise VocabularyError(f"the symbol for unknown words, {self.unknown!r}, must be listed itself")
-        lost = [word for word in sorted(self.as_new) if word not in self._ids or not self.domains]
-        if lost:
-            raise VocabularyError(f"only listed words of an open vocabulary can train as new, found {lost[0]!r}")
         if len(self.counts) not in (len(self.words), len(self.symbols)):
             raise VocabularyError(
                 f"there must be one count for each of the {len(self.words)} symbols, found {len(self.counts)}"
+            )
+
+    def _check_as_new(self) -> None:
+        lost = self.as_new.difference(self._ids)
+        if lost:
+            raise VocabularyError(f"only listed words of an open vocabulary can train as new, found {min(lost)!r}")
+        alone = self.as_new.difference(self._with_room(sorted(self.as_new)))
+        if alone:
+            raise VocabularyError(
+                "only words of a cell that holds others can train as new, but no domain has such a cell for "
+                f"{min(alone)!r}; take it out of `as_new`, or give a domain that holds it"
             )
 
     @classmethod
@@ -88,8 +100,8 @@ class Vocabulary:
     ) -> Vocabulary:
         """All types of the corpora seen `min_count` times, or the `top` most frequent, and `others`, from lists.
 
-        `unknown` names a symbol for all other words; `domains` hold them. Of the words that were seen once and are not
-        in a list, a share of `as_new` trains as if it were not listed: that is how often such a word would be new.
+        `unknown` names a symbol for all other words; `domains` hold them. Of the words that are in no list, a share of
+        `as_new` was new when it was first seen, and is to be expected as new: see `Text.to_train_on`.
         """
         counts: Counter[str] = Counter()
         for corpus in corpora:
@@ -108,9 +120,19 @@ class Vocabulary:
             listed[unknown] = listed.get(unknown, 0) + sum(counts.values()) - sum(listed.values())
         listed[EOS] = sentences
         symbols = sorted(listed, key=lambda symbol: (-listed[symbol], symbol))
-        rare = [word for word, count in frequent[:top] if count == 1 and word not in from_lists]
-        chosen = [word for word in rare if _chance(word) < as_new]
-        return cls(symbols, counts=[listed[s] for s in symbols], unknown=unknown, domains=domains, as_new=chosen)
+        chosen = [word for word, _ in frequent[:top] if word not in from_lists and _chance(word) < as_new]
+        made = cls(symbols, counts=[listed[s] for s in symbols], unknown=unknown, domains=domains)
+        if chosen and not made.is_open:
+            raise VocabularyError(
+                f"only words of an open vocabulary can train as new, found {chosen[0]!r}; give domains"
+            )
+        made.as_new = frozenset(made._with_room(chosen))
+        return made
+
+    def _with_room(self, words: Sequence[str]) -> list[str]:
+        """Those of the listed words that look like others that are not listed."""
+        cells = (self.cells_of(words) - len(self.words)).tolist() if words else []
+        return [word for word, cell in zip(words, cells, strict=True) if cell >= 0 and self._log_left[cell] > -np.inf]
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -190,6 +212,16 @@ class Vocabulary:
             first += len(domain.cells)
         return found
 
+    def is_tail(self, word: str) -> bool:
+        """Whether a word is a string of the tail of a domain, on which real-valued features are bounded only."""
+        return word not in self._ids and self.id(word) in self.tails
+
+    @cached_property
+    def tails(self) -> frozenset[int]:
+        """The ids of the cells that are tails."""
+        cells = [cell for domain in self.domains for cell in domain.cells]
+        return frozenset(number for number, cell in enumerate(cells, len(self.words)) if cell.tail)
+
     def spelled(self, symbol: int, rng: np.random.Generator) -> str:
         """The word of an id; for a cell, a string drawn from it that is not listed, exactly."""
         return self.spell(symbol, 1, rng)[0]
@@ -199,6 +231,8 @@ class Vocabulary:
         if symbol < len(self.words):
             return [self.words[symbol]] * count
         cell = symbol - len(self.words)
+        if cell < len(self._log_left) and self._log_left[cell] == -np.inf:
+            raise DomainError(f"nothing is left of the cell {self.symbols[symbol]} but listed words")
         for domain in self.domains:
             if cell < len(domain.cells):
                 return self._draw(domain, cell, count, rng)
@@ -213,10 +247,16 @@ class Vocabulary:
             found += [string for string in drawn if string not in self._ids]
             asked = min(2 * asked, _MOST_DRAWS)
             if asked == _MOST_DRAWS and not found:
-                raise DomainError(
-                    f"nothing is left of the cell {domain.cells[cell].name!r} but listed words, such as {drawn[0]!r}"
-                )
+                return self._draw_unlisted(domain, cell, count, rng)
         return found[:count]
+
+    def _draw_unlisted(self, domain: Domain, cell: int, count: int, rng: np.random.Generator) -> list[str]:
+        """From a finite cell of which hardly anything is left: the others are looked at one by one."""
+        others = [string for string in domain.members(cell) or () if string not in self._ids]
+        q = np.exp(domain.locate(others)[1])
+        if not q.sum() > 0:
+            raise DomainError(f"too little to be drawn is left of {domain.cells[cell].name!r} but listed words")
+        return [others[i] for i in rng.choice(len(others), size=count, p=q / q.sum()).tolist()]
 
     @cached_property
     def witnesses(self) -> dict[int, tuple[str, ...]]:

@@ -161,7 +161,7 @@ class Mixture(_Combined):
 
     def prior(self, states: States) -> Prior:
         priors = self._priors(states)
-        if all(isinstance(prior, SparsePrior) and prior.is_static for prior in priors):
+        if self.is_static:  # by what the parts are: at one position, an n-gram may look static and is not
             return SparsePrior.static(self._blend([p for p in priors if isinstance(p, SparsePrior)]))
         return mix(priors, [math.log(weight) for weight in self._weights])
 

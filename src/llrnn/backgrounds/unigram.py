@@ -9,6 +9,9 @@ list and to the cells:
     b(x) = F · (1 − u) · f(x) / Σ f                              words of a list f that were not; F: what D took, over N
     b(c) = F · u · (n₁(c) + κ Q'(c) / Q') / (n₁ + κ)             cells; n₁: words seen once that f does not list
     u = n₁ / (all words seen once)
+
+κ, how many words the domains' own opinion of their cells is worth, is the one under which each of the words seen once
+is likeliest given the others. Words that train as new are left out of n₁(c): a model would see them counted.
 """
 
 from __future__ import annotations
@@ -127,9 +130,19 @@ class Discounted(_Unbound):
         share_new = self._share_of_cells(vocabulary, f, len(once), seen_once)
         mass = n - taken + (freed * (1 - share_new) * f / f.sum() if f.sum() > 0 else 0.0)  # seen words have f = 0
         if vocabulary.is_open:
-            cells = _cell_mass(vocabulary, once, extra=_PRIOR_WORDS)
-            mass = np.concatenate([mass, freed * share_new * cells / cells.sum()])
+            mass = np.concatenate([mass, freed * share_new * self._cells(vocabulary, once)])
         return _static(mass, repr(self), vocabulary)
+
+    def _cells(self, vocabulary: Vocabulary, once: Mapping[str, float]) -> Floats:
+        """The shares of the cells in what they have together, (C,)."""
+        counted = {word: 1.0 for word in once if word not in vocabulary.as_new}
+        n = _cell_mass(vocabulary, counted, extra=0.0)
+        sizes = [len(domain.cells) for domain in vocabulary.domains]
+        of_domain = np.repeat([part.sum() + 0.5 for part in np.split(n, np.cumsum(sizes)[:-1])], sizes)
+        opinion = _spread(vocabulary) * of_domain
+        opinion /= opinion.sum()
+        worth = _leave_one_out(n, opinion)
+        return (n + worth * opinion) / (n.sum() + worth)
 
     def _share_of_cells(self, vocabulary: Vocabulary, f: Floats, once: int, seen_once: int) -> float:
         """How much of what is new is in no list, by the words that were seen once; all or nothing if one is missing."""
@@ -141,7 +154,17 @@ class Discounted(_Unbound):
         return f"Discounted({len(self._counts)} types, {len(self._frequencies)} frequencies)"
 
 
-_PRIOR_WORDS = 100.0  # κ: how many words the domain's own opinion of its cells is worth
+def _leave_one_out(n: Floats, opinion: Floats) -> float:
+    """κ: under which the product of (n(c) − 1 + κ o(c)) / (n − 1 + κ) over all n is largest, among powers of 10^0.1."""
+    seen = n > 0
+    if n.sum() < 2:
+        return 1.0
+
+    def likelihood(worth: float) -> float:
+        left = (n[seen] - 1 + worth * opinion[seen]) / (n.sum() - 1 + worth)
+        return float((n[seen] * np.log(left)).sum())
+
+    return max((10.0 ** (k / 10) for k in range(61)), key=likelihood)
 
 
 def absolute_discount(counts: Mapping[str, float]) -> float:
@@ -153,14 +176,18 @@ def absolute_discount(counts: Mapping[str, float]) -> float:
 def _cell_mass(vocabulary: Vocabulary, counts: Mapping[str, float], *, extra: float) -> Floats:
     """Counts of words by the cells they are in, and `extra` words spread as the domains weigh their cells, (C,)."""
     log_left = np.concatenate(vocabulary.cell_log_mass)
-    spread = np.concatenate([np.exp(left - np.logaddexp.reduce(left)) for left in vocabulary.cell_log_mass])
-    mass = extra / len(vocabulary.domains) * spread
+    mass = extra / len(vocabulary.domains) * _spread(vocabulary)
     words = [word for word in counts if word not in (EOS, vocabulary.unknown)]
     cells = vocabulary.cells_of(words) - len(vocabulary.words)
     for cell, word in zip(cells.tolist(), words, strict=True):
         if cell >= 0 and log_left[cell] > -np.inf:
             mass[cell] += counts[word]
     return mass
+
+
+def _spread(vocabulary: Vocabulary) -> Floats:
+    """How each domain spreads its mass over its cells; one for each domain, (C,)."""
+    return np.concatenate([np.exp(left - np.logaddexp.reduce(left)) for left in vocabulary.cell_log_mass])
 
 
 def _static(mass: Floats, name: str, vocabulary: Vocabulary) -> Static:

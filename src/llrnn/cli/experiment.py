@@ -12,7 +12,7 @@ from llrnn.cli import show
 from llrnn.cli.options import Device, Seed, device_named, make_output_folder
 from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError
-from llrnn.experiments import adaptation, open_data, open_vocabulary, rare_words, rescoring, table4
+from llrnn.experiments import adaptation, added_words, open_data, open_vocabulary, rare_words, rescoring, table4
 from llrnn.experiments import prepare as preparation
 from llrnn.experiments.jobs import Job, run_job
 from llrnn.pairs import make_pairs, write_pairs
@@ -141,6 +141,22 @@ def open_vocabulary_verb(
         raise ConfigError(f"--language must be one of {', '.join(open_data.LANGUAGES)}, found {strange[0]!r}")
     open_vocabulary.run(data, out, chosen, configs, processes=parallel, device=device, sentences=sentences, tell=_tell)
     typer.echo((out / "open-vocabulary.md").read_text(encoding="utf8"))
+
+
+@experiment_app.command("added-words")
+def added_words_verb(
+    data: Data,
+    out: Out,
+    prepared: Annotated[Path | None, typer.Option(help="French data that is prepared already.")] = None,
+    config: Annotated[Path, typer.Option(help="The configuration of the model.")] = added_words.CONFIG,
+    seed: Seed = 0,
+) -> None:
+    """How much words help that are added to a trained model without training, with attributes, counts, or both.
+
+    Example: llrnn experiment added-words --data ../shared/data --out runs/added
+    """
+    make_output_folder(out)
+    typer.echo(added_words.report(added_words.run(data, out, seed=seed, prepared=prepared, config=config, tell=_tell)))
 
 
 @experiment_app.command("prepare")

@@ -116,15 +116,27 @@ def explanation(found: Explanation | Comparison, *, at_most: int = 12) -> None:
 def _explanation(found: Explanation, at_most: int) -> None:
     out.print(f"{escape(' '.join(found.prefix))} [bold]{escape(found.word)}[/]: log p = {found.log_p:.4f}")
     rows = table("part", "weight a", "value φ", "share")
-    rows.add_row("log b (background)", "", "", f"{found.log_b:+.4f}")
+    _background(rows, found)
     _terms(rows, found.terms, at_most)
     rows.add_row("− log Z (normalisation)", "", "", f"{-found.log_z:+.4f}")
     rows.add_row("[bold]sum[/]", "", "", f"[bold]{found.total:+.4f}[/]")
     out.print(rows)
 
 
+def _background(rows: Table, found: Explanation) -> None:
+    """One row; for a word that is not listed two: its cell, and which string of the cell it is."""
+    if found.cell is None:
+        rows.add_row("log b (background)", "", "", f"{found.log_b:+.4f}")
+        return
+    rows.add_row(f"log b of {escape(found.cell)}", "", "", f"{found.log_b - found.log_inside:+.4f}")
+    rows.add_row(f"{escape(found.word)} among its strings", "", "", f"{found.log_inside:+.4f}")
+
+
 def _comparison(found: Comparison, at_most: int) -> None:
     chosen, rival = found.chosen, found.rival
+    for side in (chosen, rival):
+        if side.cell is not None:
+            out.print(f"{escape(side.word)} is not listed: a string of the cell {escape(side.cell)}")
     out.print(
         f"{escape(' '.join(chosen.prefix))} [bold]{escape(chosen.word)}[/] rather than {escape(rival.word)}: "
         f"log p {chosen.log_p:.4f} against {rival.log_p:.4f}, difference {found.log_ratio:+.4f}"

@@ -8,13 +8,14 @@ from typing import Any
 from numpy.typing import NDArray
 
 from llrnn.domain import Cell, Domain, check
+from llrnn.domains.headed import Headed
 from llrnn.domains.names import Names
 from llrnn.domains.numbers import Numbers
 from llrnn.domains.regular import Regular
 from llrnn.domains.spelling import Spelling
 from llrnn.errors import DomainError
 
-__all__ = ["Cell", "Domain", "Names", "Numbers", "Regular", "Spelling", "check", "register", "restore"]
+__all__ = ["Cell", "Domain", "Headed", "Names", "Numbers", "Regular", "Spelling", "check", "register", "restore"]
 
 Restorer = Callable[[dict[str, Any], dict[str, NDArray[Any]]], Domain]
 
@@ -22,6 +23,7 @@ _KINDS: dict[str, Restorer] = {
     "regular": Regular.restored,
     "spelling": Spelling.restored,
     "names": Names.restored,
+    "headed": Headed.restored,
 }
 
 

@@ -34,6 +34,7 @@ class Alphabet:
     def __init__(self, characters: Sequence[str]) -> None:
         self.characters = tuple(sorted(set(characters)))
         self._column = {character: column for column, character in enumerate(self.characters)}
+        self._others: dict[int, NDArray[np.int64]] = {}
 
     def __len__(self) -> int:
         return len(self.characters) + len(KINDS)
@@ -44,9 +45,11 @@ class Alphabet:
 
     def others(self, column: int) -> NDArray[np.int64]:
         """The code points that a column of a kind stands for."""
-        number = column - len(self.characters)
-        told_apart = [ord(character) for character in self.characters if kind(character) == number]
-        return np.setdiff1d(of_kind(number), told_apart, assume_unique=True)
+        if column not in self._others:
+            number = column - len(self.characters)
+            told_apart = [ord(character) for character in self.characters if kind(character) == number]
+            self._others[column] = np.setdiff1d(of_kind(number), told_apart, assume_unique=True)
+        return self._others[column]
 
     @cached_property
     def log_share(self) -> NDArray[np.float64]:

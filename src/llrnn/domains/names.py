@@ -47,6 +47,11 @@ class Names(Domain):
             problem = check_string(entry)
             if problem is not None:
                 raise DomainError(f"the gazetteer of {self._name!r} holds {entry!r}, which is no symbol: {problem}")
+            if self._spelling.language.label(entry) < 0:
+                raise DomainError(
+                    f"the gazetteer of {self._name!r} holds {entry!r}, which was taken out of its spelling: "
+                    "take it out of both, or give the spelling as it was (a vocabulary cuts it by itself)"
+                )
         if not (np.isfinite(self._weights).all() and (self._weights > 0).all()):
             raise DomainError(f"the weights of the gazetteer of {self._name!r} must be finite and above 0")
 

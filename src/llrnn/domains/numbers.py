@@ -40,7 +40,7 @@ class Numbers(Regular):
             )
         cells = _cells(language)
         weights = dict.fromkeys("0123456789", ratio / 10) | dict.fromkeys(_signs(cells), ratio)
-        shown = {cell: _attributes(cell, name) for cell in cells}
+        shown = {cell: _attributes(cell) for cell in cells}
         super().__init__(cells, weights, attributes=shown, name=name)
         # to begin with, all cells have equal mass: there are more long numbers, but nobody writes them more often
         balanced = self.rescaled(np.full(len(cells), -np.log(len(cells))))
@@ -86,6 +86,6 @@ def _signs(cells: Mapping[str, Automaton]) -> list[str]:
     return sorted({c for automaton in cells.values() for c in automaton.characters if not "0" <= c <= "9"})
 
 
-def _attributes(cell: str, name: str) -> tuple[str, ...]:
+def _attributes(cell: str) -> tuple[str, ...]:
     small = ("small",) if cell in {f"digits{n}" for n in range(1, _SMALL + 1)} else ()
-    return tuple(f"{name.capitalize()}:{shown}" for shown in ("any", cell, *small))
+    return tuple(f"Numeral:{shown}" for shown in ("any", cell, *small))

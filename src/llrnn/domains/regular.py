@@ -52,11 +52,18 @@ class Regular(Domain):
         with np.errstate(divide="ignore"):
             self._log_mass: Floats = np.log(self._ahead[0]) + self._log_scale
 
+    def _step(self) -> Floats:
+        """M[s, t]: what the characters that lead from s to t weigh, (states, states)."""
+        moves = self._automaton.moves
+        M = np.zeros((len(moves), len(moves)))
+        np.add.at(
+            M, (np.repeat(np.arange(len(moves)), moves.shape[1]), moves.ravel()), np.tile(self._weight, len(moves))
+        )
+        return M
+
     def _summed(self) -> Floats:
-        moves, labels = self._automaton.moves, self._automaton.labels
+        M, labels = self._step(), self._automaton.labels
         states = len(labels)
-        M = np.zeros((states, states))
-        np.add.at(M, (np.repeat(np.arange(states), moves.shape[1]), moves.ravel()), np.tile(self._weight, states))
         ends = (labels[:, None] == np.arange(len(self._cells))).astype(np.float64)
         useful = _reaches(M, ends.any(1))
         M = M * useful[:, None] * useful[None, :]
@@ -130,6 +137,31 @@ class Regular(Domain):
         """What each character weighs from here on into the cell, and last the end itself."""
         ends = float(self._automaton.labels[state] == cell)
         return np.append(self._weight * self._ahead[self._automaton.moves[state], cell], ends)
+
+    def length_that_leaves(self, share: float) -> int:
+        """The least length such that longer strings have no more than this share of the mass."""
+        scale = np.exp(self._log_scale)
+        whole, M, length = self._ahead[0] @ scale, self._step(), 0
+        here = np.zeros(len(M))
+        here[0] = 1.0
+        while (here @ M) @ self._ahead @ scale > share * whole:
+            here, length = here @ M, length + 1
+        return length
+
+    def strings_up_to(self, length: int, most: int) -> list[str]:
+        """All strings of so many characters or fewer, shortest first within each cell."""
+        short = self._automaton.both(pattern(f".{{1,{max(1, length)}}}"))
+        sizes = [short.count(cell) for cell in range(len(self._cells))]
+        found = sum(size for size in sizes if size is not None)
+        if None in sizes or found > most:
+            number = "too many to count" if None in sizes else f"{found:,}"
+            raise DomainError(
+                f"to write out {self._name!r} up to {length} characters takes {number} strings, more than {most:,}; "
+                "allow a larger tolerance, or smaller weights, so that longer strings matter less"
+            )
+        strings = [string for cell, size in enumerate(sizes) for string in short.strings(cell, size or 0)]
+        _, log_q = self.locate(strings)
+        return [string for string, log in zip(strings, log_q.tolist(), strict=True) if log > -np.inf]
 
     def members(self, cell: int) -> Sequence[str] | None:
         size = self._automaton.count(cell)

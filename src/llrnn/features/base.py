@@ -63,6 +63,14 @@ class Features(ABC):
         """Only on listed words: strings of a domain have none of these features, whatever they look like."""
         return OfListed(self)
 
+    def bounded(self, bounds: Mapping[str, tuple[float, float]]) -> Features:
+        """The same, with bounds for named features that are not constant on the tails of domains."""
+        return Bounded(self, bounds)
+
+    def radius(self) -> Mapping[str, float]:
+        """How far the true value of a feature may be from what it is on the tail of a domain; 0 if not named."""
+        return {}
+
     def deviations(self) -> Iterable[str]:
         """Strings, outside the vocabulary perhaps, on which these features may differ from others of their look."""
         return ()
@@ -88,6 +96,9 @@ class Sum(Features):
 
     def deviations(self) -> Iterable[str]:
         return chain.from_iterable(part.deviations() for part in self._parts)
+
+    def radius(self) -> Mapping[str, float]:
+        return {name: far for part in self._parts for name, far in part.radius().items()}
 
     def of_listed(self) -> Features:
         return Sum(part.of_listed() for part in self._parts)
@@ -239,6 +250,41 @@ class OfListed(Wrapped):
 
     def __repr__(self) -> str:
         return f"{self._inner!r}.of_listed()"
+
+
+class Bounded(Wrapped):
+    """Real-valued features with known bounds: on the tail of a domain they take the middle (see `domains.Headed`)."""
+
+    def __init__(self, inner: Features, bounds: Mapping[str, tuple[float, float]]) -> None:
+        super().__init__(inner)
+        self._bounds = dict(bounds)
+        self._vocabulary: Vocabulary | None = None
+        for name, (low, high) in self._bounds.items():
+            if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+                raise FeatureError(f"the bounds of {name!r} must be finite and rise, found {low} and {high}")
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        fitted = Bounded(self._inner.fitted(vocabulary), self._bounds)
+        fitted._vocabulary = vocabulary
+        return fitted
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        values = dict(self._inner(symbol))
+        for name, (low, high) in self._bounds.items():
+            if not low <= values.get(name, 0.0) <= high:
+                raise FeatureError(
+                    f"{name!r} must lie between {low} and {high} on every string, found {values.get(name, 0.0)} "
+                    f"on {symbol!r}; give wider bounds"
+                )
+        if self._vocabulary is not None and self._vocabulary.is_tail(symbol):
+            values.update({name: (low + high) / 2 for name, (low, high) in self._bounds.items()})
+        return values
+
+    def radius(self) -> Mapping[str, float]:
+        return {name: (high - low) / 2 for name, (low, high) in self._bounds.items()}
+
+    def __repr__(self) -> str:
+        return f"{self._inner!r}.bounded({self._bounds})"
 
 
 class Function(Features):

@@ -77,7 +77,8 @@ class Shown(Features):
     """What the string itself shows, as the domains of the vocabulary see it: the attributes of its cell.
 
     Listed words that look like those of a cell have the same features as the cell, and so teach the model about words
-    that nobody listed.
+    that nobody listed. Those have one feature more, `New:spelling` or whatever domain they are from: where new words
+    are to be expected is worth knowing too.
     """
 
     def __init__(self) -> None:
@@ -108,6 +109,8 @@ def _shown(vocabulary: Vocabulary, words: Sequence[str]) -> list[tuple[str, ...]
     """The attributes by the first domain that holds a word, (n,)."""
     found: list[tuple[str, ...]] = [()] * len(words)
     for domain in reversed(vocabulary.domains):  # so that the first has the last word
-        located = domain.locate(words)[0].tolist()
-        found = [domain.cells[cell].attributes if cell >= 0 else old for cell, old in zip(located, found, strict=True)]
+        for i, cell in enumerate(domain.locate(words)[0].tolist()):
+            if cell >= 0:
+                new = () if words[i] in vocabulary else (f"New:{domain.name}",)
+                found[i] = (*domain.cells[cell].attributes, *new)
     return found
