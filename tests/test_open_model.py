@@ -317,10 +317,10 @@ def test_a_domain_of_ones_own_is_trained_saved_loaded_and_drawn_from(
         controller=GRU(8),
     )
     before = step_log_probs(model, ["fond", "#0b0b0b"])[1]
-    assert list(train(model, corpus, epochs=8, learning_rate=0.05))
+    assert list(train(model, corpus, epochs=30, learning_rate=0.05))
     assert step_log_probs(model, ["fond", "#0b0b0b"])[1] > before
-    grey, other = (explain(model, prefix="texte", word=word).log_p for word in ("#777777", "#a0b1c2"))
-    assert other - grey > math.log(256 / (16**6 - 256))  # the cell of other colours is likelier here
+    expected, surprising = (explain(model, prefix=word, word="#c0ffee").log_p for word in ("texte", "fond"))
+    assert expected > surprising + 0.5  # the text has greys after the one word and another colour after the other
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
     for words in (["fond", "#123456"], ["texte", "#0c0c0c", "uni"]):
@@ -702,10 +702,10 @@ def ratio(ours: Callable[[], object], theirs: Callable[[], object], rounds: int)
 
 @pytest.mark.timing
 def test_domains_cost_a_tenth_of_the_time_at_most() -> None:
-    """Ten thousand listed words, alone and with some five hundred cells; the same text."""
+    """Twenty thousand listed words, alone and with some five hundred cells; the same features, the same text."""
     source = Spelling(types(), order=3, cells=False)
-    words = list(dict.fromkeys(source.draw(0, 30_000, np.random.default_rng(0))))[:10_000]
-    held = [Numbers("fr"), Spelling(words, order=3, endings=120, longest=3, lengths=(4, 8))]
+    words = list(dict.fromkeys(source.draw(0, 80_000, np.random.default_rng(0))))[:20_000]
+    held = [Numbers("fr"), Spelling(words, order=3, endings=230, longest=3, lengths=(4, 8))]
     open_one = Vocabulary([*words, EOS], domains=held)
     assert 300 < len(open_one) - len(open_one.words) < 700
     zipf = 1.0 / np.arange(1, len(words) + 1)
@@ -714,10 +714,9 @@ def test_domains_cost_a_tenth_of_the_time_at_most() -> None:
     corpus = Corpus.from_sentences([[words[i] for i in row] for row in drawn.tolist()])
     steps, scores = {}, {}
     for name, vocabulary in (("open", open_one), ("closed", Vocabulary(open_one.words))):
-        phi = features.Identity(top=5000) + features.Suffixes(3, min_count=20).of_listed()
-        phi = phi + features.Shown() if vocabulary.is_open else phi
+        phi = features.Identity() + features.Suffixes(3, min_count=20).of_listed()
         background = Unigram.from_corpus(corpus, smoothing=1.0)
-        model = LLRNN(vocabulary, output_features=phi, background=background, controller=GRU(128))
+        model = LLRNN(vocabulary, output_features=phi, background=background, controller=GRU(64))
         text, read = Text.to_train_on(corpus, vocabulary), Text.encode(corpus, vocabulary)
         steps[name] = _steps(model, text)
         scores[name] = (lambda m, t: lambda: score(m, t))(model, read)
@@ -729,7 +728,7 @@ def _steps(model: LLRNN, text: Text) -> Callable[[], None]:
     """A pass over a few batches with gradients and updates."""
     from llrnn.batches import Sentences
 
-    batches = list(Sentences(1000).plan(text, seed=0))[:4]
+    batches = list(Sentences(1000).plan(text, seed=0))[:2]
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 
     def work() -> None:

@@ -23,11 +23,14 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from llrnn import analysers
 from llrnn.analysers.affix_file import read_affix_file, split_flags
 from llrnn.analysers.lines import Line, encoding_of, read_encoded
 from llrnn.bundle import write_atomically
 from llrnn.corpus import Corpus
+from llrnn.domains.characters import CharacterModel
 from llrnn.errors import ConfigError, LexiconError, MissingExtraError
 from llrnn.experiments.units import BytePairs, Characters, Units
 from llrnn.french import conllu
@@ -41,6 +44,8 @@ OFTEN_WITH_ANALYSER = 5  # how often a word is seen whose annotation counts, bes
 OFTEN = 3  # the same, where there is no analyser
 MOST_FORMS = 650_000  # of a dictionary that makes millions
 _FEW = 1000  # forms, added to each ending's: one that makes a few is not likely because one of them was seen
+
+_RARE = 2  # times
 
 Frequencies = dict[str, float]
 _SMASHED = re.compile(r"\d\d")
@@ -162,11 +167,24 @@ def frequency_lists(language: str, train: Corpus) -> dict[str, Frequencies]:
     if given.wordfreq:
         lists["wordfreq"] = from_wordfreq(language)
     if given.expanded:
-        lists["hunspell"] = expanded_forms(_dictionary(given), train)
+        lists["hunspell"] = weighted_by_spelling(expanded_forms(_dictionary(given), train), train)
     elif not given.analyser:
         stems = {stem.lower() for _, stem, _ in _entries(_dictionary(given))}
-        lists["hunspell stems"] = {stem: 1.0 / len(stems) for stem in stems}
+        lists["hunspell stems"] = weighted_by_spelling(dict.fromkeys(sorted(stems), 1.0), train)
     return {name: {form: count for form, count in one.items() if _is_form(form)} for name, one in lists.items()}
+
+
+def weighted_by_spelling(forms: Frequencies, train: Corpus) -> Frequencies:
+    """f(x) ∝ √(f(x) q(x)), for the forms of a dictionary, which nobody counted; q: a model of the text's rare words.
+
+    What is spelled like the words of the text is likelier to come in it.
+    """
+    rare = [word for word, count in train.counts().items() if count <= _RARE]
+    model = CharacterModel.estimated(rare, order=6, min_counts=(0, 0, 0, 2))
+    listed = [form for form in forms if _is_form(form)]
+    log_f = (np.log([forms[form] for form in listed]) + model.log_prob(listed)) / 2
+    f = np.exp(log_f - log_f.max())
+    return dict(zip(listed, (f / f.sum()).tolist(), strict=True))
 
 
 def from_wordfreq(language: str) -> Frequencies:
