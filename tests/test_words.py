@@ -355,7 +355,7 @@ def test_features_are_those_that_compiling_would_give(make: Callable[[], Feature
 def test_features_in_an_open_vocabulary_are_those_that_compiling_would_give() -> None:
     phi = features.Identity(top=20) + features.Shown().scaled(0.5) + features.Suffixes(2, min_count=4).of_listed()
     model = built(open_vocabulary(), phi, Discounted.from_corpus(small_corpus()))
-    more = add(model, [Entry(form) for form in NEW])
+    more = add(model, [Entry(form, count=1) for form in NEW])
     whole = compile_features(phi, more.vocabulary)
     fixed = [name for name in whole.names if not name.startswith("Suffix:")]
     for symbol in range(len(more.vocabulary)):

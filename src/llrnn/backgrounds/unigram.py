@@ -142,7 +142,8 @@ class Discounted(_Unbound):
         opinion = _spread(vocabulary) * of_domain
         opinion /= opinion.sum()
         worth = _leave_one_out(n, opinion)
-        return (n + worth * opinion) / (n.sum() + worth)
+        shares: Floats = (n + worth * opinion) / (n.sum() + worth)
+        return shares
 
     def _share_of_cells(self, vocabulary: Vocabulary, f: Floats, once: int, seen_once: int) -> float:
         """How much of what is new is in no list, by the words that were seen once; all or nothing if one is missing."""
@@ -164,13 +165,17 @@ def _leave_one_out(n: Floats, opinion: Floats) -> float:
         left = (n[seen] - 1 + worth * opinion[seen]) / (n.sum() - 1 + worth)
         return float((n[seen] * np.log(left)).sum())
 
-    return max((10.0 ** (k / 10) for k in range(61)), key=likelihood)
+    worths = [float(10.0 ** (k / 10)) for k in range(61)]
+    return max(worths, key=likelihood)
 
 
 def absolute_discount(counts: Mapping[str, float]) -> float:
-    """D = n₁ / (n₁ + 2 n₂), the least that makes up for what was not seen (Ney, Essen and Kneser 1994)."""
+    """D = n₁ / (n₁ + 2 n₂), the least that makes up for what was not seen (Ney, Essen and Kneser 1994).
+
+    A text too small to have words that were seen twice would lose all that were seen once: D is then 0.5.
+    """
     once, twice = (sum(count == k for count in counts.values()) for k in (1, 2))
-    return once / (once + 2 * twice) if once else 0.5
+    return once / (once + 2 * twice) if once and twice else 0.5
 
 
 def _cell_mass(vocabulary: Vocabulary, counts: Mapping[str, float], *, extra: float) -> Floats:
@@ -187,7 +192,11 @@ def _cell_mass(vocabulary: Vocabulary, counts: Mapping[str, float], *, extra: fl
 
 def _spread(vocabulary: Vocabulary) -> Floats:
     """How each domain spreads its mass over its cells; one for each domain, (C,)."""
-    return np.concatenate([np.exp(left - np.logaddexp.reduce(left)) for left in vocabulary.cell_log_mass])
+    spread = []
+    for left in vocabulary.cell_log_mass:
+        whole = np.logaddexp.reduce(left)
+        spread.append(np.exp(left - whole) if whole > -np.inf else np.zeros(len(left)))  # all of its strings are listed
+    return np.concatenate(spread)
 
 
 def _static(mass: Floats, name: str, vocabulary: Vocabulary) -> Static:

@@ -108,8 +108,9 @@ def _of_cells(columns: _Columns, fitted: Features, vocabulary: Vocabulary) -> li
     witnesses = {cell: list(strings) for cell, strings in vocabulary.witnesses.items()}
     if witnesses:
         unlisted = [string for string in fitted.deviations() if string not in vocabulary]
-        for string, cell in zip(unlisted, vocabulary.locate(unlisted)[0].tolist(), strict=True):
-            witnesses[cell].append(string)
+        for string, cell in zip(unlisted, vocabulary.cells_of(unlisted).tolist(), strict=True):
+            if cell in witnesses:  # a form that no domain holds has no cell
+                witnesses[cell].append(string)
     return [_agreed(columns, fitted, vocabulary.symbols[cell], strings) for cell, strings in witnesses.items()]
 
 
