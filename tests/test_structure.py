@@ -123,7 +123,7 @@ def test_readme_names_make_targets_that_exist() -> None:
 
 
 def run_llrnn_commands(folder: Path, shrink: str) -> list[str]:
-    """The llrnn commands of the README, in order, in a folder that holds configs/ and examples/ as the repository does."""
+    """The llrnn commands of the README, in order, in a folder with the configs/ and examples/ of the repository."""
     for name in ("configs", "examples"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "runs").mkdir()

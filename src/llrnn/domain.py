@@ -38,6 +38,7 @@ class Cell:
 
     name: str
     attributes: tuple[str, ...] = ()
+    source: str = ""  # what its strings are new as (`New:spelling`); the name of the domain if nothing is said
     tail: bool = False  # what is left when shorter strings were written out: real-valued features are bounded on it
 
 

@@ -42,10 +42,10 @@ class Headed(Domain):
     def cells(self) -> tuple[Cell, ...]:
         whole = self._domain.cells
         own = [
-            Cell(f"{self.name}={string}", whole[cell].attributes)
+            Cell(f"{self.name}={string}", whole[cell].attributes, whole[cell].source)
             for string, cell in zip(self._head, self._located[0].tolist(), strict=True)
         ]
-        return (*own, *(Cell(cell.name, cell.attributes, tail=True) for cell in whole))
+        return (*own, *(Cell(cell.name, cell.attributes, cell.source, tail=True) for cell in whole))
 
     @cached_property
     def log_mass(self) -> Floats:

@@ -83,7 +83,8 @@ class Names(Domain):
         own = tuple(
             Cell(f"{self._name}:{'+'.join(kind) or 'listed'}", (f"Name:{self._name}", *kind)) for kind in self._kinds
         )
-        return (*own, *(Cell(f"{self._name}:{cell.name}", cell.attributes) for cell in self._spelling.cells))
+        spelled, source = self._spelling.cells, self._spelling.name  # nobody knows that those are names
+        return (*own, *(Cell(f"{self._name}:{cell.name}", cell.attributes, source) for cell in spelled))
 
     @cached_property
     def log_mass(self) -> Floats:

@@ -111,6 +111,7 @@ def _shown(vocabulary: Vocabulary, words: Sequence[str]) -> list[tuple[str, ...]
     for domain in reversed(vocabulary.domains):  # so that the first has the last word
         for i, cell in enumerate(domain.locate(words)[0].tolist()):
             if cell >= 0:
-                new = () if words[i] in vocabulary else (f"New:{domain.name}",)
-                found[i] = (*domain.cells[cell].attributes, *new)
+                shown = domain.cells[cell]
+                new = () if words[i] in vocabulary else (f"New:{shown.source or domain.name}",)
+                found[i] = (*shown.attributes, *new)
     return found
