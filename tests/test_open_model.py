@@ -605,14 +605,14 @@ def masses(background: Discounted, vocabulary: Vocabulary) -> dict[str, float]:
 def test_discounted_counts_by_hand() -> None:
     """Counts 3, 2, 1, 1 and 3 ends: D = 2 / (2 + 2 · 1), and half a count of each of five words is free.
 
-    Both words seen once are of one letter, so that κ is as small as it can be, 1.
+    Both words seen once are of one letter, so that κ is as small as it can be, 10.
     """
     counts = {"a": 3, "b": 2, "c": 1, "d": 1, EOS: 3}
     found = masses(Discounted(counts), Vocabulary(["a", "b", "c", "d", EOS], domains=[letters()]))
     one, more = 22 * 0.02, 0.52**2 / (1 - 0.52)
     expected = {"a": 0.25, "b": 0.15, "c": 0.05, "d": 0.05, EOS: 0.25}
-    expected["‹regular:one›"] = 0.25 * (2 + one / (one + more)) / 3
-    expected["‹regular:more›"] = 0.25 * (more / (one + more)) / 3
+    expected["‹regular:one›"] = 0.25 * (2 + 10 * one / (one + more)) / 12
+    expected["‹regular:more›"] = 0.25 * (10 * more / (one + more)) / 12
     assert found == pytest.approx(expected)
     assert sum(found.values()) == pytest.approx(1.0)
 
@@ -625,8 +625,8 @@ def test_discounted_counts_with_a_frequency_list_by_hand() -> None:
     one, more = 20 * 0.02, 0.52**2 / (1 - 0.52)
     expected = {"a": 0.25, "b": 0.15, "c": 0.05, "d": 0.05, EOS: 0.25}
     expected |= {"e": 0.25 * 0.5 * 3 / 4, "f": 0.25 * 0.5 * 1 / 4}
-    expected["‹regular:one›"] = 0.25 * 0.5 * (1 + one / (one + more)) / 2
-    expected["‹regular:more›"] = 0.25 * 0.5 * (more / (one + more)) / 2
+    expected["‹regular:one›"] = 0.25 * 0.5 * (1 + 10 * one / (one + more)) / 11
+    expected["‹regular:more›"] = 0.25 * 0.5 * (10 * more / (one + more)) / 11
     assert found == pytest.approx(expected)
     assert sum(found.values()) == pytest.approx(1.0)
 
@@ -738,3 +738,23 @@ def _steps(model: LLRNN, text: Text) -> Callable[[], None]:
             optimizer.step()
 
     return work
+
+
+def test_each_domain_has_the_share_of_its_own_words() -> None:
+    """Three new words of letters and one number: (3 + 1/2) to (1 + 1/2), whatever the cells say."""
+    counts = {"a": 5, "b": 2, "x": 1, "y": 1, "xy": 1, "7": 1, EOS: 3}
+    vocabulary = Vocabulary(["a", "b", EOS], domains=[Numbers("fr"), letters()])
+    found = masses(Discounted(counts), vocabulary)
+    numbers = sum(mass for symbol, mass in found.items() if symbol.startswith("‹number:"))
+    others = sum(mass for symbol, mass in found.items() if symbol.startswith("‹regular:"))
+    assert numbers / others == pytest.approx(1.5 / 3.5)
+    assert sum(found.values()) == pytest.approx(1.0)
+
+
+def test_a_domain_whose_every_string_is_listed_has_no_mass() -> None:
+    digits = [str(digit) for digit in range(10)]
+    full = Regular({"digit": r"\d"}, dict.fromkeys(digits, 0.05), name="digit")
+    counts = dict.fromkeys(digits, 2) | {"q": 1, EOS: 3}
+    found = masses(Discounted(counts), Vocabulary([*digits, EOS], domains=[full, letters()]))
+    assert found["‹digit:digit›"] == 0
+    assert sum(found.values()) == pytest.approx(1.0)

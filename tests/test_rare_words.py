@@ -49,7 +49,8 @@ def test_identity_alone_does_not_see_what_37_is(found: dict[str, Any]) -> None:
 
 def test_it_is_the_network_that_prefers_numbers(found: dict[str, Any]) -> None:
     background = of(found, SAME)["background"]
-    assert background["37"] < 5 * background["grenoble"]
+    assert background["37"] < 100 * background["grenoble"]
+    assert of(found, SAME)["ratios"]["place"] > 10 * background["37"] / background["grenoble"]
 
 
 @pytest.mark.parametrize("seed", range(3))

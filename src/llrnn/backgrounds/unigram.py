@@ -7,11 +7,11 @@ list and to the cells:
 
     b(x) = (n(x) − D) / N                                        words that were seen
     b(x) = F · (1 − u) · f(x) / Σ f                              words of a list f that were not; F: what D took, over N
-    b(c) = F · u · (n₁(c) + κ Q'(c) / Q') / (n₁ + κ)             cells; n₁: words seen once that f does not list
-    u = n₁ / (all words seen once)
+    b(c) = F · u · n₁(d) / n₁ · (n₁(c) + κ Q'(c) / Q'(d)) / (n₁(d) + κ)             cells c of domains d
+    u = n₁ / (all words seen once)                               n₁: words seen once that f does not list
 
-κ, how many words the domains' own opinion of their cells is worth, is the one under which each of the words seen once
-is likeliest given the others. Words that train as new are left out of n₁(c): a model would see them counted.
+κ, how many words a domain's own opinion of its cells is worth, is the one under which each of the words seen once is
+likeliest given the others. Words that train as new are left out of n₁(c): a model would see them counted.
 """
 
 from __future__ import annotations
@@ -136,14 +136,15 @@ class Discounted(_Unbound):
     def _cells(self, vocabulary: Vocabulary, once: Mapping[str, float]) -> Floats:
         """The shares of the cells in what they have together, (C,)."""
         counted = {word: 1.0 for word in once if word not in vocabulary.as_new}
-        n = _cell_mass(vocabulary, counted, extra=0.0)
-        sizes = [len(domain.cells) for domain in vocabulary.domains]
-        of_domain = np.repeat([part.sum() + 0.5 for part in np.split(n, np.cumsum(sizes)[:-1])], sizes)
-        opinion = _spread(vocabulary) * of_domain
-        opinion /= opinion.sum()
-        worth = _leave_one_out(n, opinion)
-        shares: Floats = (n + worth * opinion) / (n.sum() + worth)
-        return shares
+        ends = np.cumsum([len(domain.cells) for domain in vocabulary.domains])[:-1]
+        n, opinion = _cell_mass(vocabulary, counted, extra=0.0), _spread(vocabulary)
+        shares = []
+        for own, spread in zip(np.split(n, ends), np.split(opinion, ends), strict=True):
+            worth = _leave_one_out(own, spread)
+            within = (own + worth * spread) / (own.sum() + worth)
+            shares.append((own.sum() + 0.5) * within if spread.any() else 0.0 * spread)
+        whole = np.concatenate(shares)
+        return np.asarray(whole / whole.sum(), dtype=np.float64)
 
     def _share_of_cells(self, vocabulary: Vocabulary, f: Floats, once: int, seen_once: int) -> float:
         """How much of what is new is in no list, by the words that were seen once; all or nothing if one is missing."""
@@ -156,16 +157,19 @@ class Discounted(_Unbound):
 
 
 def _leave_one_out(n: Floats, opinion: Floats) -> float:
-    """κ: under which the product of (n(c) − 1 + κ o(c)) / (n − 1 + κ) over all n is largest, among powers of 10^0.1."""
-    seen = n > 0
+    """κ: under which the product of (n(c) − 1 + κ o(c)) / (n − 1 + κ) over all n is largest, from 10 to a million.
+
+    Not below 10: a few words say little about the cells that none of them is in.
+    """
+    seen = (n > 0) & (opinion > 0)
     if n.sum() < 2:
-        return 1.0
+        return 10.0
 
     def likelihood(worth: float) -> float:
         left = (n[seen] - 1 + worth * opinion[seen]) / (n.sum() - 1 + worth)
         return float((n[seen] * np.log(left)).sum())
 
-    worths = [float(10.0 ** (k / 10)) for k in range(61)]
+    worths = [float(10.0 ** (k / 10)) for k in range(10, 61)]
     return max(worths, key=likelihood)
 
 
