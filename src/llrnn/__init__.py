@@ -3,10 +3,10 @@
     log p(x | K) = log b(K, x) + a(h)·φ(K, x) − log Z(K)
 
 The user says what is known about the symbols (`features`), about what is likely or allowed (`backgrounds`); a recurrent
-network learns, at every step, how much each piece of that knowledge counts.
+network learns, at every step, how much each piece of that knowledge counts. Words that nobody listed are in `domains`.
 """
 
-from llrnn import backgrounds, contextual, features, french
+from llrnn import backgrounds, contextual, domains, features, french, words
 from llrnn.batches import Continuous, Sentences, Sliding, Windows
 from llrnn.checkpoint import load
 from llrnn.controllers import GRU, LSTM, Elman, Stacked
@@ -44,6 +44,7 @@ __all__ = [
     "backgrounds",
     "beam_search",
     "contextual",
+    "domains",
     "evaluate",
     "explain",
     "features",
@@ -51,6 +52,7 @@ __all__ = [
     "generate",
     "load",
     "train",
+    "words",
 ]
 
 __version__ = "0.1.0"

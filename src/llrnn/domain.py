@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 OUTSIDE = -1
 _SAFE_SHARE = 1e-9  # of a cell's mass: less than that is lost in rounding when it is what a subtraction leaves
-_MOST_MEMBERS = 10_000_000
+MOST_MEMBERS = 2_000_000  # of a cell whose strings are listed one by one
 _WITNESSES = 2  # strings of each cell that a new domain is tried on
 
 
@@ -74,7 +74,7 @@ class Domain(ABC):
         """Strings of a cell, exactly with probability q(x) / Q(c)."""
 
     def members(self, cell: int) -> Sequence[str] | None:
-        """All strings of a cell, where there are finitely many; None for an infinite one."""
+        """All strings of a cell, where there are `MOST_MEMBERS` or fewer; None for a larger or infinite one."""
         return None
 
     def without(self, language: Automaton) -> Domain:
@@ -144,7 +144,7 @@ def log_mass_left(domain: Domain, listed: Sequence[str]) -> Floats:
 def _summed_anew(domain: Domain, cell: int, taken: set[str]) -> float:
     """What the other strings of a cell weigh, when it is too little to be had by subtraction."""
     members = domain.members(cell)
-    if members is None or len(members) > _MOST_MEMBERS:
+    if members is None:
         raise DomainError(
             f"the listed words take all but a billionth of the cell {domain.cells[cell].name!r} of {domain.name!r}, "
             f"{min(taken)!r} among them, too much to tell what is left; make its cells larger, or list fewer words"

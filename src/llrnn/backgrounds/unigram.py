@@ -50,11 +50,11 @@ class Uniform(_Unbound):
 
     def bind(self, vocabulary: Vocabulary) -> Static:  # type: ignore[override]
         if vocabulary.is_open:
-            cell = vocabulary.symbols[len(vocabulary.words)]
-            witness = vocabulary.witnesses[len(vocabulary.words)]
+            last = len(vocabulary) - 1  # of a spelling, the longest strings
             raise BackgroundError(
-                f"a uniform background over an infinite vocabulary has no finite mass: the cell {cell} alone holds "
-                f"{', '.join(map(repr, witness))} and so on; take Unigram or Discounted"
+                f"a uniform background over an infinite vocabulary has no finite mass: the cell "
+                f"{vocabulary.symbols[last]} alone holds {', '.join(map(repr, vocabulary.witnesses[last]))} and so on; "
+                "take Unigram or Discounted"
             )
         log_b = torch.full((len(vocabulary),), -math.log(len(vocabulary)), dtype=torch.float64)
         return Static(log_b, name=repr(self)).bind(vocabulary)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llrnn.automata import KINDS, Automaton, partition, pattern
-from llrnn.domain import OUTSIDE, Cell, Domain, Floats, Ints
+from llrnn.domain import MOST_MEMBERS, OUTSIDE, Cell, Domain, Floats, Ints
 from llrnn.domains.alphabet import Alphabet
 from llrnn.errors import DomainError
 
@@ -165,7 +165,7 @@ class Regular(Domain):
 
     def members(self, cell: int) -> Sequence[str] | None:
         size = self._automaton.count(cell)
-        return None if size is None else self._automaton.strings(cell, size)
+        return None if size is None or size > MOST_MEMBERS else self._automaton.strings(cell, size)
 
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         plain = {

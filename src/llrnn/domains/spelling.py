@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llrnn.automata import Automaton, pattern
-from llrnn.domain import OUTSIDE, Cell, Domain, Floats, Ints
+from llrnn.domain import MOST_MEMBERS, OUTSIDE, Cell, Domain, Floats, Ints
 from llrnn.domains.characters import CharacterModel
 from llrnn.domains.forward import Forward
 from llrnn.domains.looks import Bands, Look, common_endings, looks_automaton, shapes_of
@@ -122,9 +122,10 @@ class Spelling(Domain):
     def members(self, cell: int) -> Sequence[str] | None:
         looks, bands = np.nonzero(self._number == cell)
         of_length = self._looks_of.both(pattern(f".{{{self._bands.pattern(int(bands[0]))}}}"))
-        if any(of_length.count(look) is None for look in looks.tolist()):
+        sizes = [of_length.count(look) for look in looks.tolist()]
+        if None in sizes or sum(size for size in sizes if size is not None) > MOST_MEMBERS:
             return None
-        return [s for look in looks.tolist() for s in of_length.strings(look, of_length.count(look) or 0)]
+        return [s for look, size in zip(looks.tolist(), sizes, strict=True) for s in of_length.strings(look, size or 0)]
 
     def without(self, language: Automaton) -> Spelling:
         if not hasattr(self, "_source"):
