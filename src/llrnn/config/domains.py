@@ -18,7 +18,7 @@ class NumbersConfig(Strict):
 
     kind: Literal["numbers"]
     language: str = Field("en", description="whose ordinals: fr, en, de, et, tr, or any of these; another has none")
-    ratio: float = Field(0.3, gt=0, lt=1, description="how much rarer a number is with one digit more")
+    ratio: float = Field(0.3, gt=0, lt=1, description="how much rarer a number is with one digit more; below about 0.4")
 
     def make(self, counts: Mapping[str, int]) -> Domain:
         return Numbers(self.language, ratio=self.ratio).counted(counts)
