@@ -150,5 +150,6 @@ def _outcome(job: Job, out: Path, code: int) -> str:
     result = job.result(out)
     if code != 0 or result is None:
         return f"{job.name}, seed {job.seed}: failed with exit code {code}"
-    tests = ", ".join(f"{name} {found['log_perplexity']:.3f}" for name, found in result["tests"].items())
-    return f"{job.name}, seed {job.seed}: valid {result['valid']:.3f}, {tests}, {result['seconds']:.0f} s"
+    tests = [f"{name} {found['log_perplexity']:.3f}" for name, found in result["tests"].items()]
+    figures = [f"valid {result['valid']:.3f}", *tests, f"{result['seconds']:.0f} s"]
+    return f"{job.name}, seed {job.seed}: {', '.join(figures)}"
