@@ -17,6 +17,7 @@ from llrnn import backgrounds, domains, features
 from llrnn.bounds import log_z_interval
 from llrnn.corpus import Corpus
 from llrnn.errors import DomainError, FeatureError
+from llrnn.testing import check_domain
 from llrnn.vocabulary import Vocabulary
 
 WORDS = ["the", "cost", "</s>"]
@@ -146,3 +147,19 @@ def test_a_head_that_is_too_long_is_refused() -> None:
         domains.Headed(codes(), tolerance=0.001, most=10)
     with pytest.raises(DomainError, match="between 0 and 1, found 1"):
         domains.Headed(codes(), tolerance=1.0)
+
+
+def test_a_head_keeps_the_laws_of_domains() -> None:
+    headed = domains.Headed(codes(), tolerance=0.1)
+    check_domain(headed)
+    tails = [number for number, cell in enumerate(headed.cells) if cell.tail]
+    assert [headed.members(number) for number in range(2)] == [["a"], ["aa"]]
+    assert all(headed.members(number) is None for number in tails)
+    short = domains.Headed(domains.Regular({"ab": "[ab]{1,3}"}, {"a": 0.1, "b": 0.1}), tolerance=0.05)
+    (tail,) = [number for number, cell in enumerate(short.cells) if cell.tail]
+    left = short.members(tail)
+    assert left is not None
+    assert {len(string) for string in left} == {3}  # one and two characters are written out
+    drawn = short.draw(tail, 200, np.random.default_rng(0))
+    assert set(drawn) == set(left)
+    assert "tail" in repr(short)
