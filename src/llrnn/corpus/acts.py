@@ -1,0 +1,104 @@
+"""Dialog acts: `inform(name='trattoria contadina';pricerange=moderate)`, as an act, slots and values.
+
+    act  = name ( [pair {; pair}] )            pair = slot [= value]            value = 'text' | "text" | text
+
+A quoted value may hold anything but its quote; a plain one goes on to the next `;` or `)`. A slot may stand alone
+(`?request(food)`), but not with a `=` and nothing behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from llrnn.errors import CorpusError
+
+_ACT = re.compile(r"\s*(\??[A-Za-z_][\w-]*)\s*\(")
+_SLOT = re.compile(r"\s*([A-Za-z_][\w-]*)\s*")
+_PLAIN = re.compile(r"[^;)'\"]*")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A slot, with its value if it has one."""
+
+    name: str
+    value: str | None = None
+
+
+@dataclass(frozen=True)
+class Act:
+    """What is to be said: the kind of act, and its slots in their order; a slot may come several times."""
+
+    name: str
+    slots: tuple[Slot, ...] = ()
+
+    def values(self, slot: str) -> tuple[str, ...]:
+        """The values of a slot."""
+        return tuple(one.value for one in self.slots if one.name == slot and one.value is not None)
+
+    def __str__(self) -> str:
+        return f"{self.name}({';'.join(_written(slot) for slot in self.slots)})"
+
+
+def parse_act(text: str) -> Act:
+    """Read one act; what does not parse is an error that names the column and the reason."""
+    begun = _ACT.match(text)
+    if begun is None:
+        raise _problem(text, 0, "a name and `(` are required at the beginning, such as inform(")
+    slots: list[Slot] = []
+    place = begun.end()
+    if text[place:].strip() == ")":
+        return Act(begun[1])
+    while True:
+        slot, place = _slot(text, place)
+        slots.append(slot)
+        if text[place : place + 1] == ")":
+            break
+        if text[place : place + 1] != ";":
+            raise _problem(text, place, "`;` or `)` is required behind a slot")
+        place += 1
+    if text[place + 1 :].strip():
+        raise _problem(text, place + 1, "nothing may follow the `)`")
+    return Act(begun[1], tuple(slots))
+
+
+def _slot(text: str, place: int) -> tuple[Slot, int]:
+    """A slot that begins at a place, and where it ends."""
+    named = _SLOT.match(text, place)
+    if named is None:
+        raise _problem(text, place, "the name of a slot is required")
+    place = named.end()
+    if text[place : place + 1] != "=":
+        return Slot(named[1]), place
+    value, end = _value(text, place + 1)
+    if not value:
+        raise _problem(text, place + 1, f"the slot {named[1]!r} has no value: give one, or leave the `=` out")
+    return Slot(named[1], value), end
+
+
+def _value(text: str, place: int) -> tuple[str, int]:
+    begin = place + len(text[place:]) - len(text[place:].lstrip())
+    quote = text[begin : begin + 1]
+    if quote not in ("'", '"') or not quote:
+        plain = _PLAIN.match(text, place)
+        assert plain is not None
+        return plain[0].strip(), plain.end()
+    # a quote ends the value where the act can go on: `'chef's table'` has one inside
+    for end in (found.start() for found in re.finditer(quote, text[begin + 1 :])):
+        behind = text[begin + 2 + end :].lstrip()
+        if behind[:1] in (";", ")"):
+            return text[begin + 1 : begin + 1 + end].strip(), len(text) - len(behind)
+    raise _problem(text, begin, f"the quote {quote} is not closed")
+
+
+def _written(slot: Slot) -> str:
+    if slot.value is None:
+        return slot.name
+    quote = "'" if re.search(r"[\s;()'\"]", slot.value) else ""
+    return f"{slot.name}={quote}{slot.value}{quote}"
+
+
+def _problem(text: str, place: int, reason: str) -> CorpusError:
+    found = repr(text[place : place + 20]) if text[place:] else "the end"
+    return CorpusError(f"column {place + 1} of the dialog act {text!r}: {reason}, found {found}")
