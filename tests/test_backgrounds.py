@@ -297,7 +297,7 @@ def test_priors_multiply_and_mix_as_numbers_do(data: st.DataObject) -> None:
     dense_p, dense_q = (DensePrior(torch.from_numpy(log_b)) for log_b in (log_p, log_q))
     forms: list[tuple[Prior, Prior]] = [(p, q), (dense_p, q), (p, dense_q)]
     for left, right in forms:
-        npt.assert_allclose(multiply(left, right).dense(2).log_b.numpy(), log_p + log_q, rtol=1e-10)
+        npt.assert_allclose(multiply(left, right).dense(2).log_b.numpy(), log_p + log_q, rtol=1e-10, atol=1e-12)
         mixed = mix([left, right], [math.log(0.3), math.log(0.7)]).dense(2).log_b.numpy()
         npt.assert_allclose(mixed, np.logaddexp(log_p + math.log(0.3), log_q + math.log(0.7)), rtol=1e-10, atol=1e-12)
 
