@@ -163,3 +163,12 @@ def test_a_head_keeps_the_laws_of_domains() -> None:
     drawn = short.draw(tail, 200, np.random.default_rng(0))
     assert set(drawn) == set(left)
     assert "tail" in repr(short)
+
+
+def test_words_that_are_added_leave_the_bounds_alone() -> None:
+    model = open_model(0.1, 1.0)
+    more = llrnn.words.add(model, [llrnn.words.Entry("price", count=2)])
+    assert more.radius == model.radius
+    with torch.no_grad():
+        distribution, _ = more.step(more.start(), [more.vocabulary.eos])
+    assert log_z_interval(more, distribution).width > 0

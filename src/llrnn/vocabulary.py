@@ -12,12 +12,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from llrnn.corpus import Corpus
-from llrnn.domain import Domain, Floats, Ints, check, log_mass_left
+from llrnn.domain import Cell, Domain, Floats, Ints, check, log_mass_left
 from llrnn.errors import DomainError, UnknownWordError, VocabularyError
 
 EOS = "</s>"
@@ -132,7 +133,7 @@ class Vocabulary:
     def _with_room(self, words: Sequence[str]) -> list[str]:
         """Those of the listed words that look like others that are not listed."""
         cells = (self.cells_of(words) - len(self.words)).tolist() if words else []
-        return [word for word, cell in zip(words, cells, strict=True) if cell >= 0 and self._log_left[cell] > -np.inf]
+        return [word for word, cell in zip(words, cells, strict=True) if cell >= 0 and self.log_left[cell] > -np.inf]
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -165,7 +166,8 @@ class Vocabulary:
         return tuple(log_mass_left(domain, self.words) for domain in self.domains)
 
     @cached_property
-    def _log_left(self) -> Floats:
+    def log_left(self) -> Floats:
+        """The same for all domains together, (C,)."""
         return np.concatenate(self.cell_log_mass) if self.domains else np.zeros(0)
 
     def id(self, word: str, *, place: str = "") -> int:
@@ -182,16 +184,12 @@ class Vocabulary:
         """Ids of words or of their cells, and log q(x) / Q'(c) of which string of the cell it is, 0 if listed."""
         ids = np.array([self._ids.get(word, -1) for word in words], dtype=np.int64)
         inside = np.zeros(len(words))
-        first = len(self.words)
-        for domain in self.domains:
-            missing = np.flatnonzero(ids < 0)
-            if len(missing) == 0:
-                break
-            cells, log_q = domain.locate([words[i] for i in missing.tolist()])
-            found = missing[cells >= 0]
-            ids[found] = cells[cells >= 0] + first
-            inside[found] = log_q[cells >= 0] - self._log_left[ids[found] - len(self.words)]
-            first += len(domain.cells)
+        missing = np.flatnonzero(ids < 0)
+        if self.domains and len(missing):
+            cells, log_q = self.in_domains([words[i] for i in missing.tolist()])
+            found = cells >= 0
+            ids[missing[found]] = cells[found] + len(self.words)
+            inside[missing[found]] = log_q[found] - self.log_left[cells[found]]
         for i in np.flatnonzero(ids < 0).tolist():
             if self.unknown is None:
                 raise UnknownWordError(words[i], size=len(self), place=place)
@@ -204,13 +202,25 @@ class Vocabulary:
 
     def cells_of(self, words: Sequence[str]) -> Ints:
         """The ids of the cells to which words belong, or would if they were not listed; -1 for none, (n,)."""
-        found = np.full(len(words), -1)
-        first = len(self.words)
+        cells, _ = self.in_domains(words)
+        return np.where(cells >= 0, cells + len(self.words), -1)
+
+    def in_domains(self, words: Sequence[str]) -> tuple[Ints, Floats]:
+        """By the first domain that holds each word, listed or not: its number among all cells, -1 for none; log q."""
+        found, log_q, first = np.full(len(words), -1), np.full(len(words), -np.inf), 0
         for domain in self.domains:
-            cells, _ = domain.locate(words)
-            found = np.where((found < 0) & (cells >= 0), cells + first, found)
+            own, log = domain.locate(words)
+            new = (found < 0) & (own >= 0)
+            found, log_q = np.where(new, own + first, found), np.where(new, log, log_q)
             first += len(domain.cells)
-        return found
+        return found, log_q
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells of all domains; the id of the first is the number of words."""
+        return tuple(
+            replace(cell, source=cell.source or domain.name) for domain in self.domains for cell in domain.cells
+        )
 
     def is_tail(self, word: str) -> bool:
         """Whether a word is a string of the tail of a domain, on which real-valued features are bounded only."""
@@ -219,8 +229,7 @@ class Vocabulary:
     @cached_property
     def tails(self) -> frozenset[int]:
         """The ids of the cells that are tails."""
-        cells = [cell for domain in self.domains for cell in domain.cells]
-        return frozenset(number for number, cell in enumerate(cells, len(self.words)) if cell.tail)
+        return frozenset(number for number, cell in enumerate(self.cells, len(self.words)) if cell.tail)
 
     def spelled(self, symbol: int, rng: np.random.Generator) -> str:
         """The word of an id; for a cell, a string drawn from it that is not listed, exactly."""
@@ -231,7 +240,7 @@ class Vocabulary:
         if symbol < len(self.words):
             return [self.words[symbol]] * count
         cell = symbol - len(self.words)
-        if cell < len(self._log_left) and self._log_left[cell] == -np.inf:
+        if cell < len(self.log_left) and self.log_left[cell] == -np.inf:
             raise DomainError(f"nothing is left of the cell {self.symbols[symbol]} but listed words")
         for domain in self.domains:
             if cell < len(domain.cells):
@@ -264,7 +273,7 @@ class Vocabulary:
         rng = np.random.default_rng(0)
         return {
             cell: tuple(self.spell(cell, _WITNESSES, rng)) if left > -np.inf else ()
-            for cell, left in enumerate(self._log_left.tolist(), len(self.words))
+            for cell, left in enumerate(self.log_left.tolist(), len(self.words))
         }
 
     def digest(self) -> str:

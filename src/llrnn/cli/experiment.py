@@ -110,6 +110,7 @@ def rescoring_verb(
 def rare_words_verb(
     out: Out,
     seeds: Annotated[int, typer.Option(min=1, help="Texts and models, each with the next seed.")] = 3,
+    epochs: Annotated[int, typer.Option(min=1, help="How long each model is trained.")] = rare_words.Study.epochs,
     seed: Seed = 0,
 ) -> None:
     """The paper's illustration: what a softmax and two LL-RNNs say of `37`, `15` and `grenoble`, none of them seen.
@@ -117,7 +118,8 @@ def rare_words_verb(
     Example: llrnn experiment rare-words --out runs/rare-words
     """
     make_output_folder(out)
-    typer.echo(rare_words.report(rare_words.run(out, seed=seed, seeds=seeds, tell=_tell)))
+    study = rare_words.Study(epochs=epochs)
+    typer.echo(rare_words.report(rare_words.run(out, seed=seed, seeds=seeds, study=study, tell=_tell)))
 
 
 @experiment_app.command("open-vocabulary")

@@ -357,7 +357,7 @@ def run(
     runs = [run_seed(study, own, tell) for own in range(seed, seed + seeds)]
     settings = asdict(study) | {"training": study.training(seed).model_dump(exclude={"seed"})}
     found: dict[str, Any] = {
-        "command": f"llrnn experiment rare-words --out {out} --seed {seed} --seeds {seeds}",
+        "command": f"llrnn experiment rare-words --out {out} --seed {seed} --seeds {seeds} --epochs {study.epochs}",
         "settings": settings,
         "prefix": PREFIX,
         "verdicts": verdicts(runs),

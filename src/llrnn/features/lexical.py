@@ -106,12 +106,10 @@ class Shown(Features):
 
 
 def _shown(vocabulary: Vocabulary, words: Sequence[str]) -> list[tuple[str, ...]]:
-    """The attributes by the first domain that holds a word, (n,)."""
+    """The attributes of the cells that words are in, or would be if they were not listed, (n,)."""
     found: list[tuple[str, ...]] = [()] * len(words)
-    for domain in reversed(vocabulary.domains):  # so that the first has the last word
-        for i, cell in enumerate(domain.locate(words)[0].tolist()):
-            if cell >= 0:
-                shown = domain.cells[cell]
-                new = () if words[i] in vocabulary else (f"New:{shown.source or domain.name}",)
-                found[i] = (*shown.attributes, *new)
+    for i, number in enumerate(vocabulary.in_domains(words)[0].tolist()):
+        if number >= 0:
+            cell = vocabulary.cells[number]
+            found[i] = cell.attributes if words[i] in vocabulary else (*cell.attributes, f"New:{cell.source}")
     return found

@@ -42,7 +42,6 @@ class Columns:
                 sides |= {first, *others}
         self._sides = frozenset(sides)
         self._identities = self._named_identities()
-        self._new: dict[str, list[str]] = {}
 
     def _named_identities(self) -> frozenset[str]:
         own = zip(self._matrix.names, self._matrix.groups, strict=True)
@@ -63,7 +62,7 @@ class Columns:
         given = {name for name in map(self.find, entry.attributes) if name is not None}
         shown = dict(self._shown(entry.form, cell))
         if entry.count is None and cell is not None:
-            shown |= dict.fromkeys(self._still_new(cell), "Shown")
+            shown[f"New:{cell.source}"] = "Shown"  # it is as new as it was when its cell stood for it
         if not given & self._identities:
             shown |= dict.fromkeys(self._identity(entry, cell), "Identity")
         columns = {self._column[name] for name in given if name in self._column}
@@ -85,19 +84,6 @@ class Columns:
         yield from dict.fromkeys(Shape()(form), "Shape").items()
         yield from dict.fromkeys(Numeric(small=_FAR)(form), "Numeric").items()
         yield from dict.fromkeys(() if cell is None else cell.attributes, "Shown").items()
-
-    def _still_new(self, cell: Cell) -> list[str]:
-        """`New:spelling` and the like: a word without a count is as new as it was when its cell stood for it."""
-        if cell.name not in self._new:
-            row = self._matrix.row(self._symbol[f"‹{cell.name}›"])
-            self._new[cell.name] = [name for name in row if name.startswith("New:")]
-        return self._new[cell.name]
-
-    @cached_property
-    def _symbol(self) -> dict[str, int]:
-        """The ids of the cells."""
-        first = len(self._vocabulary.words)
-        return {name: number for number, name in enumerate(self._vocabulary.symbols[first:], first)}
 
     def _identity(self, entry: Entry, cell: Cell | None) -> list[str]:
         if not self._identities:

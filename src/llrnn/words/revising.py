@@ -30,12 +30,11 @@ def add(model: LLRNN, entries: Iterable[Entry]) -> LLRNN:
     _check_new(given, old)
     forms = [entry.form for entry in given]
     new = _with_words(old, [*old.words, *forms], [*old.counts[: len(old.words)], *(e.count or 0 for e in given)])
-    cells, log_q = _located(old, forms)
+    cells, log_q = old.in_domains(forms)
     revision = _adding(given, old, new, cells, log_q)
     columns = [Columns(side, old) for side in _sides(model)]
     check_attributes(given, columns)
-    all_cells = [cell for domain in old.domains for cell in domain.cells]
-    looks = [None if cell < 0 else all_cells[cell] for cell in cells.tolist()]
+    looks = [None if cell < 0 else old.cells[cell] for cell in cells.tolist()]
     rows = [[own.row(entry, cell) for entry, cell in zip(given, looks, strict=True)] for own in columns]
     sides = [with_rows(side, new, len(old.words)) for side, new in zip(_sides(model), rows, strict=True)]
     return _rebuilt(model, revision, sides, {"words added": len(given)})
@@ -118,6 +117,7 @@ def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], d
     fill_parameters(made, weights.get)
     earlier = model.provenance
     made.provenance = {**earlier, **{key: earlier.get(key, 0) + count for key, count in done.items()}}
+    made.radius = dict(model.radius)
     made.seen = _seen(model.seen, revision)
     return made.train(model.training)
 
@@ -130,23 +130,8 @@ def _seen(seen: Seen | None, revision: Revision) -> Seen | None:
     return Seen(np.where(revision.kept >= 0, seen.counts[revision.kept], 0), seen.sentences)
 
 
-def _located(vocabulary: Vocabulary, words: Sequence[str]) -> tuple[Ints, Floats]:
-    """The cell of each word by its number among all cells, -1 for none, and log q(x)."""
-    cells, log_q, first = np.full(len(words), -1), np.zeros(len(words)), 0
-    for domain in vocabulary.domains:
-        own, log = domain.locate(words)
-        found = (cells < 0) & (own >= 0)
-        cells, log_q = np.where(found, own + first, cells), np.where(found, log, log_q)
-        first += len(domain.cells)
-    return cells, log_q
-
-
-def _log_left(vocabulary: Vocabulary) -> Floats:
-    return np.concatenate([np.zeros(0), *vocabulary.cell_log_mass])
-
-
 def _adding(given: Sequence[Entry], old: Vocabulary, new: Vocabulary, cells: Ints, log_q: Floats) -> Revision:
-    n, left, now = len(old.words), _log_left(old), _log_left(new)
+    n, left, now = len(old.words), old.log_left, new.log_left
     counted = np.array([entry.count is not None for entry in given], dtype=bool)
     _check_counts(given, (counted | (cells >= 0)).tolist(), sum(old.counts))
     source = np.where(counted, -1, cells + n)
@@ -176,10 +161,10 @@ def _check_counts(given: Sequence[Entry], known: Sequence[bool], total: int) -> 
 
 
 def _removing(gone: Sequence[str], old: Vocabulary, new: Vocabulary, stay: Ints) -> Revision:
-    n, left, now = len(old.words), _log_left(old), _log_left(new)
+    n, left, now = len(old.words), old.log_left, new.log_left
     kept, source = np.arange(n, len(old)), np.arange(n, len(old))
     change = _change(left, now)
-    cells, log_q = _located(old, gone)
+    cells, log_q = old.in_domains(gone)
     for word, cell, log in zip(gone, cells.tolist(), log_q.tolist(), strict=True):
         if cell >= 0 and left[cell] == -np.inf:  # nothing was left of it, so what comes back brings the mass
             kept[cell], source[cell], change[cell] = -1, old.id(word), now[cell] - log
