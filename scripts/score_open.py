@@ -26,9 +26,7 @@ def main() -> None:
     parser.add_argument("language", choices=list(open_data.LANGUAGES))
     parser.add_argument("prepared", type=Path)
     parser.add_argument("folders", type=Path, nargs="+")
-    parser.add_argument(
-        "--units", help="characters, bpe-4000, ...: the units that the models were trained on"
-    )
+    parser.add_argument("--units", help="characters, bpe-4000, ...: the units that the models were trained on")
     parser.add_argument("--device", default="cpu")
     given = parser.parse_args()
     cut = units.load(given.prepared / given.units / "units.json") if given.units else None
