@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def test_bars_can_fail() -> None:
 
 def test_the_verb_prints_the_table(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny = Study(sentences=300, frequent=40, size=4, epochs=1)
-    monkeypatch.setattr(rare_words, "Study", lambda: tiny)
-    shown = done(capsys, "experiment", "rare-words", "--out", str(tmp_path / "made"), "--seeds", "1")
+    monkeypatch.setattr(rare_words, "Study", lambda epochs: replace(tiny, epochs=epochs))
+    shown = done(capsys, "experiment", "rare-words", "--out", str(tmp_path / "made"), "--seeds", "1", "--epochs", "1")
     assert "p(grenoble)" in shown
     assert (tmp_path / "made" / "rare-words.json").exists()
