@@ -138,7 +138,7 @@ def _firing(model: LLRNN, distribution: Distribution, symbol: int) -> list[tuple
     weights = _weights(model, distribution)
     static = [(name, weights[name], value) for name, value in model.output_features.row(symbol).items()]
     values = distribution.context_values(torch.tensor([symbol], device=model.device))[0].tolist()
-    names = [feature.name for feature in model.contextual]
+    names = model.context_names
     context = [(name, weights[name], value) for name, value in zip(names, values, strict=True) if value]
     return static + context
 

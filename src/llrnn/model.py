@@ -132,7 +132,7 @@ class LLRNN(nn.Module):
         self.provenance: dict[str, Any] = {}  # how it came about: configuration, data
         self.seen: Seen | None = None  # what it was trained on
         self.embedding = FeatureEmbedding(self.input_features, self.controller.inputs)
-        self.layer = LogLinear(self.output_features, self.controller.hidden, len(self.contextual))
+        self.layer = LogLinear(self.output_features, self.controller.hidden, len(self.context_names))
         self._check_names()
         self._initialise(seed)
 
@@ -150,7 +150,7 @@ class LLRNN(nn.Module):
     def _check_names(self) -> None:
         if not 0.0 <= self.word_dropout < 1.0:
             raise ConfigError(f"word_dropout must be at least 0 and below 1, found {self.word_dropout}")
-        names = [feature.name for feature in self.contextual]
+        names = self.context_names
         clash = sorted({name for name in names if names.count(name) > 1} | ({*names} & {*self.output_features.names}))
         if clash:
             raise ConfigError(f"every feature needs a name of its own, but {clash[0]!r} is used twice")
@@ -168,7 +168,12 @@ class LLRNN(nn.Module):
     @property
     def feature_names(self) -> tuple[str, ...]:
         """The names of all output features, static ones first: the coordinates of a."""
-        return (*self.output_features.names, *(feature.name for feature in self.contextual))
+        return (*self.output_features.names, *self.context_names)
+
+    @property
+    def context_names(self) -> tuple[str, ...]:
+        """The names of the contextual features: the last coordinates of a."""
+        return tuple(name for feature in self.contextual for name in feature.names)
 
     @property
     def processes(self) -> tuple[Process, ...]:

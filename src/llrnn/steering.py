@@ -69,7 +69,7 @@ def experts(model: LLRNN, factors: Mapping[str, float]) -> list[Change]:
 
 
 def _require_contextual(model: LLRNN, names: Iterable[str]) -> None:
-    there = [feature.name for feature in model.contextual]
+    there = model.context_names
     for name in names:
         if name not in there:
             listed = ", ".join(there) if there else "none: train it with one"

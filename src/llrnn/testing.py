@@ -248,7 +248,7 @@ def _dense_values(values: ContextValues, n_symbols: int) -> torch.Tensor:
 def _check_sums(prior: Prior, values: list[ContextValues], vocabulary: Vocabulary, n: int, log_b: torch.Tensor) -> None:
     """Under a random layer the probabilities sum to one, wherever any word is possible."""
     phi = compile_features(Function(lambda symbol: {f"length {len(symbol) % 3}": 1.0}), vocabulary)
-    layer = LogLinear(phi, 4, len(values)).double()
+    layer = LogLinear(phi, 4, sum(part.width for part in values)).double()
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in layer.parameters():

@@ -6,33 +6,40 @@ As a background, but with feature values instead of log b: one value for the res
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 
 from llrnn.priors import ContextValues
 from llrnn.process import Process, State, States
 
+Value = float | Sequence[float]  # of one feature, or of several that follow the prefix together
+
 
 class ContextualFeature(Process):
-    """One feature of (context, word): `initial`, `advance`, and for each state its values."""
+    """A feature of (context, word), or several with one state: `initial`, `advance`, and the values at a state."""
 
     @property
     def name(self) -> str:
         return type(self).__name__
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its features, one for each coordinate of a: usually one."""
+        return (self.name,)
+
     @abstractmethod
-    def value(self, state: State) -> tuple[float, Mapping[int, float]]:
-        """The feature's value on all words but a few, and on those few by their ids."""
+    def value(self, state: State) -> tuple[Value, Mapping[int, Value]]:
+        """The value on all words but a few, and on those few by their ids; a value for each name, if several."""
 
     def values(self, states: States) -> ContextValues:
         """The values for a batch of states."""
-        answers = [self.value(state) for state in states]
+        answers, width = [self.value(state) for state in states], len(self.names)
         rows = [(n, word, own[word]) for n, (_, own) in enumerate(answers) for word in sorted(own)]
         position, word, value = zip(*rows, strict=True) if rows else ((), (), ())
         return ContextValues(
-            torch.tensor([[rest] for rest, _ in answers], dtype=torch.float32).view(-1, 1),
+            torch.tensor([rest for rest, _ in answers], dtype=torch.float32).view(-1, width),
             torch.tensor(position, dtype=torch.long),
             torch.tensor(word, dtype=torch.long),
-            torch.tensor(value, dtype=torch.float32).view(-1, 1),
+            torch.tensor(value, dtype=torch.float32).view(-1, width),
         )
