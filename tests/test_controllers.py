@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,11 +10,21 @@ import pytest
 import torch
 
 from llrnn import GRU, LSTM, Elman, Stacked
-from llrnn.controllers import Controller, make_controller, variational_dropout
+from llrnn.conditions import Reading, Slots, Whole, Words
+from llrnn.controllers import Attentive, Controller, Encoder, make_controller, variational_dropout
+from llrnn.corpus.acts import parse_act
 from llrnn.errors import ConfigError
 from strategies import MINUS_INFINITY  # noqa: F401  (importing it sets the number of threads)
 
 Maker = Callable[[], Controller]
+
+CONDITIONS = ("a b c", "b", "c c a b unheard-of")  # of different lengths; most controllers do not look
+
+
+def attentive(kind: str = "gru", dropout: float = 0.0, reading: Reading | None = None) -> Attentive:
+    encoder = Encoder.for_conditions(reading or Words(), ["a b c", "c b"], 4, kind=kind, dropout=dropout)
+    return Attentive(GRU(5, inputs=3, dropout=dropout), encoder, LSTM(6, inputs=9, dropout=dropout))
+
 
 MAKERS: dict[str, Maker] = {
     "elman": lambda: Elman(5, inputs=3),
@@ -21,12 +32,17 @@ MAKERS: dict[str, Maker] = {
     "lstm": lambda: LSTM(5, inputs=3),
     "lstm of three layers": lambda: LSTM(4, layers=3, inputs=3),
     "stacked": lambda: Stacked(GRU(4, inputs=3), LSTM(6, layers=2, inputs=4), Elman(5, inputs=6)),
+    "attentive": lambda: attentive(),
+    "attentive, lstm": lambda: attentive("lstm"),
+    "attentive, vectors": lambda: attentive("none", reading=Whole()),
+    "attentive in a stack": lambda: Stacked(GRU(3), attentive("none")),
 }
 DROPPING: dict[str, Maker] = {
     "elman": lambda: Elman(6, inputs=3, dropout=0.5),
     "gru": lambda: GRU(6, layers=2, inputs=3, dropout=0.5),
     "lstm": lambda: LSTM(6, inputs=3, dropout=0.5),
     "stacked": lambda: Stacked(GRU(6, inputs=3), LSTM(6, dropout=0.5)),
+    "attentive": lambda: attentive(dropout=0.5),
 }
 
 every = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
@@ -54,13 +70,13 @@ def close(one: torch.Tensor, other: torch.Tensor) -> None:
 @every
 def test_the_scan_is_the_fold_of_the_step(make: Maker) -> None:
     controller, psi = alive(make()), drawn(2, 7, 3)
-    h, after = controller.scan(psi, controller.initial(2))
+    h, after = controller.scan(psi, controller.initial(CONDITIONS[:2]))
     assert h.shape == (2, 7, controller.hidden)
-    state = controller.initial(2)
+    state = controller.initial(CONDITIONS[:2])
     for t in range(7):
         one, state = controller.step(psi[:, t], state)
         close(one, h[:, t])
-    assert len(state) == len(after) == len(controller.initial(2))
+    assert len(state) == len(after) == len(controller.initial(CONDITIONS[:2])) == controller.state_size
     for mine, theirs in zip(state, after, strict=True):
         close(mine, theirs)
 
@@ -68,8 +84,8 @@ def test_the_scan_is_the_fold_of_the_step(make: Maker) -> None:
 @every
 def test_a_scan_can_be_cut_anywhere(make: Maker) -> None:
     controller, psi = alive(make()), drawn(3, 6, 3)
-    whole, _ = controller.scan(psi, controller.initial(3))
-    first, state = controller.scan(psi[:, :2], controller.initial(3))
+    whole, _ = controller.scan(psi, controller.initial(CONDITIONS[:3]))
+    first, state = controller.scan(psi[:, :2], controller.initial(CONDITIONS[:3]))
     second, _ = controller.scan(psi[:, 2:], state)
     close(torch.cat([first, second], 1), whole)
 
@@ -77,12 +93,12 @@ def test_a_scan_can_be_cut_anywhere(make: Maker) -> None:
 @every
 def test_rows_are_independent_and_the_past_does_not_see_the_future(make: Maker) -> None:
     controller, psi = alive(make()), drawn(3, 6, 3)
-    h, _ = controller.scan(psi, controller.initial(3))
-    alone, _ = controller.scan(psi[1:2], controller.initial(1))
+    h, _ = controller.scan(psi, controller.initial(CONDITIONS[:3]))
+    alone, _ = controller.scan(psi[1:2], controller.initial(CONDITIONS[1:2]))
     close(alone, h[1:2])
     changed = psi.clone()
     changed[:, 4:] += 1.0
-    other, _ = controller.scan(changed, controller.initial(3))
+    other, _ = controller.scan(changed, controller.initial(CONDITIONS[:3]))
     close(other[:, :4], h[:, :4])
     assert (other[:, 4:] - h[:, 4:]).abs().min() > 0
 
@@ -91,7 +107,7 @@ def test_elman_is_its_equation() -> None:
     controller, psi = alive(Elman(4, inputs=3)), drawn(2, 5, 3)
     U, V, b, c = (dict(controller.named_parameters())[f"layers.0.{name}_l0"] for name in _NAMES)
     state = torch.zeros(2, 4, dtype=torch.float64)
-    h, _ = controller.scan(psi, controller.initial(2))
+    h, _ = controller.scan(psi, controller.initial(CONDITIONS[:2]))
     for t in range(5):
         state = torch.tanh(psi[:, t] @ U.t() + state @ V.t() + b + c)
         close(h[:, t], state)
@@ -103,10 +119,10 @@ _NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 def test_a_stack_feeds_one_controller_to_the_next() -> None:
     below, above = alive(GRU(4, inputs=3)), alive(LSTM(5, inputs=4))
     psi = drawn(2, 6, 3)
-    between, _ = below.scan(psi, below.initial(2))
-    wanted, _ = above.scan(between, above.initial(2))
+    between, _ = below.scan(psi, below.initial(CONDITIONS[:2]))
+    wanted, _ = above.scan(between, above.initial(CONDITIONS[:2]))
     both = Stacked(below, above)
-    found, after = both.scan(psi, both.initial(2))
+    found, after = both.scan(psi, both.initial(CONDITIONS[:2]))
     close(found, wanted)
     assert [tuple(part.shape) for part in after] == [(2, 4), (2, 5), (2, 5)]
 
@@ -117,15 +133,15 @@ def test_a_stack_feeds_one_controller_to_the_next() -> None:
 @every_dropping
 def test_without_a_generator_nothing_is_dropped(make: Maker) -> None:
     controller, psi = alive(make()), drawn(2, 5, 3)
-    plain, _ = controller.scan(psi, controller.initial(2))
-    again, _ = controller.train().scan(psi, controller.initial(2))  # torch's own switch means nothing here
+    plain, _ = controller.scan(psi, controller.initial(CONDITIONS[:2]))
+    again, _ = controller.train().scan(psi, controller.initial(CONDITIONS[:2]))  # torch's own switch means nothing here
     assert torch.equal(plain, again)
     settings = controller.settings()
     for part in settings.get("parts", [settings]):
         part["dropout"] = 0.0
     without = make_controller(settings).double()
     without.load_state_dict(controller.state_dict())
-    close(without.scan(psi, without.initial(2))[0], plain)
+    close(without.scan(psi, without.initial(CONDITIONS[:2]))[0], plain)
 
 
 @every_dropping
@@ -133,14 +149,16 @@ def test_the_generator_decides_what_is_dropped(make: Maker) -> None:
     controller, psi = alive(make()), drawn(2, 5, 3)
 
     def scan(seed: int) -> torch.Tensor:
-        return controller.scan(psi, controller.initial(2), generator=torch.Generator().manual_seed(seed))[0]
+        return controller.scan(psi, controller.initial(CONDITIONS[:2]), generator=torch.Generator().manual_seed(seed))[
+            0
+        ]
 
     torch.manual_seed(1)
     first = scan(0)
     torch.manual_seed(2)
     assert torch.equal(first, scan(0))
     assert not torch.equal(first, scan(1))
-    assert not torch.equal(first, controller.scan(psi, controller.initial(2))[0])
+    assert not torch.equal(first, controller.scan(psi, controller.initial(CONDITIONS[:2]))[0])
 
 
 def test_one_mask_holds_for_the_whole_sequence() -> None:
@@ -156,10 +174,77 @@ def test_the_recurrence_is_not_dropped() -> None:
     controller = alive(LSTM(6, inputs=3, dropout=0.5))
     controller.get_parameter("layers.0.weight_ih_l0").data.zero_()
     psi = drawn(2, 5, 3)
-    _, plain = controller.scan(psi, controller.initial(2))
-    _, dropped = controller.scan(psi, controller.initial(2), generator=torch.Generator().manual_seed(0))
+    _, plain = controller.scan(psi, controller.initial(CONDITIONS[:2]))
+    _, dropped = controller.scan(psi, controller.initial(CONDITIONS[:2]), generator=torch.Generator().manual_seed(0))
     for one, other in zip(plain, dropped, strict=True):
         close(one, other)
+
+
+# --- looking at a condition ---------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_attention_is_its_equation() -> None:
+    """Row by row and step by step, with loops."""
+    controller, psi = alive(attentive("none")), drawn(3, 4, 3)
+    assert isinstance(controller, Attentive)
+    below, _ = controller.below.scan(psi, controller.below.initial(CONDITIONS))
+    inputs = torch.zeros(3, 4, 9, dtype=torch.float64)
+    for b, condition in enumerate(CONDITIONS):
+        rows = [(f"Word:{word}",) for word in condition.split()] + [("End",)]
+        columns = [
+            [controller.encoder.names.index(name if name in controller.encoder.names else "Other") for name in r]
+            for r in rows
+        ]
+        memory = [sum((controller.encoder.weight[c] for c in row), torch.zeros(4)) for row in columns]
+        for t in range(4):
+            scores = [float(m @ (controller.query @ below[b, t])) / 2.0 for m in memory]
+            total = sum(math.exp(score) for score in scores)
+            seen = sum(math.exp(score) / total * m for score, m in zip(scores, memory, strict=True))
+            inputs[b, t] = torch.cat([below[b, t], torch.as_tensor(seen)])
+    wanted, _ = controller.above.scan(inputs, controller.above.initial(CONDITIONS))
+    found, _ = controller.scan(psi, controller.initial(CONDITIONS))
+    close(found, wanted)
+
+
+def test_the_condition_makes_a_difference_and_unheard_of_words_are_alike() -> None:
+    controller, psi = alive(attentive()), drawn(1, 3, 3)
+
+    def h(condition: object) -> torch.Tensor:
+        found: torch.Tensor = controller.scan(psi, controller.initial([condition]))[0]
+        return found
+
+    assert (h("a b") - h("b a")).abs().max() > 1e-6
+    close(h("a new"), h("a other"))
+
+
+def test_features_of_symbols_add_up_and_unread_values_are_alike() -> None:
+    acts = [parse_act(text) for text in ("inform(name=x;food=a)", "inform(name='y z';food=b)")]
+    encoder = alive_encoder(Encoder.for_conditions(Slots(unread=["name"]), acts, 4, kind="none"))
+    memory, counts = encoder([parse_act("inform(name=new;food=a)"), *acts])
+    assert counts.sum(1).tolist() == [4, 4, 5]  # the act, a symbol for each word, the end
+    close(memory[0, :4], memory[1, :4])
+    names = ["Slot:food", "First", "Last", "Word:a", "food=a"]
+    close(memory[0, 2], sum((encoder.weight[encoder.names.index(name)] for name in names), torch.zeros(4)))
+
+
+def alive_encoder(encoder: Encoder) -> Encoder:
+    encoder.weight.data = drawn(*encoder.weight.shape)
+    return encoder.double()
+
+
+def test_a_category_is_a_learned_vector() -> None:
+    encoder = alive_encoder(Encoder.for_conditions(Whole(), ["sport", "politics"], 4, kind="none"))
+    memory, _ = encoder(["politics"])
+    close(memory[0, 0], encoder.weight[encoder.names.index("Value:politics")])
+
+
+def test_gradients_reach_the_encoder() -> None:
+    controller, psi = alive(attentive("lstm")), drawn(3, 4, 3)
+    loss = controller.scan(psi, controller.initial(CONDITIONS))[0].square().sum()
+    for gradient in torch.autograd.grad(loss, list(controller.parameters())):
+        assert bool(torch.isfinite(gradient).all())
+        assert float(gradient.abs().max()) > 0
 
 
 # --- making them --------------------------------------------------------------------------------------------------
@@ -174,7 +259,9 @@ def test_settings_make_the_same_controller_again(make: Maker) -> None:
     assert (again.inputs, again.hidden) == (controller.inputs, controller.hidden)
     again.load_state_dict(controller.state_dict())  # the names and shapes of all weights are the same
     psi = drawn(2, 4, 3)
-    assert torch.equal(again.scan(psi, again.initial(2))[0], controller.scan(psi, controller.initial(2))[0])
+    assert torch.equal(
+        again.scan(psi, again.initial(CONDITIONS[:2]))[0], controller.scan(psi, controller.initial(CONDITIONS[:2]))[0]
+    )
 
 
 def test_sizes_by_default() -> None:
@@ -205,6 +292,11 @@ def test_making_a_controller_leaves_the_global_generator_alone() -> None:
         (lambda: LSTM(3, dropout=1.0), "dropout must be at least 0 and below 1, found 1.0"),
         (lambda: LSTM(3, dropout=-0.1), "found -0.1"),
         (lambda: LSTM(3, dropout=float("nan")), "found nan"),
+        (lambda: Encoder(Words(), ["Word:a"], 3), "of an even size.* found 'lstm' of size 3"),
+        (lambda: Encoder(Words(), ["Word:a"], 0, kind="none"), "found 'none' of size 0"),
+        (lambda: Encoder(Words(), [], 4, kind="transformer"), "an encoder is lstm, gru .* found 'transformer'"),
+        (lambda: Attentive(GRU(5), Encoder(Words(), [], 4), GRU(5)), r"must take 5 \+ 4 inputs .* found 5"),
+        (lambda: attentive().initial(["a", None]), "writes from a condition, and none was given"),
         (lambda: Stacked(), "at least one controller"),
         (lambda: Stacked(LSTM(3), GRU(4)), r"LSTM\(hidden=3.* puts out 3 and GRU\(hidden=4.* takes 4"),
         (lambda: make_controller({"kind": "transformer"}), "'transformer': use one of elman, gru, lstm, stacked"),

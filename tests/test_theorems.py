@@ -293,7 +293,7 @@ def test_an_observed_word_without_mass_is_an_error_that_names_it() -> None:
 def test_scan_is_the_fold_of_step(name: str) -> None:
     controller = CONTROLLERS[name]().double()
     psi = torch.randn(3, 6, controller.inputs, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    state = controller.initial(3)
+    state = controller.initial([None] * 3)
     h, end = controller.scan(psi, state)
     assert h.shape == (3, 6, controller.hidden)
     steps = []
@@ -312,7 +312,7 @@ def test_dropout_is_the_generators(name: str) -> None:
 
     def h(seed: int | None) -> Tensor:
         generator = None if seed is None else torch.Generator().manual_seed(seed)
-        found: Tensor = controller.scan(psi, controller.initial(2), generator=generator)[0]
+        found: Tensor = controller.scan(psi, controller.initial([None] * 2), generator=generator)[0]
         return found
 
     assert torch.equal(h(None), h(None))
@@ -336,7 +336,9 @@ def test_variational_dropout_is_constant_over_time() -> None:
 def test_dropout_stands_at_the_input_of_each_layer_and_at_the_output() -> None:
     """With everything dropped but by chance, the last mask alone decides what leaves: the same at every step."""
     controller = GRU(30, dropout=0.5)
-    h, _ = controller.scan(torch.randn(2, 5, 30), controller.initial(2), generator=torch.Generator().manual_seed(2))
+    h, _ = controller.scan(
+        torch.randn(2, 5, 30), controller.initial([None] * 2), generator=torch.Generator().manual_seed(2)
+    )
     silent = h == 0
     assert torch.equal(silent, silent[:, :1].expand_as(silent))
     assert 0 < int(silent[:, 0].sum()) < 60

@@ -78,9 +78,17 @@ class ModelState:
         controller = zip(*(state.controller for state in states), strict=True)
         knowledge = zip(*(state.knowledge for state in states), strict=True)
         return ModelState(
-            tuple(torch.cat([part.to(device) for part in parts]) for parts in controller),
+            tuple(_side_by_side([part.to(device) for part in parts]) for parts in controller),
             tuple(tuple(chain.from_iterable(parts)) for parts in knowledge),
         )
+
+
+def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
+    """Tensors (B_i, …) as one (ΣB_i, …); memories of conditions, (B, S, D) and (B, S), are filled up with nothing."""
+    if len({part.shape[1:] for part in parts}) > 1:
+        S = max(part.shape[1] for part in parts)
+        parts = [torch.cat([p, p.new_zeros(len(p), S - p.shape[1], *p.shape[2:])], 1) for p in parts]
+    return torch.cat(list(parts))
 
 
 class FeatureEmbedding(nn.Module):
@@ -180,10 +188,10 @@ class LLRNN(nn.Module):
         """The sources of knowledge that follow the prefix: the background, then the contextual features."""
         return (self.background, *self.contextual)
 
-    def start(self, conditions: Sequence[object] = (None,)) -> ModelState:
+    def start(self, conditions: Sequence[object] = (None,), *, generator: torch.Generator | None = None) -> ModelState:
         """The state before any symbol, a sequence for each condition. The first symbol to feed is EOS."""
         known = tuple(tuple(process.initial(condition) for condition in conditions) for process in self.processes)
-        return ModelState(self.controller.initial(len(conditions)), known)
+        return ModelState(self.controller.initial(conditions, generator=generator), known)
 
     def step(self, state: ModelState, words: Sequence[int]) -> tuple[Distribution, ModelState]:
         """Feed one word to each sequence: the distributions of the next, and where the sequences stand now."""
@@ -198,7 +206,8 @@ class LLRNN(nn.Module):
     ) -> tuple[Distribution, ModelState]:
         """The distributions at the N positions of a batch that count, row by row, and the state after it."""
         rows = len(batch.inputs)
-        state = state or self.start(batch.conditions if batch.conditions is not None else [None] * rows)
+        given = batch.conditions if batch.conditions is not None else [None] * rows
+        state = state or self.start(given, generator=generator)
         psi = self._drop_words(self.embedding(batch.inputs), generator)
         h, controller = self.controller.scan(psi, state.controller, generator=generator)
         prior, values, known = self._follow(batch, state)

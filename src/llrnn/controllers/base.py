@@ -1,0 +1,76 @@
+"""The seam of the recurrent network that follows the prefix, and of what it may read first: the condition.
+
+    initial(C) -> state                           one condition for each sequence; most controllers do not look
+    step(ψ_t, state) -> (h_t, state)              one symbol
+    scan(ψ_1..T, state) -> (h_1..T, state)        its fold, in one call
+
+Dropout is drawn from the `generator` that a call is given, one mask for the whole sequence (variational dropout, Gal
+and Ghahramani 2016), and never inside the recurrence. Without a generator there is none: nothing is random by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+Hidden = tuple[Tensor, ...]
+
+
+class Controller(nn.Module):
+    """A recurrent network with `inputs` numbers in and `hidden` numbers out; its state is a tuple of tensors (B, …)."""
+
+    inputs: int
+    hidden: int
+    reads_conditions = False  # whether every sequence needs one
+
+    @property
+    @abstractmethod
+    def state_size(self) -> int:
+        """How many tensors its state is made of."""
+
+    @abstractmethod
+    def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
+        """The state before any symbol, a sequence for each condition."""
+
+    @abstractmethod
+    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
+        """All steps of (B, T, inputs) -> (B, T, hidden), and the state after the last."""
+
+    def step(self, psi: Tensor, state: Hidden) -> tuple[Tensor, Hidden]:
+        """One step of (B, inputs) -> (B, hidden)."""
+        h, state = self.scan(psi.unsqueeze(1), state)
+        return h.squeeze(1), state
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """What it was made with, as the configuration writes it."""
+
+
+def variational_dropout(x: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
+    """Drops the same coordinates at every step of a sequence, (B, T, D) -> (B, T, D); nothing without a generator."""
+    if generator is None or rate == 0.0:
+        return x
+    B, _, D = x.shape
+    kept = torch.rand(B, 1, D, generator=generator, device=x.device, dtype=x.dtype) >= rate
+    return x * kept / (1.0 - rate)
+
+
+def undrawn(network: Callable[..., nn.RNNBase], inputs: int, hidden: int, **options: Any) -> nn.Module:
+    """One of torch's networks, made on the meta device, where torch draws nothing from its global generator."""
+    made: nn.Module = network(inputs, hidden, batch_first=True, device="meta", **options).to_empty(device="cpu")
+    return made
+
+
+def initialise(parameters: Sequence[tuple[str, nn.Parameter]], seed: int) -> None:
+    """Draw all weights anew from `seed`, uniform within 1/√H, in the order of their names."""
+    generator = torch.Generator().manual_seed(seed)
+    for _, parameter in sorted(parameters):
+        bound = 1.0 / math.sqrt(parameter.shape[-1]) if parameter.dim() > 1 else 0.0
+        with torch.no_grad():
+            drawn = torch.rand(parameter.shape, generator=generator, dtype=torch.float64) * 2 - 1
+            parameter.copy_(drawn * bound)

@@ -1,0 +1,115 @@
+"""A condition as a memory that a network can look at.
+
+    e_i = Σ_{f fires on symbol i of C} E_f                  the symbols of C with their input features
+    m_1..S = the states of a network that reads e_1..S in both directions, or e_1..S themselves
+
+What the symbols of a condition are, a `Reading` says (`llrnn.conditions`). A category is one symbol: its memory is one
+row, a learned vector, and to look at it is to read that vector. So conditions of a fixed size need nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from llrnn.conditions import Reading, Token, make_reading
+from llrnn.controllers.base import initialise, undrawn, variational_dropout
+from llrnn.errors import ConfigError
+
+_OTHER = "Other"  # fires on a symbol of which nothing is known
+_END: Token = ("End",)  # behind the last symbol, so that there is always something to look at
+_NETWORKS: dict[str, type[nn.RNNBase]] = {"lstm": nn.LSTM, "gru": nn.GRU}
+_REMEMBERED = 20_000  # conditions whose symbols are kept
+
+
+class Encoder(nn.Module):
+    """From conditions to their memories; `names` are the features that it knows, all others are silent."""
+
+    def __init__(
+        self, reading: Reading, names: Sequence[str], size: int = 128, *, kind: str = "lstm", dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        if kind not in ("none", *_NETWORKS) or size < 1 or (kind != "none" and size % 2):
+            raise ConfigError(
+                "an encoder is lstm, gru (of an even size: half for each direction) or none, of a size of 1 or more; "
+                f"found {kind!r} of size {size}"
+            )
+        self.reading, self.size, self.kind, self.dropout = reading, size, kind, dropout
+        self.names = tuple(dict.fromkeys((_OTHER, *_END, *names)))
+        self._column = {name: column for column, name in enumerate(self.names)}
+        self._known: dict[object, list[list[int]]] = {}
+        self.weight = nn.Parameter(torch.zeros(len(self.names), size))
+        self.network = None if kind == "none" else undrawn(_NETWORKS[kind], size, size // 2, bidirectional=True)
+        initialise(list(self.named_parameters()), 0)
+
+    @classmethod
+    def for_conditions(
+        cls, reading: Reading, conditions: Iterable[object], size: int = 128, *, min_count: int = 1, **options: Any
+    ) -> Encoder:
+        """An encoder that knows the features that fire `min_count` times or more on these conditions."""
+        counts = Counter(name for condition in conditions for token in reading.tokens(condition) for name in token)
+        return cls(reading, sorted(name for name, n in counts.items() if n >= min_count), size, **options)
+
+    def forward(self, conditions: Sequence[object], generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """The memories side by side, (B, S, size), and which of their rows count, (B, S)."""
+        rows = [self._columns(condition) for condition in conditions]
+        lengths = torch.tensor([len(row) for row in rows])
+        counts = torch.arange(int(lengths.max())) < lengths[:, None]
+        symbols = self._embedded([symbol for row in rows for symbol in row])
+        padded = symbols.new_zeros(*counts.shape, self.size)
+        counts = counts.to(symbols.device)
+        padded[counts] = symbols
+        memory = self._read(variational_dropout(padded, self.dropout, generator), lengths)
+        return variational_dropout(memory, self.dropout, generator), counts
+
+    def _embedded(self, symbols: list[list[int]]) -> Tensor:
+        device = self.weight.device
+        offsets = torch.tensor([0, *accumulate(len(symbol) for symbol in symbols)][:-1], device=device)
+        columns = torch.tensor([column for symbol in symbols for column in symbol], device=device)
+        return F.embedding_bag(columns, self.weight, offsets, mode="sum")
+
+    def _read(self, symbols: Tensor, lengths: Tensor) -> Tensor:
+        if self.network is None:
+            return symbols
+        packed = pack_padded_sequence(symbols, lengths, batch_first=True, enforce_sorted=False)
+        memory, _ = pad_packed_sequence(self.network(packed)[0], batch_first=True)
+        return memory
+
+    def _columns(self, condition: object) -> list[list[int]]:
+        """The known features of each symbol of a condition, by number."""
+        if condition is None:
+            raise ConfigError("this model writes from a condition, and none was given; give one to every sequence")
+        key = condition if isinstance(condition, str) else repr(condition)
+        if key not in self._known:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            tokens = [*self.reading.tokens(condition), _END]
+            known = [[self._column[name] for name in token if name in self._column] for token in tokens]
+            self._known[key] = [columns or [self._column[_OTHER]] for columns in known]
+        return self._known[key]
+
+    def settings(self) -> dict[str, Any]:
+        """What it was made with."""
+        return {
+            "reading": self.reading.settings(),
+            "names": list(self.names),
+            "size": self.size,
+            "kind": self.kind,
+            "dropout": self.dropout,
+        }
+
+    def __repr__(self) -> str:
+        return f"Encoder({self.reading.kind}, {len(self.names)} features, size={self.size}, kind={self.kind!r})"
+
+
+def make_encoder(settings: dict[str, Any]) -> Encoder:
+    """An encoder from what `settings()` says."""
+    given = dict(settings)
+    return Encoder(make_reading(given.pop("reading")), **given)
