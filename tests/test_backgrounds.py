@@ -380,15 +380,6 @@ NEEDS_BINDING = "must be bound to a vocabulary before it is used: .bind(vocabula
         (lambda: Primed(Uniform(), [], boost=0.0), "Primed needs boost > 0 and absent >= 0, found 0.0 and 0.0"),
         (lambda: Primed(Uniform(), [], absent=-1.0), "Primed needs boost > 0 and absent >= 0, found 1.0 and -1.0"),
         (lambda: Primed(Uniform(), [], boost=math.inf), "Primed needs boost > 0 and absent >= 0, found inf and 0.0"),
-        (
-            lambda: Primed(Dense(), ["le"]).bind(VOCABULARY),
-            "Primed needs a static base such as Unigram, found Dense()",
-        ),
-        (
-            lambda: Primed(Mixture(Uniform(), Mask(allowed=after_eos)), ["le"]).bind(VOCABULARY),
-            "Primed needs a static base such as Unigram, "
-            "found Mixture(Uniform(), Mask(allowed=after_eos), weights=[0.5, 0.5])",
-        ),
         (lambda: Product(), "a product needs at least one background, found none"),
         (lambda: Mixture(), "a mixture needs at least one background, found none"),
         (lambda: Mixture(Uniform(), weights=[1, 1]), "a mixture of 1 needs as many weights above 0, found [1, 1]"),

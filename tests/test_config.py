@@ -104,7 +104,7 @@ def test_an_unknown_key_is_named(tmp_path: Path, addition: str, key: str) -> Non
         ("[background]\nparts = ['dev']", "background.parts.0"),
         ("[background]\nsmoothing = -1", "background.smoothing"),
         ("[lexicon]\ntsv = 'words.tsv'", "lexicon.tsv"),
-        ("[[contextual]]\nkind = 'copied'", "contextual.0"),
+        ("[[contextual]]\nkind = 'guessed'", "contextual.0"),
         ("[[contextual]]\nwindow = 3", "contextual.0"),
     ],
 )

@@ -517,8 +517,8 @@ def test_format_by_name(file: Callable[..., Path]) -> None:
     path = file("a b\n", "f.dat")
     assert Corpus.from_file(path, format="text").tokens == 2
     found = message(Corpus.from_file, path)
-    assert ".conllu, .conll, .txt, .text, .jsonl, each also with .gz" in found
-    assert "name the format: 'conllu', 'text' or 'jsonl'" in found
+    assert ".conllu, .conll, .txt, .text, .jsonl, .tsv, each also with .gz" in found
+    assert "name the format: 'conllu', 'text', 'jsonl' or 'tsv'" in found
     with pytest.raises(CorpusError, match="found 'xml'"):
         Corpus.from_file(path, format="xml")  # type: ignore[arg-type]
 

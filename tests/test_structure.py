@@ -19,11 +19,11 @@ SOURCE = ROOT / "src" / "llrnn"
 
 # Imports point to the left only: a module may import what stands before it.
 ORDER = """
-    errors automata domain bundle corpus conditions datasets french lexicon analysers clusters vocabulary features
-    text numerics priors knowledge process ngrams domains backgrounds contextual masses drawing expectations
-    loglinear controllers model bounds checkpoint batches scoring pairs settings optimizers averaging runs training
-    evaluate decode explain words hf steering rescoring adaptation testing config project charts report demo bench
-    experiments cli
+    errors automata domain bundle corpus conditions tables datasets french lexicon analysers clusters vocabulary
+    features text numerics priors knowledge process ngrams domains backgrounds contextual masses drawing
+    expectations loglinear controllers model bounds checkpoint batches scoring pairs settings optimizers averaging
+    runs training evaluate decode explain words writing hf steering rescoring adaptation testing config project
+    charts report demo bench experiments cli
 """.split()  # noqa: SIM905
 
 

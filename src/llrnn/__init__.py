@@ -18,6 +18,7 @@ from llrnn.explain import explain
 from llrnn.lexicon import Lexicon
 from llrnn.model import LLRNN
 from llrnn.settings import TrainingSettings
+from llrnn.tables import KnowledgeBase
 from llrnn.training import train
 from llrnn.vocabulary import EOS, Vocabulary
 
@@ -30,6 +31,7 @@ __all__ = [
     "Corpus",
     "Elman",
     "Greedy",
+    "KnowledgeBase",
     "LLRNNError",
     "Lexicon",
     "Sampling",

@@ -53,10 +53,16 @@ def values_of(condition: object) -> tuple[Value, ...]:
     found = (
         Value(slot, tuple(part.split()))
         for slot, text in fields_of(condition)
-        if text is not None and text.strip().lower() not in NOT_SAID
+        if text is not None
         for part in text.split(" or ")
+        if can_be_said(part)
     )
     return tuple(dict.fromkeys(value for value in found if value.words))
+
+
+def can_be_said(text: str) -> bool:
+    """Whether a value is a word of the language, and not a sign such as dontcare."""
+    return text.strip().lower() not in NOT_SAID
 
 
 def words_of(condition: object) -> list[str]:
@@ -115,7 +121,7 @@ class Slots(Reading):
         words = text.split()
         for i, word in enumerate(words):
             place = ("First",) * (i == 0) + ("Last",) * (i == len(words) - 1)
-            own = () if slot in self.unread and text not in NOT_SAID else (f"Word:{word}", f"{slot}={word}")
+            own = () if slot in self.unread and can_be_said(text) else (f"Word:{word}", f"{slot}={word}")
             yield (f"Slot:{slot}", *place, *own)
 
     def settings(self) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -105,12 +106,33 @@ def generate(
     generator: torch.Generator | None = None,
 ) -> list[Generated]:
     """`count` continuations of the prefix, chosen by the strategy (exact samples by default)."""
+    return generate_each(
+        model,
+        [condition] * count,
+        prefix=prefix,
+        strategy=strategy,
+        max_words=max_words,
+        generator=generator,
+    )
+
+
+@torch.no_grad()
+def generate_each(
+    model: LLRNN,
+    conditions: Sequence[object],
+    *,
+    prefix: str | tuple[str, ...] = "",
+    strategy: Strategy | None = None,
+    max_words: int = 60,
+    generator: torch.Generator | None = None,
+) -> list[Generated]:
+    """A continuation of the prefix for each condition, all of them side by side."""
     strategy = strategy or Sampling()
     prefix_words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
-    distribution, state = read_prefix(model, prefix_words, [condition] * count)
-    words: list[list[int]] = [[] for _ in range(count)]
-    log_probs = [0.0] * count
-    active = list(range(count))
+    distribution, state = read_prefix(model, prefix_words, conditions)
+    words: list[list[int]] = [[] for _ in conditions]
+    log_probs = [0.0] * len(conditions)
+    active = list(range(len(conditions)))
     while active:
         chosen = strategy.choose(distribution.possible(), generator)
         gained = distribution.log_prob(torch.tensor(chosen, device=model.device)).tolist()
@@ -126,7 +148,6 @@ def generate(
     return [_finish(model, prefix_words, row, log, generator) for row, log in zip(words, log_probs, strict=True)]
 
 
-@torch.no_grad()
 def beam_search(
     model: LLRNN,
     *,
@@ -136,42 +157,70 @@ def beam_search(
     condition: object = None,
 ) -> list[Generated]:
     """The most probable continuations that a beam of `width` finds, best first."""
+    return beam_search_each(model, [condition], prefix=prefix, width=width, max_words=max_words)[0]
+
+
+@dataclass
+class _Beam:
+    """The best hypotheses of one sequence, (log p, words): those that go on, and those that have ended."""
+
+    width: int
+    going: list[tuple[float, list[int]]] = field(default_factory=lambda: [(0.0, [])])
+    done: list[tuple[float, list[int]]] = field(default_factory=list)
+    ended: bool = False
+
+    def grow(self, log_p: list[list[float]], words: list[list[int]], eos: int) -> list[int]:
+        """Every hypothesis by its best words; the rows of the hypotheses that those which go on have grown from."""
+        grown = [
+            (log + gain, row, [*before, word])
+            for row, (log, before) in enumerate(self.going)
+            for gain, word in zip(log_p[row], words[row], strict=True)
+            if gain > float("-inf")
+        ]
+        grown = sorted(grown, key=lambda entry: (-entry[0], entry[2]))[: 2 * self.width]
+        ended = [(log, found) for log, _, found in grown if found[-1] == eos]
+        self.done = sorted([*self.done, *ended], key=lambda entry: -entry[0])[: self.width]
+        kept = [entry for entry in grown if entry[2][-1] != eos][: self.width]
+        self.going = [(log, found) for log, _, found in kept]
+        # log p only falls as a sequence grows: nothing can get better than a full list of better ones
+        full = len(self.done) == self.width
+        self.ended = not kept or (full and self.done[-1][0] >= kept[0][0])
+        return [] if self.ended else [row for _, row, _ in kept]
+
+    def found(self) -> list[tuple[float, list[int]]]:
+        return (self.done or self.going)[: self.width]
+
+
+@torch.no_grad()
+def beam_search_each(
+    model: LLRNN,
+    conditions: Sequence[object],
+    *,
+    prefix: str | tuple[str, ...] = "",
+    width: int = 5,
+    max_words: int = 60,
+) -> list[list[Generated]]:
+    """What beam search finds for each condition, all of them side by side."""
     if width < 1:
         raise ConfigError(f"the beam must be 1 or wider, found {width}")
     prefix_words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
-    distribution, state = read_prefix(model, prefix_words, [condition])
-    beam: list[tuple[float, list[int]]] = [(0.0, [])]
-    done: list[tuple[float, list[int]]] = []
+    distribution, state = read_prefix(model, prefix_words, conditions)
+    beams = active = [_Beam(width) for _ in conditions]
     for _ in range(max_words):
-        grown = _grow(beam, distribution.possible(), width)
-        ended = [(log, words) for log, _, words in grown if words[-1] == model.vocabulary.eos]
-        done = sorted([*done, *ended], key=lambda entry: -entry[0])[:width]
-        going = [entry for entry in grown if entry[2][-1] != model.vocabulary.eos][:width]
-        beam = [(log, words) for log, _, words in going]
-        if not going or (len(done) == width and done[-1][0] >= going[0][0]):
-            break  # log p only falls as a sequence grows: nothing in the beam can get better than these
-        distribution, state = model.step(
-            state.select([row for _, row, _ in going]), [words[-1] for _, _, words in going]
-        )
-    found = done or beam
-    return [_finish(model, prefix_words, words, log, None) for log, words in found[:width]]
+        log_p, words = (part.tolist() for part in distribution.possible().top(width + 1))
+        rows, start = [], 0
+        for beam in active:
+            own = slice(start, start + len(beam.going))
+            rows += [start + row for row in beam.grow(log_p[own], words[own], model.vocabulary.eos)]
+            start = own.stop
+        active = [beam for beam in active if not beam.ended]
+        if not active:
+            break
+        distribution, state = model.step(state.select(rows), [found[-1] for beam in active for _, found in beam.going])
+    return [[_finish(model, prefix_words, words, log, None) for log, words in beam.found()] for beam in beams]
 
 
-def _grow(
-    beam: list[tuple[float, list[int]]], distribution: Distribution, width: int
-) -> list[tuple[float, int, list[int]]]:
-    """Every hypothesis by its best words, best first: (log p, row of the beam, words)."""
-    log_p, words = distribution.top(width + 1)
-    grown = [
-        (log + gain, row, [*before, word])
-        for row, (log, before) in enumerate(beam)
-        for gain, word in zip(log_p[row].tolist(), words[row].tolist(), strict=True)
-        if gain > float("-inf")
-    ]
-    return sorted(grown, key=lambda entry: (-entry[0], entry[2]))[: 2 * width]
-
-
-def read_prefix(model: LLRNN, prefix: tuple[str, ...], conditions: list[object]) -> tuple[Distribution, ModelState]:
+def read_prefix(model: LLRNN, prefix: tuple[str, ...], conditions: Sequence[object]) -> tuple[Distribution, ModelState]:
     """The distribution after the prefix, for each condition, and the state that it was made from."""
     ids = model.vocabulary.ids(prefix, place="prefix")
     distribution, state = model.step(model.start(conditions), [model.vocabulary.eos] * len(conditions))

@@ -3,6 +3,7 @@
     LLRNNError                 what a user's input, configuration or data made impossible
     ├── CorpusError            a text file that cannot be read as what it was said to be (file:line:column)
     ├── LexiconError           likewise, for a lexicon or frequency file
+    ├── TableError             likewise, for a table of a knowledge base (CSV, JSON, SQLite)
     ├── VocabularyError        a vocabulary that cannot be made
     │   └── UnknownWordError   a word that the vocabulary does not list
     ├── FeatureError           features that contradict themselves or the vocabulary
@@ -39,6 +40,7 @@ __all__ = [
     "LexiconError",
     "MissingExtraError",
     "NonFiniteError",
+    "TableError",
     "TrainingError",
     "UnknownWordError",
     "VocabularyError",
@@ -77,6 +79,10 @@ class CorpusError(PlacedError):
 
 class LexiconError(PlacedError):
     """A lexicon or frequency file that cannot be read."""
+
+
+class TableError(PlacedError):
+    """A table of a knowledge base that cannot be read, or that does not hold what is asked of it."""
 
 
 class VocabularyError(LLRNNError):

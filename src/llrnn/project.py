@@ -9,19 +9,30 @@ from functools import reduce
 from operator import add
 
 from llrnn import features, french
-from llrnn.backgrounds import Background, Discounted, NGram, Uniform, Unigram
+from llrnn.backgrounds import Background, Discounted, NGram, Primed, Uniform, Unigram, entity_words
 from llrnn.backgrounds.unigram import absolute_discount
 from llrnn.config import Config
 from llrnn.config.features import AnyFeature
-from llrnn.config.knowledge import AnyContextual, NGramConfig, RepeatedConfig
-from llrnn.contextual import ContextualFeature, Expert, Repeated
+from llrnn.config.knowledge import (
+    AnyContextual,
+    CopiedConfig,
+    LookupConfig,
+    NGramConfig,
+    PrimedConfig,
+    RepeatedConfig,
+)
+from llrnn.contextual import ContextualFeature, Expert, Lookup, Repeated
+from llrnn.controllers import Controller
 from llrnn.corpus import Corpus
+from llrnn.corpus.acts import Conditions
+from llrnn.corpus.delexical import delexicalise
 from llrnn.errors import ConfigError, ZeroMassError
 from llrnn.features import Features
 from llrnn.lexicon import Lexicon, read_frequencies
 from llrnn.model import LLRNN
 from llrnn.text import Text
 from llrnn.vocabulary import Vocabulary
+from llrnn.words import value_attribute
 
 
 @dataclass(frozen=True)
@@ -40,11 +51,13 @@ class Project:
     @classmethod
     def from_config(cls, config: Config) -> Project:
         corpora = read_corpora(config)
+        if config.condition is not None:
+            _require_conditions(corpora)
         lexicon = _lexicon(config, corpora)
-        vocabulary = _vocabulary(config, corpora)
-        output, given = _features(config, lexicon)
-        background = _background(config, corpora)
         context = tuple(_contextual(one, config, corpora) for one in config.contextual)
+        vocabulary = _vocabulary(config, corpora, _said_by_knowledge(config, lexicon, context))
+        output, given = _features(config, lexicon)
+        background = _primed(config.background.primed, _background(config, corpora), corpora, vocabulary)
         return cls(config, corpora, lexicon, vocabulary, output, given, background, context)
 
     def model(self) -> LLRNN:
@@ -55,7 +68,7 @@ class Project:
             output_features=self.output_features,
             input_features=self.input_features,
             background=self.background,
-            controller=config.controller.make(),
+            controller=self._controller(),
             contextual=self.contextual,
             tied=config.tied,
             word_dropout=config.word_dropout,
@@ -66,6 +79,21 @@ class Project:
             if part in self.corpora:
                 _require_mass(model, self.corpora[part], part)
         return model
+
+    def _controller(self) -> Controller:
+        config, conditions = self.config, [sentence.condition for sentence in self.corpora["train"]]
+        if config.condition is None:
+            return config.controller.make()
+        return config.condition.controller(config.controller, conditions)
+
+
+def _require_conditions(corpora: dict[str, Corpus]) -> None:
+    for sentence in (sentence for corpus in corpora.values() for sentence in corpus):
+        if sentence.condition is None:
+            raise ConfigError(
+                f"{sentence.name}: a condition is required of every sentence, since [condition] is set, found none; "
+                "give it one, or leave [condition] out"
+            )
 
 
 def _require_mass(model: LLRNN, corpus: Corpus, part: str) -> None:
@@ -99,7 +127,7 @@ def read_corpora(config: Config) -> dict[str, Corpus]:
             given.embedded.train, given.embedded.valid, given.embedded.test, given.embedded.seed, given.lowercase
         )
     files = {"train": given.train, "valid": given.valid, "test": given.test}
-    corpora = {part: _read(paths, config) for part, paths in files.items() if paths}
+    corpora = {part: _read(paths, config, given.conditions) for part, paths in files.items() if paths}
     if given.valid_last is not None:
         if given.valid_last >= len(corpora["train"]):
             raise ConfigError(
@@ -109,9 +137,12 @@ def read_corpora(config: Config) -> dict[str, Corpus]:
     return corpora
 
 
-def _read(paths: list[str], config: Config) -> Corpus:
-    read = [Corpus.from_file(path, format=config.corpus.format, lowercase=config.corpus.lowercase) for path in paths]
-    return reduce(add, read)
+def _read(paths: list[str], config: Config, conditions: Conditions = "plain") -> Corpus:
+    """Files as one text; only the parts of the corpus have conditions to read, not texts to count words in."""
+    lowercase, format = config.corpus.lowercase, config.corpus.format
+    read = [Corpus.from_file(path, format=format, lowercase=lowercase, conditions=conditions) for path in paths]
+    whole = reduce(add, read)
+    return delexicalise(whole, config.corpus.delexicalised) if config.corpus.delexicalised else whole
 
 
 def embedded_corpora(train: int, valid: int, test: int, seed: int, lowercase: bool = True) -> dict[str, Corpus]:
@@ -121,7 +152,16 @@ def embedded_corpora(train: int, valid: int, test: int, seed: int, lowercase: bo
     return dict(zip(("train", "valid", "test"), whole.split(train, valid), strict=True))
 
 
-def _vocabulary(config: Config, corpora: dict[str, Corpus]) -> Vocabulary:
+def _said_by_knowledge(config: Config, lexicon: Lexicon, context: Sequence[ContextualFeature]) -> list[str]:
+    """Words that a table may want to be said, and words of values: these are listed whenever a condition has them."""
+    tables = [word for one in context if isinstance(one, Lookup) for word in sorted(one.words_of_table)]
+    if not (config.lexicon.values and (context or config.background.primed is not None)):
+        return tables
+    attributes = {value_attribute(slot) for slot in config.lexicon.values}
+    return [*tables, *(form for form in lexicon.forms() if lexicon(form) & attributes)]
+
+
+def _vocabulary(config: Config, corpora: dict[str, Corpus], said: Sequence[str]) -> Vocabulary:
     given = config.vocabulary
     texts = _named_parts("vocabulary", given.parts, corpora) + [_read([path], config) for path in given.files]
     counts = sum((Counter(corpus.counts()) for corpus in texts), Counter())
@@ -131,7 +171,7 @@ def _vocabulary(config: Config, corpora: dict[str, Corpus]) -> Vocabulary:
         top=given.top,
         min_count=given.min_count,
         unknown=given.unknown,
-        others=[word for path in given.lists for word in read_frequencies(path)],
+        others=[*(word for path in given.lists for word in read_frequencies(path)), *said],
         domains=[domain.make(counts) for domain in config.domains],
         as_new=discount if given.as_new is None else given.as_new,
     )
@@ -143,6 +183,10 @@ def _lexicon(config: Config, corpora: dict[str, Corpus]) -> Lexicon:
     lexicon = Lexicon.from_corpus(*annotated)
     for path in config.lexicon.tsv:
         lexicon = lexicon | Lexicon.from_tsv(path, lowercase=config.corpus.lowercase)
+    if config.lexicon.values:
+        found = entity_words(corpora["train"], config.lexicon.values, config.lexicon.support)
+        values = {word: [value_attribute(slot) for slot in slots] for word, slots in found.items()}
+        lexicon = lexicon | Lexicon.from_mapping(values)
     return lexicon
 
 
@@ -171,6 +215,18 @@ def _background(config: Config, corpora: dict[str, Corpus]) -> Background:
     return Unigram.from_corpus(*_named_parts("background", given.parts, corpora), smoothing=given.smoothing)
 
 
+def _primed(
+    given: PrimedConfig | None, base: Background, corpora: dict[str, Corpus], vocabulary: Vocabulary
+) -> Background:
+    if given is None:
+        return base
+    slots = given.slots or None
+    if given.boost is None or given.absent is None:
+        return Primed.fitted(base, corpora["train"], vocabulary, slots=slots, support=given.support, cells=given.cells)
+    entities = entity_words(corpora["train"], slots, given.support)
+    return Primed(base, entities, boost=given.boost, absent=given.absent, cells=given.cells)
+
+
 def _ngram(given: NGramConfig, config: Config, corpora: dict[str, Corpus]) -> Background:
     """From a file, from other texts, or from the corpus itself: then cross-fitted, since the model trains on it."""
     if given.arpa is not None:
@@ -187,4 +243,6 @@ def _ngram(given: NGramConfig, config: Config, corpora: dict[str, Corpus]) -> Ba
 def _contextual(given: AnyContextual, config: Config, corpora: dict[str, Corpus]) -> ContextualFeature:
     if isinstance(given, RepeatedConfig):
         return Repeated(given.window)
+    if isinstance(given, CopiedConfig | LookupConfig):
+        return given.make()
     return Expert(_ngram(given, config, corpora), name=given.name)

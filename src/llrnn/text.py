@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from llrnn.corpus import Corpus
+from llrnn.corpus.acts import Act
 from llrnn.domain import Floats
 from llrnn.errors import TrainingError, UnknownWordError
 from llrnn.features.matrix import Ints
@@ -98,8 +99,7 @@ class Text:
         """SHA-256 of all sentences in their order, with their conditions."""
         digest = hashlib.sha256()
         for sentence, condition in zip(self.sentences, self.conditions, strict=True):
-            # an object that is not plain data counts by its type: its repr may hold an address in memory
-            plain = json.dumps(condition, sort_keys=True, default=lambda other: type(other).__qualname__)
+            plain = json.dumps(condition, sort_keys=True, default=_plain)
             digest.update(f"{len(sentence)} {len(plain)} {plain}".encode() + sentence.tobytes())
         return digest.hexdigest()
 
@@ -107,6 +107,11 @@ class Text:
         """A 64-bit number for each distinct sentence, sorted: enough to ask whether a sentence was there."""
         digests = {hashlib.blake2b(sentence.tobytes(), digest_size=8).digest() for sentence in self.sentences}
         return np.sort(np.array([int.from_bytes(d, "little", signed=True) for d in digests], dtype=np.int64))
+
+
+def _plain(condition: object) -> str:
+    """An act as it is written; another object that is not plain data by its type: its repr may hold an address."""
+    return str(condition) if isinstance(condition, Act) else type(condition).__qualname__
 
 
 def _first_shown_as(sentences: tuple[Ints, ...], others: dict[int, int]) -> tuple[Ints, ...]:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from llrnn.backgrounds.base import Background, Mixture, Product, Static
 from llrnn.backgrounds.crossfit import CrossFitted
 from llrnn.backgrounds.huggingface import HuggingFace
-from llrnn.backgrounds.mask import Mask, Primed
+from llrnn.backgrounds.mask import Mask
 from llrnn.backgrounds.neural import Model
 from llrnn.backgrounds.ngram import NGram
+from llrnn.backgrounds.primed import Primed, entity_words
 from llrnn.backgrounds.unigram import Discounted, Uniform, Unigram
 from llrnn.errors import CheckpointError
 from llrnn.process import Saved
@@ -29,6 +30,7 @@ __all__ = [
     "Static",
     "Uniform",
     "Unigram",
+    "entity_words",
     "register",
     "restore",
 ]

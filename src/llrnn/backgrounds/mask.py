@@ -1,20 +1,28 @@
-"""Backgrounds that say what may and may not follow, or what the condition makes likely."""
+"""Backgrounds that say what may and may not follow, and the factor by which a condition makes words likely.
+
+A mask is 1 or 0; `Priming`, the part of `Primed` that looks at the condition, is any number.
+"""
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
 import torch
+from torch import Tensor
 
-from llrnn.backgrounds.base import Background, Static
+from llrnn import conditions
+from llrnn.backgrounds.base import Background
+from llrnn.corpus.acts import Act
 from llrnn.errors import BackgroundError
 from llrnn.priors import MINUS_INFINITY, Prior, SparsePrior, Table
-from llrnn.process import Saved, State, States
+from llrnn.process import Revision, Saved, State, States
 from llrnn.vocabulary import Vocabulary
 
 Choice = Collection[str] | Callable[[object, tuple[str, ...]], Iterable[str]]
+Evidence = Callable[[object], Mapping[str, float]]
 
 
 class Mask(Background):
@@ -80,78 +88,84 @@ class Mask(Background):
 
 
 def words_of(condition: object) -> dict[str, float]:
-    """The evidence in a condition by default: every word of a text, of a sequence or of a mapping's values."""
+    """The evidence in a condition by default: every word of a text, of a sequence, of the values of a record or act."""
     if condition is None:
         return {}
-    if isinstance(condition, str):
-        return dict.fromkeys(condition.split(), 1.0)
-    if isinstance(condition, Mapping):
-        return {word: 1.0 for value in condition.values() for word in words_of(value)}
+    if isinstance(condition, str | Act | Mapping):
+        return dict.fromkeys(conditions.words_of(condition), 1.0)
     if isinstance(condition, Iterable):
         return {word: 1.0 for value in condition for word in words_of(value)}
     return {str(condition): 1.0}
 
 
-class Primed(Background):
-    """A static background in which `entities` depend on the condition (paper §4, condition-based priming).
-
-    b(C, x) = base(x)                              for words that are no entities
-    b(C, x) = base(x) · evidence(C)[x] · boost     for entities with evidence in the condition
-    b(C, x) = base(x) · absent                     for entities without
-    """
+class Priming(Background):
+    """The factor beside the base: evidence(C)[x] · boost, absent, or 1. Its state is log b of what has evidence."""
 
     def __init__(
-        self,
-        base: Background,
-        entities: Collection[str],
-        *,
-        evidence: Callable[[object], Mapping[str, float]] = words_of,
-        boost: float = 1.0,
-        absent: float = 0.0,
+        self, entities: Collection[str], evidence: Evidence, boost: float, absent: float, cells: bool = False
     ) -> None:
-        if not (boost > 0 and absent >= 0 and math.isfinite(boost) and math.isfinite(absent)):
-            raise BackgroundError(f"Primed needs boost > 0 and absent >= 0, found {boost} and {absent}")
-        self._base, self._entities = base, frozenset(entities)
-        self._evidence, self._boost, self._absent = evidence, boost, absent
-        self._base_log_b: list[float] = []
+        self.entities, self.evidence, self.cells = frozenset(entities), evidence, cells
+        self.boost, self.absent = float(boost), float(absent)
+        self.ids: dict[str, int] = {}
+        self._of_cells: frozenset[int] = frozenset()
         self._table: Table | None = None
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         bound = super().bind(vocabulary)
-        base = self._base.bind(vocabulary)
-        if not isinstance(base, Static):
-            raise BackgroundError(f"Primed needs a static base such as Unigram, found {self._base!r}")
-        log_b = base.log_b.clone()
-        bound._base, bound._base_log_b = base, log_b.tolist()
-        # an entity that is not listed says nothing of the other words that the unknown symbol stands for
-        listed = [word for word in sorted(self._entities) if vocabulary.unknown is None or word in vocabulary]
-        entities = vocabulary.ids(listed, place="Primed(entities=...)")
-        log_b[entities] += math.log(self._absent) if self._absent else MINUS_INFINITY
+        bound.ids = self._found(vocabulary)
+        bound._of_cells = frozenset(symbol for symbol in bound.ids.values() if symbol >= len(vocabulary.words))
+        log_b = torch.zeros(len(vocabulary), dtype=torch.float64)
+        log_b[list(bound.ids.values())] = math.log(self.absent) if self.absent else MINUS_INFINITY
         bound._table = Table(log_b)
         return bound
 
-    def initial(self, condition: object = None) -> State:
-        """log b of the entities with evidence, settled once for the whole sequence."""
-        found = self._evidence(condition)
-        return {
-            self.vocabulary.id(word): self._primed(self.vocabulary.id(word), strength)
-            for word, strength in found.items()
-            if word in self._entities and word in self.vocabulary
-        }
+    def _found(self, vocabulary: Vocabulary) -> dict[str, int]:
+        """The ids of the entities, words and cells.
 
-    def _primed(self, word: int, strength: float) -> float:
-        return self._base_log_b[word] + math.log(strength * self._boost) if strength > 0 else MINUS_INFINITY
+        One that is not listed is left out: its cell, or the symbol for unknown words, stands for all the others too.
+        """
+        n = len(vocabulary.words)
+        cells = {name: cell for cell, name in enumerate(vocabulary.symbols[n:], n)}
+        words = sorted(self.entities.difference(cells))
+        vocabulary.locate(words, place="Primed(entities=...)")  # an error where a word is in no domain either
+        listed = {word: vocabulary.id(word) for word in words if word in vocabulary}
+        return listed | {name: cell for name, cell in cells.items() if self.cells or name in self.entities}
+
+    def initial(self, condition: object = None) -> State:
+        """Settled once for the whole sequence; of several words of one cell, the strongest speaks for it."""
+        primed: dict[int, float] = {}
+        for symbol, strength in self._with_evidence(self.evidence(condition)):
+            log_b = math.log(strength * self.boost) if strength > 0 else MINUS_INFINITY
+            primed[symbol] = max(log_b, primed.get(symbol, MINUS_INFINITY))
+        return primed
+
+    def _with_evidence(self, found: Mapping[str, float]) -> Iterator[tuple[int, float]]:
+        yield from ((self.ids[word], strength) for word, strength in found.items() if word in self.ids)
+        others = [word for word in found if word not in self.ids and word not in self.vocabulary]
+        if self._of_cells and others:
+            cells = zip(self.vocabulary.cells_of(others).tolist(), others, strict=True)
+            yield from ((cell, found[word]) for cell, word in cells if cell in self._of_cells)
+
+    def follow(
+        self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
+    ) -> tuple[States, Sequence[State]]:
+        """No symbol changes a state, so none is looked at."""
+        kept = [state for state, n in zip(states, mask.sum(1).tolist(), strict=True) for _ in range(int(n))]
+        return kept, states
 
     def prior(self, states: States) -> Prior:
-        if self._table is None:
-            raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
+        assert self._table is not None
         return SparsePrior.listed(self._table, states)
 
-    def saved(self) -> Saved:
-        if self._evidence is not words_of:
-            return super().saved()
-        fields = {"entities": sorted(self._entities), "boost": self._boost, "absent": self._absent}
-        return Saved("primed", fields, parts=(self._base.saved(),))
+    def revised(self, revision: Revision) -> Self:
+        made = copy.copy(self)
+        made.entities = self._revised_entities(self.vocabulary, revision.vocabulary)
+        return made.bind(revision.vocabulary)
 
-    def __repr__(self) -> str:
-        return f"Primed({self._base!r}, {len(self._entities)} entities)"
+    def _revised_entities(self, old: Vocabulary, new: Vocabulary) -> frozenset[str]:
+        """A word that leaves a cell is what the cell is; a name that goes to no cell and no unknown symbol is gone."""
+        moved = [word for word in (*old.words, *new.words) if (word in old) != (word in new)]
+        cells = dict(zip(moved, old.cells_of(moved).tolist(), strict=True))
+        of_cells = {word for word, cell in cells.items() if cell in self._of_cells}
+        nowhere = {word for word, cell in cells.items() if cell < 0 and word not in new and new.unknown is None}
+        return (self.entities - nowhere - of_cells) | {word for word in of_cells if word in new}

@@ -9,12 +9,12 @@ import io
 import sys
 import warnings
 
-from llrnn.cli import show
+from llrnn.cli import conditional, show
 from llrnn.cli.verbs import app
 from llrnn.cli.words import words_app
 from llrnn.errors import EstimationWarning, LLRNNError
 
-__all__ = ["app", "main", "run"]
+__all__ = ["app", "conditional", "main", "run"]
 
 app.add_typer(words_app, name="words")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from llrnn import demo as demonstration
 from llrnn.cli import show
 from llrnn.cli.adapt import adapt_verb
 from llrnn.cli.bench import bench_app
+from llrnn.cli.conditions import Condition, ConditionFile, print_outcomes, write_lines
 from llrnn.cli.data import data_app
 from llrnn.cli.experiment import experiment_app, pairs_app
 from llrnn.cli.ngram import ngram_app
@@ -34,14 +36,17 @@ from llrnn.cli.rescore import rescore_verb
 from llrnn.cli.steering import Experts, Restrict, Swap, Weights, open_model
 from llrnn.config import described_keys, read_config
 from llrnn.corpus import Corpus
+from llrnn.corpus.delexical import delexicalise
 from llrnn.decode import Greedy, Sampling, Strategy, beam_search, generate
 from llrnn.errors import ConfigError
 from llrnn.evaluate import evaluate
 from llrnn.explain import explain
 from llrnn.features import summarise
+from llrnn.model import LLRNN
 from llrnn.pairs import read_pairs, score_pairs
 from llrnn.project import Project
 from llrnn.training import train
+from llrnn.writing import check_condition, condition_kind, prepared, read_condition, spoken, write
 
 app = typer.Typer(
     help="Language models that take prior knowledge: Log-Linear RNNs.",
@@ -117,7 +122,7 @@ def evaluate_verb(
     lowercase: Annotated[
         bool | None, typer.Option(help="Write every word small first; as the model was trained by default.")
     ] = None,
-    format: Annotated[str, typer.Option(help="auto, conllu, text or jsonl.")] = "auto",
+    format: Annotated[str, typer.Option(help="auto, conllu, text, jsonl or tsv.")] = "auto",
     pairs: Annotated[
         list[Path] | None, typer.Option(help="Minimal pairs instead of texts: .tsv, or .jsonl as BLiMP writes it.")
     ] = None,
@@ -147,8 +152,8 @@ def evaluate_verb(
         model = open_model(folder, weight, expert, background, restrict).to(device_named(device))
         small = model.reads_lowercase if lowercase is None else lowercase
         for file in files:
-            corpus = Corpus.from_file(file, format=format, lowercase=small)  # type: ignore[arg-type]
-            result = evaluate(model, corpus, seed=seed)
+            corpus = _read_for(model, file, format, small)
+            result = evaluate(prepared(model, [sentence.condition for sentence in corpus]), corpus, seed=seed)
             results.append({"model": str(folder), "text": str(file), "perplexity": result.perplexity, **asdict(result)})
             if not as_json:
                 show.evaluation(f"{folder} on {file}", result)
@@ -159,6 +164,14 @@ def evaluate_verb(
                 show.pairs(f"{folder} on {file}", scores)
     if as_json:
         print_json(results)
+
+
+def _read_for(model: LLRNN, file: Path, format: str, lowercase: bool) -> Corpus:
+    """A text as the model's training text was read."""
+    kind = condition_kind(model)
+    corpus = Corpus.from_file(file, format=format, lowercase=lowercase, conditions=kind)  # type: ignore[arg-type]
+    slots = model.provenance.get("config", {}).get("corpus", {}).get("delexicalised")
+    return delexicalise(corpus, slots) if slots else corpus
 
 
 @app.command("generate")
@@ -172,6 +185,8 @@ def generate_verb(
     top_k: Annotated[int | None, typer.Option(help="Sample from the k most probable words.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Sample from the smallest set of this mass.")] = None,
     max_words: Annotated[int, typer.Option(min=1, help="Stop after so many words.")] = 60,
+    condition: Condition = None,
+    conditions: ConditionFile = None,
     features: Annotated[bool, typer.Option("--features", help="Print each word with its features.")] = False,
     weight: Weights = None,
     expert: Experts = None,
@@ -184,30 +199,47 @@ def generate_verb(
     """Write text.
 
     Example: llrnn generate runs/embedded --prefix "elle est" --features
+    Example: llrnn generate runs/nlg --condition "inform(name='le chat noir';food=french)" --beam 5
     """
     given = [name for name, used in (("--greedy", greedy), ("--beam", beam is not None)) if used]
     sampling = Sampling(temperature, top_k, top_p)
     if len(given) > 1 or (given and sampling != Sampling()):
         raise ConfigError("choose one way: --greedy, --beam, or sampling with --temperature, --top-k, --top-p")
+    if conditions is not None and (condition is not None or count != 1 or features):
+        raise ConfigError("--conditions writes one text for each line: without --condition, --count and --features")
     loaded = open_model(model, weight, expert, background, restrict).to(device_named(device))
     prefix = prefix.lower() if loaded.reads_lowercase else prefix
+    strategy: Strategy = Greedy() if greedy else sampling
+    generator = torch.Generator(loaded.device).manual_seed(seed)
+    if conditions is not None:
+        each = partial(write, beam=beam, strategy=strategy, prefix=prefix, max_words=max_words, generator=generator)
+        outcomes = write_lines(loaded, conditions, partial(each, loaded))
+        raise typer.Exit(print_outcomes(outcomes, as_json=as_json))
+    wanted = None if condition is None else read_condition(loaded, condition)
+    check_condition(loaded, wanted)
+    ready = prepared(loaded, [wanted])
     if beam is not None:
-        found = beam_search(loaded, prefix=prefix, width=beam, max_words=max_words)[:count]
+        found = beam_search(ready, prefix=prefix, width=beam, max_words=max_words, condition=wanted)[:count]
     else:
-        strategy: Strategy = Greedy() if greedy else sampling
-        generator = torch.Generator(loaded.device).manual_seed(seed)
         found = generate(
-            loaded, prefix=prefix, strategy=strategy, count=count, max_words=max_words, generator=generator
+            ready,
+            prefix=prefix,
+            strategy=strategy,
+            count=count,
+            max_words=max_words,
+            condition=wanted,
+            generator=generator,
         )
+    found = [spoken(loaded, one, wanted) for one in found]
     if as_json:
         print_json(
             [
-                {**asdict(one), "features": [show.named_features(loaded, word) for word in (*one.prefix, *one.words)]}
+                {**asdict(one), "features": [show.named_features(ready, word) for word in (*one.prefix, *one.words)]}
                 for one in found
             ]
         )
     else:
-        show.generated(loaded, found, with_features=features)
+        show.generated(ready, found, with_features=features)
 
 
 @app.command("explain")
@@ -216,6 +248,7 @@ def explain_verb(
     word: Annotated[str, typer.Option(help="The word to explain.")],
     prefix: Annotated[str, typer.Option(help="The words before it.")] = "",
     rival: Annotated[str | None, typer.Option(help="Another word: why not this one?")] = None,
+    condition: Condition = None,
     weight: Weights = None,
     expert: Experts = None,
     background: Swap = None,
@@ -230,7 +263,9 @@ def explain_verb(
     loaded = open_model(model, weight, expert, background, restrict).to(device_named(device))
     if loaded.reads_lowercase:
         prefix, word, rival = prefix.lower(), word.lower(), rival.lower() if rival is not None else None
-    found = explain(loaded, prefix=prefix, word=word, rival=rival)
+    wanted = None if condition is None else read_condition(loaded, condition)
+    check_condition(loaded, wanted)
+    found = explain(prepared(loaded, [wanted]), prefix=prefix, word=word, rival=rival, condition=wanted)
     if as_json:
         print_json({**asdict(found), "total": found.total})
     else:

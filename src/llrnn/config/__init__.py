@@ -6,7 +6,8 @@
     [lexicon]     parts, tsv                        # attributes of words: from annotated text and from tables
     [features]    output, input                     # lists of {kind = ..., ...}
     [background]  kind, ...                         [controller]  kind, hidden, layers, ...
-    [[contextual]] kind, ...                        [training]    see `TrainingSettings`
+    [[contextual]] kind, ...                        [condition]   how conditions are read, if there are any
+    [training]    see `TrainingSettings`
 
 Paths are relative to the folder in which the command runs; `{data}` in them stands for what `--data` says.
 """
@@ -21,10 +22,10 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from llrnn.config.conditions import ConditionConfig, ControllerConfig
 from llrnn.config.domains import AnyDomain
 from llrnn.config.features import AnyFeature, Strict
 from llrnn.config.knowledge import AnyContextual, BackgroundConfig, Part
-from llrnn.controllers import Controller, make_controller
 from llrnn.errors import ConfigError
 from llrnn.settings import TrainingSettings, first_problem
 from llrnn.vocabulary import EOS
@@ -47,7 +48,11 @@ class CorpusConfig(Strict):
     test: list[str] = Field([], description="files to test on")
     valid_last: int | None = Field(None, ge=1, description="cut so many sentences off the end of train for validation")
     embedded: Embedded | None = Field(None, description="our own French grammar instead of files")
-    format: Literal["auto", "conllu", "text", "jsonl"] = Field("auto", description="by the file's name, or said here")
+    format: Literal["auto", "conllu", "text", "jsonl", "tsv"] = Field(
+        "auto", description="by the file's name, or said here"
+    )
+    conditions: Literal["plain", "act"] = Field("plain", description="act: every condition is a dialog act")
+    delexicalised: list[str] = Field([], description="slots whose values are replaced by placeholders in the targets")
     lowercase: bool = Field(True, description="write every word small")
 
     @model_validator(mode="after")
@@ -85,6 +90,8 @@ class LexiconConfig(Strict):
     parts: list[Part] = Field([], description="annotated parts of the corpus")
     corpora: list[str] = Field([], description="other annotated texts")
     tsv: list[str] = Field([], description="tables of form and attributes")
+    values: list[str] = Field([], description="slots of conditions: the words of their values are Value:slot")
+    support: float = Field(0.9, gt=0, le=1, description="values: in how many of its sentences a word must be one")
 
 
 class FeaturesConfig(Strict):
@@ -92,19 +99,6 @@ class FeaturesConfig(Strict):
 
     output: list[AnyFeature] = Field([], description="output features φ")
     input: list[AnyFeature] | None = Field(None, description="input features ψ; the same as φ by default")
-
-
-class ControllerConfig(Strict):
-    """The recurrent network."""
-
-    kind: Literal["elman", "gru", "lstm"] = "lstm"
-    hidden: int = Field(256, ge=1, le=2**20, description="units of each layer")
-    layers: int = Field(1, ge=1, le=1000, description="layers")
-    inputs: int | None = Field(None, ge=1, le=2**20, description="size of ψ's embedding; as many as hidden by default")
-    dropout: float = Field(0.0, ge=0, lt=1, description="variational dropout, one mask a sequence")
-
-    def make(self) -> Controller:
-        return make_controller(self.model_dump())
 
 
 class Config(Strict):
@@ -120,6 +114,7 @@ class Config(Strict):
     background: BackgroundConfig = BackgroundConfig()
     contextual: list[AnyContextual] = Field([], description="features of the context")
     controller: ControllerConfig = ControllerConfig()
+    condition: ConditionConfig | None = Field(None, description="what the targets are written from")
     tied: bool = Field(False, description="one set of weights for input and output features")
     word_dropout: float = Field(0.0, ge=0, lt=1, description="share of input words that are silenced in training")
     training: TrainingSettings = TrainingSettings()

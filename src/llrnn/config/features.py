@@ -41,9 +41,11 @@ class IdentityConfig(FeatureConfig):
 
     kind: Literal["identity"]
     top: int | None = Field(None, ge=0, description="how many words; all by default")
+    without: list[str] = Field([], description="attributes of the lexicon: words that have one are not told apart")
 
     def bare(self, lexicon: Lexicon) -> Features:
-        return features.Identity(self.top)
+        without = {form for form in lexicon.forms() if lexicon(form) & {*self.without}} if self.without else set()
+        return features.Identity(self.top, without=without)
 
 
 class AttributesConfig(FeatureConfig):

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from llrnn.config.features import Strict
+from llrnn.contextual import ContextualFeature, Continued, Copied, Lookup, Matching, Said, Unsaid
+from llrnn.tables import KnowledgeBase
 
 Part = Literal["train", "valid", "test"]
 
@@ -31,6 +33,22 @@ class NGramConfig(Strict):
         return self
 
 
+class PrimedConfig(Strict):
+    """Words with evidence in the condition get their mass from it."""
+
+    slots: list[str] = Field([], description="primed: the slots whose values are entities; all by default")
+    support: float = Field(0.9, gt=0, le=1, description="primed: in how many of its sentences a word must be a value")
+    cells: bool = Field(False, description="primed: strings that are not listed need evidence too")
+    boost: float | None = Field(None, gt=0, description="primed: factor of words with evidence; learnt by default")
+    absent: float | None = Field(None, ge=0, description="primed: factor of words without; learnt by default")
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> PrimedConfig:
+        if (self.boost is None) != (self.absent is None):
+            raise ValueError("give both boost and absent, or neither: then they are learnt")
+        return self
+
+
 class BackgroundConfig(NGramConfig):
     """What is likely before the network has its say."""
 
@@ -41,6 +59,7 @@ class BackgroundConfig(NGramConfig):
         None, description="unigram: a frequency file instead; discounted: how likely which new word is"
     )
     smoothing: float = Field(0.0, ge=0, description="unigram: added to every count")
+    primed: PrimedConfig | None = Field(None, description="words that need evidence in the condition")
 
     @model_validator(mode="after")
     def _keys_fit_the_kind(self) -> BackgroundConfig:
@@ -63,4 +82,39 @@ class ExpertConfig(NGramConfig):
     name: str = Field("kn", min_length=1, description="what explanations and --expert call it")
 
 
-AnyContextual = Annotated[RepeatedConfig | ExpertConfig, Field(discriminator="kind")]
+class CopiedConfig(Strict):
+    """Values of the condition: the next word of one that has not been said, of one begun, of one said, and the end."""
+
+    kind: Literal["copied", "said", "continued", "unsaid"]
+    slots: list[str] = Field([], description="copied, said, unsaid: of these slots, copied and said one by one")
+
+    @model_validator(mode="after")
+    def _keys_fit_the_kind(self) -> CopiedConfig:
+        if self.kind == "continued" and self.slots:
+            raise ValueError("slots are for copied, said and unsaid: continued is one feature for all values")
+        return self
+
+    def make(self) -> ContextualFeature:
+        if self.kind == "continued":
+            return Continued()
+        kinds: dict[str, type[Copied | Said | Unsaid]] = {"copied": Copied, "said": Said, "unsaid": Unsaid}
+        return kinds[self.kind](*self.slots)
+
+
+class LookupConfig(Strict):
+    """A table that says which values are right."""
+
+    kind: Literal["lookup"]
+    name: str = Field("table", min_length=1, description="what explanations and --expert call it")
+    table: str = Field(description="lookup: a file .csv, .tsv, .json, .jsonl or .sqlite")
+    columns: list[str] = Field(min_length=1, description="lookup: columns of the table, a feature each")
+    subject: str | None = Field(None, description="lookup: the column that names a row when it is spoken of")
+    on: list[str] = Field([], description="lookup: fields of the condition that a row must match")
+    history: list[str] = Field([], description="lookup: fields of the condition in which a row may have been named")
+
+    def make(self) -> Lookup:
+        query = Matching(subject=self.subject, on=self.on, history=self.history)
+        return Lookup(KnowledgeBase.from_file(self.table), query, *self.columns, name=self.name)
+
+
+AnyContextual = Annotated[RepeatedConfig | ExpertConfig | CopiedConfig | LookupConfig, Field(discriminator="kind")]

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from llrnn import backgrounds
 from llrnn.contextual.base import ContextualFeature
+from llrnn.contextual.copied import KINDS, Continued, Copied, Said, Unsaid
 from llrnn.contextual.expert import Expert
+from llrnn.contextual.lookup import Lookup
+from llrnn.contextual.matching import Matching
 from llrnn.contextual.repeated import Repeated
 from llrnn.errors import CheckpointError
 from llrnn.process import Saved
 
-__all__ = ["ContextualFeature", "Expert", "Repeated", "restore"]
+__all__ = [
+    "ContextualFeature",
+    "Continued",
+    "Copied",
+    "Expert",
+    "Lookup",
+    "Matching",
+    "Repeated",
+    "Said",
+    "Unsaid",
+    "restore",
+]
 
 
 def restore(saved: Saved) -> ContextualFeature:
@@ -19,6 +33,10 @@ def restore(saved: Saved) -> ContextualFeature:
             return Repeated(saved.fields["window"])
         case "expert":
             return Expert(*(backgrounds.restore(part) for part in saved.parts), name=saved.fields["name"])
+        case kind if kind in KINDS:
+            return KINDS[kind](*saved.fields["slots"])
+        case "lookup":
+            return Lookup.restored(saved.fields)
         case "custom":
             raise CheckpointError(
                 f"the model was saved with a contextual feature of your own, {saved.fields.get('repr')}: "

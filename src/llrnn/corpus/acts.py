@@ -10,8 +10,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
+from llrnn.corpus.source import StrPath
 from llrnn.errors import CorpusError
+
+Conditions = Literal["plain", "act"]  # what conditions are read as: themselves, or acts
 
 _ACT = re.compile(r"\s*(\??[A-Za-z_][\w-]*)\s*\(")
 _SLOT = re.compile(r"\s*([A-Za-z_][\w-]*)\s*")
@@ -42,7 +46,7 @@ class Act:
 
 
 def parse_act(text: str) -> Act:
-    """Read one act; what does not parse is an error that names the column and the reason."""
+    """Read one act; what does not parse is an error that names the column (also as `.column`) and the `.reason`."""
     begun = _ACT.match(text)
     if begun is None:
         raise _problem(text, 0, "a name and `(` are required at the beginning, such as inform(")
@@ -92,6 +96,23 @@ def _value(text: str, place: int) -> tuple[str, int]:
     raise _problem(text, begin, f"the quote {quote} is not closed")
 
 
+def act_at(text: str, path: StrPath, line: int, column: int, *, inside: bool = True) -> Act:
+    """Read an act that stands at a place in a file; `inside`: whether its columns are those of the line."""
+    try:
+        return parse_act(text)
+    except CorpusError as fault:
+        offset = (fault.column or 1) - 1
+        where = "" if inside else f" at column {offset + 1} of the act"
+        reason = f"a dialog act such as inform(food=thai) is required{where}: {fault.reason}; correct it"
+        raise CorpusError(reason, path=path, line=line, column=column + (offset if inside else 0)) from fault
+
+
+def check_conditions(conditions: str) -> None:
+    """Refuse what is no way to read conditions."""
+    if conditions not in ("plain", "act"):
+        raise CorpusError(f"conditions must be 'plain' or 'act', found {conditions!r}; choose one")
+
+
 def _written(slot: Slot) -> str:
     if slot.value is None:
         return slot.name
@@ -101,4 +122,7 @@ def _written(slot: Slot) -> str:
 
 def _problem(text: str, place: int, reason: str) -> CorpusError:
     found = repr(text[place : place + 20]) if text[place:] else "the end"
-    return CorpusError(f"column {place + 1} of the dialog act {text!r}: {reason}, found {found}")
+    problem = CorpusError(f"column {place + 1} of the dialog act {text!r}: {reason}, found {found}")
+    # an act need not come from a file; who read it from one puts these together with the place in it
+    problem.column, problem.reason = place + 1, f"{reason}, found {found}"
+    return problem

@@ -9,18 +9,27 @@ from os import PathLike, fspath
 from pathlib import PurePath
 from typing import Literal, overload
 
+from llrnn.corpus.acts import Conditions, check_conditions
 from llrnn.corpus.conllu import Multiword, read_conllu
 from llrnn.corpus.jsonl import read_jsonl
 from llrnn.corpus.source import StrPath
 from llrnn.corpus.text import PlainTokens, read_text
+from llrnn.corpus.tsv import read_tsv
 from llrnn.corpus.types import Sentence
 from llrnn.errors import CorpusError
 
-__all__ = ["Corpus", "Format"]
+__all__ = ["Conditions", "Corpus", "Format"]
 
-Format = Literal["auto", "conllu", "text", "jsonl"]
+Format = Literal["auto", "conllu", "text", "jsonl", "tsv"]
 
-_EXTENSIONS = {".conllu": "conllu", ".conll": "conllu", ".txt": "text", ".text": "text", ".jsonl": "jsonl"}
+_EXTENSIONS = {
+    ".conllu": "conllu",
+    ".conll": "conllu",
+    ".txt": "text",
+    ".text": "text",
+    ".jsonl": "jsonl",
+    ".tsv": "tsv",
+}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -47,23 +56,44 @@ class Corpus:
         return _read(paths, lambda path: read_text(path, lowercase=lowercase))
 
     @classmethod
-    def from_jsonl(cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False) -> Corpus:
-        """From one or several JSON lines files, see `read_jsonl`."""
-        return _read(paths, lambda path: read_jsonl(path, lowercase=lowercase))
+    def from_jsonl(
+        cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False, conditions: Conditions = "plain"
+    ) -> Corpus:
+        """From one or several JSON lines files, see `read_jsonl`; `conditions="act"`: each is a dialog act."""
+        return _read(paths, lambda path: read_jsonl(path, lowercase=lowercase, conditions=conditions))
 
     @classmethod
-    def from_file(cls, path: StrPath, *, format: Format = "auto", lowercase: bool = False) -> Corpus:
+    def from_tsv(
+        cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False, conditions: Conditions = "plain"
+    ) -> Corpus:
+        """From one or several files `condition TAB target`, see `read_tsv`; `conditions` as for JSON lines."""
+        return _read(paths, lambda path: read_tsv(path, lowercase=lowercase, conditions=conditions))
+
+    @classmethod
+    def from_file(
+        cls, path: StrPath, *, format: Format = "auto", lowercase: bool = False, conditions: Conditions = "plain"
+    ) -> Corpus:
         """From one file of the named format, or of the one that its extension tells (`.gz` aside)."""
-        match _format_of(path) if format == "auto" else format:
+        check_conditions(conditions)
+        found = _format_of(path) if format == "auto" else format
+        if conditions != "plain" and found in ("conllu", "text"):
+            raise CorpusError(
+                f"conditions={conditions!r} needs a file with conditions, 'jsonl' or 'tsv', found {found!r}; "
+                "convert it, or leave conditions='plain'",
+                path=path,
+            )
+        match found:
             case "conllu":
                 return cls.from_conllu(path, lowercase=lowercase)
             case "text":
                 return cls.from_text(path, lowercase=lowercase)
             case "jsonl":
-                return cls.from_jsonl(path, lowercase=lowercase)
+                return cls.from_jsonl(path, lowercase=lowercase, conditions=conditions)
+            case "tsv":
+                return cls.from_tsv(path, lowercase=lowercase, conditions=conditions)
             case unknown:
                 raise CorpusError(
-                    f"format must be 'auto', 'conllu', 'text' or 'jsonl', found {unknown!r}; choose one",
+                    f"format must be 'auto', 'conllu', 'text', 'jsonl' or 'tsv', found {unknown!r}; choose one",
                     path=path,
                 )
 
@@ -157,7 +187,7 @@ def _format_of(path: StrPath) -> str:
     known = ", ".join(_EXTENSIONS)
     raise CorpusError(
         f"the format is told by the extension ({known}, each also with .gz), found {PurePath(path).name!r}; "
-        "rename the file or name the format: 'conllu', 'text' or 'jsonl'",
+        "rename the file or name the format: 'conllu', 'text', 'jsonl' or 'tsv'",
         path=path,
     )
 

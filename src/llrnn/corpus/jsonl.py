@@ -4,16 +4,19 @@
     {"target": ["the", "cost"]}
     {"tokens": ["the", "cost"], "condition": "anything that JSON can say"}
 
-A target that is a string is split at whitespace. Blank lines are skipped; an empty target is an error.
+A target that is a string is split at whitespace. Blank lines are skipped; an empty target is an error. With
+`conditions="act"` every condition must be a dialog act, "inform(food=thai)", and is read as one.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from os import fspath
 from typing import NoReturn
 
+from llrnn.corpus.acts import Act, Conditions, act_at, check_conditions
 from llrnn.corpus.source import StrPath, read_lines
 from llrnn.corpus.text import PlainTokens
 from llrnn.corpus.types import Sentence
@@ -22,10 +25,12 @@ from llrnn.errors import CorpusError
 __all__ = ["read_jsonl"]
 
 _KEYS = ("target", "tokens", "condition")
+_CONDITION = re.compile(r'"condition"\s*:\s*"')  # a string cannot hold it: its quotes would be escaped
 
 
-def read_jsonl(path: StrPath, *, lowercase: bool = False) -> Iterator[Sentence]:
+def read_jsonl(path: StrPath, *, lowercase: bool = False, conditions: Conditions = "plain") -> Iterator[Sentence]:
     """The sentences of a JSON lines file; `lowercase` lowercases the target and leaves the condition."""
+    check_conditions(conditions)
     tokens = PlainTokens()
     for number, line in read_lines(path):
         if not line.strip():
@@ -35,7 +40,8 @@ def read_jsonl(path: StrPath, *, lowercase: bool = False) -> Iterator[Sentence]:
         if lowercase:
             words = [word.lower() for word in words]
         name = f"{fspath(path)}:{number}"
-        yield Sentence(tuple([tokens[word] for word in words]), record.fields.get("condition"), name)
+        condition = record.act() if conditions == "act" else record.fields.get("condition")
+        yield Sentence(tuple([tokens[word] for word in words]), condition, name)
 
 
 class _Record:
@@ -104,9 +110,27 @@ class _Record:
         if not word.isascii() and any("\ud800" <= character <= "\udfff" for character in word):
             self.fail(key, f"{key}[{index}] must be text, found half a surrogate pair in {word!r}; correct it")
 
-    def fail(self, key: str | None, reason: str) -> NoReturn:
+    def act(self) -> Act:
+        """The condition as an act; its columns can be told where the string is written without escapes."""
+        given = self.fields.get("condition")
+        if not isinstance(given, str) or not given.strip():
+            found = (
+                "a blank string" if isinstance(given, str) else _kind(given) if "condition" in self.fields else "none"
+            )
+            self.fail(
+                "condition", f'a dialog act is required, "condition": "inform(food=thai)", found {found}; give one'
+            )
+        begun = _CONDITION.search(self.line)
+        if begun is not None and self.line.startswith(f'{given}"', begun.end()):
+            return act_at(given, self.path, self.number, begun.end() + 1)
+        return act_at(given, self.path, self.number, self.column("condition"), inside=False)
+
+    def column(self, key: str) -> int:
         """The decoder forgets where a value stood, so the column is where its key is written."""
-        column = 1 if key is None else max(self.line.find(json.dumps(key, ensure_ascii=False)), 0) + 1
+        return max(self.line.find(json.dumps(key, ensure_ascii=False)), 0) + 1
+
+    def fail(self, key: str | None, reason: str) -> NoReturn:
+        column = 1 if key is None else self.column(key)
         raise CorpusError(reason, path=self.path, line=self.number, column=column)
 
 

@@ -36,6 +36,7 @@ class Job:
     config: Path
     changes: tuple[str, ...] = ()
     seed: int = 0
+    verb: str = "model"  # of `llrnn experiment`: what trains and tests it
 
     def folder(self, out: Path) -> Path:
         return out / f"{self.name}.seed{self.seed}"
@@ -133,7 +134,7 @@ def _start(job: Job, data: Path, out: Path, device: str) -> subprocess.Popen[byt
     """In a process of its own, with one thread: the models share the machine."""
     folder = job.folder(out)
     folder.mkdir(parents=True, exist_ok=True)
-    arguments = ["experiment", "model", str(job.config), "--name", job.name, "--seed", str(job.seed)]
+    arguments = ["experiment", job.verb, str(job.config), "--name", job.name, "--seed", str(job.seed)]
     arguments += [word for change in job.changes for word in ("--set", change)]
     arguments += ["--data", str(data), "--out", str(out), "--device", device]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -150,6 +151,13 @@ def _outcome(job: Job, out: Path, code: int) -> str:
     result = job.result(out)
     if code != 0 or result is None:
         return f"{job.name}, seed {job.seed}: failed with exit code {code}"
-    tests = [f"{name} {found['log_perplexity']:.3f}" for name, found in result["tests"].items()]
+    tests = [f"{name} {_figure(found)}" for name, found in result["tests"].items()]
     figures = [f"valid {result['valid']:.3f}", *tests, f"{result['seconds']:.0f} s"]
     return f"{job.name}, seed {job.seed}: {', '.join(figures)}"
+
+
+def _figure(found: dict[str, Any]) -> str:
+    """The one figure of a test that tells how a job went."""
+    if "slot_error_rate" in found:
+        return f"{100 * found['slot_error_rate']:.2f} % slot errors"
+    return f"{found['log_perplexity']:.3f}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 
 from llrnn.errors import FeatureError, LexiconError
@@ -13,18 +13,19 @@ from llrnn.vocabulary import EOS, Vocabulary
 class Identity(Features):
     """Which word it is, for the `top` most frequent (all of them by default); one feature for all the others.
 
-    Of an open vocabulary, a string that is not listed is named by its cell where all words are named.
+    Of an open vocabulary, a string that is not listed is named by its cell where all words are named. The words in
+    `without` (names, say) are among the others however frequent they are: what is learnt of them holds for new ones.
     """
 
-    def __init__(self, top: int | None = None) -> None:
+    def __init__(self, top: int | None = None, *, without: Collection[str] = ()) -> None:
         if top is not None and top < 0:
             raise FeatureError(f"Identity(top=M) needs M of 0 or more, found {top}")
-        self._top = top
+        self._top, self._without = top, frozenset(without)
         self._listed: frozenset[str] | None = None
         self._vocabulary: Vocabulary | None = None
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
-        fitted = Identity(self._top)
+        fitted = Identity(self._top, without=self._without)
         fitted._listed = frozenset(vocabulary.words[: self._top])
         fitted._vocabulary = vocabulary
         return fitted
@@ -32,14 +33,21 @@ class Identity(Features):
     def __call__(self, symbol: str) -> Mapping[str, float]:
         if self._listed is None and self._top is not None:
             raise FeatureError("Identity(top=M) must be fitted to a vocabulary before it is used")
+        if symbol in self._without:
+            return {self._other: 1.0}
         if self._listed is None or symbol in self._listed:
             return {f"Word:{symbol}": 1.0}
         if self._top is None and self._vocabulary is not None:
             return {f"Word:{self._vocabulary.symbols[self._vocabulary.id(symbol)]}": 1.0}
-        return {f"NotAmong:{self._top}": 1.0}
+        return {self._other: 1.0}
+
+    @property
+    def _other(self) -> str:
+        return "NotAmong:named" if self._top is None else f"NotAmong:{self._top}"
 
     def __repr__(self) -> str:
-        return "Identity()" if self._top is None else f"Identity(top={self._top})"
+        given = [] if self._top is None else [f"top={self._top}"]
+        return f"Identity({', '.join(given + [f'without {len(self._without)} words'] * bool(self._without))})"
 
 
 class Attributes(Features):

@@ -1,0 +1,73 @@
+"""The verbs of `llrnn experiment` in which models write from a condition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from llrnn.cli import show
+from llrnn.cli.experiment import Changes, Data, Out, experiment_app
+from llrnn.cli.options import Device, Seed, device_named, make_output_folder
+from llrnn.errors import ConfigError
+from llrnn.experiments import nlg
+from llrnn.experiments.jobs import Job
+from llrnn.experiments.nlg_data import SHARES
+
+
+def _tell(text: str) -> None:
+    show.out.print(text, markup=False)
+
+
+@experiment_app.command("nlg")
+def nlg_verb(
+    data: Data,
+    out: Out,
+    configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path("configs/nlg"),
+    systems: Annotated[list[str] | None, typer.Option("--system", help="Only these systems.")] = None,
+    shares: Annotated[list[int] | None, typer.Option("--share", min=1, max=100, help="% of the training text.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Models of each kind.")] = 1,
+    parallel: Annotated[int, typer.Option(min=1, help="Models side by side.")] = 1,
+    device: Device = "cpu",
+) -> None:
+    """Sentences from dialog acts: BLEU and slot errors of five systems, on little and much text, and on unseen values.
+
+    Example: llrnn experiment nlg --data ../shared/data --out runs/nlg
+    """
+    device_named(device)
+    make_output_folder(out)
+    chosen = systems or list(nlg.SYSTEMS)
+    missing = [system for system in chosen if not (configs / f"{system}.toml").exists()]
+    if missing:
+        raise ConfigError(f"{configs / missing[0]}.toml: no such file; --system is one of {', '.join(nlg.SYSTEMS)}")
+    found = nlg.run(
+        data,
+        out,
+        configs=configs,
+        systems=chosen,
+        shares=shares or SHARES,
+        seeds=seeds,
+        parallel=parallel,
+        device=device,
+        tell=_tell,
+    )
+    typer.echo(nlg.table(found))
+
+
+@experiment_app.command("nlg-model")
+def nlg_model_verb(
+    config: Annotated[Path, typer.Argument(help="The configuration of the model.")],
+    name: Annotated[str, typer.Option(help="Its name in the table.")],
+    data: Annotated[Path, typer.Option(help="The texts, as `experiment nlg` writes them to OUT/data.")],
+    out: Out,
+    changes: Changes = None,
+    seed: Seed = 0,
+    device: Device = "cpu",
+) -> None:
+    """Train one model of `experiment nlg` and score what it writes; what the study runs side by side.
+
+    Example: llrnn experiment nlg-model configs/nlg/copied.toml --name copied-100 --data runs/nlg/data --out runs/nlg
+    """
+    job = Job(name, config, tuple(changes or ()), seed, verb="nlg-model")
+    nlg.run_one(job, data=data, out=out, device=device_named(device))

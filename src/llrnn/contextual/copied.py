@@ -1,0 +1,187 @@
+"""Features that let a network copy the values of a condition: inform(name='trattoria contadina';pricerange=moderate).
+
+For each value v = v[0] … v[n-1] of the condition, and the words of the sentence so far (those after the last EOS):
+
+    said(v)      whether v occurred among them, word after word
+    k(v)         the length of the longest proper prefix of v with which they end
+    offers(v)    {v[0], v[k]}: a match of k words may be an accident ("the"), so that v may also begin here
+
+    Copied(x)     1 if some v that is not said offers x
+    Continued(x)  1 if x is v[k] of some v that is not said, and k ≥ 1: what a value that was begun demands
+    Said(x)       1 if x is v[0] of some v that is said, and Copied(x) is 0
+    Unsaid(x)     on EOS, how many v are not said
+
+All are 0 on all other words. A value can be pointed at if the vocabulary lists all of its words; any other is left out,
+as if the condition did not have it. In an open vocabulary, where such a word has no symbol but its cell, list the words
+of the condition for the time (`llrnn.words.listed`). A condition without slots (None, a text) has no values.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple, Self
+
+import numpy as np
+import torch
+
+from llrnn.conditions import values_of
+from llrnn.contextual.base import ContextualFeature, Value
+from llrnn.errors import FeatureError
+from llrnn.priors import ContextValues
+from llrnn.process import Revision, Saved, State, States
+from llrnn.vocabulary import EOS
+
+_SAID = -1  # in the place of how many words match: a value that was said is followed no more
+
+Words = tuple[int, ...]
+Steps = tuple[Mapping[int, int], ...]
+
+
+class Plan(NamedTuple):
+    """What is to be said, one entry for each value: its words, the feature that it belongs to, how matches go on."""
+
+    values: tuple[Words, ...]
+    columns: tuple[int, ...]
+    steps: tuple[Steps, ...]
+    words: frozenset[int]
+
+
+class Progress(NamedTuple):
+    """The state: how many words of each value match here, or that it was said."""
+
+    plan: Plan
+    matched: tuple[int, ...]
+
+
+@lru_cache(maxsize=4096)
+def _steps(value: Words) -> Steps:
+    """From each number of matched words, where the next word leads; to 0, if it is not there (Knuth, Morris, Pratt)."""
+    steps, fallback = [{value[0]: 1}], 0
+    for k, word in enumerate(value[1:], 1):
+        steps.append({**steps[fallback], word: k + 1})
+        fallback = steps[fallback].get(word, 0)
+    steps[-1][value[-1]] = _SAID
+    return tuple(steps)
+
+
+class FromCondition(ContextualFeature):
+    """A feature of what was said of the condition: of all of its slots, or only of those that are named."""
+
+    def __init__(self, *slots: str) -> None:
+        if not all(isinstance(slot, str) for slot in slots) or len(set(slots)) < len(slots):
+            raise FeatureError(f"{type(self).__name__}(...) takes the names of slots, each once, found {slots}")
+        self._slots, self._columns = slots, self._numbered(slots)
+
+    def _numbered(self, slots: Sequence[str]) -> dict[str, int]:
+        """To which of its features each slot belongs."""
+        return dict.fromkeys(slots, 0)
+
+    def revised(self, revision: Revision) -> Self:
+        return self.bind(revision.vocabulary)
+
+    def initial(self, condition: object = None) -> State:
+        known, columns = self.vocabulary, self._columns
+        found = [
+            (tuple([known.id(word) for word in words]), columns.get(slot, 0))
+            for slot, words in values_of(condition)
+            if (slot in columns or not columns) and EOS not in words and all(word in known for word in words)
+        ]  # nobody can say a value with EOS in it
+        values = tuple([value for value, _ in found])
+        plan = Plan(values, tuple([i for _, i in found]), tuple(map(_steps, values)), frozenset(chain(*values)))
+        return Progress(plan, (0,) * len(values))
+
+    def advance(self, state: State, symbol: int) -> State:
+        plan, matched = state
+        if symbol == self.vocabulary.eos:
+            return Progress(plan, (0,) * len(matched))
+        if symbol not in plan.words and max(matched, default=0) <= 0:  # most words have nothing to do with it
+            return state
+        pairs = zip(plan.steps, matched, strict=True)
+        return Progress(plan, tuple([k if k == _SAID else steps[k].get(symbol, 0) for steps, k in pairs]))
+
+    def value(self, state: State) -> tuple[Value, Mapping[int, Value]]:
+        found = self.values([state])
+        rest, own = (found.rest, found.value) if len(self.names) > 1 else (found.rest[:, 0], found.value[:, 0])
+        return rest[0].tolist(), dict(zip(found.word.tolist(), own.tolist(), strict=True))
+
+    def saved(self) -> Saved:
+        if type(self) not in KINDS.values():  # a class of the user's own that is made of one of these
+            return super().saved()
+        return Saved(type(self).__name__.lower(), {"slots": list(self._slots)})
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self._slots))})"
+
+
+class Pointing(FromCondition):
+    """1 on the words that values point at, one feature for all slots or one for each that is named."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}:{slot}" for slot in self._slots) or (self.name,)
+
+    def _numbered(self, slots: Sequence[str]) -> dict[str, int]:
+        return {slot: number for number, slot in enumerate(slots)}
+
+    @abstractmethod
+    def _pointed(self, state: Progress) -> list[tuple[int, int]]:
+        """(word, feature) where the value is 1; in any order, and a pair may come again."""
+
+    def values(self, states: States) -> ContextValues:
+        """Pairs become numbers that sort by position, word and feature; numpy sorts and joins those of one word."""
+        V, width = len(self.vocabulary), len(self.names)
+        keys = [(n * V + word) * width + column for n, s in enumerate(states) for word, column in self._pointed(s)]
+        ones = np.array(keys, dtype=np.int64)
+        own, row = np.unique(ones // width, return_inverse=True)
+        value = np.zeros((len(own), width), dtype=np.float32)
+        value[row, ones % width] = 1.0
+        parts = (own // V, own % V, value)
+        return ContextValues(torch.zeros(len(states), width), *map(torch.from_numpy, parts))
+
+
+class Copied(Pointing):
+    """1 on the words with which a value that was not said yet begins, or goes on; see the top of this file."""
+
+    def _pointed(self, state: Progress) -> list[tuple[int, int]]:
+        (values, columns, *_), matched = state
+        of_all = zip(values, columns, matched, strict=True)
+        return [(v[i], column) for v, column, k in of_all if k != _SAID for i in ((0, k) if k else (0,))]
+
+
+class Continued(Pointing):
+    """1 on the word with which a value that was begun, and not said yet, goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def _pointed(self, state: Progress) -> list[tuple[int, int]]:
+        (values, columns, *_), matched = state
+        return [(v[k], column) for v, column, k in zip(values, columns, matched, strict=True) if k > 0]
+
+
+class Said(Pointing):
+    """1 on the first word of a value that was said, unless one of the same slots that was not said offers it."""
+
+    def _pointed(self, state: Progress) -> list[tuple[int, int]]:
+        (values, columns, *_), matched = state
+        if _SAID not in matched:
+            return []
+        offered = {v[i] for v, k in zip(values, matched, strict=True) if k != _SAID for i in (0, k)}
+        firsts = [(v[0], column) for v, column, k in zip(values, columns, matched, strict=True) if k == _SAID]
+        return [(word, column) for word, column in firsts if word not in offered]
+
+
+class Unsaid(FromCondition):
+    """On EOS, how many values were not said yet: what a sentence that ends here leaves out."""
+
+    def values(self, states: States) -> ContextValues:
+        left = torch.tensor([len(s.matched) - s.matched.count(_SAID) for s in states], dtype=torch.float32)
+        position = left.nonzero()[:, 0]
+        word = torch.full_like(position, self.vocabulary.eos)
+        return ContextValues(torch.zeros(len(states), 1), position, word, left[position, None])
+
+
+KINDS: dict[str, type[FromCondition]] = {made.__name__.lower(): made for made in (Copied, Continued, Said, Unsaid)}

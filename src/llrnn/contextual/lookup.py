@@ -1,0 +1,249 @@
+"""An expert that looks up a table: the network learns when, the table says which (paper §6).
+
+    φ_c(K, x) = 1    if x is no word of column c, or a word of c that is right now
+    φ_c(K, x) = 0    if x is another word of column c
+
+A user's function of (table, condition, prefix) says which rows are right now. A word of c is right if a right value
+begins with it, or if the last words of the prefix are the beginning of a right value and it is the next word; the
+longest beginning counts, and a value that has been said in full has no next word. Another table gives other answers
+from the same weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from llrnn.contextual.base import ContextualFeature, Value
+from llrnn.contextual.matching import Matching
+from llrnn.errors import FeatureError
+from llrnn.priors import ContextValues
+from llrnn.process import Revision, Saved, States
+from llrnn.tables import KnowledgeBase, short
+from llrnn.vocabulary import Vocabulary
+
+# (table, condition, the words of the sentence so far) -> the rows that are right now, each a mapping from columns
+Query = Callable[[KnowledgeBase, Any, tuple[str, ...]], Iterable[Mapping[str, Any]]]
+Rows = tuple[Mapping[str, Any], ...]
+
+
+class Answer(NamedTuple):
+    """A state: what was given and read, and the entries of the (domain × columns) table of values that are right."""
+
+    condition: object
+    prefix: tuple[str, ...]
+    right: tuple[int, ...]
+
+
+class _Column(NamedTuple):
+    """A column of the table in words, and all words that it is an expert of."""
+
+    name: str
+    spelled: dict[str, tuple[str, ...]]  # its values, each in words
+    words: frozenset[str]  # those of its values
+    domain: frozenset[str]  # and those of former tables
+
+
+class _Bound(NamedTuple):
+    """The columns over the ids of a vocabulary."""
+
+    ids: Tensor  # (D,) all words of all domains, rising
+    usual: Tensor  # (D, k) the values if nothing were right
+    places: tuple[dict[str, int], ...]  # for each column, where a word of its domain stands in `usual`, laid out flat
+
+
+class Lookup(ContextualFeature):
+    """One feature for each column, `name:column`. The words that it names must be listed by the vocabulary.
+
+    `domain` adds words to the domains of columns: those of a former table, which are wrong now. `words` cuts values
+    into words. In an open vocabulary, or one with a symbol for unknown words, a word that is not listed belongs to no
+    domain until it is: the feature is 1 on the cell that holds it. States belong to the table that they were made for.
+    """
+
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        query: Query,
+        *columns: str,
+        name: str = "lookup",
+        domain: Mapping[str, Collection[str]] | None = None,
+        words: Callable[[str], Sequence[str]] = str.split,
+    ) -> None:
+        given = dict(domain or {})
+        _check(kb, query, columns, name, given)
+        self._kb, self._query, self._name, self._words, self._given = kb, query, name, words, given
+        self._columns = tuple(_column(kb, column, words, given.get(column, ())) for column in columns)
+        self._bound: _Bound | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self._name}:{column.name}" for column in self._columns)
+
+    @property
+    def table(self) -> KnowledgeBase:
+        return self._kb
+
+    @property
+    def words_of_table(self) -> tuple[str, ...]:
+        """All words of its columns, which the vocabulary must list."""
+        return tuple(sorted(frozenset().union(*(column.words for column in self._columns))))
+
+    def with_table(self, kb: KnowledgeBase) -> Lookup:
+        """The same lookup over another table; the words of this one stay in the domains, and are wrong now."""
+        domain = {column.name: sorted(column.domain) for column in self._columns}
+        return Lookup(kb, self._query, *domain, name=self._name, domain=domain, words=self._words)
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        lost = [word for word in self.words_of_table if word not in vocabulary]
+        if lost and not vocabulary.is_open and vocabulary.unknown is None:
+            shown = short(", ".join(map(repr, lost)))
+            raise FeatureError(
+                f"the vocabulary must list the words of the table {self._kb.name!r}, but {len(lost)} are not listed "
+                f"({shown}); list them: vocabulary.others, or `llrnn words add` for a trained model"
+            )
+        bound = super().bind(vocabulary)
+        bound._bound = _bound(self._columns, vocabulary)
+        return bound
+
+    def initial(self, condition: object = None) -> Answer:
+        return self._answer(condition, ())
+
+    def advance(self, state: Answer, symbol: int) -> Answer:
+        if symbol != self.vocabulary.eos:
+            return self._answer(state.condition, (*state.prefix, self.vocabulary.symbols[symbol]))
+        return self._answer(state.condition, ()) if state.prefix else state
+
+    def value(self, state: Answer) -> tuple[Value, Mapping[int, Value]]:
+        found = self.values([state])
+        rest, *own = [one if found.width > 1 else one[0] for one in (found.rest[0].tolist(), *found.value.tolist())]
+        return rest, dict(zip(found.word.tolist(), own, strict=True))
+
+    def values(self, states: States) -> ContextValues:
+        """All domain words are exceptions everywhere: one table of values, in which a few entries are set."""
+        ids, usual, _ = self._compiled
+        N, (D, k) = len(states), usual.shape
+        value = usual.repeat(N, 1)
+        right = [n * D * k + place for n, state in enumerate(states) for place in state.right]
+        value.view(-1).index_fill_(0, torch.tensor(right, dtype=torch.long), 1.0)
+        position = torch.arange(N).unsqueeze(1).expand(N, D).reshape(-1)
+        return ContextValues(torch.ones(N, k), position, ids.repeat(N), value)
+
+    @property
+    def _compiled(self) -> _Bound:
+        if self._bound is None:
+            raise FeatureError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
+        return self._bound
+
+    def _answer(self, condition: object, prefix: tuple[str, ...]) -> Answer:
+        """The query is asked once for all columns."""
+        rows = self._rows(condition, prefix)
+        right: list[int] = []
+        for column, places in zip(self._columns, self._compiled.places, strict=True):
+            begun = () if column.words.isdisjoint(prefix[-1:]) else prefix  # most words are no part of any value
+            words = _right_words(self._values(column, rows, condition), begun)
+            right += map(places.__getitem__, words & places.keys())
+        return Answer(condition, prefix, tuple(sorted(right)))
+
+    def _values(self, column: _Column, rows: Rows, condition: object) -> list[tuple[str, ...]]:
+        """The distinct values of some rows, in words; those of the table itself were cut before."""
+        found = [row[column.name] for row in rows if column.name in row]
+        texts = dict.fromkeys(text if isinstance(text, str) else repr(text) for text in found if text is not None)
+        values = (column.spelled.get(text) or self._spelled(column, text, condition) for text in texts)
+        return [words for words in values if words]
+
+    def _rows(self, condition: object, prefix: tuple[str, ...]) -> Rows:
+        try:
+            found: object = self._query(self._kb, condition, prefix)
+            rows = tuple(found) if isinstance(found, Iterable) and not isinstance(found, str | Mapping) else None
+        except Exception as cause:  # a user's function may raise anything
+            raise self._refused(f"its query raised {type(cause).__name__}: {cause}", condition) from cause
+        if rows is None or not all(isinstance(row, (dict, Mapping)) for row in rows):
+            said = "its query must return rows of the table (a list of mappings; an empty one for none)"
+            raise self._refused(f"{said}, found {short(repr(found))}", condition)
+        return rows
+
+    def _spelled(self, column: _Column, text: str, condition: object) -> tuple[str, ...]:
+        """A value that a query made: of words of the table, else nobody could have listed them."""
+        words = tuple(self._words(text))
+        if not column.words.issuperset(words):
+            said = f"its query returned {short(repr(text))} in column {column.name!r}"
+            raise self._refused(f"{said}, but only words of that column of the table can be right", condition)
+        return words
+
+    def _refused(self, reason: str, condition: object) -> FeatureError:
+        said = f"lookup {self._name!r}: {reason}; the condition was {short(repr(condition))}"
+        return FeatureError(" ".join(said.split()))
+
+    def revised(self, revision: Revision) -> Self:
+        return self.bind(revision.vocabulary)
+
+    def saved(self) -> Saved:
+        """With its table, if its query can be written down."""
+        if not isinstance(self._query, Matching) or self._words is not str.split or self._query.words is not str.split:
+            return super().saved()
+        kb, columns = self._kb, [column.name for column in self._columns]
+        table = {"name": kb.name, "columns": list(kb.columns), "rows": list(kb.rows)}
+        domain = {column: sorted(words) for column, words in self._given.items()}
+        fields = {"name": self._name, "table": table, "columns": columns, "domain": domain}
+        return Saved("lookup", {**fields, "query": self._query.settings()})
+
+    @classmethod
+    def restored(cls, fields: Mapping[str, Any]) -> Lookup:
+        """From what `saved` wrote."""
+        kb, query = KnowledgeBase(**fields["table"]), Matching(**fields["query"])
+        return cls(kb, query, *fields["columns"], name=fields["name"], domain=fields["domain"])
+
+    def __repr__(self) -> str:
+        query = getattr(self._query, "__name__", None) or repr(self._query)
+        return f"Lookup({self._kb.name!r}, {query}, {', '.join(c.name for c in self._columns)}, name={self._name!r})"
+
+
+def _check(
+    kb: KnowledgeBase, query: Query, columns: Sequence[str], name: str, domain: Mapping[str, Collection[str]]
+) -> None:
+    if not callable(query):
+        raise FeatureError(f"lookup {name!r}: a function of (table, condition, prefix) is required, found {query!r}")
+    if not columns or len(set(columns)) != len(columns):
+        raise FeatureError(f"lookup {name!r}: one or more distinct columns are required, found {list(columns)}")
+    kb.require(*columns)
+    for column, words in domain.items():
+        if column not in columns or isinstance(words, str):
+            raise FeatureError(
+                f"lookup {name!r}: `domain` takes a list of words for some of {', '.join(columns)}, "
+                f"found {short(repr(words))} for {column!r}"
+            )
+    if isinstance(query, Matching):
+        query.index(kb)  # a column that is not there shows now, not in the middle of a text
+
+
+def _column(kb: KnowledgeBase, name: str, words: Callable[[str], Sequence[str]], others: Collection[str]) -> _Column:
+    spelled = {text: tuple(words(text)) for text in kb.values(name)}
+    own = frozenset(chain.from_iterable(spelled.values()))
+    return _Column(name, spelled, own, own.union(others))
+
+
+def _bound(columns: Sequence[_Column], vocabulary: Vocabulary) -> _Bound:
+    listed = [{word: vocabulary.id(word) for word in column.domain if word in vocabulary} for column in columns]
+    ids = sorted({index for own in listed for index in own.values()})
+    at, k = {index: n for n, index in enumerate(ids)}, len(columns)
+    places = tuple({word: at[index] * k + c for word, index in own.items()} for c, own in enumerate(listed))
+    usual = torch.ones(len(ids), k)
+    usual.view(-1)[[place for own in places for place in own.values()]] = 0.0
+    return _Bound(torch.tensor(ids, dtype=torch.long), usual, places)
+
+
+def _right_words(values: Sequence[tuple[str, ...]], prefix: tuple[str, ...]) -> set[str]:
+    """The first words of values, and those that go on with what the prefix has begun."""
+    right = {words[0] for words in values}
+    for words in values if prefix else ():
+        said = next((n for n in range(len(words), 0, -1) if prefix[-n:] == words[:n]), len(words))
+        right.update(words[said : said + 1])
+    return right

@@ -1,0 +1,116 @@
+"""A ready query of a table: the rows of what was spoken of last, else the rows that are asked for.
+
+    Matching(subject="name", on=("food", "area"), history=("turns",))
+
+1. If the words of a row's `subject` (the name of a venue) stand in the prefix, in order and without a gap, the rows of
+   that name are right; of several names the one that ended last, and of those the longest.
+2. Else likewise in the texts of the condition's fields `history`, the last one first. A later text of a list is more
+   recent than an earlier one, and a later field than an earlier one.
+3. Else the rows whose columns `on` have the values that the condition's fields of these names have. A list is any of
+   its values; a field that is not there, or that says dontcare or none, does not restrict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from llrnn.conditions import fields_of
+from llrnn.errors import FeatureError
+from llrnn.tables import KnowledgeBase, Row, plain
+
+Rows = tuple[Row, ...]
+Words = Callable[[str], Sequence[str]]
+
+_ANYTHING = frozenset({"", "none", "dontcare", "dont_care"})  # values that do not restrict
+_REMEMBERED = 1 << 14  # texts and restrictions whose rows are kept
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Callable: (table, condition, prefix) -> rows. `words` cuts names and texts as the model's text is cut."""
+
+    subject: str | None = None
+    on: Sequence[str] = ()
+    history: Sequence[str] = ()
+    words: Words = str.split
+
+    def __post_init__(self) -> None:
+        for field, names in (("on", self.on), ("history", self.history)):
+            if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+                raise FeatureError(f"Matching({field}=...) takes a list of names, found {names!r}; write [{names!r}]")
+            object.__setattr__(self, field, tuple(names))
+        if self.history and self.subject is None:
+            raise FeatureError("Matching(history=...) looks for a subject; name its column: subject=...")
+
+    def __call__(self, kb: KnowledgeBase, condition: object, prefix: Sequence[str]) -> Rows:
+        index = self.index(kb)
+        spoken_of = index.spoken_of(prefix) if self.subject is not None else None
+        if spoken_of is not None:
+            return spoken_of
+        fields: dict[str, list[str]] = {}
+        for name, text in fields_of(condition):
+            if text is not None:
+                fields.setdefault(name, []).append(text)
+        for name in reversed(self.history):
+            for text in reversed(fields.get(name, ())):
+                spoken_of = index.spoken_of_in(text)
+                if spoken_of is not None:
+                    return spoken_of
+        return index.restricted(tuple(tuple(fields.get(name, ())) for name in self.on))
+
+    def index(self, kb: KnowledgeBase) -> _Index:
+        """What is worked out once for a table, and kept with it."""
+        found = kb.derived.get(self)
+        if found is None:
+            found = kb.derived[self] = _Index(kb, self)
+        assert isinstance(found, _Index)
+        return found
+
+    def settings(self) -> dict[str, Any]:
+        """What it was made with, as a model folder writes it."""
+        return {"subject": self.subject, "on": list(self.on), "history": list(self.history)}
+
+
+class _Index:
+    """The names of one table by their last words; answers are remembered by what they depend on alone."""
+
+    def __init__(self, kb: KnowledgeBase, query: Matching) -> None:
+        kb.require(*query.on, *(() if query.subject is None else (query.subject,)))
+        self._kb, self._words, self._on = kb, query.words, query.on
+        self._by_last: dict[str, list[tuple[list[str], Rows]]] = {}
+        for name, rows in self._rows_of_names(query.subject).items():
+            self._by_last.setdefault(name[-1], []).append((list(name), rows))
+        for names in self._by_last.values():
+            names.sort(key=lambda entry: -len(entry[0]))
+        self.spoken_of_in = lru_cache(_REMEMBERED)(self._spoken_of_in)
+        self.restricted = lru_cache(_REMEMBERED)(self._restricted)
+
+    def _rows_of_names(self, subject: str | None) -> dict[tuple[str, ...], Rows]:
+        """Several rows may have one name, in one spelling or another."""
+        found: dict[tuple[str, ...], Rows] = {}
+        for row in self._kb.rows if subject is not None else ():
+            name = tuple(word.lower() for word in self._words(row.get(subject or "", "")))
+            if name:
+                found[name] = (*found.get(name, ()), row)
+        return found
+
+    def spoken_of(self, words: Iterable[str]) -> Rows | None:
+        """The rows of the name that ended last; of the longest, where several end at one word."""
+        small = [word.lower() for word in words]
+        for end in range(len(small), 0, -1):
+            for name, rows in self._by_last.get(small[end - 1], ()):
+                if small[end - len(name) : end] == name:  # not so where the text is too short
+                    return rows
+        return None
+
+    def _spoken_of_in(self, text: str) -> Rows | None:
+        return self.spoken_of(self._words(text))
+
+    def _restricted(self, values: tuple[tuple[str, ...], ...]) -> Rows:
+        """The rows that have one of the values in each column of `on`, given in that order."""
+        said = [{plain(value) for value in column} - _ANYTHING for column in values]
+        wanted = [(column, any_of) for column, any_of in zip(self._on, said, strict=True) if any_of]
+        return tuple(row for row in self._kb.rows if all(plain(row.get(c, "")) in any_of for c, any_of in wanted))

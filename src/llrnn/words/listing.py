@@ -1,0 +1,50 @@
+"""Words of a condition, listed for as long as the condition lasts.
+
+Knowledge points at symbols, and a name that nobody has listed is none: it is one of infinitely many strings of its
+cell. So before a model writes from a condition, the words of the condition's values are added to its vocabulary, as
+`llrnn words add` would: each as if it had been seen once, with the feature `Value:slot` where the model has one. Copied
+values, priming and look-ups then point at them as at any other word; the weights are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from llrnn.automata import check_string
+from llrnn.conditions import values_of
+from llrnn.model import LLRNN
+from llrnn.words.revising import add
+from llrnn.words.table import Entry
+
+
+def value_attribute(slot: str) -> str:
+    """The name of the feature of words that are values of a slot."""
+    return f"Value:{slot}"
+
+
+def listed(model: LLRNN, conditions: Iterable[object], others: Mapping[str, Iterable[str]] | None = None) -> LLRNN:
+    """The model with the words of these conditions listed, and `others`, by their slot.
+
+    The model itself, where all of them are, or where no knowledge looks at conditions: then it could not tell.
+    """
+    if model.background.is_static and not model.contextual:
+        return model
+    slots: dict[str, set[str]] = {}
+    for slot, words in _by_slot(conditions, others or {}):
+        for word in words:
+            if word not in model.vocabulary and check_string(word) is None:
+                slots.setdefault(word, set()).add(slot)
+    if not slots:
+        return model
+    known = {*model.output_features.names, *model.input_features.names}
+    return add(model, [Entry(word, _attributes(of, known), count=1) for word, of in sorted(slots.items())])
+
+
+def _by_slot(conditions: Iterable[object], others: Mapping[str, Iterable[str]]) -> Iterable[tuple[str, Iterable[str]]]:
+    for condition in conditions:
+        yield from values_of(condition)
+    yield from others.items()
+
+
+def _attributes(slots: set[str], known: set[str]) -> frozenset[str]:
+    return frozenset(value_attribute(slot) for slot in slots) & known

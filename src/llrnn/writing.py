@@ -1,0 +1,104 @@
+"""Text from conditions: what has to happen before a model writes from a condition, and after.
+
+    condition = read_condition(model, "inform(name='trattoria contadina';pricerange=moderate)")
+    write(model, [condition], beam=5)
+
+Before: the text of a condition is read as the conditions of the training text were, and words that the model does not
+list, of the condition or of a table that it consults, are listed for the time. After: placeholders become values again
+(where the model was trained on delexicalised text).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from llrnn.contextual import Lookup
+from llrnn.corpus.acts import Conditions, parse_act
+from llrnn.corpus.delexical import relexicalise
+from llrnn.decode import Generated, Greedy, Strategy, beam_search_each, generate_each
+from llrnn.errors import ConfigError, CorpusError
+from llrnn.model import LLRNN
+from llrnn.words import listed
+
+
+def condition_kind(model: LLRNN) -> Conditions:
+    """How the conditions of this model's training text were read."""
+    return "act" if _corpus_settings(model).get("conditions") == "act" else "plain"
+
+
+def read_condition(model: LLRNN, text: str) -> object:
+    """A condition as this model's training text had them: a dialog act, JSON, or a text as it stands."""
+    if condition_kind(model) == "act":
+        return parse_act(text)
+    if text.lstrip()[:1] not in ("{", "["):
+        return text
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise CorpusError(f"column {error.pos + 1} of the condition {text!r}: JSON is required ({error.msg})") from None
+
+
+def looks_at_conditions(model: LLRNN) -> bool:
+    """Whether a condition could make a difference."""
+    return model.controller.reads_conditions or not model.background.is_static or bool(model.contextual)
+
+
+def check_condition(model: LLRNN, condition: object) -> None:
+    """A condition where one is needed, and none where it would be ignored."""
+    if condition is None and model.controller.reads_conditions:
+        raise ConfigError("this model writes from a condition, and none was given; give one: --condition '...'")
+    if condition is not None and not looks_at_conditions(model):
+        raise ConfigError("this model does not look at conditions: it was trained without [condition]; leave it out")
+
+
+def prepared(model: LLRNN, conditions: Sequence[object]) -> LLRNN:
+    """The model with the words of these conditions, and of the tables that it consults, listed."""
+    tables = {one.name: one.words_of_table for one in model.contextual if isinstance(one, Lookup)}
+    return listed(model, conditions, tables)
+
+
+def write(
+    model: LLRNN,
+    conditions: Sequence[object],
+    *,
+    beam: int | None = None,
+    strategy: Strategy | None = None,
+    prefix: str | tuple[str, ...] = "",
+    max_words: int = 60,
+    generator: torch.Generator | None = None,
+) -> list[Generated]:
+    """A text for each condition: the best of a beam, or by a strategy (greedy by default)."""
+    for condition in conditions:
+        check_condition(model, condition)
+    ready = prepared(model, conditions)
+    if beam is not None:
+        found = [
+            best[0] for best in beam_search_each(ready, conditions, prefix=prefix, width=beam, max_words=max_words)
+        ]
+    else:
+        found = generate_each(
+            ready,
+            conditions,
+            prefix=prefix,
+            strategy=strategy or Greedy(),
+            max_words=max_words,
+            generator=generator,
+        )
+    return [spoken(model, one, condition) for one, condition in zip(found, conditions, strict=True)]
+
+
+def spoken(model: LLRNN, found: Generated, condition: object) -> Generated:
+    """With values for the placeholders of a model that was trained on delexicalised text."""
+    if not _corpus_settings(model).get("delexicalised"):
+        return found
+    return replace(found, words=tuple(relexicalise(found.words, condition)))
+
+
+def _corpus_settings(model: LLRNN) -> dict[str, Any]:
+    settings: dict[str, Any] = model.provenance.get("config", {}).get("corpus", {})
+    return settings
