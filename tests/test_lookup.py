@@ -60,11 +60,15 @@ def ends_with(prefix: Prefix, part: Prefix) -> bool:
     return len(part) <= len(prefix) and prefix[len(prefix) - len(part) :] == part
 
 
-def is_right(word: str, value: str, prefix: Prefix) -> bool:
+def goes_on(word: str, value: str, prefix: Prefix) -> bool:
+    """The prefix ends with the first n words of the value, for no larger n, and the word is the one after them."""
     said = tuple(value.split())
     begun = [n for n in range(1, len(said) + 1) if ends_with(prefix, said[:n])]
-    longest = max(begin for begin in [0, *begun])
-    return word == said[0] or (longest > 0 and said[longest:][:1] == (word,))
+    return bool(begun) and said[max(begun) :][:1] == (word,)
+
+
+def is_right(word: str, value: str, prefix: Prefix) -> bool:
+    return word == value.split()[0] or goes_on(word, value, prefix)
 
 
 def dumb_value(column: str, word: str, rows: Rows, prefix: Prefix, table: Rows, former: Sequence[str] = ()) -> float:
@@ -72,6 +76,11 @@ def dumb_value(column: str, word: str, rows: Rows, prefix: Prefix, table: Rows, 
     if word not in domain:
         return 1.0
     return float(any(is_right(word, row[column], prefix) for row in rows if column in row))
+
+
+def dumb_begun(columns: Sequence[str], word: str, rows: Rows, prefix: Prefix) -> float:
+    """Some value of some column goes on with the word, whatever else the word may be."""
+    return float(any(goes_on(word, row[column], prefix) for row in rows for column in columns if column in row))
 
 
 def dumb_last_subject(table: Rows, text: Sequence[str]) -> list[Mapping[str, str]]:
@@ -116,7 +125,8 @@ def dumb_values(
     condition: Any, prefix: Prefix, kb: KnowledgeBase = KB, former: Mapping[str, Any] | None = None
 ) -> Array:
     rows, given = dumb_query(kb, condition, prefix), former or {}
-    return np.array([[dumb_value(c, w, rows, prefix, kb.rows, given.get(c, ())) for c in COLUMNS] for w in V])
+    found = [[dumb_value(c, w, rows, prefix, kb.rows, given.get(c, ())) for c in COLUMNS] for w in V]
+    return np.array([[*own, dumb_begun(COLUMNS, w, rows, prefix)] for own, w in zip(found, V, strict=True)])
 
 
 # --- values, against the oracle -------------------------------------------------------------------------------------
@@ -175,7 +185,8 @@ def test_values_that_overlap_themselves_and_each_other(values: list[list[str]], 
     bound = Lookup(kb, lambda kb, condition, prefix: kb.rows[:2], "x").bind(vocabulary)
     state = bound.scan([bound.initial()], [vocabulary.ids([EOS, *prefix])])[0][-1]
     wanted = [dumb_value("x", word, kb.rows[:2], tuple(prefix), kb.rows) for word in vocabulary]
-    npt.assert_array_equal(written_out(bound, [state], vocabulary)[0, :, 0], wanted)
+    begun = [dumb_begun(["x"], word, kb.rows[:2], tuple(prefix)) for word in vocabulary]
+    npt.assert_array_equal(written_out(bound, [state], vocabulary)[0].T, [wanted, begun])
 
 
 def right_words(feature: ContextualFeature, condition: object, text: str, column: int) -> set[str]:
@@ -208,6 +219,56 @@ def right_words(feature: ContextualFeature, condition: object, text: str, column
 )
 def test_what_is_right_now(condition: object, text: str, column: int, wanted: set[str]) -> None:
     assert right_words(lookup().bind(V), condition, text, column) == wanted
+
+
+@pytest.mark.parametrize(
+    ("condition", "text", "wanted"),
+    [
+        (None, "", set()),
+        (None, "the", set()),
+        ({"food": "chinese"}, "golden", {"wok"}),
+        ({"food": "italian"}, "golden", set()),  # begun, but not by a right value
+        ({"food": "chinese"}, "golden wok", set()),  # said in full, as far as this one goes
+        ({"food": "italian"}, "pizza hut", set()),  # the name decides that it is this one: the other is not begun
+        ({"food": "italian"}, "pizza", {"hut"}),
+        ({"food": "italian"}, "pizza hut city", set()),
+        (None, "golden wok is at 01223", {"350688"}),  # another column
+        (None, "golden wok is at 01223 350688", set()),
+        (None, "golden wok 01223 at", set()),  # no longer at the end of the prefix
+        (None, "la la land at 99", {"99"}),  # which is a first word too
+        (None, "la la land at 99 99", {"12"}),
+        (None, "la la land 99 99 99", {"12"}),
+        ({"turns": ["la la land"]}, "la", {"la"}),
+        ({"turns": ["la la land"]}, "modern", {"european"}),
+        ({"turns": ["la la land"]}, "la modern", {"european"}),
+    ],
+)
+def test_what_has_been_begun(condition: object, text: str, wanted: set[str]) -> None:
+    bound = lookup().bind(V)
+    assert bound.names[-1] == "db:begun"
+    found = written_out(bound, [state_after(bound, condition, text.split())])[0, :, -1]
+    assert {word: value for word, value in zip(V, found.tolist(), strict=True) if value} == dict.fromkeys(wanted, 1.0)
+
+
+def test_values_of_two_columns_may_be_begun_at_once() -> None:
+    kb = KnowledgeBase("t", ({"x": "a b", "y": "a c"},))
+    vocabulary = Vocabulary(["a", "b", "c", "d", EOS])
+    bound = Lookup(kb, lambda kb, condition, prefix: kb.rows, "x", "y").bind(vocabulary)
+    state = bound.scan([bound.initial()], [vocabulary.ids([EOS, "a"])])[0][-1]
+    rest, (a, b, c) = [1.0, 1.0, 0.0], ([1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0])
+    assert bound.value(state) == (rest, {0: a, 1: b, 2: c})  # b is no word of y, nor c of x
+
+
+def test_the_words_of_the_table_by_column() -> None:
+    feature = lookup(domain={"food": ["old"]})
+    assert feature.words_by_column == {
+        "name": ("city", "golden", "hut", "la", "land", "pizza", "wok"),
+        "food": ("chinese", "european", "italian", "modern"),
+        "phone": ("01223", "12", "323737", "350688", "358786", "99"),
+    }
+    assert set(feature.words_of_table) == {word for words in feature.words_by_column.values() for word in words}
+    assert list(feature.words_of_table) == sorted(feature.words_of_table)
+    assert feature.with_table(NEW).words_by_column["name"] == ("old", "venue")
 
 
 def test_acts_and_records_are_the_same_to_a_query() -> None:
@@ -248,7 +309,7 @@ def test_every_query_is_asked_once_for_a_prefix() -> None:
 
 def test_no_states() -> None:
     values = lookup().bind(V).values([])
-    assert (values.rest.shape, values.value.shape, values.word.shape) == ((0, 3), (0, 3), (0,))
+    assert (values.rest.shape, values.value.shape, values.word.shape) == ((0, 4), (0, 4), (0,))
 
 
 # --- laws, and p over all words -------------------------------------------------------------------------------------
@@ -334,7 +395,7 @@ def test_another_table_changes_the_answers_and_no_weight(tmp_path: Path) -> None
     model = model_with(lookup())
     with torch.no_grad():
         model.layer.context_weight.zero_()
-        model.layer.context_bias.copy_(torch.tensor([0.0, 0.0, 20.0]))
+        model.layer.context_bias.copy_(torch.tensor([0.0, 0.0, 20.0, 0.0]))
     model.save(tmp_path)
     changed = load(tmp_path, contextual=[lookup().with_table(NEW)])
     assert all(torch.equal(old, new) for old, new in zip(model.parameters(), changed.parameters(), strict=True))
@@ -353,7 +414,7 @@ def test_a_saved_model_has_its_table_with_it(tmp_path: Path, changed: bool) -> N
     model.save(tmp_path)
     again = load(tmp_path)
     assert repr(again.contextual) == repr(model.contextual)
-    assert again.context_names == ("Repeated", "db:name", "db:food", "db:phone")
+    assert again.context_names == ("Repeated", "db:name", "db:food", "db:phone", "db:begun")
     for condition in ASKED:
         for text in (["pizza", "hut", "01223"], ["old", "venue", "99", "01223"]):
             assert sentence_log_probs(again, text, condition) == sentence_log_probs(model, text, condition)
@@ -382,7 +443,7 @@ def test_words_are_cut_as_the_user_says() -> None:
     vocabulary = Vocabulary(["l'", "atelier", "01", "02", EOS])
     bound = feature.bind(vocabulary)
     state = bound.scan([bound.initial()], [vocabulary.ids(["l'", "atelier", "01"])])[0][-1]
-    assert bound.value(state) == (1.0, {2: 1.0, 3: 1.0})
+    assert bound.value(state) == ([1.0, 0.0], {2: [1.0, 0.0], 3: [1.0, 1.0]})
     assert feature._query(kb, {}, ("l'", "atelier")) == kb.rows
 
 
@@ -405,8 +466,12 @@ def test_elsewhere_a_word_is_in_the_domain_once_it_is_listed(opened: dict[str, A
     bound = lookup().bind(vocabulary)
     found = written_out(bound, [bound.initial({"food": "chinese"})], vocabulary)[0]
     assert [float(found[vocabulary.id(word), 0]) for word in ("golden", "city", "hut")] == [1.0, 1.0, 0.0]
-    assert (found[:, 1:] == 1.0).all()
-    assert (found[len(vocabulary.words) :] == 1.0).all()
+    assert (found[:, 1:3] == 1.0).all()
+    assert (found[len(vocabulary.words) :, :3] == 1.0).all()
+    assert (found[:, 3] == 0.0).all()
+    state = bound.scan([bound.initial({"food": "chinese"})], [vocabulary.ids([EOS, "golden"])])[0][-1]
+    begun = written_out(bound, [state], vocabulary)[0, :, 3]
+    assert begun.sum() == begun[vocabulary.id("wok")] == 1.0
 
 
 def test_words_that_are_added_to_a_model_are_looked_up() -> None:
@@ -478,7 +543,8 @@ def test_a_query_may_make_rows_of_its_own() -> None:
     made: list[dict[str, Any]] = [{"name": "city hut", "other": "ignored"}, {"name": None}, {"name": ""}, {}]
     made.append({"phone": 99})
     bound = Lookup(KB, lambda kb, condition, prefix: iter(made), "name", "phone").bind(V)
-    found, phone = written_out(bound, [state_after(bound, None, ["city"])])[0].T
+    found, phone, begun = written_out(bound, [state_after(bound, None, ["city"])])[0].T
+    assert begun.sum() == begun[V.id("hut")] == 1.0
     assert (phone[V.id("99")], phone[V.id("01223")]) == (1.0, 0.0)
     domain = {word for name in KB.values("name") for word in name.split()}
     assert {word for word, value in zip(V, found, strict=True) if value == 1.0} & domain == {"city", "hut"}
@@ -487,6 +553,7 @@ def test_a_query_may_make_rows_of_its_own() -> None:
 BAD_LOOKUPS: list[tuple[Callable[[], object], str]] = [
     (lambda: Lookup(KB, QUERY), "one or more distinct columns are required"),
     (lambda: Lookup(KB, QUERY, "name", "name"), "distinct columns"),
+    (lambda: Lookup(KnowledgeBase("t", (), ("begun",)), QUERY, "begun"), "another name than 'begun'.*; rename it"),
     (lambda: Lookup(KB, QUERY, "price"), "no column 'price'; it has name, food, area, phone"),
     (lambda: Lookup(KB, Matching("title"), "name"), "no column 'title'"),
     (lambda: Lookup(KB, Matching("name", on=["stars"]), "name"), "no column 'stars'"),

@@ -99,17 +99,18 @@ class Slots(Reading):
     """The words of the values, each with its slot, its place in the value, and the act.
 
     Of the slots in `unread` (names, telephone numbers) only how they are filled is read, not with which words: a model
-    that cannot tell one name from another speaks of a new one as well as of those that it knows.
+    that cannot tell one name from another speaks of a new one as well as of those that it knows. Slots in `ignored`
+    are for others to look at.
     """
 
     kind = "slots"
 
-    def __init__(self, unread: Collection[str] = ()) -> None:
-        self.unread = frozenset(unread)
+    def __init__(self, unread: Collection[str] = (), ignored: Collection[str] = ()) -> None:
+        self.unread, self.ignored = frozenset(unread), frozenset(ignored)
 
     def tokens(self, condition: object) -> list[Token]:
-        fields = list(fields_of(condition))
-        if not fields and not isinstance(condition, Act):
+        fields = [(slot, text) for slot, text in fields_of(condition) if slot not in self.ignored]
+        if not isinstance(condition, Act | Mapping):
             return [(f"Word:{word}",) for word in _linear(condition)]
         act = [(f"Act:{condition.name}",)] if isinstance(condition, Act) else []
         return [*act, *(token for slot, text in fields for token in self._value(slot, text))]
@@ -125,7 +126,7 @@ class Slots(Reading):
             yield (f"Slot:{slot}", *place, *own)
 
     def settings(self) -> dict[str, Any]:
-        return {"kind": self.kind, "unread": sorted(self.unread)}
+        return {"kind": self.kind, "unread": sorted(self.unread), "ignored": sorted(self.ignored)}
 
 
 class Whole(Reading):

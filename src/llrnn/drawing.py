@@ -4,7 +4,8 @@ Sampling: a class of the rest or an exception, by their probabilities; then a wo
 drawn again while the word is an exception (which has left the class).
 
 Top-k: the best words of the rest lie in the k + |E(n)| classes whose best member scores highest, since every class that
-ranks above brings its own best word, unless that is one of the |E(n)| exceptions. A heap walks down those classes.
+ranks above brings its own best word, unless that is one of the |E(n)| exceptions. A heap walks down those classes. A
+vocabulary of some ten thousand words is written out instead: that is faster than a walk in Python.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from llrnn.numerics import MINUS_INFINITY
 from llrnn.priors import SparsePrior
 
 _ROUNDS_OF_REJECTION = 64
+_WRITTEN_OUT = 30_000  # words: a row of so many takes as long to write out as the walk (measured on CPU)
+_MOST_WRITTEN = 30_000_000  # numbers in all, for memory
 
 
 class Drawable(Protocol):
@@ -143,7 +146,8 @@ def top(p: Drawable, k: int) -> tuple[Tensor, Tensor]:
     """The k most probable words at each position, log p and words (N, k); ties in any order."""
     prior = p.known.prior
     k = min(k, prior.n_symbols)
-    if not isinstance(prior, SparsePrior) or len(prior.tables) > 1:
+    few = prior.n_symbols <= _WRITTEN_OUT and p.n * prior.n_symbols <= _MOST_WRITTEN
+    if few or not isinstance(prior, SparsePrior) or len(prior.tables) > 1:
         found = p.log_probs().detach().topk(k, -1)
         return found.values, found.indices
     p.possible()

@@ -16,6 +16,9 @@ from torch import Tensor
 from llrnn.priors import ContextValues, Exceptions, Prior, SparsePrior, Table
 
 
+_FEW = 5_000  # exceptions that are sorted faster than they are merged (measured on CPU)
+
+
 @dataclass(frozen=True, eq=False)
 class Knowledge:
     """A prior and all contextual values over one common set of exceptions."""
@@ -54,7 +57,7 @@ def join(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:
     own = prior.exceptions if isinstance(prior, SparsePrior) else Exceptions.none(device)
     sources: list[Exceptions | ContextValues] = [own, *values]
     keys = [source.position * V + source.word for source in sources]
-    key = reduce(merged, sorted(keys, key=len, reverse=True))
+    key = _union(keys)
     longest = max(sources, key=lambda source: len(source.position))
     if len(key) == len(longest.position):
         position, word = longest.position, longest.word
@@ -66,6 +69,15 @@ def join(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:
     joined = torch.cat(value, 1) if value else torch.zeros(len(position), 0, device=device)
     usual = prior.rest(position, word) if isinstance(prior, SparsePrior) else prior.at(position, word)
     return Knowledge(prior, position, word, _filled(usual, own.log_b, key, keys[0]), joined, rest, usual)
+
+
+def _union(keys: Sequence[Tensor]) -> Tensor:
+    """All keys, sorted, each once: a few are sorted again, which is one call; many are merged."""
+    listed = [key for key in keys if len(key)]
+    if len(listed) > 1 and sum(map(len, listed)) < _FEW:
+        found: Tensor = torch.unique(torch.cat(listed))
+        return found
+    return reduce(merged, sorted(listed or keys[:1], key=len, reverse=True))
 
 
 def _filled(usual: Tensor, own: Tensor, key: Tensor, mine: Tensor) -> Tensor:

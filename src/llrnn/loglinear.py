@@ -7,7 +7,7 @@
 
 Sets and sizes: N positions; V words in G classes s of equal static features φ_s (m of them); k contextual features;
 E exceptions in all, words that stand alone at a position; H, the size of h. `scores[n, s]` is a_n·φ_s. The sum over V
-is never done word by word and is exact.
+is exact, and never done word by word but where a beam asks for a few rows over a small V.
 
     LogLinear(h, prior, values) -> Distribution          log_prob, log_z, entropy, expected_features, sample, top
 """
@@ -30,6 +30,7 @@ from llrnn.priors import ContextValues, DensePrior, Prior, SparsePrior
 
 # What one sparse entry costs, in dense multiplications (measured on CPU): long rows of W add up fast, columns slowly.
 _COST_OF_COMPOSING, _COST_OF_DIRECT = 6, 250
+_FEW_TERMS = 200_000  # N × V: so few are summed faster one by one than class by class, where no gradient is asked for
 
 
 class LogLinear(nn.Module):
@@ -79,13 +80,9 @@ class Distribution:
     """p(· | K) at N positions, normalised exactly; nothing of size N × V is made unless `log_probs` is asked for."""
 
     def __init__(self, layer: LogLinear, h: Tensor, known: Knowledge, scale: float = 1.0) -> None:
-        self.layer, self.h, self.known, self.scale = layer, h, known, scale
+        self.layer, self.h, self.known, self.scale, self.n = layer, h, known, scale, len(h)
         self.adding = True  # which of the two sums for Z: the words in their classes, plus what they gain; or gone
         self.classes = layer.classes
-
-    @property
-    def n(self) -> int:
-        return len(self.h)
 
     @cached_property
     def scores(self) -> Tensor:
@@ -139,6 +136,8 @@ class Distribution:
     @cached_property
     def log_z(self) -> Tensor:
         """(N,)"""
+        if self.n * self.known.prior.n_symbols <= _FEW_TERMS and not torch.is_grad_enabled():
+            return torch.logsumexp(self.weights, -1)
         return self._log_z_and_scores(*torch.zeros(2, 0, dtype=torch.long, device=self.h.device))[0]
 
     def log_b(self, word: Tensor) -> Tensor:
@@ -156,7 +155,7 @@ class Distribution:
             rest = (self.context_adaptor * known.rest).sum(-1)
             log_rest = log_rest + rest
             static = static + rest[known.position]
-            asked = asked + (self.context_adaptor[position] * self._values(position, word)).sum(-1)
+            asked = asked + (self.context_adaptor[position] * self.context_values(word, position)).sum(-1)
             own = own + (self.context_adaptor[known.position] * known.value).sum(-1)
         if len(own) == 0:
             return log_rest, asked
@@ -180,15 +179,11 @@ class Distribution:
         log_b = prior.dense(self.n).log_b.to(dtype)
         return numerics.word_logsumexp(self.scores, self.classes.class_of, log_b, rows, classes)
 
-    def context_values(self, word: Tensor) -> Tensor:
-        """Values of the contextual features on one word a position, (N,) -> (N, k)."""
-        return self._values(torch.arange(self.n, device=word.device), word)
-
-    def _values(self, position: Tensor, word: Tensor) -> Tensor:
-        """Contextual feature values of single words, (E, k)."""
-        known = self.known
+    def context_values(self, word: Tensor, position: Tensor | None = None) -> Tensor:
+        """Values of the contextual features on one word a position, or on words at given positions, (E,) -> (E, k)."""
+        known, at = self.known, torch.arange(self.n, device=word.device) if position is None else position
         values = ContextValues(known.rest, known.position, known.word, known.value)
-        return values.at(position, word, known.prior.n_symbols)
+        return values.at(at, word, known.prior.n_symbols)
 
     @cached_property
     def parts(self) -> tuple[Tensor, Tensor]:
@@ -213,14 +208,18 @@ class Distribution:
             )
         return self
 
-    def log_probs(self) -> Tensor:
-        """log p of every word, (N, V): the brute way, for dense answers and checks."""
+    @cached_property
+    def weights(self) -> Tensor:
+        """log b + a·φ of every word, (N, V): the brute way, for few words and for checks."""
         known, a = self.known, self.context_adaptor
-        rest = (a * known.rest).sum(-1) - self.possible().log_z  # what all words but the exceptions share
-        gained = (a[known.position] * (known.value - known.rest[known.position])).sum(-1)
-        whole = self.scores.index_select(1, self.classes.class_of) + rest[:, None]
+        whole = self.scores.index_select(1, self.classes.class_of) + (a * known.rest).sum(-1, keepdim=True)
         whole = whole + known.prior.dense(1 if known.prior.is_static else self.n, whole.dtype).log_b
+        gained = (a[known.position] * (known.value - known.rest[known.position])).sum(-1)
         return whole.index_put((known.position, known.word), gained, accumulate=True)
+
+    def log_probs(self) -> Tensor:
+        """log p of every word, (N, V)."""
+        return self.weights - self.possible().log_z[:, None]
 
     def class_probabilities(self) -> Tensor:
         """The probability of each class with its exceptions, (N, G)."""

@@ -13,15 +13,9 @@ from llrnn.backgrounds import Background, Discounted, NGram, Primed, Uniform, Un
 from llrnn.backgrounds.unigram import absolute_discount
 from llrnn.config import Config
 from llrnn.config.features import AnyFeature
-from llrnn.config.knowledge import (
-    AnyContextual,
-    CopiedConfig,
-    LookupConfig,
-    NGramConfig,
-    PrimedConfig,
-    RepeatedConfig,
-)
+from llrnn.config.knowledge import AnyContextual, CopiedConfig, LookupConfig, NGramConfig, PrimedConfig, RepeatedConfig
 from llrnn.contextual import ContextualFeature, Expert, Lookup, Repeated
+from llrnn.contextual.columns import value_words
 from llrnn.controllers import Controller
 from llrnn.corpus import Corpus
 from llrnn.corpus.acts import Conditions
@@ -53,8 +47,8 @@ class Project:
         corpora = read_corpora(config)
         if config.condition is not None:
             _require_conditions(corpora)
-        lexicon = _lexicon(config, corpora)
         context = tuple(_contextual(one, config, corpora) for one in config.contextual)
+        lexicon = _lexicon(config, corpora, context)
         vocabulary = _vocabulary(config, corpora, _said_by_knowledge(config, lexicon, context))
         output, given = _features(config, lexicon)
         background = _primed(config.background.primed, _background(config, corpora), corpora, vocabulary)
@@ -121,11 +115,9 @@ def _named_parts(table: str, parts: Sequence[str], corpora: dict[str, Corpus]) -
 
 def read_corpora(config: Config) -> dict[str, Corpus]:
     """train, and valid and test where there are any."""
-    given = config.corpus
-    if given.embedded is not None:
-        return embedded_corpora(
-            given.embedded.train, given.embedded.valid, given.embedded.test, given.embedded.seed, given.lowercase
-        )
+    given, own = config.corpus, config.corpus.embedded
+    if own is not None:
+        return embedded_corpora(own.train, own.valid, own.test, own.seed, given.lowercase)
     files = {"train": given.train, "valid": given.valid, "test": given.test}
     corpora = {part: _read(paths, config, given.conditions) for part, paths in files.items() if paths}
     if given.valid_last is not None:
@@ -177,7 +169,7 @@ def _vocabulary(config: Config, corpora: dict[str, Corpus], said: Sequence[str])
     )
 
 
-def _lexicon(config: Config, corpora: dict[str, Corpus]) -> Lexicon:
+def _lexicon(config: Config, corpora: dict[str, Corpus], context: Sequence[ContextualFeature]) -> Lexicon:
     annotated = _named_parts("lexicon", config.lexicon.parts, corpora)
     annotated += [Corpus.from_file(path, lowercase=config.corpus.lowercase) for path in config.lexicon.corpora]
     lexicon = Lexicon.from_corpus(*annotated)
@@ -185,9 +177,20 @@ def _lexicon(config: Config, corpora: dict[str, Corpus]) -> Lexicon:
         lexicon = lexicon | Lexicon.from_tsv(path, lowercase=config.corpus.lowercase)
     if config.lexicon.values:
         found = entity_words(corpora["train"], config.lexicon.values, config.lexicon.support)
-        values = {word: [value_attribute(slot) for slot in slots] for word, slots in found.items()}
-        lexicon = lexicon | Lexicon.from_mapping(values)
+        lexicon = lexicon | Lexicon.from_mapping({word: map(value_attribute, slots) for word, slots in found.items()})
+    for column in config.lexicon.columns:
+        words = value_words(_of_column(column, context), corpora["train"], config.lexicon.support)
+        lexicon = lexicon | Lexicon.from_mapping({word: [value_attribute(column)] for word in words})
     return lexicon
+
+
+def _of_column(column: str, context: Sequence[ContextualFeature]) -> list[str]:
+    """The values of a column of all tables that are looked up."""
+    there = [(name, one.table) for one in context if isinstance(one, Lookup) for name in one.words_by_column]
+    if column not in dict(there):
+        listed = ", ".join(dict(there)) or "none; give [[contextual]] kind = 'lookup'"
+        raise ConfigError(f"lexicon.columns names {column!r}, but the columns that are looked up are {listed}")
+    return [text for name, table in there if name == column for text in table.values(column)]
 
 
 def _features(config: Config, lexicon: Lexicon) -> tuple[Features, Features | None]:
@@ -232,10 +235,8 @@ def _ngram(given: NGramConfig, config: Config, corpora: dict[str, Corpus]) -> Ba
     if given.arpa is not None:
         return NGram.from_arpa(given.arpa, restrict=given.restrict)
     if given.files:
-        texts = _read(given.files, config)
-        return NGram.from_corpus(
-            texts, order=given.order, min_counts=given.min_counts, folds=0, restrict=given.restrict
-        )
+        text = _read(given.files, config)
+        return NGram.from_corpus(text, order=given.order, min_counts=given.min_counts, folds=0, restrict=given.restrict)
     counted = reduce(add, _named_parts("n-grams", given.parts, corpora))
     return NGram.from_corpus(counted, order=given.order, min_counts=given.min_counts, folds=given.folds)
 

@@ -8,7 +8,8 @@
 
 Since a is linear in h, a steered model is a model like any other: its log Z is its own, nothing is approximated, and it
 is evaluated, explained and saved as usual. NAME is one of `model.feature_names`, static or contextual, or a pattern in
-which `*` stands for anything. `swap` puts another background, or another expert, in the place of one trained with.
+which `*` stands for anything. `swap` puts another background, another expert or another table in the place of one
+trained with.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ import torch
 from torch import Tensor, nn
 
 from llrnn.backgrounds import Background
-from llrnn.contextual import Expert
+from llrnn.contextual import ContextualFeature, Expert, Lookup
 from llrnn.errors import ConfigError
 from llrnn.model import LLRNN
+from llrnn.tables import KnowledgeBase
+from llrnn.words import listed
+from llrnn.writing import words_by_column
 
 
 @dataclass(frozen=True)
@@ -63,43 +67,91 @@ class Change:
 
 
 def experts(model: LLRNN, factors: Mapping[str, float]) -> list[Change]:
-    """Changes that scale the weights of contextual features, by name."""
+    """Changes that scale the weights of contextual features, by their names or by that of what they belong to."""
     _require_contextual(model, factors)
-    return [Change(name, scale=factor) for name, factor in factors.items()]
+    return [Change(one, scale=factor) for name, factor in factors.items() for one in _features_of(model, name)]
+
+
+def _features_of(model: LLRNN, name: str) -> list[str]:
+    """A feature of this name, or all those of a process of this name: of a table, of copied values."""
+    if name in model.context_names:
+        return [name]
+    return [one for feature in model.contextual if feature.name == name for one in feature.names]
 
 
 def _require_contextual(model: LLRNN, names: Iterable[str]) -> None:
-    there = model.context_names
+    there = list(dict.fromkeys(name for feature in model.contextual for name in _names(feature)))
     for name in names:
         if name not in there:
-            listed = ", ".join(there) if there else "none: train it with one"
-            raise ConfigError(f"{name!r} is no contextual feature of this model; it has {listed}")
+            listing = ", ".join(there) if there else "none: train it with one"
+            raise ConfigError(f"{name!r} is no contextual feature of this model; it has {listing}")
+
+
+def _names(feature: ContextualFeature) -> Iterable[str]:
+    """Its own first, where it stands for several."""
+    return (feature.name, *feature.names) if len(feature.names) > 1 else feature.names
 
 
 def swap(
-    model: LLRNN, *, background: Background | None = None, experts: Mapping[str, Background] | None = None
+    model: LLRNN,
+    *,
+    background: Background | None = None,
+    experts: Mapping[str, Background] | None = None,
+    tables: Mapping[str, KnowledgeBase] | None = None,
 ) -> LLRNN:
-    """A new model with the same weights and other knowledge: another background, other experts by their names."""
-    given = experts or {}
-    _require_experts(model, given)
+    """A new model with the same weights and other knowledge: another background, other experts and tables by name.
+
+    The words of a table are listed, as `llrnn.words.listed` does. Backgrounds are of the words before: one that knows
+    nothing of a new table is revised with the model, as that of the model itself is.
+    """
+    others, changed = experts or {}, tables or {}
+    require_experts(model, others)
+    require_tables(model, changed)
     swapped = _copied(model)
     if background is not None:
         swapped.background = background.bind(model.vocabulary)
     swapped.contextual = tuple(
-        old.with_background(given[old.name]).bind(model.vocabulary)
-        if isinstance(old, Expert) and old.name in given
+        old.with_background(others[old.name]).bind(model.vocabulary)
+        if isinstance(old, Expert) and old.name in others
         else old
         for old in model.contextual
     )
-    return swapped
+    return _with_tables(swapped, changed) if changed else swapped
 
 
-def _require_experts(model: LLRNN, names: Iterable[str]) -> None:
-    _require_contextual(model, names)
+def _with_tables(model: LLRNN, tables: Mapping[str, KnowledgeBase]) -> LLRNN:
+    """Its words are listed first, since a lookup can only point at listed words."""
+    changed = {name: old.with_table(tables[name]) for name, old in tables_of(model).items() if name in tables}
+    ready = listed(model, [], words_by_column(changed.values()))
+    ready.contextual = tuple(
+        changed[old.name].bind(ready.vocabulary) if isinstance(old, Lookup) and old.name in changed else old
+        for old in ready.contextual
+    )
+    return ready
+
+
+def tables_of(model: LLRNN) -> dict[str, Lookup]:
+    """What looks up a table, by its name."""
+    return {feature.name: feature for feature in model.contextual if isinstance(feature, Lookup)}
+
+
+def require_experts(model: LLRNN, names: Iterable[str]) -> None:
+    """That there are experts of these names."""
+    given, tables = list(names), ", ".join(tables_of(model))
+    _require_contextual(model, given)
     there = [feature.name for feature in model.contextual if isinstance(feature, Expert)]
+    _require(given, there, "expert", f", and the tables {tables}" if tables else "")
+
+
+def require_tables(model: LLRNN, names: Iterable[str]) -> None:
+    """That tables of these names are looked up."""
+    _require(names, [*tables_of(model)], "table")
+
+
+def _require(names: Iterable[str], there: Sequence[str], kind: str, besides: str = "") -> None:
     for name in names:
         if name not in there:
-            raise ConfigError(f"{name!r} is no expert of this model; it has {', '.join(there) or 'none'}")
+            raise ConfigError(f"{name!r} is no {kind} of this model; it has {', '.join(there) or 'none'}{besides}")
 
 
 def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:

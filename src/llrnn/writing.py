@@ -11,7 +11,7 @@ list, of the condition or of a table that it consults, are listed for the time. 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -58,8 +58,16 @@ def check_condition(model: LLRNN, condition: object) -> None:
 
 def prepared(model: LLRNN, conditions: Sequence[object]) -> LLRNN:
     """The model with the words of these conditions, and of the tables that it consults, listed."""
-    tables = {one.name: one.words_of_table for one in model.contextual if isinstance(one, Lookup)}
-    return listed(model, conditions, tables)
+    return listed(model, conditions, words_by_column(one for one in model.contextual if isinstance(one, Lookup)))
+
+
+def words_by_column(lookups: Iterable[Lookup]) -> dict[str, set[str]]:
+    """The words of tables; columns of one name are one, whatever table they are of."""
+    found: dict[str, set[str]] = {}
+    for one in lookups:
+        for column, words in one.words_by_column.items():
+            found.setdefault(column, set()).update(words)
+    return found
 
 
 def write(

@@ -189,6 +189,10 @@ def multiply(left: Prior, right: Prior) -> Prior:
         return DensePrior(first + second)
     tables = tuple(mine.times(other) for mine in left.tables for other in right.tables)
     shift = (left.shift.unsqueeze(2) + right.shift.unsqueeze(1)).flatten(1)
+    if len(left.exceptions) == 0 or len(right.exceptions) == 0:  # one of them speaks of no word by itself
+        own, other = (right, left) if len(left.exceptions) == 0 else (left, right)
+        position, word = own.exceptions.position, own.exceptions.word
+        return SparsePrior(tables, shift, Exceptions(position, word, own.exceptions.log_b + other.rest(position, word)))
     position, word = _union(left, right)
     log_b = left.at(position, word) + right.at(position, word)
     return SparsePrior(tables, shift, Exceptions(position, word, log_b))

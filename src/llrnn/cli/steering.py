@@ -1,7 +1,8 @@
 """Options that open a trained model with other knowledge or other weights than it was trained with.
 
 --background PATH      another background: an ARPA file, a folder of `llrnn ngram estimate`, a model folder
---expert NAME=PATH     another expert of this name        --expert NAME=FACTOR    more or less of it, or against it
+--expert NAME=PATH     another expert of this name, or another table where NAME is that of a lookup
+--expert NAME=FACTOR   more or less of it, or against it; of a lookup, of all its features
 --weight NAME=VALUE    the weight of a feature            --restrict              leave out words that V does not list
 """
 
@@ -17,7 +18,8 @@ from llrnn.bundle import has_bundle
 from llrnn.checkpoint import load
 from llrnn.errors import ConfigError
 from llrnn.model import LLRNN
-from llrnn.steering import Change, experts, steer, swap
+from llrnn.steering import Change, experts, require_experts, steer, swap, tables_of
+from llrnn.tables import KnowledgeBase
 
 Weights = Annotated[
     list[str] | None,
@@ -33,7 +35,8 @@ Experts = Annotated[
     typer.Option(
         "--expert",
         metavar="NAME=FACTOR|PATH",
-        help="Scale the weight of a contextual feature (below 0 turns it round), or put another n-gram model there.",
+        help="Scale the weight of a contextual feature (below 0 turns it round), or put another n-gram model "
+        "or another table there.",
     ),
 ]
 Swap = Annotated[
@@ -51,11 +54,24 @@ def open_model(
     """The model of a folder, with the options applied: other knowledge first, then experts, then weights."""
     model = load(folder)
     pairs = [_split(option) for option in expert_options or []]
-    paths = {name: open_background(Path(value), restrict) for name, value in pairs if _number(value) is None}
+    paths = {name: Path(value) for name, value in pairs if _number(value) is None}
     if background is not None or paths:
-        other = None if background is None else open_background(background, restrict)
-        model = swap(model, background=other, experts=paths)
+        model = _swapped(model, paths, background, restrict)
     return steered(model, weights, [f"{name}={value}" for name, value in pairs if _number(value) is not None])
+
+
+def _swapped(model: LLRNN, paths: dict[str, Path], background: Path | None, restrict: bool) -> LLRNN:
+    """Names are checked before files are read: of a name that is wrong nobody knows what its file should be."""
+    tables = {name: path for name, path in paths.items() if name in tables_of(model)}
+    others = {name: path for name, path in paths.items() if name not in tables}
+    require_experts(model, others)
+    small = model.reads_lowercase
+    return swap(
+        model,
+        background=None if background is None else open_background(background, restrict),
+        experts={name: open_background(path, restrict) for name, path in others.items()},
+        tables={name: KnowledgeBase.from_file(path, lowercase=small) for name, path in tables.items()},
+    )
 
 
 def open_background(path: Path, restrict: bool = False) -> Background:

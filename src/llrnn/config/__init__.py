@@ -91,7 +91,14 @@ class LexiconConfig(Strict):
     corpora: list[str] = Field([], description="other annotated texts")
     tsv: list[str] = Field([], description="tables of form and attributes")
     values: list[str] = Field([], description="slots of conditions: the words of their values are Value:slot")
-    support: float = Field(0.9, gt=0, le=1, description="values: in how many of its sentences a word must be one")
+    columns: list[str] = Field(
+        [],
+        description="columns of the looked-up tables: words that stand in sentences only as part of such values are "
+        "Value:column",
+    )
+    support: float = Field(
+        0.9, gt=0, le=1, description="values, columns: in how many of its sentences a word must be part of one"
+    )
 
 
 class FeaturesConfig(Strict):

@@ -32,20 +32,21 @@ class ConditionConfig(Strict):
         "words", description="word by word; words with their slots as features; or one symbol, such as a category"
     )
     unread: list[str] = Field([], description="slots: those whose words are not read, only that they have a value")
+    ignored: list[str] = Field([], description="slots: those that the network does not read at all")
     encoder: Literal["lstm", "gru", "none"] = Field("lstm", description="reads in both directions; none: vectors alone")
     size: int = Field(128, ge=1, le=2**20, description="size of the memory's rows")
     min_count: int = Field(1, ge=1, description="features of conditions that fire less often in training are not known")
 
     @model_validator(mode="after")
     def _keys_fit(self) -> ConditionConfig:
-        if self.unread and self.reading != "slots":
-            raise ValueError(f"unread is for reading = 'slots', found reading = {self.reading!r}")
+        if (self.unread or self.ignored) and self.reading != "slots":
+            raise ValueError(f"unread and ignored are for reading = 'slots', found reading = {self.reading!r}")
         if self.encoder != "none" and self.size % 2:
             raise ValueError(f"size must be even, half for each direction of the encoder, found {self.size}")
         return self
 
     def _reading(self) -> Reading:
-        return Slots(self.unread) if self.reading == "slots" else Words() if self.reading == "words" else Whole()
+        return Slots(self.unread, self.ignored) if self.reading == "slots" else Words() if self.reading == "words" else Whole()
 
     def controller(self, own: ControllerConfig, conditions: Iterable[object]) -> Controller:
         """One layer below the look at the condition, the others, at least one, above."""

@@ -2,23 +2,26 @@
 
     φ_c(K, x) = 1    if x is no word of column c, or a word of c that is right now
     φ_c(K, x) = 0    if x is another word of column c
+    φ_begun(K, x)    1 if x goes on with a right value of some column that the prefix has begun, else 0
 
 A user's function of (table, condition, prefix) says which rows are right now. A word of c is right if a right value
 begins with it, or if the last words of the prefix are the beginning of a right value and it is the next word; the
 longest beginning counts, and a value that has been said in full has no next word. Another table gives other answers
 from the same weights.
+
+Why φ_begun: a network that cannot tell one address from another cannot know whether an address is complete, and φ_c
+says nothing of the words that could stand behind it. This tells it: as long as one is begun, some word goes on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import chain
 from typing import Any, NamedTuple, Self
 
 import torch
-from torch import Tensor
 
 from llrnn.contextual.base import ContextualFeature, Value
+from llrnn.contextual.columns import BEGUN, Bound, Column, going_on
 from llrnn.contextual.matching import Matching
 from llrnn.errors import FeatureError
 from llrnn.priors import ContextValues
@@ -32,36 +35,20 @@ Rows = tuple[Mapping[str, Any], ...]
 
 
 class Answer(NamedTuple):
-    """A state: what was given and read, and the entries of the (domain × columns) table of values that are right."""
+    """A state: what was given and read, and the entries of the (domain × features) table of values that are right."""
 
     condition: object
     prefix: tuple[str, ...]
     right: tuple[int, ...]
 
 
-class _Column(NamedTuple):
-    """A column of the table in words, and all words that it is an expert of."""
-
-    name: str
-    spelled: dict[str, tuple[str, ...]]  # its values, each in words
-    words: frozenset[str]  # those of its values
-    domain: frozenset[str]  # and those of former tables
-
-
-class _Bound(NamedTuple):
-    """The columns over the ids of a vocabulary."""
-
-    ids: Tensor  # (D,) all words of all domains, rising
-    usual: Tensor  # (D, k) the values if nothing were right
-    places: tuple[dict[str, int], ...]  # for each column, where a word of its domain stands in `usual`, laid out flat
-
-
 class Lookup(ContextualFeature):
-    """One feature for each column, `name:column`. The words that it names must be listed by the vocabulary.
+    """A feature for each column, `name:column`, and `name:begun`. The vocabulary must list the words that they name.
 
     `domain` adds words to the domains of columns: those of a former table, which are wrong now. `words` cuts values
     into words. In an open vocabulary, or one with a symbol for unknown words, a word that is not listed belongs to no
-    domain until it is: the feature is 1 on the cell that holds it. States belong to the table that they were made for.
+    domain until it is: the features are on its cell what they are on other words. States belong to the table that they
+    were made for.
     """
 
     def __init__(
@@ -76,8 +63,8 @@ class Lookup(ContextualFeature):
         given = dict(domain or {})
         _check(kb, query, columns, name, given)
         self._kb, self._query, self._name, self._words, self._given = kb, query, name, words, given
-        self._columns = tuple(_column(kb, column, words, given.get(column, ())) for column in columns)
-        self._bound: _Bound | None = None
+        self._columns = tuple(Column.of(kb, column, words, given.get(column, ())) for column in columns)
+        self._bound: Bound | None = None
 
     @property
     def name(self) -> str:
@@ -85,7 +72,7 @@ class Lookup(ContextualFeature):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"{self._name}:{column.name}" for column in self._columns)
+        return tuple(f"{self._name}:{own}" for own in (*(column.name for column in self._columns), BEGUN))
 
     @property
     def table(self) -> KnowledgeBase:
@@ -94,7 +81,12 @@ class Lookup(ContextualFeature):
     @property
     def words_of_table(self) -> tuple[str, ...]:
         """All words of its columns, which the vocabulary must list."""
-        return tuple(sorted(frozenset().union(*(column.words for column in self._columns))))
+        return tuple(sorted(frozenset().union(*self.words_by_column.values())))
+
+    @property
+    def words_by_column(self) -> dict[str, tuple[str, ...]]:
+        """The words of the table, of its columns one by one."""
+        return {column.name: tuple(sorted(column.words)) for column in self._columns}
 
     def with_table(self, kb: KnowledgeBase) -> Lookup:
         """The same lookup over another table; the words of this one stay in the domains, and are wrong now."""
@@ -110,7 +102,7 @@ class Lookup(ContextualFeature):
                 f"({shown}); list them: vocabulary.others, or `llrnn words add` for a trained model"
             )
         bound = super().bind(vocabulary)
-        bound._bound = _bound(self._columns, vocabulary)
+        bound._bound = Bound.to(vocabulary, self._columns)
         return bound
 
     def initial(self, condition: object = None) -> Answer:
@@ -123,21 +115,20 @@ class Lookup(ContextualFeature):
 
     def value(self, state: Answer) -> tuple[Value, Mapping[int, Value]]:
         found = self.values([state])
-        rest, *own = [one if found.width > 1 else one[0] for one in (found.rest[0].tolist(), *found.value.tolist())]
-        return rest, dict(zip(found.word.tolist(), own, strict=True))
+        return found.rest[0].tolist(), dict(zip(found.word.tolist(), found.value.tolist(), strict=True))
 
     def values(self, states: States) -> ContextValues:
         """All domain words are exceptions everywhere: one table of values, in which a few entries are set."""
-        ids, usual, _ = self._compiled
+        ids, rest, usual, _ = self._compiled
         N, (D, k) = len(states), usual.shape
         value = usual.repeat(N, 1)
         right = [n * D * k + place for n, state in enumerate(states) for place in state.right]
         value.view(-1).index_fill_(0, torch.tensor(right, dtype=torch.long), 1.0)
         position = torch.arange(N).unsqueeze(1).expand(N, D).reshape(-1)
-        return ContextValues(torch.ones(N, k), position, ids.repeat(N), value)
+        return ContextValues(rest.repeat(N, 1), position, ids.repeat(N), value)
 
     @property
-    def _compiled(self) -> _Bound:
+    def _compiled(self) -> Bound:
         if self._bound is None:
             raise FeatureError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
         return self._bound
@@ -145,14 +136,19 @@ class Lookup(ContextualFeature):
     def _answer(self, condition: object, prefix: tuple[str, ...]) -> Answer:
         """The query is asked once for all columns."""
         rows = self._rows(condition, prefix)
-        right: list[int] = []
-        for column, places in zip(self._columns, self._compiled.places, strict=True):
-            begun = () if column.words.isdisjoint(prefix[-1:]) else prefix  # most words are no part of any value
-            words = _right_words(self._values(column, rows, condition), begun)
-            right += map(places.__getitem__, words & places.keys())
-        return Answer(condition, prefix, tuple(sorted(right)))
+        right: list[set[str]] = []
+        begun: set[str] = set()
+        for column in self._columns:
+            values = self._values(column, rows, condition)
+            # most words are no part of any value, so that nothing goes on
+            following = set() if column.words.isdisjoint(prefix[-1:]) else going_on(values, prefix)
+            right.append(following.union(words[0] for words in values))
+            begun |= following
+        listed = zip((*right, begun), self._compiled.places, strict=True)
+        where = sorted(places[word] for words, places in listed for word in words & places.keys())
+        return Answer(condition, prefix, tuple(where))
 
-    def _values(self, column: _Column, rows: Rows, condition: object) -> list[tuple[str, ...]]:
+    def _values(self, column: Column, rows: Rows, condition: object) -> list[tuple[str, ...]]:
         """The distinct values of some rows, in words; those of the table itself were cut before."""
         found = [row[column.name] for row in rows if column.name in row]
         texts = dict.fromkeys(text if isinstance(text, str) else repr(text) for text in found if text is not None)
@@ -170,7 +166,7 @@ class Lookup(ContextualFeature):
             raise self._refused(f"{said}, found {short(repr(found))}", condition)
         return rows
 
-    def _spelled(self, column: _Column, text: str, condition: object) -> tuple[str, ...]:
+    def _spelled(self, column: Column, text: str, condition: object) -> tuple[str, ...]:
         """A value that a query made: of words of the table, else nobody could have listed them."""
         words = tuple(self._words(text))
         if not column.words.issuperset(words):
@@ -213,6 +209,11 @@ def _check(
         raise FeatureError(f"lookup {name!r}: a function of (table, condition, prefix) is required, found {query!r}")
     if not columns or len(set(columns)) != len(columns):
         raise FeatureError(f"lookup {name!r}: one or more distinct columns are required, found {list(columns)}")
+    if BEGUN in columns:
+        raise FeatureError(
+            f"lookup {name!r}: a column must bear another name than {BEGUN!r}, which is that of a feature of every "
+            "lookup; rename it"
+        )
     kb.require(*columns)
     for column, words in domain.items():
         if column not in columns or isinstance(words, str):
@@ -222,28 +223,3 @@ def _check(
             )
     if isinstance(query, Matching):
         query.index(kb)  # a column that is not there shows now, not in the middle of a text
-
-
-def _column(kb: KnowledgeBase, name: str, words: Callable[[str], Sequence[str]], others: Collection[str]) -> _Column:
-    spelled = {text: tuple(words(text)) for text in kb.values(name)}
-    own = frozenset(chain.from_iterable(spelled.values()))
-    return _Column(name, spelled, own, own.union(others))
-
-
-def _bound(columns: Sequence[_Column], vocabulary: Vocabulary) -> _Bound:
-    listed = [{word: vocabulary.id(word) for word in column.domain if word in vocabulary} for column in columns]
-    ids = sorted({index for own in listed for index in own.values()})
-    at, k = {index: n for n, index in enumerate(ids)}, len(columns)
-    places = tuple({word: at[index] * k + c for word, index in own.items()} for c, own in enumerate(listed))
-    usual = torch.ones(len(ids), k)
-    usual.view(-1)[[place for own in places for place in own.values()]] = 0.0
-    return _Bound(torch.tensor(ids, dtype=torch.long), usual, places)
-
-
-def _right_words(values: Sequence[tuple[str, ...]], prefix: tuple[str, ...]) -> set[str]:
-    """The first words of values, and those that go on with what the prefix has begun."""
-    right = {words[0] for words in values}
-    for words in values if prefix else ():
-        said = next((n for n in range(len(words), 0, -1) if prefix[-n:] == words[:n]), len(words))
-        right.update(words[said : said + 1])
-    return right

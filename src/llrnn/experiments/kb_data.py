@@ -4,9 +4,9 @@
     venues.json                              the database, its values as words
     changed.json                             the same names and foods, with other values in all other columns
 
-A line is {"condition": {"user": "...", "said": ["...", ...], "asked": ["phone"], "food": "thai"}, "target": "..."}: what
-the user said last, what the system said before, which slots are asked for, and what the user wants by then (a field
-is left out where nothing is said of it, and may be dontcare). Texts and values are cut by the same `tokens`.
+A line is {"condition": {"user": "...", "said": ["...", ...], "asked": ["phone"], "food": "thai"}, "target": "..."}:
+what the user said last, what the system said before, which slots are asked for, and what the user wants by then (a
+field is left out where nothing is said of it, and may be dontcare). Texts and values are cut by the same `tokens`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import random
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from llrnn.bundle import write_atomically
 from llrnn.corpus.source import StrPath, read_lines
@@ -38,10 +39,7 @@ _PIECES = re.compile(
 _SPELLINGS = (
     (re.compile(r"\b(01[0-9]{3})(?: - | )?([0-9]{6})\b"), r"\1 \2"),
     (re.compile(r"\b(08[0-9]{2})(?: - | )?([0-9]{3})(?: - | )?([0-9]{4})\b"), r"\1 \2 \3"),
-    (
-        re.compile(r"\bc ?\.? ?b[ .]*([0-9]{1,2}?)[ ,]*([0-9])[ .]*([a-z])[ .]*([a-z])\b"),
-        r"c.b \1 , \2 \3.\4",
-    ),
+    (re.compile(r"\bc ?\.? ?b[ .]*([0-9]{1,2}?)[ ,]*([0-9])[ .]*([a-z])[ .]*([a-z])\b"), r"c.b \1 , \2 \3.\4"),
 )
 
 _BEGINS = ("b", "br", "d", "dr", "f", "g", "gr", "k", "l", "m", "n", "p", "pl", "r", "s", "st", "t", "tr", "v", "z")
@@ -110,13 +108,12 @@ def read_dialogues(path: StrPath) -> tuple[list[list[Turn]], tuple[str, ...]]:
             dialogues.append([_turn(turn, f"{path}: dialogue {number}", problems) for turn in one["dial"]])
         except (KeyError, TypeError, ValueError, AttributeError) as cause:
             wanted = '{"dial": [{"usr": {"transcript", "slu"}, "sys": {"sent"}}, ...]}'
-            raise CorpusError(
-                f"{wanted} is required, found {short(one)} as dialogue {number}; fetch it anew", path=path
-            ) from cause
+            reason = f"{wanted} is required, found {short(one)} as dialogue {number}; fetch it anew"
+            raise CorpusError(reason, path=path) from cause
     return dialogues, tuple(problems)
 
 
-def _turn(turn: Mapping[str, Mapping[str, object]], name: str, problems: list[str]) -> Turn:
+def _turn(turn: Any, name: str, problems: list[str]) -> Turn:
     wants: dict[str, str] = {}
     asked: dict[str, None] = {}
     for act, slot, value in _slots(turn["usr"]["slu"]):
@@ -128,16 +125,20 @@ def _turn(turn: Mapping[str, Mapping[str, object]], name: str, problems: list[st
             problems.append(f"{name}: {act}({slot}={value}) is left out, a turn has one of each of {', '.join(WANTED)}")
         else:
             wants[slot] = value
-    return Turn(str(turn["usr"]["transcript"]), wants, tuple(asked), str(turn["sys"]["sent"]))
+    return Turn(_text(turn["usr"]["transcript"]), wants, tuple(asked), _text(turn["sys"]["sent"]))
 
 
-def _slots(acts: object) -> Iterator[tuple[str, str, str]]:
+def _text(found: object) -> str:
+    if not isinstance(found, str):
+        raise TypeError(found)
+    return found
+
+
+def _slots(acts: Any) -> Iterator[tuple[str, str, str]]:
     """(act, slot, value), all of them."""
-    if not isinstance(acts, list):
-        raise TypeError(acts)
     for act in acts:
         for slot, value in act["slots"]:
-            yield str(act["act"]), str(slot), " ".join(tokens(str(value)))
+            yield _text(act["act"]), _text(slot), " ".join(tokens(_text(value)))
 
 
 # --- writing
@@ -148,7 +149,7 @@ def write_parts(folder: StrPath, source: StrPath, seed: int = 0) -> Parts:
     dialogues, problems = read_dialogues(Path(source) / DIALOGUES)
     venues, missing = read_venues(Path(source) / VENUES)
     turns = [turn for dialogue in dialogues for turn in dialogue]
-    known = {word for turn in turns for text in (turn.user, turn.system) for word in tokens(text)}
+    known = {word for turn in turns for word in tokens(f"{turn.user} {turn.system}")}
     parts = _split(dialogues, seed)
     content: dict[str, Sequence[object]] = {
         f"{part}.jsonl": [line for dialogue in own for line in lines_of(dialogue)] for part, own in parts.items()
@@ -157,7 +158,9 @@ def write_parts(folder: StrPath, source: StrPath, seed: int = 0) -> Parts:
     content["changed.json"] = changed(venues, known, seed).rows
     Path(folder).mkdir(parents=True, exist_ok=True)
     for name, rows in content.items():
-        write_atomically(Path(folder) / name, "".join(f"{json.dumps(row)}\n" for row in rows).encode())
+        written = [json.dumps(row) for row in rows]
+        text = "\n".join(written) if name.endswith("l") else "[\n" + ",\n".join(written) + "\n]"
+        write_atomically(Path(folder) / name, f"{text}\n".encode())
     return Parts(
         {Path(folder) / name: len(rows) for name, rows in content.items()},
         {part: len(own) for part, own in parts.items()},
@@ -173,11 +176,8 @@ def lines_of(dialogue: Sequence[Turn]) -> Iterator[dict[str, object]]:
     for turn in dialogue:
         words = " ".join(tokens(turn.system))
         if words:
-            user = " ".join(tokens(turn.user))
-            yield {
-                "condition": {"user": user, "said": list(said), "asked": list(turn.asked), **turn.wants},
-                "target": words,
-            }
+            fixed = {"user": " ".join(tokens(turn.user)), "said": list(said), "asked": list(turn.asked)}
+            yield {"condition": {**fixed, **turn.wants}, "target": words}
             said.append(words)
 
 
@@ -185,13 +185,8 @@ def _split(dialogues: Sequence[list[Turn]], seed: int) -> dict[str, list[list[Tu
     """Shares of the dialogues, in the order that a shuffle gives."""
     order = list(dialogues)
     random.Random(seed).shuffle(order)
-    parts, begin, share = {}, 0, 0
-    for part, own in PARTS.items():
-        share += own
-        end = round(len(order) * share / sum(PARTS.values()))
-        parts[part] = order[begin:end]
-        begin = end
-    return parts
+    ends = [round(len(order) * share / sum(PARTS.values())) for share in accumulate(PARTS.values())]
+    return {part: order[begin:end] for part, (begin, end) in zip(PARTS, pairwise((0, *ends)), strict=True)}
 
 
 # --- the table
@@ -216,22 +211,23 @@ def changed(kb: KnowledgeBase, avoid: Collection[str] = (), seed: int = 0) -> Kn
     return KnowledgeBase("changed", tuple(invent.row(row, kb) for row in kb.rows), kb.columns)
 
 
+@dataclass
 class _Inventor:
     """New values, no two alike."""
 
-    def __init__(self, dice: random.Random, used: set[str]) -> None:
-        self.dice, self.used = dice, used
+    dice: random.Random
+    used: set[str]
 
     def row(self, old: Row, kb: KnowledgeBase) -> Row:
         new = {
-            **{column: self.other(old[column], kb.values(column)) for column in ("area", "pricerange")},
+            **{column: self.other(old.get(column), kb.values(column)) for column in ("area", "pricerange")},
             "phone": self.unused(lambda: self.phone(old.get("phone", "01223 000000"))),
             "address": f"{self.dice.randrange(1, 300)} {self.unused(self.word)} {self.dice.choice(_STREETS)}",
             "postcode": self.unused(self.postcode),
         }
         return {column: new.get(column, old.get(column, "")) for column in kb.columns}
 
-    def other(self, old: str, values: Collection[str]) -> str:
+    def other(self, old: str | None, values: Collection[str]) -> str:
         return self.dice.choice([value for value in values if value != old])
 
     def unused(self, make: Callable[[], str]) -> str:

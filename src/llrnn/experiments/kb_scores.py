@@ -8,7 +8,7 @@ A statement is found by its form, the same for every system, so that what is in 
     address     a run of words of known addresses (of all tables given), of digits, and of what stands before street,
                 road or avenue, that names a street behind its first word or begins with a number. A comma may stand in
                 it, where what is before the comma is no whole address. It is right if it is a part of the venue's
-                address that leaves no number out: people say `290 mill road` for `290 mill road city centre`
+                address that leaves out no number and no street: `290 mill road` for `290 mill road city centre`
     pricerange  cheap or inexpensive, moderate or moderately, expensive; not behind more, most, less, least, too
     area        north, south, east, west, and centre, center or central; not in an address or a name, nor before a food
                 (`north american`)
@@ -23,14 +23,21 @@ Words of price and area are also used to ask and to search. They count only
     for this column or the sentence has said it, its, they, their or this before;
     in a sentence without no, not, n't, none, cannot; in a question, or behind `there are`, only behind a name.
 
-Of what people said in the 676 dialogues, this is right:
+What people said in the dialogues (split with seed 0) is right as often as this:
 
-    HUMAN RATES
+                phone        address      postcode    pricerange   area         all
+    train       317 of 327   301 of 313   70 of 77    263 of 264   324 of 332   1275 of 1313   97.1%
+    valid       103 of 104   111 of 113   35 of 38    82 of 82     99 of 100    430 of 437     98.4%
+    test        104 of 108   110 of 114   30 of 32    90 of 91     96 of 98     430 of 443     97.1%
+
+All that is wrong was looked through. Most of it the people got wrong: c.b 2 , 1 u.j in seven turns, or the number of
+the venue before. The rest are turns with several venues of which another is meant, and `nandos`, which is two.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise, takewhile
@@ -222,12 +229,10 @@ class _Turn:
 
 
 def _is_part(said: str, address: str) -> bool:
-    """Whether these are words of the address in a row, all its numbers among them."""
-    rest = address.split()
-    for word in said.split():
-        if word in rest:
-            rest.remove(word)
-    return f" {said} " in f" {address} " and not any(word[0].isdigit() for word in rest)
+    """Whether these are words of the address in a row, all its numbers and streets among them."""
+    left = Counter(address.split()) - Counter(said.split())
+    whole = not any(word[0].isdigit() or word in _STREETS for word in left)
+    return whole and f" {said} " in f" {address} "
 
 
 def _is_number(said: str, number: str) -> bool:

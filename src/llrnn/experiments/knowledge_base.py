@@ -1,0 +1,129 @@
+"""What a system says of restaurants, with a table to consult and without (paper §6).
+
+    softmax     a sequence-to-sequence model that reads the dialogue so far
+    expert      an LL-RNN with `Lookup` experts: the network says when a telephone number is due, the table says which
+
+Each writes every system turn of the test from the dialogue so far; how often is a stated telephone number, address,
+postcode, price or area the one of the table (`kb_scores`)? Then every venue of the table gets other values, and the
+expert writes again, with the same weights.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from llrnn.bundle import has_bundle, write_atomically
+from llrnn.config import read_config
+from llrnn.contextual import Lookup
+from llrnn.corpus import Corpus
+from llrnn.evaluate import evaluate
+from llrnn.experiments.jobs import Job, run_jobs
+from llrnn.experiments.kb_data import write_parts
+from llrnn.experiments.kb_scores import COLUMNS, rates, stated
+from llrnn.experiments.nlg_scores import bleu
+from llrnn.experiments.tables import markdown
+from llrnn.model import LLRNN
+from llrnn.project import Project
+from llrnn.steering import swap
+from llrnn.tables import KnowledgeBase
+from llrnn.training import train
+from llrnn.writing import prepared, write
+
+SYSTEMS = ("softmax", "expert")
+BEAM = 5
+
+
+def run(
+    data: Path,
+    out: Path,
+    *,
+    configs: Path,
+    systems: Sequence[str] = SYSTEMS,
+    seeds: int = 1,
+    parallel: int = 1,
+    device: str = "cpu",
+    tell: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """Write the dialogues and tables, train what is not trained yet, and gather the results."""
+    tell(str(write_parts(out / "data", data / "camrest676")))
+    planned = [
+        Job(system, configs / f"{system}.toml", (), seed, verb="knowledge-base-model")
+        for seed in range(seeds)
+        for system in systems
+    ]
+    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
+    found: dict[str, Any] = {}
+    for job in planned:
+        found.setdefault(job.name, []).append(job.result(out / "models"))
+    write_atomically(out / "knowledge-base.json", json.dumps(found, indent=1).encode())
+    write_atomically(out / "knowledge-base.md", table(found).encode())
+    return found
+
+
+def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[str, Any]:
+    """Train one model (or go on), let it answer from the table, and from the changed one if it has a table."""
+    folder, started = job.folder(out), time.perf_counter()
+    config = read_config(job.config, [*job.changes, f"training.seed={job.seed}"], data=data)
+    project = Project.from_config(config)
+    model = project.model().to(device)
+    *_, last = train(
+        model,
+        project.corpora["train"],
+        valid=project.corpora["valid"],
+        settings=config.training,
+        folder=folder,
+        resume=has_bundle(folder, "training"),
+    )
+    tables = {name: KnowledgeBase.from_file(data / f"{name}.json") for name in ("venues", "changed")}
+    texts = {part: Corpus.from_file(data / f"{part}.jsonl", lowercase=True) for part in ("valid", "test")}
+    tests = {part: _answers(model, text, tables["venues"], folder / f"{part}.txt") for part, text in texts.items()}
+    lookups = {one.name: tables["changed"] for one in model.contextual if isinstance(one, Lookup)}
+    other = swap(model, tables=lookups) if lookups else model
+    tests["changed"] = _answers(other, texts["test"], tables["changed"], folder / "changed.txt")
+    result: dict[str, Any] = {
+        "name": job.name,
+        "seed": job.seed,
+        "epochs": last.epoch,
+        "valid": last.best,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "tests": tests,
+        "seconds": time.perf_counter() - started,
+    }
+    write_atomically(folder / "result.json", json.dumps(result, ensure_ascii=False, indent=1).encode())
+    return result
+
+
+def _answers(model: LLRNN, text: Corpus, table: KnowledgeBase, path: Path) -> dict[str, Any]:
+    """What a model says in every system turn, and how much of it is right."""
+    conditions = [sentence.condition for sentence in text]
+    outputs = [found.words for found in write(model, conditions, beam=BEAM)]
+    write_atomically(path, "".join(f"{' '.join(words)}\n" for words in outputs).encode())
+    statements = [one for words, c in zip(outputs, conditions, strict=True) for one in stated(words, c, table)]
+    return {
+        "right": rates(statements),
+        "bleu": bleu([[sentence.words] for sentence in text], outputs),
+        "log_perplexity": evaluate(prepared(model, conditions), text).log_perplexity,
+    }
+
+
+def table(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """A row for each system and table: the share of statements that are right, by column, over all seeds."""
+    rows = []
+    for name, results in found.items():
+        for part, what in (("test", "the table"), ("changed", "the changed table")):
+            scores = [result["tests"][part] for result in results]
+            cells = [_share([score["right"].get(column) for score in scores]) for column in ("all", *COLUMNS)]
+            rows.append([name, what, *cells, f"{statistics.fmean(score['bleu'] for score in scores):.1f}"])
+    return markdown(["system", "judged by", "all", *COLUMNS, "BLEU"], rows)
+
+
+def _share(counts: Sequence[Mapping[str, Any] | None]) -> str:
+    right, stated = (sum(count[key] for count in counts if count) for key in ("right", "stated"))
+    return f"{100 * right / stated:.1f} % of {stated}" if stated else "–"
