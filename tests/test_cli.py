@@ -47,7 +47,8 @@ VERBS = ["train", "evaluate", "generate", "explain", "features", "demo", "bench 
 VERBS += ["data get", "experiment table4", "experiment prepare", "experiment model", "pairs make"]
 VERBS += ["bench ngram", "ngram estimate", "ngram convert", "ngram query", "ngram perplexity", "rescore"]
 VERBS += ["adapt", "experiment adaptation", "experiment rescoring", "words add", "words remove"]
-VERBS += ["experiment nlg", "experiment nlg-model"]
+VERBS += ["bench beam"]
+VERBS += ["experiment nlg", "experiment nlg-model", "experiment knowledge-base", "experiment knowledge-base-model"]
 
 
 @pytest.fixture(autouse=True)

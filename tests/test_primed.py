@@ -18,12 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brute import Array
-from helpers import shaken, small_vocabulary
+from helpers import shaken, small_model, small_vocabulary
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, domains, features, load
 from llrnn.backgrounds import (
     Background,
     Mask,
     Mixture,
+    Model,
     NGram,
     Primed,
     Product,
@@ -478,8 +479,8 @@ def test_a_name_stays_an_entity_where_it_may_come_back() -> None:
 
 
 def test_a_base_that_cannot_take_words_says_so() -> None:
-    model = closed_model(Primed(Mask(forbidden=[small_vocabulary().words[2]]), SOME, absent=0.1))
-    with pytest.raises(LLRNNError, match="words cannot be added to Mask"):
+    model = closed_model(Primed(Model(small_model()), SOME, absent=0.1))
+    with pytest.raises(LLRNNError, match="words cannot be added to Model"):
         add(model, [Entry("zorglub", count=1)])
 
 

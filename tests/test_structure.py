@@ -21,8 +21,8 @@ SOURCE = ROOT / "src" / "llrnn"
 ORDER = """
     errors automata domain bundle corpus conditions tables datasets french lexicon analysers clusters vocabulary
     features text numerics priors knowledge process ngrams domains backgrounds contextual masses drawing
-    expectations loglinear controllers model bounds checkpoint batches scoring pairs settings optimizers averaging
-    runs training evaluate decode explain words writing hf steering rescoring adaptation testing config project
+    expectations loglinear controllers model bounds checkpoint words batches scoring pairs settings optimizers
+    averaging runs training evaluate decode explain writing hf steering rescoring adaptation testing config project
     charts report demo bench experiments cli
 """.split()  # noqa: SIM905
 

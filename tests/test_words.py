@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -13,9 +14,20 @@ import numpy.testing as npt
 import pytest
 import torch
 
-from helpers import shaken, small_corpus, small_vocabulary
+from helpers import shaken, small_corpus, small_model, small_vocabulary
 from llrnn import GRU, LLRNN, Corpus, Lexicon, Vocabulary, backgrounds, cli, domains, features, french, load
-from llrnn.backgrounds import Background, CrossFitted, Discounted, Mask, Mixture, NGram, Product, Uniform, Unigram
+from llrnn.backgrounds import (
+    Background,
+    CrossFitted,
+    Discounted,
+    Mask,
+    Mixture,
+    Model,
+    NGram,
+    Product,
+    Uniform,
+    Unigram,
+)
 from llrnn.contextual import ContextualFeature, Expert, Repeated
 from llrnn.decode import beam_search, generate
 from llrnn.errors import FeatureError, LexiconError, LLRNNError, VocabularyError
@@ -449,9 +461,17 @@ def test_new_words_are_written_and_tied_weights_stay_tied() -> None:
 
 
 def test_knowledge_that_cannot_take_words_says_so() -> None:
-    model = closed_model(unigram() * Mask(forbidden={small_vocabulary().words[2]}))
-    with pytest.raises(LLRNNError, match="words cannot be added to Mask"):
+    model = closed_model(unigram() * Model(small_model()))
+    with pytest.raises(LLRNNError, match="words cannot be added to Model"):
         add(model, [Entry("zorglub", count=1)])
+
+
+def test_a_mask_takes_a_new_word_for_one_of_the_others() -> None:
+    chosen = small_vocabulary().words[2]
+    for mask, allowed in ((Mask(forbidden={chosen}), True), (Mask(allowed={chosen, EOS}), False)):
+        more = add(closed_model(unigram() * mask), [Entry("zorglub", count=1)])
+        distribution, _ = more.step(more.start(), [more.vocabulary.eos])
+        assert bool(distribution.log_probs()[0, more.vocabulary.id("zorglub")] > -math.inf) == allowed
 
 
 @pytest.mark.parametrize(

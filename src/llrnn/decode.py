@@ -82,7 +82,7 @@ class Sampling(Strategy):
 
     def _candidates(self, p: Distribution) -> tuple[torch.Tensor, torch.Tensor]:
         """The best words, and their log p with minus infinity behind the cut."""
-        limit = self.top_k if self.top_k is not None else p.known.prior.n_symbols
+        limit = self.top_k if self.top_k is not None else p.prior.n_symbols
         k = min(limit, 32 if self.top_p is not None else limit)
         log_p, words = p.top(k)
         while self.top_p is not None and k < limit and float(log_p.exp().sum(-1).min()) < self.top_p:

@@ -20,7 +20,7 @@ from torch import Tensor
 from llrnn.knowledge import Knowledge
 from llrnn.masses import Classes, ClassMass, Left
 from llrnn.numerics import MINUS_INFINITY
-from llrnn.priors import SparsePrior
+from llrnn.priors import Prior, SparsePrior
 
 _ROUNDS_OF_REJECTION = 64
 _WRITTEN_OUT = 30_000  # words: a row of so many takes as long to write out as the walk (measured on CPU)
@@ -30,9 +30,11 @@ _MOST_WRITTEN = 30_000_000  # numbers in all, for memory
 class Drawable(Protocol):
     """What drawing needs to know of a distribution at N positions; see `loglinear.Distribution`."""
 
-    known: Knowledge
+    prior: Prior
     classes: Classes
 
+    @property
+    def known(self) -> Knowledge: ...
     @property
     def n(self) -> int: ...
     @property
@@ -144,7 +146,7 @@ def _draw_member(p: Drawable, mass: ClassMass, position: int, klass: int, genera
 
 def top(p: Drawable, k: int) -> tuple[Tensor, Tensor]:
     """The k most probable words at each position, log p and words (N, k); ties in any order."""
-    prior = p.known.prior
+    prior = p.prior
     k = min(k, prior.n_symbols)
     few = prior.n_symbols <= _WRITTEN_OUT and p.n * prior.n_symbols <= _MOST_WRITTEN
     if few or not isinstance(prior, SparsePrior) or len(prior.tables) > 1:

@@ -13,19 +13,24 @@ from torch import Tensor
 
 from llrnn.knowledge import Knowledge
 from llrnn.masses import Classes, Left
-from llrnn.numerics import finite
+from llrnn.numerics import Cells, finite
 from llrnn.priors import DensePrior, SparsePrior
 
 
 class Distribution(Protocol):
     """What an expectation needs to know of `loglinear.Distribution`."""
 
-    known: Knowledge
     classes: Classes
     layer: Any
 
     @property
+    def known(self) -> Knowledge: ...
+    @property
     def n(self) -> int: ...
+    @property
+    def scores(self) -> Tensor: ...
+    @property
+    def log_mass(self) -> tuple[Tensor, Cells | None]: ...
     @property
     def parts(self) -> tuple[Tensor, Tensor]: ...
     @property
@@ -38,6 +43,20 @@ class Distribution(Protocol):
     def context_adaptor(self) -> Tensor: ...
     def class_probabilities(self) -> Tensor: ...
     def log_probs(self) -> Tensor: ...
+    def possible(self) -> Distribution: ...
+
+
+def parts(p: Distribution) -> tuple[Tensor, Tensor]:
+    """The probability of the rest of each class, (N, G), and of each exception, (E,)."""
+    known, (whole, cells), scores = p.known, p.log_mass, p.scores
+    terms = scores + whole
+    if cells is not None:
+        terms[cells.position, cells.klass] = scores[cells.position, cells.klass] + cells.log_mass
+    own = scores[known.position, p.classes.class_of[known.word]] + known.log_b.to(scores.dtype)
+    terms = terms + (p.context_adaptor * known.rest).sum(-1, keepdim=True)
+    own = own + (p.context_adaptor[known.position] * known.value).sum(-1)
+    log_z = p.possible().log_z
+    return (terms - log_z[:, None]).exp(), (own - log_z[known.position]).exp()
 
 
 def expected_features(p: Distribution) -> Tensor:

@@ -7,14 +7,13 @@ list the same words, and most others list few.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 
 import torch
 from torch import Tensor
 
 from llrnn.priors import ContextValues, Exceptions, Prior, SparsePrior, Table
-
 
 _FEW = 5_000  # exceptions that are sorted faster than they are merged (measured on CPU)
 
@@ -30,12 +29,6 @@ class Knowledge:
     value: Tensor  # (E, k)
     rest: Tensor  # (N, k)
     log_b_before: Tensor  # (E,) float64: what log b would be if the words were not exceptional
-
-    def with_prior(self, prior: Prior) -> Knowledge:
-        """The same words and feature values under another prior with the same exceptions."""
-        usual = prior.rest if isinstance(prior, SparsePrior) else prior.at
-        at = self.position, self.word
-        return replace(self, prior=prior, log_b=prior.at(*at), log_b_before=usual(*at))
 
     @property
     def is_static(self) -> bool:

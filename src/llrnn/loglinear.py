@@ -28,6 +28,7 @@ from llrnn.masses import Classes, Left
 from llrnn.numerics import MINUS_INFINITY, Cells, SparseMatrix
 from llrnn.priors import ContextValues, DensePrior, Prior, SparsePrior
 
+Values = Sequence[ContextValues]
 # What one sparse entry costs, in dense multiplications (measured on CPU): long rows of W add up fast, columns slowly.
 _COST_OF_COMPOSING, _COST_OF_DIRECT = 6, 250
 _FEW_TERMS = 200_000  # N × V: so few are summed faster one by one than class by class, where no gradient is asked for
@@ -70,19 +71,23 @@ class LogLinear(nn.Module):
         composed = _COST_OF_COMPOSING * self.phi.nnz * H + n * G * H
         return composed < n * (m * H + _COST_OF_DIRECT * self.phi.nnz)
 
-    def forward(self, h: Tensor, prior: Prior, values: Sequence[ContextValues] = ()) -> Distribution:
+    def forward(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
         """The distributions at the N positions of h (N, H)."""
-        joined = join(prior.to(h.device), [part.to(h.device, h.dtype) for part in values], len(h))
-        return Distribution(self, h, joined)
+        return Distribution(self, h, prior.to(h.device), [part.to(h.device, h.dtype) for part in values])
 
 
 class Distribution:
     """p(· | K) at N positions, normalised exactly; nothing of size N × V is made unless `log_probs` is asked for."""
 
-    def __init__(self, layer: LogLinear, h: Tensor, known: Knowledge, scale: float = 1.0) -> None:
-        self.layer, self.h, self.known, self.scale, self.n = layer, h, known, scale, len(h)
+    def __init__(self, layer: LogLinear, h: Tensor, prior: Prior, values: Values, scale: float = 1.0) -> None:
+        self.layer, self.h, self.prior, self.values, self.scale, self.n = layer, h, prior, values, scale, len(h)
         self.adding = True  # which of the two sums for Z: the words in their classes, plus what they gain; or gone
         self.classes = layer.classes
+
+    @cached_property
+    def known(self) -> Knowledge:
+        """What all sources say, over one common set of exceptions."""
+        return join(self.prior, self.values, self.n)
 
     @cached_property
     def scores(self) -> Tensor:
@@ -108,7 +113,7 @@ class Distribution:
     @cached_property
     def log_mass(self) -> tuple[Tensor, Cells | None]:
         """log B_s^rest: for whole classes, (N, G) or (1, G), and for the cells that exceptions leave."""
-        known, prior, dtype = self.known, self.known.prior, self.h.dtype
+        known, prior, dtype = self.known, self.prior, self.h.dtype
         if isinstance(prior, DensePrior):
             wide = DensePrior(prior.log_b.to(torch.promote_types(prior.log_b.dtype, dtype)))  # no digits are lost
             return self.classes.log_mass_dense(wide.dense(self.n), known.position, known.word).to(dtype), None
@@ -136,13 +141,13 @@ class Distribution:
     @cached_property
     def log_z(self) -> Tensor:
         """(N,)"""
-        if self.n * self.known.prior.n_symbols <= _FEW_TERMS and not torch.is_grad_enabled():
+        if self.n * self.prior.n_symbols <= _FEW_TERMS and not torch.is_grad_enabled():
             return torch.logsumexp(self.weights, -1)
         return self._log_z_and_scores(*torch.zeros(2, 0, dtype=torch.long, device=self.h.device))[0]
 
     def log_b(self, word: Tensor) -> Tensor:
         """log b(K_n, word_n), (N,) -> (N,) float64."""
-        return self.known.prior.at(torch.arange(self.n, device=word.device), word)
+        return self.prior.at(torch.arange(self.n, device=word.device), word)
 
     def _log_z_and_scores(self, position: Tensor, word: Tensor) -> tuple[Tensor, Tensor]:
         """log Z (N,), and aᵀφ(K, x) of the asked (position, word) pairs, contextual features included."""
@@ -171,7 +176,7 @@ class Distribution:
 
     def _log_rest_and_scores(self, rows: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
         """log Σ over the classes, exceptions in their classes or gone, (N,); and the asked static scores."""
-        prior, dtype = self.known.prior, self.h.dtype
+        prior, dtype = self.prior, self.h.dtype
         if not self.adding:
             return numerics.class_logsumexp(self.scores, *self.log_mass, rows, classes)
         if isinstance(prior, SparsePrior):
@@ -188,15 +193,7 @@ class Distribution:
     @cached_property
     def parts(self) -> tuple[Tensor, Tensor]:
         """The probability of the rest of each class, (N, G), and of each exception, (E,)."""
-        known, (whole, cells) = self.known, self.log_mass
-        terms = self.scores + whole
-        if cells is not None:
-            terms[cells.position, cells.klass] = self.scores[cells.position, cells.klass] + cells.log_mass
-        own = self.scores[known.position, self.classes.class_of[known.word]] + known.log_b.to(self.h.dtype)
-        terms = terms + (self.context_adaptor * known.rest).sum(-1, keepdim=True)
-        own = own + (self.context_adaptor[known.position] * known.value).sum(-1)
-        log_z = self.possible().log_z
-        return (terms - log_z[:, None]).exp(), (own - log_z[known.position]).exp()
+        return expectations.parts(self)
 
     def possible(self) -> Distribution:
         """This distribution, once it is sure that some word is possible at every position."""
@@ -211,11 +208,14 @@ class Distribution:
     @cached_property
     def weights(self) -> Tensor:
         """log b + a·φ of every word, (N, V): the brute way, for few words and for checks."""
-        known, a = self.known, self.context_adaptor
-        whole = self.scores.index_select(1, self.classes.class_of) + (a * known.rest).sum(-1, keepdim=True)
-        whole = whole + known.prior.dense(1 if known.prior.is_static else self.n, whole.dtype).log_b
-        gained = (a[known.position] * (known.value - known.rest[known.position])).sum(-1)
-        return whole.index_put((known.position, known.word), gained, accumulate=True)
+        whole = self.prior.dense(1 if self.prior.is_static else self.n, self.h.dtype).log_b
+        whole = whole + self.scores.index_select(1, self.classes.class_of)
+        weights = torch.split(self.context_adaptor, [part.width for part in self.values], 1)
+        for part, a in zip(self.values, weights, strict=True):
+            rest, own = (a * part.rest).sum(-1), (a[part.position] * part.value).sum(-1)
+            gained = own - rest[part.position]
+            whole = (whole + rest[:, None]).index_put((part.position, part.word), gained, accumulate=True)
+        return whole
 
     def log_probs(self) -> Tensor:
         """log p of every word, (N, V)."""
@@ -236,8 +236,8 @@ class Distribution:
 
     def tempered(self, temperature: float) -> Distribution:
         """p(x)^(1/temperature), normalised: a and log b both divided by the temperature."""
-        known = self.known.with_prior(self.known.prior.powered(1.0 / temperature))
-        return Distribution(self.layer, self.h, known, self.scale / temperature)
+        prior = self.prior.powered(1.0 / temperature)
+        return Distribution(self.layer, self.h, prior, self.values, self.scale / temperature)
 
     def sample(self, *, generator: torch.Generator | None = None, count: int = 1) -> Tensor:
         """Words drawn from p at each position, exactly, (count, N)."""

@@ -146,8 +146,8 @@ class Process(ABC):
         say of a new word, as another neural model cannot, leaves this as it is.
         """
         raise LLRNNError(
-            f"words cannot be added to {self!r} or removed from it: it speaks of the words that it was made with, and "
-            "only unigrams, n-grams, their products, mixtures and experts, and Repeated can take others"
+            f"words cannot be added to {self!r} or removed from it: it speaks of the words that it was made with, as "
+            "another neural model does; unigrams, n-grams, masks, priming, look-ups and what copies can take others"
         )
 
     def saved(self) -> Saved:

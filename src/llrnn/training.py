@@ -31,6 +31,7 @@ from llrnn.runs import Progress, Record, RunFolder
 from llrnn.scoring import score
 from llrnn.settings import TrainingSettings
 from llrnn.text import Seen, Text
+from llrnn.words import listed
 
 
 def train(
@@ -71,7 +72,9 @@ class _Run:
         self.model, self.settings = model, settings
         self.text = Text.to_train_on(corpus, model.vocabulary)
         model.seen = Seen.of(Text.encode(corpus, model.vocabulary), len(model.vocabulary))
-        self.valid = None if valid is None else Text.encode(valid, model.vocabulary)
+        # what validates knows the words of the conditions, as it will when it writes
+        self.judge = model if valid is None else listed(model, [sentence.condition for sentence in valid])
+        self.valid = None if valid is None else Text.encode(valid, self.judge.vocabulary)
         self.batching = settings.batches.make()
         self._require_batches()
         self.folder = None if folder is None else RunFolder(folder, settings, model, self.text, self.valid)
@@ -177,7 +180,9 @@ class _Run:
 
     def _validated(self) -> float:
         assert self.valid is not None
-        found = score(self.model, self.valid, self.batching).log_perplexity
+        if self.judge is not self.model:
+            fill_parameters(self.judge, {f"weights.{name}": p for name, p in self.model.named_parameters()}.get)
+        found = score(self.judge, self.valid, self.batching).log_perplexity
         if not math.isfinite(found):
             raise self._non_finite("validation loss")
         return found

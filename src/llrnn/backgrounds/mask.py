@@ -56,6 +56,10 @@ class Mask(Background):
         bound._table = Table(log_b)
         return bound
 
+    def revised(self, revision: Revision) -> Self:
+        """A new word is one of the others: forbidden if only the chosen are allowed, and allowed if they are not."""
+        return self.bind(revision.vocabulary)
+
     def initial(self, condition: object = None) -> State:
         return condition, ()
 

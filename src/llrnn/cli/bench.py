@@ -9,8 +9,12 @@ import torch
 import typer
 
 from llrnn import bench as benchmarks
+from llrnn.checkpoint import load
 from llrnn.cli import show
 from llrnn.cli.options import AsJson, Device, device_named, print_json
+from llrnn.corpus import Corpus
+from llrnn.errors import ConfigError
+from llrnn.writing import condition_kind, prepared
 
 bench_app = typer.Typer(help="Measure, always against a peer that does the same work in the same run.")
 
@@ -78,3 +82,34 @@ def bench_ngram_verb(
         print_json(result)
     else:
         show.bench_ngram(result)
+
+
+@bench_app.command("beam")
+def bench_beam_verb(
+    model: Annotated[Path | None, typer.Option(help="A model folder; without it a model is made up.")] = None,
+    conditions: Annotated[Path | None, typer.Option(help="What it writes from: .jsonl, as it was trained on.")] = None,
+    count: Annotated[int, typer.Option(min=1, help="How many of them.")] = 20,
+    width: Annotated[int, typer.Option(min=1, help="The width of the beam.")] = 5,
+    rounds: Annotated[int, typer.Option(min=1, help="Interleaved repetitions; medians are reported.")] = 5,
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Beam search with experts and priming against the same model without them, per token.
+
+    Example: llrnn bench beam
+    """
+    torch.set_num_threads(threads)
+    if (model is None) != (conditions is None):
+        raise ConfigError("--model and --conditions go together: give both, or neither")
+    if model is None or conditions is None:
+        tested, given = benchmarks.made_up()
+    else:
+        tested = load(model)
+        read = Corpus.from_file(conditions, lowercase=True, conditions=condition_kind(tested))
+        given = [sentence.condition for sentence in read[:count]]  # type: ignore[misc]
+        tested = prepared(tested, given)
+    result = benchmarks.beam(tested, given[:count], width=width, rounds=rounds)
+    if as_json:
+        print_json(result)
+    else:
+        show.bench_beam(result)

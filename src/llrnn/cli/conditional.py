@@ -11,7 +11,7 @@ from llrnn.cli import show
 from llrnn.cli.experiment import Changes, Data, Out, experiment_app
 from llrnn.cli.options import Device, Seed, device_named, make_output_folder
 from llrnn.errors import ConfigError
-from llrnn.experiments import nlg
+from llrnn.experiments import knowledge_base, nlg
 from llrnn.experiments.jobs import Job
 from llrnn.experiments.nlg_data import SHARES
 
@@ -71,3 +71,41 @@ def nlg_model_verb(
     """
     job = Job(name, config, tuple(changes or ()), seed, verb="nlg-model")
     nlg.run_one(job, data=data, out=out, device=device_named(device))
+
+
+@experiment_app.command("knowledge-base")
+def knowledge_base_verb(
+    data: Data,
+    out: Out,
+    configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path("configs/knowledge-base"),
+    seeds: Annotated[int, typer.Option(min=1, help="Models of each kind.")] = 1,
+    parallel: Annotated[int, typer.Option(min=1, help="Models side by side.")] = 1,
+    device: Device = "cpu",
+) -> None:
+    """System turns from a dialogue and a table of venues: how often is what is stated the table's, before and after
+    the table is changed?
+
+    Example: llrnn experiment knowledge-base --data ../shared/data --out runs/knowledge-base
+    """
+    device_named(device)
+    make_output_folder(out)
+    found = knowledge_base.run(data, out, configs=configs, seeds=seeds, parallel=parallel, device=device, tell=_tell)
+    typer.echo(knowledge_base.table(found))
+
+
+@experiment_app.command("knowledge-base-model")
+def knowledge_base_model_verb(
+    config: Annotated[Path, typer.Argument(help="The configuration of the model.")],
+    name: Annotated[str, typer.Option(help="Its name in the table.")],
+    data: Annotated[Path, typer.Option(help="The texts, as `experiment knowledge-base` writes them to OUT/data.")],
+    out: Out,
+    changes: Changes = None,
+    seed: Seed = 0,
+    device: Device = "cpu",
+) -> None:
+    """Train one model of `experiment knowledge-base` and judge what it states; what the study runs side by side.
+
+    Example: llrnn experiment knowledge-base-model configs/knowledge-base/expert.toml --name expert --data D --out runs
+    """
+    job = Job(name, config, tuple(changes or ()), seed, verb="knowledge-base-model")
+    knowledge_base.run_one(job, data=data, out=out, device=device_named(device))

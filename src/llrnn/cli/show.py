@@ -204,6 +204,15 @@ def bench_ngram(result: Mapping[str, Any]) -> None:
     out.print(made)
 
 
+def bench_beam(result: Mapping[str, Any]) -> None:
+    out.print(f"beam search of width {result['width']} from {result['conditions']} conditions, V = {result['V']:,}")
+    rows = table("", "with knowledge, ms a token", "without", "ratio")
+    for how in ("one by one", "side by side"):
+        part = result[how]
+        rows.add_row(how, f"{part['with']:.3f}", f"{part['without']:.3f}", f"{part['ratio']:.2f}")
+    out.print(rows)
+
+
 def demo(found: Demo) -> None:
     header, rows = table_rows(found)
     results = table(*header)

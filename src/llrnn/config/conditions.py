@@ -46,7 +46,9 @@ class ConditionConfig(Strict):
         return self
 
     def _reading(self) -> Reading:
-        return Slots(self.unread, self.ignored) if self.reading == "slots" else Words() if self.reading == "words" else Whole()
+        if self.reading == "slots":
+            return Slots(self.unread, self.ignored)
+        return Words() if self.reading == "words" else Whole()
 
     def controller(self, own: ControllerConfig, conditions: Iterable[object]) -> Controller:
         """One layer below the look at the condition, the others, at least one, above."""

@@ -160,4 +160,6 @@ def _figure(found: dict[str, Any]) -> str:
     """The one figure of a test that tells how a job went."""
     if "slot_error_rate" in found:
         return f"{100 * found['slot_error_rate']:.2f} % slot errors"
+    if "right" in found:
+        return f"{100 * found['right']['all']['right'] / max(1, found['right']['all']['said']):.1f} % right"
     return f"{found['log_perplexity']:.3f}"

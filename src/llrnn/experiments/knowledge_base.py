@@ -81,12 +81,11 @@ def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[st
         folder=folder,
         resume=has_bundle(folder, "training"),
     )
-    tables = {name: KnowledgeBase.from_file(data / f"{name}.json") for name in ("venues", "changed")}
     texts = {part: Corpus.from_file(data / f"{part}.jsonl", lowercase=True) for part in ("valid", "test")}
-    tests = {part: _answers(model, text, tables["venues"], folder / f"{part}.txt") for part, text in texts.items()}
-    lookups = {one.name: tables["changed"] for one in model.contextual if isinstance(one, Lookup)}
-    other = swap(model, tables=lookups) if lookups else model
-    tests["changed"] = _answers(other, texts["test"], tables["changed"], folder / "changed.txt")
+    old, new = (KnowledgeBase.from_file(data / f"{name}.json") for name in ("venues", "changed"))
+    tests = {part: _answers(model, text, old, new, folder / f"{part}.txt") for part, text in texts.items()}
+    lookups = {one.name: new for one in model.contextual if isinstance(one, Lookup)}
+    tests["changed"] = _answers(swap(model, tables=lookups), texts["test"], new, old, folder / "changed.txt")
     result: dict[str, Any] = {
         "name": job.name,
         "seed": job.seed,
@@ -100,14 +99,14 @@ def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[st
     return result
 
 
-def _answers(model: LLRNN, text: Corpus, table: KnowledgeBase, path: Path) -> dict[str, Any]:
-    """What a model says in every system turn, and how much of it is right."""
+def _answers(model: LLRNN, text: Corpus, table: KnowledgeBase, other: KnowledgeBase, path: Path) -> dict[str, Any]:
+    """What a model says in every system turn, and how much of it is right by a table; values of both are known."""
     conditions = [sentence.condition for sentence in text]
     outputs = [found.words for found in write(model, conditions, beam=BEAM)]
     write_atomically(path, "".join(f"{' '.join(words)}\n" for words in outputs).encode())
-    statements = [one for words, c in zip(outputs, conditions, strict=True) for one in stated(words, c, table)]
+    statements = [one for words, c in zip(outputs, conditions, strict=True) for one in stated(words, c, table, other)]
     return {
-        "right": rates(statements),
+        "right": {column: {"said": one.said, "right": one.right} for column, one in rates(statements).items()},
         "bleu": bleu([[sentence.words] for sentence in text], outputs),
         "log_perplexity": evaluate(prepared(model, conditions), text).log_perplexity,
     }
@@ -121,9 +120,9 @@ def table(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
             scores = [result["tests"][part] for result in results]
             cells = [_share([score["right"].get(column) for score in scores]) for column in ("all", *COLUMNS)]
             rows.append([name, what, *cells, f"{statistics.fmean(score['bleu'] for score in scores):.1f}"])
-    return markdown(["system", "judged by", "all", *COLUMNS, "BLEU"], rows)
+    return markdown(["system", "consults, and is judged by", "all", *COLUMNS, "BLEU"], rows)
 
 
-def _share(counts: Sequence[Mapping[str, Any] | None]) -> str:
-    right, stated = (sum(count[key] for count in counts if count) for key in ("right", "stated"))
-    return f"{100 * right / stated:.1f} % of {stated}" if stated else "–"
+def _share(counts: Sequence[Mapping[str, int] | None]) -> str:
+    right, said = (sum(count[key] for count in counts if count) for key in ("right", "said"))
+    return f"{100 * right / said:.1f} % of {said}" if said else "–"

@@ -38,7 +38,7 @@ SYSTEMS = ("softmax", "delexicalised", "features", "primed", "copied")
 TESTS = ("valid", "test", "unseen")
 BEAM = 5
 # a small text needs more passes, and less at a time, for as many steps
-PACE = {5: (150, 96), 20: (80, 256), 100: (40, 512)}  # share: (epochs, words in a batch)
+PACE = {5: (150, 64), 20: (100, 128), 100: (60, 256)}  # share: (epochs, words in a batch)
 
 
 def jobs(configs: Path, systems: Sequence[str], shares: Sequence[int], seeds: int) -> list[Job]:

@@ -21,7 +21,6 @@ from torch import Tensor
 from llrnn.errors import ConfigError, CorpusError
 from llrnn.loglinear import Distribution
 from llrnn.model import LLRNN
-from llrnn.priors import ContextValues
 from llrnn.rescoring.nbest import NBest
 from llrnn.vocabulary import EOS
 
@@ -156,12 +155,10 @@ def _walk(model: LLRNN, tree: _Tree) -> list[float]:
 
 def _log_prob(distribution: Distribution, position: Tensor, word: Tensor) -> Tensor:
     """log p of any words at any positions, (E,) -> (E,) float64; `Distribution.log_prob` takes one a position."""
-    known = distribution.known
-    log_b = known.prior.at(position, word)
+    log_b = distribution.prior.at(position, word)
     score = distribution.scores[position, distribution.classes.class_of[word]]
-    if known.rest.shape[1]:
-        context = ContextValues(known.rest, known.position, known.word, known.value)
-        values = context.at(position, word, known.prior.n_symbols)
+    if distribution.values:
+        values = distribution.context_values(word, position)
         score = score + (distribution.context_adaptor[position] * values).sum(-1)
     log_p = score.double() + log_b - distribution.log_z[position].double()
     return log_p.masked_fill(log_b == MINUS_INFINITY, MINUS_INFINITY)  # also where nothing at all can follow
