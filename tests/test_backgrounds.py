@@ -386,7 +386,7 @@ NEEDS_BINDING = "must be bound to a vocabulary before it is used: .bind(vocabula
         (lambda: Mixture(Uniform(), weights=[0.0]), "a mixture of 1 needs as many weights above 0, found [0.0]"),
         (
             lambda: masses(Primed(Uniform(), ["le"], evidence=lambda c: {"le": math.inf})),
-            "log b at position 0 of word 1 must be a number below infinity, found inf",
+            "the evidence for 'le' must be a number below infinity, found inf",
         ),
     ],
 )

@@ -11,7 +11,7 @@ vocabulary of some ten thousand words is written out instead: that is faster tha
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -20,17 +20,20 @@ from torch import Tensor
 from llrnn.knowledge import Knowledge
 from llrnn.masses import Classes, ClassMass, Left
 from llrnn.numerics import MINUS_INFINITY
-from llrnn.priors import Prior, SparsePrior
+from llrnn.priors import ContextValues, Prior, SparsePrior
 
 _ROUNDS_OF_REJECTION = 64
 _WRITTEN_OUT = 30_000  # words: a row of so many takes as long to write out as the walk (measured on CPU)
 _MOST_WRITTEN = 30_000_000  # numbers in all, for memory
+_FEW_TERMS = 200_000  # N × V: so few are summed faster word by word than class by class
+_AN_EXCEPTION = 100  # what an exception costs in such terms when it has to leave its class
 
 
 class Drawable(Protocol):
     """What drawing needs to know of a distribution at N positions; see `loglinear.Distribution`."""
 
     prior: Prior
+    values: Sequence[ContextValues]
     classes: Classes
 
     @property
@@ -47,7 +50,8 @@ class Drawable(Protocol):
     def left(self) -> Left: ...
     @property
     def context_adaptor(self) -> Tensor: ...  # (N, k)
-    def log_probs(self) -> Tensor: ...  # (N, V)
+    @property
+    def weights(self) -> Tensor: ...  # (N, V)
     def possible(self) -> Any: ...
 
 
@@ -55,7 +59,7 @@ def sample(p: Drawable, count: int, generator: torch.Generator | None) -> Tensor
     """Words drawn from p, (count, N)."""
     prior = p.known.prior
     if not isinstance(prior, SparsePrior):
-        weights = p.log_probs().detach().double().exp()
+        weights = (p.weights - p.possible().log_z[:, None]).detach().double().exp()
         return torch.multinomial(weights, count, replacement=True, generator=generator).t()
     rest, own = (part.detach().double() for part in p.parts)
     position = torch.arange(p.n, device=rest.device).expand(count, -1).reshape(-1)
@@ -144,14 +148,42 @@ def _draw_member(p: Drawable, mass: ClassMass, position: int, klass: int, genera
     return members[torch.multinomial(weights, 1, generator=generator)][0]
 
 
+def are_few(p: Drawable) -> bool:
+    """Whether N × V are few terms, as a beam over a small vocabulary has them, compared with what exceptions cost."""
+    listed = len(p.prior.exceptions) if isinstance(p.prior, SparsePrior) else 0
+    exceptions = listed + sum(len(part.position) for part in p.values)
+    return p.n * p.prior.n_symbols <= min(_FEW_TERMS + _AN_EXCEPTION * exceptions, _MOST_WRITTEN)
+
+
+def written_out(p: Drawable) -> Tensor:
+    """log b + a·φ of every word, (N, V)."""
+    whole = p.scores.index_select(1, p.classes.class_of)
+    whole = whole + p.prior.dense(1 if p.prior.is_static else p.n, whole.dtype).log_b
+    if not p.values:
+        return whole
+    rest = torch.cat([part.rest for part in p.values], 1)
+    whole = whole + (p.context_adaptor * rest).sum(-1, keepdim=True)
+    at, gained = zip(*_gains(p), strict=True)
+    flat = whole.view(-1).index_add(0, torch.cat(at), torch.cat(gained))
+    return flat.view_as(whole)
+
+
+def _gains(p: Drawable) -> Iterator[tuple[Tensor, Tensor]]:
+    """For each source of features: where its exceptions stand in the rows, laid out flat, and what they gain."""
+    weights = torch.split(p.context_adaptor, [part.width for part in p.values], 1)
+    for part, a in zip(p.values, weights, strict=True):
+        above = part.value - part.rest[part.position]
+        yield part.position * p.prior.n_symbols + part.word, (a[part.position] * above).sum(-1)
+
+
 def top(p: Drawable, k: int) -> tuple[Tensor, Tensor]:
     """The k most probable words at each position, log p and words (N, k); ties in any order."""
     prior = p.prior
     k = min(k, prior.n_symbols)
     few = prior.n_symbols <= _WRITTEN_OUT and p.n * prior.n_symbols <= _MOST_WRITTEN
     if few or not isinstance(prior, SparsePrior) or len(prior.tables) > 1:
-        found = p.log_probs().detach().topk(k, -1)
-        return found.values, found.indices
+        found = p.weights.detach().topk(k, -1)
+        return found.values - p.possible().log_z.detach()[:, None], found.indices
     p.possible()
     bound = p.scores.detach().double() + p.classes.mass(prior.tables[0]).best_log_b  # (N, G)
     best = [_best_words(p, prior, bound[n], n, k) for n in range(p.n)]

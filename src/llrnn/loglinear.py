@@ -31,7 +31,6 @@ from llrnn.priors import ContextValues, DensePrior, Prior, SparsePrior
 Values = Sequence[ContextValues]
 # What one sparse entry costs, in dense multiplications (measured on CPU): long rows of W add up fast, columns slowly.
 _COST_OF_COMPOSING, _COST_OF_DIRECT = 6, 250
-_FEW_TERMS = 200_000  # N × V: so few are summed faster one by one than class by class, where no gradient is asked for
 
 
 class LogLinear(nn.Module):
@@ -141,7 +140,7 @@ class Distribution:
     @cached_property
     def log_z(self) -> Tensor:
         """(N,)"""
-        if self.n * self.prior.n_symbols <= _FEW_TERMS and not torch.is_grad_enabled():
+        if drawing.are_few(self) and not torch.is_grad_enabled():
             return torch.logsumexp(self.weights, -1)
         return self._log_z_and_scores(*torch.zeros(2, 0, dtype=torch.long, device=self.h.device))[0]
 
@@ -208,14 +207,7 @@ class Distribution:
     @cached_property
     def weights(self) -> Tensor:
         """log b + a·φ of every word, (N, V): the brute way, for few words and for checks."""
-        whole = self.prior.dense(1 if self.prior.is_static else self.n, self.h.dtype).log_b
-        whole = whole + self.scores.index_select(1, self.classes.class_of)
-        weights = torch.split(self.context_adaptor, [part.width for part in self.values], 1)
-        for part, a in zip(self.values, weights, strict=True):
-            rest, own = (a * part.rest).sum(-1), (a[part.position] * part.value).sum(-1)
-            gained = own - rest[part.position]
-            whole = (whole + rest[:, None]).index_put((part.position, part.word), gained, accumulate=True)
-        return whole
+        return drawing.written_out(self)
 
     def log_probs(self) -> Tensor:
         """log p of every word, (N, V)."""

@@ -244,6 +244,8 @@ def _ngram(given: NGramConfig, config: Config, corpora: dict[str, Corpus]) -> Ba
 def _contextual(given: AnyContextual, config: Config, corpora: dict[str, Corpus]) -> ContextualFeature:
     if isinstance(given, RepeatedConfig):
         return Repeated(given.window)
-    if isinstance(given, CopiedConfig | LookupConfig):
+    if isinstance(given, CopiedConfig):
         return given.make()
+    if isinstance(given, LookupConfig):
+        return given.make(config.corpus.lowercase)
     return Expert(_ngram(given, config, corpora), name=given.name)

@@ -17,7 +17,7 @@ from llrnn import conditions
 from llrnn.backgrounds.base import Background
 from llrnn.corpus.acts import Act
 from llrnn.errors import BackgroundError
-from llrnn.priors import MINUS_INFINITY, Prior, SparsePrior, Table
+from llrnn.priors import MINUS_INFINITY, Exceptions, Prior, SparsePrior, Table
 from llrnn.process import Revision, Saved, State, States
 from llrnn.vocabulary import Vocabulary
 
@@ -139,9 +139,12 @@ class Priming(Background):
         """Settled once for the whole sequence; of several words of one cell, the strongest speaks for it."""
         primed: dict[int, float] = {}
         for symbol, strength in self._with_evidence(self.evidence(condition)):
+            if not strength < math.inf:
+                word = self.vocabulary.symbols[symbol]
+                raise BackgroundError(f"the evidence for {word!r} must be a number below infinity, found {strength}")
             log_b = math.log(strength * self.boost) if strength > 0 else MINUS_INFINITY
             primed[symbol] = max(log_b, primed.get(symbol, MINUS_INFINITY))
-        return primed
+        return dict(sorted(primed.items()))
 
     def _with_evidence(self, found: Mapping[str, float]) -> Iterator[tuple[int, float]]:
         yield from ((self.ids[word], strength) for word, strength in found.items() if word in self.ids)
@@ -158,8 +161,13 @@ class Priming(Background):
         return kept, states
 
     def prior(self, states: States) -> Prior:
+        """As `SparsePrior.listed`, for states that are sorted and known to be right: a beam asks at every word."""
         assert self._table is not None
-        return SparsePrior.listed(self._table, states)
+        position = torch.repeat_interleave(torch.tensor([len(state) for state in states], dtype=torch.long))
+        word = torch.tensor([symbol for state in states for symbol in state], dtype=torch.long)
+        log_b = torch.tensor([log for state in states for log in state.values()], dtype=torch.float64)
+        shift = torch.zeros(len(states), 1, dtype=torch.float64)
+        return SparsePrior((self._table,), shift, Exceptions(position, word, log_b))
 
     def revised(self, revision: Revision) -> Self:
         made = copy.copy(self)

@@ -112,9 +112,9 @@ class LookupConfig(Strict):
     on: list[str] = Field([], description="lookup: fields of the condition that a row must match")
     history: list[str] = Field([], description="lookup: fields of the condition in which a row may have been named")
 
-    def make(self) -> Lookup:
+    def make(self, lowercase: bool) -> Lookup:
         query = Matching(subject=self.subject, on=self.on, history=self.history)
-        return Lookup(KnowledgeBase.from_file(self.table), query, *self.columns, name=self.name)
+        return Lookup(KnowledgeBase.from_file(self.table, lowercase=lowercase), query, *self.columns, name=self.name)
 
 
 AnyContextual = Annotated[RepeatedConfig | ExpertConfig | CopiedConfig | LookupConfig, Field(discriminator="kind")]

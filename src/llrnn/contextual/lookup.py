@@ -32,6 +32,7 @@ from llrnn.vocabulary import Vocabulary
 # (table, condition, the words of the sentence so far) -> the rows that are right now, each a mapping from columns
 Query = Callable[[KnowledgeBase, Any, tuple[str, ...]], Iterable[Mapping[str, Any]]]
 Rows = tuple[Mapping[str, Any], ...]
+_REMEMBERED = 4096  # sets of rows whose values are kept in words
 
 
 class Answer(NamedTuple):
@@ -40,6 +41,14 @@ class Answer(NamedTuple):
     condition: object
     prefix: tuple[str, ...]
     right: tuple[int, ...]
+
+
+class _Cut(NamedTuple):
+    """The values of some rows in words, by column, and the entries of their first words."""
+
+    rows: Rows
+    values: tuple[list[tuple[str, ...]], ...]
+    first: tuple[int, ...]
 
 
 class Lookup(ContextualFeature):
@@ -65,6 +74,7 @@ class Lookup(ContextualFeature):
         self._kb, self._query, self._name, self._words, self._given = kb, query, name, words, given
         self._columns = tuple(Column.of(kb, column, words, given.get(column, ())) for column in columns)
         self._bound: Bound | None = None
+        self._remembered: dict[int, _Cut] = {}
 
     @property
     def name(self) -> str:
@@ -102,7 +112,7 @@ class Lookup(ContextualFeature):
                 f"({shown}); list them: vocabulary.others, or `llrnn words add` for a trained model"
             )
         bound = super().bind(vocabulary)
-        bound._bound = Bound.to(vocabulary, self._columns)
+        bound._bound, bound._remembered = Bound.to(vocabulary, self._columns), {}
         return bound
 
     def initial(self, condition: object = None) -> Answer:
@@ -135,18 +145,30 @@ class Lookup(ContextualFeature):
 
     def _answer(self, condition: object, prefix: tuple[str, ...]) -> Answer:
         """The query is asked once for all columns."""
-        rows = self._rows(condition, prefix)
-        right: list[set[str]] = []
-        begun: set[str] = set()
-        for column in self._columns:
-            values = self._values(column, rows, condition)
-            # most words are no part of any value, so that nothing goes on
-            following = set() if column.words.isdisjoint(prefix[-1:]) else going_on(values, prefix)
-            right.append(following.union(words[0] for words in values))
-            begun |= following
-        listed = zip((*right, begun), self._compiled.places, strict=True)
-        where = sorted(places[word] for words, places in listed for word in words & places.keys())
-        return Answer(condition, prefix, tuple(where))
+        _, values, first = self._in_words(self._rows(condition, prefix), condition)
+        # most words are no part of any value, so that nothing goes on
+        following = [
+            set() if column.words.isdisjoint(prefix[-1:]) else going_on(own, prefix)
+            for column, own in zip(self._columns, values, strict=True)
+        ]
+        if not any(following):
+            return Answer(condition, prefix, first)
+        listed = zip((*following, set().union(*following)), self._compiled.places, strict=True)
+        where = (places[word] for words, places in listed for word in words & places.keys())
+        return Answer(condition, prefix, tuple(sorted({*first, *where})))
+
+    def _in_words(self, rows: Rows, condition: object) -> _Cut:
+        """The values of rows, and where their first words stand; remembered, for many answers are the same rows."""
+        found = self._remembered.get(id(rows))
+        if found is not None and found.rows is rows:
+            return found
+        values = tuple(self._values(column, rows, condition) for column in self._columns)
+        listed = zip(values, self._compiled.places, strict=False)  # none is begun
+        first = {places[own[0]] for column, places in listed for own in column if own[0] in places}
+        if len(self._remembered) >= _REMEMBERED:
+            self._remembered.clear()
+        self._remembered[id(rows)] = made = _Cut(rows, values, tuple(sorted(first)))
+        return made
 
     def _values(self, column: Column, rows: Rows, condition: object) -> list[tuple[str, ...]]:
         """The distinct values of some rows, in words; those of the table itself were cut before."""
