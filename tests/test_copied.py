@@ -30,6 +30,8 @@ from llrnn.testing import check_contextual
 from llrnn.words import Entry
 from strategies import QUICK
 
+pytestmark = pytest.mark.usefixtures("each_sum")
+
 WORDS = ["a", "b", EOS, "c", "d"]
 VOCABULARY = Vocabulary(WORDS)
 V = len(WORDS)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from brute import Array, Brute
 from brute_ngrams import BOUNDARY, Gram, KneserNey
-from llrnn import GRU, LLRNN, Corpus, Vocabulary, explain, french, load
+from llrnn import GRU, LLRNN, Corpus, Vocabulary, drawing, explain, french, load
 from llrnn.backgrounds import Background, CrossFitted, Mask, Mixture, NGram, Uniform, Unigram
 from llrnn.batches import Continuous, Sentences
 from llrnn.bundle import read_bundle
@@ -33,7 +33,7 @@ from llrnn.text import Text, sentence_key
 from llrnn.training import train
 from test_ngrams import babble, names, quiet
 
-pytestmark = quiet
+pytestmark = [quiet, pytest.mark.usefixtures("each_sum")]
 
 WORDS = names()
 VOCABULARY = Vocabulary(WORDS)
@@ -347,6 +347,7 @@ def test_log_prob_of_a_batch_and_step_by_step() -> None:
 
 def test_single_precision_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """The difference is taken only where float32 can afford it: four digits of log p, on either way."""
+    monkeypatch.setattr(drawing, "are_few", lambda p: False)
     oracle, batch, spy = Oracle(), a_batch(TRAIN[4:10]), Spy(monkeypatch)
     fed = fed_at(batch)
     log_b, values = oracle.log_b(fed, lambda _: set()), oracle.values(fed)

@@ -30,6 +30,8 @@ from llrnn.model import Batch
 from llrnn.testing import check_contextual
 from strategies import QUICK
 
+pytestmark = pytest.mark.usefixtures("each_sum")
+
 Prefix = tuple[str, ...]
 Rows = Sequence[Mapping[str, str]]
 

@@ -48,6 +48,8 @@ from strategies import MINUS_INFINITY, QUICK, Case, feature_rows, log_masses, vo
 from test_ngrams import quiet
 from test_words import NEW, closed_model, entries, ngram, open_model, prefixes, unigram
 
+pytestmark = pytest.mark.usefixtures("each_sum")
+
 pytestmark = quiet
 
 

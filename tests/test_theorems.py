@@ -25,6 +25,8 @@ from llrnn.model import Batch, ModelState
 from llrnn.priors import DensePrior, Prior, SparsePrior, Table
 from strategies import QUICK, Case, cases, matrix_of
 
+pytestmark = pytest.mark.usefixtures("each_sum")
+
 WORDS = ["la", "le", "chat", "chats", "chatte", "noir", "noire", "12", "37"]
 VOCABULARY = Vocabulary([EOS, *WORDS])
 

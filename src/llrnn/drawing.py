@@ -26,7 +26,7 @@ _ROUNDS_OF_REJECTION = 64
 _WRITTEN_OUT = 30_000  # words: a row of so many takes as long to write out as the walk (measured on CPU)
 _MOST_WRITTEN = 30_000_000  # numbers in all, for memory
 _FEW_TERMS = 200_000  # N × V: so few are summed faster word by word than class by class
-_AN_EXCEPTION = 100  # what an exception costs in such terms when it has to leave its class
+_AN_EXCEPTION, _MANY_TERMS = 100, 4_000_000  # an exception costs as much as so many terms; no more than these pay
 
 
 class Drawable(Protocol):
@@ -149,10 +149,10 @@ def _draw_member(p: Drawable, mass: ClassMass, position: int, klass: int, genera
 
 
 def are_few(p: Drawable) -> bool:
-    """Whether N × V are few terms, as a beam over a small vocabulary has them, compared with what exceptions cost."""
+    """Whether N × V are few terms compared with what exceptions cost: a small vocabulary, or a beam."""
     listed = len(p.prior.exceptions) if isinstance(p.prior, SparsePrior) else 0
     exceptions = listed + sum(len(part.position) for part in p.values)
-    return p.n * p.prior.n_symbols <= min(_FEW_TERMS + _AN_EXCEPTION * exceptions, _MOST_WRITTEN)
+    return p.n * p.prior.n_symbols <= min(_FEW_TERMS + _AN_EXCEPTION * exceptions, _MANY_TERMS)
 
 
 def written_out(p: Drawable) -> Tensor:

@@ -13,7 +13,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from llrnn.priors import ContextValues, Exceptions, Prior, SparsePrior, Table
+from llrnn.priors import ContextValues, Exceptions, Prior, SparsePrior
 
 _FEW = 5_000  # exceptions that are sorted faster than they are merged (measured on CPU)
 
@@ -29,19 +29,6 @@ class Knowledge:
     value: Tensor  # (E, k)
     rest: Tensor  # (N, k)
     log_b_before: Tensor  # (E,) float64: what log b would be if the words were not exceptional
-
-    @property
-    def is_static(self) -> bool:
-        """Whether one table says it all: no exceptions, no contextual features."""
-        prior = self.prior
-        one_table = isinstance(prior, SparsePrior) and prior.is_static and len(prior.tables) == 1
-        return one_table and self.rest.shape[1] == 0
-
-    @property
-    def table(self) -> Table:
-        """That one table."""
-        assert isinstance(self.prior, SparsePrior)
-        return self.prior.tables[0]
 
 
 def join(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:

@@ -26,7 +26,7 @@ from llrnn.features.matrix import FeatureMatrix
 from llrnn.knowledge import Knowledge, join
 from llrnn.masses import Classes, Left
 from llrnn.numerics import MINUS_INFINITY, Cells, SparseMatrix
-from llrnn.priors import ContextValues, DensePrior, Prior, SparsePrior
+from llrnn.priors import ContextValues, DensePrior, Prior, SparsePrior, Table
 
 Values = Sequence[ContextValues]
 # What one sparse entry costs, in dense multiplications (measured on CPU): long rows of W add up fast, columns slowly.
@@ -125,14 +125,17 @@ class Distribution:
     def log_prob(self, word: Tensor) -> Tensor:
         """log p(word_n | K_n), one word a position, (N,) -> (N,)."""
         position = torch.arange(self.n, device=word.device)
-        if self.known.is_static and self.scale == 1.0:
-            return self._static_log_prob(position, word)
+        if not self.values and self.prior.is_static and len(self.prior.tables) == 1 and self.scale == 1.0:
+            return self._static_log_prob(self.prior.tables[0], position, word)
+        if drawing.are_few(self):
+            log_z, score = numerics.class_logsumexp(self.weights, None, None, position, word)
+            return score - log_z
         log_z, score = self._log_z_and_scores(position, word)
         return score + self.log_b(word).to(score.dtype) - log_z
 
-    def _static_log_prob(self, position: Tensor, word: Tensor) -> Tensor:
+    def _static_log_prob(self, table: Table, position: Tensor, word: Tensor) -> Tensor:
         """Nothing depends on the context: log B_s rides on the bias, so that a pass over N × G is saved."""
-        mass = self.classes.mass(self.known.table)
+        mass = self.classes.mass(table)
         terms = self.layer.scores(self.h, mass.log_mass.to(self.h.dtype))
         log_z, term = numerics.class_logsumexp(terms, None, None, position, self.classes.class_of[word])
         return term + mass.log_share[word].to(term.dtype) - log_z

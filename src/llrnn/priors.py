@@ -187,6 +187,7 @@ class DensePrior:
 
     log_b: Tensor  # (N, V)
     is_static = False
+    tables: tuple[Table, ...] = ()  # it has none
 
     @property
     def n(self) -> int:
