@@ -3,7 +3,8 @@
 Knowledge points at symbols, and a name that nobody has listed is none: it is one of infinitely many strings of its
 cell. So before a model writes from a condition, the words of the condition's values are added to its vocabulary, as
 `llrnn words add` would: each as if it had been seen once, with the feature `Value:slot` where the model has one. Copied
-values, priming and look-ups then point at them as at any other word; the weights are the same.
+values, priming and look-ups then point at them as at any other word; the weights are the same. Words that come from a
+table, not from the condition, count as often as those of their column do on average: a new number is no rarer to say.
 """
 
 from __future__ import annotations
