@@ -163,15 +163,19 @@ def written_out(p: Drawable) -> Tensor:
         return whole
     rest = torch.cat([part.rest for part in p.values], 1)
     whole = whole + (p.context_adaptor * rest).sum(-1, keepdim=True)
-    at, gained = zip(*_gains(p), strict=True)
-    flat = whole.view(-1).index_add(0, torch.cat(at), torch.cat(gained))
-    return flat.view_as(whole)
+    gains = list(_gains(p))
+    if not gains:
+        return whole
+    at, gained = zip(*gains, strict=True)
+    return whole.view(-1).index_add(0, torch.cat(at), torch.cat(gained)).view_as(whole)
 
 
 def _gains(p: Drawable) -> Iterator[tuple[Tensor, Tensor]]:
     """For each source of features: where its exceptions stand in the rows, laid out flat, and what they gain."""
     weights = torch.split(p.context_adaptor, [part.width for part in p.values], 1)
     for part, a in zip(p.values, weights, strict=True):
+        if len(part.position) == 0:
+            continue
         above = part.value - part.rest[part.position]
         yield part.position * p.prior.n_symbols + part.word, (a[part.position] * above).sum(-1)
 

@@ -16,6 +16,7 @@ says nothing of the words that could stand behind it. This tells it: as long as 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -41,6 +42,7 @@ class Answer(NamedTuple):
     condition: object
     prefix: tuple[str, ...]
     right: tuple[int, ...]
+    rows: Rows | None = None  # of a `Matching`: the rows that are right until another name is said
 
 
 class _Cut(NamedTuple):
@@ -116,12 +118,22 @@ class Lookup(ContextualFeature):
         return bound
 
     def initial(self, condition: object = None) -> Answer:
-        return self._answer(condition, ())
+        if not isinstance(self._query, Matching):
+            return self._asked(condition, ())
+        return self._answer(condition, (), self._rows(partial(self._query.before, self._kb, condition), condition))
 
     def advance(self, state: Answer, symbol: int) -> Answer:
-        if symbol != self.vocabulary.eos:
-            return self._answer(state.condition, (*state.prefix, self.vocabulary.symbols[symbol]))
-        return self._answer(state.condition, ()) if state.prefix else state
+        if symbol == self.vocabulary.eos:
+            return self.initial(state.condition) if state.prefix else state
+        prefix = (*state.prefix, self.vocabulary.symbols[symbol])
+        if state.rows is None or not isinstance(self._query, Matching):
+            return self._asked(state.condition, prefix)
+        return self._answer(state.condition, prefix, self._query.named_at_the_end(self._kb, prefix) or state.rows)
+
+    def _asked(self, condition: object, prefix: tuple[str, ...]) -> Answer:
+        """A function of one's own is asked at every word."""
+        rows = self._rows(partial(self._query, self._kb, condition, prefix), condition)
+        return self._answer(condition, prefix, rows)
 
     def value(self, state: Answer) -> tuple[Value, Mapping[int, Value]]:
         found = self.values([state])
@@ -129,13 +141,13 @@ class Lookup(ContextualFeature):
 
     def values(self, states: States) -> ContextValues:
         """All domain words are exceptions everywhere: one table of values, in which a few entries are set."""
-        ids, rest, usual, _ = self._compiled
+        _, rest, usual, _ = self._compiled
         N, (D, k) = len(states), usual.shape
         value = usual.repeat(N, 1)
         right = [n * D * k + place for n, state in enumerate(states) for place in state.right]
         value.view(-1).index_fill_(0, torch.tensor(right, dtype=torch.long), 1.0)
-        position = torch.arange(N).unsqueeze(1).expand(N, D).reshape(-1)
-        return ContextValues(rest.repeat(N, 1), position, ids.repeat(N), value)
+        position, word = self._compiled.everywhere(N)
+        return ContextValues(rest.repeat(N, 1), position, word, value)
 
     @property
     def _compiled(self) -> Bound:
@@ -143,19 +155,19 @@ class Lookup(ContextualFeature):
             raise FeatureError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
         return self._bound
 
-    def _answer(self, condition: object, prefix: tuple[str, ...]) -> Answer:
-        """The query is asked once for all columns."""
-        _, values, first = self._in_words(self._rows(condition, prefix), condition)
+    def _answer(self, condition: object, prefix: tuple[str, ...], rows: Rows) -> Answer:
+        """The rows that are right, as entries of the table of values."""
+        _, values, first = self._in_words(rows, condition)
         # most words are no part of any value, so that nothing goes on
         following = [
             set() if column.words.isdisjoint(prefix[-1:]) else going_on(own, prefix)
             for column, own in zip(self._columns, values, strict=True)
         ]
         if not any(following):
-            return Answer(condition, prefix, first)
+            return Answer(condition, prefix, first, rows)
         listed = zip((*following, set().union(*following)), self._compiled.places, strict=True)
         where = (places[word] for words, places in listed for word in words & places.keys())
-        return Answer(condition, prefix, tuple(sorted({*first, *where})))
+        return Answer(condition, prefix, tuple(sorted({*first, *where})), rows)
 
     def _in_words(self, rows: Rows, condition: object) -> _Cut:
         """The values of rows, and where their first words stand; remembered, for many answers are the same rows."""
@@ -177,9 +189,9 @@ class Lookup(ContextualFeature):
         values = (column.spelled.get(text) or self._spelled(column, text, condition) for text in texts)
         return [words for words in values if words]
 
-    def _rows(self, condition: object, prefix: tuple[str, ...]) -> Rows:
+    def _rows(self, ask: Callable[[], object], condition: object) -> Rows:
         try:
-            found: object = self._query(self._kb, condition, prefix)
+            found = ask()
             rows = tuple(found) if isinstance(found, Iterable) and not isinstance(found, str | Mapping) else None
         except Exception as cause:  # a user's function may raise anything
             raise self._refused(f"its query raised {type(cause).__name__}: {cause}", condition) from cause

@@ -46,10 +46,16 @@ class Matching:
             raise FeatureError("Matching(history=...) looks for a subject; name its column: subject=...")
 
     def __call__(self, kb: KnowledgeBase, condition: object, prefix: Sequence[str]) -> Rows:
+        spoken_of = self.index(kb).spoken_of(prefix) if self.subject is not None else None
+        return self.before(kb, condition) if spoken_of is None else spoken_of
+
+    def named_at_the_end(self, kb: KnowledgeBase, prefix: Sequence[str]) -> Rows | None:
+        """The rows of a name that ends with the prefix: who asks at every word, needs to ask for no more."""
+        return self.index(kb).named_at(prefix, len(prefix)) if prefix else None
+
+    def before(self, kb: KnowledgeBase, condition: object) -> Rows:
+        """The rows that are right as long as the sentence has said no name."""
         index = self.index(kb)
-        spoken_of = index.spoken_of(prefix) if self.subject is not None else None
-        if spoken_of is not None:
-            return spoken_of
         fields: dict[str, list[str]] = {}
         for name, text in fields_of(condition):
             if text is not None:
@@ -99,11 +105,15 @@ class _Index:
 
     def spoken_of(self, words: Iterable[str]) -> Rows | None:
         """The rows of the name that ended last; of the longest, where several end at one word."""
-        small = [word.lower() for word in words]
-        for end in range(len(small), 0, -1):
-            for name, rows in self._by_last.get(small[end - 1], ()):
-                if small[end - len(name) : end] == name:  # not so where the text is too short
-                    return rows
+        said = list(words)
+        found = (self.named_at(said, end) for end in range(len(said), 0, -1))
+        return next((rows for rows in found if rows is not None), None)
+
+    def named_at(self, words: Sequence[str], end: int) -> Rows | None:
+        """The rows of the longest name that ends with the word before `end`."""
+        for name, rows in self._by_last.get(words[end - 1].lower(), ()):
+            if len(name) <= end and [word.lower() for word in words[end - len(name) : end]] == name:
+                return rows
         return None
 
     def _spoken_of_in(self, text: str) -> Rows | None:
