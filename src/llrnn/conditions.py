@@ -76,6 +76,7 @@ class Reading(ABC):
     """How a condition becomes symbols with features, for an encoder."""
 
     kind: str
+    ends = True  # whether the end of the condition is a symbol too
 
     @abstractmethod
     def tokens(self, condition: object) -> list[Token]:
@@ -133,6 +134,7 @@ class Whole(Reading):
     """The condition as one symbol: a category, a topic, a user; a record is the sum of its fields."""
 
     kind = "whole"
+    ends = False
 
     def tokens(self, condition: object) -> list[Token]:
         act = (f"Act:{condition.name}",) if isinstance(condition, Act) else ()

@@ -207,7 +207,7 @@ def beam_search_each(
     distribution, state = read_prefix(model, prefix_words, conditions)
     beams = active = [_Beam(width) for _ in conditions]
     for _ in range(max_words):
-        log_p, words = (part.tolist() for part in distribution.possible().top(width + 1))
+        log_p, words = (part.tolist() for part in distribution.top(width + 1))
         rows, start = [], 0
         for beam in active:
             own = slice(start, start + len(beam.going))

@@ -163,21 +163,21 @@ def written_out(p: Drawable) -> Tensor:
         return whole
     rest = torch.cat([part.rest for part in p.values], 1)
     whole = whole + (p.context_adaptor * rest).sum(-1, keepdim=True)
-    gains = list(_gains(p))
-    if not gains:
-        return whole
-    at, gained = zip(*gains, strict=True)
-    return whole.view(-1).index_add(0, torch.cat(at), torch.cat(gained)).view_as(whole)
-
-
-def _gains(p: Drawable) -> Iterator[tuple[Tensor, Tensor]]:
-    """For each source of features: where its exceptions stand in the rows, laid out flat, and what they gain."""
     weights = torch.split(p.context_adaptor, [part.width for part in p.values], 1)
     for part, a in zip(p.values, weights, strict=True):
-        if len(part.position) == 0:
-            continue
-        above = part.value - part.rest[part.position]
-        yield part.position * p.prior.n_symbols + part.word, (a[part.position] * above).sum(-1)
+        if len(part.position):
+            whole = _with_gains(whole, part, a)
+    return whole
+
+
+def _with_gains(whole: Tensor, part: ContextValues, a: Tensor) -> Tensor:
+    """The rows with what the exceptions of a source gain."""
+    if part.everywhere is not None:  # the same columns in every row
+        own = torch.bmm(part.value.view(len(a), -1, part.width), a.unsqueeze(2)).squeeze(2)
+        return whole.index_add(1, part.everywhere, own - (a * part.rest).sum(-1, keepdim=True))
+    gained = (a[part.position] * (part.value - part.rest[part.position])).sum(-1)
+    at = part.position * whole.shape[1] + part.word
+    return whole.view(-1).index_add(0, at, gained).view_as(whole)
 
 
 def top(p: Drawable, k: int) -> tuple[Tensor, Tensor]:

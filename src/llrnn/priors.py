@@ -28,6 +28,7 @@ class Table:
     def __init__(self, log_b: Tensor) -> None:
         self.log_b = log_b.detach().to(torch.float64)  # (V,)
         self._made: dict[object, Table] = {}
+        self._rounded: dict[torch.dtype, Tensor] = {}
         self._check()
 
     def _check(self) -> None:
@@ -43,6 +44,14 @@ class Table:
         if device not in self._made:
             self._made[device] = Table(self.log_b.to(device))
         return self._made[device]
+
+    def in_numbers(self, dtype: torch.dtype) -> Tensor:
+        """The vector in other numbers, remembered."""
+        if dtype == self.log_b.dtype:
+            return self.log_b
+        if dtype not in self._rounded:
+            self._rounded[dtype] = self.log_b.to(dtype)
+        return self._rounded[dtype]
 
     def powered(self, exponent: float) -> Table:
         """b(x) to a power: what a temperature does to a background; 0 stays 0."""
@@ -153,13 +162,19 @@ class SparsePrior:
 
     def dense(self, n: int, dtype: torch.dtype = torch.float64) -> DensePrior:
         """All N × V values written out."""
+        if len(self.tables) == 1:
+            log_b = self.tables[0].in_numbers(dtype) + self.shift.to(dtype)
+            return self._with_exceptions(log_b if len(log_b) == n else log_b.repeat(n, 1), dtype)
         tables, shift = torch.stack([table.log_b for table in self.tables]).to(dtype), self.shift.to(dtype)  # (K, V)
         if self.active is not None:
             log_b = tables[self.active] + shift.gather(1, self.active[:, None])
         else:
             log_b = torch.logsumexp(shift.unsqueeze(-1) + tables, 1)
-        log_b = log_b.expand(n, -1).contiguous()
-        log_b[self.exceptions.position, self.exceptions.word] = self.exceptions.log_b.to(dtype)
+        return self._with_exceptions(log_b.expand(n, -1).contiguous(), dtype)
+
+    def _with_exceptions(self, log_b: Tensor, dtype: torch.dtype) -> DensePrior:
+        if len(self.exceptions):
+            log_b[self.exceptions.position, self.exceptions.word] = self.exceptions.log_b.to(dtype)
         return DensePrior(log_b)
 
     def powered(self, exponent: float) -> Prior:
@@ -221,6 +236,7 @@ class ContextValues:
     position: Tensor  # (E,)
     word: Tensor  # (E,)
     value: Tensor  # (E, k)
+    everywhere: Tensor | None = None  # (D,) the words, if they are the same ones at every position: E = N · D
 
     @property
     def width(self) -> int:
@@ -229,7 +245,8 @@ class ContextValues:
     def to(self, device: torch.device, dtype: torch.dtype) -> ContextValues:
         """The same values where the layer is, in the numbers that it computes with."""
         rest, value = self.rest.to(device, dtype), self.value.to(device, dtype)
-        return ContextValues(rest, self.position.to(device), self.word.to(device), value)
+        everywhere = None if self.everywhere is None else self.everywhere.to(device)
+        return ContextValues(rest, self.position.to(device), self.word.to(device), value, everywhere)
 
     def at(self, position: Tensor, word: Tensor, n_symbols: int) -> Tensor:
         """Values at single words, (E, k)."""

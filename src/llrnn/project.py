@@ -9,7 +9,7 @@ from functools import reduce
 from operator import add
 
 from llrnn import features, french
-from llrnn.backgrounds import Background, Discounted, Even, NGram, Primed, Uniform, Unigram, entity_words
+from llrnn.backgrounds import Background, Discounted, NGram, Primed, Uniform, Unigram, entity_words
 from llrnn.backgrounds.unigram import absolute_discount
 from llrnn.config import Config
 from llrnn.config.features import AnyFeature
@@ -51,8 +51,7 @@ class Project:
         lexicon = _lexicon(config, corpora, context)
         vocabulary = _vocabulary(config, corpora, _said_by_knowledge(config, lexicon, context))
         output, given = _features(config, lexicon)
-        base = _evened(config.background.even, _background(config, corpora), lexicon)
-        background = _primed(config.background.primed, base, corpora, vocabulary)
+        background = _primed(config.background.primed, _background(config, corpora), corpora, vocabulary)
         return cls(config, corpora, lexicon, vocabulary, output, given, background, context)
 
     def model(self) -> LLRNN:
@@ -217,15 +216,6 @@ def _background(config: Config, corpora: dict[str, Corpus]) -> Background:
     if given.frequencies is not None:
         return Unigram.from_file(given.frequencies, smoothing=given.smoothing)
     return Unigram.from_corpus(*_named_parts("background", given.parts, corpora), smoothing=given.smoothing)
-
-
-def _evened(attributes: list[str], base: Background, lexicon: Lexicon) -> Background:
-    if not attributes:
-        return base
-    groups: dict[frozenset[str], set[str]] = {}
-    for form in lexicon.forms():
-        groups.setdefault(lexicon(form) & {*attributes}, set()).add(form)
-    return Even(base, [forms for shared, forms in groups.items() if shared])
 
 
 def _primed(

@@ -11,7 +11,7 @@ from llrnn.backgrounds.mask import Mask
 from llrnn.backgrounds.neural import Model
 from llrnn.backgrounds.ngram import NGram
 from llrnn.backgrounds.primed import Primed, entity_words
-from llrnn.backgrounds.unigram import Discounted, Even, Uniform, Unigram
+from llrnn.backgrounds.unigram import Discounted, Uniform, Unigram
 from llrnn.errors import CheckpointError
 from llrnn.process import Saved
 
@@ -19,7 +19,6 @@ __all__ = [
     "Background",
     "CrossFitted",
     "Discounted",
-    "Even",
     "HuggingFace",
     "Mask",
     "Mixture",

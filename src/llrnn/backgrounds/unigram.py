@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from os import PathLike
 
 import numpy as np
@@ -102,33 +102,6 @@ class Unigram(_Unbound):
 
     def __repr__(self) -> str:
         return f"Unigram({len(self._counts)} types, smoothing={self._smoothing:g})"
-
-
-class Even(_Unbound):
-    """A static background in which the words of a group share the mass of the group: b(x) = Σ_{y∈g} base(y) / |g|.
-
-    For words that a table or a condition decides on: that a telephone number was often asked for in training is no
-    reason to say it more often than another. A group takes the listed words only, and a word one group.
-    """
-
-    def __init__(self, base: Background, groups: Iterable[Collection[str]]) -> None:
-        self._base, self._groups = base, tuple(frozenset(group) for group in groups)
-        if len(frozenset().union(*self._groups)) < sum(map(len, self._groups)):
-            raise BackgroundError("Even(groups=...) must have each word in one group, found one in two; take it out")
-
-    def bind(self, vocabulary: Vocabulary) -> Static:  # type: ignore[override]
-        base = self._base.bind(vocabulary)
-        if not base.is_static:
-            raise BackgroundError(f"Even shares the mass of a static background such as Unigram, found {self._base!r}")
-        log_b = base.prior([]).dense(1).log_b[0].clone()
-        for group in self._groups:
-            ids = [vocabulary.id(word) for word in sorted(group) if word in vocabulary]
-            if ids:
-                log_b[ids] = torch.logsumexp(log_b[ids], 0) - math.log(len(ids))
-        return Static(log_b, name=repr(self)).bind(vocabulary)
-
-    def __repr__(self) -> str:
-        return f"Even({self._base!r}, {len(self._groups)} groups)"
 
 
 class Discounted(_Unbound):

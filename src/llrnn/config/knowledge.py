@@ -59,7 +59,6 @@ class BackgroundConfig(NGramConfig):
         None, description="unigram: a frequency file instead; discounted: how likely which new word is"
     )
     smoothing: float = Field(0.0, ge=0, description="unigram: added to every count")
-    even: list[str] = Field([], description="attributes of the lexicon: words that have the same ones share their mass")
     primed: PrimedConfig | None = Field(None, description="words that need evidence in the condition")
 
     @model_validator(mode="after")

@@ -141,13 +141,13 @@ class Lookup(ContextualFeature):
 
     def values(self, states: States) -> ContextValues:
         """All domain words are exceptions everywhere: one table of values, in which a few entries are set."""
-        _, rest, usual, _ = self._compiled
+        ids, rest, usual, _ = self._compiled
         N, (D, k) = len(states), usual.shape
         value = usual.repeat(N, 1)
         right = [n * D * k + place for n, state in enumerate(states) for place in state.right]
         value.view(-1).index_fill_(0, torch.tensor(right, dtype=torch.long), 1.0)
         position, word = self._compiled.everywhere(N)
-        return ContextValues(rest.repeat(N, 1), position, word, value)
+        return ContextValues(rest.repeat(N, 1), position, word, value, ids)
 
     @property
     def _compiled(self) -> Bound:

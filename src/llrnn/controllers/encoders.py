@@ -90,7 +90,8 @@ class Encoder(nn.Module):
         if key not in self._known:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            tokens = [*self.reading.tokens(condition), _END]
+            tokens = self.reading.tokens(condition)
+            tokens = [*tokens, _END] if self.reading.ends or not tokens else tokens
             known = [[self._column[name] for name in token if name in self._column] for token in tokens]
             self._known[key] = [columns or [self._column[_OTHER]] for columns in known]
         return self._known[key]
