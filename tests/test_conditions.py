@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from llrnn.conditions import NOT_SAID, Slots, Value, Whole, Words, fields_of, make_reading, values_of, words_of
 from llrnn.config import CorpusConfig, parse_config
 from llrnn.corpus import Corpus, Sentence, Token, delexicalise, read_tsv, relexicalise
-from llrnn.corpus.acts import Act, Slot, parse_act
+from llrnn.corpus.acts import Act, Slot, lowercased, parse_act
 from llrnn.errors import ConfigError, CorpusError
 from llrnn.project import read_corpora
 from llrnn.text import Text
@@ -48,9 +48,9 @@ def refusal(path: Path, **options: str) -> str:
 def test_two_columns(file: Callable[[str, str], Path]) -> None:
     path = file("Formal\tCould  you\n\n  \n\thelp me\n C \tx\n", "f.tsv")
     assert list(read_tsv(path, lowercase=True)) == [
-        Sentence((Token("could"), Token("you")), "Formal", f"{path}:1"),
+        Sentence((Token("could"), Token("you")), "formal", f"{path}:1"),
         Sentence((Token("help"), Token("me")), None, f"{path}:4"),
-        Sentence((Token("x"),), "C", f"{path}:5"),
+        Sentence((Token("x"),), "c", f"{path}:5"),
     ]
     assert Corpus.from_file(path)[0].words == ("Could", "you")
     assert Corpus.from_tsv([path, path])[5].condition == "C"
@@ -307,3 +307,13 @@ def test_the_restaurant_corpus_comes_back() -> None:
     assert len(single) > 950
     for i in single:
         assert relexicalise(without[i].words, without[i].condition) == acts[i][1]
+
+
+def test_small_letters_in_conditions_too(file: Callable[[str, str], Path]) -> None:
+    """Values are compared with words, so they are written as the words are; names of slots are not words."""
+    path = file("inform(Name='Chez Paul';food)\tChez Paul\n", "f.tsv")
+    small, asis = (Corpus.from_tsv(path, conditions="act", lowercase=lower)[0].condition for lower in (True, False))
+    assert small == Act("inform", (Slot("Name", "chez paul"), Slot("food")))
+    assert asis == Act("inform", (Slot("Name", "Chez Paul"), Slot("food")))
+    record = {"A": ["B", {"C": "D"}, 3, None]}
+    assert lowercased(record) == {"A": ["b", {"C": "d"}, 3, None]}

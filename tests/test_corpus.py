@@ -313,7 +313,8 @@ def test_jsonl(file: Callable[..., Path]) -> None:
     first, second, third = read_jsonl(path, lowercase=True)
     assert first == Sentence((Token("le"), Token("chat")), {"Price": [37, None]}, f"{path}:1")
     assert (second.words, second.condition) == (("a", "😀"), None)
-    assert (third.words, third.condition) == (("😀",), "C")
+    assert (third.words, third.condition) == (("😀",), "c")
+    assert next(reversed(list(read_jsonl(path)))).condition == "C"
 
 
 @pytest.mark.parametrize(

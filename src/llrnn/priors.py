@@ -238,12 +238,20 @@ class ContextValues:
     value: Tensor  # (E, k)
     everywhere: Tensor | None = None  # (D,) the words, if they are the same ones at every position: E = N · D
 
+    @classmethod
+    def none(cls, n: int, width: int) -> ContextValues:
+        """0 on every word at n positions."""
+        empty = torch.zeros(0, dtype=torch.long)
+        return cls(torch.zeros(n, width), empty, empty, torch.zeros(0, width))
+
     @property
     def width(self) -> int:
         return self.rest.shape[1]
 
     def to(self, device: torch.device, dtype: torch.dtype) -> ContextValues:
         """The same values where the layer is, in the numbers that it computes with."""
+        if self.rest.device == device and self.rest.dtype == dtype:
+            return self
         rest, value = self.rest.to(device, dtype), self.value.to(device, dtype)
         everywhere = None if self.everywhere is None else self.everywhere.to(device)
         return ContextValues(rest, self.position.to(device), self.word.to(device), value, everywhere)

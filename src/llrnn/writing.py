@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from llrnn.contextual import Lookup
-from llrnn.corpus.acts import Conditions, parse_act
+from llrnn.corpus.acts import Conditions, lowercased, parse_act
 from llrnn.corpus.delexical import relexicalise
 from llrnn.decode import Generated, Greedy, Strategy, beam_search_each, generate_each
 from llrnn.errors import ConfigError, CorpusError
@@ -33,7 +33,12 @@ def condition_kind(model: LLRNN) -> Conditions:
 
 def read_condition(model: LLRNN, text: str) -> object:
     """A condition as this model's training text had them: a dialog act, JSON, or a text as it stands."""
-    if condition_kind(model) == "act":
+    condition = _parsed(text, condition_kind(model))
+    return lowercased(condition) if model.reads_lowercase else condition
+
+
+def _parsed(text: str, kind: Conditions) -> object:
+    if kind == "act":
         return parse_act(text)
     if text.lstrip()[:1] not in ("{", "["):
         return text

@@ -12,6 +12,7 @@ import typer
 
 from llrnn.cli import show
 from llrnn.cli.options import print_json
+from llrnn.corpus.acts import lowercased
 from llrnn.corpus.source import read_lines
 from llrnn.decode import Generated
 from llrnn.errors import CorpusError, LLRNNError
@@ -80,7 +81,9 @@ def _condition(model: LLRNN, path: Path, text: str) -> object:
     if not isinstance(record, dict) or record.get("condition") is None:
         raise CorpusError('an object with the key "condition" is required; write {"condition": ...}')
     condition = record["condition"]
-    return read_condition(model, condition) if isinstance(condition, str) else condition
+    if isinstance(condition, str):
+        return read_condition(model, condition)
+    return lowercased(condition) if model.reads_lowercase else condition
 
 
 def print_outcomes(outcomes: list[Outcome], *, as_json: bool) -> int:

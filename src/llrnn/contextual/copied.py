@@ -134,6 +134,8 @@ class Pointing(FromCondition):
         """Pairs become numbers that sort by position, word and feature; numpy sorts and joins those of one word."""
         V, width = len(self.vocabulary), len(self.names)
         keys = [(n * V + word) * width + column for n, s in enumerate(states) for word, column in self._pointed(s)]
+        if not keys:
+            return ContextValues.none(len(states), width)
         ones = np.array(keys, dtype=np.int64)
         own, row = np.unique(ones // width, return_inverse=True)
         value = np.zeros((len(own), width), dtype=np.float32)
@@ -178,7 +180,10 @@ class Unsaid(FromCondition):
     """On EOS, how many values were not said yet: what a sentence that ends here leaves out."""
 
     def values(self, states: States) -> ContextValues:
-        left = torch.tensor([len(s.matched) - s.matched.count(_SAID) for s in states], dtype=torch.float32)
+        counts = [len(state.matched) - state.matched.count(_SAID) for state in states]
+        if not any(counts):
+            return ContextValues.none(len(states), 1)
+        left = torch.tensor(counts, dtype=torch.float32)
         position = left.nonzero()[:, 0]
         word = torch.full_like(position, self.vocabulary.eos)
         return ContextValues(torch.zeros(len(states), 1), position, word, left[position, None])

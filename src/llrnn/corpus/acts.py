@@ -9,6 +9,7 @@ A quoted value may hold anything but its quote; a plain one goes on to the next 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,6 +44,18 @@ class Act:
 
     def __str__(self) -> str:
         return f"{self.name}({';'.join(_written(slot) for slot in self.slots)})"
+
+
+def lowercased(condition: object) -> object:
+    """A condition with every text in it written small; the names of fields stay as they are."""
+    if isinstance(condition, str):
+        return condition.lower()
+    if isinstance(condition, Act):
+        slots = (Slot(slot.name, None if slot.value is None else slot.value.lower()) for slot in condition.slots)
+        return Act(condition.name, tuple(slots))
+    if isinstance(condition, Mapping):
+        return {name: lowercased(value) for name, value in condition.items()}
+    return [lowercased(value) for value in condition] if isinstance(condition, list) else condition
 
 
 def parse_act(text: str) -> Act:

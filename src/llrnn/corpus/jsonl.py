@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from os import fspath
 from typing import NoReturn
 
-from llrnn.corpus.acts import Act, Conditions, act_at, check_conditions
+from llrnn.corpus.acts import Act, Conditions, act_at, check_conditions, lowercased
 from llrnn.corpus.source import StrPath, read_lines
 from llrnn.corpus.text import PlainTokens
 from llrnn.corpus.types import Sentence
@@ -29,7 +29,7 @@ _CONDITION = re.compile(r'"condition"\s*:\s*"')  # a string cannot hold it: its 
 
 
 def read_jsonl(path: StrPath, *, lowercase: bool = False, conditions: Conditions = "plain") -> Iterator[Sentence]:
-    """The sentences of a JSON lines file; `lowercase` lowercases the target and leaves the condition."""
+    """The sentences of a JSON lines file; `lowercase` writes the targets small, and the texts in conditions."""
     check_conditions(conditions)
     tokens = PlainTokens()
     for number, line in read_lines(path):
@@ -41,6 +41,7 @@ def read_jsonl(path: StrPath, *, lowercase: bool = False, conditions: Conditions
             words = [word.lower() for word in words]
         name = f"{fspath(path)}:{number}"
         condition = record.act() if conditions == "act" else record.fields.get("condition")
+        condition = lowercased(condition) if lowercase else condition
         yield Sentence(tuple([tokens[word] for word in words]), condition, name)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from os import fspath
 
-from llrnn.corpus.acts import Conditions, act_at, check_conditions
+from llrnn.corpus.acts import Conditions, act_at, check_conditions, lowercased
 from llrnn.corpus.source import StrPath, read_lines
 from llrnn.corpus.text import PlainTokens
 from llrnn.corpus.types import Sentence
@@ -22,7 +22,7 @@ __all__ = ["read_tsv"]
 
 
 def read_tsv(path: StrPath, *, lowercase: bool = False, conditions: Conditions = "plain") -> Iterator[Sentence]:
-    """The sentences of a file with two columns; `lowercase` lowercases the target and leaves the condition."""
+    """The sentences of a file with two columns; `lowercase` writes both of them small."""
     check_conditions(conditions)
     tokens = PlainTokens()
     for number, line in read_lines(path):
@@ -34,6 +34,7 @@ def read_tsv(path: StrPath, *, lowercase: bool = False, conditions: Conditions =
             reason = "the target must have a word, found none; write it behind the TAB, or remove the line"
             raise CorpusError(reason, path=path, line=number, column=len(text) + 2)
         condition = _act(path, number, text) if conditions == "act" else text.strip() or None
+        condition = lowercased(condition) if lowercase else condition
         yield Sentence(tuple([tokens[word] for word in words]), condition, f"{fspath(path)}:{number}")
 
 
