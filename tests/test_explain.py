@@ -7,9 +7,9 @@ import math
 import pytest
 import torch
 
-from helpers import sentence_log_probs, small_model
+from helpers import sentence_log_probs, small_corpus, small_model
 from llrnn import LLRNN, contextual, explain
-from llrnn.backgrounds import Mixture, Primed, Uniform
+from llrnn.backgrounds import Mask, Mixture, Primed, Uniform, Unigram
 from llrnn.errors import UnknownWordError
 from llrnn.explain import Comparison, Explanation
 from llrnn.vocabulary import EOS
@@ -126,6 +126,25 @@ def test_a_background_that_depends_on_the_condition() -> None:
     assert with_it.log_b - without.log_b == pytest.approx(math.log((50 + 1) / (0.5 + 1)), abs=1e-9)
     for found in (with_it, without):
         assert found.total == pytest.approx(found.log_p, abs=1e-9)
+
+
+def test_the_share_of_priming_is_told() -> None:
+    base = small_model()
+    word, other, third = words_of(base, 3)
+    unigram = Unigram.from_corpus(small_corpus())
+    primed = Primed(unigram, [word, other], boost=50.0, absent=0.5)
+    model = small_model(background=Mask(forbidden=[third]) * primed).double()
+    found = explain(model, word=word, rival=other, condition=word)
+    assert isinstance(found, Comparison)
+    assert [name for name, _ in found.factors] == ["Mask(forbidden=1 symbols)", repr(unigram), "priming"]
+    assert found.chosen.factors[2][1] == pytest.approx(math.log(50.0))
+    assert found.rival.factors[2][1] == pytest.approx(math.log(0.5))
+    for side in (found.chosen, found.rival):
+        assert sum(log_b for _, log_b in side.factors) == pytest.approx(side.log_b, abs=1e-9)
+    assert sum(log_b for _, log_b in found.factors) == pytest.approx(found.log_b_difference, abs=1e-9)
+    plain = explain(base, word=word)
+    assert isinstance(plain, Explanation)
+    assert plain.factors == ()
 
 
 @pytest.mark.parametrize("place", ["prefix", "word", "rival"])

@@ -248,6 +248,7 @@ def test_explain_shows_what_was_copied(capsys: Capture, folder: Path) -> None:
     assert code == 0
     assert "Copied:name" in out
     assert "Continued" in out
+    assert "of it priming" in out
 
 
 def test_evaluate_reads_acts(capsys: Capture, folder: Path) -> None:

@@ -2,6 +2,8 @@
 
 log p(x | K) = log b(K, x) + Σ_k a_k·φ_k(K, x) − log Z(K)
 
+A background that is a product, or primed by the condition, shows each factor: log b = Σ_i log b_i.
+
 A word that is not listed is explained by its cell: log b(x) = log b(c) + log q(x) / Q'(c), and φ(x) = φ(c).
 
 log p(x) − log p(y) = [log b(x) − log b(y)] + Σ_k a_k·(φ_k(x) − φ_k(y))         log Z cancels
@@ -9,7 +11,7 @@ log p(x) − log p(y) = [log b(x) − log b(y)] + Σ_k a_k·(φ_k(x) − φ_k(y)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -18,6 +20,7 @@ import torch
 from llrnn.decode import read_prefix
 from llrnn.loglinear import Distribution
 from llrnn.model import LLRNN
+from llrnn.priors import Prior
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class Explanation:
     terms: tuple[Term, ...]  # largest share first, by magnitude
     cell: str | None = None  # for a word that is not listed: the cell that it belongs to
     log_inside: float = 0.0  # and log q(x) / Q'(c), its share of the cell, which `log_b` includes
+    factors: tuple[tuple[str, float], ...] = ()  # of a background that has several: each by name, and its log b
 
     @property
     def total(self) -> float:
@@ -68,6 +72,12 @@ class Comparison:
     @property
     def log_b_difference(self) -> float:
         return self.chosen.log_b - self.rival.log_b
+
+    @property
+    def factors(self) -> tuple[tuple[str, float], ...]:
+        """Of a background that has several factors: by how much each prefers the word."""
+        pairs = zip(self.chosen.factors, self.rival.factors, strict=True)
+        return tuple((name, ours - theirs) for (name, ours), (_, theirs) in pairs)
 
     @property
     def total(self) -> float:
@@ -98,11 +108,12 @@ def explain(
     """Explain log p(word | prefix), or how much likelier it is than a rival."""
     prefix_words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
     with torch.no_grad():
-        distribution, _ = read_prefix(model, prefix_words, [condition])
-        chosen = _explanation(model, distribution, prefix_words, word)
+        distribution, state = read_prefix(model, prefix_words, [condition])
+        factors = model.background.factors(state.knowledge[0][0])
+        chosen = _explanation(model, distribution, factors, prefix_words, word)
         if rival is None:
             return chosen
-        return compare(chosen, _explanation(model, distribution, prefix_words, rival))
+        return compare(chosen, _explanation(model, distribution, factors, prefix_words, rival))
 
 
 def compare(chosen: Explanation, rival: Explanation) -> Comparison:
@@ -116,7 +127,9 @@ def compare(chosen: Explanation, rival: Explanation) -> Comparison:
     return Comparison(chosen, rival, _largest_first(terms))
 
 
-def _explanation(model: LLRNN, distribution: Distribution, prefix: tuple[str, ...], word: str) -> Explanation:
+def _explanation(
+    model: LLRNN, distribution: Distribution, factors: Sequence[tuple[str, Prior]], prefix: tuple[str, ...], word: str
+) -> Explanation:
     vocabulary = model.vocabulary
     located, inside = vocabulary.locate([word], place="word")
     symbol, log_inside = int(located[0]), float(inside[0])
@@ -130,7 +143,13 @@ def _explanation(model: LLRNN, distribution: Distribution, prefix: tuple[str, ..
         terms=_largest_first(Term(name, weight, value) for name, weight, value in _firing(model, distribution, symbol)),
         cell=vocabulary.symbols[symbol] if symbol >= len(vocabulary.words) else None,
         log_inside=log_inside,
+        factors=_shares(factors, symbol) if len(factors) > 1 else (),
     )
+
+
+def _shares(factors: Sequence[tuple[str, Prior]], symbol: int) -> tuple[tuple[str, float], ...]:
+    first = torch.zeros(1, dtype=torch.long)
+    return tuple((name, float(prior.to(torch.device("cpu")).at(first, first + symbol)[0])) for name, prior in factors)
 
 
 def _firing(model: LLRNN, distribution: Distribution, symbol: int) -> list[tuple[str, float, float]]:

@@ -30,6 +30,10 @@ class Background(Process):
     def prior(self, states: States) -> Prior:
         """log b for every state: `SparsePrior.static(table)`, `SparsePrior.listed(...)` or `DensePrior(log_b)`."""
 
+    def factors(self, state: State) -> list[tuple[str, Prior]]:
+        """What it is a product of, by name, at one state: an explanation shows the share of each."""
+        return [(repr(self), self.prior([state]))]
+
     def __mul__(self, other: Background) -> Product:
         return Product(self, other)
 
@@ -139,6 +143,9 @@ class Product(_Combined):
         for other in others:
             first = multiply(first, other)
         return first
+
+    def factors(self, state: State) -> list[tuple[str, Prior]]:
+        return [factor for part, own in zip(self._parts, state, strict=True) for factor in part.factors(own)]
 
     def saved(self) -> Saved:
         return Saved("product", parts=tuple(part.saved() for part in self._parts))

@@ -31,7 +31,7 @@ from llrnn.corpus.acts import Act
 from llrnn.domain import Floats
 from llrnn.errors import BackgroundError, ZeroMassError
 from llrnn.priors import Prior
-from llrnn.process import Saved, States
+from llrnn.process import Saved, State, States
 from llrnn.vocabulary import Vocabulary
 
 LEAST_ABSENT = 1e-6  # a fit never says 0: an entity without evidence that was not seen may still be said one day
@@ -124,6 +124,9 @@ class Primed(_Combined):
             raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
         base, factor = self._priors(states)
         return multiply(base, factor)
+
+    def factors(self, state: State) -> list[tuple[str, Prior]]:
+        return [*self.base.factors(state[0]), ("priming", self._factor.prior([state[1]]))]
 
     def saved(self) -> Saved:
         own = self._factor

@@ -127,9 +127,17 @@ def _background(rows: Table, found: Explanation) -> None:
     """One row; for a word that is not listed two: its cell, and which string of the cell it is."""
     if found.cell is None:
         rows.add_row("log b (background)", "", "", f"{found.log_b:+.4f}")
+        _factors(rows, found)
         return
     rows.add_row(f"log b of {escape(found.cell)}", "", "", f"{found.log_b - found.log_inside:+.4f}")
+    _factors(rows, found)
     rows.add_row(f"{escape(found.word)} among its strings", "", "", f"{found.log_inside:+.4f}")
+
+
+def _factors(rows: Table, found: Explanation | Comparison) -> None:
+    """What the row above is the sum of."""
+    for name, log_b in found.factors:
+        rows.add_row(f"[dim]  of it {escape(name)}[/]", "", "", f"[dim]{log_b:+.4f}[/]")
 
 
 def _comparison(found: Comparison, at_most: int) -> None:
@@ -143,6 +151,7 @@ def _comparison(found: Comparison, at_most: int) -> None:
     )
     rows = table("part", "weight a", "Δφ", "share")
     rows.add_row("log b (background)", "", "", f"{found.log_b_difference:+.4f}")
+    _factors(rows, found)
     _terms(rows, found.terms, at_most)
     rows.add_row("[bold]sum[/]", "", "", f"[bold]{found.total:+.4f}[/]")
     out.print(rows)
