@@ -190,7 +190,11 @@ class LLRNN(nn.Module):
 
     def start(self, conditions: Sequence[object] = (None,), *, generator: torch.Generator | None = None) -> ModelState:
         """The state before any symbol, a sequence for each condition. The first symbol to feed is EOS."""
-        known = tuple(tuple(process.initial(condition) for condition in conditions) for process in self.processes)
+        begun: dict[object, tuple[State, ...]] = {}
+        for process in self.processes:
+            if process.follows not in begun:
+                begun[process.follows] = tuple(process.initial(condition) for condition in conditions)
+        known = tuple(begun[process.follows] for process in self.processes)
         return ModelState(self.controller.initial(conditions, generator=generator), known)
 
     def step(self, state: ModelState, words: Sequence[int]) -> tuple[Distribution, ModelState]:
@@ -257,13 +261,14 @@ class LLRNN(nn.Module):
         self, batch: Batch, state: ModelState
     ) -> tuple[Prior, list[ContextValues], tuple[tuple[State, ...], ...]]:
         """What knowledge says at every position that counts, and its states after the last column."""
-        asked, after = [], []
+        followed: dict[object, tuple[States, tuple[State, ...]]] = {}
         for process, states in zip(self.processes, state.knowledge, strict=True):
-            here, last = process.follow(states, batch.inputs, batch.mask, batch.sentences)
-            asked.append(here)
-            after.append(tuple(last))
-        prior, values = self._answers(asked)
-        return prior, values, tuple(after)
+            if process.follows not in followed:
+                here, last = process.follow(states, batch.inputs, batch.mask, batch.sentences)
+                followed[process.follows] = here, tuple(last)
+        pairs = [followed[process.follows] for process in self.processes]
+        prior, values = self._answers([here for here, _ in pairs])
+        return prior, values, tuple(last for _, last in pairs)
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the model as a folder of safetensors and JSON, atomically; `llrnn.load` reads it back."""

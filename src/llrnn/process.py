@@ -106,6 +106,11 @@ class Process(ABC):
             raise LLRNNError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
         return self._vocabulary
 
+    @property
+    def follows(self) -> object:
+        """What its states are of: processes of which this is equal have equal states, and are followed once."""
+        return id(self)
+
     def initial(self, condition: object = None) -> State:
         """The state before any symbol, given the condition."""
         return None

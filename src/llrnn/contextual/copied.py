@@ -41,10 +41,10 @@ Steps = tuple[Mapping[int, int], ...]
 
 
 class Plan(NamedTuple):
-    """What is to be said, one entry for each value: its words, the feature that it belongs to, how matches go on."""
+    """What is to be said, one entry for each value: its words, its slot, how matches go on."""
 
     values: tuple[Words, ...]
-    columns: tuple[int, ...]
+    slots: tuple[str, ...]
     steps: tuple[Steps, ...]
     words: frozenset[int]
 
@@ -82,16 +82,29 @@ class FromCondition(ContextualFeature):
     def revised(self, revision: Revision) -> Self:
         return self.bind(revision.vocabulary)
 
+    @property
+    def follows(self) -> object:
+        """All of them follow all values, and look at those of their own slots when they are asked."""
+        return FromCondition, id(self.vocabulary)
+
     def initial(self, condition: object = None) -> State:
-        known, columns = self.vocabulary, self._columns
+        known = self.vocabulary
         found = [
-            (tuple([known.id(word) for word in words]), columns.get(slot, 0))
+            (tuple([known.id(word) for word in words]), slot)
             for slot, words in values_of(condition)
-            if (slot in columns or not columns) and EOS not in words and all(word in known for word in words)
+            if EOS not in words and all(word in known for word in words)
         ]  # nobody can say a value with EOS in it
         values = tuple([value for value, _ in found])
-        plan = Plan(values, tuple([i for _, i in found]), tuple(map(_steps, values)), frozenset(chain(*values)))
+        plan = Plan(values, tuple([slot for _, slot in found]), tuple(map(_steps, values)), frozenset(chain(*values)))
         return Progress(plan, (0,) * len(values))
+
+    def _own(self, state: Progress) -> list[tuple[Words, int, int]]:
+        """Its values: their words, the feature that they belong to, and how many words match."""
+        plan, columns = state.plan, self._columns
+        of_all = zip(plan.values, plan.slots, state.matched, strict=True)
+        if not columns:
+            return [(value, 0, k) for value, _, k in of_all]
+        return [(value, columns[slot], k) for value, slot, k in of_all if slot in columns]
 
     def advance(self, state: State, symbol: int) -> State:
         plan, matched = state
@@ -148,9 +161,8 @@ class Copied(Pointing):
     """1 on the words with which a value that was not said yet begins, or goes on; see the top of this file."""
 
     def _pointed(self, state: Progress) -> list[tuple[int, int]]:
-        (values, columns, *_), matched = state
-        of_all = zip(values, columns, matched, strict=True)
-        return [(v[i], column) for v, column, k in of_all if k != _SAID for i in ((0, k) if k else (0,))]
+        own = self._own(state)
+        return [(v[i], column) for v, column, k in own if k != _SAID for i in ((0, k) if k else (0,))]
 
 
 class Continued(Pointing):
@@ -160,27 +172,25 @@ class Continued(Pointing):
         super().__init__()
 
     def _pointed(self, state: Progress) -> list[tuple[int, int]]:
-        (values, columns, *_), matched = state
-        return [(v[k], column) for v, column, k in zip(values, columns, matched, strict=True) if k > 0]
+        return [(v[k], column) for v, column, k in self._own(state) if k > 0]
 
 
 class Said(Pointing):
     """1 on the first word of a value that was said, unless one of the same slots that was not said offers it."""
 
     def _pointed(self, state: Progress) -> list[tuple[int, int]]:
-        (values, columns, *_), matched = state
-        if _SAID not in matched:
+        if _SAID not in state.matched:
             return []
-        offered = {v[i] for v, k in zip(values, matched, strict=True) if k != _SAID for i in (0, k)}
-        firsts = [(v[0], column) for v, column, k in zip(values, columns, matched, strict=True) if k == _SAID]
-        return [(word, column) for word, column in firsts if word not in offered]
+        own = self._own(state)
+        offered = {v[i] for v, _, k in own if k != _SAID for i in (0, k)}
+        return [(v[0], column) for v, column, k in own if k == _SAID and v[0] not in offered]
 
 
 class Unsaid(FromCondition):
     """On EOS, how many values were not said yet: what a sentence that ends here leaves out."""
 
     def values(self, states: States) -> ContextValues:
-        counts = [len(state.matched) - state.matched.count(_SAID) for state in states]
+        counts = [sum(k != _SAID for _, _, k in self._own(state)) for state in states]
         if not any(counts):
             return ContextValues.none(len(states), 1)
         left = torch.tensor(counts, dtype=torch.float32)
