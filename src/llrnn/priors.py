@@ -20,6 +20,7 @@ from torch import Tensor
 from llrnn.errors import BackgroundError
 
 MINUS_INFINITY = float("-inf")
+_FEW = 200_000  # numbers that are worth remembering
 
 
 class Table:
@@ -161,7 +162,19 @@ class SparsePrior:
         return torch.where(found, self.exceptions.log_b[own], self.rest(position, word))
 
     def dense(self, n: int, dtype: torch.dtype = torch.float64) -> DensePrior:
-        """All N × V values written out."""
+        """All N × V values written out; a few are remembered, since some sources give the same answer many times."""
+        if (n, dtype) not in self._written:
+            made = self._dense(n, dtype)
+            if n * self.n_symbols > _FEW:
+                return made
+            self._written[n, dtype] = made
+        return self._written[n, dtype]
+
+    @cached_property
+    def _written(self) -> dict[tuple[int, torch.dtype], DensePrior]:
+        return {}
+
+    def _dense(self, n: int, dtype: torch.dtype) -> DensePrior:
         if len(self.tables) == 1:
             log_b = self.tables[0].in_numbers(dtype) + self.shift.to(dtype)
             return self._with_exceptions(log_b if len(log_b) == n else log_b.repeat(n, 1), dtype)

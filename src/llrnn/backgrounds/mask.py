@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
+import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
@@ -113,9 +114,11 @@ class Priming(Background):
         self.ids: dict[str, int] = {}
         self._of_cells: frozenset[int] = frozenset()
         self._table: Table | None = None
+        self._last: tuple[Sequence[State], SparsePrior | None] = ((), None)
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         bound = super().bind(vocabulary)
+        bound._last = ((), None)
         bound.ids = self._found(vocabulary)
         bound._of_cells = frozenset(symbol for symbol in bound.ids.values() if symbol >= len(vocabulary.words))
         log_b = torch.zeros(len(vocabulary), dtype=torch.float64)
@@ -161,13 +164,21 @@ class Priming(Background):
         return kept, states
 
     def prior(self, states: States) -> Prior:
-        """As `SparsePrior.listed`, for states that are sorted and known to be right: a beam asks at every word."""
+        """As `SparsePrior.listed`, for states that are sorted and known to be right; the last answer is remembered.
+
+        No word changes a state, so a beam asks the same question at every step.
+        """
         assert self._table is not None
+        asked, answer = self._last
+        if answer is not None and len(asked) == len(states) and all(map(operator.is_, asked, states)):
+            return answer
         position = torch.repeat_interleave(torch.tensor([len(state) for state in states], dtype=torch.long))
         word = torch.tensor([symbol for state in states for symbol in state], dtype=torch.long)
         log_b = torch.tensor([log for state in states for log in state.values()], dtype=torch.float64)
         shift = torch.zeros(len(states), 1, dtype=torch.float64)
-        return SparsePrior((self._table,), shift, Exceptions(position, word, log_b))
+        answer = SparsePrior((self._table,), shift, Exceptions(position, word, log_b))
+        self._last = tuple(states), answer
+        return answer
 
     def revised(self, revision: Revision) -> Self:
         made = copy.copy(self)

@@ -30,7 +30,7 @@ from llrnn.corpus import Corpus
 from llrnn.corpus.acts import Act
 from llrnn.domain import Floats
 from llrnn.errors import BackgroundError, ZeroMassError
-from llrnn.priors import Prior
+from llrnn.priors import DensePrior, Prior
 from llrnn.process import Saved, State, States
 from llrnn.vocabulary import Vocabulary
 
@@ -63,6 +63,7 @@ class Primed(_Combined):
         if isinstance(entities, str):
             raise BackgroundError(f"Primed(entities=...) must be a collection of words, found the text {entities!r}")
         super().__init__(base, Priming(entities, evidence, boost, absent, cells))
+        self._product: tuple[Prior | None, Prior] = (None, DensePrior(torch.zeros(0, 0)))
 
     @classmethod
     def fitted(
@@ -123,7 +124,11 @@ class Primed(_Combined):
         if self._vocabulary is None:
             raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
         base, factor = self._priors(states)
-        return multiply(base, factor)
+        if not base.is_static:
+            return multiply(base, factor)
+        if self._product[0] is not factor:  # the factor remembers its last answer, so this does
+            self._product = factor, multiply(base, factor)
+        return self._product[1]
 
     def factors(self, state: State) -> list[tuple[str, Prior]]:
         return [*self.base.factors(state[0]), ("priming", self._factor.prior([state[1]]))]
