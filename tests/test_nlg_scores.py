@@ -17,6 +17,7 @@ from llrnn.experiments.nlg_scores import (
     FEW,
     Inventory,
     SlotErrors,
+    announced,
     bleu,
     references_of,
     required_values,
@@ -294,3 +295,18 @@ def test_unseen_names_share_nothing_with_the_training_text() -> None:
     assert all(word not in known for value in values for word in value[: -1 if value[-1] in endings else None])
     assert any(value[-1] in endings for value in values)
     assert all(value[0] not in known for value in values)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the phone number for la luna is 555 and the address is 9 mill road", (2, 0)),
+        ("the phone number for la luna is 9 mill road , the address is 555", (2, 2)),
+        ("the address is unknown . the postcode is 555", (2, 1)),
+        ("the phone number . it is 555", (0, 0)),
+        ("la luna is at 9 mill road , phone number 555 is", (0, 0)),
+    ],
+)
+def test_what_is_announced(text: str, expected: tuple[int, int]) -> None:
+    act = parse_act("inform(name='la luna';phone=555;address='9 mill road')")
+    assert announced(act, text.split()) == expected

@@ -27,7 +27,7 @@ from llrnn.corpus import Corpus
 from llrnn.evaluate import evaluate
 from llrnn.experiments.jobs import Job, run_jobs
 from llrnn.experiments.nlg_data import SHARES, write_parts
-from llrnn.experiments.nlg_scores import Inventory, bleu, references_of, slot_errors, sum_of_errors
+from llrnn.experiments.nlg_scores import Inventory, announced, bleu, references_of, slot_errors, sum_of_errors
 from llrnn.experiments.tables import markdown
 from llrnn.model import LLRNN
 from llrnn.project import Project
@@ -120,13 +120,22 @@ def _scored(model: LLRNN, config: Config, text: Corpus, inventory: Inventory, pa
     acts = [sentence.condition for sentence in text]
     outputs = [found.words for found in write(model, acts, beam=BEAM)]
     write_atomically(path, "".join(f"{' '.join(words)}\n" for words in outputs).encode())
-    errors = sum_of_errors(slot_errors(act, words, inventory) for act, words in zip(acts, outputs, strict=True))
     comparable = not config.corpus.delexicalised  # placeholders are easier than names
+    perplexity = evaluate(prepared(model, acts), text).log_perplexity if comparable else None
+    return {**scores(text, outputs, inventory), "log_perplexity": perplexity}
+
+
+def scores(text: Corpus, outputs: Sequence[Sequence[str]], inventory: Inventory) -> dict[str, Any]:
+    """How good what was written from the acts of a text is."""
+    pairs = [(sentence.condition, words) for sentence, words in zip(text, outputs, strict=True)]
+    errors = sum_of_errors(slot_errors(act, words, inventory) for act, words in pairs)
+    frames = [announced(act, words) for act, words in pairs]
     return {
         "bleu": bleu(references_of(text), outputs),
         "slot_error_rate": errors.rate,
         "slot_errors": errors._asdict(),
-        "log_perplexity": evaluate(prepared(model, acts), text).log_perplexity if comparable else None,
+        "announced": sum(count for count, _ in frames),
+        "misplaced": sum(misplaced for _, misplaced in frames),
     }
 
 
