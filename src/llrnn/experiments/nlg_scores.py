@@ -16,9 +16,9 @@ A value that is an ordinary word (there are restaurants named `range` and `so`) 
 more than a few references say without having it. The rate is (missing + redundant + wrong) / required. What is invented
 and is no value of the inventory is not counted as wrong: it shows where it stands in the place of a value, as missing.
 
-Whether a value stands where it belongs is another question. *Misplaced*: a phrase announces a slot (`the phone number for
-x is`, `the address is`, `the postcode is`, `the price range is`), and the word that follows begins a value of another slot
-of the act and none of its own. Of the references, 9 of 478 in train and 1 of 154 in test.
+Whether a value stands where it belongs is another question. *Misplaced*: a phrase announces a slot (`the phone number
+for x is`, `the address is`, `the postcode is`, `the price range is`), and the word that follows begins a value of
+another slot of the act and none of its own. Of the references, 9 of 478 in train and 1 of 154 in test.
 
 The references of the restaurant corpus have a rate of 0.39% in train (4571 required, 0 missing, 1 redundant, 17 wrong)
 and 0.38% in test (1598: 2, 0, 4). Most of what is left is wrong for a human too: `a russian restaurant` where the act
