@@ -75,10 +75,10 @@ class Project:
         return model
 
     def _controller(self) -> Controller:
-        config, conditions = self.config, [sentence.condition for sentence in self.corpora["train"]]
-        if config.condition is None:
-            return config.controller.make()
-        return config.condition.controller(config.controller, conditions)
+        if self.config.condition is None:
+            return self.config.controller.make()
+        conditions = (sentence.condition for sentence in self.corpora["train"])
+        return self.config.condition.controller(self.config.controller, conditions)
 
 
 def _require_conditions(corpora: dict[str, Corpus]) -> None:
