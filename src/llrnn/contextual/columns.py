@@ -60,10 +60,6 @@ class Bound(NamedTuple):
         usual.view(-1)[[place for own in places for place in own.values()]] = 0.0
         return cls(torch.tensor(ids, dtype=torch.long), rest, usual, places)
 
-    def everywhere(self, n: int) -> tuple[Tensor, Tensor]:
-        """All words of all domains at each of n positions, (n·D,) and (n·D,)."""
-        return torch.arange(n).repeat_interleave(len(self.ids)), self.ids.repeat(n)
-
 
 def going_on(values: Iterable[Words], prefix: Words) -> set[str]:
     """The words that go on with those values that the prefix has begun."""

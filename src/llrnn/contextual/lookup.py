@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, NamedTuple, Self
 
 import torch
+from torch import Tensor
 
 from llrnn.contextual.base import ContextualFeature, Value
 from llrnn.contextual.columns import BEGUN, Bound, Column, going_on
@@ -34,6 +35,7 @@ from llrnn.vocabulary import Vocabulary
 Query = Callable[[KnowledgeBase, Any, tuple[str, ...]], Iterable[Mapping[str, Any]]]
 Rows = tuple[Mapping[str, Any], ...]
 _REMEMBERED = 4096  # sets of rows whose values are kept in words
+_SIZES = 8  # of batches, likewise: a beam has one or two
 
 
 class Answer(NamedTuple):
@@ -77,6 +79,7 @@ class Lookup(ContextualFeature):
         self._columns = tuple(Column.of(kb, column, words, given.get(column, ())) for column in columns)
         self._bound: Bound | None = None
         self._remembered: dict[int, _Cut] = {}
+        self._repeated: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
 
     @property
     def name(self) -> str:
@@ -114,7 +117,7 @@ class Lookup(ContextualFeature):
                 f"({shown}); list them: vocabulary.others, or `llrnn words add` for a trained model"
             )
         bound = super().bind(vocabulary)
-        bound._bound, bound._remembered = Bound.to(vocabulary, self._columns), {}
+        bound._bound, bound._remembered, bound._repeated = Bound.to(vocabulary, self._columns), {}, {}
         return bound
 
     def initial(self, condition: object = None) -> Answer:
@@ -141,13 +144,22 @@ class Lookup(ContextualFeature):
 
     def values(self, states: States) -> ContextValues:
         """All domain words are exceptions everywhere: one table of values, in which a few entries are set."""
-        ids, rest, usual, _ = self._compiled
+        ids, _, usual, _ = self._compiled
         N, (D, k) = len(states), usual.shape
         value = usual.repeat(N, 1)
         right = [n * D * k + place for n, state in enumerate(states) for place in state.right]
         value.view(-1).index_fill_(0, torch.tensor(right, dtype=torch.long), 1.0)
-        position, word = self._compiled.everywhere(N)
-        return ContextValues(rest.repeat(N, 1), position, word, value, ids)
+        rest, position, word = self._at_each_of(N)
+        return ContextValues(rest, position, word, value, ids)
+
+    def _at_each_of(self, n: int) -> tuple[Tensor, Tensor, Tensor]:
+        """What is the same at n positions whatever is right, remembered: the rest, and all words of all domains."""
+        if n not in self._repeated:
+            ids, rest, *_ = self._compiled
+            if len(self._repeated) >= _SIZES:
+                self._repeated.clear()
+            self._repeated[n] = rest.repeat(n, 1), torch.arange(n).repeat_interleave(len(ids)), ids.repeat(n)
+        return self._repeated[n]
 
     @property
     def _compiled(self) -> Bound:
