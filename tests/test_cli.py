@@ -48,7 +48,7 @@ VERBS += ["data get", "experiment table4", "experiment prepare", "experiment mod
 VERBS += ["bench ngram", "ngram estimate", "ngram convert", "ngram query", "ngram perplexity", "rescore"]
 VERBS += ["adapt", "experiment adaptation", "experiment rescoring", "words add", "words remove"]
 VERBS += ["bench beam"]
-VERBS += ["experiment nlg", "experiment nlg-model", "experiment knowledge-base", "experiment knowledge-base-model"]
+VERBS += ["experiment nlg", "experiment knowledge-base"]
 
 
 @pytest.fixture(autouse=True)

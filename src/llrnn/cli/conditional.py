@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.experiment import Changes, Data, Out, experiment_app
-from llrnn.cli.options import Device, Seed, device_named, make_output_folder
+from llrnn.cli.experiment import Data, Out, experiment_app
+from llrnn.cli.options import Device, device_named, make_output_folder
 from llrnn.errors import ConfigError
 from llrnn.experiments import knowledge_base, nlg
-from llrnn.experiments.jobs import Job
 from llrnn.experiments.nlg_data import SHARES
 
 
@@ -55,24 +54,6 @@ def nlg_verb(
     typer.echo(nlg.table(found))
 
 
-@experiment_app.command("nlg-model")
-def nlg_model_verb(
-    config: Annotated[Path, typer.Argument(help="The configuration of the model.")],
-    name: Annotated[str, typer.Option(help="Its name in the table.")],
-    data: Annotated[Path, typer.Option(help="The texts, as `experiment nlg` writes them to OUT/data.")],
-    out: Out,
-    changes: Changes = None,
-    seed: Seed = 0,
-    device: Device = "cpu",
-) -> None:
-    """Train one model of `experiment nlg` and score what it writes; what the study runs side by side.
-
-    Example: llrnn experiment nlg-model configs/nlg/copied.toml --name copied-100 --data runs/nlg/data --out runs/nlg
-    """
-    job = Job(name, config, tuple(changes or ()), seed, verb="nlg-model")
-    nlg.run_one(job, data=data, out=out, device=device_named(device))
-
-
 @experiment_app.command("knowledge-base")
 def knowledge_base_verb(
     data: Data,
@@ -91,21 +72,3 @@ def knowledge_base_verb(
     make_output_folder(out)
     found = knowledge_base.run(data, out, configs=configs, seeds=seeds, parallel=parallel, device=device, tell=_tell)
     typer.echo(knowledge_base.table(found))
-
-
-@experiment_app.command("knowledge-base-model")
-def knowledge_base_model_verb(
-    config: Annotated[Path, typer.Argument(help="The configuration of the model.")],
-    name: Annotated[str, typer.Option(help="Its name in the table.")],
-    data: Annotated[Path, typer.Option(help="The texts, as `experiment knowledge-base` writes them to OUT/data.")],
-    out: Out,
-    changes: Changes = None,
-    seed: Seed = 0,
-    device: Device = "cpu",
-) -> None:
-    """Train one model of `experiment knowledge-base` and judge what it states; what the study runs side by side.
-
-    Example: llrnn experiment knowledge-base-model configs/knowledge-base/expert.toml --name expert --data D --out runs
-    """
-    job = Job(name, config, tuple(changes or ()), seed, verb="knowledge-base-model")
-    knowledge_base.run_one(job, data=data, out=out, device=device_named(device))

@@ -12,13 +12,26 @@ from llrnn.cli import show
 from llrnn.cli.options import Device, Seed, device_named, make_output_folder
 from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError
-from llrnn.experiments import adaptation, added_words, open_data, open_vocabulary, rare_words, rescoring, table4
+from llrnn.experiments import (
+    adaptation,
+    added_words,
+    knowledge_base,
+    nlg,
+    open_data,
+    open_vocabulary,
+    rare_words,
+    rescoring,
+    table4,
+)
 from llrnn.experiments import prepare as preparation
 from llrnn.experiments.jobs import Job, run_job
 from llrnn.pairs import make_pairs, write_pairs
 
 experiment_app = typer.Typer(help="Whole studies; each can be stopped and run again.")
 pairs_app = typer.Typer(help="Minimal pairs: does a model prefer the grammatical sentence?")
+
+# what trains and tests one model
+STUDIES = {Job.study: run_job, "nlg": nlg.run_one, "knowledge-base": knowledge_base.run_one}
 
 Data = Annotated[Path, typer.Option(help="The corpora: shared data for French, or a folder with one UD treebank.")]
 Out = Annotated[Path, typer.Option(help="The folder for models, results and tables.")]
@@ -176,16 +189,20 @@ def model_verb(
     name: Annotated[str, typer.Option(help="Its name in the table.")],
     data: Annotated[Path, typer.Option(help="A prepared folder.")],
     out: Out,
+    study: Annotated[str, typer.Option(help=f"How it is tested: {', '.join(STUDIES)}.")] = Job.study,
     changes: Changes = None,
     seed: Seed = 0,
     device: Device = "cpu",
 ) -> None:
-    """Train and test one model of an experiment; what a table runs side by side.
+    """Train and test one model of an experiment; what a study runs side by side.
 
     Example: llrnn experiment model configs/table4/llrnn.toml --name llrnn-2500 --data runs/prepared --out runs/table4
+    Example: llrnn experiment model configs/nlg/copied.toml --study nlg --name mine --data runs/nlg/data --out runs/mine
     """
-    job = Job(name, config, tuple(changes or ()), seed)
-    run_job(job, data=data, out=out, device=device_named(device))
+    if study not in STUDIES:
+        raise ConfigError(f"--study must be one of {', '.join(STUDIES)}, found {study!r}")
+    job = Job(name, config, tuple(changes or ()), seed, study)
+    STUDIES[study](job, data=data, out=out, device=device_named(device))
 
 
 @pairs_app.command("make")

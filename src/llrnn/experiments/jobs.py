@@ -19,10 +19,11 @@ from typing import Any
 import torch
 
 from llrnn.bundle import has_bundle, write_atomically
-from llrnn.config import read_config
+from llrnn.config import Config, read_config
 from llrnn.corpus import Corpus
 from llrnn.errors import TrainingError
 from llrnn.evaluate import Evaluation, evaluate
+from llrnn.model import LLRNN
 from llrnn.pairs import read_pairs, score_pairs
 from llrnn.project import Project
 from llrnn.training import train
@@ -36,7 +37,7 @@ class Job:
     config: Path
     changes: tuple[str, ...] = ()
     seed: int = 0
-    verb: str = "model"  # of `llrnn experiment`: what trains and tests it
+    study: str = "language-model"  # what tests it once it is trained: see `llrnn experiment model --study`
 
     def folder(self, out: Path) -> Path:
         return out / f"{self.name}.seed{self.seed}"
@@ -46,13 +47,29 @@ class Job:
         return json.loads(path.read_bytes()) if path.exists() else None
 
 
-def run_job(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[str, Any]:
-    """Train (or go on training), test, and write the result."""
-    folder = job.folder(out)
+@dataclass(frozen=True)
+class Trained:
+    """A model that a job has trained, and what it was made from."""
+
+    config: Config
+    project: Project
+    model: LLRNN
+    summary: dict[str, Any]  # what every result begins with
+    started: float
+
+    def write(self, folder: Path, found: dict[str, Any]) -> dict[str, Any]:
+        """The result of a job, also as the file that says that it is done."""
+        result = {**self.summary, **found, "seconds": time.perf_counter() - self.started}
+        write_atomically(folder / "result.json", json.dumps(result, ensure_ascii=False, indent=1).encode())
+        return result
+
+
+def trained(job: Job, *, data: Path, out: Path, device: torch.device) -> Trained:
+    """Train the model of a job, or go on training it."""
+    folder, started = job.folder(out), time.perf_counter()
     config = read_config(job.config, [*job.changes, f"training.seed={job.seed}"], data=data)
     project = Project.from_config(config)
     model = project.model().to(device)
-    started = time.perf_counter()
     *_, last = train(
         model,
         project.corpora["train"],
@@ -61,29 +78,36 @@ def run_job(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[st
         folder=folder,
         resume=has_bundle(folder, "training"),
     )
-    batching = config.training.batches.make()
-    texts = {Path(path).stem: Corpus.from_file(path, lowercase=True) for path in config.corpus.test}
-    evaluations = {name: evaluate(model, corpus, batching=batching) for name, corpus in texts.items()}
-    result: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "name": job.name,
         "seed": job.seed,
         "config": str(job.config),
         "changes": list(job.changes),
         "epochs": last.epoch,
-        "seconds": time.perf_counter() - started,
         "words_per_second": last.words_per_second,
         "valid": last.best,
-        "train": evaluate(model, project.corpora["train"][:1000], batching=batching).log_perplexity,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+    }
+    return Trained(config, project, model, summary, started)
+
+
+def run_job(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[str, Any]:
+    """Train (or go on training), test, and write the result."""
+    found = trained(job, data=data, out=out, device=device)
+    config, model = found.config, found.model
+    batching = config.training.batches.make()
+    texts = {Path(path).stem: Corpus.from_file(path, lowercase=True) for path in config.corpus.test}
+    evaluations = {name: evaluate(model, corpus, batching=batching) for name, corpus in texts.items()}
+    result: dict[str, Any] = {
+        "train": evaluate(model, found.project.corpora["train"][:1000], batching=batching).log_perplexity,
         "symbols": model.output_features.n_symbols,
         "features": model.output_features.n_features,
         "classes": model.output_features.n_classes,
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "tests": {name: _summary(found) for name, found in evaluations.items()},
+        "tests": {name: _summary(test) for name, test in evaluations.items()},
     }
     if (data / "pairs.jsonl").exists():
         result["pairs"] = score_pairs(model, read_pairs(data / "pairs.jsonl")).summary()
-    write_atomically(folder / "result.json", json.dumps(result, ensure_ascii=False, indent=1).encode())
-    return result
+    return found.write(job.folder(out), result)
 
 
 def _summary(found: Evaluation) -> dict[str, Any]:
@@ -134,7 +158,8 @@ def _start(job: Job, data: Path, out: Path, device: str) -> subprocess.Popen[byt
     """In a process of its own, with one thread: the models share the machine."""
     folder = job.folder(out)
     folder.mkdir(parents=True, exist_ok=True)
-    arguments = ["experiment", job.verb, str(job.config), "--name", job.name, "--seed", str(job.seed)]
+    arguments = ["experiment", "model", str(job.config), "--study", job.study]
+    arguments += ["--name", job.name, "--seed", str(job.seed)]
     arguments += [word for change in job.changes for word in ("--set", change)]
     arguments += ["--data", str(data), "--out", str(out), "--device", device]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

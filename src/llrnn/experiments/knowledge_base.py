@@ -12,28 +12,24 @@ from __future__ import annotations
 
 import json
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from llrnn.bundle import has_bundle, write_atomically
-from llrnn.config import read_config
+from llrnn.bundle import write_atomically
 from llrnn.contextual import Lookup
 from llrnn.corpus import Corpus
 from llrnn.evaluate import evaluate
-from llrnn.experiments.jobs import Job, run_jobs
+from llrnn.experiments.jobs import Job, run_jobs, trained
 from llrnn.experiments.kb_data import write_parts
 from llrnn.experiments.kb_scores import COLUMNS, rates, stated
 from llrnn.experiments.nlg_scores import bleu
 from llrnn.experiments.tables import markdown
 from llrnn.model import LLRNN
-from llrnn.project import Project
 from llrnn.steering import swap
 from llrnn.tables import KnowledgeBase
-from llrnn.training import train
 from llrnn.writing import prepared, write
 
 SYSTEMS = ("softmax", "expert")
@@ -54,7 +50,7 @@ def run(
     """Write the dialogues and tables, train what is not trained yet, and gather the results."""
     tell(str(write_parts(out / "data", data / "camrest676")))
     planned = [
-        Job(system, configs / f"{system}.toml", (), seed, verb="knowledge-base-model")
+        Job(system, configs / f"{system}.toml", (), seed, study="knowledge-base")
         for seed in range(seeds)
         for system in systems
     ]
@@ -69,34 +65,14 @@ def run(
 
 def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[str, Any]:
     """Train one model (or go on), let it answer from the table, and from the changed one if it has a table."""
-    folder, started = job.folder(out), time.perf_counter()
-    config = read_config(job.config, [*job.changes, f"training.seed={job.seed}"], data=data)
-    project = Project.from_config(config)
-    model = project.model().to(device)
-    *_, last = train(
-        model,
-        project.corpora["train"],
-        valid=project.corpora["valid"],
-        settings=config.training,
-        folder=folder,
-        resume=has_bundle(folder, "training"),
-    )
+    found, folder = trained(job, data=data, out=out, device=device), job.folder(out)
+    model = found.model
     texts = {part: Corpus.from_file(data / f"{part}.jsonl", lowercase=True) for part in ("valid", "test")}
     old, new = (KnowledgeBase.from_file(data / f"{name}.json") for name in ("venues", "changed"))
     tests = {part: _answers(model, text, old, new, folder / f"{part}.txt") for part, text in texts.items()}
     lookups = {one.name: new for one in model.contextual if isinstance(one, Lookup)}
     tests["changed"] = _answers(swap(model, tables=lookups), texts["test"], new, old, folder / "changed.txt")
-    result: dict[str, Any] = {
-        "name": job.name,
-        "seed": job.seed,
-        "epochs": last.epoch,
-        "valid": last.best,
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "tests": tests,
-        "seconds": time.perf_counter() - started,
-    }
-    write_atomically(folder / "result.json", json.dumps(result, ensure_ascii=False, indent=1).encode())
-    return result
+    return found.write(folder, {"tests": tests})
 
 
 def _answers(model: LLRNN, text: Corpus, table: KnowledgeBase, other: KnowledgeBase, path: Path) -> dict[str, Any]:

@@ -14,24 +14,21 @@ from __future__ import annotations
 
 import json
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from llrnn.bundle import has_bundle, write_atomically
-from llrnn.config import Config, read_config
+from llrnn.bundle import write_atomically
+from llrnn.config import Config
 from llrnn.corpus import Corpus
 from llrnn.evaluate import evaluate
-from llrnn.experiments.jobs import Job, run_jobs
+from llrnn.experiments.jobs import Job, run_jobs, trained
 from llrnn.experiments.nlg_data import SHARES, write_parts
 from llrnn.experiments.nlg_scores import Inventory, announced, bleu, references_of, slot_errors, sum_of_errors
 from llrnn.experiments.tables import markdown
 from llrnn.model import LLRNN
-from llrnn.project import Project
-from llrnn.training import train
 from llrnn.writing import prepared, write
 
 SYSTEMS = ("softmax", "delexicalised", "features", "primed", "copied")
@@ -44,7 +41,7 @@ PACE = {5: (150, 64), 20: (100, 128), 100: (60, 256)}  # share: (epochs, words i
 def jobs(configs: Path, systems: Sequence[str], shares: Sequence[int], seeds: int) -> list[Job]:
     """A model for each system, share of the text and seed; the largest first, they take longest."""
     return [
-        Job(f"{system}-{share}", configs / f"{system}.toml", tuple(_changes(share)), seed, verb="nlg-model")
+        Job(f"{system}-{share}", configs / f"{system}.toml", tuple(_changes(share)), seed, study="nlg")
         for share in sorted(shares, reverse=True)
         for seed in range(seeds)
         for system in systems
@@ -84,31 +81,11 @@ def run(
 
 def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[str, Any]:
     """Train one model (or go on), let it write, score what it wrote."""
-    folder, started = job.folder(out), time.perf_counter()
-    config = read_config(job.config, [*job.changes, f"training.seed={job.seed}"], data=data)
-    project = Project.from_config(config)
-    model = project.model().to(device)
-    *_, last = train(
-        model,
-        project.corpora["train"],
-        valid=project.corpora["valid"],
-        settings=config.training,
-        folder=folder,
-        resume=has_bundle(folder, "training"),
-    )
+    found, folder = trained(job, data=data, out=out, device=device), job.folder(out)
     texts = {part: _text(data / f"{part}.jsonl") for part in ("train", *TESTS)}
     inventory = Inventory.of(*texts.values())
-    result: dict[str, Any] = {
-        "name": job.name,
-        "seed": job.seed,
-        "epochs": last.epoch,
-        "valid": last.best,
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "tests": {part: _scored(model, config, texts[part], inventory, folder / f"{part}.txt") for part in TESTS},
-        "seconds": time.perf_counter() - started,
-    }
-    write_atomically(folder / "result.json", json.dumps(result, ensure_ascii=False, indent=1).encode())
-    return result
+    tests = {part: _scored(found.model, found.config, texts[part], inventory, folder / f"{part}.txt") for part in TESTS}
+    return found.write(folder, {"tests": tests})
 
 
 def _text(path: Path) -> Corpus:
