@@ -14,6 +14,7 @@ import torch
 
 from llrnn.bench import beam, made_up
 from llrnn.bench.beam import without_knowledge
+from llrnn.decode import beam_search_each
 from llrnn.experiments import nlg
 from llrnn.experiments.kb_data import DIALOGUES, VENUES
 from test_cli import Capture, as_json, done, refused
@@ -157,6 +158,17 @@ def test_without_knowledge_is_the_same_network_told_nothing() -> None:
         both = [one.step(one.start(conditions[:2]), [one.vocabulary.eos] * 2)[0] for one in (model, bare)]
     torch.testing.assert_close(both[0].h, both[1].h)
     torch.testing.assert_close(both[0].scores, both[1].scores)
+
+
+def test_a_beam_with_all_kinds_of_knowledge_is_the_same_alone_and_in_company() -> None:
+    """Copying, priming and a look-up, in float64, where rounding decides nothing."""
+    model, conditions = made_up(200, 16)
+    model = model.double()
+    together = beam_search_each(model, conditions[:5], width=3, max_words=8)
+    for condition, own in zip(conditions, together, strict=False):
+        (alone,) = beam_search_each(model, [condition], width=3, max_words=8)
+        assert [one.words for one in alone] == [one.words for one in own]
+        assert [one.log_prob for one in alone] == pytest.approx([one.log_prob for one in own], abs=1e-9)
 
 
 @pytest.mark.timing
