@@ -176,7 +176,7 @@ def test_all_strings_together_have_probability_one(which: int, seed: int, loud: 
     assert short <= 1 + 1e-9
     assert short >= 1 - tail - 1e-9
     assert short + tail == pytest.approx(1.0, abs=1e-9)  # the tails are exact, not just bounds
-    assert 0 < short  # how much of it is short depends on the weights
+    assert short > 0  # how much of it is short depends on the weights
 
 
 def test_compiled_features_are_those_of_a_law_abiding_vocabulary() -> None:
