@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from llrnn.corpus import Corpus
@@ -65,6 +65,7 @@ PIECES = st.sampled_from(
 
 
 @settings(deadline=None)
+@example("CB00 ST. A")
 @given(st.one_of(st.text(), st.lists(PIECES).map("".join)))
 def test_words_are_cut_once_for_all(text: str) -> None:
     """A text of words is its words, so that `str.split` cuts what is written down."""
