@@ -11,9 +11,10 @@ import torch
 
 import llrnn
 from llrnn import LLRNN, Corpus, cli
+from llrnn.contextual import ContextualFeature, Copied
 from llrnn.corpus.acts import parse_act
 from llrnn.decode import beam_search_each, generate_each
-from llrnn.errors import ConfigError, CorpusError
+from llrnn.errors import ConfigError, CorpusError, EstimationWarning
 from llrnn.text import Text
 from llrnn.words import listed
 from llrnn.writing import check_condition, prepared, read_condition, write
@@ -104,6 +105,16 @@ def model(folder: Path) -> LLRNN:
     return llrnn.load(folder / "model")
 
 
+Capture = pytest.CaptureFixture[str]
+
+
+def run(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = cli.run(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
 NEW = "inform(name='zuzuzu wawawa';phone=9998887)"
 OTHERS = [parse_act(row["condition"]) for row in examples(12, 2)]
 
@@ -175,6 +186,49 @@ def test_a_softmax_model_is_left_as_it_is() -> None:
         check_condition(plain, "something")
 
 
+class Shouted(ContextualFeature):
+    """Knowledge of one's own that says nothing of other words than those that it was made with."""
+
+    def value(self, state: object) -> tuple[float, dict[int, float]]:
+        return 0.0, {1: 1.0}
+
+
+def test_knowledge_that_takes_no_words_is_told_and_does_not_stop_training() -> None:
+    rows = [
+        llrnn.corpus.Sentence((llrnn.corpus.Token("a"),), {"wish": wish, "user": f"hello {wish}"}) for wish in "abcd"
+    ]
+    train, valid = Corpus.from_sentences(rows[:2]), Corpus.from_sentences(rows[2:])
+    vocabulary = llrnn.Vocabulary.from_corpus(train)
+    for context in (
+        [Shouted()],
+        [Copied()],
+    ):  # it cannot take words; or could, but each word has a feature
+        plain = LLRNN(
+            vocabulary, output_features=llrnn.features.Identity(), contextual=context, controller=llrnn.GRU(3)
+        )
+        with pytest.warns(EstimationWarning, match="new words of conditions are not listed"):
+            records = list(llrnn.train(plain, train, valid=valid, epochs=1))
+        assert records[-1].event == "end"
+        with pytest.warns(EstimationWarning, match="cannot be added"):
+            assert prepared(plain, [{"wish": "zuzuzu"}]) is plain
+
+
+def test_a_delexicalised_model_is_given_values_and_told_by_its_placeholders(capsys: Capture, folder: Path) -> None:
+    out = folder / "placeholders"
+    changes = ["corpus.delexicalised=['name']", "contextual=[]", "background={kind='unigram', smoothing=1.0}"]
+    changes += ["features.output=[{kind='identity'}]", "lexicon={}", "domains=[]", "vocabulary.parts=['train','valid']"]
+    command = ["train", str(folder / "config.toml"), "--data", str(folder), "--out", str(out), "--quiet"]
+    assert cli.run([*command, *(word for change in changes for word in ("--set", change))]) == 0
+    arguments = ["generate", str(out), "--condition", "inform(name='zuzuzu wawawa';food=thai)", "--greedy"]
+    code, text, _ = run(capsys, *arguments, "--features")
+    assert code == 0
+    assert "zuzuzu wawawa" in text
+    assert "Word:SLOT_NAME" in text
+    code, text, _ = run(capsys, *arguments, "--json")
+    assert code == 0
+    assert ["Word:SLOT_NAME"] in json.loads(text)[0]["features"]
+
+
 def test_conditions_are_read_as_in_training(model: LLRNN) -> None:
     assert read_condition(model, NEW) == parse_act(NEW)
     with pytest.raises(CorpusError, match="column 8"):
@@ -187,15 +241,6 @@ def test_conditions_are_read_as_in_training(model: LLRNN) -> None:
 
 
 # --- the command line ---------------------------------------------------------------------------------------------
-
-Capture = pytest.CaptureFixture[str]
-
-
-def run(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = cli.run(list(arguments))
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def test_generate_from_a_condition(capsys: Capture, folder: Path) -> None:

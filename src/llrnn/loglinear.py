@@ -7,7 +7,7 @@
 
 Sets and sizes: N positions; V words in G classes s of equal static features φ_s (m of them); k contextual features;
 E exceptions in all, words that stand alone at a position; H, the size of h. `scores[n, s]` is a_n·φ_s. The sum over V
-is exact, and never done word by word but where a beam asks for a few rows over a small V.
+is exact: class by class, or word by word where N × V is little beside the exceptions (`drawing.are_few`).
 
     LogLinear(h, prior, values) -> Distribution          log_prob, log_z, entropy, expected_features, sample, top
 """
@@ -76,7 +76,7 @@ class LogLinear(nn.Module):
 
 
 class Distribution:
-    """p(· | K) at N positions, normalised exactly; nothing of size N × V is made unless `log_probs` is asked for."""
+    """p(· | K) at N positions, normalised exactly; nothing of size N × V is made unless it is small, or asked for."""
 
     def __init__(self, layer: LogLinear, h: Tensor, prior: Prior, values: Values, scale: float = 1.0) -> None:
         self.layer, self.h, self.prior, self.values, self.scale, self.n = layer, h, prior, values, scale, len(h)

@@ -31,7 +31,7 @@ from llrnn.runs import Progress, Record, RunFolder
 from llrnn.scoring import score
 from llrnn.settings import TrainingSettings
 from llrnn.text import Seen, Text
-from llrnn.words import listed
+from llrnn.words import listed_if_it_can
 
 
 def train(
@@ -73,7 +73,7 @@ class _Run:
         self.text = Text.to_train_on(corpus, model.vocabulary)
         model.seen = Seen.of(Text.encode(corpus, model.vocabulary), len(model.vocabulary))
         # what validates knows the words of the conditions, as it will when it writes
-        self.judge = model if valid is None else listed(model, [sentence.condition for sentence in valid])
+        self.judge = model if valid is None else listed_if_it_can(model, [sentence.condition for sentence in valid])
         self.valid = None if valid is None else Text.encode(valid, self.judge.vocabulary)
         self.batching = settings.batches.make()
         self._require_batches()

@@ -23,7 +23,7 @@ from llrnn.corpus.delexical import relexicalise
 from llrnn.decode import Generated, Greedy, Strategy, beam_search_each, generate_each
 from llrnn.errors import ConfigError, CorpusError
 from llrnn.model import LLRNN
-from llrnn.words import listed
+from llrnn.words import listed_if_it_can
 
 
 def condition_kind(model: LLRNN) -> Conditions:
@@ -63,7 +63,9 @@ def check_condition(model: LLRNN, condition: object) -> None:
 
 def prepared(model: LLRNN, conditions: Sequence[object]) -> LLRNN:
     """The model with the words of these conditions, and of the tables that it consults, listed."""
-    return listed(model, conditions, words_by_column(one for one in model.contextual if isinstance(one, Lookup)))
+    return listed_if_it_can(
+        model, conditions, words_by_column(one for one in model.contextual if isinstance(one, Lookup))
+    )
 
 
 def words_by_column(lookups: Iterable[Lookup]) -> dict[str, set[str]]:

@@ -84,12 +84,13 @@ def _slices(what: str, slices: dict[str, Slice]) -> None:
         out.print(rows)
 
 
-def generated(model: LLRNN, found: Sequence[Generated], *, with_features: bool) -> None:
-    for result in found:
+def generated(model: LLRNN, found: Sequence[Generated], written: Sequence[Generated] | None = None) -> None:
+    """Texts, each with the features of its words where `written` has it as the model wrote it: with placeholders."""
+    for i, result in enumerate(found):
         tail = "" if result.finished else " …"
         out.print(escape(str(result)) + tail + f"  [dim]log p = {result.log_prob:.2f}[/]")
-        if with_features:
-            out.print(words_with_features(model, (*result.prefix, *result.words)))
+        if written is not None:
+            out.print(words_with_features(model, (*written[i].prefix, *written[i].words)))
 
 
 def words_with_features(model: LLRNN, words: Sequence[str]) -> Table:

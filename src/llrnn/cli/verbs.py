@@ -37,7 +37,7 @@ from llrnn.cli.steering import Experts, Restrict, Swap, Weights, open_model
 from llrnn.config import described_keys, read_config
 from llrnn.corpus import Corpus
 from llrnn.corpus.delexical import delexicalise
-from llrnn.decode import Greedy, Sampling, Strategy, beam_search, generate
+from llrnn.decode import Greedy, Sampling, Strategy, beam_search, generate_each
 from llrnn.errors import ConfigError
 from llrnn.evaluate import evaluate
 from llrnn.explain import explain
@@ -201,45 +201,36 @@ def generate_verb(
     Example: llrnn generate runs/embedded --prefix "elle est" --features
     Example: llrnn generate runs/nlg --condition "inform(name='le chat noir';food=french)" --beam 5
     """
-    given = [name for name, used in (("--greedy", greedy), ("--beam", beam is not None)) if used]
-    sampling = Sampling(temperature, top_k, top_p)
-    if len(given) > 1 or (given and sampling != Sampling()):
-        raise ConfigError("choose one way: --greedy, --beam, or sampling with --temperature, --top-k, --top-p")
+    strategy = _strategy(greedy, beam, Sampling(temperature, top_k, top_p))
     if conditions is not None and (condition is not None or count != 1 or features):
         raise ConfigError("--conditions writes one text for each line: without --condition, --count and --features")
     loaded = open_model(model, weight, expert, background, restrict).to(device_named(device))
-    prefix = prefix.lower() if loaded.reads_lowercase else prefix
-    strategy: Strategy = Greedy() if greedy else sampling
     generator = torch.Generator(loaded.device).manual_seed(seed)
+    prefix = prefix.lower() if loaded.reads_lowercase else prefix
     if conditions is not None:
         each = partial(write, beam=beam, strategy=strategy, prefix=prefix, max_words=max_words, generator=generator)
-        outcomes = write_lines(loaded, conditions, partial(each, loaded))
-        raise typer.Exit(print_outcomes(outcomes, as_json=as_json))
+        raise typer.Exit(print_outcomes(write_lines(loaded, conditions, partial(each, loaded)), as_json=as_json))
     wanted = None if condition is None else read_condition(loaded, condition)
     check_condition(loaded, wanted)
     ready = prepared(loaded, [wanted])
     if beam is not None:
         found = beam_search(ready, prefix=prefix, width=beam, max_words=max_words, condition=wanted)[:count]
     else:
-        found = generate(
-            ready,
-            prefix=prefix,
-            strategy=strategy,
-            count=count,
-            max_words=max_words,
-            condition=wanted,
-            generator=generator,
-        )
-    found = [spoken(loaded, one, wanted) for one in found]
+        given = [wanted] * count
+        found = generate_each(ready, given, prefix=prefix, strategy=strategy, max_words=max_words, generator=generator)
+    said = [spoken(loaded, one, wanted) for one in found]
     if as_json:
-        print_json(
-            [
-                {**asdict(one), "features": [show.named_features(ready, word) for word in (*one.prefix, *one.words)]}
-                for one in found
-            ]
-        )
+        named = [[show.named_features(ready, word) for word in (*one.prefix, *one.words)] for one in found]
+        print_json([{**asdict(one), "features": own} for one, own in zip(said, named, strict=True)])
     else:
-        show.generated(ready, found, with_features=features)
+        show.generated(ready, said, found if features else None)
+
+
+def _strategy(greedy: bool, beam: int | None, sampling: Sampling) -> Strategy:
+    given = [name for name, used in (("--greedy", greedy), ("--beam", beam is not None)) if used]
+    if len(given) > 1 or (given and sampling != Sampling()):
+        raise ConfigError("choose one way: --greedy, --beam, or sampling with --temperature, --top-k, --top-p")
+    return Greedy() if greedy else sampling
 
 
 @app.command("explain")

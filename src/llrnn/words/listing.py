@@ -3,16 +3,18 @@
 Knowledge points at symbols, and a name that nobody has listed is none: it is one of infinitely many strings of its
 cell. So before a model writes from a condition, the words of the condition's values are added to its vocabulary, as
 `llrnn words add` would: each as if it had been seen once, with the feature `Value:slot` where the model has one. Copied
-values, priming and look-ups then point at them as at any other word; the weights are the same. Words that come from a
-table, not from the condition, count as often as those of their column do on average: a new number is no rarer to say.
+values, priming and look-ups then point at them as at any other word; the weights are the same. Words of a table that is
+swapped in are listed in the same way.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 
 from llrnn.automata import check_string
 from llrnn.conditions import values_of
+from llrnn.errors import EstimationWarning, LLRNNError
 from llrnn.model import LLRNN
 from llrnn.words.revising import add
 from llrnn.words.table import Entry
@@ -39,6 +41,18 @@ def listed(model: LLRNN, conditions: Iterable[object], others: Mapping[str, Iter
         return model
     known = {*model.output_features.names, *model.input_features.names}
     return add(model, [Entry(word, _attributes(of, known), count=1) for word, of in sorted(slots.items())])
+
+
+def listed_if_it_can(
+    model: LLRNN, conditions: Iterable[object], others: Mapping[str, Iterable[str]] | None = None
+) -> LLRNN:
+    """Likewise; a model that can take no words, for what its knowledge or its features are, stays, and that is told."""
+    try:
+        return listed(model, conditions, others)
+    except LLRNNError as reason:
+        told = f"new words of conditions are not listed, so that nothing points at them: {reason}"
+        warnings.warn(told, EstimationWarning, stacklevel=2)
+        return model
 
 
 def _by_slot(conditions: Iterable[object], others: Mapping[str, Iterable[str]]) -> Iterable[tuple[str, Iterable[str]]]:
