@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llrnn.conditions import NOT_SAID, Slots, Value, Whole, Words, fields_of, make_reading, values_of, words_of
+from llrnn.conditions import (
+    NOT_SAID,
+    Slots,
+    Spelled,
+    Value,
+    Whole,
+    Words,
+    fields_of,
+    make_reading,
+    values_of,
+    words_of,
+)
 from llrnn.config import CorpusConfig, parse_config
 from llrnn.corpus import Corpus, Sentence, Token, delexicalise, read_tsv, relexicalise
 from llrnn.corpus.acts import Act, Slot, lowercased, parse_act
@@ -183,6 +194,21 @@ def test_an_act_as_words_slots_and_whole() -> None:
     assert Whole().tokens(act) == [("Act:inform", "name=bangkok tokyo", "food=dontcare", "Slot:area")]
 
 
+def test_an_act_spelled() -> None:
+    act = Act("inform", (Slot("name", "so  x"), Slot("food", "dontcare"), Slot("area")))
+    assert Spelled().tokens(act) == [
+        ("Act:inform",),
+        ("Slot:name", "Spelled"),
+        ("Slot:name", "Character:s", "Behind: ", "Behind:  "),
+        ("Slot:name", "Character:o", "Behind:s", "Behind: s"),
+        ("Slot:name", "Character: ", "Behind:o", "Behind:so"),
+        ("Slot:name", "Character:x", "Behind: ", "Behind:o "),
+        ("Slot:food", "food=dontcare"),
+        ("Slot:area", "Asked"),
+    ]
+    assert Spelled().tokens("a b") == [("Character:a",), ("Character: ",), ("Character:b",)]
+
+
 def test_what_is_not_read_of_a_slot_is_its_words() -> None:
     named, other = (Act("inform", (Slot("name", name),)) for name in ("bangkok tokyo", "la mar"))
     careless = Act("inform", (Slot("name", "dontcare"),))
@@ -197,15 +223,19 @@ def test_other_conditions_as_words_slots_and_whole() -> None:
     assert Words().tokens(None) == Slots().tokens(None) == []
 
 
-@pytest.mark.parametrize("reading", [Words(), Slots(["phone", "name"]), Whole()], ids=lambda reading: reading.kind)
-def test_a_reading_is_made_again_from_its_settings(reading: Words | Slots | Whole) -> None:
+@pytest.mark.parametrize(
+    "reading", [Words(), Slots(["phone", "name"]), Spelled(), Whole()], ids=lambda reading: reading.kind
+)
+def test_a_reading_is_made_again_from_its_settings(reading: Words | Slots | Spelled | Whole) -> None:
     again = make_reading(reading.settings())
     assert type(again) is type(reading)
     assert again.settings() == reading.settings()
 
 
 def test_another_reading_is_refused() -> None:
-    with pytest.raises(ConfigError, match="unknown way to read a condition 'letters': use one of words, slots, whole"):
+    with pytest.raises(
+        ConfigError, match="unknown way to read a condition 'letters': use one of words, slots, spelled"
+    ):
         make_reading({"kind": "letters"})
 
 
@@ -221,7 +251,7 @@ plain = st.recursive(
 def test_every_plain_condition_can_be_read(condition: object) -> None:
     assert all(value.words and "" not in value.words for value in values_of(condition))
     assert all(isinstance(word, str) and word for word in words_of(condition))
-    for reading in (Words(), Slots(["a"]), Whole()):
+    for reading in (Words(), Slots(["a"]), Spelled(), Whole()):
         assert all(isinstance(name, str) for token in reading.tokens(condition) for name in token)
         assert all(reading.tokens(condition))  # a symbol without a feature is none
     assert relexicalise(["SLOT_A"], condition)

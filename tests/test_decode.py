@@ -12,7 +12,7 @@ import torch
 from helpers import sentence_log_probs, small_model, tiny_model
 from llrnn import LLRNN, Greedy, Sampling, beam_search, contextual, generate
 from llrnn.backgrounds import Mask
-from llrnn.decode import Generated, Strategy
+from llrnn.decode import Generated, Strategy, read_prefix
 from llrnn.errors import ConfigError, UnknownWordError, ZeroMassError
 from llrnn.vocabulary import EOS
 
@@ -258,3 +258,22 @@ def test_the_condition_reaches_the_background() -> None:
     for word in ("w0", "w2"):
         assert generate(model, condition=word, generator=seeded(0))[0].words == (word,)
         assert beam_search(model, condition=word)[0].words == (word,)
+
+
+def test_a_beam_goes_on_without_the_hypotheses_that_lead_nowhere() -> None:
+    """w1 is likelier, but nothing may follow it; w2 leads to an end."""
+
+    def allowed(condition: object, prefix: tuple[str, ...]) -> list[str]:
+        return {(): ["w1", "w2"], ("w2",): ["w2"], ("w2", "w2"): [EOS]}.get(prefix, [])
+
+    model = tiny_model(background=Mask(allowed=allowed))
+    for width in (1, 2, 5):
+        found = beam_search(model, width=width) if width > 1 or best_first(model) == "w2" else None
+        assert found is None or [one.words for one in found] == [("w2", "w2")]
+    with pytest.raises(ZeroMassError, match="no symbol any mass"):
+        beam_search(tiny_model(background=Mask(allowed=lambda condition, prefix: [] if prefix else ["w1"])))
+
+
+def best_first(model: LLRNN) -> str:
+    """The word that a beam of one begins with."""
+    return model.vocabulary.words[int(read_prefix(model, (), [None])[0].top(1)[1][0, 0])]

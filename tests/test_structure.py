@@ -20,10 +20,10 @@ SOURCE = ROOT / "src" / "llrnn"
 # Imports point to the left only: a module may import what stands before it.
 ORDER = """
     errors automata domain bundle corpus conditions tables datasets french lexicon analysers clusters vocabulary
-    features text numerics priors knowledge process ngrams domains backgrounds contextual masses drawing
+    features text numerics priors knowledge process ngrams languages domains backgrounds contextual masses drawing
     expectations loglinear controllers model bounds checkpoint words batches scoring pairs settings optimizers
-    averaging runs training evaluate decode explain writing hf steering rescoring adaptation testing config project
-    charts report demo bench experiments cli
+    averaging runs training evaluate decode explain writing hf steering distortion rescoring adaptation testing config
+    project charts report demo bench experiments cli
 """.split()  # noqa: SIM905
 
 

@@ -130,6 +130,34 @@ class Slots(Reading):
         return {"kind": self.kind, "unread": sorted(self.unread), "ignored": sorted(self.ignored)}
 
 
+class Spelled(Reading):
+    """The values character by character, behind one symbol for the slot: for who writes characters.
+
+    Each has its slot, and what stands behind: who has just written `al` and looks for what comes behind `al` finds the
+    `a` of `alamo`. A value stands behind two blanks. What nobody says (dontcare, yes) is one symbol.
+    """
+
+    kind = "spelled"
+
+    def tokens(self, condition: object) -> list[Token]:
+        if not isinstance(condition, Act | Mapping):
+            return [(f"Character:{character}",) for character in " ".join(_linear(condition))]
+        act = [(f"Act:{condition.name}",)] if isinstance(condition, Act) else []
+        return [*act, *(token for slot, text in fields_of(condition) for token in self._value(slot, text))]
+
+    def _value(self, slot: str, text: str | None) -> Iterator[Token]:
+        if text is None:
+            yield f"Slot:{slot}", "Asked"
+        elif not can_be_said(text):
+            yield f"Slot:{slot}", f"{slot}={text}"
+        else:
+            yield f"Slot:{slot}", "Spelled"
+            spelled = f"  {' '.join(text.split())}"
+            for i in range(2, len(spelled)):
+                before = (f"Behind:{spelled[i - 1]}", f"Behind:{spelled[i - 2 : i]}")
+                yield f"Slot:{slot}", f"Character:{spelled[i]}", *before
+
+
 class Whole(Reading):
     """The condition as one symbol: a category, a topic, a user; a record is the sum of its fields."""
 
@@ -156,7 +184,7 @@ def _linear(condition: object) -> list[str]:
 def make_reading(settings: Mapping[str, Any]) -> Reading:
     """A reading from what `settings()` or a configuration says."""
     given = dict(settings)
-    kinds: dict[str, type[Reading]] = {kind.kind: kind for kind in (Words, Slots, Whole)}
+    kinds: dict[str, type[Reading]] = {kind.kind: kind for kind in (Words, Slots, Spelled, Whole)}
     kind = given.pop("kind")
     if kind not in kinds:
         raise ConfigError(f"unknown way to read a condition {kind!r}: use one of {', '.join(kinds)}")

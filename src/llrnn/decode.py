@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from llrnn.errors import ConfigError
+from llrnn.errors import ConfigError, ZeroMassError
 from llrnn.loglinear import Distribution
 from llrnn.model import LLRNN, ModelState
 
@@ -216,8 +216,33 @@ def beam_search_each(
         active = [beam for beam in active if not beam.ended]
         if not active:
             break
-        distribution, state = model.step(state.select(rows), [found[-1] for beam in active for _, found in beam.going])
+        distribution, state, active = _grown(model, state.select(rows), active)
+        if not active:
+            break
     return [[_finish(model, prefix_words, words, log, None) for log, words in beam.found()] for beam in beams]
+
+
+def _grown(model: LLRNN, state: ModelState, beams: list[_Beam]) -> tuple[Distribution, ModelState, list[_Beam]]:
+    """One step of all hypotheses. Those after which nothing is possible end there; a beam that has no other is refused.
+
+    Backgrounds without dead ends may have some together: what a grammar allows, and nothing that a mask allows next.
+    """
+    words = [found[-1] for beam in beams for _, found in beam.going]
+    distribution, after = model.step(state, words)
+    alive: list[bool] = (distribution.log_z > float("-inf")).tolist()
+    if all(alive):
+        return distribution, after, beams
+    own = iter(alive)
+    for beam in beams:
+        beam.going = [hypothesis for hypothesis in beam.going if next(own)]
+        beam.ended = not beam.going
+        if beam.ended and not beam.done:
+            distribution.possible()  # which says so
+    going = [row for row, lives in enumerate(alive) if lives]
+    if not going:
+        return distribution, after, []
+    left = [beam for beam in beams if not beam.ended]
+    return (*model.step(state.select(going), [words[row] for row in going]), left)
 
 
 def read_prefix(model: LLRNN, prefix: tuple[str, ...], conditions: Sequence[object]) -> tuple[Distribution, ModelState]:
@@ -226,6 +251,10 @@ def read_prefix(model: LLRNN, prefix: tuple[str, ...], conditions: Sequence[obje
     distribution, state = model.step(model.start(conditions), [model.vocabulary.eos] * len(conditions))
     for word in ids:
         distribution, state = model.step(state, [word] * len(conditions))
+    reasons = (model.background.refusal(own) for own in state.knowledge[0])
+    refused = next((reason for reason in reasons if reason is not None), None)
+    if refused is not None:
+        raise ZeroMassError(f"nothing can follow the prefix {' '.join(prefix)!r}: {refused}")
     return distribution, state
 
 

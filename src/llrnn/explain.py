@@ -20,7 +20,7 @@ import torch
 from llrnn.decode import read_prefix
 from llrnn.loglinear import Distribution
 from llrnn.model import LLRNN
-from llrnn.priors import Prior
+from llrnn.priors import MINUS_INFINITY, Prior
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,11 @@ class Explanation:
         """The sum of the parts; equals `log_p`."""
         return self.log_b + sum(term.share for term in self.terms) - self.log_z
 
+    @property
+    def forbidden_by(self) -> tuple[str, ...]:
+        """The factors of the background, or the background, that give the word no mass: b = 0."""
+        return tuple(name for name, log_b in self.factors if log_b == MINUS_INFINITY)
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -66,18 +71,23 @@ class Comparison:
 
     @property
     def log_ratio(self) -> float:
-        """log p(word) / p(rival)."""
-        return self.chosen.log_p - self.rival.log_p
+        """log p(word) / p(rival); of two that are both forbidden, what the features make of it."""
+        both = self.chosen.forbidden_by and self.rival.forbidden_by
+        return self.total if both else self.chosen.log_p - self.rival.log_p
 
     @property
     def log_b_difference(self) -> float:
+        if self.chosen.log_b == self.rival.log_b == MINUS_INFINITY:
+            return sum(difference for _, difference in self.factors)
         return self.chosen.log_b - self.rival.log_b
 
     @property
     def factors(self) -> tuple[tuple[str, float], ...]:
-        """Of a background that has several factors: by how much each prefers the word."""
+        """Of a background that has several factors: by how much each prefers the word; 0 where it forbids both."""
+        if len(self.chosen.factors) != len(self.rival.factors):  # one background, which forbids one of the two
+            return ()
         pairs = zip(self.chosen.factors, self.rival.factors, strict=True)
-        return tuple((name, ours - theirs) for (name, ours), (_, theirs) in pairs)
+        return tuple((name, _difference(ours, theirs)) for (name, ours), (_, theirs) in pairs)
 
     @property
     def total(self) -> float:
@@ -116,6 +126,11 @@ def explain(
         return compare(chosen, _explanation(model, distribution, factors, prefix_words, rival))
 
 
+def _difference(ours: float, theirs: float) -> float:
+    """Of logarithms; of two that are both minus infinity there is none."""
+    return 0.0 if ours == theirs == MINUS_INFINITY else ours - theirs
+
+
 def compare(chosen: Explanation, rival: Explanation) -> Comparison:
     """Two explanations after one prefix, subtracted."""
     ours, theirs = ({term.name: term for term in side.terms} for side in (chosen, rival))
@@ -143,13 +158,15 @@ def _explanation(
         terms=_largest_first(Term(name, weight, value) for name, weight, value in _firing(model, distribution, symbol)),
         cell=vocabulary.symbols[symbol] if symbol >= len(vocabulary.words) else None,
         log_inside=log_inside,
-        factors=_shares(factors, symbol) if len(factors) > 1 else (),
+        factors=_shares(factors, symbol),
     )
 
 
 def _shares(factors: Sequence[tuple[str, Prior]], symbol: int) -> tuple[tuple[str, float], ...]:
+    """Of several factors, or of one that forbids the word."""
     first = torch.zeros(1, dtype=torch.long)
-    return tuple((name, float(prior.to(torch.device("cpu")).at(first, first + symbol)[0])) for name, prior in factors)
+    found = [(name, float(prior.to(torch.device("cpu")).at(first, first + symbol)[0])) for name, prior in factors]
+    return tuple(found) if len(found) > 1 or found[0][1] == MINUS_INFINITY else ()
 
 
 def _firing(model: LLRNN, distribution: Distribution, symbol: int) -> list[tuple[str, float, float]]:

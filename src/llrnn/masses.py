@@ -183,6 +183,7 @@ def _fill_alias(share: list[float], keep: list[float], alias: list[int], start: 
         if scaled[much] < 1.0:
             small.append(large.pop())
     # what rounding left over is a whole slot; but a word without mass is never drawn
-    for slot in small:
-        if share[slot] == 0.0 and size > 1:
-            keep[slot], alias[slot] = 0.0, max(range(start, stop), key=share.__getitem__)
+    empty = [slot for slot in small if share[slot] == 0.0 and size > 1]
+    most = max(range(start, stop), key=share.__getitem__) if empty else start  # once: a whole class may be forbidden
+    for slot in empty:
+        keep[slot], alias[slot] = 0.0, most

@@ -6,14 +6,23 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import add
+from operator import add, mul
 
 from llrnn import features, french
 from llrnn.backgrounds import Background, Discounted, NGram, Primed, Uniform, Unigram, entity_words
 from llrnn.backgrounds.unigram import absolute_discount
 from llrnn.config import Config
 from llrnn.config.features import AnyFeature
-from llrnn.config.knowledge import AnyContextual, CopiedConfig, LookupConfig, NGramConfig, PrimedConfig, RepeatedConfig
+from llrnn.config.knowledge import (
+    AdvisingAutomatonConfig,
+    AdvisingGrammarConfig,
+    AnyContextual,
+    CopiedConfig,
+    LookupConfig,
+    NGramConfig,
+    PrimedConfig,
+    RepeatedConfig,
+)
 from llrnn.contextual import ContextualFeature, Expert, Lookup, Repeated
 from llrnn.contextual.columns import value_words
 from llrnn.controllers import Controller
@@ -52,6 +61,8 @@ class Project:
         vocabulary = _vocabulary(config, corpora, _said_by_knowledge(config, lexicon, context))
         output, given = _features(config, lexicon)
         background = _primed(config.background.primed, _background(config, corpora), corpora, vocabulary)
+        languages = [config.background.grammar, config.background.automaton, config.background.dictionary]
+        background = reduce(mul, [language.make() for language in languages if language is not None], background)
         return cls(config, corpora, lexicon, vocabulary, output, given, background, context)
 
     def model(self) -> LLRNN:
@@ -93,6 +104,7 @@ def _require_conditions(corpora: dict[str, Corpus]) -> None:
 def _require_mass(model: LLRNN, corpus: Corpus, part: str) -> None:
     """Every word of the text is possible; said before training, not after an epoch of it."""
     if not model.background.is_static:
+        _require_language(model, corpus)
         return
     log_b = model.background.prior([]).dense(1).log_b[0]
     counts = Text.encode(corpus, model.vocabulary).counts(len(model.vocabulary))
@@ -102,6 +114,18 @@ def _require_mass(model: LLRNN, corpus: Corpus, part: str) -> None:
                 f"the background {model.background!r} gives {model.vocabulary.symbols[word]!r} no mass, but it is a "
                 f"word of the {part} text; set background.smoothing above 0, or count more text"
             )
+
+
+def _require_language(model: LLRNN, corpus: Corpus) -> None:
+    """Every sentence is a string of the languages that the background holds it to."""
+    if not model.background.constraints:
+        return
+    text = Text.encode(corpus, model.vocabulary)
+    for constraint in model.background.constraints:
+        for sentence, ids in zip(corpus, text.sentences, strict=True):
+            reason = constraint.objection(sentence.condition, ids.tolist())
+            if reason is not None:
+                raise ZeroMassError(f"{sentence.name}: {reason}")
 
 
 def _named_parts(table: str, parts: Sequence[str], corpora: dict[str, Corpus]) -> list[Corpus]:
@@ -248,4 +272,6 @@ def _contextual(given: AnyContextual, config: Config, corpora: dict[str, Corpus]
         return given.make()
     if isinstance(given, LookupConfig):
         return given.make(config.corpus.lowercase)
+    if isinstance(given, AdvisingGrammarConfig | AdvisingAutomatonConfig):
+        return Expert(given.make(), name=given.name)
     return Expert(_ngram(given, config, corpora), name=given.name)

@@ -9,7 +9,7 @@
 Since a is linear in h, a steered model is a model like any other: its log Z is its own, nothing is approximated, and it
 is evaluated, explained and saved as usual. NAME is one of `model.feature_names`, static or contextual, or a pattern in
 which `*` stands for anything. `swap` puts another background, another expert or another table in the place of one
-trained with.
+trained with; `constrained` holds a model to a language that it was not trained with.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from llrnn.backgrounds import Background
+from llrnn.backgrounds.constraint import Constraint
 from llrnn.contextual import ContextualFeature, Expert, Lookup
 from llrnn.errors import ConfigError
 from llrnn.model import LLRNN
@@ -117,6 +118,11 @@ def swap(
         for old in model.contextual
     )
     return _with_tables(swapped, changed) if changed else swapped
+
+
+def constrained(model: LLRNN, constraint: Constraint) -> LLRNN:
+    """A new model with the same weights that only writes what is in a language: b · c instead of b."""
+    return swap(model, background=model.background * constraint)
 
 
 def _with_tables(model: LLRNN, tables: Mapping[str, KnowledgeBase]) -> LLRNN:

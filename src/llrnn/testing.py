@@ -201,6 +201,8 @@ def _as_law() -> Iterator[None]:
 
 def _same(left: object, right: object) -> bool:
     """Equality of states that may hold tensors, or objects without an equality of their own."""
+    if left is right:  # what says that it is its own copy, as a node of a grammar does
+        return True
     if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
         return left.shape == right.shape and bool(torch.allclose(left, right, rtol=0, atol=0, equal_nan=True))
     if type(left) is not type(right):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from llrnn.backgrounds.automaton import Automaton
 from llrnn.backgrounds.base import Background, Mixture, Product, Static
 from llrnn.backgrounds.crossfit import CrossFitted
+from llrnn.backgrounds.dictionary import Dictionary
+from llrnn.backgrounds.grammar import Grammar
 from llrnn.backgrounds.huggingface import HuggingFace
 from llrnn.backgrounds.mask import Mask
 from llrnn.backgrounds.neural import Model
@@ -16,9 +19,12 @@ from llrnn.errors import CheckpointError
 from llrnn.process import Saved
 
 __all__ = [
+    "Automaton",
     "Background",
     "CrossFitted",
+    "Dictionary",
     "Discounted",
+    "Grammar",
     "HuggingFace",
     "Mask",
     "Mixture",
@@ -45,6 +51,9 @@ _RESTORERS: dict[str, Restorer] = {
     "primed": lambda saved, parts: Primed(parts[0], **saved.fields),
     "ngram": lambda saved, parts: NGram.restored(saved),
     "crossfitted": lambda saved, parts: CrossFitted.restored(parts[0], **saved.fields),
+    "grammar": lambda saved, parts: Grammar(**saved.fields),
+    "automaton": lambda saved, parts: Automaton.restored(saved),
+    "dictionary": lambda saved, parts: Dictionary(**saved.fields),
     "huggingface": lambda saved, parts: HuggingFace.restored(saved),
 }
 

@@ -12,7 +12,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import reduce
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import torch
 from torch import Tensor
@@ -21,6 +21,9 @@ from llrnn.errors import BackgroundError
 from llrnn.priors import DensePrior, Exceptions, Prior, SparsePrior, Table
 from llrnn.process import Parallel, Process, Revision, Saved, State, States
 from llrnn.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from llrnn.backgrounds.constraint import Constraint
 
 
 class Background(Process):
@@ -33,6 +36,19 @@ class Background(Process):
     def factors(self, state: State) -> list[tuple[str, Prior]]:
         """What it is a product of, by name, at one state: an explanation shows the share of each."""
         return [(repr(self), self.prior([state]))]
+
+    def as_expert(self) -> Background:
+        """This, as an expert asks it: tables are what it says of words in general, and the rest are exceptions."""
+        return self
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """The languages that every text is a string of."""
+        return ()
+
+    def refusal(self, state: State) -> str | None:
+        """Why nothing can follow at a state, if that is so by what came before; None if it is not known."""
+        return None
 
     def __mul__(self, other: Background) -> Product:
         return Product(self, other)
@@ -96,6 +112,19 @@ class _Combined(Background):
         made._parts = tuple(part.revised(own) for part, own in zip(self._parts, self._revisions(revision), strict=True))
         return made.bind(revision.vocabulary)
 
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        return tuple(constraint for part in self._parts for constraint in part.constraints)
+
+    def as_expert(self) -> Self:
+        made = copy.copy(self)
+        made._parts = tuple(part.as_expert() for part in self._parts)
+        return made
+
+    def refusal(self, state: State) -> str | None:
+        reasons = (part.refusal(own) for part, own in zip(self._parts, state, strict=True))
+        return next((reason for reason in reasons if reason is not None), None)
+
     def _revisions(self, revision: Revision) -> list[Revision]:
         """What the parts hear of a revision: the same, where their masses add up."""
         return [revision] * len(self._parts)
@@ -156,6 +185,8 @@ class Product(_Combined):
 
 class Mixture(_Combined):
     """Σ wᵢ bᵢ(K, x): each part brings what it knows, with fixed weights."""
+
+    constraints = ()  # what one part forbids, another may allow
 
     def __init__(self, *parts: Background, weights: Sequence[float] | None = None) -> None:
         super().__init__(*parts)

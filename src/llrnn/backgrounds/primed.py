@@ -124,7 +124,7 @@ class Primed(_Combined):
         if self._vocabulary is None:
             raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
         base, factor = self._priors(states)
-        if not base.is_static:
+        if not self.base.is_static:  # by what it is: at one position, the prior of a grammar may look static
             return multiply(base, factor)
         if self._product[0] is not factor:  # the factor remembers its last answer, so this does
             self._product = factor, multiply(base, factor)

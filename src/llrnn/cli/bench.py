@@ -113,3 +113,25 @@ def bench_beam_verb(
         print_json(result)
     else:
         show.bench_beam(result)
+
+
+@bench_app.command("constraint")
+def bench_constraint_verb(
+    text: Annotated[Path | None, typer.Option(help="A text to learn tokens from; without it they are drawn.")] = None,
+    vocabulary: Annotated[int, typer.Option(min=4_000, help="|V|, in tokens.")] = 128_000,
+    count: Annotated[int, typer.Option(min=1, help="Documents to begin with; as many others follow.")] = 20,
+    depth: Annotated[int, typer.Option(min=1, max=5, help="Brackets within brackets of the documents.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="Interleaved repetitions; medians are reported.")] = 5,
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """The next-token distribution under JSON's grammar against llguidance and outlines-core, where installed.
+
+    Example: llrnn bench constraint
+    """
+    torch.set_num_threads(threads)
+    result = benchmarks.constraint(vocabulary=vocabulary, text=text, count=count, depth=depth, rounds=rounds)
+    if as_json:
+        print_json(result)
+    else:
+        show.bench_constraint(result)

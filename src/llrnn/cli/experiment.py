@@ -15,23 +15,32 @@ from llrnn.errors import ConfigError
 from llrnn.experiments import (
     adaptation,
     added_words,
+    char_nlg,
     knowledge_base,
     nlg,
     open_data,
     open_vocabulary,
     rare_words,
     rescoring,
+    semantic_parsing,
     table4,
 )
 from llrnn.experiments import prepare as preparation
 from llrnn.experiments.jobs import Job, run_job
+from llrnn.experiments.sp_data import DATASETS, SHARES
 from llrnn.pairs import make_pairs, write_pairs
 
 experiment_app = typer.Typer(help="Whole studies; each can be stopped and run again.")
 pairs_app = typer.Typer(help="Minimal pairs: does a model prefer the grammatical sentence?")
 
 # what trains and tests one model
-STUDIES = {Job.study: run_job, "nlg": nlg.run_one, "knowledge-base": knowledge_base.run_one}
+STUDIES = {
+    Job.study: run_job,
+    "nlg": nlg.run_one,
+    "knowledge-base": knowledge_base.run_one,
+    "semantic-parsing": semantic_parsing.run_one,
+    "char-nlg": char_nlg.run_one,
+}
 
 Data = Annotated[Path, typer.Option(help="The corpora: shared data for French, or a folder with one UD treebank.")]
 Out = Annotated[Path, typer.Option(help="The folder for models, results and tables.")]
@@ -172,6 +181,81 @@ def added_words_verb(
     """
     make_output_folder(out)
     typer.echo(added_words.report(added_words.run(data, out, seed=seed, prepared=prepared, config=config, tell=_tell)))
+
+
+@experiment_app.command("semantic-parsing")
+def semantic_parsing_verb(
+    data: Data,
+    out: Out,
+    datasets: Annotated[list[str] | None, typer.Option("--dataset", help="Only these; all five by default.")] = None,
+    systems: Annotated[
+        list[str] | None, typer.Option("--system", help="softmax (and masked), strict, grammar, primed.")
+    ] = None,
+    shares: Annotated[list[int] | None, typer.Option("--share", min=1, max=100, help="% of the training text.")] = None,
+    whole: Annotated[bool, typer.Option("--all", help="Also train on train and valid text together.")] = False,
+    configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path(
+        "configs/semantic-parsing"
+    ),
+    seeds: Annotated[int, typer.Option(min=1, help="Models of each kind.")] = 1,
+    parallel: Annotated[int, typer.Option(min=1, help="Models side by side.")] = 1,
+    device: Device = "cpu",
+) -> None:
+    """Logical forms from questions: exact match and well-formedness with a grammar of the forms, and with a lexicon.
+
+    Example: llrnn experiment semantic-parsing --data ../shared/data --out runs/semantic-parsing --dataset geo
+    """
+    device_named(device)
+    make_output_folder(out)
+    chosen = {"--dataset": (datasets, DATASETS), "--system": (systems, semantic_parsing.SYSTEMS)}
+    for option, (given, known) in chosen.items():
+        for name in given or ():
+            if name not in known:
+                raise ConfigError(f"{option} must be one of {', '.join(known)}, found {name!r}")
+    found = semantic_parsing.run(
+        data,
+        out,
+        configs=configs,
+        datasets=datasets or DATASETS,
+        systems=systems or semantic_parsing.SYSTEMS,
+        shares=[*(shares or SHARES), *([semantic_parsing.ALL] if whole else [])],
+        seeds=seeds,
+        parallel=parallel,
+        device=device,
+        tell=_tell,
+    )
+    typer.echo(semantic_parsing.table(found))
+
+
+@experiment_app.command("char-nlg")
+def char_nlg_verb(
+    data: Data,
+    out: Out,
+    systems: Annotated[list[str] | None, typer.Option("--system", help="softmax (and masked), automaton.")] = None,
+    configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path("configs/char-nlg"),
+    seeds: Annotated[int, typer.Option(min=1, help="Models of each kind.")] = 1,
+    parallel: Annotated[int, typer.Option(min=1, help="Models side by side.")] = 1,
+    device: Device = "cpu",
+) -> None:
+    """Sentences from dialog acts, character by character: non-words and slot errors with an automaton of the words.
+
+    Example: llrnn experiment char-nlg --data ../shared/data --out runs/char-nlg
+    """
+    device_named(device)
+    make_output_folder(out)
+    for name in systems or ():
+        if name not in char_nlg.SYSTEMS:
+            raise ConfigError(f"--system must be one of {', '.join(char_nlg.SYSTEMS)}, found {name!r}")
+    found = char_nlg.run(
+        data,
+        out,
+        configs=configs,
+        systems=systems or char_nlg.SYSTEMS,
+        seeds=seeds,
+        parallel=parallel,
+        device=device,
+        tell=_tell,
+    )
+    typer.echo(char_nlg.table(found))
 
 
 @experiment_app.command("prepare")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -115,22 +116,33 @@ def explanation(found: Explanation | Comparison, *, at_most: int = 12) -> None:
 
 
 def _explanation(found: Explanation, at_most: int) -> None:
-    out.print(f"{escape(' '.join(found.prefix))} [bold]{escape(found.word)}[/]: log p = {found.log_p:.4f}")
+    said = f"log p = {found.log_p:.4f}"
+    out.print(f"{escape(' '.join(found.prefix))} [bold]{escape(found.word)}[/]: {_forbidden(found) or said}")
     rows = table("part", "weight a", "value φ", "share")
     _background(rows, found)
     _terms(rows, found.terms, at_most)
     rows.add_row("− log Z (normalisation)", "", "", f"{-found.log_z:+.4f}")
-    rows.add_row("[bold]sum[/]", "", "", f"[bold]{found.total:+.4f}[/]")
+    rows.add_row("[bold]sum[/]", "", "", f"[bold]{_log(found.total)}[/]")
     out.print(rows)
+
+
+def _forbidden(found: Explanation) -> str:
+    """`forbidden by ...`, for a word without mass; nothing for others."""
+    return f"forbidden by {escape(' and by '.join(found.forbidden_by))}, p = 0" if found.forbidden_by else ""
+
+
+def _log(value: float) -> str:
+    """A logarithm, or a difference of two."""
+    return f"{value:+.4f}" if math.isfinite(value) else "forbidden" if value < 0 else "rival forbidden"
 
 
 def _background(rows: Table, found: Explanation) -> None:
     """One row; for a word that is not listed two: its cell, and which string of the cell it is."""
     if found.cell is None:
-        rows.add_row("log b (background)", "", "", f"{found.log_b:+.4f}")
+        rows.add_row("log b (background)", "", "", _log(found.log_b))
         _factors(rows, found)
         return
-    rows.add_row(f"log b of {escape(found.cell)}", "", "", f"{found.log_b - found.log_inside:+.4f}")
+    rows.add_row(f"log b of {escape(found.cell)}", "", "", _log(found.log_b - found.log_inside))
     _factors(rows, found)
     rows.add_row(f"{escape(found.word)} among its strings", "", "", f"{found.log_inside:+.4f}")
 
@@ -138,7 +150,7 @@ def _background(rows: Table, found: Explanation) -> None:
 def _factors(rows: Table, found: Explanation | Comparison) -> None:
     """What the row above is the sum of."""
     for name, log_b in found.factors:
-        rows.add_row(f"[dim]  of it {escape(name)}[/]", "", "", f"[dim]{log_b:+.4f}[/]")
+        rows.add_row(f"[dim]  of it {escape(name)}[/]", "", "", f"[dim]{_log(log_b)}[/]")
 
 
 def _comparison(found: Comparison, at_most: int) -> None:
@@ -146,15 +158,19 @@ def _comparison(found: Comparison, at_most: int) -> None:
     for side in (chosen, rival):
         if side.cell is not None:
             out.print(f"{escape(side.word)} is not listed: a string of the cell {escape(side.cell)}")
+        if side.forbidden_by:
+            out.print(f"{escape(side.word)} is {_forbidden(side)}")
+    if chosen.forbidden_by and rival.forbidden_by:
+        out.print("both are forbidden: neither is possible, whatever the features say")
     out.print(
         f"{escape(' '.join(chosen.prefix))} [bold]{escape(chosen.word)}[/] rather than {escape(rival.word)}: "
-        f"log p {chosen.log_p:.4f} against {rival.log_p:.4f}, difference {found.log_ratio:+.4f}"
+        f"log p {chosen.log_p:.4f} against {rival.log_p:.4f}, difference {_log(found.log_ratio)}"
     )
     rows = table("part", "weight a", "Δφ", "share")
-    rows.add_row("log b (background)", "", "", f"{found.log_b_difference:+.4f}")
+    rows.add_row("log b (background)", "", "", _log(found.log_b_difference))
     _factors(rows, found)
     _terms(rows, found.terms, at_most)
-    rows.add_row("[bold]sum[/]", "", "", f"[bold]{found.total:+.4f}[/]")
+    rows.add_row("[bold]sum[/]", "", "", f"[bold]{_log(found.total)}[/]")
     out.print(rows)
 
 
@@ -221,6 +237,32 @@ def bench_beam(result: Mapping[str, Any]) -> None:
         part = result[how]
         rows.add_row(how, f"{part['with']:.3f}", f"{part['without']:.3f}", f"{part['ratio']:.2f}")
     out.print(rows)
+
+
+def bench_constraint(result: Mapping[str, Any]) -> None:
+    sizes = f"{result['V']:,} tokens ({result['vocabulary']}), {result['documents']} documents of {result['tokens']:,}"
+    out.print(f"JSON over {sizes}; microseconds: median (90 %), of new documents means", markup=False)
+    engines = result["engines"]
+    rows = table("", *engines)
+    for what in ("warm", "warm, in strings", "warm, elsewhere", "written", "advance"):
+        rows.add_row(what, *(f"{one[what]['median_us']:.1f} ({one[what]['p90_us']:.1f})" for one in engines.values()))
+    for what in ("first", "new"):
+        rows.add_row(f"{what} documents", *(f"{one[what]['mean_us']:.0f}" for one in engines.values()))
+    rows.add_row("building, s", *(f"{one['build_seconds']:.2f}" for one in engines.values()))
+    out.print(rows)
+    ours = engines["llrnn"]
+    new = ours["a new node"]
+    out.print(
+        f"llrnn: {ours['nodes']:,} nodes, {ours['rows']:,} rows, {ours['remembered_megabytes']:.0f} MB remembered; at "
+        f"a node that was not seen {new['median_us']:.0f} µs ({new['p90_us']:.0f})",
+        markup=False,
+    )
+    for name, ratio in result["ratio"].items():
+        times = ", ".join(f"{what} {value:.2f}" for what, value in ratio.items())
+        same = result["same tokens"][name]
+        out.print(f"{name}, times llrnn: {times}; the same tokens at {same['equal']:,} of {same['steps']:,} steps")
+    for note in result["notes"]:
+        out.print(note, markup=False)
 
 
 def demo(found: Demo) -> None:

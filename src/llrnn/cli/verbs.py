@@ -16,6 +16,16 @@ from llrnn.cli import show
 from llrnn.cli.adapt import adapt_verb
 from llrnn.cli.bench import bench_app
 from llrnn.cli.conditions import Condition, ConditionFile, print_outcomes, write_lines
+from llrnn.cli.constraints import (
+    Constrain,
+    Longest,
+    OverWhat,
+    Violation,
+    distortions,
+    held_to,
+    tell_cut,
+    wanted_constraint,
+)
 from llrnn.cli.data import data_app
 from llrnn.cli.experiment import experiment_app, pairs_app
 from llrnn.cli.ngram import ngram_app
@@ -130,15 +140,21 @@ def evaluate_verb(
     expert: Experts = None,
     background: Swap = None,
     restrict: Restrict = False,
+    constraint: Constrain = None,
+    over: OverWhat = None,
+    longest: Longest = None,
+    violation: Violation = None,
     device: Device = "cpu",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Log-perplexity of models on texts, by frequency and feature, with an audit of the figure; or minimal pairs.
+    """Log-perplexity of models on texts, by frequency and feature, with an audit of the figure; or minimal pairs; or
+    with --constraint, how much a language that texts are held to changes the models.
 
     Example: llrnn evaluate runs/embedded test.conllu
     Example: llrnn evaluate runs/embedded --pairs pairs.jsonl
     Example: llrnn evaluate runs/embedded test.conllu --weight POS:VERB=+0.5
+    Example: llrnn evaluate runs/free runs/held test.tsv --constraint geo.lark
     """
     folders = [path for path in models if path.is_dir()]
     files = [path for path in models if not path.is_dir()]
@@ -147,12 +163,18 @@ def evaluate_verb(
             "evaluate needs at least one model folder and one text file, found "
             f"{len(folders)} folders and {len(files)} files among {', '.join(map(str, models))}"
         )
+    opened = ((folder, open_model(folder, weight, expert, background, restrict)) for folder in folders)
+    placed = ((folder, model.to(device_named(device))) for folder, model in opened)
+    language = wanted_constraint(constraint, over, longest, violation)
+    if language is not None:
+        if pairs:
+            raise ConfigError("--constraint is measured on texts, not on --pairs; leave one of them out")
+        distortions(language, placed, files, partial(_read_for, format=format, lowercase=lowercase), as_json)
+        return
     results = []
-    for folder in folders:
-        model = open_model(folder, weight, expert, background, restrict).to(device_named(device))
-        small = model.reads_lowercase if lowercase is None else lowercase
+    for folder, model in placed:
         for file in files:
-            corpus = _read_for(model, file, format, small)
+            corpus = _read_for(model, file, format, lowercase)
             result = evaluate(prepared(model, [sentence.condition for sentence in corpus]), corpus, seed=seed)
             results.append({"model": str(folder), "text": str(file), "perplexity": result.perplexity, **asdict(result)})
             if not as_json:
@@ -166,10 +188,10 @@ def evaluate_verb(
         print_json(results)
 
 
-def _read_for(model: LLRNN, file: Path, format: str, lowercase: bool) -> Corpus:
+def _read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None) -> Corpus:
     """A text as the model's training text was read."""
-    kind = condition_kind(model)
-    corpus = Corpus.from_file(file, format=format, lowercase=lowercase, conditions=kind)  # type: ignore[arg-type]
+    kind, small = condition_kind(model), model.reads_lowercase if lowercase is None else lowercase
+    corpus = Corpus.from_file(file, format=format, lowercase=small, conditions=kind)  # type: ignore[arg-type]
     slots = model.provenance.get("config", {}).get("corpus", {}).get("delexicalised")
     return delexicalise(corpus, slots) if slots else corpus
 
@@ -192,6 +214,10 @@ def generate_verb(
     expert: Experts = None,
     background: Swap = None,
     restrict: Restrict = False,
+    constraint: Constrain = None,
+    over: OverWhat = None,
+    longest: Longest = None,
+    violation: Violation = None,
     seed: Seed = 0,
     device: Device = "cpu",
     as_json: AsJson = False,
@@ -199,25 +225,31 @@ def generate_verb(
     """Write text.
 
     Example: llrnn generate runs/embedded --prefix "elle est" --features
+    Example: llrnn generate runs/embedded --constraint 'pattern: la ( petite | grande )+ /[a-z]+/ .' --longest 9
     Example: llrnn generate runs/nlg --condition "inform(name='le chat noir';food=french)" --beam 5
     """
     strategy = _strategy(greedy, beam, Sampling(temperature, top_k, top_p))
     if conditions is not None and (condition is not None or count != 1 or features):
         raise ConfigError("--conditions writes one text for each line: without --condition, --count and --features")
-    loaded = open_model(model, weight, expert, background, restrict).to(device_named(device))
+    free = open_model(model, weight, expert, background, restrict).to(device_named(device))
+    loaded = held_to(free, constraint, over, longest, violation)
+    max_words = max_words if longest is None else max(max_words, longest + 1)  # so that no text is cut
     generator = torch.Generator(loaded.device).manual_seed(seed)
     prefix = prefix.lower() if loaded.reads_lowercase else prefix
     if conditions is not None:
         each = partial(write, beam=beam, strategy=strategy, prefix=prefix, max_words=max_words, generator=generator)
-        raise typer.Exit(print_outcomes(write_lines(loaded, conditions, partial(each, loaded)), as_json=as_json))
+        outcomes = write_lines(loaded, conditions, partial(each, loaded))
+        tell_cut(constraint, [one.found for one in outcomes if one.found is not None])
+        raise typer.Exit(print_outcomes(outcomes, as_json=as_json))
     wanted = None if condition is None else read_condition(loaded, condition)
-    check_condition(loaded, wanted)
+    check_condition(free, wanted)
     ready = prepared(loaded, [wanted])
     if beam is not None:
         found = beam_search(ready, prefix=prefix, width=beam, max_words=max_words, condition=wanted)[:count]
     else:
         given = [wanted] * count
         found = generate_each(ready, given, prefix=prefix, strategy=strategy, max_words=max_words, generator=generator)
+    tell_cut(constraint, found)
     said = [spoken(loaded, one, wanted) for one in found]
     if as_json:
         named = [[show.named_features(ready, word) for word in (*one.prefix, *one.words)] for one in found]
@@ -244,6 +276,10 @@ def explain_verb(
     expert: Experts = None,
     background: Swap = None,
     restrict: Restrict = False,
+    constraint: Constrain = None,
+    over: OverWhat = None,
+    longest: Longest = None,
+    violation: Violation = None,
     device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
@@ -251,11 +287,12 @@ def explain_verb(
 
     Example: llrnn explain runs/embedded --prefix "la reine est" --word grande --rival grand
     """
-    loaded = open_model(model, weight, expert, background, restrict).to(device_named(device))
+    free = open_model(model, weight, expert, background, restrict).to(device_named(device))
+    loaded = held_to(free, constraint, over, longest, violation)
     if loaded.reads_lowercase:
         prefix, word, rival = prefix.lower(), word.lower(), rival.lower() if rival is not None else None
     wanted = None if condition is None else read_condition(loaded, condition)
-    check_condition(loaded, wanted)
+    check_condition(free, wanted)
     found = explain(prepared(loaded, [wanted]), prefix=prefix, word=word, rival=rival, condition=wanted)
     if as_json:
         print_json({**asdict(found), "total": found.total})

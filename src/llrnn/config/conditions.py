@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from llrnn.conditions import Reading, Slots, Whole, Words
+from llrnn.conditions import Reading, Slots, Spelled, Whole, Words
 from llrnn.config.features import Strict
 from llrnn.controllers import Attentive, Controller, Encoder, make_controller
 
@@ -28,8 +28,10 @@ class ControllerConfig(Strict):
 class ConditionConfig(Strict):
     """A network that reads the condition, and attention between the first layer of the controller and the others."""
 
-    reading: Literal["words", "slots", "whole"] = Field(
-        "words", description="word by word; words with their slots as features; or one symbol, such as a category"
+    reading: Literal["words", "slots", "spelled", "whole"] = Field(
+        "words",
+        description="word by word; words with their slots as features; the same by characters; or one symbol, such as "
+        "a category",
     )
     unread: list[str] = Field([], description="slots: those whose words are not read, only that they have a value")
     ignored: list[str] = Field([], description="slots: those that the network does not read at all")
@@ -48,7 +50,8 @@ class ConditionConfig(Strict):
     def _reading(self) -> Reading:
         if self.reading == "slots":
             return Slots(self.unread, self.ignored)
-        return Words() if self.reading == "words" else Whole()
+        plain: dict[str, type[Words | Spelled | Whole]] = {"words": Words, "spelled": Spelled, "whole": Whole}
+        return plain[self.reading]()
 
     def controller(self, own: ControllerConfig, conditions: Iterable[object]) -> Controller:
         """One layer below the look at the condition, the others, at least one, above."""

@@ -6,8 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from llrnn.backgrounds import Automaton, Dictionary, Grammar
 from llrnn.config.features import Strict
 from llrnn.contextual import ContextualFeature, Continued, Copied, Lookup, Matching, Said, Unsaid
+from llrnn.languages.letters import Over
 from llrnn.tables import KnowledgeBase
 
 Part = Literal["train", "valid", "test"]
@@ -49,6 +51,49 @@ class PrimedConfig(Strict):
         return self
 
 
+class LanguageConfig(Strict):
+    """What grammars and automata have in common."""
+
+    over: Over = Field("symbols", description="what is read one by one: symbols, or the characters that they spell")
+    violation: float = Field(0.0, ge=0, le=1, description="the factor of what the language forbids; 0: never")
+    longest: int | None = Field(None, ge=0, description="letters of a string at most; it always comes to an end")
+    spelling: dict[str, str] | None = Field(None, description="characters of symbols that stand for others")
+
+
+class GrammarConfig(LanguageConfig):
+    """A context-free grammar."""
+
+    file: str = Field(description="grammar: a file in lark's notation")
+    start: str = Field("start", description="grammar: the rule to start from")
+    weights: dict[str, float] | None = Field(None, description="grammar: of alternatives, by alias or rule/number")
+    deepest: int | None = Field(None, ge=0, description="grammar: levels of rules within rules at most")
+
+    def make(self) -> Grammar:
+        return Grammar.from_file(self.file, **self.model_dump(exclude={"file", "kind", "name"}))
+
+
+class AutomatonConfig(LanguageConfig):
+    """A finite automaton."""
+
+    pattern: str = Field(description="automaton: a regular expression over symbols or characters")
+    weighted: bool = Field(False, description="automaton: with weights of what can follow, not only what may")
+
+    def make(self) -> Automaton:
+        return Automaton(self.pattern, **self.model_dump(exclude={"pattern", "kind", "name"}))
+
+
+class DictionaryConfig(Strict):
+    """Texts that are spelled: words of a list, and values of the condition."""
+
+    file: str = Field(description="dictionary: a text file, words between white space")
+    slots: list[str] = Field([], description="dictionary: whose values may be written too; all by default")
+    violation: float = Field(0.0, ge=0, le=1, description="the factor of what the dictionary forbids; 0: never")
+    longest: int | None = Field(None, ge=0, description="characters of a text at most; it always comes to an end")
+
+    def make(self) -> Dictionary:
+        return Dictionary.from_file(self.file, slots=self.slots or None, violation=self.violation, longest=self.longest)
+
+
 class BackgroundConfig(NGramConfig):
     """What is likely before the network has its say."""
 
@@ -60,6 +105,9 @@ class BackgroundConfig(NGramConfig):
     )
     smoothing: float = Field(0.0, ge=0, description="unigram: added to every count")
     primed: PrimedConfig | None = Field(None, description="words that need evidence in the condition")
+    grammar: GrammarConfig | None = Field(None, description="a grammar that every text is a string of")
+    automaton: AutomatonConfig | None = Field(None, description="an automaton that every text is a string of")
+    dictionary: DictionaryConfig | None = Field(None, description="words, and values, that every text is spelled of")
 
     @model_validator(mode="after")
     def _keys_fit_the_kind(self) -> BackgroundConfig:
@@ -117,4 +165,26 @@ class LookupConfig(Strict):
         return Lookup(KnowledgeBase.from_file(self.table, lowercase=lowercase), query, *self.columns, name=self.name)
 
 
-AnyContextual = Annotated[RepeatedConfig | ExpertConfig | CopiedConfig | LookupConfig, Field(discriminator="kind")]
+class _Advice(LanguageConfig):
+    """A language as an expert: what it forbids counts as much as the network says."""
+
+    name: str = Field("syntax", min_length=1, description="what explanations and --expert call it")
+    violation: float = Field(0.01, gt=0, lt=1, description="the factor of what the language forbids, before its weight")
+
+
+class AdvisingGrammarConfig(_Advice, GrammarConfig):
+    """A grammar as an expert."""
+
+    kind: Literal["grammar"]
+
+
+class AdvisingAutomatonConfig(_Advice, AutomatonConfig):
+    """An automaton as an expert."""
+
+    kind: Literal["automaton"]
+
+
+AnyContextual = Annotated[
+    RepeatedConfig | ExpertConfig | CopiedConfig | LookupConfig | AdvisingGrammarConfig | AdvisingAutomatonConfig,
+    Field(discriminator="kind"),
+]

@@ -48,7 +48,7 @@ class Expert(ContextualFeature):
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         bound = super().bind(vocabulary)
-        bound._background = self._background.bind(vocabulary)
+        bound._background = self._background.bind(vocabulary).as_expert()
         bound._reference = None if self._reference is None else self._reference.bind(vocabulary)
         return bound
 
