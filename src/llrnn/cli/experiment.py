@@ -230,7 +230,6 @@ def semantic_parsing_verb(
 def char_nlg_verb(
     data: Data,
     out: Out,
-    systems: Annotated[list[str] | None, typer.Option("--system", help="softmax (and masked), automaton.")] = None,
     configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path("configs/char-nlg"),
     seeds: Annotated[int, typer.Option(min=1, help="Models of each kind.")] = 1,
     parallel: Annotated[int, typer.Option(min=1, help="Models side by side.")] = 1,
@@ -242,19 +241,7 @@ def char_nlg_verb(
     """
     device_named(device)
     make_output_folder(out)
-    for name in systems or ():
-        if name not in char_nlg.SYSTEMS:
-            raise ConfigError(f"--system must be one of {', '.join(char_nlg.SYSTEMS)}, found {name!r}")
-    found = char_nlg.run(
-        data,
-        out,
-        configs=configs,
-        systems=systems or char_nlg.SYSTEMS,
-        seeds=seeds,
-        parallel=parallel,
-        device=device,
-        tell=_tell,
-    )
+    found = char_nlg.run(data, out, configs=configs, seeds=seeds, parallel=parallel, device=device, tell=_tell)
     typer.echo(char_nlg.table(found))
 
 

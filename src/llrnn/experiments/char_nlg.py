@@ -4,10 +4,14 @@
     masked       the same trained model; the automaton forbids characters when it writes, and was not there in training
     automaton    the automaton is the background, in training and in writing
 
-The automaton holds texts of dictionary words and of values of the act (`char_data`, `backgrounds.Dictionary`). Models
-write by beam search from the acts of the test, and from the same acts with names and telephone numbers that nobody has
-seen. Non-words, slot errors and BLEU (`char_scores`); log-perplexity of a character, on the texts that the automaton
-can write. What a step of training costs is measured alone, before models are trained side by side.
+The automaton holds texts of dictionary words and of values of the act (`char_data`, `backgrounds.Dictionary`). Where it
+spells the values, nothing is left to be learnt from spelling them, and where to look in the act is learnt worse. So all
+models of a seed begin as one, without the automaton (softmax.toml), and go on for some epochs, half of them with it
+(automaton.toml); the others go on for as long without.
+
+Models write by beam search from the acts of the test, and from the same acts with names and telephone numbers that
+nobody has seen. Non-words, slot errors and BLEU (`char_scores`); log-perplexity of a character, on the texts that the
+automaton can write. What a step of training costs is measured alone, before models are trained side by side.
 """
 
 from __future__ import annotations
@@ -23,9 +27,8 @@ from typing import Any
 
 import torch
 
-from llrnn.bundle import write_atomically
+from llrnn.bundle import has_bundle, write_atomically
 from llrnn.config import read_config
-from llrnn.config.knowledge import DictionaryConfig
 from llrnn.corpus import Corpus
 from llrnn.decode import Generated, beam_search_each
 from llrnn.evaluate import evaluate
@@ -36,10 +39,11 @@ from llrnn.experiments.nlg_scores import Inventory
 from llrnn.experiments.tables import markdown
 from llrnn.model import LLRNN
 from llrnn.project import Project
+from llrnn.settings import TrainingSettings
 from llrnn.steering import swap
 from llrnn.training import train
 
-SYSTEMS = ("softmax", "automaton")  # what is trained; `masked` is softmax, written with the automaton
+SYSTEMS = ("softmax", "automaton")  # what is trained, each from its configuration
 ROWS = ("softmax", "masked", "automaton")
 TESTS = ("valid", "test", "unseen")
 BEAM = 5
@@ -52,7 +56,6 @@ def run(
     out: Path,
     *,
     configs: Path,
-    systems: Sequence[str] = SYSTEMS,
     seeds: int = 1,
     parallel: int = 1,
     device: str = "cpu",
@@ -62,22 +65,13 @@ def run(
     parts = write_parts(out / "data", data / "rnnlg_restaurant")
     for problem in parts.problems:
         tell(problem)
-    costs = {name: seconds_of_a_step(configs / f"{name}.toml", out / "data", torch.device(device)) for name in systems}
-    planned = jobs(configs, systems, seeds)
+    costs = {name: seconds_of_a_step(configs / f"{name}.toml", out / "data", torch.device(device)) for name in SYSTEMS}
+    planned = [Job("both", configs / "softmax.toml", seed=seed, study="char-nlg") for seed in range(seeds)]
     run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
     found = {"seconds_of_a_step": costs, "systems": gather(planned, out / "models")}
     write_atomically(out / "char-nlg.json", json.dumps(found, indent=1, ensure_ascii=False).encode())
     write_atomically(out / "char-nlg.md", table(found).encode())
     return found
-
-
-def jobs(configs: Path, systems: Sequence[str], seeds: int) -> list[Job]:
-    """A model for each system and seed."""
-    return [
-        Job(system, configs / f"{system}.toml", seed=seed, study="char-nlg")
-        for seed in range(seeds)
-        for system in systems
-    ]
 
 
 def seconds_of_a_step(path: Path, data: Path, device: torch.device) -> float:
@@ -90,7 +84,7 @@ def seconds_of_a_step(path: Path, data: Path, device: torch.device) -> float:
     return statistics.median(after - before for before, after in pairwise(times[STEPS:]))
 
 
-# --- one model
+# --- the models of one seed
 
 
 @dataclass(frozen=True)
@@ -110,23 +104,28 @@ class Judge:
 
 
 def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[str, Any]:
-    """Train one model (or go on), let it write, score what it wrote; a softmax also with the automaton."""
-    found, folder = trained(job, data=data, out=out, device=device), job.folder(out)
-    judge = Judge.from_folder(data)
+    """Train what all models of a seed have in common, go on without and with the automaton, score what they write."""
+    begun, folder, judge = trained(job, data=data, out=out, device=device), job.folder(out), Judge.from_folder(data)
+    config = read_config(job.config.with_name("automaton.toml"), [f"training.seed={job.seed}"], data=data)
+    automaton = Project.from_config(config).background
 
-    def tested(model: LLRNN, name: str) -> dict[str, Any]:
-        return {part: scored(model, data, part, judge, folder / f"{part}{name}.txt") for part in TESTS}
+    def tested(name: str, model: LLRNN) -> dict[str, Any]:
+        return {part: scored(model, data, part, judge, folder / f"{part}-{name}.txt") for part in TESTS}
 
-    results: dict[str, Any] = {"tests": tested(found.model, "")}
-    if found.config.background.dictionary is None:
-        results["masked"] = tested(masked(found.model, data), "-masked")
-    return found.write(folder, results)
+    plain = gone_on(swap(begun.model), begun.project, config.training, folder / "softmax")
+    held = gone_on(swap(begun.model, background=automaton), begun.project, config.training, folder / "automaton")
+    masked = swap(plain, background=automaton)
+    models = {"softmax": plain, "masked": masked, "automaton": held}
+    rows = {name: tested(name, model) for name, model in models.items()}
+    return begun.write(folder, {"tests": rows["automaton"], "rows": rows})
 
 
-def masked(model: LLRNN, data: Path) -> LLRNN:
-    """A trained model that the automaton holds to words when it writes."""
-    automaton = DictionaryConfig(file=str(data / "dictionary.txt"), longest=LONGEST).make()
-    return swap(model, background=model.background * automaton)
+def gone_on(model: LLRNN, project: Project, settings: TrainingSettings, folder: Path) -> LLRNN:
+    """The model after some more training, or after what was left of it."""
+    texts, resume = project.corpora, has_bundle(folder, "training")
+    for _ in train(model, texts["train"], valid=texts["valid"], settings=settings, folder=folder, resume=resume):
+        pass
+    return model
 
 
 def scored(model: LLRNN, data: Path, part: str, judge: Judge, path: Path) -> dict[str, Any]:
@@ -167,18 +166,13 @@ def _lines(path: Path) -> list[str]:
 
 
 def gather(planned: Sequence[Job], out: Path) -> dict[str, Any]:
-    """The results of all seeds by system; `masked` is a system of its own."""
-    found: dict[str, Any] = {}
-    for job in planned:
-        result = job.result(out)
-        if result is not None:
-            about = {
-                key: result[key] for key in ("seed", "epochs", "valid", "parameters", "words_per_second", "seconds")
-            }
-            for row, tests in ((job.name, result["tests"]), ("masked", result.get("masked"))):
-                if tests is not None:
-                    found.setdefault(row, []).append({**about, "tests": tests})
-    return found
+    """The results of all seeds by system."""
+    results = [result for job in planned if (result := job.result(out)) is not None]
+    about = ("seed", "epochs", "valid", "parameters", "words_per_second", "seconds")
+    return {
+        row: [{**{key: result[key] for key in about}, "tests": result["rows"][row]} for result in results]
+        for row in ROWS
+    }
 
 
 def table(found: Mapping[str, Any]) -> str:
@@ -188,7 +182,6 @@ def table(found: Mapping[str, Any]) -> str:
         [part, row, str(len(systems[row])), *_cells([one["tests"][part] for one in systems[row]])]
         for part in TESTS
         for row in ROWS
-        if row in systems
     ]
     steps = "".join(f"A step of training, {name}: {1000 * seconds:.1f} ms\n" for name, seconds in costs.items())
     return f"{markdown(['text', 'system', 'seeds', *_FIGURES], rows)}\n{steps}"

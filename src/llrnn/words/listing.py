@@ -28,9 +28,12 @@ def value_attribute(slot: str) -> str:
 def listed(model: LLRNN, conditions: Iterable[object], others: Mapping[str, Iterable[str]] | None = None) -> LLRNN:
     """The model with the words of these conditions listed, and `others`, by their slot.
 
-    The model itself, where all of them are, or where no knowledge looks at conditions: then it could not tell.
+    The model itself, where all of them are, or where no knowledge looks at conditions: then it could not tell. Where
+    symbols are characters that spell a language, words are no symbols at all.
     """
     if model.background.is_static and not model.contextual:
+        return model
+    if any(constraint.over == "characters" for constraint in model.background.constraints):
         return model
     slots: dict[str, set[str]] = {}
     for slot, words in _by_slot(conditions, others or {}):
