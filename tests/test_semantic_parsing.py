@@ -28,6 +28,9 @@ from llrnn.experiments.sp_data import (
     write_parts,
 )
 from llrnn.experiments.sp_scores import WellFormed, scores
+from llrnn.experiments.sp_types import Typing
+from llrnn.testing import check_background
+from llrnn.vocabulary import EOS, Vocabulary
 from test_cli import Capture, refused
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "semantic-parsing"
@@ -259,3 +262,42 @@ def test_wrong_options_are_named(capsys: Capture, data: Path) -> None:
     command = ["experiment", "semantic-parsing", "--data", str(data), "--out", "out"]
     assert "--dataset must be one of geo" in refused(capsys, *command, "--dataset", "moon")
     assert "--system must be one of softmax" in refused(capsys, *command, "--system", "masked")
+
+
+# --- types of variables
+
+TYPED = {
+    "_answer ( A , ( _river ( A ) , _traverse ( A , B ) , _const ( B , _stateid ( ohio ) ) ) )": True,
+    "_answer ( A , _count ( B , ( _state ( B ) , _next_to ( B , C ) , _const ( C , _stateid ( ohio ) ) ) , A ) )": True,
+    "_answer ( A , _largest ( B , ( _state ( A ) , _population ( A , B ) ) ) )": True,
+    "_answer ( A , ( _river ( A ) , _next_to ( A , B ) , _state ( B ) ) )": False,  # a river borders nothing
+    "_answer ( A , ( _len ( B , A ) , _const ( B , _stateid ( ohio ) ) ) )": False,  # a state has no length
+    "_answer ( A , ( _state ( A ) , _loc ( A , B ) ) )": False,  # B is nothing
+    "_answer ( A , _largest ( A , ( _state ( A ) , _area ( B , A ) , _state ( B ) ) ) )": False,  # and a number
+}
+
+
+def typing_of(forms: Sequence[str]) -> tuple[Typing, Vocabulary]:
+    vocabulary = Vocabulary([EOS, *sorted({symbol for form in forms for symbol in form.split()})])
+    return Typing(violation=0.0).bind(vocabulary), vocabulary
+
+
+@pytest.mark.parametrize("form", TYPED)
+def test_a_variable_is_of_one_kind_and_has_two_places(form: str) -> None:
+    typing, vocabulary = typing_of(list(TYPED))
+    assert (typing.objection(None, vocabulary.ids(form.split())) is None) == TYPED[form]
+
+
+def test_types_obey_the_laws_of_a_background() -> None:
+    typing, vocabulary = typing_of(list(TYPED))
+    check_background(typing, vocabulary, length=10)
+    check_background(Typing(), vocabulary, length=10)
+
+
+@needs_data
+def test_nearly_all_training_forms_are_typed() -> None:
+    parts = read_parts(DATA, "geo")
+    forms = [pair.form for part in ("train", "valid") for pair in parts[part]]
+    typing, vocabulary = typing_of(forms)
+    strange = [form for form in forms if typing.objection(None, vocabulary.ids(form.split())) is not None]
+    assert len(strange) <= 3, strange

@@ -5,6 +5,7 @@
     strict      the grammar is the background, in training and in writing
     grammar     the same, but what the grammar forbids is a tenth as likely in training; in writing it is impossible
     primed      + names of the lexicon that stand in the question: primed, and copied symbol by symbol
+    typed       the same model of geo, which writes with one constraint more: variables have a kind (`sp_types`)
 
 Where a strict grammar leaves one symbol only, which is at most places of a form, the network learns nothing from it; so
 from few forms it learns less. Every model is trained on 20, 50 and 100 % of the text, for a number of steps that is
@@ -30,13 +31,14 @@ from llrnn.corpus.acts import Conditions
 from llrnn.experiments.jobs import Job, run_jobs, trained
 from llrnn.experiments.sp_data import DATASETS, PARTS, SHARES, write_parts
 from llrnn.experiments.sp_scores import WellFormed, scores
+from llrnn.experiments.sp_types import Typing
 from llrnn.experiments.tables import markdown
 from llrnn.model import LLRNN
 from llrnn.steering import swap
 from llrnn.writing import write
 
 SYSTEMS = ("softmax", "strict", "grammar", "primed")  # what is trained; `masked` is softmax, written with the grammar
-ROWS = ("softmax", "masked", "strict", "grammar", "primed")
+ROWS = ("softmax", "masked", "strict", "grammar", "primed", "typed")
 BEAM = 5
 LONGEST = 100  # symbols of a form: half as many again as any training form has
 WORDS = 256  # positions in a batch
@@ -147,6 +149,8 @@ def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[st
         results = {"tests": tested(found.model, ""), "masked": tested(strict, "-masked")}
     else:
         results = {"tests": tested(strict, "")}
+    if job.name.startswith("geo-primed"):
+        results["typed"] = tested(swap(found.model, background=strict.background * Typing()), "-typed")
     return found.write(folder, {**results, "valid": results["tests"]["valid"]["exact"]})
 
 
@@ -169,7 +173,8 @@ def gather(planned: Sequence[Job], out: Path) -> dict[str, Any]:
         if result is not None:
             dataset, system, share = job.name.split("-")
             about = {key: result[key] for key in ("seed", "epochs", "parameters", "seconds")}
-            for row, tests in ((system, result["tests"]), ("masked", result.get("masked"))):
+            tests_of = {system: result["tests"], "masked": result.get("masked"), "typed": result.get("typed")}
+            for row, tests in tests_of.items():
                 if tests is not None:
                     found.setdefault(f"{dataset}-{row}-{share}", []).append({**about, "tests": tests})
     return found
