@@ -43,9 +43,9 @@ BEAM = 5
 LONGEST = 100  # symbols of a form: half as many again as any training form has
 WORDS = 256  # positions in a batch
 ALL = 101  # a share: the validation text too, as others train on GeoQuery; what it validates then means nothing
-STEPS = {20: 1000, 50: 1600, 100: 2600}  # a small text is learnt by heart sooner
-# `ALL` is learnt for longer, with more in the way of learning it by heart; chosen on GeoQuery's validation text
-ALL_STEPS, ALL_CHANGES = 4300, ("controller.dropout=0.3", "training.weight_decay=0.1")
+STEPS = {20: 1000, 50: 1600, 100: 2600, ALL: 4300}  # a small text is learnt by heart sooner
+# more in the way of learning all of it by heart, in so many steps; chosen on GeoQuery's validation text
+ALL_CHANGES = ("controller.dropout=0.3", "training.weight_decay=0.1")
 NAMES = "geo_names.tsv"
 GRAMMAR = "forms.lark"
 
@@ -115,14 +115,13 @@ def _changes(folder: Path, system: str, share: int) -> list[str]:
         changes.append(f'background.grammar.file="{own}/{GRAMMAR}"')
     if system == "primed":
         changes.append(f'lexicon.tsv=["{own}/names.tsv"]')
-    if share == ALL:
-        return [*changes, *ALL_CHANGES, f"training.epochs={_epochs(folder / text, ALL_STEPS)}"]
-    return [*changes, f"training.epochs={_epochs(folder / text, STEPS.get(share, STEPS[100]))}"]
+    changes += ALL_CHANGES if share == ALL else ()
+    return [*changes, f"training.epochs={_epochs(folder / text, share)}"]
 
 
-def _epochs(path: Path, steps: int) -> int:
+def _epochs(path: Path, share: int) -> int:
     text = _text(path, "plain")
-    return math.ceil(steps * WORDS / (text.tokens + len(text)))
+    return math.ceil(STEPS.get(share, STEPS[100]) * WORDS / (text.tokens + len(text)))
 
 
 def _text(path: Path, conditions: Conditions) -> Corpus:
