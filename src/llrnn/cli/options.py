@@ -24,7 +24,7 @@ Changes = Annotated[
 
 
 def print_json(data: Any) -> None:
-    """JSON has no infinity: log p of what is impossible is null."""
+    """JSON has no infinity: log p of what is impossible, or a perplexity without bound, is null."""
     typer.echo(json.dumps(_finite(data), ensure_ascii=False, indent=1, allow_nan=False))
 
 
