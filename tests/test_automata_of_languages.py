@@ -317,7 +317,8 @@ def test_conditions_with_weights_within_and_and_without_a_fit() -> None:
         Conditional(from_condition(lambda _: "a"), columns).language(0)  # type: ignore[arg-type, return-value]
 
 
-def test_thousands_of_conditions_share_one_dictionary() -> None:
+def test_thousands_of_conditions_share_one_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llrnn.languages.conditional.MOST_CONDITIONS", 256)
     draw = random.Random(0)
     letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ "
     listed = ["".join(draw.choices(letters[:26], k=draw.randint(2, 10))) for _ in range(3000)]

@@ -16,7 +16,7 @@ from typing import Self
 from llrnn.backgrounds.constraint import Constraint
 from llrnn.errors import BackgroundError
 from llrnn.languages.base import Language
-from llrnn.languages.conditional import MOST_CONDITIONS, Conditional
+from llrnn.languages.conditional import Conditional
 from llrnn.languages.expressions import Expression, FromCondition, parts_of
 from llrnn.languages.finite import Recent, finite
 from llrnn.languages.letters import Over
@@ -61,11 +61,12 @@ class Automaton(Constraint):
         symbols = [symbol for number, symbol in enumerate(vocabulary.symbols) if number != vocabulary.eos]
         columns = columns_of(self.expression, letters_of(symbols, self.over, self.spelling), self.over)
         spelled = Spelled(vocabulary.symbols, vocabulary.eos, columns, self.spelling)
-        bound._readers = Recent(lambda language: Reader(language, spelled, self.longest), MOST_CONDITIONS)
         if any(isinstance(part, FromCondition) for part in parts_of(self.expression)):
             bound._languages = Conditional(self.expression, columns, weighted=self.weighted)
         else:
             bound._languages = finite(self.expression, columns, weighted=self.weighted)
+        most = bound._languages.most_remembered if isinstance(bound._languages, Conditional) else 1
+        bound._readers = Recent(lambda language: Reader(language, spelled, self.longest), most)
         return bound
 
     def _reader(self, condition: object) -> Reader:

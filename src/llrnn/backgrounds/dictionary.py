@@ -21,11 +21,7 @@ from llrnn.backgrounds.automaton import Automaton
 from llrnn.conditions import values_of
 from llrnn.errors import BackgroundError
 from llrnn.languages.expressions import Expression, from_condition, letter, words
-from llrnn.languages.rows import Reader
 from llrnn.process import Revision, Saved
-from llrnn.vocabulary import Vocabulary
-
-MOST_REMEMBERED = 4_000  # conditions: those of a corpus come again in every epoch; some 50 kB each
 
 
 @dataclass(frozen=True)
@@ -59,9 +55,7 @@ class Dictionary(Automaton):
         strange = next((word for word in self.listed if word.split() != [word]), None)
         if strange is not None:
             raise BackgroundError(f"a word of a dictionary has no blank and is not empty, found {strange!r}")
-        self._values = ValuesOf(self.slots)
-        self._remembered: dict[Expression | None, Reader] = {}
-        token = words(self.listed) | from_condition(self._values)
+        token = words(self.listed) | from_condition(ValuesOf(self.slots))
         text = token + (letter(" ") + token).repeated()
         super().__init__(
             text, over="characters", weighted=False, violation=violation, longest=longest, spelling=spelling
@@ -75,20 +69,6 @@ class Dictionary(Automaton):
         except (OSError, UnicodeDecodeError) as error:
             raise BackgroundError(f"{path}: a list of words in UTF-8 is required ({error})") from None
         return cls(text.split(), **settings)
-
-    def bind(self, vocabulary: Vocabulary) -> Self:
-        bound = super().bind(vocabulary)
-        bound._remembered = {}
-        return bound
-
-    def _reader(self, condition: object) -> Reader:
-        """Conditions with the same values share one."""
-        values = self._values(condition)
-        if values not in self._remembered:
-            if len(self._remembered) >= MOST_REMEMBERED:
-                self._remembered.clear()
-            self._remembered[values] = super()._reader(condition)
-        return self._remembered[values]
 
     def revised(self, revision: Revision) -> Self:
         raise BackgroundError(f"words need not be added to {self!r}: those of the condition can be spelled")

@@ -16,7 +16,6 @@ other sentences, whose words lose what the added words gain: they change by the 
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +29,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from llrnn.bundle import write_atomically
 from llrnn.checkpoint import load
 from llrnn.config import read_config
 from llrnn.corpus import Corpus
@@ -39,7 +37,7 @@ from llrnn.errors import ConfigError
 from llrnn.experiments import open_data
 from llrnn.experiments.jobs import Job, run_job
 from llrnn.experiments.open_vocabulary import word_log_probs
-from llrnn.experiments.tables import markdown
+from llrnn.experiments.tables import markdown, write_results
 from llrnn.lexicon import Lexicon, read_frequencies
 from llrnn.model import LLRNN
 from llrnn.words import Entry, add
@@ -119,8 +117,7 @@ def run(
         "ways": measure(model, text, held_out, tell),
         "seconds": time.perf_counter() - started,
     }
-    write_atomically(out / "added-words.json", json.dumps(found, indent=1, ensure_ascii=False).encode())
-    write_atomically(out / "added-words.md", report(found).encode())
+    write_results(out, "added-words", found, report(found))
     return found
 
 

@@ -16,7 +16,6 @@ automaton can write. What a step of training costs is measured alone, before mod
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +35,7 @@ from llrnn.experiments.char_data import in_words, joined, outside_values, read_p
 from llrnn.experiments.char_scores import scores
 from llrnn.experiments.jobs import Job, run_jobs, trained
 from llrnn.experiments.nlg_scores import Inventory
-from llrnn.experiments.tables import markdown
+from llrnn.experiments.tables import markdown, mean_and_spread, write_results
 from llrnn.model import LLRNN
 from llrnn.project import Project
 from llrnn.settings import TrainingSettings
@@ -69,8 +68,7 @@ def run(
     planned = [Job("both", configs / "softmax.toml", seed=seed, study="char-nlg") for seed in range(seeds)]
     run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
     found = {"seconds_of_a_step": costs, "systems": gather(planned, out / "models")}
-    write_atomically(out / "char-nlg.json", json.dumps(found, indent=1, ensure_ascii=False).encode())
-    write_atomically(out / "char-nlg.md", table(found).encode())
+    write_results(out, "char-nlg", found, table(found))
     return found
 
 
@@ -196,9 +194,4 @@ _FIGURES: dict[str, tuple[str, float, int]] = {  # the column: what, times, deci
 
 
 def _cells(tests: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [_cell([times * one[what] for one in tests], digits) for what, times, digits in _FIGURES.values()]
-
-
-def _cell(values: Sequence[float], digits: int) -> str:
-    mean = f"{statistics.fmean(values):.{digits}f}"
-    return mean if len(set(values)) == 1 else f"{mean} ± {statistics.stdev(values):.{digits}f}"
+    return [mean_and_spread([times * one[what] for one in tests], digits) for what, times, digits in _FIGURES.values()]

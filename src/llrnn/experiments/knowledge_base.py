@@ -10,7 +10,6 @@ expert writes again, with the same weights.
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +25,7 @@ from llrnn.experiments.jobs import Job, run_jobs, trained
 from llrnn.experiments.kb_data import write_parts
 from llrnn.experiments.kb_scores import COLUMNS, rates, stated
 from llrnn.experiments.nlg_scores import bleu
-from llrnn.experiments.tables import markdown
+from llrnn.experiments.tables import markdown, write_results
 from llrnn.model import LLRNN
 from llrnn.steering import swap
 from llrnn.tables import KnowledgeBase
@@ -58,8 +57,7 @@ def run(
     found: dict[str, Any] = {}
     for job in planned:
         found.setdefault(job.name, []).append(job.result(out / "models"))
-    write_atomically(out / "knowledge-base.json", json.dumps(found, indent=1).encode())
-    write_atomically(out / "knowledge-base.md", table(found).encode())
+    write_results(out, "knowledge-base", found, table(found))
     return found
 
 

@@ -12,7 +12,6 @@ same acts with names and telephone numbers that nobody has seen. BLEU, slot erro
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -27,7 +26,7 @@ from llrnn.evaluate import evaluate
 from llrnn.experiments.jobs import Job, run_jobs, trained
 from llrnn.experiments.nlg_data import SHARES, write_parts
 from llrnn.experiments.nlg_scores import Inventory, announced, bleu, references_of, slot_errors, sum_of_errors
-from llrnn.experiments.tables import markdown
+from llrnn.experiments.tables import markdown, write_results
 from llrnn.model import LLRNN
 from llrnn.writing import prepared, write
 
@@ -74,8 +73,7 @@ def run(
     planned = jobs(configs, systems, shares, seeds)
     run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
     found = gather(planned, out / "models")
-    write_atomically(out / "nlg.json", json.dumps(found, indent=1, ensure_ascii=False).encode())
-    write_atomically(out / "nlg.md", table(found).encode())
+    write_results(out, "nlg", found, table(found))
     return found
 
 

@@ -38,7 +38,7 @@ from llrnn.errors import ConfigError
 from llrnn.evaluate import BANDS
 from llrnn.experiments import open_data, units
 from llrnn.experiments.jobs import Job, run_jobs
-from llrnn.experiments.tables import markdown
+from llrnn.experiments.tables import markdown, write_results
 from llrnn.experiments.units import Units
 from llrnn.model import LLRNN
 from llrnn.project import Project
@@ -272,8 +272,7 @@ def gathered(out: Path) -> dict[str, Any]:
     """The results of all languages that have any, also as one table, `open-vocabulary.json` and `.md`."""
     found = [out / language / "result.json" for language in open_data.LANGUAGES]
     results = {path.parent.name: json.loads(path.read_bytes()) for path in found if path.exists()}
-    write_atomically(out / "open-vocabulary.json", json.dumps(results, ensure_ascii=False, indent=1).encode())
-    write_atomically(out / "open-vocabulary.md", table(results).encode())
+    write_results(out, "open-vocabulary", results, table(results))
     return results
 
 

@@ -20,7 +20,6 @@ Of seeds 0 to 8, all meet the first and the third bar with ψ = φ, and seed 5 m
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -30,11 +29,10 @@ from random import Random
 from typing import Any
 
 from llrnn.backgrounds import Discounted, Unigram
-from llrnn.bundle import write_atomically
 from llrnn.controllers import LSTM
 from llrnn.corpus import Corpus
 from llrnn.domains import Names, Numbers, Spelling
-from llrnn.experiments.tables import markdown
+from llrnn.experiments.tables import markdown, write_results
 from llrnn.explain import explain
 from llrnn.features import Attributes, Features, Identity, Shown
 from llrnn.french.choice import Weighted, zipf
@@ -363,8 +361,7 @@ def run(
         "verdicts": verdicts(runs),
         "runs": runs,
     }
-    write_atomically(out / "rare-words.json", json.dumps(found, indent=1, ensure_ascii=False).encode())
-    write_atomically(out / "rare-words.md", report(found).encode())
+    write_results(out, "rare-words", found, report(found))
     return found
 
 

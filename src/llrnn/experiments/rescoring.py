@@ -6,7 +6,6 @@ weights on, test1 and test2 to measure. Every row has its own weights, tuned in 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +15,12 @@ import numpy as np
 import torch
 
 from llrnn.backgrounds import NGram
-from llrnn.bundle import has_bundle, write_atomically
+from llrnn.bundle import has_bundle
 from llrnn.checkpoint import load
 from llrnn.config import read_config
 from llrnn.corpus import Corpus
 from llrnn.experiments.prepare import prepare
-from llrnn.experiments.tables import markdown
+from llrnn.experiments.tables import markdown, write_results
 from llrnn.project import Project
 from llrnn.rescoring import (
     Confusables,
@@ -94,8 +93,7 @@ def run(
     results = {name: _row(names, lists, seed) for name, names in ROWS.items()}
     results["oracle"] = {part: oracle(errors_of_lists(*lists[part])).rate for part in PARTS}
     found = {"n": n, "seed": seed, "sentences": {part: len(text) for part, text in texts.items()}, "rows": results}
-    write_atomically(out / "rescoring.json", json.dumps(found, indent=1).encode())
-    write_atomically(out / "rescoring.md", table(found).encode())
+    write_results(out, "rescoring", found, table(found))
     return found
 
 

@@ -14,10 +14,8 @@ decided by the share alone, and writes by beam search. Exact match and well-form
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,7 @@ from llrnn.experiments.jobs import Job, run_jobs, trained
 from llrnn.experiments.sp_data import DATASETS, PARTS, SHARES, write_parts
 from llrnn.experiments.sp_scores import WellFormed, scores
 from llrnn.experiments.sp_types import Typing
-from llrnn.experiments.tables import markdown
+from llrnn.experiments.tables import markdown, mean_and_spread, write_results
 from llrnn.model import LLRNN
 from llrnn.steering import swap
 from llrnn.writing import write
@@ -69,8 +67,7 @@ def run(
     planned = jobs(configs, out / "data", datasets, systems, shares, seeds)
     run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
     found = gather(planned, out / "models")
-    write_atomically(out / "semantic-parsing.json", json.dumps(found, indent=1, ensure_ascii=False).encode())
-    write_atomically(out / "semantic-parsing.md", table(found).encode())
+    write_results(out, "semantic-parsing", found, table(found))
     return found
 
 
@@ -185,7 +182,8 @@ def table(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     rows = []
     for name in names:
         dataset, system, share = name.split("-")
-        cells = [_cell([one["tests"][part][what] for one in found[name]]) for part in PARTS for what in _FIGURES]
+        tests = [[one["tests"][part] for one in found[name]] for part in PARTS]
+        cells = [mean_and_spread([100 * one[what] for one in part], 1) for part in tests for what in _FIGURES]
         rows.append([dataset, share if share == "all" else f"{share} %", system, str(len(found[name])), *cells])
     columns = [f"{what}, {part}" for part in PARTS for what in _FIGURES.values()]
     return markdown(["dataset", "text", "system", "seeds", *columns], rows)
@@ -197,8 +195,3 @@ _FIGURES = {"exact": "exact match, %", "well_formed": "well-formed, %"}
 def _place(name: str) -> tuple[int, int, int]:
     dataset, system, share = name.split("-")
     return DATASETS.index(dataset), ALL if share == "all" else int(share), ROWS.index(system)
-
-
-def _cell(shares: Sequence[float]) -> str:
-    mean = f"{100 * statistics.fmean(shares):.1f}"
-    return mean if len(set(shares)) == 1 else f"{mean} ± {100 * statistics.stdev(shares):.1f}"

@@ -19,6 +19,7 @@ from llrnn.errors import ConfigError
 from llrnn.experiments import tables
 from llrnn.experiments.jobs import Job, run_jobs
 from llrnn.experiments.prepare import prepare
+from llrnn.experiments.tables import write_results
 from llrnn.text import Text
 from llrnn.vocabulary import Vocabulary
 
@@ -141,8 +142,7 @@ def write_tables(wanted: Sequence[Job], out: Path) -> Path:
             tables.agreement_table(results),
         ]
     )
-    write_atomically(out / "table4.json", json.dumps(results, ensure_ascii=False, indent=1).encode())
-    write_atomically(out / "table4.md", text.encode())
+    write_results(out, "table4", results, text)
     _plot(results, out)
     return out / "table4.md"
 

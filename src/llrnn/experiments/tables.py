@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from llrnn.bundle import write_atomically
 from llrnn.errors import MissingExtraError
 
 Results = Mapping[str, Sequence[Mapping[str, Any]]]  # the results of all seeds, by name
 
 
-def mean_and_spread(values: Sequence[float]) -> str:
-    """The mean over seeds, with the standard deviation where there are several."""
-    mean = f"{statistics.fmean(values):.3f}"
-    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.3f}"
+def mean_and_spread(values: Sequence[float], digits: int = 3) -> str:
+    """The mean over seeds, with the standard deviation where there are several that differ."""
+    mean = f"{statistics.fmean(values):.{digits}f}"
+    return mean if len(set(values)) == 1 else f"{mean} ± {statistics.stdev(values):.{digits}f}"
+
+
+def write_results(out: Path, name: str, found: object, text: str) -> None:
+    """What a study found, for programs and for people: NAME.json and NAME.md."""
+    write_atomically(out / f"{name}.json", json.dumps(found, ensure_ascii=False, indent=1).encode())
+    write_atomically(out / f"{name}.md", text.encode())
 
 
 def perplexity_table(results: Results, tests: Sequence[str]) -> str:

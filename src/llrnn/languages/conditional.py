@@ -22,7 +22,8 @@ from llrnn.languages.letters import Columns
 from llrnn.languages.reasons import why_empty
 from llrnn.languages.showing import shown
 
-MOST_CONDITIONS = 256  # languages that are remembered
+# languages that are remembered: the conditions of a corpus come again in every epoch, and what is shared is small
+MOST_CONDITIONS, MOST_COMPILED = 4_000, 256
 
 _NOTHING_FITS = ex.Choice(())
 _Filled: TypeAlias = tuple[Expression, ...]
@@ -34,7 +35,8 @@ class Conditional:
     def __init__(self, expression: Expression, columns: Columns, *, weighted: bool = False) -> None:
         self.expression, self.columns, self.weighted = expression, columns, weighted
         self._holes = tuple(dict.fromkeys(part for part in parts_of(expression) if isinstance(part, FromCondition)))
-        self._languages = Recent(self._made, MOST_CONDITIONS)
+        self.most_remembered = MOST_COMPILED if self._shared is None else MOST_CONDITIONS
+        self._languages = Recent(self._made, self.most_remembered)
         self._fillings = Recent(self._filling, MOST_CONDITIONS)
 
     def language(self, condition: object) -> Language:

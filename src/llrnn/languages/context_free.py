@@ -31,6 +31,7 @@ from llrnn.languages.rules import Position, Rules
 
 MOST_ITEMS = 20_000  # at one node
 MOST_NODES = 200_000  # remembered; when there are more, all are forgotten, and made again when needed
+MOST_NUMBERS = 64_000_000  # in the nodes of one grammar, 512 MB: a node has one for each nonterminal and column
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +55,6 @@ class Set:
         "__weakref__",
         "after",
         "end",
-        "grammar",
         "items",
         "looked_for",
         "number",
@@ -64,7 +64,7 @@ class Set:
     )
 
     def __init__(self, grammar: ContextFree, number: int, items: Sequence[Item], end: float) -> None:
-        self.grammar, self.number, self.items, self.end = grammar, number, tuple(items), end
+        self.number, self.items, self.end = number, tuple(items), end
         self.after: dict[int, Set | None] = {}
         self.shortest: int | None = None
         self.waiting: dict[int, list[Item]] = defaultdict(list)  # items by the nonterminal that they wait for
@@ -102,6 +102,7 @@ class ContextFree(Language):
         self._grown: dict[object, Set] = {}
         self._waiting: dict[object, Set] = {}
         self._made = 1
+        self._most = max(1, MOST_NUMBERS // (2 * len(rules.names) + columns.count))  # twice: `Lengths` has as many
         self._root = Set(self, 0, [], float(rules.empty[rules.start]))  # never shared: it alone looks for the start
 
     @cached_property
@@ -153,7 +154,9 @@ class ContextFree(Language):
             for place, q, origin, c in reads:
                 growth.read(place, q, origin, c)
             growth.complete()
-            found = self._set(list(growth.found()), growth.end)
+            found = self._set(list(growth.found()), growth.end)  # which may forget all that was grown
+            if len(self._grown) >= MOST_NODES:
+                self._grown.clear()
             self._grown[key] = found
         return self._grown[key]
 
@@ -204,7 +207,7 @@ class ContextFree(Language):
         items.sort(key=lambda item: (item[0], item[1].number))
         key = (tuple((place, origin.number, _rounded(c)) for place, origin, c in items), _rounded(end))
         if key not in self._sets:
-            if len(self._sets) >= MOST_NODES:
+            if len(self._sets) >= min(MOST_NODES, self._most):
                 self._forget()
             self._sets[key] = Set(self, self._made, items, end)
             self._made += 1
