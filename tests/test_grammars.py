@@ -298,6 +298,7 @@ def test_a_terminal_that_the_vocabulary_lacks_is_no_way() -> None:
         ("start: start \"b\"", "language is empty"),
         ("start: \"a\"\nx: \"b\"", "rule x .* useless"),
         ("begin: \"a\"", "no rule 'start'"),
+        ("start: WS\n%import commo.WS", "lark does not have: commo.lark"),
         ("start: (\"a\"", "line 1, column"),
         ("start: X\nX: /a*/", "X .* empty string"),
         ("start: X\nX: /[/", "X .* no regular expression"),

@@ -91,6 +91,8 @@ def _compiled(text: str, start: str, place: str) -> tuple[Any, Any]:
     except (LarkError, re.error) as error:
         reason = " ".join(str(error).split())
         raise BackgroundError(f"{place} is no grammar in lark's notation: {reason}") from None
+    except OSError as error:
+        raise BackgroundError(f"{place} imports what lark does not have: {error.filename or error}") from None
     except RecursionError:
         raise BackgroundError(f"{place} nests groups within groups too deeply; make rules of them") from None
 
