@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-all check format bench setup clean
+.PHONY: demo test test-all check format docs bench setup clean
 
 setup: $(INSTALLED)
 
@@ -37,10 +37,14 @@ format: $(INSTALLED)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# the site in site/, from docs/ and the code; any warning is an error
+docs: $(INSTALLED)
+	$(BIN)/mkdocs build --strict --quiet
+
 bench: $(INSTALLED)
 	$(BIN)/llrnn bench layer
 	$(BIN)/llrnn bench training
 	$(BIN)/llrnn bench ngram
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo site

@@ -19,7 +19,7 @@ from llrnn.cli import show
 from llrnn.demo import Demo, run, table_rows, write_report
 from llrnn.errors import TrainingError
 from llrnn.project import embedded_corpora
-from llrnn.runs import Record
+from llrnn.records import Record
 from strategies import QUICK  # noqa: F401  (importing it sets the number of threads)
 
 NAMES = ["RNN", "RNN with unigram bias", "LL-RNN"]
@@ -92,14 +92,16 @@ def test_the_report_holds_everything_and_needs_no_network(small: Demo, tmp_path:
         assert word in page.text
 
 
-def test_results_and_the_model_lie_beside_the_report(small: Demo, tmp_path: Path) -> None:
+def test_results_and_the_models_lie_beside_the_report(small: Demo, tmp_path: Path) -> None:
     write_report(small, tmp_path, show.named_features)
     results = json.loads((tmp_path / "results.json").read_text(encoding="utf8"))
     assert [one["name"] for one in results] == NAMES
     wanted = [one.test.log_perplexity for one in small.contenders]
     assert [one["test"]["log_perplexity"] for one in results] == wanted
-    vocabulary = load(tmp_path / "model").vocabulary
-    assert vocabulary == small.contenders[-1].model.vocabulary
+    for folder, contender in (("model", small.contenders[2]), ("softmax", small.contenders[1])):
+        saved = load(tmp_path / folder)
+        assert saved.vocabulary == contender.model.vocabulary
+        assert saved.feature_names == contender.model.feature_names
 
 
 def test_a_decision_of_agreement_is_found_and_adds_up(small: Demo, tmp_path: Path) -> None:

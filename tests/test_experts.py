@@ -27,7 +27,7 @@ from llrnn.model import Batch
 from llrnn.numerics import add_differences
 from llrnn.priors import ContextValues, DensePrior, Prior
 from llrnn.process import Saved
-from llrnn.runs import Record
+from llrnn.records import Record
 from llrnn.scoring import score
 from llrnn.text import Text, sentence_key
 from llrnn.training import train

@@ -26,7 +26,8 @@ from llrnn.backgrounds import Mask
 from llrnn.bundle import has_bundle, read_bundle
 from llrnn.contextual import Repeated
 from llrnn.errors import CheckpointError, TrainingError
-from llrnn.runs import Record, RunFolder
+from llrnn.records import Record
+from llrnn.runs import RunFolder
 from llrnn.training import train
 from test_training import ALL, BATCHES, OPTIMIZERS, TRAIN, VALID, equal, strict, tiny, weights
 

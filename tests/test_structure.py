@@ -19,11 +19,12 @@ SOURCE = ROOT / "src" / "llrnn"
 
 # Imports point to the left only: a module may import what stands before it.
 ORDER = """
-    errors automata domain bundle corpus conditions tables datasets french lexicon analysers clusters vocabulary
-    features text numerics priors knowledge process ngrams languages domains backgrounds contextual masses drawing
-    expectations loglinear controllers model bounds checkpoint words batches scoring pairs settings optimizers
-    averaging runs training evaluate decode explain writing hf steering distortion rescoring adaptation testing config
-    project charts report demo bench experiments cli
+    errors charts figures rendering automata domain bundle corpus conditions tables datasets french lexicon analysers
+    clusters vocabulary features text numerics priors knowledge process ngrams languages domains backgrounds
+    contextual masses drawing expectations loglinear steered controllers model bounds checkpoint words batches scoring
+    pairs settings optimizers averaging records runs training evaluate decode explain influence writing hf steering
+    transport replies client distortion rescoring adaptation testing config project report demo bench experiments web
+    cli
 """.split()  # noqa: SIM905
 
 

@@ -24,7 +24,7 @@ from llrnn.contextual import Repeated
 from llrnn.corpus import Sentence, Token
 from llrnn.errors import ConfigError, LLRNNError, NonFiniteError, TrainingError, UnknownWordError, ZeroMassError
 from llrnn.features import Identity, Suffixes
-from llrnn.runs import Record
+from llrnn.records import Record
 from llrnn.scoring import Scores, score
 from llrnn.settings import TrainingSettings
 from llrnn.text import Text

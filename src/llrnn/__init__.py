@@ -9,14 +9,17 @@ network learns, at every step, how much each piece of that knowledge counts. Wor
 from llrnn import backgrounds, contextual, domains, features, french, words
 from llrnn.batches import Continuous, Sentences, Sliding, Windows
 from llrnn.checkpoint import load
+from llrnn.client import Client
 from llrnn.controllers import GRU, LSTM, Elman, Stacked
 from llrnn.corpus import Corpus, Sentence, Token
 from llrnn.decode import Greedy, Sampling, beam_search, generate
 from llrnn.errors import LLRNNError
 from llrnn.evaluate import evaluate
 from llrnn.explain import explain
+from llrnn.influence import influence
 from llrnn.lexicon import Lexicon
 from llrnn.model import LLRNN
+from llrnn.records import Records
 from llrnn.settings import TrainingSettings
 from llrnn.tables import KnowledgeBase
 from llrnn.training import train
@@ -27,6 +30,7 @@ __all__ = [
     "GRU",
     "LLRNN",
     "LSTM",
+    "Client",
     "Continuous",
     "Corpus",
     "Elman",
@@ -34,6 +38,7 @@ __all__ = [
     "KnowledgeBase",
     "LLRNNError",
     "Lexicon",
+    "Records",
     "Sampling",
     "Sentence",
     "Sentences",
@@ -52,6 +57,7 @@ __all__ = [
     "features",
     "french",
     "generate",
+    "influence",
     "load",
     "train",
     "words",

@@ -19,6 +19,7 @@ import torch
 from llrnn import features, report
 from llrnn.backgrounds import Background, Unigram
 from llrnn.bundle import write_atomically
+from llrnn.charts import svg
 from llrnn.controllers import LSTM
 from llrnn.corpus import Corpus, Sentence, Token
 from llrnn.decode import generate
@@ -29,12 +30,13 @@ from llrnn.features import Features
 from llrnn.lexicon import Lexicon
 from llrnn.model import LLRNN
 from llrnn.project import embedded_corpora
-from llrnn.runs import Record
+from llrnn.records import Record
 from llrnn.training import train
 from llrnn.vocabulary import Vocabulary
 
 SENTENCES, EPOCHS = 6000, 6
 FREQUENT_WORDS = 400
+MODEL, SOFTMAX = "model", "softmax"  # the folders of the LL-RNN and of the fair baseline
 _HIDDEN, _LEARNING_RATE, _DROPOUT = 160, 0.004, 0.25
 
 Listener = Callable[[str, Iterator[Record]], list[Record]]
@@ -159,10 +161,11 @@ def _is_subject_of(token: Token, place: int) -> bool:
 
 
 def write_report(demo: Demo, folder: Path, features_of: Callable[[LLRNN, str], list[str]]) -> Path:
-    """`report.html` and `results.json` in the folder, and the LL-RNN as a model folder."""
+    """`report.html` and `results.json` in the folder, and the LL-RNN and the fair baseline as model folders."""
     folder.mkdir(parents=True, exist_ok=True)
-    best = demo.contenders[-1]
-    best.model.save(folder / "model")
+    *_, baseline, best = demo.contenders
+    best.model.save(folder / MODEL)
+    baseline.model.save(folder / SOFTMAX)
     results = [
         {"name": one.name, "valid": one.valid, "words_per_second": one.words_per_second, "test": asdict(one.test)}
         for one in demo.contenders
@@ -225,5 +228,5 @@ def _decision_section(found: Comparison) -> str:
             f"log p({chosen.word}) = {chosen.log_p:.3f}, log p({rival.word}) = {rival.log_p:.3f}. The difference of "
             f"{found.log_ratio:+.3f} is the sum of these parts, exactly:"
         ),
-        report.comparison_chart(found),
+        svg(found.chart()),
     )

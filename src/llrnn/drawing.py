@@ -19,7 +19,7 @@ from torch import Tensor
 
 from llrnn.knowledge import Knowledge
 from llrnn.masses import Classes, ClassMass, Left
-from llrnn.numerics import MINUS_INFINITY
+from llrnn.numerics import MINUS_INFINITY, SparseMatrix
 from llrnn.priors import ContextValues, Prior, SparsePrior
 
 _ROUNDS_OF_REJECTION = 64
@@ -27,6 +27,18 @@ _WRITTEN_OUT = 30_000  # words: a row of so many takes as long to write out as t
 _MOST_WRITTEN = 30_000_000  # numbers in all, for memory
 _FEW_TERMS = 200_000  # N × V: so few are summed faster word by word than class by class
 _AN_EXCEPTION, _MANY_TERMS = 100, 4_000_000  # an exception costs as much as so many terms; no more than these pay
+
+
+class Weighing(Protocol):
+    """What weighs features at N positions: a layer, or one whose weights are changed on the way (`llrnn.steered`)."""
+
+    phi: SparseMatrix
+    classes: Classes
+
+    def adaptor(self, h: Tensor) -> Tensor: ...  # (N, m)
+    def context_adaptor(self, h: Tensor) -> Tensor: ...  # (N, k)
+    def scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor: ...  # (N, G)
+    def row(self, n: int) -> Weighing: ...
 
 
 class Drawable(Protocol):

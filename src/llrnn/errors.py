@@ -15,6 +15,7 @@
     │   └── NonFiniteError     NaN or infinity in the loss, a gradient or a weight
     ├── DatasetError           a public corpus that could not be fetched, or is not what it should be
     ├── LawError               knowledge of one's own that breaks a law (llrnn.testing)
+    ├── ServerError            a server that refuses, cannot be reached or breaks off (llrnn.Client)
     └── MissingExtraError      a feature whose optional dependency is not installed
 
     EstimationWarning          knowledge that could be estimated, but not as usual (too little text)
@@ -40,6 +41,7 @@ __all__ = [
     "LexiconError",
     "MissingExtraError",
     "NonFiniteError",
+    "ServerError",
     "TableError",
     "TrainingError",
     "UnknownWordError",
@@ -139,6 +141,18 @@ class DatasetError(LLRNNError):
 
 class LawError(LLRNNError):
     """Features, a background or a contextual feature that break a law; see `llrnn.testing`."""
+
+
+class ServerError(LLRNNError):
+    """A server that refuses, cannot be reached, breaks off or is none of ours.
+
+    `code` is the server's own (unknown_word, too_many_requests, ...) or one of ours: unreachable, too_slow, cut_off,
+    unreadable. `status` is that of HTTP, where there was an answer; `retry_after` the seconds that the server asks for.
+    """
+
+    def __init__(self, message: str, *, code: str, status: int | None = None, retry_after: float | None = None) -> None:
+        self.message, self.code, self.status, self.retry_after = message, code, status, retry_after
+        super().__init__(message)
 
 
 class MissingExtraError(LLRNNError):

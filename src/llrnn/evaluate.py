@@ -19,10 +19,12 @@ from llrnn.batches import Batching
 from llrnn.bounds import log_z_interval
 from llrnn.corpus import Corpus
 from llrnn.model import LLRNN
+from llrnn.rendering import Line, Sheet, Shown, Strong, Table
 from llrnn.scoring import score, walk
 from llrnn.text import Text
 
 BANDS = ((0, 0, "unseen"), (1, 5, "1-5"), (6, 50, "6-50"), (51, None, "more"))
+_FEATURES_SHOWN = 12  # the most frequent ones
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,21 @@ class Audit:
                 )
         return found
 
+    def lines(self) -> list[Line]:
+        overlap = "unknown" if self.seen_in_training is None else f"{self.seen_in_training:.1%}"
+        sums = f"Σp = 1 within {self.worst_sum_error:.1e} at {self.contexts_checked} contexts"
+        counted = f"{self.words_counted:,} of {self.words_expected:,} words counted"
+        said = [f"{sums}; {counted}; {self.unknown_policy}; sentences seen in training: {overlap}"]
+        said += [
+            f"{group} fires on {share.rare_in_training:.1%} of rare training types, "
+            f"on {share.only_here:.1%} of the types found here alone"
+            for group, share in self.coverage.items()
+        ]
+        return [(f"audit: {text}",) for text in said]
+
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Shown):
     """The figures of one model on one text."""
 
     words: int
@@ -92,6 +106,22 @@ class Evaluation:
     @property
     def perplexity(self) -> float:
         return math.exp(self.log_perplexity)
+
+    def sheet(self, name: str = "evaluation") -> Sheet:
+        figures = (
+            f": log-perplexity {self.log_perplexity:.4f} nats a word, perplexity {self.perplexity:.1f}, "
+            f"{self.bits_per_character:.3f} bits per character "
+            f"({self.words:,} words with ends of sentence, {self.sentences:,} sentences)"
+        )
+        some = dict(list(self.by_feature.items())[:_FEATURES_SHOWN])
+        tables = [_table("seen in training", self.by_frequency), _table("feature of the word", some)]
+        found = (table for table in tables if table.rows)
+        return Sheet(((Strong(name), figures), *found, *self.audit.lines()), warnings=tuple(self.audit.problems()))
+
+
+def _table(title: str, slices: dict[str, Slice]) -> Table:
+    rows = tuple((name, f"{part.words:,}", f"{part.log_perplexity:.3f}") for name, part in slices.items())
+    return Table((title, "words", "log-perplexity"), rows)
 
 
 def evaluate(

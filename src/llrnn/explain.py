@@ -11,16 +11,19 @@ log p(x) − log p(y) = [log b(x) − log b(y)] + Σ_k a_k·(φ_k(x) − φ_k(y)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import overload
 
 import torch
 
+from llrnn.charts import BarChart, log_text, shortened
 from llrnn.decode import read_prefix
 from llrnn.loglinear import Distribution
-from llrnn.model import LLRNN
+from llrnn.model import LLRNN, ModelState
 from llrnn.priors import MINUS_INFINITY, Prior
+from llrnn.rendering import Drawn, Part, Sheet, Strong, Sum
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Drawn):
     """log p of a word as a sum: `log_b + Σ share − log_z`."""
 
     prefix: tuple[str, ...]
@@ -60,9 +63,30 @@ class Explanation:
         """The factors of the background, or the background, that give the word no mass: b = 0."""
         return tuple(name for name, log_b in self.factors if log_b == MINUS_INFINITY)
 
+    @property
+    def verdict(self) -> str:
+        if self.forbidden_by:
+            return f"forbidden by {' and by '.join(self.forbidden_by)}, p = 0"
+        return f"log p = {self.log_p:.4f}, p = {math.exp(self.log_p):.4g}"
+
+    def sheet(self) -> Sheet:
+        line = (*(f"{word} " for word in self.prefix), Strong(self.word), f": {self.verdict}")
+        return Sheet((line, self.chart(), self._sum().table("value φ")))
+
+    def chart(self) -> BarChart:
+        return self._sum().waterfall("log p", " ".join((*self.prefix, self.word)))
+
+    def _sum(self) -> Sum:
+        """The background is one part; of a word that is not listed two: its cell, and which string of it."""
+        parts: tuple[Part, ...] = (Part("log b (background)", self.log_b, factors=self.factors),)
+        if self.cell is not None:
+            of_cell = Part(f"log b of {self.cell}", self.log_b - self.log_inside, factors=self.factors)
+            parts = (of_cell, Part(f"{self.word} among its strings", self.log_inside))
+        return Sum(parts, self.terms, (Part("− log Z (normalisation)", -self.log_z),), self.total)
+
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Drawn):
     """Why one word and not another: the difference of their log p, term by term."""
 
     chosen: Explanation
@@ -94,6 +118,32 @@ class Comparison:
         """The sum of the parts; equals `log_ratio`."""
         return self.log_b_difference + sum(term.share for term in self.terms)
 
+    def sheet(self) -> Sheet:
+        chosen, rival = self.chosen, self.rival
+        line = (
+            *(f"{word} " for word in chosen.prefix), Strong(chosen.word), f" rather than {rival.word}: "
+            f"log p {chosen.log_p:.4f} against {rival.log_p:.4f}, difference {log_text(self.log_ratio)}",
+        )  # fmt: skip
+        return Sheet((*self._notes(), line, self.chart(), self._sum().table("Δφ")))
+
+    def chart(self) -> BarChart:
+        word, rival = self.chosen.word, self.rival.word
+        title = " ".join((*self.chosen.prefix, word, f"rather than {rival}"))
+        label = f"nats for “{shortened(word)}” (right) or “{shortened(rival)}” (left)"
+        return self._sum().balance(title, label)
+
+    def _notes(self) -> list[tuple[str, ...]]:
+        sides = (self.chosen, self.rival)
+        notes = [f"{one.word} is not listed: a string of the cell {one.cell}" for one in sides if one.cell is not None]
+        notes += [f"{one.word} is {one.verdict}" for one in sides if one.forbidden_by]
+        if all(one.forbidden_by for one in sides):
+            notes.append("both are forbidden: neither is possible, whatever the features say")
+        return [(note,) for note in notes]
+
+    def _sum(self) -> Sum:
+        background = Part("log b (background)", self.log_b_difference, factors=self.factors)
+        return Sum((background,), self.terms, (), self.total)
+
 
 @overload
 def explain(
@@ -119,11 +169,23 @@ def explain(
     prefix_words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
     with torch.no_grad():
         distribution, state = read_prefix(model, prefix_words, [condition])
-        factors = model.background.factors(state.knowledge[0][0])
-        chosen = _explanation(model, distribution, factors, prefix_words, word)
-        if rival is None:
-            return chosen
-        return compare(chosen, _explanation(model, distribution, factors, prefix_words, rival))
+        return explain_next(model, distribution, state, prefix_words, word, rival)
+
+
+def explain_next(
+    model: LLRNN,
+    distribution: Distribution,
+    state: ModelState,
+    prefix: tuple[str, ...],
+    word: str,
+    rival: str | None = None,
+) -> Explanation | Comparison:
+    """The same of a distribution at one position, and the state that it was made from."""
+    factors = model.background.factors(state.knowledge[0][0])
+    chosen = _explanation(model, distribution, factors, prefix, word)
+    if rival is None:
+        return chosen
+    return compare(chosen, _explanation(model, distribution, factors, prefix, rival))
 
 
 def _difference(ours: float, theirs: float) -> float:

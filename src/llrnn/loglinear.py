@@ -70,6 +70,10 @@ class LogLinear(nn.Module):
         composed = _COST_OF_COMPOSING * self.phi.nnz * H + n * G * H
         return composed < n * (m * H + _COST_OF_DIRECT * self.phi.nnz)
 
+    def row(self, n: int) -> LogLinear:
+        """The layer at one position: the same everywhere."""
+        return self
+
     def forward(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
         """The distributions at the N positions of h (N, H)."""
         return Distribution(self, h, prior.to(h.device), [part.to(h.device, h.dtype) for part in values])
@@ -78,7 +82,7 @@ class LogLinear(nn.Module):
 class Distribution:
     """p(· | K) at N positions, normalised exactly; nothing of size N × V is made unless it is small, or asked for."""
 
-    def __init__(self, layer: LogLinear, h: Tensor, prior: Prior, values: Values, scale: float = 1.0) -> None:
+    def __init__(self, layer: drawing.Weighing, h: Tensor, prior: Prior, values: Values, scale: float = 1.0) -> None:
         self.layer, self.h, self.prior, self.values, self.scale, self.n = layer, h, prior, values, scale, len(h)
         self.adding = True  # which of the two sums for Z: the words in their classes, plus what they gain; or gone
         self.classes = layer.classes
@@ -201,10 +205,8 @@ class Distribution:
         """This distribution, once it is sure that some word is possible at every position."""
         nowhere = torch.nonzero(self.log_z == MINUS_INFINITY)
         if len(nowhere):
-            raise ZeroMassError(
-                f"the background gives no symbol any mass at position {int(nowhere[0])}: nothing can follow; "
-                "allow at least one symbol there"
-            )
+            where = f"the background gives no symbol any mass at position {int(nowhere[0])}: nothing can follow"
+            raise ZeroMassError(f"{where}; allow at least one symbol there")
         return self
 
     @cached_property
@@ -228,6 +230,11 @@ class Distribution:
     def entropy(self) -> Tensor:
         """−Σ p log p, in nats, (N,)."""
         return expectations.entropy(self)
+
+    def row(self, n: int) -> Distribution:
+        """The distribution at one position alone."""
+        values = [part.row(n) for part in self.values]
+        return Distribution(self.layer.row(n), self.h[n : n + 1], self.prior.row(n), values, self.scale)
 
     def tempered(self, temperature: float) -> Distribution:
         """p(x)^(1/temperature), normalised: a and log b both divided by the temperature."""

@@ -30,6 +30,7 @@ from llrnn.loglinear import Distribution, LogLinear
 from llrnn.numerics import SparseMatrix
 from llrnn.priors import ContextValues, Prior
 from llrnn.process import Process, Saved, State, States
+from llrnn.steered import Steered
 from llrnn.text import Seen
 from llrnn.vocabulary import Vocabulary
 
@@ -197,25 +198,35 @@ class LLRNN(nn.Module):
         known = tuple(begun[process.follows] for process in self.processes)
         return ModelState(self.controller.initial(conditions, generator=generator), known)
 
-    def step(self, state: ModelState, words: Sequence[int]) -> tuple[Distribution, ModelState]:
+    def step(
+        self, state: ModelState, words: Sequence[int], *, layer: Steered | None = None
+    ) -> tuple[Distribution, ModelState]:
         """Feed one word to each sequence: the distributions of the next, and where the sequences stand now."""
         fed = torch.tensor(list(words), device=self.device)
         h, controller = self.controller.step(self.embedding.few(fed), state.controller)
         one = fed[:, None]
         prior, values, known = self._follow(Batch(one, one, torch.ones_like(one, dtype=torch.bool)), state)
-        return self.layer(h, prior, values), ModelState(controller, known)
+        return (layer or self.layer)(h, prior, values), ModelState(controller, known)
 
     def scan(
-        self, batch: Batch, state: ModelState | None = None, *, generator: torch.Generator | None = None
+        self,
+        batch: Batch,
+        state: ModelState | None = None,
+        *,
+        generator: torch.Generator | None = None,
+        layer: Steered | None = None,
     ) -> tuple[Distribution, ModelState]:
-        """The distributions at the N positions of a batch that count, row by row, and the state after it."""
+        """The distributions at the N positions of a batch that count, row by row, and the state after it.
+
+        `layer`: this model's own, with weights that are changed for the time.
+        """
         rows = len(batch.inputs)
         given = batch.conditions if batch.conditions is not None else [None] * rows
         state = state or self.start(given, generator=generator)
         psi = self._drop_words(self.embedding(batch.inputs), generator)
         h, controller = self.controller.scan(psi, state.controller, generator=generator)
         prior, values, known = self._follow(batch, state)
-        return self.layer(h[batch.mask], prior, values), ModelState(controller, known)
+        return (layer or self.layer)(h[batch.mask], prior, values), ModelState(controller, known)
 
     def log_prob(
         self,

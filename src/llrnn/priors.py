@@ -190,6 +190,15 @@ class SparsePrior:
             log_b[self.exceptions.position, self.exceptions.word] = self.exceptions.log_b.to(dtype)
         return DensePrior(log_b)
 
+    def row(self, n: int) -> SparsePrior:
+        """One position alone; what is the same at every position stays the same object."""
+        if self.is_static:
+            return self
+        own, old = _own(self.exceptions.position, n), self.exceptions
+        shift = self.shift if self.n == 1 else self.shift[n : n + 1]
+        alone = Exceptions(torch.zeros_like(old.position[own]), old.word[own], old.log_b[own])
+        return SparsePrior(self.tables, shift, alone)
+
     def powered(self, exponent: float) -> Prior:
         """b to a power, at every word: exact for one table; several are written out first."""
         if len(self.tables) > 1 and self.n > 1:
@@ -231,6 +240,9 @@ class DensePrior:
     def dense(self, n: int, dtype: torch.dtype | None = None) -> DensePrior:
         return DensePrior(self.log_b.expand(n, -1).to(dtype or self.log_b.dtype))
 
+    def row(self, n: int) -> DensePrior:
+        return self if self.n == 1 else DensePrior(self.log_b[n : n + 1])
+
     def powered(self, exponent: float) -> Prior:
         return DensePrior(_times(self.log_b, exponent))
 
@@ -269,12 +281,25 @@ class ContextValues:
         everywhere = None if self.everywhere is None else self.everywhere.to(device)
         return ContextValues(rest, self.position.to(device), self.word.to(device), value, everywhere)
 
+    def row(self, n: int) -> ContextValues:
+        """One position alone."""
+        own = _own(self.position, n)
+        position = torch.zeros_like(self.position[own])
+        rest = self.rest if len(self.rest) == 1 else self.rest[n : n + 1]
+        return ContextValues(rest, position, self.word[own], self.value[own], self.everywhere)
+
     def at(self, position: Tensor, word: Tensor, n_symbols: int) -> Tensor:
         """Values at single words, (E, k)."""
         if len(self.position) == 0:
             return self.rest[position]
         own, found = _look_up(self.position, self.word, position, word, n_symbols)
         return torch.where(found.unsqueeze(-1), self.value[own], self.rest[position])
+
+
+def _own(position: Tensor, n: int) -> slice:
+    """Where the entries of one position stand in a list sorted by position."""
+    first, last = torch.searchsorted(position, torch.tensor([n, n + 1], device=position.device)).tolist()
+    return slice(first, last)
 
 
 def _look_up(

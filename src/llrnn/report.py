@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from llrnn.charts import bar_chart, line_chart
-from llrnn.explain import Comparison
+from llrnn.charts import LineChart, svg
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
@@ -15,8 +14,7 @@ table { border-collapse: collapse; margin: 1rem 0; } th, td { padding: .25rem .9
 th { text-align: left; border-bottom: 2px solid #999; } td { border-bottom: 1px solid #ddd; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 tr.best td { font-weight: bold; } .features { color: #555; font-size: .9rem; }
-svg { width: 100%; height: auto; } svg text { font: 13px system-ui, sans-serif; fill: #333; }
-svg .grid { stroke: #e3e3e3; } svg .axis { stroke: #777; } p.note { color: #555; font-size: .9rem; }
+p.note { color: #555; font-size: .9rem; }
 """
 
 
@@ -58,16 +56,6 @@ def sentence_table(words: Sequence[tuple[str, Sequence[str]]]) -> str:
 
 
 def learning_curves(curves: Mapping[str, Sequence[float]]) -> str:
-    return line_chart(curves, x_label="epoch", y_label="log-perplexity on validation (nats)")
-
-
-def comparison_chart(found: Comparison, *, at_most: int = 12) -> str:
-    """Background and features that speak for the word (right) or for its rival (left)."""
-    bars = [("log b (background)", found.log_b_difference)]
-    bars += [(f"{term.name} ({term.value:+g})", term.share) for term in found.terms[:at_most]]
-    rest = sum(term.share for term in found.terms[at_most:])
-    if len(found.terms) > at_most:
-        bars.append((f"{len(found.terms) - at_most} smaller ones", rest))
-    bars.append(("sum", found.total))
-    label = f"nats for “{found.chosen.word}” (right) or “{found.rival.word}” (left)"
-    return bar_chart(bars, x_label=label)
+    """One curve for each model: its loss after each epoch."""
+    points = {name: list(enumerate(curve, 1)) for name, curve in curves.items()}
+    return svg(LineChart(points, "learning curves", "epoch", "log-perplexity on validation (nats)"))

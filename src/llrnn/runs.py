@@ -18,6 +18,7 @@ from torch import Tensor
 from llrnn.bundle import has_bundle, read_bundle, write_atomically, write_bundle
 from llrnn.errors import CheckpointError, TrainingError
 from llrnn.model import LLRNN
+from llrnn.records import Record
 from llrnn.settings import TrainingSettings
 from llrnn.text import Text
 
@@ -38,22 +39,6 @@ class Progress:
     best: float | None = None
     epochs_since_best: int = 0
     finished: bool = False
-
-
-@dataclass(frozen=True)
-class Record:
-    """How training stands. `event` is step, epoch, interrupted or end; log-perplexities are in nats for a word."""
-
-    event: str
-    epoch: int
-    position: int
-    batches: int  # batches in an epoch
-    step: int
-    train: float | None  # mean since the epoch began, none before its first step
-    valid: float | None
-    best: float | None
-    learning_rate: float
-    words_per_second: float
 
 
 class RunFolder:

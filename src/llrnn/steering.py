@@ -20,12 +20,15 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from llrnn.backgrounds import Background
+from llrnn.backgrounds import Background, Model, NGram
 from llrnn.backgrounds.constraint import Constraint
+from llrnn.bundle import has_bundle
+from llrnn.checkpoint import load
 from llrnn.contextual import ContextualFeature, Expert, Lookup
 from llrnn.errors import ConfigError
 from llrnn.model import LLRNN
@@ -120,6 +123,15 @@ def swap(
     return _with_tables(swapped, changed) if changed else swapped
 
 
+def open_background(path: Path, restrict: bool = False) -> Background:
+    """What a path holds: another model, or n-grams (`restrict`: without the words that V does not list)."""
+    if has_bundle(path, "model"):
+        return Model(load(path))
+    if not path.exists():
+        raise ConfigError(f"{path}: no such file or folder; give an ARPA file, an n-gram folder or a model folder")
+    return NGram.from_path(path, restrict=restrict)
+
+
 def constrained(model: LLRNN, constraint: Constraint) -> LLRNN:
     """A new model with the same weights that only writes what is in a language: b · c instead of b."""
     return swap(model, background=model.background * constraint)
@@ -158,6 +170,17 @@ def _require(names: Iterable[str], there: Sequence[str], kind: str, besides: str
     for name in names:
         if name not in there:
             raise ConfigError(f"{name!r} is no {kind} of this model; it has {', '.join(there) or 'none'}{besides}")
+
+
+def scale_and_offset(model: LLRNN, changes: Sequence[Change]) -> tuple[Tensor, Tensor]:
+    """All changes, one after the other, as a → scale∘a + offset, each (m + k,): what `llrnn.steered` takes."""
+    index = {name: k for k, name in enumerate(model.feature_names)}
+    scale = torch.ones(len(index), device=model.device, dtype=model.layer.weight.dtype)
+    offset = torch.zeros_like(scale)
+    for change in changes:
+        chosen = torch.tensor(_matching(change.feature, index), device=model.device)
+        _change_rows(change, scale, offset, chosen)
+    return scale, offset
 
 
 def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:

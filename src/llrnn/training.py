@@ -27,7 +27,8 @@ from llrnn.corpus import Corpus
 from llrnn.errors import NonFiniteError, TrainingError
 from llrnn.model import LLRNN, Batch, ModelState
 from llrnn.optimizers import make_optimizer, optimizer_tensors, restore_optimizer, set_learning_rate
-from llrnn.runs import Progress, Record, RunFolder
+from llrnn.records import Record
+from llrnn.runs import Progress, RunFolder
 from llrnn.scoring import score
 from llrnn.settings import TrainingSettings
 from llrnn.text import Seen, Text

@@ -10,7 +10,7 @@ from types import FrameType
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from llrnn.cli import show
-from llrnn.runs import Record
+from llrnn.records import Record
 
 
 class StopFlag:
@@ -49,16 +49,8 @@ def follow(records: Iterable[Record], *, name: str = "training", quiet: bool = F
                     task, total=record.batches, completed=record.position, note=f"epoch {record.epoch + 1}: {note}"
                 )
             if record.event == "epoch" and not quiet:
-                bar.console.print(epoch_line(name, record))
+                bar.console.print(f"{name}: {record}", markup=False)
     return seen
-
-
-def epoch_line(name: str, record: Record) -> str:
-    valid = "" if record.valid is None else f", valid {record.valid:.4f}"
-    return (
-        f"{name}: epoch {record.epoch + 1}, train {record.train:.4f}{valid}, "
-        f"{record.words_per_second:,.0f} words/s, learning rate {record.learning_rate:g}"
-    )
 
 
 def _bar(quiet: bool) -> Progress:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
@@ -12,8 +12,7 @@ from rich.table import Table
 
 from llrnn.decode import Generated
 from llrnn.demo import Demo, table_rows
-from llrnn.evaluate import Evaluation, Slice
-from llrnn.explain import Comparison, Explanation, Term
+from llrnn.evaluate import Evaluation
 from llrnn.features import FeatureSummary
 from llrnn.model import LLRNN
 from llrnn.pairs import PairScores, Share
@@ -53,36 +52,11 @@ def _list(what: str, names: Sequence[str], at_most: int = 12) -> None:
     out.print(f"{what}: {len(names)}" + (f" ({escape(shown)})" if names else ""))
 
 
-def evaluation(name: str, result: Evaluation, *, slices: int = 12) -> None:
-    out.print(
-        f"[bold]{escape(name)}[/]: log-perplexity {result.log_perplexity:.4f} nats a word, "
-        f"perplexity {result.perplexity:.1f}, {result.bits_per_character:.3f} bits per character "
-        f"({result.words:,} words with ends of sentence, {result.sentences:,} sentences)"
-    )
-    _slices("seen in training", result.by_frequency)
-    _slices("feature of the word", dict(list(result.by_feature.items())[:slices]))
-    audit = result.audit
-    overlap = "unknown" if audit.seen_in_training is None else f"{audit.seen_in_training:.1%}"
-    out.print(
-        f"audit: Σp = 1 within {audit.worst_sum_error:.1e} at {audit.contexts_checked} contexts; "
-        f"{audit.words_counted:,} of {audit.words_expected:,} words counted; {escape(audit.unknown_policy)}; "
-        f"sentences seen in training: {overlap}"
-    )
-    for group, share in audit.coverage.items():
-        out.print(
-            f"audit: {escape(group)} fires on {share.rare_in_training:.1%} of rare training types, "
-            f"on {share.only_here:.1%} of the types found here alone"
-        )
-    for problem in audit.problems():
+def evaluation(name: str, result: Evaluation) -> None:
+    said = result.sheet(name)
+    out.print(replace(said, warnings=()))
+    for problem in said.warnings:
         err.print(f"[bold]warning[/]: {escape(problem)}")
-
-
-def _slices(what: str, slices: dict[str, Slice]) -> None:
-    if slices:
-        rows = table(what, "words", "log-perplexity")
-        for name, part in slices.items():
-            rows.add_row(escape(name), f"{part.words:,}", f"{part.log_perplexity:.3f}")
-        out.print(rows)
 
 
 def generated(model: LLRNN, found: Sequence[Generated], written: Sequence[Generated] | None = None) -> None:
@@ -106,80 +80,6 @@ def words_with_features(model: LLRNN, words: Sequence[str]) -> Table:
 def named_features(model: LLRNN, word: str) -> list[str]:
     values = model.output_features.row(model.vocabulary.id(word))
     return [name if value == 1.0 else f"{name}={value:.3g}" for name, value in values.items()]
-
-
-def explanation(found: Explanation | Comparison, *, at_most: int = 12) -> None:
-    if isinstance(found, Explanation):
-        _explanation(found, at_most)
-    else:
-        _comparison(found, at_most)
-
-
-def _explanation(found: Explanation, at_most: int) -> None:
-    said = f"log p = {found.log_p:.4f}"
-    out.print(f"{escape(' '.join(found.prefix))} [bold]{escape(found.word)}[/]: {_forbidden(found) or said}")
-    rows = table("part", "weight a", "value φ", "share")
-    _background(rows, found)
-    _terms(rows, found.terms, at_most)
-    rows.add_row("− log Z (normalisation)", "", "", f"{-found.log_z:+.4f}")
-    rows.add_row("[bold]sum[/]", "", "", f"[bold]{_log(found.total)}[/]")
-    out.print(rows)
-
-
-def _forbidden(found: Explanation) -> str:
-    """`forbidden by ...`, for a word without mass; nothing for others."""
-    return f"forbidden by {escape(' and by '.join(found.forbidden_by))}, p = 0" if found.forbidden_by else ""
-
-
-def _log(value: float) -> str:
-    """A logarithm, or a difference of two."""
-    return f"{value:+.4f}" if math.isfinite(value) else "forbidden" if value < 0 else "rival forbidden"
-
-
-def _background(rows: Table, found: Explanation) -> None:
-    """One row; for a word that is not listed two: its cell, and which string of the cell it is."""
-    if found.cell is None:
-        rows.add_row("log b (background)", "", "", _log(found.log_b))
-        _factors(rows, found)
-        return
-    rows.add_row(f"log b of {escape(found.cell)}", "", "", _log(found.log_b - found.log_inside))
-    _factors(rows, found)
-    rows.add_row(f"{escape(found.word)} among its strings", "", "", f"{found.log_inside:+.4f}")
-
-
-def _factors(rows: Table, found: Explanation | Comparison) -> None:
-    """What the row above is the sum of."""
-    for name, log_b in found.factors:
-        rows.add_row(f"[dim]  of it {escape(name)}[/]", "", "", f"[dim]{_log(log_b)}[/]")
-
-
-def _comparison(found: Comparison, at_most: int) -> None:
-    chosen, rival = found.chosen, found.rival
-    for side in (chosen, rival):
-        if side.cell is not None:
-            out.print(f"{escape(side.word)} is not listed: a string of the cell {escape(side.cell)}")
-        if side.forbidden_by:
-            out.print(f"{escape(side.word)} is {_forbidden(side)}")
-    if chosen.forbidden_by and rival.forbidden_by:
-        out.print("both are forbidden: neither is possible, whatever the features say")
-    out.print(
-        f"{escape(' '.join(chosen.prefix))} [bold]{escape(chosen.word)}[/] rather than {escape(rival.word)}: "
-        f"log p {chosen.log_p:.4f} against {rival.log_p:.4f}, difference {_log(found.log_ratio)}"
-    )
-    rows = table("part", "weight a", "Δφ", "share")
-    rows.add_row("log b (background)", "", "", _log(found.log_b_difference))
-    _factors(rows, found)
-    _terms(rows, found.terms, at_most)
-    rows.add_row("[bold]sum[/]", "", "", f"[bold]{_log(found.total)}[/]")
-    out.print(rows)
-
-
-def _terms(rows: Table, terms: Sequence[Term], at_most: int) -> None:
-    for term in terms[:at_most]:
-        rows.add_row(escape(term.name), f"{term.weight:+.4f}", f"{term.value:+g}", f"{term.share:+.4f}")
-    rest = terms[at_most:]
-    if rest:
-        rows.add_row(f"{len(rest)} smaller ones", "", "", f"{sum(term.share for term in rest):+.4f}")
 
 
 def bench_layer(results: Mapping[str, Any]) -> None:
@@ -279,7 +179,7 @@ def demo(found: Demo) -> None:
     out.print(words_with_features(best, found.sentences[0]))
     if found.decision is not None:
         out.print("\n[bold]why this word?[/]")
-        explanation(found.decision)
+        out.print(found.decision)
 
 
 def pairs(name: str, scores: PairScores) -> None:

@@ -13,12 +13,10 @@ from typing import Annotated
 
 import typer
 
-from llrnn.backgrounds import Background, Model, NGram
-from llrnn.bundle import has_bundle
 from llrnn.checkpoint import load
 from llrnn.errors import ConfigError
 from llrnn.model import LLRNN
-from llrnn.steering import Change, experts, require_experts, steer, swap, tables_of
+from llrnn.steering import Change, experts, open_background, require_experts, steer, swap, tables_of
 from llrnn.tables import KnowledgeBase
 
 Weights = Annotated[
@@ -72,15 +70,6 @@ def _swapped(model: LLRNN, paths: dict[str, Path], background: Path | None, rest
         experts={name: open_background(path, restrict) for name, path in others.items()},
         tables={name: KnowledgeBase.from_file(path, lowercase=small) for name, path in tables.items()},
     )
-
-
-def open_background(path: Path, restrict: bool = False) -> Background:
-    """What a path holds: another model, or n-grams."""
-    if has_bundle(path, "model"):
-        return Model(load(path))
-    if not path.exists():
-        raise ConfigError(f"{path}: no such file or folder; give an ARPA file, an n-gram folder or a model folder")
-    return NGram.from_path(path, restrict=restrict)
 
 
 def steered(model: LLRNN, weights: list[str] | None, expert_factors: list[str] | None) -> LLRNN:

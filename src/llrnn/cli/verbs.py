@@ -1,4 +1,4 @@
-"""The verbs: train, evaluate, generate, explain, features, data, demo, bench."""
+"""The verbs: train, evaluate, generate, explain, features, data, demo, bench, serve."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from llrnn.cli.constraints import (
     wanted_constraint,
 )
 from llrnn.cli.data import data_app
+from llrnn.cli.demo import train_demo
 from llrnn.cli.experiment import experiment_app, pairs_app
 from llrnn.cli.ngram import ngram_app
 from llrnn.cli.options import (
@@ -38,11 +39,11 @@ from llrnn.cli.options import (
     ModelFolder,
     Seed,
     device_named,
-    make_output_folder,
     print_json,
 )
 from llrnn.cli.progress import StopFlag, follow
 from llrnn.cli.rescore import rescore_verb
+from llrnn.cli.serve import serve_verb
 from llrnn.cli.steering import Experts, Restrict, Swap, Weights, open_model
 from llrnn.config import described_keys, read_config
 from llrnn.corpus import Corpus
@@ -74,6 +75,7 @@ app.add_typer(pairs_app, name="pairs")
 
 app.command("adapt")(adapt_verb)
 app.command("rescore")(rescore_verb)
+app.command("serve")(serve_verb)
 
 
 def _list_of_keys() -> str:
@@ -297,7 +299,7 @@ def explain_verb(
     if as_json:
         print_json({**asdict(found), "total": found.total})
     else:
-        show.explanation(found)
+        show.out.print(found)
 
 
 @app.command("features")
@@ -327,15 +329,7 @@ def demo_verb(
 
     Example: llrnn demo
     """
-    make_output_folder(out)
-    with StopFlag().listening() as stop:
-        demo = demonstration.run(
-            sentences=sentences,
-            epochs=epochs,
-            seed=seed,
-            should_stop=stop,
-            follow=lambda name, records: follow(records, name=name),
-        )
+    demo = train_demo(out, sentences=sentences, epochs=epochs, seed=seed)
     show.demo(demo)
-    path = demonstration.write_report(demo, out, show.named_features)
-    show.out.print(f"report: {path}   model: {out / 'model'}", markup=False)
+    report, model = out / "report.html", out / demonstration.MODEL
+    show.out.print(f"report: {report}   model: {model}", markup=False)

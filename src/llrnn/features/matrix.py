@@ -70,6 +70,11 @@ class FeatureMatrix:
             and bool(np.all(self.values == 1.0))
         )
 
+    @cached_property
+    def column_of(self) -> dict[str, int]:
+        """Where each name stands."""
+        return {name: column for column, name in enumerate(self.names)}
+
     def row(self, symbol: int) -> dict[str, float]:
         """The features that fire on a word, by name."""
         start, stop = self.offsets[self.class_of[symbol] :][:2]
@@ -77,6 +82,10 @@ class FeatureMatrix:
             self.names[column]: float(value)
             for column, value in zip(self.columns[start:stop], self.values[start:stop], strict=True)
         }
+
+    def named(self, symbol: int) -> list[str]:
+        """The features that fire on a word, as people read them: values only where they are not 1."""
+        return [name if value == 1.0 else f"{name}={value:.3g}" for name, value in self.row(symbol).items()]
 
     def bytes(self) -> int:
         return sum(array.nbytes for array in (self.class_of, self.offsets, self.columns, self.values))

@@ -1,0 +1,155 @@
+"""llrnn serve: trained models behind an HTTP API and a page. The guide is docs/server.md."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import torch
+import typer
+
+from llrnn import demo as demonstration
+from llrnn.bundle import has_bundle
+from llrnn.cli import show
+from llrnn.cli.demo import train_demo
+from llrnn.cli.options import Device, device_named
+from llrnn.errors import ConfigError, MissingExtraError
+from llrnn.web.limits import Limits
+
+if TYPE_CHECKING:  # the server's own libraries are an extra
+    from llrnn.web.served import Served
+
+HOST, PORT = "127.0.0.1", 8017
+TOKEN = "LLRNN_TOKEN"
+
+
+def serve_verb(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[[NAME=]DIR]...", help="Model folders; NAME is that of the folder by default."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 is reached from outside.")] = HOST,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = PORT,
+    background: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=PATH", help="A background on offer: an ARPA file, an n-gram or a model folder."),
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help=f"A file with the token that clients must send; or set {TOKEN}.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A name under which the server may be asked.")
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1, help="Most sequences in one step of a model; 1: no batching.")] = 64,
+    in_flight: Annotated[int, typer.Option(min=1, help="Most requests at a time; more get 429.")] = Limits.in_flight,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Most seconds for a request.")] = Limits.seconds,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of a step; more help large models on idle cores.")] = 1,
+    device: Device = "cpu",
+    demo: Annotated[bool, typer.Option("--demo", help="Serve the demo's models; trains them if need be.")] = False,
+    demo_folder: Annotated[Path, typer.Option(help="Where the demo's models are.")] = Path("demo"),
+) -> None:
+    """Answer questions over HTTP: next words, explanations, influence, scores, texts; with a page for people.
+
+    Example: llrnn serve runs/embedded
+    Example: llrnn serve --demo
+    Example: llrnn serve big=runs/big small=runs/small --background kn=runs/french.arpa.gz --port 8080
+    """
+    require_extra()
+    from llrnn.web import serving
+    from llrnn.web.app import create_app
+    from llrnn.web.engine import Engine
+    from llrnn.web.guard import LOCAL_HOSTS
+
+    limits = Limits(in_flight=in_flight, seconds=seconds)
+    token = read_token(token_file)
+    folders = named_folders(models or [])
+    paths = dict(_named_path(option) for option in background or [])
+    device_named(device)
+    torch.set_num_threads(threads)  # steps are small: on cores that others use too, threads wait for one another
+    with serving.listener(host, port) as taken:  # before the models: a port that is taken is said at once
+        folders = demo_models(demo_folder) | folders if demo else folders
+        if not folders:
+            raise ConfigError("serve needs a model folder, or --demo; found neither")
+        engine = Engine(_opened(folders, paths, device), rows=rows)
+        hosts = LOCAL_HOSTS | {serving.in_url(name) for name in (host, *(allow_host or []))}
+        if token is None and not _is_local(host):
+            show.err.print(f"note: whoever reaches {host} can ask; --token-file or {TOKEN} sets a token", markup=False)
+        said = f"serving {', '.join(folders)} at {serving.address_of(taken)} (Ctrl-C stops)"
+        serving.serve(create_app(engine, limits, token=token, hosts=hosts), taken, ready=lambda: typer.echo(said))
+
+
+def require_extra() -> None:
+    """That the server's libraries are installed."""
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("fastapi", "serve") from None
+
+
+def _opened(folders: dict[str, Path], backgrounds: dict[str, Path], device: str) -> list[Served]:
+    from llrnn.web.served import open_served
+
+    return [open_served(folder, name=name, backgrounds=backgrounds, device=device) for name, folder in folders.items()]
+
+
+def named_folders(given: list[str]) -> dict[str, Path]:
+    """[NAME=]DIR by name; folders of the same name are numbered, names that were given must differ."""
+    found: dict[str, Path] = {}
+    for option in given:
+        name, equals, path = option.partition("=")
+        if not equals or Path(option).is_dir():
+            folder = Path(option)
+            found[_free(folder.resolve().name, found)] = folder
+        elif not name or not path or "/" in name or name in found:
+            raise ConfigError(f"a model is given as DIR or NAME=DIR, each NAME once and without /, found {option!r}")
+        else:
+            found[name] = Path(path)
+    return found
+
+
+def _free(name: str, taken: dict[str, Path]) -> str:
+    numbered = (f"{name}-{number}" for number in range(2, len(taken) + 3))
+    return next(one for one in (name, *numbered) if one not in taken)
+
+
+def _named_path(option: str) -> tuple[str, Path]:
+    name, equals, path = option.partition("=")
+    if not (name and equals and path):
+        raise ConfigError(f"--background is written NAME=PATH, as kn=runs/french.arpa.gz; found {option!r}")
+    return name, Path(path)
+
+
+def read_token(file: Path | None) -> str | None:
+    """The token of the file or of the environment; None where there is neither."""
+    given = os.environ.get(TOKEN)
+    if file is None and given is None:
+        return None
+    if file is not None and given is not None:
+        raise ConfigError(f"the token must come from one place, found both --token-file and {TOKEN}; leave one out")
+    place = TOKEN if file is None else str(file)
+    try:
+        token = given if file is None else file.read_text(encoding="ascii").strip()
+    except UnicodeDecodeError:
+        token = ""
+    if not token or not all("!" <= sign <= "~" for sign in token):
+        raise ConfigError(f"{place}: a token must be one word of printable ASCII; write another one there")
+    return token
+
+
+def demo_models(folder: Path) -> dict[str, Path]:
+    """The demo's models by name; trained first where they are not there."""
+    found = {"ll-rnn": folder / demonstration.MODEL, "softmax": folder / demonstration.SOFTMAX}
+    if not all(has_bundle(path, "model") for path in found.values()):
+        show.err.print(f"training the demo's models, once; they are kept in {folder}", markup=False)
+        train_demo(folder, sentences=demonstration.SENTENCES, epochs=demonstration.EPOCHS, seed=0)
+    return found
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,120 @@
+// The next words as bars, most probable first: each a button that selects the word, with small ones beside it to
+// compare it and to append it; then the words asked for by name, and all others in one, so that the shares add up.
+
+import { el, keyed, set } from "./dom.js";
+import { percent } from "./numbers.js";
+
+export const END = "</s>";
+
+export class Bars {
+  #list = el("ol", { class: "bars" });
+  #whole = el("div", { class: "whole", "aria-hidden": "true" });
+  #actions;
+  element = el("div", {}, this.#list, this.#whole);
+
+  /** `actions`: choose(word), compare(word), append(word). */
+  constructor(actions) {
+    this.#actions = actions;
+  }
+
+  /** `marks`: { word, rival }; `before`: p of words without changes, where there are changes. */
+  show(answer, marks, before) {
+    const top = answer.top.map((entry) => ({ ...entry, extra: false }));
+    const listed = new Set(top.map((entry) => entry.word));
+    const asked = answer.words.filter((entry) => !listed.has(entry.word)).map((entry) => ({ ...entry, extra: true }));
+    const entries = [...top, ...asked];
+    const apart = entries.filter((entry) => !entry.extra || !entry.cell); // a word of a cell is counted with its cell
+    const rest = Math.max(0, answer.total - apart.reduce((sum, entry) => sum + entry.p, 0));
+    entries.push({ word: "all other words", p: rest, others: true });
+    const longest = Math.max(...entries.filter((entry) => !entry.others).map((entry) => entry.p), 1e-12);
+    this.#showWhole([...apart, entries.at(-1)], marks.word);
+    keyed(
+      this.#list,
+      entries,
+      (entry) => (entry.others ? "others" : `word:${entry.word}`),
+      (entry) => (entry.others ? this.#others() : this.#bar(entry.word)),
+      (element, entry) => fill(element, entry, longest, marks, before?.get(entry.word)),
+    );
+  }
+
+  clear() {
+    this.#list.replaceChildren();
+    this.#whole.replaceChildren();
+  }
+
+  /** One strip for all probabilities: it is always as long as their sum, and that is one. */
+  #showWhole(entries, chosen) {
+    const kindOf = ({ word, others }) => (others ? "others" : word === chosen ? "chosen" : "");
+    keyed(
+      this.#whole,
+      entries.map((entry, place) => ({ p: entry.p, kind: kindOf(entry), place })),
+      (piece) => (piece.kind === "others" ? "others" : String(piece.place)),
+      () => el("span"),
+      (element, { p, kind }) => {
+        element.className = kind;
+        element.style.flexGrow = String(p);
+      },
+    );
+  }
+
+  #bar(word) {
+    const { choose, compare, append } = this.#actions;
+    const pick = (event) => (event.shiftKey ? compare(word) : choose(word));
+    const label = word === END ? "end of sentence" : word;
+    return el(
+      "li",
+      { class: "bar" },
+      el("button", { type: "button", class: "pick", onclick: pick }, ...inside(label)),
+      el("button", { type: "button", class: "small versus", text: "vs", onclick: () => compare(word) }),
+      el("button", { type: "button", class: "small append", text: "+", onclick: () => append(word) }),
+    );
+  }
+
+  #others() {
+    const parts = [el("span", { class: "word", text: "all other words" }), el("span", { class: "share" })];
+    return el("li", { class: "bar others" }, el("div", { class: "pick" }, ...parts));
+  }
+}
+
+function inside(label) {
+  return [
+    el("span", { class: "word" }, el("span", { class: "mark", "aria-hidden": "true" }), el("bdi", { text: label })),
+    el("span", { class: "track", "aria-hidden": "true" }, el("span", { class: "fill" }), el("span", { class: "tick" })),
+    el("span", { class: "share" }),
+    el("span", { class: "hidden role" }),
+  ];
+}
+
+function fill(element, entry, longest, marks, before) {
+  const part = (name) => element.querySelector(`.${name}`);
+  element.dataset.p = String(entry.p);
+  part("share").textContent = percent(entry.p);
+  if (entry.others) return;
+  part("fill").style.width = `${(100 * entry.p) / longest}%`;
+  part("tick").hidden = before === undefined;
+  part("tick").style.left = `${Math.min(100, (100 * (before ?? 0)) / longest)}%`;
+  const isWord = entry.word === marks.word;
+  const isRival = entry.word === marks.rival;
+  element.classList.toggle("chosen", isWord);
+  element.classList.toggle("rival", isRival);
+  element.classList.toggle("extra", entry.extra);
+  part("mark").textContent = isWord ? "●" : isRival ? "○" : "";
+  part("role").textContent = isWord ? ", explained" : isRival ? ", compared" : "";
+  set(part("pick"), "aria-pressed", String(isWord));
+  set(part("pick"), "title", title(entry, before));
+  part("versus").hidden = isWord || !marks.word;
+  set(part("versus"), "aria-pressed", String(isRival));
+  set(part("versus"), "aria-label", `compare ${marks.word} with ${entry.word}`);
+  part("append").hidden = entry.word === END || isCell(entry);
+  part("versus").hidden ||= isCell(entry);
+  part("pick").disabled = isCell(entry);
+  set(part("append"), "aria-label", `append ${entry.word}`);
+}
+
+/** All words of a kind that are not listed, in one bar; to explain one of them, it has to be named. */
+export const isCell = (entry) => entry.cell && !entry.extra;
+
+function title(entry, before) {
+  const now = `p = ${entry.p.toPrecision(6)}${isCell(entry) ? ", of all words of this kind that are not listed" : ""}`;
+  return before === undefined ? now : `${now}, without the changes ${before.toPrecision(6)}`;
+}

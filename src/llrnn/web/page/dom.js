@@ -1,0 +1,78 @@
+// Elements, made and filled. Data only ever goes in as text: nothing here parses HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export const byId = (id) => document.getElementById(id);
+
+/** An HTML element: el("p", { class: "note", text: word }, child, …). What is null or false is left out. */
+export function el(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+/** Likewise, an element of SVG. */
+export function svg(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "text") element.textContent = value;
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else set(element, name, value);
+  }
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+/** An attribute; null and false remove it, true leaves it empty. */
+export function set(element, name, value) {
+  if (value === null || value === false || value === undefined) element.removeAttribute(name);
+  else element.setAttribute(name, value === true ? "" : String(value));
+}
+
+/** Text, only where it differs, so that live regions speak once. */
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** A message in the page, hidden when there is none. */
+export function tell(element, text) {
+  say(element, text ?? "");
+  element.hidden = !text;
+}
+
+/**
+ * The children of a list, one for each item and kept by key: elements stay the same, so focus and transitions do too.
+ * `make(item)` builds an element, `update(element, item)` fills it.
+ */
+export function keyed(parent, items, key, make, update) {
+  const focused = document.activeElement;
+  const before = new Map([...parent.children].map((child) => [child.dataset.key, child]));
+  const wanted = items.map((item) => {
+    const name = key(item);
+    const element = before.get(name) ?? make(item);
+    element.dataset.key = name;
+    before.delete(name);
+    update(element, item);
+    return element;
+  });
+  for (const gone of before.values()) gone.remove();
+  wanted.forEach((element, place) => {
+    if (parent.children[place] !== element) parent.insertBefore(element, parent.children[place] ?? null);
+  });
+  if (focused !== document.activeElement && parent.contains(focused)) focused.focus({ preventScroll: true });
+}
+
+/** A labelled field; lists of proposals find their place inside it, and are no part of the label. */
+export function field(label, input, kind = "") {
+  input.id ||= freshId("field");
+  return el("div", { class: `field ${kind}`.trim() }, el("label", { for: input.id, text: label }), input);
+}
+
+let numbers = 0;
+
+/** An id that no other element has. */
+export function freshId(stem) {
+  numbers += 1;
+  return `${stem}-${numbers}`;
+}

@@ -1,0 +1,72 @@
+// Which earlier word did it: the words of the prefix and, below each, its features that moved a weight, with numbers.
+
+import { el } from "./dom.js";
+import { plain, signed } from "./numbers.js";
+
+const SHOWN = 5; // features of a word; smaller ones are summed up
+const SHADES = 5; // of each colour, as style.css has them
+export const START = -1;
+
+/** The answer of /v1/influence as a list of words, and a sentence that names the strongest. */
+export function influenceView(answer) {
+  const words = byWord(answer);
+  const strongest = words.reduce((best, word) => (Math.abs(word.sum) > Math.abs(best?.sum ?? 0) ? word : best), null);
+  const scale = Math.max(...words.flatMap((word) => word.terms.map((term) => Math.abs(term.share))), 1e-12);
+  return el(
+    "div",
+    { class: "influence" },
+    el(
+      "p",
+      { class: "lead" },
+      "The weight of ",
+      el("b", {}, el("bdi", { text: answer.feature })),
+      ` is a = ${plain(answer.weight, 3)} here. `,
+      ...(strongest ? told(strongest) : ["Nothing before it moved it."]),
+    ),
+    el("ol", { class: "moved" }, ...words.map((word) => column(word, scale, word === strongest))),
+    el("p", {
+      class: "note",
+      text: "Gradient times input: the effect of each feature of each word on this weight, to first order.",
+    }),
+  );
+}
+
+function told({ label, sum }) {
+  return ["The word that moved it most: ", el("b", {}, el("bdi", { text: label })), ` (${signed(sum, 3)}).`];
+}
+
+function byWord({ prefix, terms }) {
+  const words = ["start", ...prefix].map((label, place) => ({ label, position: place - 1, terms: [], sum: 0 }));
+  for (const term of terms) {
+    const word = words[term.position + 1];
+    if (!word) continue;
+    word.terms.push(term);
+    word.sum += term.share;
+  }
+  for (const word of words) word.terms.sort((a, b) => Math.abs(b.share) - Math.abs(a.share));
+  return words.filter((word) => word.terms.length || word.position !== START);
+}
+
+function column({ label, position, terms, sum }, scale, isStrongest) {
+  const most = terms.length === SHOWN + 1 ? SHOWN + 1 : SHOWN;
+  const shown = terms.slice(0, most);
+  const rest = terms.slice(most);
+  const rows = shown.map((term) => row(term.name, term.share, scale));
+  if (rest.length) rows.push(row(`${rest.length} others`, rest.reduce((total, term) => total + term.share, 0), scale));
+  return el(
+    "li",
+    { class: isStrongest ? "strongest" : null, "data-position": position },
+    el("p", { class: "word" }, el("bdi", { text: label }), el("span", { class: "number", text: signed(sum, 3) })),
+    el("ul", {}, ...rows),
+  );
+}
+
+function row(name, share, scale) {
+  const strength = Math.min(SHADES, Math.ceil((SHADES * Math.abs(share)) / scale));
+  return el(
+    "li",
+    { class: `${share < 0 ? "lowers" : "raises"}-${strength}`, "data-value": share },
+    el("bdi", { text: name }),
+    el("span", { class: "number", text: signed(share, 3) }),
+  );
+}

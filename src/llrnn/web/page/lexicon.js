@@ -1,0 +1,50 @@
+// Which words and features a model has, asked from the server and remembered.
+
+import { get } from "./api.js";
+
+const LIMIT = 20;
+const MOST = 1000; // what the server lists at once
+const answers = new Map();
+
+function remembered(path) {
+  if (!answers.has(path)) {
+    const answer = get(path);
+    answers.set(path, answer);
+    answer.catch(() => answers.delete(path));
+  }
+  return answers.get(path);
+}
+
+function listing(model, kind, query, limit) {
+  return remembered(`/v1/models/${encodeURIComponent(model.name)}/${kind}?${new URLSearchParams({ query, limit })}`);
+}
+
+/** Words that start with a text, or else hold it. */
+export const wordsLike = (model, text, limit = LIMIT) => listing(model, "words", text, limit);
+
+export const featuresLike = (model, text) => listing(model, "features", text, LIMIT);
+
+/**
+ * Whether a model can read a word: one that it lists, or of the condition, or any, where its vocabulary is open. Null:
+ * so many words hold this text that only the server can tell.
+ */
+export async function knows(model, word, condition = "") {
+  if (model.open_vocabulary || condition.toLowerCase().includes(word.toLowerCase())) return true;
+  for (const limit of [LIMIT, MOST]) {
+    const { words, matching } = await wordsLike(model, word, limit);
+    if (words.includes(word)) return true;
+    if (matching <= words.length) return false;
+  }
+  return null;
+}
+
+/** A word as the model writes it. */
+export const spelled = (model, word) => (model.lowercase ? word.toLowerCase() : word);
+
+/** The words of a text, and the last one by itself where it is not finished: typed, and no word yet. */
+export async function reading(model, text, condition) {
+  const words = text.split(/\s+/).filter(Boolean).map((word) => spelled(model, word));
+  const isFinished = !words.length || /\s$/.test(text) || (await knows(model, words.at(-1), condition));
+  if (isFinished) return { words, unfinished: "" };
+  return { words: words.slice(0, -1), unfinished: words.at(-1) };
+}

@@ -1,0 +1,127 @@
+// Starts the page, and leads every change of the state to those who show it.
+
+import { ApiError, get, token } from "./api.js";
+import { byId, say, tell } from "./dom.js";
+import { debounced } from "./latest.js";
+import { knows, reading, spelled } from "./lexicon.js";
+import { Panel } from "./panel.js";
+import { writingOf } from "./query.js";
+import { Setup, textOf } from "./setup.js";
+import { store } from "./state.js";
+import { startLink } from "./link.js";
+import { startTheme } from "./theme.js";
+import { Writing } from "./writing.js";
+
+const QUIET = 900; // milliseconds without news, before a screen reader is told the result
+
+let models = [];
+let setup = null;
+let writing = null;
+let panels = [];
+let words = []; // the prefix as it was read last
+let round = 0;
+const news = ["", ""];
+
+const speak = debounced(() => say(byId("announce"), news.join(" ").trim()), QUIET);
+
+const shared = {
+  failed,
+  refused: (error) => setup.refuse(error),
+  announce(index, text) {
+    news[index] = text;
+    speak();
+  },
+};
+
+/** Whether an error was dealt with here: no one's own, but that of the whole page. */
+function failed(error) {
+  if (error.name === "AbortError") return true;
+  if (!(error instanceof ApiError) || error.status !== 401) return false;
+  const isFirst = byId("token-box").hidden;
+  byId("token-box").hidden = false;
+  if (isFirst) byId("token").focus();
+  if (token.get()) say(byId("token-note"), "The server did not take that token. Try another one.");
+  return true;
+}
+
+function modelsOf(state) {
+  const named = (name) => models.find((model) => model.name === name) ?? null;
+  const [first, second] = state.sides;
+  const unknown = [first, second].find((side) => side.model && !named(side.model));
+  const lost = unknown && `The link names the model “${unknown.model}”, which this server does not have.`;
+  tell(byId("message"), lost ?? null);
+  return [named(first.model) ?? models[0], named(second.model)];
+}
+
+async function show(state) {
+  const now = (round += 1);
+  const chosen = modelsOf(state);
+  setup.show(state, chosen);
+  panels[1].element.hidden = !chosen[1];
+  byId("panels").classList.toggle("two", Boolean(chosen[1]));
+  if (!chosen[1]) news[1] = "";
+  try {
+    const read = await reading(chosen[0], textOf(state, chosen[0]), state.condition);
+    const marks = await Promise.all(chosen.map((model) => model && marksOf(state, model)));
+    if (now !== round) return;
+    words = read.words;
+    setup.showReading(read);
+    chosen.forEach((model, index) => model && panels[index].show(state, model, words, marks[index]));
+    writing.show(state, chosen);
+  } catch (error) {
+    if (now === round && !failed(error)) tell(byId("message"), error.message);
+  }
+}
+
+/** The chosen words, as far as a model knows them. */
+async function marksOf(state, model) {
+  const known = async (one) => one && (await knows(model, one, state.condition)) !== false;
+  const asked = [state.word, state.rival].map((one) => spelled(model, one));
+  const [word, rival] = await Promise.all(asked.map(async (one) => ((await known(one)) ? one : "")));
+  return { word, rival: word && rival !== word ? rival : "" };
+}
+
+async function start() {
+  try {
+    ({ models } = await get("/v1/models"));
+  } catch (error) {
+    if (!failed(error)) tell(byId("message"), error.message);
+    return;
+  }
+  tell(byId("message"), null);
+  byId("token-box").hidden = true;
+  byId("content").hidden = false;
+  if (setup === null) {
+    setup = new Setup(models);
+    panels = [new Panel(0, shared), new Panel(1, shared)];
+    byId("panels").append(...panels.map((panel) => panel.element));
+    writing = new Writing((state) => {
+      const chosen = modelsOf(state);
+      return writingOf(state, chosen, words);
+    }, failed);
+    store.listen(show);
+  } else {
+    for (const panel of panels) panel.forget();
+    writing.again();
+  }
+  show(store.state);
+}
+
+startTheme();
+startLink(() => {
+  if (!models.length) return;
+  const [first] = modelsOf(store.state);
+  const sides = store.state.sides.map((one, index) => (index === 0 ? { ...one, model: first.name } : one));
+  store.change({ prefix: textOf(store.state, first), sides }, "link");
+});
+byId("token-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  token.set(byId("token").value);
+  byId("token").value = "";
+  start();
+});
+byId("skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the part after # is the state
+  byId("prefix").focus();
+});
+start();

@@ -1,0 +1,238 @@
+// One model's view of the prefix: the next words, why the chosen one, its weights by hand, and which words moved them.
+
+import { el, field, freshId, say, set, tell } from "./dom.js";
+import { Latest } from "./latest.js";
+import { Bars, isCell } from "./bars.js";
+import { Why } from "./why.js";
+import { Sliders } from "./sliders.js";
+import { Combobox } from "./combobox.js";
+import { influenceView } from "./influence.js";
+import { wordsLike } from "./lexicon.js";
+import { count, counted, percent, plain } from "./numbers.js";
+import { store } from "./state.js";
+import { queryOf, wantsCondition } from "./query.js";
+
+const TOP = 12;
+const NOTHING = { word: "", rival: "", view: "both" }; // no word is chosen
+const BEFORE = 100; // words whose probability without the changes is kept, to mark it on the bars
+const LEGEND = "The marks on the bars show the probabilities without the changes.";
+const HINT = "Choose a feature in the sum to see which earlier words moved its weight.";
+
+export class Panel {
+  #index;
+  #shared; // failed(error): whether it was dealt with; refused(error); announce(index, text)
+  #heading = el("h2", { id: freshId("model") });
+  #facts = el("p", { class: "facts" });
+  #message = el("p", { class: "message", role: "alert", hidden: true });
+  #totals = [el("output", { class: "total" }), el("output", { class: "total" })];
+  #entropy = el("span");
+  #effect = el("output", { class: "total" }); // p of the explained words, beside the sliders
+  #legend = el("p", { class: "note legend", text: LEGEND });
+  #influence = el("div");
+  #bars = new Bars({
+    choose: (word) => store.change({ ...NOTHING, word }),
+    compare: (word) => this.#compare(word),
+    append: (word) => store.change({ ...NOTHING, prefix: [...this.#query.prefix, word].join(" ") }),
+  });
+  #why = new Why(this.#search(), {
+    influence: (feature) => this.#own({ influence: feature === this.#side.influence ? "" : feature }),
+    view: (view) => store.change({ view }),
+    release: () => store.change(NOTHING),
+  });
+  #sliders = new Sliders((changes, group) => this.#steer(changes, group));
+  #asked = {
+    next: new Latest("/v1/next", (answer) => this.#showNext(answer), (error) => this.#fail(error)),
+    before: new Latest("/v1/next", (answer) => this.#showBefore(answer), () => {}),
+    why: new Latest("/v1/explain", (answer) => this.#showWhy(answer), (error) => this.#failWhy(error)),
+    moved: new Latest("/v1/influence", (answer) => this.#showMoved(answer), (error) => this.#failMoved(error)),
+  };
+  #model = null;
+  #query = null;
+  #view = null; // what answers are about: all of the query but the changes
+  #marks = { word: "", rival: "" };
+  #answer = null; // the last of /v1/next, and its view
+  #before = null; // p of words without the changes
+  element = this.#built();
+
+  constructor(index, shared) {
+    this.#index = index;
+    this.#shared = shared;
+  }
+
+  /** `words`: the prefix; `marks`: the chosen words, as far as this model knows them. */
+  show(state, model, words, marks) {
+    const query = queryOf(state, this.#index, model, words);
+    const view = JSON.stringify({ ...query, changes: null });
+    if (view !== this.#view) this.#before = null;
+    this.#model = model;
+    this.#query = query;
+    this.#view = view;
+    this.#marks = marks;
+    say(this.#heading, model.name);
+    say(this.#facts, facts(model));
+    this.#why.settle({ view: state.view, marked: this.#side.influence, isFixed: Boolean(marks.word) });
+    if (wantsCondition(state, model)) this.#fail(new Error("This model writes from a condition: give one above."));
+    else this.#ask();
+  }
+
+  /** Ask everything again: a token was given. */
+  forget() {
+    for (const one of Object.values(this.#asked)) one.forget();
+  }
+
+  get #side() {
+    return store.state.sides[this.#index];
+  }
+
+  #own(patch, group = null) {
+    store.changeSide(this.#index, patch, group);
+  }
+
+  #ask() {
+    const words = [this.#marks.word, this.#marks.rival].filter(Boolean);
+    this.#asked.next.ask({ ...this.#query, top: TOP, words }, this.#view);
+    const unchanged = { ...this.#query, changes: [], top: BEFORE, words };
+    if (this.#query.changes.length) this.#asked.before.ask(unchanged, this.#view);
+    set(this.element, "aria-busy", String(this.#asked.next.busy));
+    this.#askWhy();
+    const feature = this.#side.influence;
+    if (feature) this.#asked.moved.ask({ ...this.#query, feature }, `${this.#view} ${feature}`);
+    else this.#asked.moved.forget();
+    if (!feature) this.#influence.replaceChildren(el("p", { class: "note", text: HINT }));
+    this.#redraw();
+  }
+
+  /** The word to explain: the chosen one, or the most probable. Of another prefix nothing is known yet. */
+  get #best() {
+    const top = this.#answer?.view === this.#view ? this.#answer.top : [];
+    return this.#marks.word || top.find((entry) => !isCell(entry))?.word || "";
+  }
+
+  #askWhy() {
+    if (!this.#best) return;
+    const rival = this.#marks.rival || null;
+    this.#asked.why.ask({ ...this.#query, word: this.#best, rival }, `${this.#view} ${this.#best} ${rival}`);
+  }
+
+  #showNext(answer) {
+    this.#answer = { ...answer, view: this.#view };
+    tell(this.#message, null);
+    this.element.classList.remove("failed");
+    this.#askWhy();
+    this.#redraw();
+    set(this.element, "aria-busy", "false");
+    const best = answer.top.slice(0, 3).map((entry) => `${entry.word} ${(100 * entry.p).toFixed(1)} %`);
+    this.#shared.announce(this.#index, `${this.#model.name}, next word: ${best.join(", ")}.`);
+  }
+
+  #showBefore(answer) {
+    this.#before = new Map([...answer.top, ...answer.words].map((entry) => [entry.word, entry.p]));
+    this.#redraw();
+  }
+
+  #redraw() {
+    if (this.#answer?.view !== this.#view) return;
+    const { total, log_z, entropy } = this.#answer;
+    const marks = { word: this.#best, rival: this.#marks.rival };
+    this.#bars.show(this.#answer, marks, this.#query.changes.length ? this.#before : null);
+    for (const output of this.#totals) say(output, `sum of all probabilities: ${plain(total, 6)}`);
+    say(this.#entropy, `entropy ${plain(entropy, 3)} nats · log Z ${plain(log_z, 3)}`);
+    say(this.#effect, this.#shares(marks));
+    this.#legend.hidden = !this.#query.changes.length;
+    this.#redrawSliders();
+  }
+
+  #shares({ word, rival }) {
+    const found = new Map([...this.#answer.top, ...this.#answer.words].map((entry) => [entry.word, entry.p]));
+    const named = [word, rival].filter((one) => found.has(one));
+    return named.map((one) => `p(${one}) = ${percent(found.get(one))}`).join(", ");
+  }
+
+  #redrawSliders() {
+    this.#sliders.show(this.#model, this.#query.changes, this.#why.terms, `${this.#view} ${this.#why.words}`);
+  }
+
+  #showWhy(answer) {
+    this.#why.show(answer);
+    this.#redrawSliders();
+  }
+
+  #showMoved(answer) {
+    this.#influence.replaceChildren(influenceView(answer));
+  }
+
+  #fail(error) {
+    set(this.element, "aria-busy", "false");
+    if (this.#shared.failed(error)) return;
+    this.#answer = null;
+    this.#shared.refused(error);
+    this.element.classList.add("failed");
+    tell(this.#message, error.message);
+    this.#bars.clear();
+    for (const output of [...this.#totals, this.#entropy, this.#effect]) say(output, "");
+    this.#why.fail(null);
+    this.#asked.why.forget();
+  }
+
+  #failWhy(error) {
+    const told = this.element.classList.contains("failed") || this.#shared.failed(error);
+    this.#why.fail(told ? null : error.message);
+  }
+
+  #failMoved(error) {
+    const told = this.element.classList.contains("failed") || this.#shared.failed(error);
+    this.#influence.replaceChildren(...(told ? [] : [el("p", { class: "message", text: error.message })]));
+  }
+
+  /** A second word beside the explained one; the same again takes it away. */
+  #compare(rival) {
+    if (rival === this.#best) return;
+    store.change({ word: this.#best, rival: rival === this.#marks.rival ? "" : rival, view: "both" });
+  }
+
+  /** Changes of weights hold on to the word that is explained: another may become the most probable one. */
+  #steer(changes, group) {
+    const sides = store.state.sides.map((one, i) => (i === this.#index ? { ...one, changes } : one));
+    store.change({ sides, word: store.state.word || this.#best }, group);
+  }
+
+  #search() {
+    const input = el("input", { type: "text" });
+    const choose = (word) => {
+      input.value = "";
+      store.change({ ...NOTHING, word });
+    };
+    const search = field("Explain another word", input, "other");
+    const find = async (text) => {
+      const { words } = text.trim() ? await wordsLike(this.#model, text.trim()) : { words: [] };
+      return words.map((value) => ({ value }));
+    };
+    new Combobox(input, { label: "words", find, take: choose });
+    input.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && input.value.trim()) choose(input.value.trim());
+    });
+    return search;
+  }
+
+  #built() {
+    const box = (kind, title, ...parts) => el("section", { class: `box ${kind}` }, el("h3", { text: title }), ...parts);
+    const [total, changed] = this.#totals;
+    const sums = el("p", { class: "sums" }, total, this.#entropy);
+    const next = box("next", "What comes next", this.#bars.element, sums, this.#legend);
+    const effect = el("p", { class: "sums" }, this.#effect, changed);
+    const steering = box("steering", "Weights by hand", effect, this.#sliders.element);
+    const influence = box("moves", "Which words moved a weight", this.#influence);
+    const left = el("div", { class: "column first" }, next);
+    const right = el("div", { class: "column" }, this.#why.element, steering, influence);
+    const head = el("div", { class: "panel-head" }, this.#heading, this.#facts);
+    const body = el("div", { class: "panel-body" }, left, right);
+    return el("section", { class: "panel", "aria-labelledby": this.#heading.id }, head, this.#message, body);
+  }
+}
+
+function facts(model) {
+  const others = model.open_vocabulary ? " and any other" : "";
+  const words = `${counted(model.words, "word")}${others} in ${count(model.classes)} classes`;
+  const sizes = [counted(model.features, "feature"), counted(model.parameters, "parameter")];
+  return [words, ...sizes, model.controller].join(", ");
+}

@@ -1,0 +1,109 @@
+// What stands above the results: the words before, with completion of the one being typed; condition, models and
+// backgrounds.
+
+import { byId, el, say, set } from "./dom.js";
+import { Combobox } from "./combobox.js";
+import { debounced } from "./latest.js";
+import { wordsLike } from "./lexicon.js";
+import { store } from "./state.js";
+
+const PAUSE = 180; // milliseconds without a key, before the text is read
+
+/** The text before: at first the model's own example, if that is a word at all. */
+export function textOf(state, model) {
+  return state.prefix ?? (/\p{L}/u.test(model.example) ? model.example : "");
+}
+
+export class Setup {
+  #prefix = byId("prefix");
+  #condition = byId("condition");
+  #models;
+  #typed = debounced(() => store.change({ prefix: this.#prefix.value }, "typing"), PAUSE);
+  #told = debounced(() => store.change({ condition: this.#condition.value }, "condition"), PAUSE);
+
+  constructor(models) {
+    this.#models = models;
+    new Combobox(this.#prefix, {
+      label: "words that begin so",
+      find: (text) => this.#complete(text),
+      take: (word) => this.#take(word),
+    });
+    this.#prefix.addEventListener("input", () => this.#typed());
+    this.#condition.addEventListener("input", () => this.#told());
+    this.#prefix.addEventListener("keydown", (event) => event.key === "Enter" && this.#typed.now());
+    for (const [side, suffix] of ["", "2"].entries()) {
+      byId(`model${suffix}`).addEventListener("change", (event) => this.#swapModel(side, event.target.value));
+      byId(`background${suffix}`).addEventListener("change", (event) => {
+        store.changeSide(side, { background: event.target.value });
+      });
+    }
+  }
+
+  /** Fields as the state has them; a field that is being typed in is left alone. */
+  show(state, [first, second]) {
+    const text = textOf(state, first);
+    if (!this.#typed.waits() && this.#prefix.value !== text) this.#prefix.value = text;
+    if (!this.#told.waits() && this.#condition.value !== state.condition) this.#condition.value = state.condition;
+    byId("condition-field").hidden = [first, second].every((model) => !model || model.conditions === "none");
+    const isRequired = first.conditions === "required";
+    set(this.#condition, "required", isRequired);
+    byId("condition-field").classList.toggle("wide", isRequired);
+    say(byId("condition-label"), isRequired ? "Condition (required)" : "Condition (optional)");
+    const names = this.#models.map((model) => ({ value: model.name, text: model.name }));
+    options(byId("model"), names, first.name);
+    options(byId("model2"), [{ value: "", text: "none" }, ...names], second?.name ?? "");
+    byId("background2-field").hidden = !second;
+    backgrounds(byId("background"), first, state.sides[0].background);
+    if (second) backgrounds(byId("background2"), second, state.sides[1].background);
+  }
+
+  /** What was read of the text. */
+  showReading({ words, unfinished }) {
+    set(this.#prefix, "aria-invalid", null);
+    say(byId("prefix-hint"), hint(words, unfinished));
+  }
+
+  /** An error that is about the words before marks their field. */
+  refuse({ code }) {
+    if (["unknown_word", "prefix_too_long", "impossible"].includes(code)) set(this.#prefix, "aria-invalid", "true");
+  }
+
+  #swapModel(side, model) {
+    store.changeSide(side, { model, background: "own", changes: [], influence: "" });
+  }
+
+  get #model() {
+    return this.#models.find((model) => model.name === byId("model").value);
+  }
+
+  async #complete(text) {
+    const [typed] = /\S*$/.exec(text);
+    if (!typed) return [];
+    const { words } = await wordsLike(this.#model, typed);
+    return words.filter((word) => word !== typed).slice(0, 8).map((value) => ({ value }));
+  }
+
+  #take(word) {
+    this.#prefix.value = `${this.#prefix.value.replace(/\S*$/, "")}${word} `;
+    this.#typed.now();
+  }
+}
+
+function hint(words, unfinished) {
+  if (unfinished) return `“${unfinished}” is no word of this model yet; below is what comes before it is finished.`;
+  return words.length ? "" : "Nothing before: this is how a sentence starts.";
+}
+
+function options(select, wanted, chosen) {
+  const now = [...select.options].map((option) => option.value);
+  if (now.join("\n") !== wanted.map((one) => one.value).join("\n")) {
+    select.replaceChildren(...wanted.map((one) => el("option", one)));
+  }
+  select.value = chosen;
+}
+
+function backgrounds(select, model, chosen) {
+  const wanted = model.backgrounds.map(({ name, description }) => ({ value: name, text: name, title: description }));
+  options(select, wanted, chosen);
+  select.title = model.backgrounds.find((one) => one.name === chosen)?.description ?? "";
+}

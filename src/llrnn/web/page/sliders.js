@@ -1,0 +1,135 @@
+// Weights by hand: a_k becomes scale · a_k + offset. A row for each term of the explained word, for whatever was
+// changed, and for features found by name. Rows keep their places while a slider moves.
+
+import { el, field, keyed, set } from "./dom.js";
+import { count, plain, signed } from "./numbers.js";
+import { featuresLike } from "./lexicon.js";
+import { Combobox } from "./combobox.js";
+import { OFFSETS, SCALES } from "./state.js";
+
+const SHOWN = 8;
+const KINDS = {
+  offset: { ...OFFSETS, usual: 0, step: 0.1, written: (value) => signed(value, 1) },
+  scale: { ...SCALES, usual: 1, step: 0.05, written: (value) => `× ${plain(value, 2)}` },
+};
+
+export class Sliders {
+  #list = el("ul", { class: "sliders" });
+  #search = el("input", { type: "text" });
+  #all = el("button", { type: "button", class: "quiet", text: "Reset all" });
+  #found = []; // features searched for, in that order
+  #order = []; // the rows
+  #about = null; // what the rows are about: a prefix and a word
+  #model = null;
+  #changes = [];
+  #terms = [];
+  #change;
+  element;
+
+  /** `change(changes, group)` is called with the new list of changes; `group` joins the steps of one drag. */
+  constructor(change) {
+    this.#change = change;
+    this.#all.addEventListener("click", () => change([], null));
+    const find = field("Find a feature or an expert", this.#search);
+    this.element = el("div", {}, el("div", { class: "tools" }, find, this.#all), this.#list);
+    new Combobox(this.#search, {
+      label: "features",
+      find: (text) => this.#proposals(text),
+      take: (name) => this.#add(name),
+    });
+  }
+
+  /** `terms` of the explained words: [{ name, weight }]; `about` names prefix and words. */
+  show(model, changes, terms, about) {
+    if (model !== this.#model) this.#found = [];
+    this.#model = model;
+    this.#changes = changes;
+    this.#terms = terms;
+    this.#all.disabled = changes.length === 0;
+    const weights = new Map(terms.map((term) => [term.name, term.weight]));
+    const largest = terms.slice(0, SHOWN).map((term) => term.name);
+    const wanted = [...this.#found, ...changes.map((one) => one.feature), ...largest];
+    const fresh = [...new Set(wanted)];
+    const stay = about === this.#about ? this.#order.filter((name) => weights.has(name) || fresh.includes(name)) : [];
+    this.#about = about;
+    this.#order = [...stay, ...fresh.filter((name) => !stay.includes(name))];
+    keyed(
+      this.#list,
+      this.#order.map((name) => ({ name, weight: weights.get(name) })),
+      (row) => `${row.name}\n${this.#model.contextual.includes(row.name)}`,
+      (row) => this.#row(row.name),
+      (element, row) => this.#fill(element, row),
+    );
+  }
+
+  #row(name) {
+    const reset = el("button", { type: "button", class: "quiet reset", text: "reset", "aria-label": `reset ${name}` });
+    reset.addEventListener("click", () => this.#reset(name));
+    const kinds = this.#model.contextual.includes(name) ? ["offset", "scale"] : ["offset"];
+    return el(
+      "li",
+      { class: "slider" },
+      el("span", { class: "name" }, el("bdi", { text: name }), el("span", { class: "weight" })),
+      ...kinds.map((kind) => this.#slider(name, kind)),
+      reset,
+    );
+  }
+
+  #slider(name, kind) {
+    const { least, most, step } = KINDS[kind];
+    const range = el("input", { type: "range", min: least, max: most, step, "aria-label": `${kind} of ${name}` });
+    range.addEventListener("input", () => this.#moved(name, kind, Number(range.value)));
+    return el("label", { class: `range ${kind}` }, el("span", { text: kind }), range, el("output"));
+  }
+
+  #fill(element, { name, weight }) {
+    const change = this.#changeOf(name);
+    element.querySelector(".weight").textContent = weight === undefined ? "" : `a = ${plain(weight, 3)}`;
+    for (const [kind, { written }] of Object.entries(KINDS)) {
+      const range = element.querySelector(`.${kind} input`);
+      if (range === null) continue;
+      if (Number(range.value) !== change[kind]) range.value = String(change[kind]);
+      set(range, "aria-valuetext", written(change[kind]));
+      element.querySelector(`.${kind} output`).textContent = written(change[kind]);
+    }
+    const isChanged = this.#changes.includes(change);
+    element.classList.toggle("changed", isChanged);
+    element.querySelector(".reset").disabled = !isChanged;
+  }
+
+  #changeOf(name) {
+    return this.#changes.find((one) => one.feature === name) ?? { feature: name, scale: 1, offset: 0 };
+  }
+
+  #moved(name, kind, value) {
+    const changed = { ...this.#changeOf(name), [kind]: value };
+    const isThere = this.#changes.some((one) => one.feature === name);
+    const list = isThere
+      ? this.#changes.map((one) => (one.feature === name ? changed : one))
+      : [...this.#changes, changed];
+    this.#change(list.filter((one) => one.scale !== 1 || one.offset !== 0), `${kind} of ${name}`);
+  }
+
+  #reset(name) {
+    const row = [...this.#list.children].find((element) => element.contains(document.activeElement));
+    this.#change(this.#changes.filter((one) => one.feature !== name), null);
+    row?.querySelector("input").focus(); // the button is disabled now
+  }
+
+  async #proposals(text) {
+    if (!text.trim()) return [];
+    const { features, matching } = await featuresLike(this.#model, text.trim());
+    const notes = features.map((one) => (one.contextual ? "contextual" : one.group));
+    if (matching > features.length) notes[features.length - 1] += `, and ${count(matching - features.length)} more`;
+    return features.map((one, place) => ({ value: one.name, note: notes[place] }));
+  }
+
+  #add(name) {
+    this.#search.value = "";
+    this.#found = [name, ...this.#found.filter((one) => one !== name)];
+    this.#order = [name, ...this.#order.filter((one) => one !== name)];
+    this.show(this.#model, this.#changes, this.#terms, this.#about);
+    const row = [...this.#list.children].find((element) => element.dataset.key.startsWith(`${name}\n`));
+    row?.querySelector("input").focus();
+  }
+}

@@ -1,0 +1,137 @@
+// Why this word, or why not that other one: the waterfall, its table, and the choice between the two words' views.
+
+import { el, say, tell } from "./dom.js";
+import { waterfall } from "./waterfall.js";
+import { sumTable } from "./sumtable.js";
+import { folds, partsOfComparison, partsOfWord } from "./parts.js";
+import { END } from "./bars.js";
+
+const TITLE = "Why this word?";
+const shown = (word) => (word === END ? "end of sentence" : word);
+
+export class Why {
+  #title = el("h3", { text: TITLE });
+  #views = el("div", { class: "views", role: "group", "aria-label": "what is explained" });
+  #picture = el("div", { class: "picture" });
+  #table = el("div", { class: "table" });
+  #message = el("p", { class: "message", role: "status", hidden: true });
+  #answer = null;
+  #settings = { view: "both", marked: "", isFixed: false };
+  #expanded = false;
+  #width = 0;
+  #actions;
+  element;
+
+  /** `search`: a field for other words; `actions`: influence(feature), view(name), release(). */
+  constructor(search, actions) {
+    this.#actions = actions;
+    const head = el("div", { class: "head" }, this.#title, this.#views);
+    const parts = [head, this.#message, this.#picture, this.#table, search];
+    this.element = el("section", { class: "box why" }, ...parts);
+    new ResizeObserver(() => this.#resized()).observe(this.#picture);
+  }
+
+  /** An answer of /v1/explain. */
+  show(answer) {
+    this.#answer = answer;
+    this.#draw();
+  }
+
+  /** `view` of two words; `marked`: the feature whose influence is on show; `isFixed`: whether a word was chosen. */
+  settle(settings) {
+    if (JSON.stringify(settings) === JSON.stringify(this.#settings)) return;
+    this.#settings = settings;
+    if (this.#answer) this.#draw();
+  }
+
+  fail(text) {
+    this.#answer = null;
+    say(this.#title, TITLE);
+    tell(this.#message, text);
+    for (const part of [this.#views, this.#picture, this.#table]) part.replaceChildren();
+  }
+
+  /** The terms of all words on show, once each, largest first. */
+  get terms() {
+    if (!this.#answer) return [];
+    const { word, rival, comparison } = this.#answer;
+    const all = [...(comparison?.terms ?? []), ...word.terms, ...(rival?.terms ?? [])];
+    return [...new Map(all.map((term) => [term.name, term])).values()];
+  }
+
+  /** Which words are explained. */
+  get words() {
+    return this.#answer ? [this.#answer.word.word, this.#answer.rival?.word ?? ""] : ["", ""];
+  }
+
+  get #view() {
+    return this.#answer.comparison ? this.#settings.view : "word";
+  }
+
+  /** The explanation of one word, as the view asks; of two, the first. */
+  get #single() {
+    return this.#view === "rival" ? this.#answer.rival : this.#answer.word;
+  }
+
+  #parts() {
+    const { word, rival, comparison } = this.#answer;
+    if (this.#view !== "both") return partsOfWord({ ...this.#single, word: shown(this.#single.word) }, this.#expanded);
+    return partsOfComparison(comparison, shown(word.word), shown(rival.word), this.#expanded);
+  }
+
+  #draw() {
+    const [word, rival] = this.words.map(shown);
+    const parts = this.#parts();
+    const isComparison = this.#view === "both";
+    const { terms } = isComparison ? this.#answer.comparison : this.#single;
+    say(this.#title, rival ? `Why ${word}, and not ${rival}?` : `Why ${word}?`);
+    this.#views.replaceChildren(...this.#buttons(word, rival));
+    tell(this.#message, forbidden(parts));
+    this.#picture.replaceChildren(...this.#drawing(parts));
+    const focused = this.#table.contains(document.activeElement) && document.activeElement.closest("[data-part]");
+    const table = sumTable(parts, {
+      marked: this.#settings.marked,
+      chosen: this.#actions.influence,
+      expanded: this.#expanded && folds(terms),
+      unfold: () => this.#unfold(),
+      isComparison,
+    });
+    this.#table.replaceChildren(table);
+    if (focused) table.querySelector(`[data-part="${CSS.escape(focused.dataset.part)}"] button`)?.focus();
+  }
+
+  #resized() {
+    const width = Math.floor(this.#picture.clientWidth);
+    if (width === this.#width) return;
+    this.#width = width;
+    if (this.#answer) this.#picture.replaceChildren(...this.#drawing(this.#parts()));
+  }
+
+  #drawing(parts) {
+    if (!parts.finite || this.#width <= 0) return [];
+    const options = { width: this.#width, marked: this.#settings.marked, chosen: this.#actions.influence };
+    return [waterfall(parts, options)];
+  }
+
+  #unfold() {
+    this.#expanded = !this.#expanded;
+    this.#draw();
+    this.#table.querySelector("button.fold")?.focus();
+  }
+
+  #buttons(word, rival) {
+    const choice = (text, name) => {
+      const pressed = String(this.#view === name);
+      return el("button", { type: "button", "aria-pressed": pressed, text, onclick: () => this.#actions.view(name) });
+    };
+    const choices = rival ? [choice("both", "both"), choice(word, "word"), choice(rival, "rival")] : [];
+    const release = { type: "button", class: "quiet", text: "follow the best word", onclick: this.#actions.release };
+    return this.#settings.isFixed ? [...choices, el("button", release)] : choices;
+  }
+}
+
+function forbidden(parts) {
+  if (parts.finite) return null;
+  const who = parts.forbidden?.length ? ` by ${parts.forbidden.join(", ")}` : "";
+  return `No picture: a word is forbidden here${who}. Its log b is minus infinity, its probability 0.`;
+}

@@ -1,0 +1,157 @@
+// A sentence, written word by word from the prefix, each word with its features below it (the paper's Table 5, alive).
+// A click on a word goes to its place: the words before it become the prefix, and the word is explained.
+
+import { byId, el, say, set, tell } from "./dom.js";
+import { counted, percent, plain } from "./numbers.js";
+import { stream } from "./api.js";
+import { END } from "./bars.js";
+import { store } from "./state.js";
+
+export class Writing {
+  #cards = byId("cards");
+  #go = byId("write");
+  #stop = byId("stop");
+  #message = byId("writing-message");
+  #summary = byId("writing-summary");
+  #flight = null;
+  #shown = null; // the request whose sentence is on show, as text
+  #words = [];
+  #log = 0; // their log p
+  #request; // (state) => what would be sent
+  #failed; // (error) => whether someone else has dealt with it
+
+  constructor(request, failed) {
+    this.#request = request;
+    this.#failed = failed;
+    byId("writing-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#shown = null; // write again, also what was written before
+      store.change({ written: this.#request(store.state) });
+    });
+    this.#stop.addEventListener("click", () => this.#flight?.abort());
+    const number = (id, name) =>
+      byId(id).addEventListener("change", (event) => {
+        if (event.target.reportValidity() && event.target.value !== "") {
+          store.change({ [name]: Number(event.target.value) }, name);
+        }
+      });
+    number("seed", "seed");
+    number("temperature", "temperature");
+    number("most", "most");
+    byId("greedy").addEventListener("change", (event) => store.change({ greedy: event.target.checked }));
+    byId("writer").addEventListener("change", (event) => store.change({ writer: Number(event.target.value) }));
+  }
+
+  /** `models`: the one or two on show. */
+  show(state, models) {
+    byId("seed").value = state.seed;
+    byId("temperature").value = state.temperature;
+    byId("temperature").disabled = state.greedy;
+    byId("most").value = state.most;
+    byId("greedy").checked = state.greedy;
+    const there = models.filter(Boolean);
+    byId("writer").replaceChildren(...there.map(({ name }, place) => el("option", { value: place, text: name })));
+    byId("writer").value = String(Math.min(state.writer, there.length - 1));
+    byId("writer-field").hidden = there.length < 2;
+    const text = JSON.stringify(state.written);
+    if (state.written === null) this.#clear();
+    else if (text !== this.#shown) this.#write(state.written, text);
+    this.#mark(state);
+  }
+
+  /** A token was given: what failed for want of one is tried again. */
+  again() {
+    this.#shown = null;
+  }
+
+  #clear() {
+    this.#flight?.abort();
+    this.#flight = null;
+    this.#busy(false);
+    this.#shown = null;
+    this.#words = [];
+    this.#log = 0;
+    this.#cards.replaceChildren();
+    say(this.#summary, "");
+    tell(this.#message, null);
+  }
+
+  async #write(request, text) {
+    this.#clear();
+    this.#shown = text;
+    const flight = new AbortController();
+    this.#flight = flight;
+    this.#busy(true);
+    const given = (word) => el("li", { class: "given" }, el("bdi", { class: "word", text: word }));
+    this.#cards.append(...request.prefix.map(given));
+    try {
+      await stream("/v1/generate", request, flight.signal, (name, data) => {
+        if (this.#flight === flight) this.#event(name, data, request);
+      });
+    } catch (error) {
+      if (this.#flight === flight) this.#ended(error, flight);
+    }
+    if (this.#flight === flight) {
+      this.#flight = null;
+      this.#busy(false);
+    }
+  }
+
+  #ended(error, flight) {
+    if (flight.signal.aborted) say(this.#summary, `Stopped after ${counted(this.#words.length, "word")}.`);
+    else if (!this.#failed(error)) tell(this.#message, error.message);
+  }
+
+  #event(name, data, request) {
+    if (name === "word") this.#card(data, request);
+    else if (name === "error") tell(this.#message, data.message);
+    else if (name === "done") {
+      if (data.finished) this.#end(data.log_prob, request);
+      const end = data.finished ? "and the end of the sentence" : "and no end yet";
+      const who = `${request.model} wrote ${counted(data.words.length, "word")} ${end}`;
+      say(this.#summary, `${who}: log p = ${plain(data.log_prob, 3)}.`);
+    }
+  }
+
+  /** The end has no event of its own: its log p is what is left of the whole. */
+  #end(total, request) {
+    const p = Math.exp(Math.min(0, total - this.#log));
+    this.#card({ word: END, p, log_p: 0, features: [], cell: null }, request);
+  }
+
+  #card(data, request) {
+    const before = [...request.prefix, ...this.#words];
+    this.#words.push(data.word);
+    this.#log += data.log_p;
+    const go = () => store.change({ prefix: before.join(" "), word: data.word, rival: "", view: "both" });
+    const label = data.word === END ? "end of sentence" : data.word;
+    const button = el(
+      "button",
+      { type: "button", title: "why this word here?", onclick: go },
+      el("bdi", { class: "word", text: label }),
+      el("span", { class: "number", text: percent(data.p) }),
+    );
+    const names = data.cell ? [data.cell, ...data.features] : data.features;
+    const features = el("ul", { class: "features" }, ...names.map((name) => el("li", {}, el("bdi", { text: name }))));
+    const about = { "data-p": data.p, "data-place": before.length, "data-word": data.word };
+    this.#cards.append(el("li", { class: "card", ...about }, button, features));
+  }
+
+  #busy(busy) {
+    this.#go.disabled = busy;
+    this.#stop.disabled = !busy;
+    set(this.#cards, "aria-busy", String(busy));
+  }
+
+  /** The card of the word that is explained now, and whether the sentence was written under other settings. */
+  #mark(state) {
+    const place = (state.prefix ?? "").split(/\s+/).filter(Boolean).length;
+    for (const card of this.#cards.querySelectorAll(".card")) {
+      const isHere = Number(card.dataset.place) === place && card.dataset.word === state.word;
+      set(card.querySelector("button"), "aria-pressed", String(isHere));
+    }
+    const others = (request) => JSON.stringify({ ...request, prefix: [] });
+    const differs = state.written !== null && others(this.#request(state)) !== others(state.written);
+    byId("writing-stale").hidden = !differs;
+  }
+}

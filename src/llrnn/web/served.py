@@ -1,0 +1,144 @@
+"""A model on offer: what it is, which backgrounds it can be asked with, and how it is made ready for a condition.
+
+Everything that a request may name is opened here, before the first request comes: requests hold names, never paths.
+Models with another background share the network's weights; nothing but the knowledge is there twice.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from llrnn.backgrounds import Background, Uniform, Unigram
+from llrnn.checkpoint import load
+from llrnn.errors import ConfigError, LLRNNError, UnknownWordError, ZeroMassError
+from llrnn.model import LLRNN
+from llrnn.steering import open_background, swap
+from llrnn.vocabulary import EOS
+from llrnn.web.refusals import Refused
+from llrnn.writing import check_condition, looks_at_conditions, prepared, read_condition
+
+OWN = "own"
+_TAKEN = (OWN, "uniform", "unigram")
+_REMEMBERED = 32  # conditions for which a model is kept ready
+Needs = Literal["none", "optional", "required"]
+
+
+class Served:
+    """One model, by its name, with the backgrounds that may be put in the place of its own."""
+
+    def __init__(self, name: str, model: LLRNN, backgrounds: Mapping[str, Background] | None = None) -> None:
+        self.name, self.model = name, model.requires_grad_(False)
+        others = {**_always_there(model), **(backgrounds or {})}
+        self.variants = {OWN: model} | {key: _with_background(model, other) for key, other in others.items()}
+        self._ready: OrderedDict[tuple[str, str | None], tuple[LLRNN, object]] = OrderedDict()
+
+    def ready(self, background: str, condition: str | None) -> tuple[LLRNN, object]:
+        """The model to ask, and the condition as it reads it; words of the condition are listed for the time."""
+        key = background, condition
+        if key not in self._ready:
+            self._ready[key] = self._prepared(background, condition)
+            while len(self._ready) > _REMEMBERED:
+                self._ready.popitem(last=False)
+        self._ready.move_to_end(key)
+        return self._ready[key]
+
+    def _prepared(self, background: str, condition: str | None) -> tuple[LLRNN, object]:
+        if background not in self.variants:
+            raise Refused(
+                404,
+                "unknown_background",
+                f"{self.name} has no background {background!r}, only {', '.join(self.variants)}",
+            )
+        model = self.variants[background]
+        try:
+            wanted = None if condition is None else read_condition(model, condition)
+            check_condition(model, wanted)
+            return prepared(model, [wanted]), wanted
+        except LLRNNError as error:
+            raise Refused(409, "condition", str(error)) from None
+
+    @property
+    def conditions(self) -> Needs:
+        if self.model.controller.reads_conditions:
+            return "required"
+        return "optional" if looks_at_conditions(self.model) else "none"
+
+    def described(self) -> dict[str, Any]:
+        """What `models` says of it."""
+        model = self.model
+        return {
+            "name": self.name,
+            "symbols": len(model.vocabulary.symbols),
+            "words": len(model.vocabulary.words),
+            "classes": model.output_features.n_classes,
+            "features": len(model.feature_names),
+            "groups": _group_sizes(model),
+            "contextual": list(model.context_names),
+            "backgrounds": [{"name": key, "description": repr(one.background)} for key, one in self.variants.items()],
+            "conditions": self.conditions,
+            "open_vocabulary": model.vocabulary.is_open,
+            "lowercase": model.reads_lowercase,
+            "parameters": sum(parameter.numel() for parameter in model.parameters()),
+            "controller": repr(model.controller),
+            "example": self._example(),
+        }
+
+    def _example(self) -> str:
+        """A prefix that it can read: the listed word that is most frequent, the end of sentence apart."""
+        listed = model_words(self.model)
+        return listed[0] if listed else ""
+
+
+def open_served(
+    folder: Path, *, name: str | None = None, backgrounds: Mapping[str, Path] | None = None, device: str = "cpu"
+) -> Served:
+    """A model folder, ready to be asked, with other backgrounds from files: n-grams or other models."""
+    for key in backgrounds or {}:
+        if key in _TAKEN:
+            raise ConfigError(f"the background names {', '.join(_TAKEN)} are taken, found {key!r}; choose another")
+    others = {key: open_background(path, restrict=True) for key, path in (backgrounds or {}).items()}
+    return Served(name or folder.resolve().name, load(folder).to(torch.device(device)), others)
+
+
+def model_words(model: LLRNN) -> list[str]:
+    """The listed words, in the order of the vocabulary, without the end of sentence."""
+    return [word for word in model.vocabulary.words if word != EOS]
+
+
+def refusal(error: Exception) -> Exception:
+    """What a library error is to a client of the API; an error that is not one of ours stays: it is our defect."""
+    if isinstance(error, UnknownWordError):
+        return Refused(404, "unknown_word", str(error))
+    if isinstance(error, ZeroMassError):
+        return Refused(409, "impossible", str(error))
+    if isinstance(error, LLRNNError) and not isinstance(error, Refused):
+        return Refused(409, "impossible", str(error))
+    return error
+
+
+def _always_there(model: LLRNN) -> dict[str, Background]:
+    """Backgrounds that need no file: all words alike (of finitely many), and the counts of the vocabulary."""
+    vocabulary = model.vocabulary
+    found: dict[str, Background] = {} if vocabulary.is_open else {"uniform": Uniform()}
+    if any(vocabulary.counts):
+        counts = dict(zip(vocabulary.symbols, vocabulary.counts, strict=True))
+        found["unigram"] = Unigram({word: counts[word] for word in vocabulary.words}, smoothing=1.0)
+    return found
+
+
+def _with_background(model: LLRNN, background: Background) -> LLRNN:
+    swapped = swap(model, background=background)
+    swapped.embedding, swapped.controller, swapped.layer = model.embedding, model.controller, model.layer
+    return swapped
+
+
+def _group_sizes(model: LLRNN) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for group in model.output_features.groups:
+        sizes[group] = sizes.get(group, 0) + 1
+    return sizes

@@ -1,0 +1,189 @@
+"""What stands before the endpoints: token and hosts, the page without a path to any file, metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from llrnn.web.app import create_app
+from llrnn.web.engine import Engine
+from llrnn.web.metrics import Counter, Gauge, Histogram, resident_bytes
+from llrnn.web.page_files import PageFile, page_files
+from llrnn.web.served import Served
+from served_models import tiny_model
+from web_client import FakeEngine, client_of, refused
+
+PAGE = {
+    "index.html": PageFile(b"<!DOCTYPE html>", "text/html; charset=utf-8", '"1"'),
+    "page.js": PageFile(b"1", "text/javascript; charset=utf-8", '"2"'),
+}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    with client_of(create_app(FakeEngine(), page=PAGE)) as one:
+        yield one
+
+
+@pytest.fixture(autouse=True)
+def it_still_answers(client: TestClient) -> Iterator[None]:
+    yield
+    assert client.get("/v1/health").json()["status"] == "ok"
+
+
+# --- who may ask ---------------------------------------------------------------------------------------------------
+
+
+def test_a_token_is_needed_for_all_but_health_and_the_page() -> None:
+    with client_of(create_app(FakeEngine(), token="right", page=PAGE)) as client:
+        for path in ("/", "/page/page.js", "/v1/health"):
+            assert client.get(path).status_code == 200
+        for given in (
+            None,
+            "Bearer wrong",
+            "Bearer",
+            "right",
+            "Basic right",
+            "Bearer right right",
+            "Bearer righ",
+            "Bearer é",
+        ):
+            headers = {} if given is None else {b"Authorization": given.encode()}
+            for path in ("/v1/models", "/v1/metrics", "/v1/openapi.json", "/v1/nothing", "/v1/models/x/words"):
+                response = client.get(path, headers=headers)
+                refused(response, 401, "unauthorized")
+                assert response.headers["www-authenticate"] == "Bearer"
+            refused(client.post("/v1/next", json={}, headers=headers), 401, "unauthorized")
+        twice = client.get("/v1/models", headers=[("Authorization", "Bearer right"), ("Authorization", "Bearer right")])
+        refused(twice, 401, "unauthorized")
+        for given in ("Bearer right", "bearer right"):
+            assert client.get("/v1/models", headers={"Authorization": given}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "", "[::2]", "a:b:c"]
+)
+def test_other_hosts_are_refused(client: TestClient, host: str) -> None:
+    for path in ("/", "/v1/health", "/v1/models"):
+        refused(client.get(path, headers={"Host": host}), 400, "wrong_host")
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8017", "127.0.0.1:1", "[::1]", "[::1]:8017"])
+def test_our_own_hosts_are_not(client: TestClient, host: str) -> None:
+    assert client.get("/v1/health", headers={"Host": host}).status_code == 200
+
+
+def test_other_hosts_can_be_allowed() -> None:
+    with client_of(create_app(FakeEngine(), hosts={"Models.Example"})) as client:
+        assert client.get("/v1/health", headers={"Host": "models.example:80"}).status_code == 200
+        refused(client.get("/v1/health"), 400, "wrong_host")
+
+
+def test_a_stopping_server_says_so() -> None:
+    app = create_app(FakeEngine())
+    with client_of(app) as client:
+        app.state.gate.stopping = True
+        health = client.get("/v1/health")
+        assert (health.status_code, health.json()["status"]) == (503, "stopping")
+        response = client.post("/v1/next", json={})
+        refused(response, 503, "stopping")
+        assert response.headers["retry-after"] == "5"
+
+
+# --- the page ------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_and_its_headers(client: TestClient) -> None:
+    found = client.get("/")
+    assert (found.content, found.headers["content-type"]) == (b"<!DOCTYPE html>", "text/html; charset=utf-8")
+    assert "default-src 'self'" in found.headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in found.headers["content-security-policy"]
+    assert found.headers["referrer-policy"] == "no-referrer"
+    assert found.headers["cache-control"] == "no-cache"
+    assert client.get("/page/page.js").headers["content-type"] == "text/javascript; charset=utf-8"
+    again = client.get("/", headers={"If-None-Match": found.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "..%2findex.html",
+        "%2e%2e/app.py",
+        "..%2f..%2fpyproject.toml",
+        "%2fetc%2fpasswd",
+        "/etc/passwd",
+        "index.html%00",
+        "%00",
+        "",
+        "index.html/",
+        "INDEX.HTML",
+        "a" * 3000,
+        "..\\app.py",
+        "%ff%fe",
+    ],
+)
+def test_no_path_opens_a_file(client: TestClient, name: str) -> None:
+    refused(client.get(f"/page/{name}"), 404, "not_found")
+
+
+def test_only_files_of_known_types_belong_to_the_page(tmp_path: Path) -> None:
+    for name in ("index.html", "a.js", "notes.txt", ".hidden"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "folder.js").mkdir()
+    files = page_files(tmp_path)
+    assert sorted(files) == ["a.js", "index.html"]
+    assert files["a.js"].content == b"a.js"
+    assert page_files(tmp_path / "nowhere") == {}
+
+
+# --- metrics -------------------------------------------------------------------------------------------------------
+
+
+def sample(text: str, series: str) -> float:
+    (line,) = [line for line in text.splitlines() if line.startswith(f"{series} ")]
+    return float(line.rpartition(" ")[2])
+
+
+def test_metrics_count_what_happens() -> None:
+    with client_of(create_app(Engine([Served("tiny", tiny_model(60))]))) as client:
+        for _ in range(3):
+            client.post("/v1/next", json={})
+        client.post("/v1/next", json={"prefix": "zzz"})
+        client.get("/v1/nothing/at/all")
+        words = client.post("/v1/generate", json={"max_words": 4, "stream": False}).json()["words"]
+        response = client.get("/v1/metrics")
+    assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    text = response.text
+    assert sample(text, 'llrnn_requests_total{endpoint="/v1/next",status="200"}') == 3
+    assert sample(text, 'llrnn_requests_total{endpoint="/v1/next",status="404"}') == 1
+    assert sample(text, 'llrnn_requests_total{endpoint="other",status="404"}') == 1
+    assert sample(text, 'llrnn_refused_total{code="unknown_word"}') == 1
+    assert sample(text, 'llrnn_request_seconds_count{endpoint="/v1/next"}') == 4
+    assert sample(text, 'llrnn_request_seconds_bucket{endpoint="/v1/next",le="+Inf"}') == 4
+    assert sample(text, "llrnn_words_generated_total") == len(words)
+    assert sample(text, "llrnn_step_rows_count") >= 4
+    assert sample(text, "llrnn_requests_in_flight") == 0
+    assert 1e6 < sample(text, "process_resident_memory_bytes") < 1e11
+
+
+def test_the_text_of_metrics_is_escaped_and_cumulative() -> None:
+    counter = Counter("c", "a\nb\\c", ("x",))
+    counter.add('"\\\n', by=2)
+    assert list(counter.lines()) == ["# HELP c a\\nb\\\\c", "# TYPE c counter", 'c{x="\\"\\\\\\n"} 2']
+    histogram = Histogram("h", "", (1.0, 2.5))
+    for value in (0.5, 1.0, 2.0, 99.0):
+        histogram.observe(value)
+    assert list(histogram.series()) == [
+        'h_bucket{le="1"} 2',
+        'h_bucket{le="2.5"} 3',
+        'h_bucket{le="+Inf"} 4',
+        "h_sum 102.5",
+        "h_count 4",
+    ]
+    assert list(Gauge("g", "", lambda: float("nan")).series()) == ["g NaN"]
+    assert math.isnan(resident_bytes(2**22 + 1))
