@@ -39,7 +39,7 @@ format: $(INSTALLED)
 
 # the site in site/, from docs/ and the code; any warning is an error
 docs: $(INSTALLED)
-	$(BIN)/mkdocs build --strict --quiet
+	BIN=$(BIN) scripts/docs
 
 bench: $(INSTALLED)
 	$(BIN)/llrnn bench layer

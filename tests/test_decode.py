@@ -62,7 +62,14 @@ def test_greedy_follows_the_most_probable_word(model: LLRNN, with_prefix: bool) 
 
 
 @pytest.mark.parametrize(
-    "strategy", [Sampling(top_k=1), Sampling(temperature=1e-4), Sampling(temperature=1e-300), Sampling(top_p=1e-9)]
+    "strategy",
+    [
+        Sampling(top_k=1),
+        Sampling(temperature=1e-4),
+        Sampling(temperature=1e-300),
+        Sampling(top_p=1e-9),
+        Sampling(top_p=1e-300),
+    ],
 )
 def test_the_limits_of_sampling_are_greedy(model: LLRNN, strategy: Strategy) -> None:
     (greedy,) = generate(model, strategy=Greedy(), max_words=12)

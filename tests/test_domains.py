@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
@@ -678,3 +681,20 @@ def test_a_finite_cell_of_millions_is_not_written_out() -> None:
     assert plates.log_mass[0] == pytest.approx(np.log(0.52**4 * 0.5**3 * 0.5**2))
     left = np.exp(plates.log_mass[0]) - np.exp(plates.locate(["ab-123-cd"])[1][0])
     assert np.exp(log_mass_left(plates, ["ab-123-cd", "car"])[0]) == pytest.approx(left, rel=1e-12)
+
+
+def test_cells_are_the_same_in_every_process() -> None:
+    """Weights are drawn and saved by the numbers of cells: they may not depend on the hash of strings."""
+    code = (
+        "from llrnn.domains import Spelling\n"
+        "words = 'maisons raisons grande petites belles mangent chantent vert verte bleu'.split()\n"
+        "made = Spelling(words, order=3, endings=6, longest=3, lengths=(4,), min_counts=())\n"
+        "print([cell.name for cell in made.cells], made.log_mass.tolist())\n"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(said) == 1

@@ -328,6 +328,23 @@ def test_conditions_are_read_and_asked_for() -> None:
     assert with_it["words"][0]["log_p"] == pytest.approx(expected, abs=1e-4)
 
 
+def test_what_reads_conditions_says_so(served: Served) -> None:
+    assert served.described()["conditions"] == "none"  # its n-gram expert follows the words alone
+    inner = Served("inner", small_model(background=backgrounds.Model(small_model())))
+    assert inner.conditions == "none"
+    primed = backgrounds.Primed(backgrounds.Uniform(), entities={"la"}, boost=2.0)
+    expert = contextual.Expert(primed, name="primed", reference=backgrounds.Uniform())
+    assert Served("expert", small_model(context=[expert])).conditions == "optional"
+    mixture = backgrounds.Mixture(backgrounds.NGram.from_corpus(small_corpus(), order=2), primed, weights=[0.5, 0.5])
+    assert Served("mixture", small_model(background=mixture)).conditions == "optional"
+
+
+def test_an_example_is_a_prefix_that_it_reads(served: Served) -> None:
+    (found,), _ = together(served, [NextRequest(prefix=served.described()["example"])], "next", 64)
+    assert found["prefix"]
+    assert Served("ab", grammar_model()).example == "a b"
+
+
 def test_a_condition_where_none_is_read_is_refused() -> None:
     (found,), _ = together(Served("plain", small_model()), [NextRequest(condition="x")], "next", 64)
     assert (found.status, found.code) == (409, "condition")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from helpers import small_corpus, small_model, tiny_model
-from llrnn import LLRNN, Corpus, backgrounds, contextual, influence
+from llrnn import GRU, LLRNN, Corpus, Vocabulary, backgrounds, contextual, features, influence
 from llrnn.backgrounds import Background
 from llrnn.batches import Sentences
 from llrnn.errors import ConfigError, UnknownWordError
@@ -14,6 +14,7 @@ from llrnn.loglinear import Distribution
 from llrnn.steered import Steered
 from llrnn.steering import Change, scale_and_offset, steer
 from llrnn.text import Text
+from llrnn.vocabulary import EOS
 
 
 def ngram() -> Background:
@@ -106,6 +107,26 @@ def test_one_change_for_all_positions_and_none_at_all() -> None:
     assert bool((zeros == 0).all())
 
 
+def test_words_that_tie_come_in_the_order_of_the_vocabulary() -> None:
+    vocabulary = Vocabulary([EOS, *(f"w{i}" for i in range(200))])
+    phi = features.Function(lambda word: {"even": 1.0} if word[1:].isdigit() and int(word[1:]) % 2 == 0 else {})
+    model = LLRNN(vocabulary, output_features=phi, controller=GRU(4))
+    with torch.no_grad():
+        model.layer.bias.fill_(1.0)
+    for n in (1, 3, 40):  # whatever else is computed
+        p, _ = model.step(model.start([None] * n), [0] * n)
+        log_p, words = p.top(103)
+        evens = [vocabulary.id(f"w{i}") for i in range(0, 200, 2)]
+        assert words.tolist() == [[*evens, vocabulary.eos, vocabulary.id("w1"), vocabulary.id("w3")]] * n
+        assert bool((log_p[:, 1:] <= log_p[:, :-1]).all())
+    forbidden = LLRNN(
+        vocabulary, output_features=phi, background=backgrounds.Mask(allowed={"w5", "w3"}), controller=GRU(4)
+    )
+    log_p, words = forbidden.step(forbidden.start([None]), [0])[0].top(4)
+    assert words[0, :2].tolist() == [vocabulary.id("w3"), vocabulary.id("w5")]
+    assert log_p[0, 2:].tolist() == [float("-inf")] * 2
+
+
 def nudged(model: LLRNN, words: list[int], k: int, t: int, row: int, size: float) -> float:
     """a_k when one more (or less) of one input feature stood at one position; by hand, in the input."""
     with torch.no_grad():
@@ -132,6 +153,19 @@ def test_influence_is_the_slope_times_the_input(prefix: tuple[str, ...]) -> None
         expected = [(t - 1, name) for t, word in enumerate(ids) for name in model.input_features.row(word)]
         assert sorted(fired) == sorted(expected)
         assert found.of_word(-1) == pytest.approx(sum(term.share for term in found.terms if term.position == -1))
+
+
+def test_influence_is_shown_word_by_word() -> None:
+    model = model_with("static")
+    found = influence(model, feature="Gender:Fem", prefix=("la",))
+    chart = found.chart()
+    assert [bar.name for bar in chart.bars] == ["<s>", "la"]
+    assert [bar.value for bar in chart.bars] == [found.of_word(-1), found.of_word(0)]
+    html = found._repr_html_()
+    assert "&lt;s&gt;" in html
+    assert "<s>" not in html
+    for term in found.terms:
+        assert f"{term.share:+.4f}" in html
 
 
 def test_influence_needs_a_feature_and_words_that_are_there() -> None:

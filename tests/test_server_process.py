@@ -136,7 +136,18 @@ def test_what_the_command_line_says_is_what_is_served(folder: Path, monkeypatch:
     made: list[FastAPI] = []
     monkeypatch.setattr(serving, "serve", lambda app, taken, ready: made.append(app))
     monkeypatch.setenv(serve.TOKEN, "a-token")
-    options = ["--in-flight", "3", "--seconds", "4.5", "--allow-host", "models.example", "--port", "0"]
+    options = [
+        "--in-flight",
+        "3",
+        "--seconds",
+        "4.5",
+        "--allow-host",
+        "models.example",
+        "--allow-host",
+        "::2",
+        "--port",
+        "0",
+    ]
     names = [str(folder), f"other={folder}", str(folder), "--background", f"another={folder}"]
     threads = torch.get_num_threads()
     assert cli.run(["serve", *names, *options]) == 0
@@ -144,6 +155,7 @@ def test_what_the_command_line_says_is_what_is_served(folder: Path, monkeypatch:
     (app,) = made
     assert app.state.gate.limits == Limits(in_flight=3, seconds=4.5)
     with TestClient(app, base_url="http://models.example") as client:
+        assert client.get("/v1/health", headers={"Host": "[::2]:80"}).status_code == 200
         assert client.get("/v1/models").status_code == 401
         found = client.get("/v1/models", headers={"Authorization": "Bearer a-token"}).json()["models"]
     assert [one["name"] for one in found] == ["tiny", "other", "tiny-2"]
@@ -198,6 +210,7 @@ def test_mistakes_are_one_line(capsys: Capture, folder: Path, tmp_path: Path, mo
     assert "are taken" in refused(capsys, str(folder), "--background", f"own={folder}", *anywhere)
     assert "--device" in refused(capsys, str(folder), "--device", "tpu", *anywhere)
     assert "cannot listen" in refused(capsys, str(folder), "--host", "no.such.host.invalid")
+    assert "without a port" in refused(capsys, str(folder), "--allow-host", "models.example:80", *anywhere)
     assert "--port" in refused(capsys, str(folder), "--port", "70000")
     assert "--rows" in refused(capsys, str(folder), "--rows", "0", *anywhere)
     assert "--seconds" in refused(capsys, str(folder), "--seconds", "0", *anywhere)
@@ -258,7 +271,11 @@ def test_raw_paths_open_no_file() -> None:
             said = address.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             assert said is not None
             assert (said.status, said.json["code"]) == (404, "not_found")
-        for wrong in (b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET / HTTP/9.9\r\n\r\n"):
+        for wrong in (
+            b"GET\r\n\r\n",
+            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+            b"GET / HTTP/1.1\r\nHost: localhost\r\nno colon\r\n\r\n",
+        ):
             said = address.send(wrong + b"\r\n\r\n")
             assert said is not None
             assert (said.status, said.json["code"]) == (400, "malformed_http")

@@ -90,6 +90,7 @@ class Sampling(Strategy):
             log_p, words = p.top(k)
         if self.top_p is not None:
             mass_before = log_p.exp().cumsum(-1) - log_p.exp()
+            mass_before[:, 0] = -1.0  # the best word always stays, however little was asked for
             log_p = log_p.masked_fill(mass_before >= self.top_p, float("-inf"))
         return log_p, words
 

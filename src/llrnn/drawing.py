@@ -193,19 +193,32 @@ def _with_gains(whole: Tensor, part: ContextValues, a: Tensor) -> Tensor:
 
 
 def top(p: Drawable, k: int) -> tuple[Tensor, Tensor]:
-    """The k most probable words at each position, log p and words (N, k); ties in any order."""
+    """The k most probable words at each position, log p and words (N, k); of words that tie, the first ones."""
     prior = p.prior
     k = min(k, prior.n_symbols)
     few = prior.n_symbols <= _WRITTEN_OUT and p.n * prior.n_symbols <= _MOST_WRITTEN
     if few or not isinstance(prior, SparsePrior) or len(prior.tables) > 1:
-        found = p.weights.detach().topk(k, -1)
-        return found.values - p.possible().log_z.detach()[:, None], found.indices
+        values, words = _largest(p.weights.detach(), k)
+        return values - p.possible().log_z.detach()[:, None], words
     p.possible()
     bound = p.scores.detach().double() + p.classes.mass(prior.tables[0]).best_log_b  # (N, G)
     best = [_best_words(p, prior, bound[n], n, k) for n in range(p.n)]
     log_p = torch.tensor([[log for log, _ in row] for row in best], dtype=p.scores.dtype, device=p.scores.device)
     word = torch.tensor([[word for _, word in row] for row in best], device=p.scores.device)
     return log_p, word
+
+
+def _largest(weights: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """As topk, (N, V) -> (N, k), but ties do not depend on what else is computed: the smallest index comes first."""
+    values, words = weights.topk(k, -1)
+    least = values[:, -1:]
+    tied = (values[:, 1:] == values[:, :-1]).any(-1) | ((weights >= least).sum(-1) > k)
+    tied &= (values[:, :1] > MINUS_INFINITY)[:, 0]
+    for n in torch.nonzero(tied).view(-1).tolist():
+        above = torch.nonzero((weights[n] >= least[n]) & (weights[n] > MINUS_INFINITY)).view(-1)
+        order = torch.sort(weights[n, above], descending=True, stable=True).indices[:k]
+        words[n, : len(order)], values[n, : len(order)] = above[order], weights[n, above[order]]
+    return values, words
 
 
 def _best_words(p: Drawable, prior: SparsePrior, bound: Tensor, n: int, k: int) -> list[tuple[float, int]]:

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from llrnn.charts import Bar, BarChart
 from llrnn.errors import ConfigError
 from llrnn.model import LLRNN
+from llrnn.rendering import Drawn, Sheet, Strong, Table
 from llrnn.vocabulary import EOS
 
 START = "<s>"  # how the boundary that is fed first is written here
@@ -35,7 +37,7 @@ class Push:
 
 
 @dataclass(frozen=True)
-class Influence:
+class Influence(Drawn):
     """What moved the weight of one feature after a prefix."""
 
     prefix: tuple[str, ...]
@@ -46,6 +48,17 @@ class Influence:
     def of_word(self, position: int) -> float:
         """All features of one word together."""
         return sum(term.share for term in self.terms if term.position == position)
+
+    def sheet(self) -> Sheet:
+        line = (f"{word} " for word in self.prefix)
+        rows = [(term.word, term.name, f"{term.value:.4g}", f"{term.share:+.4f}") for term in self.terms]
+        weight = (*line, Strong("…"), f" the weight of {self.feature} is {self.weight:+.4f}; what moved it:")
+        return Sheet((weight, self.chart(), Table(("word", "feature", "value ψ", "share"), tuple(rows))))
+
+    def chart(self) -> BarChart:
+        """What each word did, all its features together."""
+        bars = [Bar(word, self.of_word(t - 1)) for t, word in enumerate((START, *self.prefix))]
+        return BarChart(tuple(bars), f"what moved {self.feature}", "added to the weight, to first order")
 
 
 def influence(model: LLRNN, *, feature: str, prefix: str | tuple[str, ...] = "", condition: object = None) -> Influence:

@@ -94,6 +94,11 @@ class Process(ABC):
         """Whether neither condition nor prefix matter; then no state is kept and one answer holds everywhere."""
         return False
 
+    @property
+    def reads_conditions(self) -> bool:
+        """Whether a condition can make a difference; one that begins in its own way is taken to read it."""
+        return type(self).initial is not Process.initial and not self.is_static
+
     def bind(self, vocabulary: Vocabulary) -> Self:
         """This, for one vocabulary; a model binds what it is given."""
         bound = copy.copy(self)

@@ -50,7 +50,7 @@ def _parsed(text: str, kind: Conditions) -> object:
 
 def looks_at_conditions(model: LLRNN) -> bool:
     """Whether a condition could make a difference."""
-    return model.controller.reads_conditions or not model.background.is_static or bool(model.contextual)
+    return model.controller.reads_conditions or any(process.reads_conditions for process in model.processes)
 
 
 def check_condition(model: LLRNN, condition: object) -> None:

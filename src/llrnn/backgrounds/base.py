@@ -129,6 +129,10 @@ class _Combined(Background):
         """What the parts hear of a revision: the same, where their masses add up."""
         return [revision] * len(self._parts)
 
+    @property
+    def reads_conditions(self) -> bool:
+        return any(part.reads_conditions for part in self._parts)
+
     def initial(self, condition: object = None) -> State:
         return tuple(part.initial(condition) for part in self._parts)
 

@@ -88,6 +88,10 @@ class CrossFitted(Background):
         made._parts = tuple(part.revised(revision) for part in self._parts)
         return made.bind(revision.vocabulary)
 
+    @property
+    def reads_conditions(self) -> bool:
+        return self.whole.reads_conditions
+
     def initial(self, condition: object = None) -> State:
         return _WHOLE, self.whole.initial(condition), condition
 

@@ -98,6 +98,8 @@ class HuggingFace(Background):
         require_same_symbols(repr(self), self._own, vocabulary, "use llrnn.hf.vocabulary(tokenizer)")
         return super().bind(vocabulary)
 
+    reads_conditions = False
+
     def initial(self, condition: object = None) -> State:
         return ()
 

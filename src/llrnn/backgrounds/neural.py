@@ -19,7 +19,7 @@ from torch import Tensor
 from llrnn.backgrounds.base import Background
 from llrnn.errors import BackgroundError
 from llrnn.priors import DensePrior, Prior
-from llrnn.process import Saved, State, States
+from llrnn.process import Process, Saved, State, States
 from llrnn.vocabulary import Vocabulary
 
 
@@ -27,7 +27,10 @@ class Inner(Protocol):
     """What is asked of the inner model; `llrnn.LLRNN` is one. Its states are its own."""
 
     vocabulary: Vocabulary
+    controller: Any
 
+    @property
+    def processes(self) -> tuple[Process, ...]: ...
     @property
     def device(self) -> torch.device: ...
     def start(self, conditions: Sequence[object]) -> Any: ...
@@ -90,6 +93,11 @@ class Model(Background):
             repr(self), self._model.vocabulary, vocabulary, "train both models with one vocabulary: model.vocabulary"
         )
         return super().bind(vocabulary)
+
+    @property
+    def reads_conditions(self) -> bool:
+        parts = (self._model.controller, *self._model.processes)
+        return any(part.reads_conditions for part in parts)
 
     def initial(self, condition: object = None) -> State:
         return Place(self._model.start([condition]), None)

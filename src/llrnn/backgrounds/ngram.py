@@ -110,6 +110,8 @@ class NGram(Background):
             self._tries[device] = self._tries[torch.device("cpu")].to(device)
         return self._tries[device]
 
+    reads_conditions = False
+
     def initial(self, condition: object = None) -> State:
         return EMPTY
 

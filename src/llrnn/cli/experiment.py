@@ -267,6 +267,7 @@ def model_verb(
 ) -> None:
     """Train and test one model of an experiment; what a study runs side by side.
 
+    \b
     Example: llrnn experiment model configs/table4/llrnn.toml --name llrnn-2500 --data runs/prepared --out runs/table4
     Example: llrnn experiment model configs/nlg/copied.toml --study nlg --name mine --data runs/nlg/data --out runs/mine
     """

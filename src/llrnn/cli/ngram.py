@@ -95,6 +95,7 @@ def query_verb(
 ) -> None:
     """Each word of a sentence: log10 p and the length of the n-gram that says so; or what may follow it.
 
+    \b
     Example: llrnn ngram query corpus.arpa "le chat dort"
     Example: llrnn ngram query corpus.arpa "le chat" --next 5
     """

@@ -23,12 +23,14 @@ if TYPE_CHECKING:  # the server's own libraries are an extra
 
 HOST, PORT = "127.0.0.1", 8017
 TOKEN = "LLRNN_TOKEN"
+# oneDNN keeps code for every shape that it has seen, 1,024 by default; batches have many shapes, and memory would grow
+_ONEDNN = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"  # read when the first step is made
 
 
 def serve_verb(
     models: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[[NAME=]DIR]...", help="Model folders; NAME is that of the folder by default."),
+        typer.Argument(metavar="[NAME=]DIR", help="Model folders; NAME is that of the folder by default."),
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 is reached from outside.")] = HOST,
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = PORT,
@@ -52,6 +54,7 @@ def serve_verb(
 ) -> None:
     """Answer questions over HTTP: next words, explanations, influence, scores, texts; with a page for people.
 
+    \b
     Example: llrnn serve runs/embedded
     Example: llrnn serve --demo
     Example: llrnn serve big=runs/big small=runs/small --background kn=runs/french.arpa.gz --port 8080
@@ -64,16 +67,18 @@ def serve_verb(
 
     limits = Limits(in_flight=in_flight, seconds=seconds)
     token = read_token(token_file)
+    names = [_host_name(name) for name in allow_host or []]
     folders = named_folders(models or [])
     paths = dict(_named_path(option) for option in background or [])
     device_named(device)
+    os.environ.setdefault(_ONEDNN, "128")
     torch.set_num_threads(threads)  # steps are small: on cores that others use too, threads wait for one another
     with serving.listener(host, port) as taken:  # before the models: a port that is taken is said at once
         folders = demo_models(demo_folder) | folders if demo else folders
         if not folders:
             raise ConfigError("serve needs a model folder, or --demo; found neither")
         engine = Engine(_opened(folders, paths, device), rows=rows)
-        hosts = LOCAL_HOSTS | {serving.in_url(name) for name in (host, *(allow_host or []))}
+        hosts = LOCAL_HOSTS | {serving.in_url(name) for name in (host, *names)}
         if token is None and not _is_local(host):
             show.err.print(f"note: whoever reaches {host} can ask; --token-file or {TOKEN} sets a token", markup=False)
         said = f"serving {', '.join(folders)} at {serving.address_of(taken)} (Ctrl-C stops)"
@@ -146,6 +151,17 @@ def demo_models(folder: Path) -> dict[str, Path]:
         show.err.print(f"training the demo's models, once; they are kept in {folder}", markup=False)
         train_demo(folder, sentences=demonstration.SENTENCES, epochs=demonstration.EPOCHS, seed=0)
     return found
+
+
+def _host_name(name: str) -> str:
+    """A name, or an address; the port of a request does not matter."""
+    bare = name.strip("[]")
+    try:
+        ipaddress.ip_address(bare)
+    except ValueError:
+        if not name or any(sign in name for sign in ":/ "):
+            raise ConfigError(f"--allow-host takes a name without a port or a path, found {name!r}") from None
+    return bare
 
 
 def _is_local(host: str) -> bool:

@@ -153,6 +153,7 @@ def evaluate_verb(
     """Log-perplexity of models on texts, by frequency and feature, with an audit of the figure; or minimal pairs; or
     with --constraint, how much a language that texts are held to changes the models.
 
+    \b
     Example: llrnn evaluate runs/embedded test.conllu
     Example: llrnn evaluate runs/embedded --pairs pairs.jsonl
     Example: llrnn evaluate runs/embedded test.conllu --weight POS:VERB=+0.5
@@ -226,6 +227,7 @@ def generate_verb(
 ) -> None:
     """Write text.
 
+    \b
     Example: llrnn generate runs/embedded --prefix "elle est" --features
     Example: llrnn generate runs/embedded --constraint 'pattern: la ( petite | grande )+ /[a-z]+/ .' --longest 9
     Example: llrnn generate runs/nlg --condition "inform(name='le chat noir';food=french)" --beam 5

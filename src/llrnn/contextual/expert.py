@@ -59,6 +59,10 @@ class Expert(ContextualFeature):
         made._reference = None if self._reference is None else self._reference.revised(revision)
         return made.bind(revision.vocabulary)
 
+    @property
+    def reads_conditions(self) -> bool:
+        return self._background.reads_conditions
+
     def initial(self, condition: object = None) -> State:
         return self._background.initial(condition)
 

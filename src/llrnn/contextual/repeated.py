@@ -21,6 +21,8 @@ class Repeated(ContextualFeature):
     def revised(self, revision: Revision) -> Self:
         return self.bind(revision.vocabulary)
 
+    reads_conditions = False
+
     def initial(self, condition: object = None) -> State:
         return ()
 

@@ -82,7 +82,8 @@ def _shape_automaton(shapes: Sequence[str]) -> Automaton:
 
 def _ending_automaton(endings: Sequence[str]) -> Automaton:
     """Label 0 for any string, i + 1 where ending i is the longest that it has (Aho and Corasick's automaton)."""
-    starts = sorted({ending[:length] for ending in endings for length in range(len(ending) + 1)} | {""}, key=len)
+    found = {ending[:length] for ending in endings for length in range(len(ending) + 1)} | {""}
+    starts = sorted(found, key=lambda start: (len(start), start))  # the same in every process, as weights depend on it
     state = {start: number for number, start in enumerate(starts)}
     characters = tuple(sorted({c for ending in endings for c in ending}))
     moves = np.zeros((len(starts), len(characters) + len(KINDS)), dtype=np.int64)

@@ -178,12 +178,15 @@ class Why(_Read[ExplainRequest]):
 class Begin(_Read[GenerateRequest]):
     """The first word of a text."""
 
-    def after(self, p: Distribution, state: ModelState) -> Text:
+    def after(self, p: Distribution, state: ModelState) -> Any:
         wanted = self.request.strategy
         sampling = Sampling(wanted.temperature, wanted.top_k, wanted.top_p)
         generator = torch.Generator(self.model.device).manual_seed(self.request.seed)
         strategy = Greedy() if wanted.kind == "greedy" else sampling
-        return chosen(Text(self.model, self.asked, strategy, generator, state), p, state)
+        (text,) = chosen([Text(self.model, self.asked, strategy, generator, state)], p, state)
+        if isinstance(text, Exception):
+            raise text
+        return text
 
 
 class Moved(Question[InfluenceRequest]):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ import torch
 
 from llrnn.backgrounds import Background, Uniform, Unigram
 from llrnn.checkpoint import load
+from llrnn.decode import Greedy, generate
 from llrnn.errors import ConfigError, LLRNNError, UnknownWordError, ZeroMassError
 from llrnn.model import LLRNN
 from llrnn.steering import open_background, swap
@@ -24,6 +26,7 @@ from llrnn.writing import check_condition, looks_at_conditions, prepared, read_c
 
 OWN = "own"
 _TAKEN = (OWN, "uniform", "unigram")
+_EXAMPLE = 3  # words
 _REMEMBERED = 32  # conditions for which a model is kept ready
 Needs = Literal["none", "optional", "required"]
 
@@ -85,13 +88,16 @@ class Served:
             "lowercase": model.reads_lowercase,
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "controller": repr(model.controller),
-            "example": self._example(),
+            "example": self.example,
         }
 
-    def _example(self) -> str:
-        """A prefix that it can read: the listed word that is most frequent, the end of sentence apart."""
-        listed = model_words(self.model)
-        return listed[0] if listed else ""
+    @cached_property
+    def example(self) -> str:
+        """A prefix that it can read: how its most probable text begins, where no condition is needed to write one."""
+        if self.conditions == "required":
+            return ""
+        (text,) = generate(self.model, strategy=Greedy(), max_words=_EXAMPLE)
+        return " ".join(word for word in text.words if word != EOS)
 
 
 def open_served(

@@ -1,6 +1,6 @@
 """A text that is being written on the server, word by word: many of them take each step together.
 
-    text = chosen(text, p, state)        a word, drawn by the text's own strategy and generator
+    texts = chosen(texts, p, state)      a word for each, drawn by the text's own strategy and generator
     texts = step(texts)                  every text is fed its word, and chooses the next
 
 A text has a generator of its own, so that the same seed gives the same words whoever else is writing.
@@ -55,25 +55,37 @@ class Text:
         }
 
 
-def chosen(text: Text, p: Distribution, state: ModelState) -> Text:
-    """The next word, from a distribution at one position."""
-    (symbol,) = text.strategy.choose(p.possible(), text.generator)
-    log_p = float(p.log_prob(torch.tensor([symbol], device=text.model.device))[0])
-    return replace(text, state=state, symbol=symbol, log_p=log_p)
+def chosen(texts: Sequence[Text], p: Distribution, state: ModelState) -> list[Any]:
+    """Every text with its next word; one that cannot go on has an exception in its place."""
+    drawn = [_drawn(text, _row(p, n)) for n, text in enumerate(texts)]
+    symbols = torch.tensor([0 if isinstance(one, Exception) else one for one in drawn], device=p.h.device)
+    log_p = p.log_prob(symbols).tolist()
+    return [
+        one if isinstance(one, Exception) else replace(text, state=state.select([n]), symbol=one, log_p=log_p[n])
+        for n, (text, one) in enumerate(zip(texts, drawn, strict=True))
+    ]
+
+
+def _row(p: Distribution, n: int) -> Distribution:
+    """One position, with what was computed for all of them at once."""
+    alone = p.row(n)
+    alone.scores, alone.log_z = p.scores[n : n + 1], p.log_z[n : n + 1]
+    return alone
+
+
+def _drawn(text: Text, p: Distribution) -> int | Exception:
+    try:
+        (symbol,) = text.strategy.choose(p.possible(), text.generator)
+    except Exception as error:
+        return refusal(error)
+    return symbol
 
 
 @torch.no_grad()
 def step(texts: Sequence[Text]) -> list[Any]:
-    """One model step for all texts, which are of one model; a text that cannot go on has an exception in its place."""
+    """One model step for all texts, which are of one model; then each chooses."""
     model = texts[0].model
     state = ModelState.joined([text.state for text in texts], model.device)
     layer = steered(model, [text.asked.steering for text in texts])
     p, after = model.step(state, [text.symbol for text in texts], layer=layer)
-    return [_tried(text, p.row(n), after.select([n])) for n, text in enumerate(texts)]
-
-
-def _tried(text: Text, p: Distribution, state: ModelState) -> Text | Exception:
-    try:
-        return chosen(text, p, state)
-    except Exception as error:
-        return refusal(error)
+    return chosen(texts, p, after)

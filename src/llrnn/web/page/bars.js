@@ -6,6 +6,9 @@ import { percent } from "./numbers.js";
 
 export const END = "</s>";
 
+/** A word as it is shown. */
+export const labelOf = (word) => (word === END ? "end of sentence" : word);
+
 export class Bars {
   #list = el("ol", { class: "bars" });
   #whole = el("div", { class: "whole", "aria-hidden": "true" });
@@ -60,11 +63,10 @@ export class Bars {
   #bar(word) {
     const { choose, compare, append } = this.#actions;
     const pick = (event) => (event.shiftKey ? compare(word) : choose(word));
-    const label = word === END ? "end of sentence" : word;
     return el(
       "li",
       { class: "bar" },
-      el("button", { type: "button", class: "pick", onclick: pick }, ...inside(label)),
+      el("button", { type: "button", class: "pick", onclick: pick }, ...inside(labelOf(word))),
       el("button", { type: "button", class: "small versus", text: "vs", onclick: () => compare(word) }),
       el("button", { type: "button", class: "small append", text: "+", onclick: () => append(word) }),
     );
@@ -104,7 +106,7 @@ function fill(element, entry, longest, marks, before) {
   set(part("pick"), "title", title(entry, before));
   part("versus").hidden = isWord || !marks.word;
   set(part("versus"), "aria-pressed", String(isRival));
-  set(part("versus"), "aria-label", `compare ${marks.word} with ${entry.word}`);
+  set(part("versus"), "aria-label", `compare ${labelOf(marks.word)} with ${labelOf(entry.word)}`);
   part("append").hidden = entry.word === END || isCell(entry);
   part("versus").hidden ||= isCell(entry);
   part("pick").disabled = isCell(entry);

@@ -84,6 +84,8 @@ export class Combobox {
       event.preventDefault();
       event.stopImmediatePropagation();
       this.#choose(this.#active);
+    } else if (event.key === "Enter") {
+      this.close();
     } else if (event.key === "Escape" && many) {
       event.preventDefault();
       this.close();

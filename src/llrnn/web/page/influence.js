@@ -5,7 +5,7 @@ import { plain, signed } from "./numbers.js";
 
 const SHOWN = 5; // features of a word; smaller ones are summed up
 const SHADES = 5; // of each colour, as style.css has them
-export const START = -1;
+const START = -1;
 
 /** The answer of /v1/influence as a list of words, and a sentence that names the strongest. */
 export function influenceView(answer) {
@@ -62,7 +62,7 @@ function column({ label, position, terms, sum }, scale, isStrongest) {
 }
 
 function row(name, share, scale) {
-  const strength = Math.min(SHADES, Math.ceil((SHADES * Math.abs(share)) / scale));
+  const strength = Math.min(SHADES, Math.round((SHADES * Math.abs(share)) / scale));
   return el(
     "li",
     { class: `${share < 0 ? "lowers" : "raises"}-${strength}`, "data-value": share },

@@ -38,6 +38,13 @@ export async function knows(model, word, condition = "") {
   return null;
 }
 
+/** The words among these that a model cannot read. */
+export async function unknownOf(model, words, condition) {
+  const some = [...new Set(words)].slice(0, LIMIT);
+  const known = await Promise.all(some.map((word) => knows(model, word, condition)));
+  return some.filter((_, place) => known[place] === false);
+}
+
 /** A word as the model writes it. */
 export const spelled = (model, word) => (model.lowercase ? word.toLowerCase() : word);
 

@@ -73,12 +73,13 @@ async function show(state) {
   }
 }
 
-/** The chosen words, as far as a model knows them. */
+/** The chosen words, as far as a model knows them, and those that it does not. */
 async function marksOf(state, model) {
   const known = async (one) => one && (await knows(model, one, state.condition)) !== false;
   const asked = [state.word, state.rival].map((one) => spelled(model, one));
   const [word, rival] = await Promise.all(asked.map(async (one) => ((await known(one)) ? one : "")));
-  return { word, rival: word && rival !== word ? rival : "" };
+  const lost = asked.filter((one) => one && one !== word && one !== rival);
+  return { word, rival: word && rival !== word ? rival : "", lost };
 }
 
 async function start() {

@@ -1,16 +1,16 @@
 // One model's view of the prefix: the next words, why the chosen one, its weights by hand, and which words moved them.
 
-import { el, field, freshId, say, set, tell } from "./dom.js";
+import { el, freshId, say, set, tell } from "./dom.js";
 import { Latest } from "./latest.js";
-import { Bars, isCell } from "./bars.js";
+import { Bars, isCell, labelOf } from "./bars.js";
 import { Why } from "./why.js";
 import { Sliders } from "./sliders.js";
-import { Combobox } from "./combobox.js";
 import { influenceView } from "./influence.js";
-import { wordsLike } from "./lexicon.js";
+import { unknownOf } from "./lexicon.js";
 import { count, counted, percent, plain } from "./numbers.js";
 import { store } from "./state.js";
 import { queryOf, wantsCondition } from "./query.js";
+import { wordField } from "./wordfield.js";
 
 const TOP = 12;
 const NOTHING = { word: "", rival: "", view: "both" }; // no word is chosen
@@ -34,7 +34,7 @@ export class Panel {
     compare: (word) => this.#compare(word),
     append: (word) => store.change({ ...NOTHING, prefix: [...this.#query.prefix, word].join(" ") }),
   });
-  #why = new Why(this.#search(), {
+  #why = new Why(wordField(() => this.#model, (word) => store.change({ ...NOTHING, word })), {
     influence: (feature) => this.#own({ influence: feature === this.#side.influence ? "" : feature }),
     view: (view) => store.change({ view }),
     release: () => store.change(NOTHING),
@@ -49,7 +49,7 @@ export class Panel {
   #model = null;
   #query = null;
   #view = null; // what answers are about: all of the query but the changes
-  #marks = { word: "", rival: "" };
+  #marks = { word: "", rival: "", lost: [] };
   #answer = null; // the last of /v1/next, and its view
   #before = null; // p of words without the changes
   element = this.#built();
@@ -70,7 +70,8 @@ export class Panel {
     this.#marks = marks;
     say(this.#heading, model.name);
     say(this.#facts, facts(model));
-    this.#why.settle({ view: state.view, marked: this.#side.influence, isFixed: Boolean(marks.word) });
+    const { lost } = marks;
+    this.#why.settle({ view: state.view, marked: this.#side.influence, isFixed: Boolean(marks.word), lost });
     if (wantsCondition(state, model)) this.#fail(new Error("This model writes from a condition: give one above."));
     else this.#ask();
   }
@@ -121,7 +122,7 @@ export class Panel {
     this.#askWhy();
     this.#redraw();
     set(this.element, "aria-busy", "false");
-    const best = answer.top.slice(0, 3).map((entry) => `${entry.word} ${(100 * entry.p).toFixed(1)} %`);
+    const best = answer.top.slice(0, 3).map((entry) => `${labelOf(entry.word)} ${(100 * entry.p).toFixed(1)} %`);
     this.#shared.announce(this.#index, `${this.#model.name}, next word: ${best.join(", ")}.`);
   }
 
@@ -145,7 +146,7 @@ export class Panel {
   #shares({ word, rival }) {
     const found = new Map([...this.#answer.top, ...this.#answer.words].map((entry) => [entry.word, entry.p]));
     const named = [word, rival].filter((one) => found.has(one));
-    return named.map((one) => `p(${one}) = ${percent(found.get(one))}`).join(", ");
+    return named.map((one) => `p(${labelOf(one)}) = ${percent(found.get(one))}`).join(", ");
   }
 
   #redrawSliders() {
@@ -161,17 +162,30 @@ export class Panel {
     this.#influence.replaceChildren(influenceView(answer));
   }
 
-  #fail(error) {
+  async #fail(error) {
     set(this.element, "aria-busy", "false");
     if (this.#shared.failed(error)) return;
     this.#answer = null;
     this.#shared.refused(error);
     this.element.classList.add("failed");
-    tell(this.#message, error.message);
+    this.#empty();
+    const view = this.#view;
+    const text = error.code === "unknown_word" ? await this.#unknown(error.message) : error.message;
+    if (view === this.#view && this.#answer === null) tell(this.#message, text);
+  }
+
+  /** Which words before the model does not have; the server's own words, where that is not it. */
+  async #unknown(message) {
+    const lost = await unknownOf(this.#model, this.#query.prefix, this.#query.condition).catch(() => []);
+    return lost.length ? lost.map((word) => `“${word}” is no word of this model.`).join(" ") : message;
+  }
+
+  #empty() {
     this.#bars.clear();
     for (const output of [...this.#totals, this.#entropy, this.#effect]) say(output, "");
     this.#why.fail(null);
     this.#asked.why.forget();
+    this.#redrawSliders(); // a change that cannot be made can be taken back
   }
 
   #failWhy(error) {
@@ -194,24 +208,6 @@ export class Panel {
   #steer(changes, group) {
     const sides = store.state.sides.map((one, i) => (i === this.#index ? { ...one, changes } : one));
     store.change({ sides, word: store.state.word || this.#best }, group);
-  }
-
-  #search() {
-    const input = el("input", { type: "text" });
-    const choose = (word) => {
-      input.value = "";
-      store.change({ ...NOTHING, word });
-    };
-    const search = field("Explain another word", input, "other");
-    const find = async (text) => {
-      const { words } = text.trim() ? await wordsLike(this.#model, text.trim()) : { words: [] };
-      return words.map((value) => ({ value }));
-    };
-    new Combobox(input, { label: "words", find, take: choose });
-    input.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && input.value.trim()) choose(input.value.trim());
-    });
-    return search;
   }
 
   #built() {

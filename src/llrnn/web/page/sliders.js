@@ -30,7 +30,7 @@ export class Sliders {
   constructor(change) {
     this.#change = change;
     this.#all.addEventListener("click", () => change([], null));
-    const find = field("Find a feature or an expert", this.#search);
+    const find = field("Find a feature or an expert (* stands for anything)", this.#search);
     this.element = el("div", {}, el("div", { class: "tools" }, find, this.#all), this.#list);
     new Combobox(this.#search, {
       label: "features",
@@ -118,6 +118,7 @@ export class Sliders {
 
   async #proposals(text) {
     if (!text.trim()) return [];
+    if (text.includes("*")) return [{ value: text.trim(), note: "all that match" }];
     const { features, matching } = await featuresLike(this.#model, text.trim());
     const notes = features.map((one) => (one.contextual ? "contextual" : one.group));
     if (matching > features.length) notes[features.length - 1] += `, and ${count(matching - features.length)} more`;

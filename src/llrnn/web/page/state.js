@@ -25,7 +25,7 @@ const DEFAULTS = {
 const blank = () => ({ ...DEFAULTS, sides: [side(), side()] });
 
 /** The state as the part of a link after `#`. */
-export function encoded(state) {
+function encoded(state) {
   const fields = new URLSearchParams();
   const put = (name, value, usual) => value !== usual && fields.append(name, String(value));
   for (const name of ["prefix", "condition", "word", "rival", "view", "seed", "temperature", "most", "writer"]) {
@@ -46,7 +46,7 @@ export function encoded(state) {
 }
 
 /** And back. Links come from anywhere: what is no sensible value is left out. */
-export function decoded(text) {
+function decoded(text) {
   const fields = new URLSearchParams(text);
   const state = blank();
   for (const name of ["prefix", "condition", "word", "rival"]) state[name] = fields.get(name) ?? state[name];

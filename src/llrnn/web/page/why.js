@@ -4,10 +4,9 @@ import { el, say, tell } from "./dom.js";
 import { waterfall } from "./waterfall.js";
 import { sumTable } from "./sumtable.js";
 import { folds, partsOfComparison, partsOfWord } from "./parts.js";
-import { END } from "./bars.js";
+import { labelOf } from "./bars.js";
 
 const TITLE = "Why this word?";
-const shown = (word) => (word === END ? "end of sentence" : word);
 
 export class Why {
   #title = el("h3", { text: TITLE });
@@ -16,7 +15,7 @@ export class Why {
   #table = el("div", { class: "table" });
   #message = el("p", { class: "message", role: "status", hidden: true });
   #answer = null;
-  #settings = { view: "both", marked: "", isFixed: false };
+  #settings = { view: "both", marked: "", isFixed: false, lost: [] };
   #expanded = false;
   #width = 0;
   #actions;
@@ -37,7 +36,10 @@ export class Why {
     this.#draw();
   }
 
-  /** `view` of two words; `marked`: the feature whose influence is on show; `isFixed`: whether a word was chosen. */
+  /**
+   * `view` of two words; `marked`: the feature whose influence is on show; `isFixed`: whether a word was chosen;
+   * `lost`: words that were chosen, and that this model does not have.
+   */
   settle(settings) {
     if (JSON.stringify(settings) === JSON.stringify(this.#settings)) return;
     this.#settings = settings;
@@ -74,19 +76,19 @@ export class Why {
   }
 
   #parts() {
-    const { word, rival, comparison } = this.#answer;
-    if (this.#view !== "both") return partsOfWord({ ...this.#single, word: shown(this.#single.word) }, this.#expanded);
-    return partsOfComparison(comparison, shown(word.word), shown(rival.word), this.#expanded);
+    const [word, rival] = this.words.map(labelOf);
+    if (this.#view === "both") return partsOfComparison(this.#answer.comparison, word, rival, this.#expanded);
+    return partsOfWord({ ...this.#single, word: labelOf(this.#single.word) }, this.#expanded);
   }
 
   #draw() {
-    const [word, rival] = this.words.map(shown);
+    const [word, rival] = this.words.map(labelOf);
     const parts = this.#parts();
     const isComparison = this.#view === "both";
     const { terms } = isComparison ? this.#answer.comparison : this.#single;
     say(this.#title, rival ? `Why ${word}, and not ${rival}?` : `Why ${word}?`);
     this.#views.replaceChildren(...this.#buttons(word, rival));
-    tell(this.#message, forbidden(parts));
+    tell(this.#message, [...this.#settings.lost.map(missing), forbidden(parts)].filter(Boolean).join(" "));
     this.#picture.replaceChildren(...this.#drawing(parts));
     const focused = this.#table.contains(document.activeElement) && document.activeElement.closest("[data-part]");
     const table = sumTable(parts, {
@@ -129,6 +131,8 @@ export class Why {
     return this.#settings.isFixed ? [...choices, el("button", release)] : choices;
   }
 }
+
+const missing = (word) => `“${word}” is no word of this model.`;
 
 function forbidden(parts) {
   if (parts.finite) return null;

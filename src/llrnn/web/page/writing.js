@@ -4,7 +4,7 @@
 import { byId, el, say, set, tell } from "./dom.js";
 import { counted, percent, plain } from "./numbers.js";
 import { stream } from "./api.js";
-import { END } from "./bars.js";
+import { END, labelOf } from "./bars.js";
 import { store } from "./state.js";
 
 export class Writing {
@@ -124,11 +124,10 @@ export class Writing {
     this.#words.push(data.word);
     this.#log += data.log_p;
     const go = () => store.change({ prefix: before.join(" "), word: data.word, rival: "", view: "both" });
-    const label = data.word === END ? "end of sentence" : data.word;
     const button = el(
       "button",
       { type: "button", title: "why this word here?", onclick: go },
-      el("bdi", { class: "word", text: label }),
+      el("bdi", { class: "word", text: labelOf(data.word) }),
       el("span", { class: "number", text: percent(data.p) }),
     );
     const names = data.cell ? [data.cell, ...data.features] : data.features;

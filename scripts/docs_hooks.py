@@ -1,0 +1,77 @@
+"""What mkdocs makes at build time from the code: the pages of the command line and of the configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from llrnn.cli import app
+from llrnn.config import described_keys
+
+WIDTH = 96
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Two pages more than docs/ holds."""
+    for name, text in (("cli.md", command_line()), ("configuration.md", configuration())):
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def command_line() -> str:
+    """Every verb with its own help."""
+    lines = [
+        "# Command line",
+        "",
+        "Made from the program when this site is built: what `llrnn VERB --help` prints. A user's mistake is one line",
+        "on standard error and exit code 2.",
+        "",
+    ]
+    for path, command in verbs():
+        about = help_of(path, command).split("\n  Keys of CONFIG:")[0].rstrip()
+        lines += [f"## llrnn {' '.join(path)}", "", "```text", *about.splitlines(), "```", ""]
+        if path == ("train",):
+            lines += ["The keys of a configuration have [a page of their own](configuration.md).", ""]
+    return "\n".join(lines)
+
+
+def verbs() -> list[tuple[tuple[str, ...], Any]]:
+    """Every command that does something, with its path: ("data", "french")."""
+
+    def below(path: tuple[str, ...], command: Any) -> list[tuple[tuple[str, ...], Any]]:
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            return [(path, command)]
+        return [found for name, one in sorted(inner.items()) for found in below((*path, name), one)]
+
+    return below((), typer.main.get_command(app))
+
+
+def help_of(path: tuple[str, ...], command: Any) -> str:
+    context = command.make_context(f"llrnn {' '.join(path)}", [], resilient_parsing=True, max_content_width=WIDTH)
+    context.terminal_width = WIDTH
+    return str(command.get_help(context)).rstrip()
+
+
+def configuration() -> str:
+    """Every key of a configuration with what it means, a table for each section."""
+    sections: dict[str, list[tuple[str, str]]] = {}
+    for line in dict.fromkeys(described_keys()):
+        key, meaning = line.split(": ", 1)
+        sections.setdefault(key.split(".")[0] if "." in key else "", []).append((key, meaning))
+    lines = [
+        "# Configuration",
+        "",
+        "A configuration is a TOML file; `llrnn train CONFIG --set KEY=VALUE` changes a key in passing, and a key that",
+        "does not exist is refused. In `[[domains]]`, `[[contextual]]` and `features.output` each entry has a `kind`",
+        "and the keys of that kind only. This page is made from the code when the site is built.",
+        "",
+    ]
+    for section, keys in sections.items():
+        lines += [f"## {section}" if section else "## At the top", "", "| key | what it means |", "| --- | --- |"]
+        lines += [f"| `{key}` | {meaning.replace('|', chr(92) + '|')} |" for key, meaning in keys]
+        lines.append("")
+    return "\n".join(lines)

@@ -1,0 +1,83 @@
+"""The pictures of the documentation, drawn by the library itself: python scripts/pictures.py
+
+    docs/pictures/learning.svg      three models of one body while they train: `llrnn demo`
+    docs/pictures/waterfall.svg     log p of one word as a sum
+    docs/pictures/rival.svg         one word against another
+    docs/pictures/classes.svg       how long the sum in Z is, against the number of words
+
+Everything is seeded. Training takes a minute.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import tomllib
+from pathlib import Path
+
+import llrnn
+from llrnn import demo, features, french
+from llrnn.charts import LineChart, svg
+from llrnn.config import parse_config
+from llrnn.project import Project
+
+DOCS = Path(__file__).parents[1] / "docs"
+PICTURES = DOCS / "pictures"
+
+
+def main() -> None:
+    model = quick_start()
+    write("waterfall", svg(llrnn.explain(model, prefix="la maison est", word="grande").chart()))
+    write("rival", svg(llrnn.explain(model, prefix="la maison est", word="grande", rival="grand").chart()))
+    write("classes", svg(classes()))
+    write("learning", svg(learning()))
+
+
+def quick_start() -> llrnn.LLRNN:
+    """The model of docs/quick-start.md, trained as that page says."""
+    page = (DOCS / "quick-start.md").read_text(encoding="utf8")
+    text = page.split('```toml title="quick.toml"\n')[1].split("```")[0]
+    config = parse_config(tomllib.loads(text), "quick.toml")
+    project = Project.from_config(config)
+    model = project.model()
+    corpora = project.corpora
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in llrnn.train(
+            model, corpora["train"], valid=corpora["valid"], settings=config.training, folder=Path(folder) / "run"
+        ):
+            pass
+        return llrnn.load(Path(folder) / "run")
+
+
+def classes() -> LineChart:
+    """Words, and classes of words with equal features, as the embedded corpus grows."""
+    corpus = llrnn.Corpus.from_sentences(french.sentences(12000)).lowercased()
+    lexicon = llrnn.Lexicon.from_corpus(corpus)
+    phi = features.Identity(top=300) + features.Attributes(lexicon) + features.Suffixes(3, min_count=20)
+    words, kinds = [], []
+    for sentences in (250, 500, 1000, 2000, 4000, 8000, 12000):
+        vocabulary = llrnn.Vocabulary.from_corpus(corpus[:sentences])
+        found = features.summarise(phi, vocabulary)
+        words.append((float(found.symbols), float(found.symbols)))
+        kinds.append((float(found.symbols), float(found.classes)))
+    return LineChart(
+        {"softmax: all words": words, "LL-RNN: classes": kinds},
+        "terms of the sum Z", "words", "terms",
+    )  # fmt: skip
+
+
+def learning() -> LineChart:
+    """The demo's three models, with half its sentences."""
+    found = demo.run(sentences=3000, epochs=6, seed=0)
+    curves = {one.name: [(float(epoch), loss) for epoch, loss in enumerate(one.valid, 1)] for one in found.contenders}
+    return LineChart(curves, "learning curves", "epoch", "log-perplexity on validation (nats)")
+
+
+def write(name: str, picture: str) -> None:
+    PICTURES.mkdir(exist_ok=True)
+    if "xmlns=" not in picture:  # a file of its own needs it, an SVG within HTML does not
+        picture = picture.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    (PICTURES / f"{name}.svg").write_text(picture + "\n", encoding="utf8")
+
+
+if __name__ == "__main__":
+    main()

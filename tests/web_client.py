@@ -1,0 +1,185 @@
+"""A server in a thread, an engine that does as it is told, and a client that may misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from llrnn.web import serving
+from llrnn.web.answers import ErrorAnswer
+from llrnn.web.messages import ExplainRequest, GenerateRequest, InfluenceRequest, ScoreRequest
+
+PATIENCE = 60.0  # seconds after which a test has failed
+
+
+class FakeEngine:
+    """Takes `seconds` for an answer, and `pause` between two of endless words of `length` letters."""
+
+    names = ("fake",)
+
+    def __init__(self, *, seconds: float = 0.0, pause: float = 0.0, length: int = 4) -> None:
+        self.seconds, self.pause, self.length = seconds, pause, length
+        self.begun = self.ended = 0
+        self.error: Exception | None = None
+        self.batches: Callable[[int, float], None] = lambda rows, seconds: None
+
+    async def next(self, request: object) -> dict[str, Any]:
+        self.begun += 1
+        try:
+            await asyncio.sleep(self.seconds)
+            if self.error is not None:
+                raise self.error
+            return {"answer": 1}
+        finally:
+            self.ended += 1
+
+    async def explain(self, request: ExplainRequest) -> dict[str, Any]:
+        return await self.next(request)
+
+    async def influence(self, request: InfluenceRequest) -> dict[str, Any]:
+        return await self.next(request)
+
+    async def score(self, request: ScoreRequest) -> dict[str, Any]:
+        return await self.next(request)
+
+    async def generate(self, request: GenerateRequest) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+        self.begun += 1
+        try:
+            for index in range(request.max_words):
+                await asyncio.sleep(self.pause)
+                if self.error is not None and index == request.seed:
+                    raise self.error
+                yield "word", {"index": index, "word": "x" * self.length}
+            yield "done", {"text": "", "words": [], "log_prob": 0.0, "finished": False}
+        finally:
+            self.ended += 1
+
+    def models(self) -> dict[str, Any]:
+        return {"models": []}
+
+    def features(self, name: str, query: str, limit: int) -> dict[str, Any]:
+        return {"features": [], "matching": 0}
+
+    def words(self, name: str, query: str, limit: int) -> dict[str, Any]:
+        return {"words": [], "matching": 0}
+
+    async def close(self) -> None:
+        assert self.begun == self.ended
+
+
+def client_of(app: FastAPI) -> TestClient:
+    return TestClient(app, base_url="http://localhost")
+
+
+def refused(response: Any, status: int, code: str) -> str:
+    """The sentence of a refusal, which has its form, its type and the headers of every answer."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["x-content-type-options"] == "nosniff"
+    found = ErrorAnswer.model_validate_json(response.content)
+    assert found.code == code
+    return found.message
+
+
+@contextmanager
+def running(app: FastAPI) -> Iterator[Address]:
+    """The application behind a real socket."""
+    taken = serving.listener("127.0.0.1", 0)
+    address, ready = Address(taken.getsockname()[1]), threading.Event()
+    thread = threading.Thread(target=lambda: serving.serve(app, taken, ready=ready.set), daemon=True)
+    thread.start()
+    assert ready.wait(PATIENCE)
+    try:
+        yield address
+    finally:
+        app.state.gate.stopping = True
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+@dataclass(frozen=True)
+class Said:
+    """An answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server listens."""
+
+    port: int
+
+    def ask(self, method: str, path: str, data: Any = None, **headers: str) -> Said:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            given = {"Content-Type": "application/json"} if data is not None else {}
+            body = data if isinstance(data, bytes) or data is None else json.dumps(data).encode()
+            connection.request(
+                method, path, body, {**given, **{name.replace("_", "-"): headers[name] for name in headers}}
+            )
+            return said_in(connection.getresponse())
+        finally:
+            connection.close()
+
+    def open(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+
+    def send(self, *parts: bytes, pause: float = 0.0) -> Said | None:
+        """Bytes as they are, piece by piece; None where the server closes without an answer."""
+        with self.open() as connection:
+            with contextlib.suppress(ConnectionError):  # whoever has answered need not read on
+                for part in parts:
+                    connection.sendall(part)
+                    time.sleep(pause)
+            return answer_on(connection)
+
+    def is_well(self) -> bool:
+        return self.ask("GET", "/v1/health").status == 200
+
+
+def answer_on(connection: socket.socket) -> Said | None:
+    response = http.client.HTTPResponse(connection)
+    try:
+        response.begin()
+    except http.client.RemoteDisconnected:
+        return None
+    return said_in(response)
+
+
+def said_in(response: http.client.HTTPResponse) -> Said:
+    return Said(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
+
+
+def post(path: str, length: int, body: bytes = b"") -> bytes:
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def until(happens: Callable[[], bool]) -> None:
+    """Wait for it; fail where it does not happen."""
+    deadline = time.monotonic() + PATIENCE
+    while not happens():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
