@@ -1,6 +1,7 @@
 """Many questions to one model, answered by one pass through the network.
 
     after_prefixes     B prefixes, padded to one length; p at the last position of each, all in one scan
+    read               prefixes of one length, which leave a state to go on from
     score              texts; log p of every word, a few texts a scan
 
 Weights that are set by hand differ from row to row: `llrnn.steered` changes a on its way, row by row. What comes
@@ -26,6 +27,7 @@ from llrnn.vocabulary import EOS
 from llrnn.web.messages import ChangeMessage
 from llrnn.web.refusals import Refused
 
+_ROUND = 8  # lengths are padded to multiples: the recurrent networks of oneDNN prepare code for every shape
 _MOST_SCORES = 20_000_000  # positions × classes at once, when texts are scored: 80 MB
 Steering = tuple[Tensor, Tensor] | None
 
@@ -72,12 +74,21 @@ def steered(model: LLRNN, rows: Sequence[Steering]) -> Steered | None:
     return Steered(model.layer, torch.stack(scale), torch.stack(offset))
 
 
-def after_prefixes(model: LLRNN, rows: Sequence[Asked]) -> tuple[Distribution, ModelState]:
-    """p of the word after each prefix, and, where all are of one length, where the sequences stand."""
-    lengths = [1 + len(row.ids) for row in rows]
-    batch = _padded(model, rows, max(lengths))
+def after_prefixes(model: LLRNN, rows: Sequence[Asked]) -> Distribution:
+    """p of the word after each prefix, whatever their lengths."""
+    longest = 1 + max(len(row.ids) for row in rows)
+    return _at_the_ends(model, rows, -(-longest // _ROUND) * _ROUND)[0]
+
+
+def read(model: LLRNN, rows: Sequence[Asked]) -> tuple[Distribution, ModelState]:
+    """p of the word after each prefix, all of one length, and where the sequences stand."""
+    return _at_the_ends(model, rows, 1 + len(rows[0].ids))
+
+
+def _at_the_ends(model: LLRNN, rows: Sequence[Asked], length: int) -> tuple[Distribution, ModelState]:
+    batch = _padded(model, rows, length)
     last = torch.zeros_like(batch.mask)
-    last[torch.arange(len(rows)), torch.tensor(lengths) - 1] = True
+    last[torch.arange(len(rows)), torch.tensor([len(row.ids) for row in rows])] = True
     layer = steered(model, [row.steering for row in rows])
     return model.scan(replace(batch, mask=last).to(model.device), layer=layer)
 

@@ -108,7 +108,7 @@ class NextWords(Question[NextRequest]):
 
     @staticmethod
     def answer(questions: Sequence[NextWords]) -> list[Any]:
-        p, _ = computing.after_prefixes(questions[0].model, [question.asked for question in questions])
+        p = computing.after_prefixes(questions[0].model, [question.asked for question in questions])
         if bool(torch.isfinite(p.log_z).all()):
             best = computing.best_words(questions[0].model, p, [question.request.top for question in questions])
             return [question._answer(p, n, best[n]) for n, question in enumerate(questions)]
@@ -143,7 +143,7 @@ class _Read(Question[R]):
 
     @staticmethod
     def answer(questions: Sequence[Any]) -> list[Any]:
-        p, state = computing.after_prefixes(questions[0].model, [question.asked for question in questions])
+        p, state = computing.read(questions[0].model, [question.asked for question in questions])
         return _each(questions, lambda question, n: question._checked(p.row(n), state.select([n])))
 
     def _checked(self, p: Distribution, state: ModelState) -> Any:

@@ -6,6 +6,7 @@ request may take; then the process ends with code 0. A second signal ends it at 
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -86,6 +87,8 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        gc.collect()
+        gc.freeze()  # what is here now stays: looking through all of it again and again would hold up requests
         self.ready()
 
     async def on_tick(self, counter: int) -> bool:
