@@ -147,6 +147,7 @@ def run_llrnn_commands(folder: Path, shrink: str) -> list[str]:
     return outputs
 
 
+@pytest.mark.slow  # two minutes; CI runs it besides `make test`
 def test_readme_commands_run(tmp_path: Path) -> None:
     """For one epoch; `test.conllu` is the test part of the configuration."""
     outputs = run_llrnn_commands(tmp_path, " --set training.epochs=1")
