@@ -262,6 +262,9 @@ class Runner:
     def _command(self, block: Block, command: str, code: int = 0) -> str:
         command = self._local(command)
         words = shlex.split(command)
+        if words[:1] == ["torchrun"]:
+            check_command(block, command)
+            return self._torchrun(words[1:], code)
         if words[0] != "llrnn":
             check_command(block, command)
             return curl(words[1:]) if words[0] == "curl" else self._other(words) if words[0] in ("cat", "head") else ""
@@ -291,6 +294,13 @@ class Runner:
         assert found is not None, f"llrnn {shlex.join(words)} printed {line!r}"
         self.address = found[0]
         return line.replace(self.address, SERVER)
+
+    def _torchrun(self, words: list[str], code: int) -> str:
+        """Several processes; what they print, without what torchrun itself says."""
+        program = [sys.executable, "-m", "torch.distributed.run", "--standalone", *words]
+        done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == code, f"torchrun {shlex.join(words)}: {done.stderr}"
+        return done.stdout
 
     def _other(self, words: list[str]) -> str:
         done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
@@ -378,6 +388,8 @@ def check_command(block: Block, command: str) -> None:
     match words:
         case ["llrnn", *arguments]:
             check_verb(block, arguments)
+        case ["torchrun", *options] if "llrnn" in options:
+            check_verb(block, options[options.index("llrnn") + 1 :])
         case ["make", *targets]:
             assert set(targets) <= make_targets(), f"{block}: {command}"
         case ["pip", "install", *wanted] | ["python", "-m", "pip", "install", *wanted]:

@@ -42,8 +42,8 @@ PAGES = pages()
 EXEMPT = {"experiments.md": 15, "server.md": 1}
 PUBLIC = """
     llrnn llrnn.analysers llrnn.backgrounds llrnn.contextual llrnn.controllers llrnn.corpus llrnn.domains llrnn.errors
-    llrnn.features llrnn.french llrnn.hf llrnn.languages llrnn.ngrams llrnn.pairs llrnn.rescoring llrnn.tables
-    llrnn.testing llrnn.words
+    llrnn.features llrnn.french llrnn.hf llrnn.languages llrnn.ngrams llrnn.pairs llrnn.rescoring llrnn.shards
+    llrnn.tables llrnn.testing llrnn.words
 """.split()  # noqa: SIM905
 
 

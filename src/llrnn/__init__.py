@@ -16,6 +16,7 @@ from llrnn.decode import Greedy, Sampling, beam_search, generate
 from llrnn.errors import LLRNNError
 from llrnn.evaluate import evaluate
 from llrnn.explain import explain
+from llrnn.frozen import frozen
 from llrnn.influence import influence
 from llrnn.lexicon import Lexicon
 from llrnn.model import LLRNN
@@ -56,6 +57,7 @@ __all__ = [
     "explain",
     "features",
     "french",
+    "frozen",
     "generate",
     "influence",
     "load",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import overload
@@ -15,10 +16,9 @@ from typing import overload
 import numpy as np
 import torch
 
-from llrnn.domain import Floats
 from llrnn.features.matrix import Ints
 from llrnn.model import Batch
-from llrnn.text import Text
+from llrnn.text import Run, Text
 
 
 class Batching(ABC):
@@ -63,29 +63,15 @@ class _Lazy(Sequence[Batch]):
         return self._make.batch(self._groups[index])
 
 
-@dataclass(frozen=True)
-class _Stream:
-    """All sentences run together, the key of the sentence of each symbol, and what is inside it."""
-
-    symbols: Ints
-    keys: Ints | None
-    inside: Floats | None
-
-    @classmethod
-    def of(cls, text: Text) -> _Stream:
-        return cls(text.stream(), text.stream_keys(), text.stream_inside())
-
-    def __len__(self) -> int:
-        return len(self.symbols)
-
-    def pieces(self, index: Ints) -> Batch:
-        """Inputs at `index` and targets one further; what lies behind the end of the stream does not count."""
-        last = len(self) - 1
-        here, further = np.minimum(index, last), np.minimum(index + 1, last)
-        inputs, targets = torch.from_numpy(self.symbols[here]), torch.from_numpy(self.symbols[further])
-        sentences = None if self.keys is None else torch.from_numpy(self.keys[further])
-        inside = None if self.inside is None else torch.from_numpy(self.inside[further])
-        return Batch(inputs, targets, torch.from_numpy(index < last), None, sentences, inside)
+def _pieces(run: Run, index: Ints) -> Batch:
+    """Inputs at `index` and targets one further; what lies behind the end of the text does not count."""
+    last = len(run) - 1
+    here, further = np.minimum(index, last), np.minimum(index + 1, last)
+    inputs, targets = torch.from_numpy(run.symbols_at(here)), torch.from_numpy(run.symbols_at(further))
+    keys, inside = (
+        None if found is None else torch.from_numpy(found) for found in (run.keys_at(further), run.inside_at(further))
+    )
+    return Batch(inputs, targets, torch.from_numpy(index < last), None, keys, inside)
 
 
 class _Maker(ABC):
@@ -101,7 +87,7 @@ class Sentences(Batching):
     words: int = 1024
 
     def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
-        lengths = np.array([len(sentence) + 1 for sentence in text.sentences])
+        lengths = text.lengths
         order = _shuffled(len(lengths), seed, epoch)
         order = order[np.argsort(lengths[order], kind="stable")]
         groups = self._groups(order, lengths)
@@ -109,14 +95,19 @@ class Sentences(Batching):
         return _Lazy([groups[i] for i in turn], _SentenceMaker(text))
 
     def _groups(self, order: Ints, lengths: Ints) -> list[Ints]:
+        ordered = lengths[order]
         groups: list[Ints] = []
         start = 0
-        for stop in range(1, len(order) + 1):
-            full = stop == len(order) or (stop + 1 - start) * lengths[order[stop]] > self.words
-            if full:
-                groups.append(order[start:stop])
-                start = stop
+        while start < len(order):
+            stop = self._stop(ordered, start)
+            groups.append(order[start:stop])
+            start = stop
         return groups
+
+    def _stop(self, ordered: Ints, start: int) -> int:
+        """Where a batch ends: its number of sentences times the length of the last, the longest, is within bounds."""
+        further = range(start + 1, min(len(ordered), start + self.words))
+        return start + 1 + bisect_right(further, self.words, key=lambda last: (last + 1 - start) * int(ordered[last]))
 
 
 @dataclass(frozen=True)
@@ -133,8 +124,8 @@ class _SentenceMaker(_Maker):
             mask[b, : len(row) + 1] = True
         symbols = torch.from_numpy(both)
         conditions = [self.text.conditions[i] for i in group]
-        keys = self.text.keys
-        sentences = None if keys is None else torch.from_numpy(keys[group])[:, None].expand(-1, T)
+        keys = self.text.keys_of(group)
+        sentences = None if keys is None else torch.from_numpy(keys)[:, None].expand(-1, T)
         return Batch(
             symbols[:, :-1], symbols[:, 1:], torch.from_numpy(mask), conditions, sentences, self._inside(group, T)
         )
@@ -157,7 +148,7 @@ class Continuous(Batching):
     carries_state = True
 
     def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
-        stream = _Stream.of(text)
+        stream = text.run()
         rows = min(self.rows, len(stream) - 1)
         columns = -(-(len(stream) - 1) // rows)
         starts = np.arange(0, columns, self.length)
@@ -166,7 +157,7 @@ class Continuous(Batching):
 
 @dataclass(frozen=True)
 class _StripMaker(_Maker):
-    stream: _Stream
+    stream: Run
     rows: int
     columns: int
     length: int
@@ -174,7 +165,7 @@ class _StripMaker(_Maker):
     def batch(self, group: Ints) -> Batch:
         columns = np.arange(group[0], min(group[0] + self.length, self.columns))
         index = np.arange(self.rows)[:, None] * self.columns + columns  # (rows, length)
-        return self.stream.pieces(index)
+        return _pieces(self.stream, index)
 
 
 @dataclass(frozen=True)
@@ -185,7 +176,7 @@ class Windows(Batching):
     rows: int = 128
 
     def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
-        stream = _Stream.of(text)
+        stream = text.run()
         order = _shuffled(-(-(len(stream) - 1) // self.length), seed, epoch)
         groups = [order[start : start + self.rows] for start in range(0, len(order), self.rows)]
         return _Lazy(groups, _WindowMaker(stream, self.length))
@@ -193,11 +184,11 @@ class Windows(Batching):
 
 @dataclass(frozen=True)
 class _WindowMaker(_Maker):
-    stream: _Stream
+    stream: Run
     length: int
 
     def batch(self, group: Ints) -> Batch:
-        return self.stream.pieces(group[:, None] * self.length + np.arange(self.length))
+        return _pieces(self.stream, group[:, None] * self.length + np.arange(self.length))
 
 
 @dataclass(frozen=True)
@@ -208,7 +199,7 @@ class Sliding(Batching):
     rows: int = 512
 
     def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
-        stream = _Stream.of(text)
+        stream = text.run()
         order = _shuffled(len(stream) - 1, seed, epoch)
         groups = [order[start : start + self.rows] for start in range(0, len(order), self.rows)]
         return _Lazy(groups, _SlidingMaker(stream, self.length))
@@ -216,13 +207,13 @@ class Sliding(Batching):
 
 @dataclass(frozen=True)
 class _SlidingMaker(_Maker):
-    stream: _Stream
+    stream: Run
     length: int
 
     def batch(self, group: Ints) -> Batch:
         """Inputs end at the numbers of the group; before the text begins there are only ends of sentences."""
         index = group[:, None] + np.arange(1 - self.length, 1)
-        whole = self.stream.pieces(np.maximum(index, 0))
+        whole = _pieces(self.stream, np.maximum(index, 0))
         last = torch.zeros_like(whole.mask)
         last[:, -1] = True
         return replace(whole, mask=last)

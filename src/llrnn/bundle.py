@@ -2,8 +2,10 @@
 
 A bundle NAME in a folder is `NAME.json`, the manifest, and one safetensors file whose name holds its own digest. The
 data file is written first and the manifest replaced last, by one atomic rename: a process killed at any point leaves
-the old bundle or the new one. The manifest lists the SHA-256 of every tensor, and of its own plain data, so that no
-edit of either file goes unseen; nothing is ever pickled or executed.
+the old bundle or the new one. The manifest lists the SHA-256 of every tensor, of the header of the data file, and of
+its own plain data, so that no edit of either file goes unseen; nothing is ever pickled or executed.
+
+A data file above 16 MB is mapped into memory, not read: pages come when they are used, and are shared by processes.
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor
 
 from llrnn.errors import CheckpointError
 
-FORMAT = 1
+FORMAT = 2  # the newest that is read; 1: symbols of a model are plain data, 2: many of them are tensors
+_MAPPED_ABOVE = 16_000_000  # bytes; reading fewer takes no time, and a file in memory cannot change under our feet
 
 
 @dataclass(frozen=True)
@@ -38,16 +41,20 @@ class Bundle:
 
 
 def write_bundle(
-    folder: str | PathLike[str], name: str, data: Mapping[str, Any], tensors: Mapping[str, Tensor]
+    folder: str | PathLike[str], name: str, data: Mapping[str, Any], tensors: Mapping[str, Tensor], *, version: int = 1
 ) -> None:
-    """Write or replace the bundle, atomically; data files that no manifest names any more are removed."""
+    """Write or replace the bundle, atomically; data files that no manifest names any more are removed.
+
+    `version`: the oldest format whose readers understand what it holds.
+    """
     folder = Path(folder)
     plain = _unshared({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()})
     blob = save(plain)
     data_file = _data_file(name, blob)
     manifest = {
-        "format": FORMAT,
+        "format": version,
         "file": data_file,
+        "header": hashlib.sha256(_header(blob)).hexdigest(),
         "sha256": {key: _digest(tensor) for key, tensor in plain.items()},
         "data": dict(data),
     }
@@ -127,16 +134,19 @@ def has_bundle(folder: str | PathLike[str], name: str) -> bool:
     return (Path(folder) / f"{name}.json").is_file()
 
 
-def read_bundle(folder: str | PathLike[str], name: str) -> Bundle:
-    """Read and check a bundle; anything wrong with it is a CheckpointError that names the file."""
+def read_bundle(folder: str | PathLike[str], name: str, *, verify: bool = True) -> Bundle:
+    """Read and check a bundle; anything wrong with it is a CheckpointError that names the file.
+
+    Without `verify`, the manifest and the header of the data file are checked, and that the file is complete, but not
+    the numbers in it: a bit that has flipped there goes unseen, and what is not used is not even read.
+    """
     folder = Path(folder)
     manifest_file = folder / f"{name}.json"
     manifest = _read_manifest(manifest_file, name)
     if not (folder / manifest["file"]).exists():  # perhaps a save replaced both files just now
         manifest = _read_manifest(manifest_file, name)
     data_file = folder / manifest["file"]
-    blob = _read_data(data_file)
-    tensors = _tensors(data_file, blob)
+    tensors, intact = _read_data(data_file, name, manifest.get("header"))
     expected = manifest["sha256"]
     if set(tensors) != set(expected):
         odd = sorted(set(tensors) ^ set(expected))[0]
@@ -144,14 +154,14 @@ def read_bundle(folder: str | PathLike[str], name: str) -> Bundle:
             f"{data_file}: the tensors do not match {manifest_file.name} ({odd!r} is in one of them only); "
             "restore both files from one save"
         )
-    for key, tensor in tensors.items():
+    for key, tensor in tensors.items() if verify else ():
         if _digest(tensor) != expected[key]:
             raise CheckpointError(
                 f"{data_file}: the tensor {key!r} was altered after saving (its SHA-256 differs from "
                 f"{manifest_file.name}); restore the file from a copy"
             )
-    if _data_file(name, blob) != data_file.name:
-        raise CheckpointError(f"{data_file}: altered after saving (its SHA-256 is not that of its name); restore it")
+    if not intact:
+        raise CheckpointError(f"{data_file}: altered after saving (its SHA-256 differs); restore it")
     return Bundle(manifest["data"], tensors)
 
 
@@ -182,22 +192,43 @@ def _read_manifest(path: Path, name: str) -> dict[str, Any]:
 
 def _check_seal(path: Path, content: bytes, manifest: dict[str, Any]) -> None:
     """Every byte is as it was written: a changed word or number would make another model, silently."""
-    written = {key: value for key, value in manifest.items() if key != "seal"}
-    try:
-        intact = content == _sealed(written)
-    except (ValueError, RecursionError):  # half a surrogate pair, or deeper than JSON can be written
-        intact = False
-    if not intact:
+    tail = b',\n "seal": ' + json.dumps(manifest.get("seal"), ensure_ascii=False).encode(errors="replace") + b"\n}"
+    sealed = content.removesuffix(tail) + b"\n}"  # what the seal was made of
+    if not content.endswith(tail) or hashlib.sha256(sealed).hexdigest() != manifest["seal"]:
         raise CheckpointError(f"{path}: altered after saving (its SHA-256 differs); restore the file from a copy")
 
 
-def _read_data(path: Path) -> bytes:
+def _read_data(path: Path, name: str, header: object) -> tuple[dict[str, Tensor], bool]:
+    """The tensors of a data file, and whether what is around them is as it was written."""
     try:
-        return path.read_bytes()
+        if header is not None and path.stat().st_size > _MAPPED_ABOVE:
+            tensors = _mapped(path)  # first: it finds a header that is too long
+            with open(path, "rb") as file:
+                length = file.read(8)
+                start = length + file.read(int.from_bytes(length, "little"))
+            return tensors, hashlib.sha256(start).hexdigest() == header
+        blob = path.read_bytes()
     except FileNotFoundError:
         raise CheckpointError(f"{path}: missing, though the manifest names it; restore it") from None
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
+    tensors = _tensors(path, blob)
+    if header is None:  # a folder of before: the name of the file is the digest of all of it
+        return tensors, _data_file(name, blob) == path.name
+    return tensors, hashlib.sha256(_header(blob)).hexdigest() == header
+
+
+def _header(blob: bytes) -> bytes:
+    """What stands before the numbers: its own length, names, types and places."""
+    return blob[: 8 + int.from_bytes(blob[:8], "little")]
+
+
+def _mapped(path: Path) -> dict[str, Tensor]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  (it is no mapping)
+    except (SafetensorError, ValueError, KeyError, RuntimeError) as error:
+        raise CheckpointError(f"{path}: truncated or not a safetensors file ({error}); restore it") from None
 
 
 def _tensors(path: Path, blob: bytes) -> dict[str, Tensor]:
@@ -208,6 +239,7 @@ def _tensors(path: Path, blob: bytes) -> dict[str, Tensor]:
 
 
 def _digest(tensor: Tensor) -> str:
-    header = f"{tensor.dtype} {tuple(tensor.shape)} ".encode()
-    body = tensor.reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
-    return hashlib.sha256(header + body).hexdigest()
+    digest = hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)} ".encode())
+    if tensor.numel():
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)  # no copy of it
+    return digest.hexdigest()

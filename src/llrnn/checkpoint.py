@@ -20,6 +20,7 @@ from llrnn.errors import CheckpointError, LLRNNError
 from llrnn.features import FeatureMatrix
 from llrnn.model import FEATURE_ARRAYS, LLRNN
 from llrnn.process import Saved
+from llrnn.spellings import ARRAYS, Spellings
 from llrnn.text import Seen
 from llrnn.vocabulary import Vocabulary
 
@@ -46,7 +47,7 @@ class _ModelData(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    symbols: list[str]
+    symbols: list[str] | None = None  # None: they are tensors
     unknown: str | None
     controller: dict[str, Any]
     contextual: list[_SourceData]
@@ -65,9 +66,13 @@ def load(
     *,
     background: Background | None = None,
     contextual: Sequence[ContextualFeature] | None = None,
+    verify: bool = True,
 ) -> LLRNN:
-    """Read a model; a background or contextual features of one's own are given again here, or swapped."""
-    bundle = read_bundle(folder, "model")
+    """Read a model; a background or contextual features of one's own are given again here, or swapped.
+
+    Without `verify`, damage to the numbers of the model goes unseen (see `read_bundle`): a large one opens faster.
+    """
+    bundle = read_bundle(folder, "model", verify=verify)
     try:
         return _build(bundle, background, contextual)
     except ValidationError as error:
@@ -84,9 +89,10 @@ def load(
 
 def _build(bundle: Bundle, background: Background | None, context: Sequence[ContextualFeature] | None) -> LLRNN:
     data, tensors = _ModelData.model_validate(bundle.data), bundle.tensors
+    words = data.symbols if data.symbols is not None else _spellings(tensors)
     vocabulary = Vocabulary(
-        data.symbols,
-        counts=tensors["symbols.counts"].tolist(),
+        words,
+        counts=tensors["symbols.counts"].numpy(),
         unknown=data.unknown,
         domains=[_domain(saved, f"domains.{i}", tensors) for i, saved in enumerate(data.domains)],
         checked=True,
@@ -102,6 +108,7 @@ def _build(bundle: Bundle, background: Background | None, context: Sequence[Cont
         contextual=_contextual(data.contextual, tensors) if context is None else context,
         tied=data.tied,
         word_dropout=data.word_dropout,
+        seed=None,
     )
     model.provenance, model.radius = data.provenance, data.radius
     if "seen.counts" in tensors:
@@ -116,6 +123,10 @@ def _restored_model(saved: Saved, parts: Sequence[Background]) -> Background:
 
 
 backgrounds.register("model", _restored_model)  # here, since backgrounds stand before the model
+
+
+def _spellings(tensors: dict[str, Tensor]) -> Spellings:
+    return Spellings.from_arrays({name: tensors[f"symbols.{name}"].numpy() for name in ARRAYS})
 
 
 def _features(side: str, data: _FeatureData, tensors: dict[str, Tensor], n_symbols: int) -> FeatureMatrix:

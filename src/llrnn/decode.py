@@ -271,8 +271,8 @@ def _finish(
 
 
 def _spelled(model: LLRNN, words: list[int], generator: torch.Generator | None) -> list[str]:
-    if not any(word >= len(model.vocabulary.words) for word in words):
-        return [model.vocabulary.words[word] for word in words]
+    if not any(word >= model.vocabulary.n_words for word in words):
+        return [model.vocabulary.symbol(word) for word in words]
     seed = 0 if generator is None else int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
     rng = np.random.default_rng(seed)
     return [model.vocabulary.spelled(word, rng) for word in words]

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from llrnn import plain
 from llrnn.knowledge import Knowledge
 from llrnn.masses import Classes, ClassMass, Left
 from llrnn.numerics import MINUS_INFINITY, SparseMatrix
@@ -69,6 +70,9 @@ class Drawable(Protocol):
 
 def sample(p: Drawable, count: int, generator: torch.Generator | None) -> Tensor:
     """Words drawn from p, (count, N)."""
+    alone = plain.table_of(p)
+    if alone is not None:
+        return plain.sample(p, alone, count, generator)
     prior = p.known.prior
     if not isinstance(prior, SparsePrior):
         weights = (p.weights - p.possible().log_z[:, None]).detach().double().exp()
@@ -160,6 +164,14 @@ def _draw_member(p: Drawable, mass: ClassMass, position: int, klass: int, genera
     return members[torch.multinomial(weights, 1, generator=generator)][0]
 
 
+def quick_log_z(p: Drawable) -> Tensor | None:
+    """log Z without gradients, (N,), where there is a shorter way to it than by joining all that is known."""
+    if are_few(p):
+        return torch.logsumexp(p.weights, -1)
+    alone = plain.table_of(p)
+    return None if alone is None else plain.log_z(p, alone)
+
+
 def are_few(p: Drawable) -> bool:
     """Whether N × V are few terms compared with what exceptions cost: a small vocabulary, or a beam."""
     listed = len(p.prior.exceptions) if isinstance(p.prior, SparsePrior) else 0
@@ -200,6 +212,9 @@ def top(p: Drawable, k: int) -> tuple[Tensor, Tensor]:
     if few or not isinstance(prior, SparsePrior) or len(prior.tables) > 1:
         values, words = _largest(p.weights.detach(), k)
         return values - p.possible().log_z.detach()[:, None], words
+    alone = plain.table_of(p)
+    if alone is not None:
+        return plain.top(p, alone, k)
     p.possible()
     bound = p.scores.detach().double() + p.classes.mass(prior.tables[0]).best_log_b  # (N, G)
     best = [_best_words(p, prior, bound[n], n, k) for n in range(p.n)]
@@ -245,15 +260,14 @@ def _walk_down(p: Drawable, prior: SparsePrior, bound: Tensor, n: int, n_classes
     """Words of the most promising classes by falling score: a heap holds the next member of each class."""
     mass = p.classes.mass(prior.tables[0])
     tops = bound.topk(n_classes)
-    offsets = p.classes.member_offsets
     heap = [(-value, klass, 0) for value, klass in zip(tops.values.tolist(), tops.indices.tolist(), strict=True)]
     heapq.heapify(heap)
     scores = p.scores[n].detach()
     while heap:
-        negative, klass, rank = heapq.heappop(heap)
-        start, stop = int(offsets[klass]), int(offsets[klass + 1])
-        yield -negative, int(mass.best_first[start + rank])
-        if start + rank + 1 < stop:
-            following = float(mass.log_b[mass.best_first[start + rank + 1]])
-            score = following + float(scores[klass]) if following > MINUS_INFINITY else MINUS_INFINITY
-            heapq.heappush(heap, (-score, klass, rank + 1))
+        negative, klass, rank = heap[0]
+        words, log_b = mass.ranked(klass)
+        yield -negative, words[rank]
+        if rank + 1 < len(words):
+            heapq.heapreplace(heap, (-(log_b[rank + 1] + float(scores[klass])), klass, rank + 1))
+        else:
+            heapq.heappop(heap)

@@ -12,7 +12,8 @@
     ├── ConfigError            a configuration with an unknown key, a wrong type, a missing file
     ├── CheckpointError        a model folder with a missing, truncated, altered or mismatched file
     ├── TrainingError          training that cannot start or go on
-    │   └── NonFiniteError     NaN or infinity in the loss, a gradient or a weight
+    │   ├── NonFiniteError     NaN or infinity in the loss, a gradient or a weight
+    │   └── LostWorkerError    another process of the same training ended
     ├── DatasetError           a public corpus that could not be fetched, or is not what it should be
     ├── LawError               knowledge of one's own that breaks a law (llrnn.testing)
     ├── ServerError            a server that refuses, cannot be reached or breaks off (llrnn.Client)
@@ -39,6 +40,7 @@ __all__ = [
     "LLRNNError",
     "LawError",
     "LexiconError",
+    "LostWorkerError",
     "MissingExtraError",
     "NonFiniteError",
     "ServerError",
@@ -133,6 +135,10 @@ class TrainingError(LLRNNError):
 
 class NonFiniteError(TrainingError):
     """NaN or infinity in the loss, a gradient or a weight."""
+
+
+class LostWorkerError(TrainingError):
+    """Another process of the same training ended."""
 
 
 class DatasetError(LLRNNError):

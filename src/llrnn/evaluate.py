@@ -20,7 +20,7 @@ from llrnn.bounds import log_z_interval
 from llrnn.corpus import Corpus
 from llrnn.model import LLRNN
 from llrnn.rendering import Line, Sheet, Shown, Strong, Table
-from llrnn.scoring import score, walk
+from llrnn.scoring import Tally, tally, walk
 from llrnn.text import Text
 
 BANDS = ((0, 0, "unseen"), (1, 5, "1-5"), (6, 50, "6-50"), (51, None, "more"))
@@ -134,39 +134,37 @@ def evaluate(
 ) -> Evaluation:
     """Score every word and end of sentence of the corpus."""
     text = Text.encode(corpus, model.vocabulary)
-    scores = score(model, text, batching)
-    targets, losses = scores.targets.numpy(), -scores.log_probs.numpy()
-    characters = sum(len(word) + 1 for sentence in corpus for word in sentence.words)
+    found = tally(model, text, batching)
+    words, characters = int(found.words.sum()), corpus.characters
     return Evaluation(
-        words=len(targets),
+        words=words,
         sentences=len(corpus),
         characters=characters,
-        log_perplexity=scores.log_perplexity,
-        bits_per_character=float(losses.sum() / math.log(2) / max(characters, 1)),
-        by_frequency=_by_frequency(model, targets, losses),
-        by_feature=_by_feature(model, targets, losses),
-        audit=_audit(model, corpus, text, len(targets), contexts_checked, seed),
+        log_perplexity=found.log_perplexity,
+        bits_per_character=float(found.nats.sum() / math.log(2) / max(characters, 1)),
+        by_frequency=_by_frequency(model, found),
+        by_feature=_by_feature(model, found),
+        audit=_audit(model, corpus, text, words, contexts_checked, seed),
     )
 
 
-def _by_frequency(model: LLRNN, targets: np.ndarray, losses: np.ndarray) -> dict[str, Slice]:
+def _by_frequency(model: LLRNN, found: Tally) -> dict[str, Slice]:
     """By how often the word was seen in training."""
-    counts = model.seen.counts if model.seen is not None else np.array(model.vocabulary.counts)
-    seen = counts[targets]
+    seen = model.seen.counts if model.seen is not None else np.array(model.vocabulary.counts)
     slices = {}
     for low, high, name in BANDS:
-        inside = (seen >= low) & (seen <= (high if high is not None else seen.max(initial=0)))
-        if inside.any():
-            slices[name] = Slice(int(inside.sum()), float(losses[inside].mean()))
+        inside = (seen >= low) & ((seen <= high) if high is not None else True)
+        words = int(found.words[inside].sum())
+        if words:
+            slices[name] = Slice(words, float(found.nats[inside].sum() / words))
     return slices
 
 
-def _by_feature(model: LLRNN, targets: np.ndarray, losses: np.ndarray) -> dict[str, Slice]:
+def _by_feature(model: LLRNN, found: Tally) -> dict[str, Slice]:
     """By the features that fire on the word, those that name single words aside; most frequent first."""
     phi = model.output_features
-    of_class = phi.class_of[targets]
-    words = np.bincount(of_class, minlength=phi.n_classes)
-    nats = np.bincount(of_class, weights=losses, minlength=phi.n_classes)
+    words = np.bincount(phi.class_of, weights=found.words, minlength=phi.n_classes)
+    nats = np.bincount(phi.class_of, weights=found.nats, minlength=phi.n_classes)
     row = np.repeat(np.arange(phi.n_classes), np.diff(phi.offsets))
     words_of = np.bincount(phi.columns, weights=words[row], minlength=phi.n_features)
     nats_of = np.bincount(phi.columns, weights=nats[row], minlength=phi.n_features)

@@ -142,13 +142,13 @@ class Distribution:
         mass = self.classes.mass(table)
         terms = self.layer.scores(self.h, mass.log_mass.to(self.h.dtype))
         log_z, term = numerics.class_logsumexp(terms, None, None, position, self.classes.class_of[word])
-        return term + mass.log_share[word].to(term.dtype) - log_z
+        return term + mass.log_share_of(word).to(term.dtype) - log_z
 
     @cached_property
     def log_z(self) -> Tensor:
         """(N,)"""
-        if drawing.are_few(self) and not torch.is_grad_enabled():
-            return torch.logsumexp(self.weights, -1)
+        if not torch.is_grad_enabled() and (quick := drawing.quick_log_z(self)) is not None:
+            return quick
         return self._log_z_and_scores(*torch.zeros(2, 0, dtype=torch.long, device=self.h.device))[0]
 
     def log_b(self, word: Tensor) -> Tensor:

@@ -10,14 +10,14 @@ less than a millionth is left, the members that stay are summed anew, since subt
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from llrnn.features.matrix import FeatureMatrix
+from llrnn.features.matrix import FeatureMatrix, Floats, Ints
 from llrnn.numerics import MINUS_INFINITY, log_matmul, segment_logsumexp
 from llrnn.priors import DensePrior, SparsePrior, Table
 
@@ -43,21 +43,35 @@ class Classes(torch.nn.Module):
     """The partition of V into classes, on the device of the model, with the masses of the tables that came by."""
 
     class_of: Tensor
-    members: Tensor
-    member_offsets: Tensor
 
     def __init__(self, features: FeatureMatrix) -> None:
         super().__init__()
-        self.count = features.n_classes
+        self.count, self._features = features.n_classes, features
+        self._by_class: tuple[Tensor, Tensor] | None = None
         self.register_buffer("class_of", torch.from_numpy(features.class_of), persistent=False)
-        self.register_buffer("members", torch.from_numpy(features.members), persistent=False)
-        self.register_buffer("member_offsets", torch.from_numpy(features.member_offsets), persistent=False)
-        self._masses: WeakKeyDictionary[Table, ClassMass] = WeakKeyDictionary()
+        self.masses: WeakKeyDictionary[Table, ClassMass] = WeakKeyDictionary()
+
+    @property
+    def members(self) -> Tensor:
+        """The words in the order of their classes, (V,); sorted when first asked for."""
+        return self._partition()[0]
+
+    @property
+    def member_offsets(self) -> Tensor:
+        """The words of class s are `members[member_offsets[s]:member_offsets[s + 1]]`, (G + 1,)."""
+        return self._partition()[1]
+
+    def _partition(self) -> tuple[Tensor, Tensor]:
+        device = self.class_of.device
+        if self._by_class is None or self._by_class[0].device != device:
+            arrays = self._features.members, self._features.member_offsets
+            self._by_class = torch.from_numpy(arrays[0]).to(device), torch.from_numpy(arrays[1]).to(device)
+        return self._by_class
 
     def mass(self, table: Table) -> ClassMass:
-        if table not in self._masses:
-            self._masses[table] = ClassMass(table.log_b, self)
-        return self._masses[table]
+        if table not in self.masses:
+            self.masses[table] = ClassMass(table.log_b, self)
+        return self.masses[table]
 
     def left_by(self, position: Tensor, word: Tensor) -> Left:
         key = position * self.count + self.class_of[word]
@@ -99,17 +113,45 @@ class ClassMass:
     """One table seen by classes: masses, means, the best members first, and alias tables for drawing."""
 
     def __init__(self, log_b: Tensor, classes: Classes) -> None:
-        self.log_b = log_b  # (V,)
-        self._class_of, self._offsets = classes.class_of, classes.member_offsets
-        self._members = classes.members
-        G = classes.count
-        self.log_mass = segment_logsumexp(log_b, self._class_of, G)  # (G,)
-        log_share = log_b - self.log_mass[self._class_of]
-        self.log_share = log_share.masked_fill(log_b == MINUS_INFINITY, MINUS_INFINITY)  # (V,) log b(x) / B_s
-        self._share = self.log_share.exp()  # 0 where it underflows, though its logarithm does not
-        self._share_log_b = torch.where(self._share > 0, self._share * log_b, 0.0)
-        self.mean_log_b = self._per_class(self._share_log_b)  # (G,)
-        self._alive = self._per_class((log_b > MINUS_INFINITY).to(torch.float64))
+        self.log_b, self._classes, self._class_of = log_b, classes, classes.class_of  # (V,)
+        self.log_mass = segment_logsumexp(log_b, self._class_of, classes.count)  # (G,)
+
+    # Only scoring is needed at once; the rest, some passes over V, when somebody draws, or has exceptions.
+
+    @cached_property
+    def log_share(self) -> Tensor:
+        """log b(x) / B_s, (V,)."""
+        return self.log_share_of(slice(None))
+
+    def log_share_of(self, word: Tensor | slice) -> Tensor:
+        """The same for some words."""
+        log_b = self.log_b[word]
+        return (log_b - self.log_mass[self._class_of[word]]).masked_fill(log_b == MINUS_INFINITY, MINUS_INFINITY)
+
+    @cached_property
+    def _share(self) -> Tensor:
+        return self.log_share.exp()  # 0 where it underflows, though its logarithm does not
+
+    @cached_property
+    def _share_log_b(self) -> Tensor:
+        return torch.where(self._share > 0, self._share * self.log_b, 0.0)
+
+    @cached_property
+    def mean_log_b(self) -> Tensor:
+        """(G,)"""
+        return self._per_class(self._share_log_b)
+
+    @cached_property
+    def _alive(self) -> Tensor:
+        return self._per_class((self.log_b > MINUS_INFINITY).to(torch.float64))
+
+    @property
+    def _members(self) -> Tensor:
+        return self._classes.members
+
+    @property
+    def _offsets(self) -> Tensor:
+        return self._classes.member_offsets
 
     def _per_class(self, values: Tensor) -> Tensor:
         return values.new_zeros(len(self.log_mass)).index_add(0, self._class_of, values)
@@ -138,31 +180,46 @@ class ClassMass:
         return stays[stays > MINUS_INFINITY]
 
     @cached_property
-    def best_first(self) -> Tensor:
-        """The members of each class by falling b, in the place of `classes.members`, (V,)."""
-        by_mass = torch.argsort(self.log_b[self._members], descending=True, stable=True)
-        by_class = torch.argsort(self._class_of[self._members][by_mass], stable=True)
-        return self._members[by_mass][by_class]
+    def _ranked(self) -> dict[int, tuple[list[int], list[float]]]:
+        return {}
+
+    def ranked(self, klass: int) -> tuple[list[int], list[float]]:
+        """The members of a class by falling b, of equal ones the first first, and their log b; remembered."""
+        if klass not in self._ranked:
+            members = self._classes.members_of(klass)
+            log_b, order = torch.sort(self.log_b[members], descending=True, stable=True)
+            self._ranked[klass] = members[order].tolist(), log_b.tolist()
+        return self._ranked[klass]
 
     @cached_property
     def best_log_b(self) -> Tensor:
         """log b of the best member of each class, (G,)."""
-        return self.log_b[self.best_first[self._offsets[:-1]]]
+        lowest = torch.full_like(self.log_mass, MINUS_INFINITY)
+        return lowest.scatter_reduce(0, self._class_of, self.log_b, "amax")
 
     @cached_property
-    def alias(self) -> tuple[Tensor, Tensor]:
-        """Walker's alias tables of all classes, one after the other: keep-probability and alias, each (V,)."""
-        share = self._share[self._members].tolist()
-        offsets = self._offsets.tolist()
-        keep, alias = [1.0] * len(share), list(range(len(share)))
-        for start, stop in pairwise(offsets):
-            _fill_alias(share, keep, alias, start, stop)
-        device = self.log_b.device
-        return torch.tensor(keep, dtype=torch.float64, device=device), torch.tensor(alias, device=device)
+    def _alias(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Walker's tables, class by class: keep-probability and alias, (V,); and which classes have theirs, (G,).
+
+        A class of one word needs none, and the others are made when they are drawn from: a step meets few of them.
+        """
+        keep = torch.ones_like(self.log_b)
+        alias = torch.arange(len(keep), device=keep.device)
+        return keep, alias, self._offsets.diff() <= 1
+
+    def _make_alias(self, klass: Tensor) -> None:
+        keep, alias, made = self._alias
+        for one in torch.unique(klass[~made[klass]]).tolist():
+            own = slice(int(self._offsets[one]), int(self._offsets[one + 1]))
+            kept, others = alias_of(self._share[self._members[own]].cpu().numpy())
+            keep[own] = torch.from_numpy(kept).to(keep.device)
+            alias[own] = torch.from_numpy(others + own.start).to(keep.device)
+            made[one] = True
 
     def draw(self, klass: Tensor, *, generator: torch.Generator | None) -> Tensor:
         """A word of each class, with probability b(x) / B_s: two uniform numbers each, whatever the class size."""
-        keep, alias = self.alias
+        self._make_alias(klass)
+        keep, alias, _ = self._alias
         start = self._offsets[klass]
         size = self._offsets[klass + 1] - start
         u = torch.rand(2, len(klass), dtype=torch.float64, generator=generator, device=klass.device)
@@ -170,20 +227,22 @@ class ClassMass:
         return self._members[torch.where(u[1] < keep[slot], slot, alias[slot])]
 
 
-def _fill_alias(share: list[float], keep: list[float], alias: list[int], start: int, stop: int) -> None:
-    """Vose's method on one class: every slot holds 1/size, of its own word first and of one other for what is left."""
-    size = stop - start
-    scaled = {slot: share[slot] * size for slot in range(start, stop)}
-    small = [slot for slot in scaled if scaled[slot] < 1.0]
-    large = [slot for slot in scaled if scaled[slot] >= 1.0]
-    while small and large:
-        little, much = small.pop(), large[-1]
-        keep[little], alias[little] = scaled[little], much
-        scaled[much] -= 1.0 - scaled[little]
-        if scaled[much] < 1.0:
-            small.append(large.pop())
-    # what rounding left over is a whole slot; but a word without mass is never drawn
-    empty = [slot for slot in small if share[slot] == 0.0 and size > 1]
-    most = max(range(start, stop), key=share.__getitem__) if empty else start  # once: a whole class may be forbidden
-    for slot in empty:
-        keep[slot], alias[slot] = 0.0, most
+def alias_of(share: Floats) -> tuple[Floats, Ints]:
+    """Keep-probabilities and aliases: every slot holds 1/size, of its own word first and of one other for what is left.
+
+    Words above their slot, one after the other, fill up those below; one that has given too much is filled up by the
+    next. Who gives to whom is read off the cumulated sums of what they lack and of what they have to give.
+    """
+    keep, alias = share * len(share), np.arange(len(share))
+    below, above = np.flatnonzero(keep < 1.0), np.flatnonzero(keep >= 1.0)
+    if len(below) == 0 or len(above) == 0:  # equal shares, but for rounding
+        return np.ones_like(share), alias
+    lacked, given = np.cumsum(1.0 - keep[below]), np.cumsum(keep[above] - 1.0)
+    before = np.concatenate([[0.0], lacked[:-1]])
+    alias[below] = above[np.minimum(np.searchsorted(given, before), len(above) - 1)]
+    first = np.searchsorted(lacked, given, side="right")  # the one by whom each has given too much
+    gave = first[:-1] < len(below)  # rounding aside, the last one has enough
+    keep[above] = 1.0
+    keep[above[:-1][gave]] = 1.0 + given[:-1][gave] - lacked[first[:-1][gave]]
+    alias[above[:-1][gave]] = above[1:][gave]
+    return keep.clip(0.0, 1.0), alias

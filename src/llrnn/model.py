@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from llrnn.backgrounds import Background, Uniform
 from llrnn.bundle import write_bundle
 from llrnn.contextual import ContextualFeature
-from llrnn.controllers import LSTM, Controller, Hidden, initialise
+from llrnn.controllers import LSTM, Controller, Hidden, initialise, uniform
 from llrnn.domain import Domain
 from llrnn.errors import ConfigError, ZeroMassError
 from llrnn.features import FeatureMatrix, Features, compile_features
@@ -30,11 +30,13 @@ from llrnn.loglinear import Distribution, LogLinear
 from llrnn.numerics import SparseMatrix
 from llrnn.priors import ContextValues, Prior
 from llrnn.process import Process, Saved, State, States
+from llrnn.spellings import Spellings
 from llrnn.steered import Steered
 from llrnn.text import Seen
 from llrnn.vocabulary import Vocabulary
 
 FEATURE_ARRAYS = ("class_of", "offsets", "columns", "values")
+MANY_WORDS = 100_000  # as many are saved as arrays (`llrnn.spellings`)
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,11 @@ class Batch:
     def to(self, device: torch.device) -> Batch:
         moved = {f.name: getattr(self, f.name) for f in fields(self) if isinstance(getattr(self, f.name), Tensor)}
         return replace(self, **{name: tensor.to(device) for name, tensor in moved.items()})
+
+    def select(self, rows: slice) -> Batch:
+        """Some of the rows."""
+        given = ((f.name, getattr(self, f.name)) for f in fields(self))
+        return replace(self, **{name: value[rows] for name, value in given if value is not None})
 
 
 @dataclass(frozen=True)
@@ -126,8 +133,9 @@ class LLRNN(nn.Module):
         contextual: Sequence[ContextualFeature] = (),
         tied: bool = False,
         word_dropout: float = 0.0,
-        seed: int = 0,
+        seed: int | None = 0,
     ) -> None:
+        """`seed` of the first weights; None leaves them to whoever fills them in."""
         super().__init__()
         self.vocabulary, self.tied, self.word_dropout = vocabulary, tied, word_dropout
         self.output_features = _compiled(output_features, vocabulary)
@@ -145,7 +153,7 @@ class LLRNN(nn.Module):
         self._check_names()
         self._initialise(seed)
 
-    def _initialise(self, seed: int) -> None:
+    def _initialise(self, seed: int | None) -> None:
         if self.tied:
             if self.input_features is not self.output_features or self.controller.inputs != self.controller.hidden:
                 raise ConfigError(
@@ -154,7 +162,8 @@ class LLRNN(nn.Module):
                     f"{self.controller.inputs} inputs and {self.controller.hidden} hidden units"
                 )
             self.layer.weight = self.embedding.weight
-        initialise(list(self.named_parameters()), seed)
+        if seed is not None:
+            initialise(list(self.named_parameters()), seed)
 
     def _check_names(self) -> None:
         if not 0.0 <= self.word_dropout < 1.0:
@@ -244,13 +253,14 @@ class LLRNN(nn.Module):
         targets = batch.targets[batch.mask]
         log_p = distribution.log_prob(targets)
         if not torch.isfinite(log_p.detach()).all():
-            self._refuse_zero_mass(distribution, targets)
+            self.refuse_zero_mass(distribution, targets)
         return log_p if batch.inside is None else log_p + batch.inside[batch.mask]
 
-    def _refuse_zero_mass(self, distribution: Distribution, targets: Tensor) -> None:
+    def refuse_zero_mass(self, distribution: Distribution, targets: Tensor) -> None:
+        """An error that names the first target that the background forbids, if there is one."""
         zero = torch.nonzero(distribution.log_b(targets) == float("-inf")).view(-1)
         if len(zero):
-            word = self.vocabulary.symbols[int(targets[zero[0]])]
+            word = self.vocabulary.symbol(int(targets[zero[0]]))
             raise ZeroMassError(
                 f"the background {self.background!r} gives the observed word {word!r} no mass, so its probability is 0 "
                 "whatever the network does; smooth the background, or take the word out of the text"
@@ -260,7 +270,7 @@ class LLRNN(nn.Module):
         """Word dropout: whole words of the input are silenced, so that the model does not lean on one alone."""
         if generator is None or self.word_dropout == 0.0:
             return psi
-        kept = torch.rand(psi.shape[:2], generator=generator, device=psi.device) >= self.word_dropout
+        kept = uniform(*psi.shape[:2], generator=generator, device=psi.device) >= self.word_dropout
         return psi * kept.unsqueeze(-1)
 
     def _answers(self, known: Sequence[States]) -> tuple[Prior, list[ContextValues]]:
@@ -283,12 +293,13 @@ class LLRNN(nn.Module):
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the model as a folder of safetensors and JSON, atomically; `llrnn.load` reads it back."""
-        write_bundle(folder, "model", *self.described())
+        data, tensors = self.described()
+        as_arrays = any(name.endswith("symbols.text") for name in tensors)  # its own words, or those of a background
+        write_bundle(folder, "model", data, tensors, version=2 if as_arrays else 1)
 
     def described(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Everything that makes up this model, as plain data and tensors."""
         data: dict[str, Any] = {
-            "symbols": self.vocabulary.words,
             "unknown": self.vocabulary.unknown,
             "controller": self.controller.settings(),
             "tied": self.tied,
@@ -298,7 +309,7 @@ class LLRNN(nn.Module):
         if self.radius:
             data["radius"] = self.radius
         tensors: dict[str, Tensor] = {f"weights.{name}": p for name, p in self.named_parameters()}
-        tensors["symbols.counts"] = torch.tensor(self.vocabulary.counts[: len(self.vocabulary.words)])
+        _describe_words(self.vocabulary, data, tensors)
         if self.vocabulary.is_open:
             data["domains"] = [
                 _describe_domain(domain, f"domains.{i}", tensors) for i, domain in enumerate(self.vocabulary.domains)
@@ -314,6 +325,19 @@ class LLRNN(nn.Module):
             _describe_source(feature.saved(), f"contextual.{i}", tensors) for i, feature in enumerate(self.contextual)
         ]
         return data, tensors
+
+
+def _describe_words(vocabulary: Vocabulary, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Plain data as long as they are few: a reader with eyes can see them. A million would take seconds to read."""
+    counts = torch.tensor(vocabulary.counts[: vocabulary.n_words])
+    tensors["symbols.counts"] = counts
+    if vocabulary.n_words < MANY_WORDS:
+        data["symbols"] = vocabulary.words
+    else:
+        small = int(counts.max()) < 2**31 and int(counts.min()) >= 0
+        tensors["symbols.counts"] = counts.int() if small else counts  # half as much to check on opening
+        arrays = Spellings.of(vocabulary.words).arrays()
+        tensors.update({f"symbols.{name}": torch.from_numpy(array) for name, array in arrays.items()})
 
 
 def _describe_domain(domain: Domain, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:

@@ -214,6 +214,11 @@ class SparseMatrix(torch.nn.Module):
             features.values[by_column],
         )
 
+    def compressed(self) -> tuple[Ints, Ints, Floats]:
+        """Offsets, columns and values of its rows."""
+        rows = self._rows
+        return tuple(part.cpu().numpy() for part in (rows.offsets, rows.columns, rows.values))  # type: ignore[return-value]
+
     @property
     def nnz(self) -> int:
         return len(self._rows.columns)

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add, mul
+from pathlib import Path
 
 from llrnn import features, french
 from llrnn.backgrounds import Background, Discounted, NGram, Primed, Uniform, Unigram, entity_words
 from llrnn.backgrounds.unigram import absolute_discount
 from llrnn.config import Config
+from llrnn.config.built import open_built, require_loaded, unknown_of
 from llrnn.config.features import AnyFeature
 from llrnn.config.knowledge import (
     AdvisingAutomatonConfig,
@@ -144,6 +146,7 @@ def read_corpora(config: Config) -> dict[str, Corpus]:
         return embedded_corpora(own.train, own.valid, own.test, own.seed, given.lowercase)
     files = {"train": given.train, "valid": given.valid, "test": given.test}
     corpora = {part: _read(paths, config, given.conditions) for part, paths in files.items() if paths}
+    require_loaded(config, corpora)
     if given.valid_last is not None:
         if given.valid_last >= len(corpora["train"]):
             raise ConfigError(
@@ -155,6 +158,8 @@ def read_corpora(config: Config) -> dict[str, Corpus]:
 
 def _read(paths: list[str], config: Config, conditions: Conditions = "plain") -> Corpus:
     """Files as one text; only the parts of the corpus have conditions to read, not texts to count words in."""
+    if any(Path(path).is_dir() for path in paths):
+        return open_built(paths, config)
     lowercase, format = config.corpus.lowercase, config.corpus.format
     read = [Corpus.from_file(path, format=format, lowercase=lowercase, conditions=conditions) for path in paths]
     whole = reduce(add, read)
@@ -186,7 +191,7 @@ def _vocabulary(config: Config, corpora: dict[str, Corpus], said: Sequence[str])
         *texts,
         top=given.top,
         min_count=given.min_count,
-        unknown=given.unknown,
+        unknown=given.unknown if given.unknown is not None else unknown_of(texts),
         others=[*(word for path in given.lists for word in read_frequencies(path)), *said],
         domains=[domain.make(counts) for domain in config.domains],
         as_new=discount if given.as_new is None else given.as_new,

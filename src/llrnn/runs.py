@@ -44,14 +44,22 @@ class Progress:
 class RunFolder:
     """Reads and writes the folder of one run."""
 
-    def __init__(self, folder: Path, settings: TrainingSettings, model: LLRNN, text: Text, valid: Text | None) -> None:
-        self.folder = folder
+    def __init__(
+        self,
+        folder: Path,
+        settings: TrainingSettings,
+        model: LLRNN,
+        text: Text,
+        valid: Text | None,
+        launch: str | None = None,
+    ) -> None:
+        self.folder, self._launch = folder, launch
         self._settings = settings.model_dump()
         self._digests = {
             "vocabulary": model.vocabulary.digest(),
             "text": text.digest(),
             "validation text": None if valid is None else valid.digest(),
-            "model": _digest_of(model),
+            "model": digest_of(model),
         }
 
     def refuse_overwriting(self) -> None:
@@ -60,6 +68,12 @@ class RunFolder:
                 f"{self.folder}: holds a training run already; go on with --resume, or choose another folder"
             )
 
+    def is_of_this_launch(self) -> bool:
+        """Whether the last checkpoint was written by processes with the same launcher as this one has."""
+        if self._launch is None or not has_bundle(self.folder, "training"):
+            return False
+        return bool(read_bundle(self.folder, "training").data.get("launch") == self._launch)
+
     def remove_leftovers(self) -> None:
         """Temporary files of a run that was killed while it wrote."""
         for name in ("training", "model", "log"):
@@ -67,7 +81,8 @@ class RunFolder:
                 leftover.unlink(missing_ok=True)
 
     def write(self, progress: Progress, tensors: dict[str, Tensor]) -> None:
-        data = {"settings": self._settings, "progress": asdict(progress), "digests": self._digests}
+        data: dict[str, Any] = {"settings": self._settings, "progress": asdict(progress), "digests": self._digests}
+        data |= {} if self._launch is None else {"launch": self._launch}
         write_bundle(self.folder, "training", data, tensors)
 
     def read(self) -> tuple[Progress, dict[str, Tensor]]:
@@ -83,11 +98,16 @@ class RunFolder:
         # clones lie in memory as torch aligns it: a matrix product may round otherwise elsewhere
         return progress, {name: tensor.clone() for name, tensor in bundle.tensors.items()}
 
+    def keep(self, model: LLRNN) -> None:
+        """As the best so far."""
+        model.save(self.folder)
+
     def best_weights(self) -> dict[str, Tensor]:
         return read_bundle(self.folder, "model").tensors
 
     def _check_same_run(self, data: dict[str, Any]) -> None:
-        before = data.get("settings", {})
+        # a run of an earlier version: settings that came later were at their defaults
+        before = TrainingSettings().model_dump() | data.get("settings", {})
         for name in sorted(self._settings.keys() - _MAY_CHANGE):
             if before.get(name) != self._settings[name]:
                 raise TrainingError(
@@ -114,7 +134,32 @@ class RunFolder:
             write_atomically(path, b"".join(line + b"\n" for line in lines))
 
 
-def _digest_of(model: LLRNN) -> str:
+class LookedOnFolder(RunFolder):
+    """The folder of a run that another process writes: it is only read."""
+
+    def refuse_overwriting(self) -> None:
+        pass
+
+    def is_of_this_launch(self) -> bool:
+        return False
+
+    def remove_leftovers(self) -> None:
+        pass
+
+    def write(self, progress: Progress, tensors: dict[str, Tensor]) -> None:
+        pass
+
+    def keep(self, model: LLRNN) -> None:
+        pass
+
+    def log(self, record: Record) -> None:
+        pass
+
+    def _cut_log(self, progress: Progress) -> None:
+        pass
+
+
+def digest_of(model: LLRNN) -> str:
     """SHA-256 of everything about a model but its weights; knowledge of the user's own is taken on trust."""
     data, tensors = model.described()
     del data["provenance"]

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from llrnn.batches import Batching, Continuous, Sentences, Sliding, Windows
 from llrnn.errors import ConfigError
+from llrnn.objectives import Chunked, Exact, ImportanceSampling, NoiseContrastive, Objective, Precision
 
 
 class SentenceBatches(BaseModel):
@@ -63,12 +64,64 @@ AnyBatches = Annotated[
 ]
 
 
+class ExactObjective(BaseModel):
+    """The loss itself, summed over the classes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    kind: Literal["exact"] = "exact"
+
+    def make(self) -> Objective:
+        return Exact()
+
+
+class ChunkedObjective(BaseModel):
+    """The loss itself, without an N × G matrix; for static backgrounds without contextual features."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    kind: Literal["chunked"]
+    precision: Precision = Field("full", description="of the products of chunked; half needs a GPU")
+
+    def make(self) -> Objective:
+        return Chunked(self.precision)
+
+
+class ImportanceObjective(BaseModel):
+    """Z estimated from words drawn from the background."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    kind: Literal["importance"]
+    samples: int = Field(256, ge=1, description="words drawn from the background, not with exact")
+
+    def make(self) -> Objective:
+        return ImportanceSampling(self.samples)
+
+
+class ContrastiveObjective(BaseModel):
+    """The target told from words drawn from the background."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    kind: Literal["contrastive"]
+    samples: int = Field(256, ge=1, description="words drawn from the background, not with exact")
+
+    def make(self) -> Objective:
+        return NoiseContrastive(self.samples)
+
+
+AnyObjective = Annotated[
+    ExactObjective | ChunkedObjective | ImportanceObjective | ContrastiveObjective, Field(discriminator="kind")
+]
+
+
 class TrainingSettings(BaseModel):
     """How to train. Every field has a default that works for a small corpus."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     batches: AnyBatches = Field(SentenceBatches(), description="sentences, continuous, windows or sliding")
+    objective: AnyObjective = Field(
+        ExactObjective(),
+        description="what a step minimises: exact, chunked (exact too), or importance or contrastive, which draw words",
+    )
     optimizer: Literal["sgd", "rmsprop", "adamw"] = Field("adamw", description="how weights follow gradients")
     learning_rate: float = Field(0.002, gt=0, le=1e6, description="step size")
     momentum: float = Field(0.0, ge=0, lt=1, description="of sgd and rmsprop")

@@ -218,7 +218,7 @@ def _advice(feature: str, names: Mapping[str, int]) -> str:
 def _copied(model: LLRNN) -> LLRNN:
     """The same model with parameters of its own, untied; knowledge is shared, for it is large and never changes."""
     shared = [model.vocabulary, model.output_features, model.input_features, model.background, *model.contextual]
-    shared += [model.seen, *model.layer.buffers(), *model.embedding.buffers()]
+    shared += [model.seen, *model.layer.buffers(), *model.embedding.buffers(), model.layer.classes.masses]
     steered = copy.deepcopy(model, {id(part): part for part in shared})
     if model.tied:
         steered.tied, steered.layer.weight = False, nn.Parameter(model.layer.weight.detach().clone())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -23,23 +25,73 @@ def sentence_key(words: Sequence[str]) -> int:
     return int.from_bytes(digest, "little") >> 1
 
 
+class Stored(ABC):
+    """A corpus that is on disk as numbers already: it makes texts that are read where they lie."""
+
+    @abstractmethod
+    def encoded(self, vocabulary: Vocabulary) -> Text:
+        """What `Text.encode` is to return."""
+
+    @abstractmethod
+    def encoded_to_train_on(self, vocabulary: Vocabulary) -> Text:
+        """What `Text.to_train_on` is to return."""
+
+
+class Run(Protocol):
+    """All sentences run together, EOS, a sentence, EOS, ..., asked by place; answers have the shape of the places."""
+
+    def __len__(self) -> int: ...
+
+    def symbols_at(self, places: Ints) -> Ints:
+        """Ids."""
+
+    def keys_at(self, places: Ints) -> Ints | None:
+        """The key of the sentence to which each symbol belongs."""
+
+    def inside_at(self, places: Ints) -> Floats | None:
+        """What is inside each symbol."""
+
+
+@dataclass(frozen=True)
+class _RunInMemory:
+    symbols: Ints
+    keys: Ints | None
+    inside: Floats | None
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    def symbols_at(self, places: Ints) -> Ints:
+        return self.symbols[places]
+
+    def keys_at(self, places: Ints) -> Ints | None:
+        return None if self.keys is None else self.keys[places]
+
+    def inside_at(self, places: Ints) -> Floats | None:
+        return None if self.inside is None else self.inside[places]
+
+
 @dataclass(frozen=True)
 class Text:
     """A corpus as ids: one array for each sentence, without its end, and the conditions.
 
     `keys` names the sentences of a text to train on, for knowledge that was estimated on the same text. `inside` has,
-    for every word of an open vocabulary, the log-probability of the word within its cell (see `llrnn.domain`).
+    for every word of an open vocabulary, the log-probability of the word within its cell (see `llrnn.domain`). What
+    cuts a text into batches asks for `lengths`, `sentences[i]`, `keys_of` and `run`, so that none of it need be in
+    memory (`llrnn.shards`).
     """
 
-    sentences: tuple[Ints, ...]
-    conditions: tuple[object, ...]
+    sentences: Sequence[Ints]
+    conditions: Sequence[object]
     eos: int
     keys: Ints | None = None
-    inside: tuple[Floats, ...] | None = None
+    inside: Sequence[Floats] | None = None
 
     @classmethod
     def encode(cls, corpus: Corpus, vocabulary: Vocabulary) -> Text:
         """Look every word up; one that the vocabulary has no place for is an error that names the sentence."""
+        if isinstance(corpus, Stored):
+            return corpus.encoded(vocabulary)
         known = _look_up(corpus, vocabulary)
         pairs = [[known[word] for word in sentence.words] for sentence in corpus]
         sentences = tuple(np.array([symbol for symbol, _ in row], dtype=np.int64) for row in pairs)
@@ -53,6 +105,8 @@ class Text:
 
         Every word was new once. A model that never sees a cell as target would learn that there is nothing to expect.
         """
+        if isinstance(corpus, Stored):
+            return corpus.encoded_to_train_on(vocabulary)
         text = cls.encode(corpus, vocabulary)
         keys = np.array([sentence_key(sentence.words) for sentence in corpus], dtype=np.int64)
         new = sorted(vocabulary.as_new)
@@ -63,9 +117,22 @@ class Text:
         return replace(text, sentences=sentences, keys=keys, inside=None)
 
     @property
+    def lengths(self) -> Ints:
+        """How many targets each sentence has: its words and its end."""
+        return np.array([len(sentence) + 1 for sentence in self.sentences], dtype=np.int64)
+
+    @property
     def n_targets(self) -> int:
         """Words and ends of sentences."""
-        return sum(len(sentence) + 1 for sentence in self.sentences)
+        return int(self.lengths.sum())
+
+    def keys_of(self, group: Ints) -> Ints | None:
+        """The keys of some sentences."""
+        return None if self.keys is None else self.keys[group]
+
+    def run(self) -> Run:
+        """All sentences run together."""
+        return _RunInMemory(self.stream(), self.stream_keys(), self.stream_inside())
 
     def stream(self) -> Ints:
         """All sentences as one text: EOS, a sentence, EOS, a sentence, EOS, ..."""
@@ -78,8 +145,7 @@ class Text:
         """The key of the sentence to which each symbol of the stream belongs, its end included."""
         if self.keys is None:
             return None
-        lengths = [len(sentence) + 1 for sentence in self.sentences]
-        return np.concatenate([self.keys[:1], np.repeat(self.keys, lengths)])
+        return np.concatenate([self.keys[:1], np.repeat(self.keys, self.lengths)])
 
     def stream_inside(self) -> Floats | None:
         """What is inside each symbol of the stream; 0 for the ends of sentences."""
@@ -114,7 +180,7 @@ def _plain(condition: object) -> str:
     return str(condition) if isinstance(condition, Act) else type(condition).__qualname__
 
 
-def _first_shown_as(sentences: tuple[Ints, ...], others: dict[int, int]) -> tuple[Ints, ...]:
+def _first_shown_as(sentences: Sequence[Ints], others: dict[int, int]) -> Sequence[Ints]:
     """The first time that some symbols come, others in their place."""
     if not others or not sentences:
         return sentences

@@ -5,11 +5,12 @@
 `for record in train(model, corpus, valid=valid): ...` does the work; the records say how it goes. With a folder, the
 best model and the state of the run are kept there, and `resume=True` goes on from the last checkpoint: the order of
 data, the dropout masks and every update are functions of (seed, epoch, position), so the weights come out the same, bit
-for bit, as if nothing had happened.
+for bit, as if nothing had happened. `workers` are the processes that share out the rows of every batch.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -23,12 +24,14 @@ from torch import Tensor
 from llrnn.averaging import WeightAverage
 from llrnn.batches import derived_seed
 from llrnn.checkpoint import fill_parameters
+from llrnn.controllers import Hidden
 from llrnn.corpus import Corpus
 from llrnn.errors import NonFiniteError, TrainingError
 from llrnn.model import LLRNN, Batch, ModelState
 from llrnn.optimizers import make_optimizer, optimizer_tensors, restore_optimizer, set_learning_rate
+from llrnn.parallel import Alone, Share, Workers
 from llrnn.records import Record
-from llrnn.runs import Progress, RunFolder
+from llrnn.runs import LookedOnFolder, Progress, RunFolder, digest_of
 from llrnn.scoring import score
 from llrnn.settings import TrainingSettings
 from llrnn.text import Seen, Text
@@ -44,12 +47,13 @@ def train(
     folder: str | PathLike[str] | None = None,
     resume: bool = False,
     should_stop: Callable[[], bool] = lambda: False,
+    workers: Workers | None = None,
     **changes: Any,
 ) -> Iterator[Record]:
     """Train the model in place and yield records; it ends with the best weights, by validation where there is any."""
     settings = (settings or TrainingSettings()).changed(**changes)
-    run = _Run(model, corpus, valid, settings, None if folder is None else Path(folder))
-    if resume:
+    run = _Run(model, corpus, valid, settings, None if folder is None else Path(folder), workers or Alone())
+    if resume or run.was_begun_by_this_launch():
         run.resume()
     else:
         run.begin()
@@ -66,19 +70,23 @@ class _Run:
         valid: Corpus | None,
         settings: TrainingSettings,
         folder: Path | None,
+        workers: Workers,
     ) -> None:
         for use, given in (("train", corpus), ("validate", valid)):
             if given is not None and len(given) == 0:
                 raise TrainingError(f"there is no sentence to {use} on")
-        self.model, self.settings = model, settings
+        self.model, self.settings, self.workers = model, settings, workers
         self.text = Text.to_train_on(corpus, model.vocabulary)
         model.seen = Seen.of(Text.encode(corpus, model.vocabulary), len(model.vocabulary))
         # what validates knows the words of the conditions, as it will when it writes
-        self.judge = model if valid is None else listed_if_it_can(model, [sentence.condition for sentence in valid])
+        self.judge = model if valid is None else listed_if_it_can(model, valid.conditions)
         self.valid = None if valid is None else Text.encode(valid, self.judge.vocabulary)
         self.batching = settings.batches.make()
+        self.objective = settings.objective.make()
         self._require_batches()
-        self.folder = None if folder is None else RunFolder(folder, settings, model, self.text, self.valid)
+        self._require_same()
+        kind = RunFolder if workers.leads else LookedOnFolder
+        self.folder = None if folder is None else kind(folder, settings, model, self.text, self.valid, workers.launch)
         self.optimizer = make_optimizer(model, settings)
         self.average = WeightAverage(model, settings.average)
         self.progress = Progress(learning_rate=settings.learning_rate)
@@ -92,12 +100,19 @@ class _Run:
             if text is not None:
                 self.batching.plan(text)
 
+    def _require_same(self) -> None:
+        """Processes that read different things would train nonsense together, and never notice."""
+        said = self.settings.model_dump_json().encode()
+        self.workers.require_same("settings", lambda: hashlib.sha256(said).hexdigest())
+        self.workers.require_same("training text", self.text.digest)
+        self.workers.require_same("model", lambda: digest_of(self.model))
+
     def records(self, should_stop: Callable[[], bool]) -> Iterator[Record]:
         progress = self.progress
         while not progress.finished:
             plan = self.batching.plan(self.text, seed=self.settings.seed, epoch=progress.epoch)
             while progress.position < len(plan):
-                if should_stop():
+                if self.workers.stop(should_stop()):
                     self.checkpoint()
                     yield self._record("interrupted", len(plan))
                     return
@@ -115,25 +130,31 @@ class _Run:
     def step(self, batch: Batch) -> None:
         """One update on one batch."""
         started = time.perf_counter()
+        share = self.workers.share(batch)
+        self.optimizer.zero_grad(set_to_none=True)
+        own = self._backward(share) if share.weight else torch.zeros((), device=self.model.device)
+        loss = self.workers.add_up(self.model.parameters(), own)
+        self._clip()
+        self.optimizer.step()
+        self.average.update(self.progress.step + 1)
+        self._count(float(loss), share.positions, time.perf_counter() - started)
+
+    def _backward(self, share: Share) -> Tensor:
+        """Gradients of the part of the loss that the rows of this process make up; returns that part."""
         progress, model = self.progress, self.model
-        batch = batch.to(model.device)
-        generator = torch.Generator(model.device).manual_seed(
-            derived_seed(self.settings.seed, progress.epoch, progress.position, 2)
+        batch = share.batch.to(model.device)
+        generator = share.generator(
+            model.device, derived_seed(self.settings.seed, progress.epoch, progress.position, 2)
         )
         distribution, after = model.scan(batch, self.carried, generator=generator)
-        log_p = model.targets_log_prob(distribution, batch)
-        loss = -log_p.mean()
+        loss = self.objective(model, distribution, batch, generator)
         objective = loss + self._penalty(distribution.h) if self.settings.penalty else loss
         if not torch.isfinite(objective.detach()):
             self._require_finite_weights()  # the culprit, where it is a weight
             raise self._non_finite("loss")
-        self.optimizer.zero_grad(set_to_none=True)
-        objective.backward()  # type: ignore[no-untyped-call]
-        self._clip()
-        self.optimizer.step()
-        self.average.update(progress.step + 1)
+        (objective * share.weight).backward()  # type: ignore[no-untyped-call]
         self.carried = after.detached() if self.batching.carries_state else None
-        self._count(float(loss.detach()), len(log_p), time.perf_counter() - started)
+        return loss.detach() * share.weight
 
     def _penalty(self, h: Tensor) -> Tensor:
         a = torch.cat([self.model.layer.adaptor(h), self.model.layer.context_adaptor(h)], 1)
@@ -183,7 +204,7 @@ class _Run:
         assert self.valid is not None
         if self.judge is not self.model:
             fill_parameters(self.judge, {f"weights.{name}": p for name, p in self.model.named_parameters()}.get)
-        found = score(self.judge, self.valid, self.batching).log_perplexity
+        found = -self.workers.mean(score(self.judge, self.valid, self.workers.batching(self.batching)).log_probs)
         if not math.isfinite(found):
             raise self._non_finite("validation loss")
         return found
@@ -214,6 +235,10 @@ class _Run:
             self.folder.remove_leftovers()
             self.checkpoint()
 
+    def was_begun_by_this_launch(self) -> bool:
+        """Whether the processes were started again, by what had started them, after one of them died."""
+        return self.workers.any(self.folder is not None and self.folder.is_of_this_launch())
+
     def resume(self) -> None:
         """Go on from the last checkpoint of the folder."""
         if self.folder is None:
@@ -236,7 +261,7 @@ class _Run:
     def _keep_best_weights(self) -> None:
         self.best_weights = {name: tensor.clone() for name, tensor in self._weights().items()}
         if self.folder is not None:
-            self.model.save(self.folder.folder)
+            self.folder.keep(self.model)
 
     def _weights(self) -> dict[str, Tensor]:
         return {f"weights.{name}": parameter.detach() for name, parameter in self.model.named_parameters()}
@@ -245,19 +270,26 @@ class _Run:
         """Everything that `resume` needs, written atomically; never with a weight that is not a number."""
         self._require_finite_weights()
         if self.folder is not None:
-            carried = self.carried.controller if self.carried is not None else ()
+            carried = self._whole_carried()
             tensors = self._weights() | optimizer_tensors(self.optimizer) | self.average.tensors()
             self.folder.write(self.progress, tensors | {f"carried.{i}": part for i, part in enumerate(carried)})
 
+    def _whole_carried(self) -> Hidden:
+        """The controller's state of all rows; a process without rows has nothing to add."""
+        if not self.batching.carries_state or self.progress.position == 0:
+            return ()
+        return self.workers.whole_state((self.carried or self.model.start([])).controller)
+
     def _restore_carried(self, tensors: dict[str, Tensor]) -> None:
         """The controller's state is saved; knowledge follows the words that were read, so it reads them again."""
-        kept = [tensors[f"carried.{i}"] for i in range(sum(key.startswith("carried.") for key in tensors))]
-        if not kept:
+        whole = (tensors[f"carried.{i}"] for i in range(sum(key.startswith("carried.") for key in tensors)))
+        kept = self.workers.own_state(tuple(whole))
+        if not kept or not len(kept[0]):
             return
         plan = self.batching.plan(self.text, seed=self.settings.seed, epoch=self.progress.epoch)
         known = self.model.start([None] * len(kept[0])).knowledge
         for index in range(self.progress.position):
-            batch = plan[index]
+            batch = self.workers.share(plan[index]).batch
             known = tuple(
                 tuple(process.follow(states, batch.inputs, batch.mask, batch.sentences)[1])
                 for process, states in zip(self.model.processes, known, strict=True)

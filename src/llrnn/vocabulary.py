@@ -20,10 +20,12 @@ import numpy as np
 from llrnn.corpus import Corpus
 from llrnn.domain import Cell, Domain, Floats, Ints, check, log_mass_left
 from llrnn.errors import DomainError, UnknownWordError, VocabularyError
+from llrnn.spellings import Spellings
 
 EOS = "</s>"
 _WITNESSES = 5  # strings of each cell on which features must agree
 _MOST_DRAWS = 1 << 20  # strings drawn in search of one that is not listed
+_SHARE_LOOKED_UP = 1 / 20  # of all words: from there on, a dictionary is taken to be faster (an estimate)
 
 
 class Vocabulary:
@@ -31,9 +33,9 @@ class Vocabulary:
 
     def __init__(
         self,
-        words: Iterable[str],
+        words: Iterable[str] | Spellings,
         *,
-        counts: Sequence[int] | None = None,
+        counts: Sequence[int] | Ints | None = None,
         unknown: str | None = None,
         domains: Sequence[Domain] = (),
         as_new: Iterable[str] = (),
@@ -41,25 +43,74 @@ class Vocabulary:
     ) -> None:
         """`as_new`: words that a text to train on first shows as their cells, so that a model learns to expect others.
 
-        `checked`: the domains were those of a vocabulary before, so they are disjoint and sound.
+        `checked`: the domains were those of a vocabulary before, so they are disjoint and sound. `Spellings` were the
+        words of a vocabulary before too: none of them is looked at until it is asked for.
         """
-        self.words: tuple[str, ...] = tuple(words)
-        self._ids = {word: index for index, word in enumerate(self.words)}
+        self._spellings = words if isinstance(words, Spellings) else None
+        self._looked_up = 0
+        if not isinstance(words, Spellings):
+            self.words = tuple(words)
+        self.n_words = len(words) if isinstance(words, Spellings) else len(self.words)
         self.unknown = unknown
         self.domains = tuple(domains) if checked else disjoint(domains)
         self.as_new = frozenset(as_new)
-        cells = tuple(f"‹{cell.name}›" for domain in self.domains for cell in domain.cells)
-        self.symbols: tuple[str, ...] = (*self.words, *cells)
-        self.counts: tuple[int, ...] = (0,) * len(self.words) if counts is None else tuple(counts)
+        self._cell_names = tuple(f"‹{cell.name}›" for domain in self.domains for cell in domain.cells)
+        self._counts = counts if counts is None or isinstance(counts, np.ndarray) else tuple(counts)
         self._check()
         if not checked:
             self._check_as_new()
-        self.counts += (0,) * (len(self.symbols) - len(self.counts))
-        self.eos: int = self._ids[EOS]
+        self.eos: int = self.id(EOS)
         if checked:  # words that were added may have filled a cell
             self.as_new = frozenset(self._with_room(sorted(self.as_new)))
 
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The listed words; where they come from a large file, this makes all of them."""
+        return tuple(self._spellings or ())
+
+    @cached_property
+    def symbols(self) -> tuple[str, ...]:
+        """The words, and the names of the cells."""
+        return (*self.words, *self._cell_names)
+
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """How often each symbol was seen; 0 for cells, and where nothing was counted."""
+        given = self._counts.tolist() if isinstance(self._counts, np.ndarray) else self._counts or ()
+        return tuple(given) + (0,) * (len(self) - len(given))
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {word: index for index, word in enumerate(self.words)}
+
+    def _find(self, word: object) -> int | None:
+        """The id of a listed word: in the file, until so many were asked for that the dictionary pays."""
+        if self._spellings is None or "_ids" in self.__dict__:
+            return self._ids.get(word)  # type: ignore[call-overload, no-any-return]
+        self._looked_up += 1
+        if self._looked_up > _SHARE_LOOKED_UP * self.n_words:
+            return self._ids.get(word)  # type: ignore[call-overload, no-any-return]
+        return self._spellings.find(word)
+
+    def symbol(self, number: int) -> str:
+        """The word of an id, or the name of its cell, without making all of them."""
+        if self._spellings is None or "symbols" in self.__dict__ or not 0 <= number < self.n_words:
+            return self.symbols[number]
+        return self._spellings[number]
+
     def _check(self) -> None:
+        if self._spellings is None:
+            self._check_words()
+        if self._find(EOS) is None:
+            raise VocabularyError(f"the vocabulary must list the end-of-sentence symbol {EOS!r}")
+        if self.unknown is not None and self._find(self.unknown) is None:
+            raise VocabularyError(f"the symbol for unknown words, {self.unknown!r}, must be listed itself")
+        if self._counts is not None and len(self._counts) not in (self.n_words, len(self)):
+            raise VocabularyError(
+                f"there must be one count for each of the {self.n_words} symbols, found {len(self._counts)}"
+            )
+
+    def _check_words(self) -> None:
         if len(set(self.symbols)) != len(self.symbols):
             repeated = next(symbol for symbol, n in Counter(self.symbols).items() if n > 1)
             raise VocabularyError(f"symbols must be distinct, but {repeated!r} is listed more than once")
@@ -68,17 +119,9 @@ class Vocabulary:
                 raise VocabularyError(
                     f"a symbol must be a non-empty text on one line, without white space around it, found {symbol!r}"
                 )
-        if EOS not in self._ids:
-            raise VocabularyError(f"the vocabulary must list the end-of-sentence symbol {EOS!r}")
-        if self.unknown is not None and self.unknown not in self._ids:
-            raise VocabularyError(f"the symbol for unknown words, {self.unknown!r}, must be listed itself")
-        if len(self.counts) not in (len(self.words), len(self.symbols)):
-            raise VocabularyError(
-                f"there must be one count for each of the {len(self.words)} symbols, found {len(self.counts)}"
-            )
 
     def _check_as_new(self) -> None:
-        lost = self.as_new.difference(self._ids)
+        lost = {word for word in self.as_new if word not in self}
         if lost:
             raise VocabularyError(f"only listed words of an open vocabulary can train as new, found {min(lost)!r}")
         alone = self.as_new.difference(self._with_room(sorted(self.as_new)))
@@ -132,18 +175,18 @@ class Vocabulary:
 
     def _with_room(self, words: Sequence[str]) -> list[str]:
         """Those of the listed words that look like others that are not listed."""
-        cells = (self.cells_of(words) - len(self.words)).tolist() if words else []
+        cells = (self.cells_of(words) - self.n_words).tolist() if words else []
         return [word for word, cell in zip(words, cells, strict=True) if cell >= 0 and self.log_left[cell] > -np.inf]
 
     def __len__(self) -> int:
-        return len(self.symbols)
+        return self.n_words + len(self._cell_names)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.symbols)
 
     def __contains__(self, word: object) -> bool:
         """Whether a word is listed."""
-        return word in self._ids
+        return self._find(word) is not None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vocabulary) and self.symbols == other.symbols and self.unknown == other.unknown
@@ -152,8 +195,8 @@ class Vocabulary:
         return hash((self.symbols, self.unknown))
 
     def __repr__(self) -> str:
-        cells = len(self.symbols) - len(self.words)
-        return f"Vocabulary({len(self.words)} {'symbols' if not cells else f'words and {cells} cells'})"
+        cells = len(self._cell_names)
+        return f"Vocabulary({self.n_words} {'symbols' if not cells else f'words and {cells} cells'})"
 
     @property
     def is_open(self) -> bool:
@@ -172,7 +215,7 @@ class Vocabulary:
 
     def id(self, word: str, *, place: str = "") -> int:
         """The id of a word, or of its cell; `place` says in the error where the word was found."""
-        found = self._ids.get(word)
+        found = self._find(word)
         if found is not None:
             return found
         return int(self.locate([word], place=place)[0][0])
@@ -182,18 +225,19 @@ class Vocabulary:
 
     def locate(self, words: Sequence[str], *, place: str = "") -> tuple[Ints, Floats]:
         """Ids of words or of their cells, and log q(x) / Q'(c) of which string of the cell it is, 0 if listed."""
-        ids = np.array([self._ids.get(word, -1) for word in words], dtype=np.int64)
+        listed = (self._find(word) for word in words)
+        ids = np.array([-1 if found is None else found for found in listed], dtype=np.int64)
         inside = np.zeros(len(words))
         missing = np.flatnonzero(ids < 0)
         if self.domains and len(missing):
             cells, log_q = self.in_domains([words[i] for i in missing.tolist()])
             found = cells >= 0
-            ids[missing[found]] = cells[found] + len(self.words)
+            ids[missing[found]] = cells[found] + self.n_words
             inside[missing[found]] = log_q[found] - self.log_left[cells[found]]
         for i in np.flatnonzero(ids < 0).tolist():
             if self.unknown is None:
                 raise UnknownWordError(words[i], size=len(self), place=place)
-            ids[i] = self._ids[self.unknown]
+            ids[i] = self.id(self.unknown)
         return ids, inside
 
     def log_inside(self, word: str) -> float:
@@ -203,7 +247,7 @@ class Vocabulary:
     def cells_of(self, words: Sequence[str]) -> Ints:
         """The ids of the cells to which words belong, or would if they were not listed; -1 for none, (n,)."""
         cells, _ = self.in_domains(words)
-        return np.where(cells >= 0, cells + len(self.words), -1)
+        return np.where(cells >= 0, cells + self.n_words, -1)
 
     def in_domains(self, words: Sequence[str]) -> tuple[Ints, Floats]:
         """By the first domain that holds each word, listed or not: its number among all cells, -1 for none; log q."""
@@ -224,12 +268,12 @@ class Vocabulary:
 
     def is_tail(self, word: str) -> bool:
         """Whether a word is a string of the tail of a domain, on which real-valued features are bounded only."""
-        return word not in self._ids and self.id(word) in self.tails
+        return word not in self and self.id(word) in self.tails
 
     @cached_property
     def tails(self) -> frozenset[int]:
         """The ids of the cells that are tails."""
-        return frozenset(number for number, cell in enumerate(self.cells, len(self.words)) if cell.tail)
+        return frozenset(number for number, cell in enumerate(self.cells, self.n_words) if cell.tail)
 
     def spelled(self, symbol: int, rng: np.random.Generator) -> str:
         """The word of an id; for a cell, a string drawn from it that is not listed, exactly."""
@@ -237,11 +281,11 @@ class Vocabulary:
 
     def spell(self, symbol: int, count: int, rng: np.random.Generator) -> list[str]:
         """`count` words of one id; listed strings that are drawn from a cell are drawn again."""
-        if symbol < len(self.words):
-            return [self.words[symbol]] * count
-        cell = symbol - len(self.words)
+        if symbol < self.n_words:
+            return [self.symbol(symbol)] * count
+        cell = symbol - self.n_words
         if cell < len(self.log_left) and self.log_left[cell] == -np.inf:
-            raise DomainError(f"nothing is left of the cell {self.symbols[symbol]} but listed words")
+            raise DomainError(f"nothing is left of the cell {self.symbol(symbol)} but listed words")
         for domain in self.domains:
             if cell < len(domain.cells):
                 return self._draw(domain, cell, count, rng)
@@ -253,7 +297,7 @@ class Vocabulary:
         asked = count
         while len(found) < count:
             drawn = domain.draw(cell, asked, rng)
-            found += [string for string in drawn if string not in self._ids]
+            found += [string for string in drawn if string not in self]
             asked = min(2 * asked, _MOST_DRAWS)
             if asked == _MOST_DRAWS and not found:
                 return self._draw_unlisted(domain, cell, count, rng)
@@ -261,7 +305,7 @@ class Vocabulary:
 
     def _draw_unlisted(self, domain: Domain, cell: int, count: int, rng: np.random.Generator) -> list[str]:
         """From a finite cell of which hardly anything is left: the others are looked at one by one."""
-        others = [string for string in domain.members(cell) or () if string not in self._ids]
+        others = [string for string in domain.members(cell) or () if string not in self]
         q = np.exp(domain.locate(others)[1])
         if not q.sum() > 0:
             raise DomainError(f"too little to be drawn is left of {domain.cells[cell].name!r} but listed words")
@@ -273,7 +317,7 @@ class Vocabulary:
         rng = np.random.default_rng(0)
         return {
             cell: tuple(self.spell(cell, _WITNESSES, rng)) if left > -np.inf else ()
-            for cell, left in enumerate(self.log_left.tolist(), len(self.words))
+            for cell, left in enumerate(self.log_left.tolist(), self.n_words)
         }
 
     def digest(self) -> str:

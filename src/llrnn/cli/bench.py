@@ -10,7 +10,7 @@ import typer
 
 from llrnn import bench as benchmarks
 from llrnn.checkpoint import load
-from llrnn.cli import show
+from llrnn.cli import show, show_gpu
 from llrnn.cli.options import AsJson, Device, device_named, print_json
 from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError
@@ -42,6 +42,22 @@ def bench_layer_verb(
         show.bench_layer(results)
 
 
+@bench_app.command("gpu")
+def bench_gpu_verb(
+    rounds: Annotated[int, typer.Option(min=1, help="Interleaved repetitions; medians are reported.")] = 21,
+    as_json: AsJson = False,
+) -> None:
+    """The layer on a CUDA GPU in half precision against dense softmaxes, compiled and chunked: two to three minutes.
+
+    Example: llrnn bench gpu
+    """
+    result = {"command": f"llrnn bench gpu --rounds {rounds} --json", **benchmarks.gpu(rounds=rounds)}
+    if as_json:
+        print_json(result)
+    else:
+        show_gpu.bench_gpu(result)
+
+
 @bench_app.command("training")
 def bench_training_verb(
     words: Annotated[int, typer.Option(min=1000, help="|V| to fill the vocabulary up to.")] = 42_592,
@@ -60,6 +76,50 @@ def bench_training_verb(
         print_json(result)
     else:
         show.bench_training(result)
+
+
+@bench_app.command("objectives")
+def bench_objectives_verb(
+    words: Annotated[int, typer.Option(min=0, help="|V| to fill the vocabulary up to.")] = 10_000,
+    sentences: Annotated[int, typer.Option(min=10, help="Sentences of the embedded corpus to train on.")] = 3_000,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over them.")] = 8,
+    samples: Annotated[int, typer.Option(min=1, help="Words drawn from the background.")] = 256,
+    hidden: Annotated[int, typer.Option(min=1, help="H.")] = 64,
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 1,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """Approximations of Z against the exact sum, every word its own class: validation (exact) and words per second.
+
+    Example: llrnn bench objectives
+    """
+    torch.set_num_threads(threads)
+    result = benchmarks.objectives(
+        words, sentences=sentences, epochs=epochs, samples=samples, hidden=hidden, device=device_named(device)
+    )
+    if as_json:
+        print_json(result)
+    else:
+        show.bench_objectives(result)
+
+
+@bench_app.command("parallel")
+def bench_parallel_verb(
+    processes: Annotated[int, typer.Option(min=1, help="Started by torchrun, each with one thread.")] = 2,
+    hidden: Annotated[int, typer.Option(min=1, help="H, of two layers.")] = 512,
+    words: Annotated[int, typer.Option(min=64, help="Positions in a batch, which the processes share.")] = 2_048,
+    rounds: Annotated[int, typer.Option(min=1, help="Interleaved repetitions; medians are reported.")] = 7,
+    as_json: AsJson = False,
+) -> None:
+    """Training with several processes against one process, on the same batches, in words per second.
+
+    Example: llrnn bench parallel
+    """
+    result = benchmarks.parallel(processes=processes, hidden=hidden, words=words, rounds=rounds)
+    if as_json:
+        print_json(result)
+    else:
+        show.bench_parallel(result, processes)
 
 
 @bench_app.command("ngram")
@@ -135,3 +195,28 @@ def bench_constraint_verb(
         print_json(result)
     else:
         show.bench_constraint(result)
+
+
+@bench_app.command("inference")
+def bench_inference_verb(
+    words: Annotated[int, typer.Option(min=100, help="|V| of the scoring.")] = 200_000,
+    many: Annotated[int, typer.Option(min=100, help="|V| of the sampling and of the folder.")] = 1_000_000,
+    classes: Annotated[int, typer.Option(min=10, help="G.")] = 4_000,
+    hidden: Annotated[int, typer.Option(min=1, help="H.")] = 256,
+    positions: Annotated[int, typer.Option(min=2, help="N; and one.")] = 256,
+    rounds: Annotated[int, typer.Option(min=1, help="Interleaved repetitions; medians are reported.")] = 7,
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Scoring, sampling, and opening a model folder, against a dense softmax that is given its |V| × H matrix.
+
+    Example: llrnn bench inference
+    """
+    torch.set_num_threads(threads)
+    result = benchmarks.inference(
+        words=words, many=many, classes=classes, hidden=hidden, positions=positions, rounds=rounds
+    )
+    if as_json:
+        print_json(result)
+    else:
+        show.bench_inference(result)

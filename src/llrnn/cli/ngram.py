@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,62 +12,19 @@ import typer
 
 from llrnn.backgrounds import NGram
 from llrnn.cli import show
+from llrnn.cli.estimate import Lowercase, estimate_verb
 from llrnn.cli.options import AsJson, print_json
-from llrnn.corpus.source import read_lines
-from llrnn.errors import BackgroundError, ConfigError, CorpusError
-from llrnn.ngrams import UNKNOWN, NGramTable, estimate, read_stream, read_table, write_table
+from llrnn.errors import BackgroundError, CorpusError
+from llrnn.ngrams import UNKNOWN, NGramTable, read_stream, read_table, write_table
 from llrnn.vocabulary import EOS, Vocabulary
 
 ngram_app = typer.Typer(help="n-gram models: estimate, convert, ask. ARPA files, plain or gzip, or folders of arrays.")
 
 ModelPath = Annotated[Path, typer.Argument(help="An ARPA file (plain or gzip), or a folder that `estimate` wrote.")]
-Lowercase = Annotated[bool, typer.Option("--lowercase", help="Write every word small first.")]
 Texts = Annotated[list[Path], typer.Argument(help="Text files, plain or gzip: one sentence a line, or .conllu.")]
 
 
-@ngram_app.command("estimate")
-def estimate_verb(
-    texts: Texts,
-    out: Annotated[Path, typer.Option(help="NAME.arpa or NAME.arpa.gz; any other name becomes a folder of arrays.")],
-    order: Annotated[int, typer.Option(min=1, max=20, help="How many words, the predicted one included.")] = 5,
-    min_counts: Annotated[
-        str, typer.Option(help="The least count by order, such as 1,1,2: rarer n-grams are pruned.")
-    ] = "1",
-    words: Annotated[Path | None, typer.Option(help="A file of words, one a line: all others become <unk>.")] = None,
-    lowercase: Lowercase = False,
-    as_json: AsJson = False,
-) -> None:
-    """Modified Kneser-Ney from text.
-
-    Example: llrnn ngram estimate corpus.txt --order 5 --out corpus.arpa.gz
-    """
-    counts = _counts(min_counts)
-    listed = None if words is None else [line for _, line in read_lines(words) if line]
-    begun = time.perf_counter()
-    stream, found = read_stream(texts, lowercase=lowercase, vocabulary=listed)
-    if len(stream) < 3:
-        raise CorpusError("text is required to count n-grams, found none; give a file with sentences")
-    read = time.perf_counter()
-    table = estimate(stream, found, order=order, min_counts=counts)
-    estimated = time.perf_counter()
-    write_table(table, out)
-    for note in table.notes:
-        show.err.print(f"note: {note}", markup=False)
-    report = {
-        "out": str(out),
-        "words": len(stream) - 1,
-        "types": len(found),
-        "ngrams": [len(level) for level in table.levels],
-        "megabytes": table.bytes / 1e6,
-        "seconds_reading": read - begun,
-        "seconds_estimating": estimated - read,
-        "seconds_writing": time.perf_counter() - estimated,
-        "notes": table.notes,
-    }
-    if as_json:
-        print_json(report)
-    else:
-        _show_estimated(report)
+ngram_app.command("estimate")(estimate_verb)
 
 
 @ngram_app.command("convert")
@@ -157,17 +113,6 @@ def _perplexity(ngram: NGram, vocabulary: Vocabulary, path: Path, lowercase: boo
     }
 
 
-def _show_estimated(report: dict[str, Any]) -> None:
-    rate = report["words"] / report["seconds_estimating"]
-    show.out.print(
-        f"{report['out']}: {report['words']:,} words, {report['types']:,} types, "
-        f"{'/'.join(f'{count:,}' for count in report['ngrams'])} n-grams, {report['megabytes']:.0f} MB in memory\n"
-        f"read in {report['seconds_reading']:.1f} s, estimated in {report['seconds_estimating']:.1f} s "
-        f"({rate:,.0f} words/s), written in {report['seconds_writing']:.1f} s",
-        markup=False,
-    )
-
-
 def _show_query(rows: list[dict[str, Any]]) -> None:
     with_lengths = "length" in rows[0]
     made = show.table("word", "log10 p", *(["n-gram"] if with_lengths else []))
@@ -201,10 +146,3 @@ def _numbers(words: list[str], vocabulary: Vocabulary) -> list[int]:
             "estimate it with a vocabulary that holds them"
         )
     return vocabulary.ids(words)
-
-
-def _counts(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ConfigError(f"--min-counts needs numbers such as 1,1,2, found {text!r}") from None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,17 @@ from llrnn.pairs import PairScores, Share
 
 out = Console(highlight=False, emoji=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
+
+
+@contextmanager
+def only_if(wanted: bool) -> Iterator[None]:
+    """Nothing is printed in the block where it is not wanted: of several processes, one speaks."""
+    before = out.quiet, err.quiet
+    out.quiet, err.quiet = (before[0] or not wanted, before[1] or not wanted)
+    try:
+        yield
+    finally:
+        out.quiet, err.quiet = before
 
 
 def table(*columns: str, title: str | None = None) -> Table:
@@ -110,6 +122,30 @@ def bench_training(result: Mapping[str, Any]) -> None:
     out.print(f"llrnn against softmax: {result['ratio']:.2f} times the words per second")
 
 
+def bench_objectives(result: Mapping[str, Any]) -> None:
+    out.print(
+        f"V = G = {result['V']:,}; epochs: {result['epochs']}; words drawn: {result['samples']}; "
+        f"validation before training: {result['start']:.3f}"
+    )
+    rows = table("objective", "log-perplexity", "epoch", "words/s", "log Z − log B", "deviation")
+    for name, found in result["objectives"].items():
+        gap = [f"{found[key]:.3f}" if key in found else "" for key in ("log Z", "deviation")]
+        reached = [f"{found['log-perplexity']:.3f}", str(found["epoch"]), f"{found['words per second']:,.0f}"]
+        rows.add_row(name, *reached, *gap)
+    out.print(rows)
+
+
+def bench_parallel(result: Mapping[str, Any], processes: int) -> None:
+    speed = result["words per second"]
+    out.print(
+        f"batches of {result['words in a batch']:,.0f} words, V = {result['V']:,}, G = {result['G']:,}, "
+        f"H = {result['H']}: one process {speed['alone']:,.0f} words/s, {processes} together "
+        f"{speed['together']:,.0f} words/s: {result['ratio']:.2f} times as many; "
+        f"by the work of a process alone, without waiting, {result['ratio of work']:.2f} times",
+        markup=False,
+    )
+
+
 def bench_ngram(result: Mapping[str, Any]) -> None:
     speed = result["estimation"]
     out.print(
@@ -136,6 +172,25 @@ def bench_beam(result: Mapping[str, Any]) -> None:
     for how in ("one by one", "side by side"):
         part = result[how]
         rows.add_row(how, f"{part['with']:.3f}", f"{part['without']:.3f}", f"{part['ratio']:.2f}")
+    out.print(rows)
+
+
+def bench_inference(result: Mapping[str, Any]) -> None:
+    sizes = ", ".join(f"{name} = {result[name]:,}" for name in "GH")
+    out.print(f"inference, {sizes}; medians of interleaved runs", markup=False)
+    V, many = f"{result['V']:,}", f"{result['many']:,}"
+    parts = [(f"log p at {n} positions of {V} words", part) for n, part in result["scoring"].items()]
+    parts += [(f"a sample of {many} words", result["sampling"]), (f"{many} words, a folder opened", result["opening"])]
+    for title, part in parts:
+        rows = table(title, "ms", "times ours")
+        for name, figures in part.items():
+            if isinstance(figures, Mapping) and "seconds" in figures:
+                rows.add_row(name, f"{1000 * figures['seconds']:.3f}", f"{figures['times ours']:.2f}")
+        out.print(rows)
+    rows = table("one position, G fixed", "10^4 words, ms", "10^6 words, ms", "ratio")
+    for name, figures in result["vocabulary"].items():
+        times = [f"{1000 * figures[size]:.3f}" for size in ("10^4", "10^6")]
+        rows.add_row(name, *times, f"{figures['ratio']:.2f}")
     out.print(rows)
 
 

@@ -55,7 +55,9 @@ from llrnn.explain import explain
 from llrnn.features import summarise
 from llrnn.model import LLRNN
 from llrnn.pairs import read_pairs, score_pairs
+from llrnn.parallel import joined
 from llrnn.project import Project
+from llrnn.shards import BuiltCorpus, is_built
 from llrnn.training import train
 from llrnn.writing import check_condition, condition_kind, prepared, read_condition, spoken, write
 
@@ -96,13 +98,15 @@ def train_verb(
 ) -> None:
     """Train a model and write it to a folder.
 
+    \b
     Example: llrnn train configs/embedded.toml --out runs/embedded
+    Example: torchrun --nproc-per-node 2 -m llrnn train configs/embedded.toml --out runs/embedded
     """
     seeded = [] if seed is None else [f"training.seed={seed}"]
-    settings = read_config(config, [*(changes or []), *seeded], data=data)
-    project = Project.from_config(settings)
-    model = project.model().to(device_named(device))
-    with StopFlag().listening() as stop:
+    with StopFlag().listening() as stop, joined() as workers, show.only_if(workers.leads):
+        settings = read_config(config, [*(changes or []), *seeded], data=data)
+        project = Project.from_config(settings)
+        model = project.model().to(workers.device(device_named(device)))
         records = follow(
             train(
                 model,
@@ -112,25 +116,28 @@ def train_verb(
                 folder=out,
                 resume=resume,
                 should_stop=stop,
+                workers=workers,
             ),
             quiet=quiet,
         )
-    last = records[-1]
+        last = records[-1]
+        if last.event == "interrupted":
+            again = [*workers.command, "train", str(config), *(f"--set={one}" for one in [*(changes or []), *seeded])]
+            again += ["--data", str(data), "--out", str(out), "--device", device, "--resume"]
+            show.err.print(
+                f"stopped after step {last.step}; the checkpoint is in {out}. Go on with:\n  {shlex.join(again)}",
+                markup=False,
+            )
+        else:
+            best = f", best validation {last.best:.4f}" if last.best is not None else ""
+            show.out.print(f"trained {last.step} steps{best}: {out}", markup=False)
     if last.event == "interrupted":
-        again = ["llrnn", "train", str(config), *(f"--set={change}" for change in [*(changes or []), *seeded])]
-        again += ["--data", str(data), "--out", str(out), "--device", device, "--resume"]
-        show.err.print(
-            f"stopped after step {last.step}; the checkpoint is in {out}. Go on with:\n  {shlex.join(again)}",
-            markup=False,
-        )
-        raise typer.Exit(130)
-    best = f", best validation {last.best:.4f}" if last.best is not None else ""
-    show.out.print(f"trained {last.step} steps{best}: {out}", markup=False)
+        raise typer.Exit(workers.exit_code_when_stopped)
 
 
 @app.command("evaluate")
 def evaluate_verb(
-    models: Annotated[list[Path], typer.Argument(help="Model folders, then text files.")],
+    models: Annotated[list[Path], typer.Argument(help="Model folders, then text files or built corpora.")],
     lowercase: Annotated[
         bool | None, typer.Option(help="Write every word small first; as the model was trained by default.")
     ] = None,
@@ -159,8 +166,8 @@ def evaluate_verb(
     Example: llrnn evaluate runs/embedded test.conllu --weight POS:VERB=+0.5
     Example: llrnn evaluate runs/free runs/held test.tsv --constraint geo.lark
     """
-    folders = [path for path in models if path.is_dir()]
-    files = [path for path in models if not path.is_dir()]
+    folders = [path for path in models if path.is_dir() and not is_built(path)]
+    files = [path for path in models if path not in folders]
     if not folders or not (files or pairs):
         raise ConfigError(
             "evaluate needs at least one model folder and one text file, found "
@@ -178,7 +185,7 @@ def evaluate_verb(
     for folder, model in placed:
         for file in files:
             corpus = _read_for(model, file, format, lowercase)
-            result = evaluate(prepared(model, [sentence.condition for sentence in corpus]), corpus, seed=seed)
+            result = evaluate(prepared(model, corpus.conditions), corpus, seed=seed)
             results.append({"model": str(folder), "text": str(file), "perplexity": result.perplexity, **asdict(result)})
             if not as_json:
                 show.evaluation(f"{folder} on {file}", result)
@@ -193,6 +200,8 @@ def evaluate_verb(
 
 def _read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None) -> Corpus:
     """A text as the model's training text was read."""
+    if is_built(file):
+        return BuiltCorpus(file)
     kind, small = condition_kind(model), model.reads_lowercase if lowercase is None else lowercase
     corpus = Corpus.from_file(file, format=format, lowercase=small, conditions=kind)  # type: ignore[arg-type]
     slots = model.provenance.get("config", {}).get("corpus", {}).get("delexicalised")

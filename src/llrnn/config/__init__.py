@@ -43,9 +43,9 @@ class Embedded(Strict):
 class CorpusConfig(Strict):
     """The texts."""
 
-    train: list[str] = Field([], description="files to train on")
-    valid: list[str] = Field([], description="files for early stopping")
-    test: list[str] = Field([], description="files to test on")
+    train: list[str] = Field([], description="files to train on, or the folder of a built corpus")
+    valid: list[str] = Field([], description="files for early stopping, or such a folder")
+    test: list[str] = Field([], description="files to test on, or such a folder")
     valid_last: int | None = Field(None, ge=1, description="cut so many sentences off the end of train for validation")
     embedded: Embedded | None = Field(None, description="our own French grammar instead of files")
     format: Literal["auto", "conllu", "text", "jsonl", "tsv"] = Field(

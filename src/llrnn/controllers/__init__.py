@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from llrnn.controllers.attentive import Attentive
-from llrnn.controllers.base import Controller, Hidden, initialise, variational_dropout
+from llrnn.controllers.base import Controller, Hidden, SomeRows, initialise, uniform, variational_dropout
 from llrnn.controllers.encoders import Encoder, make_encoder
 from llrnn.controllers.recurrent import GRU, LSTM, Elman, Recurrent, Stacked
 from llrnn.errors import ConfigError
@@ -22,9 +22,11 @@ __all__ = [
     "Elman",
     "Encoder",
     "Hidden",
+    "SomeRows",
     "Stacked",
     "initialise",
     "make_controller",
+    "uniform",
     "variational_dropout",
 ]
 

@@ -51,18 +51,37 @@ class Controller(nn.Module):
         """What it was made with, as the configuration writes it."""
 
 
+class SomeRows(torch.Generator):
+    """A generator for some rows of a batch: what `uniform` draws for them is what it would draw with all rows there."""
+
+    def __new__(cls, device: torch.device, rows: slice, n_rows: int) -> SomeRows:
+        return super().__new__(cls, device)  # type: ignore[call-arg]
+
+    def __init__(self, device: torch.device, rows: slice, n_rows: int) -> None:
+        self.rows, self.n_rows = rows, n_rows
+
+
+def uniform(n_rows: int, *shape: int, generator: torch.Generator, **options: Any) -> Tensor:
+    """Numbers between 0 and 1 for the rows of a batch, (B, …)."""
+    if isinstance(generator, SomeRows):
+        return torch.rand(generator.n_rows, *shape, generator=generator, **options)[generator.rows]
+    return torch.rand(n_rows, *shape, generator=generator, **options)
+
+
 def variational_dropout(x: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
     """Drops the same coordinates at every step of a sequence, (B, T, D) -> (B, T, D); nothing without a generator."""
     if generator is None or rate == 0.0:
         return x
     B, _, D = x.shape
-    kept = torch.rand(B, 1, D, generator=generator, device=x.device, dtype=x.dtype) >= rate
+    kept = uniform(B, 1, D, generator=generator, device=x.device, dtype=x.dtype) >= rate
     return x * kept / (1.0 - rate)
 
 
 def undrawn(network: Callable[..., nn.RNNBase], inputs: int, hidden: int, **options: Any) -> nn.Module:
     """One of torch's networks, made on the meta device, where torch draws nothing from its global generator."""
-    made: nn.Module = network(inputs, hidden, batch_first=True, device="meta", **options).to_empty(device="cpu")
+    made = network(inputs, hidden, batch_first=True, device="meta", **options)
+    for name, parameter in list(made.named_parameters()):  # not by `to_empty`, for which torch imports sympy
+        setattr(made, name, nn.Parameter(torch.empty(parameter.shape)))
     return made
 
 

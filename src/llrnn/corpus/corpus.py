@@ -36,7 +36,7 @@ _EXTENSIONS = {
 class Corpus:
     """Sentences in order. Cheap to slice, split and add: the parts share their sentences."""
 
-    sentences: tuple[Sentence, ...]
+    sentences: Sequence[Sentence]
     name: str = ""
 
     @classmethod
@@ -75,7 +75,7 @@ class Corpus:
     ) -> Corpus:
         """From one file of the named format, or of the one that its extension tells (`.gz` aside)."""
         check_conditions(conditions)
-        found = _format_of(path) if format == "auto" else format
+        found = format_of(path, format)
         if conditions != "plain" and found in ("conllu", "text"):
             raise CorpusError(
                 f"conditions={conditions!r} needs a file with conditions, 'jsonl' or 'tsv', found {found!r}; "
@@ -89,13 +89,8 @@ class Corpus:
                 return cls.from_text(path, lowercase=lowercase)
             case "jsonl":
                 return cls.from_jsonl(path, lowercase=lowercase, conditions=conditions)
-            case "tsv":
+            case _:
                 return cls.from_tsv(path, lowercase=lowercase, conditions=conditions)
-            case unknown:
-                raise CorpusError(
-                    f"format must be 'auto', 'conllu', 'text', 'jsonl' or 'tsv', found {unknown!r}; choose one",
-                    path=path,
-                )
 
     @classmethod
     def from_sentences(cls, sentences: Iterable[Sentence | Sequence[str]], *, name: str = "") -> Corpus:
@@ -125,7 +120,7 @@ class Corpus:
     def __add__(self, other: Corpus) -> Corpus:
         if not isinstance(other, Corpus):
             return NotImplemented
-        return Corpus(self.sentences + other.sentences, " + ".join(filter(None, (self.name, other.name))))
+        return Corpus((*self.sentences, *other.sentences), " + ".join(filter(None, (self.name, other.name))))
 
     def __repr__(self) -> str:
         name = f"{self.name!r}, " if self.name else ""
@@ -135,6 +130,16 @@ class Corpus:
     def tokens(self) -> int:
         """The number of tokens, ends of sentence not counted."""
         return sum(len(sentence.tokens) for sentence in self.sentences)
+
+    @property
+    def characters(self) -> int:
+        """The characters of all words, and a space behind each."""
+        return sum(len(token.form) + 1 for sentence in self.sentences for token in sentence.tokens)
+
+    @property
+    def conditions(self) -> Sequence[object]:
+        """What each sentence is generated from."""
+        return [sentence.condition for sentence in self.sentences]
 
     def counts(self) -> Counter[str]:
         """How often each form occurs."""
@@ -179,11 +184,18 @@ def _read(paths: StrPath | Iterable[StrPath], reader: Callable[[StrPath], Iterat
     return Corpus(tuple(sentences), " + ".join(PurePath(path).name for path in files))
 
 
-def _format_of(path: StrPath) -> str:
+def format_of(path: StrPath, format: Format) -> str:
+    """The format that is named, or with "auto" the one that the extension of the file tells."""
+    if format in ("conllu", "text", "jsonl", "tsv"):
+        return format
+    if format != "auto":
+        raise CorpusError(
+            f"format must be 'auto', 'conllu', 'text', 'jsonl' or 'tsv', found {format!r}; choose one", path=path
+        )
     name = PurePath(path).name.lower().removesuffix(".gz")
-    for extension, format in _EXTENSIONS.items():
+    for extension, told in _EXTENSIONS.items():
         if name.endswith(extension):
-            return format
+            return told
     known = ", ".join(_EXTENSIONS)
     raise CorpusError(
         f"the format is told by the extension ({known}, each also with .gz), found {PurePath(path).name!r}; "

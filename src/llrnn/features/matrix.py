@@ -50,7 +50,8 @@ class FeatureMatrix:
     @cached_property
     def members(self) -> Ints:
         """The words in the order of their classes, (V,)."""
-        return np.argsort(self.class_of, kind="stable")
+        few = self.n_classes <= 1 << 16  # two bytes are sorted by radix
+        return np.argsort(self.class_of.astype(np.uint16) if few else self.class_of, kind="stable")
 
     @cached_property
     def member_offsets(self) -> Ints:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from llrnn.ngrams.arpa import read_arpa
 from llrnn.ngrams.arpa_writer import write_arpa
 from llrnn.ngrams.binding import for_vocabulary
+from llrnn.ngrams.bounded import estimate_on_disk
 from llrnn.ngrams.counting import count_ngrams
 from llrnn.ngrams.kneser_ney import estimate
 from llrnn.ngrams.rows import DenseRows
+from llrnn.ngrams.scratch import Scratch
 from llrnn.ngrams.store import read_table, write_table
-from llrnn.ngrams.streams import read_stream
+from llrnn.ngrams.streams import read_stream, stream_pieces
 from llrnn.ngrams.table import UNKNOWN, Level, NGramTable, completed
 from llrnn.ngrams.trie import EMPTY, Rows, Trie
 
@@ -20,14 +22,17 @@ __all__ = [
     "Level",
     "NGramTable",
     "Rows",
+    "Scratch",
     "Trie",
     "completed",
     "count_ngrams",
     "estimate",
+    "estimate_on_disk",
     "for_vocabulary",
     "read_arpa",
     "read_stream",
     "read_table",
+    "stream_pieces",
     "write_arpa",
     "write_table",
 ]

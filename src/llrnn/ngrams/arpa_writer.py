@@ -2,18 +2,22 @@ r"""Writing n-gram models as ARPA files (see `arpa_sections` for the format), as
 
 EOS is written as `<s>` where it begins an n-gram, and as `</s>` elsewhere; of the two unigrams, `<s>` has the back-off
 weight and a probability of nought, which is written as 10^-99, like every other. Nine digits, so that float32 is exact.
+Only some thousand n-grams are text at a time.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import os
+import tempfile
 from collections.abc import Iterator
 from os import fspath
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
-from llrnn.bundle import write_atomically
 from llrnn.corpus.source import StrPath
 from llrnn.errors import BackgroundError
 from llrnn.ngrams.arpa import BOS
@@ -21,19 +25,40 @@ from llrnn.ngrams.table import Floats, Level, NGramTable
 from llrnn.vocabulary import EOS
 
 _NOUGHT = -99.0
+_BLOCK = 1 << 16  # n-grams that are text at a time
 _REPLACED = {BOS: "a beginning of sentences", "<UNK>": "<unk>"}  # what a reader would take these words for
 
 
 def write_arpa(table: NGramTable, path: StrPath) -> None:
     """Write or replace the file, atomically; gzip if its name ends in .gz. The bytes depend on the table alone."""
     _check_words(table)
-    content = "\n".join(_lines(table)).encode()
-    packed = gzip.compress(content, compresslevel=4, mtime=0) if fspath(path).endswith(".gz") else content
     try:
-        write_atomically(Path(path), packed)
+        with _replaced(Path(path)) as file:
+            packed = gzip.GzipFile("", "wb", 4, file, mtime=0) if fspath(path).endswith(".gz") else None
+            for lines in _lines(table):
+                (packed or file).write(f"{lines}\n".encode())
+            if packed is not None:
+                packed.close()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise BackgroundError(f"{fspath(path)}: the ARPA file cannot be written: {reason or error}") from error
+
+
+@contextlib.contextmanager
+def _replaced(path: Path) -> Iterator[BinaryIO]:
+    """A temporary file beside it, which takes its name if all goes well."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
 
 
 def _check_words(table: NGramTable) -> None:
@@ -48,44 +73,46 @@ def _check_words(table: NGramTable) -> None:
 
 
 def _lines(table: NGramTable) -> Iterator[str]:
-    """Lines, or whole sections of them."""
+    """Lines, or some thousand of them together."""
     yield "\\data\\"
     for n, level in enumerate(table.levels, 1):
         yield f"ngram {n}={len(level) + (n == 1)}"  # one more: EOS stands for two unigrams
-    texts = list(table.words)
     for n, level in enumerate(table.levels, 1):
-        if n > 1:
-            texts = _continued(texts if n > 2 else _as_contexts(table), level, table.words)
         yield f"\n\\{n}-grams:"
-        lines = _section(level, texts, _weighted(table, n))
-        yield "\n".join(lines if n > 1 else _with_bos(lines, table))
-    yield "\n\\end\\\n"
+        for start in range(0, len(level), _BLOCK):
+            rows = slice(start, min(start + _BLOCK, len(level)))
+            lines = _section(level, rows, _texts(table, n, rows), _weighted(table, n, rows))
+            yield "\n".join(lines if n > 1 else _with_bos(lines, table, rows))
+    yield "\n\\end\\"
 
 
-def _as_contexts(table: NGramTable) -> list[str]:
-    return [BOS if word == EOS else word for word in table.words]
-
-
-def _continued(contexts: list[str], level: Level, words: tuple[str, ...]) -> list[str]:
-    """The words of the n-grams of a level, given those of the level below."""
-    pairs = zip(level.context.tolist(), level.word.tolist(), strict=True)
-    return [f"{contexts[context]} {words[word]}" for context, word in pairs]
-
-
-def _weighted(table: NGramTable, n: int) -> list[bool]:
-    """Which n-grams are written with a back-off weight: those that something follows, or that have one."""
+def _texts(table: NGramTable, n: int, rows: slice) -> list[str]:
+    """The words of n-grams: the last one here, those before it along the contexts."""
     level = table.levels[n - 1]
-    weighted = np.zeros(len(level), dtype=bool)
+    columns, context = [[table.words[word] for word in level.word[rows].tolist()]], level.context[rows]
+    for below in table.levels[n - 2 :: -1] if n > 1 else ():
+        columns.append([table.words[word] for word in below.word[context].tolist()])
+        context = below.context[context]
+    if n > 1:
+        columns[-1] = [BOS if word == EOS else word for word in columns[-1]]
+    return [" ".join(words) for words in zip(*reversed(columns), strict=True)]
+
+
+def _weighted(table: NGramTable, n: int, rows: slice) -> list[bool]:
+    """Which n-grams are written with a back-off weight: those that something follows, or that have one."""
+    weighted = np.zeros(rows.stop - rows.start, dtype=bool)
     if n < table.order:
-        weighted = level.log_backoff != 0
-        weighted[table.levels[n].context] = True
+        weighted = table.levels[n - 1].log_backoff[rows] != 0
+        contexts = table.levels[n].context
+        first, last = np.searchsorted(contexts, [rows.start, rows.stop])
+        weighted[contexts[first:last] - rows.start] = True
     found: list[bool] = weighted.tolist()
     return found
 
 
-def _section(level: Level, texts: list[str], weighted: list[bool]) -> list[str]:
-    rows = zip(_log10(level.log_prob), texts, _log10(level.log_backoff), weighted, strict=True)
-    return [f"{p:.9g}\t{text}\t{weight:.9g}" if wanted else f"{p:.9g}\t{text}" for p, text, weight, wanted in rows]
+def _section(level: Level, rows: slice, texts: list[str], weighted: list[bool]) -> list[str]:
+    figures = zip(_log10(level.log_prob[rows]), texts, _log10(level.log_backoff[rows]), weighted, strict=True)
+    return [f"{p:.9g}\t{text}\t{weight:.9g}" if wanted else f"{p:.9g}\t{text}" for p, text, weight, wanted in figures]
 
 
 def _log10(log: Floats) -> list[float]:
@@ -94,8 +121,11 @@ def _log10(log: Floats) -> list[float]:
     return found
 
 
-def _with_bos(unigrams: list[str], table: NGramTable) -> list[str]:
+def _with_bos(unigrams: list[str], table: NGramTable, rows: slice) -> list[str]:
     """<s> before </s>, with its back-off weight."""
-    p, _, *weight = unigrams[table.eos].split("\t")
+    at = table.eos - rows.start
+    if not 0 <= at < len(unigrams):
+        return unigrams
+    p, _, *weight = unigrams[at].split("\t")
     both = ["\t".join((f"{_NOUGHT:g}", BOS, *weight)), f"{p}\t{EOS}"]
-    return [*unigrams[: table.eos], *both, *unigrams[table.eos + 1 :]]
+    return [*unigrams[:at], *both, *unigrams[at + 1 :]]

@@ -31,18 +31,13 @@ def estimate(stream: Ints, words: Sequence[str], *, order: int = 5, min_counts: 
     `min_counts[n - 1]`: n-grams of order n that were counted less often are pruned (the last number holds for all
     higher orders; unigrams are never pruned).
     """
-    if order < 1:
-        raise BackgroundError(f"the order of an n-gram model must be 1 or more, found {order}")
-    eos = list(words).index(EOS)
-    counted = count_ngrams(stream, eos, len(words), order)
-    while len(counted[-1]) == 0:
-        counted.pop()  # no sentence is that long
-    notes = [] if len(counted) == order else [f"no sentence has {order} words: the order is {len(counted)}"]
+    check_order(order)
+    counted, notes = without_empty(count_ngrams(stream, list(words).index(EOS), len(words), order), order)
     adjusted = [_adjusted(counted, n) for n in range(len(counted))]
-    kept = _kept(counted, _thresholds(min_counts, len(counted)))
+    kept = _kept(counted, thresholds(min_counts, len(counted)))
     levels: list[Level] = []
     for n, (grams, counts) in enumerate(zip(counted, adjusted, strict=True)):
-        discounts, note = _discounts(counts, n + 1)
+        discounts, note = discounts_of(histogram(counts), n + 1)
         notes += [note] if note else []
         below = levels[-1] if levels else None
         level, backoff = _level(grams, counts, discounts, kept[n], below)
@@ -50,6 +45,17 @@ def estimate(stream: Ints, words: Sequence[str], *, order: int = 5, min_counts: 
             levels[-1] = Level(below.context, below.word, below.log_prob, backoff)
         levels.append(level)
     return NGramTable(tuple(words), _pruned(levels, kept), tuple(notes))
+
+
+def check_order(order: int) -> None:
+    if order < 1:
+        raise BackgroundError(f"the order of an n-gram model must be 1 or more, found {order}")
+
+
+def without_empty(counted: list[Counted], order: int) -> tuple[list[Counted], list[str]]:
+    """The orders that have n-grams, and a note where no sentence is as long as was asked."""
+    kept = [grams for grams in counted if len(grams)]
+    return kept, [] if len(kept) == order else [f"no sentence has {order} words: the order is {len(kept)}"]
 
 
 def _adjusted(counted: list[Counted], n: int) -> Ints:
@@ -61,12 +67,16 @@ def _adjusted(counted: list[Counted], n: int) -> Ints:
     return before if n == 0 else np.where(grams.starts, grams.count, before)
 
 
-def _discounts(adjusted: Ints, order: int) -> tuple[Floats, str]:
+def histogram(adjusted: Ints) -> Ints:
+    """How many n-grams have the counts 0 to 4, and 5 or more."""
+    return np.bincount(np.minimum(adjusted, 5), minlength=6)
+
+
+def discounts_of(t: Ints, order: int) -> tuple[Floats, str]:
     """D₁, D₂, D₃ in places 1 to 3, and a note where the text is too small to estimate them."""
-    t = np.bincount(np.minimum(adjusted, 5), minlength=6).astype(float)
     if (t[1:5] > 0).all():
-        y = t[1] / (t[1] + 2 * t[2])
-        found = [k - (k + 1) * y * t[k + 1] / t[k] for k in (1, 2, 3)]
+        y = float(t[1] / (t[1] + 2 * t[2]))
+        found = [k - (k + 1) * y * float(t[k + 1]) / float(t[k]) for k in (1, 2, 3)]
         if all(0 < discount <= k for k, discount in zip((1, 2, 3), found, strict=True)):
             return np.array([0.0, *found]), ""
     note = (
@@ -85,19 +95,35 @@ def _level(
 ) -> tuple[Level, Floats]:
     """The probabilities of one order, and the back-off weights of its contexts."""
     contexts = 1 if below is None else len(below)
+    shorter = np.full(len(grams), 1.0 / len(grams)) if below is None else np.exp(below.log_prob)[grams.suffix]
+    log_prob, log_backoff = smoothed(grams.context, contexts, adjusted, discounts, kept, shorter)
+    return Level(grams.context, grams.word, log_prob, np.zeros(len(grams))), log_backoff
+
+
+def smoothed(
+    context: Ints,
+    contexts: int,
+    adjusted: Ints,
+    discounts: Floats,
+    kept: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    shorter: Floats,
+) -> tuple[Floats, Floats]:
+    """log p of n-grams, all those of contexts 0 to `contexts` - 1; and the log of the contexts' back-off weights.
+
+    `shorter`: p of the n-grams without their first words.
+    """
     discounted = np.where(kept, np.maximum(adjusted - discounts[np.minimum(adjusted, 3)], 0.0), 0.0)
-    total = np.bincount(grams.context, weights=adjusted, minlength=contexts)
-    used = np.bincount(grams.context, weights=discounted, minlength=contexts)
+    total = np.bincount(context, weights=adjusted, minlength=contexts)
+    used = np.bincount(context, weights=discounted, minlength=contexts)
     # 1 where nothing was seen: all mass goes to the shorter context
     backoff = np.divide(total - used, total, out=np.ones(contexts), where=total > 0)
-    shorter = np.full(len(grams), 1.0 / len(grams)) if below is None else np.exp(below.log_prob)[grams.suffix]
-    mass = np.divide(discounted, total[grams.context], out=np.zeros(len(grams)), where=total[grams.context] > 0)
-    p = mass + backoff[grams.context] * shorter
+    mass = np.divide(discounted, total[context], out=np.zeros(len(context)), where=total[context] > 0)
+    p = mass + backoff[context] * shorter
     with np.errstate(divide="ignore"):
-        return Level(grams.context, grams.word, np.log(p), np.zeros(len(grams))), np.log(backoff)
+        return np.log(p), np.log(backoff)
 
 
-def _thresholds(min_counts: Sequence[int], order: int) -> list[int]:
+def thresholds(min_counts: Sequence[int], order: int) -> list[int]:
     """One for each order, unigrams included, which are kept in any case."""
     if any(count < 0 for count in min_counts):
         raise BackgroundError(f"the least counts of n-grams must be 0 or more, found {list(min_counts)}")

@@ -29,18 +29,28 @@ def read_stream(
 
     With a vocabulary those are the words, and all others become `<unk>`.
     """
+    words: list[str] = []
+    pieces = list(stream_pieces(paths, words, lowercase=lowercase, vocabulary=vocabulary))
+    return np.concatenate(pieces), words
+
+
+def stream_pieces(
+    paths: Iterable[StrPath], words: list[str], *, lowercase: bool = False, vocabulary: Sequence[str] | None = None
+) -> Iterator[Ints]:
+    """The same piece by piece; `words`, an empty list, holds the words when all pieces were read."""
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__
     for word in (EOS, UNKNOWN, *(vocabulary or ())):
         numbers[word]
     if vocabulary is not None:
-        numbers.default_factory = lambda: 1  # then put there as <unk>, and dropped below
-    pieces = [np.zeros(1, dtype=np.int64)]
+        words += list(numbers)
+        numbers.default_factory = lambda: 1  # then put there as <unk>
+    yield np.zeros(1, dtype=np.int64)
     for lines in _blocks(paths, lowercase):
-        words = [word for line in lines for word in (*line.split(), EOS)]
-        pieces.append(np.fromiter(map(numbers.__getitem__, words), np.int64, len(words)))
-    listed = list(numbers) if vocabulary is None else list(dict.fromkeys([EOS, UNKNOWN, *vocabulary]))
-    return np.concatenate(pieces), listed
+        found = [word for line in lines for word in (*line.split(), EOS)]
+        yield np.fromiter(map(numbers.__getitem__, found), np.int64, len(found))
+    if vocabulary is None:
+        words += list(numbers)
 
 
 def _blocks(paths: Iterable[StrPath], lowercase: bool) -> Iterator[list[str]]:

@@ -1,0 +1,95 @@
+"""A model for inference alone: the products with its weights are made once, not at every step.
+
+    a(h)·φ_s = h·(Φ W)_s + (Φ c)_s            Φ W (G × H) and Φ c (G) wait, so that one step is one product with h
+
+`frozen(model)` is a model like any other, with parameters of its own that ask for no gradient; the given one stays as
+it is, and may go on training. A composition belongs to the weights that it was made of: before every use it is looked
+at whether those are still the same numbers in the same place, and where they are not (a steered copy, another device,
+weights that were filled in) it is made anew. So it is never stale, unless somebody writes to `weight.data`, of which
+torch itself does not hear.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from llrnn.loglinear import LogLinear
+from llrnn.model import LLRNN, FeatureEmbedding
+from llrnn.numerics import SparseMatrix
+
+
+class Composition:
+    """Φ W for the weights at hand, remembered for as long as they stay as they are."""
+
+    def __init__(self, phi: SparseMatrix) -> None:
+        self._phi = phi
+        self._of, self._version = torch.zeros(0), -1  # the weights, kept so that no others come to stand in their place
+        self._made = torch.zeros(0)
+
+    def of(self, weight: Tensor) -> Tensor:
+        """(m, H) -> (G, H), or (m,) -> (G,)."""
+        if not self._is_of(weight):
+            with torch.inference_mode(False), torch.no_grad():
+                self._of, self._version = weight.detach(), weight._version
+                self._made = self._phi @ self._of
+        return self._made
+
+    def _is_of(self, weight: Tensor) -> bool:
+        same_place = self._of.data_ptr() == weight.data_ptr() and self._of.dtype == weight.dtype
+        return same_place and self._version == weight._version and self._of.shape == weight.shape
+
+
+class Composed(LogLinear):
+    """A layer that takes over the parameters of another: the same distributions, by one product."""
+
+    def __init__(self, layer: LogLinear) -> None:
+        nn.Module.__init__(self)
+        self.phi, self.classes = layer.phi, layer.classes
+        self.weight, self.bias = layer.weight, layer.bias
+        self.context_weight, self.context_bias = layer.context_weight, layer.context_bias
+        self._table, self._offset = Composition(self.phi), Composition(self.phi)
+
+    def scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
+        """a·φ_s + offset_s for every class, (N, H) -> (N, G)."""
+        return torch.addmm(self._offset.of(self.bias) + offset, h, self._table.of(self.weight).t())
+
+
+class ComposedEmbedding(FeatureEmbedding):
+    """ψ by looking the class of a word up, whether few words are asked for or many."""
+
+    def __init__(self, embedding: FeatureEmbedding) -> None:
+        nn.Module.__init__(self)
+        self.psi, self.weight = embedding.psi, embedding.weight
+        self.register_buffer("class_of", embedding.class_of, persistent=False)
+        self._table = Composition(self.psi)
+
+    def forward(self, words: Tensor) -> Tensor:
+        return F.embedding(self.class_of[words], self._table.of(self.weight))
+
+    def few(self, words: Tensor) -> Tensor:
+        """(B,) -> (B, D)."""
+        return self._table.of(self.weight)[self.class_of[words]]
+
+
+def frozen(model: LLRNN) -> LLRNN:
+    """The same model for inference: faster at every step, and of no use to training, which refuses it."""
+    with torch.inference_mode(False):  # tensors that are made within it do not count their writes
+        made = _copied(model)
+    made.layer, made.embedding = Composed(made.layer), ComposedEmbedding(made.embedding)
+    return made.requires_grad_(False).eval()
+
+
+def is_frozen(model: LLRNN) -> bool:
+    """Whether it was made by `frozen`."""
+    return isinstance(model.layer, Composed)
+
+
+def _copied(model: LLRNN) -> LLRNN:
+    """The same model with parameters of its own; knowledge is shared, for it is large and never changes."""
+    shared = [model.vocabulary, model.output_features, model.input_features, model.background, *model.contextual]
+    shared += [model.seen, *model.layer.buffers(), *model.embedding.buffers(), model.layer.classes.masses]
+    return copy.deepcopy(model, {id(part): part for part in shared}).to(model.device)

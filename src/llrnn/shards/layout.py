@@ -1,0 +1,135 @@
+"""What a built corpus is on disk: a folder with `corpus.json` and the columns of its shards.
+
+    00000.words   int32   the text as one run: a sentence, EOS, a sentence, EOS, ...
+    00000.ends    int64   for each sentence, the place in the whole text behind its EOS
+    00000.keys    int64   for each sentence, a number that names it by its words as they were read (`text.sentence_key`)
+
+All of them little-endian and nothing else, so that a column is an array where it lies. Shards are cut between
+sentences. `corpus.json` lists the words with their counts, the totals, and the SHA-256 of every file; its last key is
+the SHA-256 of all before it. It is written last: a folder without it was not finished.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from llrnn.bundle import write_atomically
+from llrnn.errors import CorpusError
+
+FORMAT = 1
+MANIFEST = "corpus.json"
+COLUMNS = {"words": "<i4", "ends": "<i8", "keys": "<i8"}
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One shard: how much of the text it holds, and the SHA-256 of its files by column."""
+
+    name: str
+    sentences: int
+    words: int  # ends of sentences among them
+    sha256: Mapping[str, str]
+
+    def file(self, folder: Path, column: str) -> Path:
+        return folder / f"{self.name}.{column}"
+
+    def length(self, column: str) -> int:
+        """How many numbers a column has."""
+        return self.words if column == "words" else self.sentences
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What `corpus.json` says."""
+
+    words: tuple[str, ...]  # by number
+    counts: tuple[int, ...]  # of EOS: the number of sentences
+    unknown: str | None  # the symbol that stands for all words that are not listed
+    lowercase: bool
+    sentences: int
+    tokens: int  # ends of sentences not counted
+    characters: int  # of the words as they were read, each with one for the space behind it
+    shards: tuple[Shard, ...]
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """The last file of a build."""
+    write_atomically(folder / MANIFEST, _sealed({"format": FORMAT, **asdict(manifest)}))
+
+
+def _sealed(data: Mapping[str, Any]) -> bytes:
+    return _encoded({**data, "seal": hashlib.sha256(_encoded(data)).hexdigest()})
+
+
+def _encoded(data: Mapping[str, Any]) -> bytes:
+    return json.dumps(data, ensure_ascii=False, indent=1).encode("utf8", "surrogatepass")
+
+
+def read_manifest(folder: str | PathLike[str]) -> Manifest:
+    """Read and check it; anything wrong is a CorpusError that names the file."""
+    path = Path(folder) / MANIFEST
+    content = _read(path)
+    try:
+        data = json.loads(content.decode("utf8", "surrogatepass"))
+        number = data["format"]
+    except (ValueError, RecursionError, TypeError, KeyError):
+        raise CorpusError(f"the {MANIFEST} of a built corpus is required, found another file; {_AGAIN}", path=path)  # noqa: B904
+    if number != FORMAT:
+        raise CorpusError(f"format {FORMAT} of built corpora is required, found {number!r}; {_AGAIN}", path=path)
+    if content != _sealed({key: value for key, value in data.items() if key != "seal"}):
+        raise CorpusError(f"altered after it was written (its SHA-256 differs); {_AGAIN}", path=path)
+    shards = tuple(Shard(**shard) for shard in data["shards"])
+    plain = {key: data[key] for key in ("unknown", "lowercase", "sentences", "tokens", "characters")}
+    return Manifest(words=tuple(data["words"]), counts=tuple(data["counts"]), shards=shards, **plain)
+
+
+_AGAIN = "restore it from a copy, or build the corpus again: llrnn corpus build"
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        what = "a folder that `llrnn corpus build` finished is required"
+        found = "this folder has no corpus.json" if path.parent.is_dir() else "there is none of this name"
+        raise CorpusError(f"{what}, but {found}; build the corpus, or check the path", path=path.parent) from None
+    except OSError as error:
+        raise CorpusError(f"the file cannot be read: {error.strerror or error}", path=path) from error
+
+
+def check_files(folder: Path, manifest: Manifest) -> int:
+    """Read every file and compare it with its SHA-256; how many bytes that were."""
+    return sum(
+        check_file(shard.file(folder, column), shard.length(column) * int(kind[-1]), shard.sha256[column])
+        for shard in manifest.shards
+        for column, kind in COLUMNS.items()
+    )
+
+
+def check_file(path: Path, size: int, sha256: str) -> int:
+    check_size(path, size)
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise CorpusError(f"the file cannot be read: {error.strerror or error}", path=path) from error
+    if found != sha256:
+        raise CorpusError(f"altered after it was written (its SHA-256 differs from {MANIFEST}); {_AGAIN}", path=path)
+    return size
+
+
+def check_size(path: Path, size: int) -> None:
+    try:
+        found = path.stat().st_size
+    except FileNotFoundError:
+        raise CorpusError(f"missing, though {MANIFEST} lists it; {_AGAIN}", path=path) from None
+    if found != size:
+        raise CorpusError(
+            f"{size:,} bytes are required, found {found:,}: the file was cut or changed; {_AGAIN}", path=path
+        )

@@ -1,0 +1,95 @@
+"""The exact loss chunk by chunk: the same number and the same gradients as the layer's own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from helpers import small_corpus, small_model
+from llrnn import LLRNN, Corpus, backgrounds, contextual, features, train
+from llrnn.batches import Sentences
+from llrnn.controllers import GRU
+from llrnn.errors import ConfigError, ZeroMassError
+from llrnn.fused import chunks
+from llrnn.model import Batch
+from llrnn.objectives import Exact
+from llrnn.objectives.chunked import Chunked
+from llrnn.text import Text
+
+
+def a_batch(model: LLRNN) -> Batch:
+    (batch,) = Sentences().plan(Text.encode(Corpus(small_corpus().sentences[:12]), model.vocabulary))
+    return batch
+
+
+def loss_and_gradients(model: LLRNN, objective: Exact | Chunked, batch: Batch) -> tuple[float, dict[str, Tensor]]:
+    model.zero_grad(set_to_none=True)
+    distribution, _ = model.scan(batch)
+    loss = objective(model, distribution, batch, None)
+    (3.0 * loss).backward()  # type: ignore[no-untyped-call]
+    return float(loss.detach()), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+MODELS = {
+    "classes": lambda: small_model(),
+    "every word its own": lambda: small_model(output_features=features.Identity()),
+    "tied": lambda: small_model(tied=True, controller=GRU(6)),
+    "uniform": lambda: small_model(background=backgrounds.Uniform()),
+}
+
+
+@pytest.mark.parametrize("rows", [5, 4096])
+@pytest.mark.parametrize("name", MODELS)
+def test_it_is_the_exact_loss_with_its_gradients(name: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "_FEWEST_ROWS", rows)
+    monkeypatch.setattr(chunks, "_CHUNK_BYTES", 1)
+    model = MODELS[name]().double()
+    batch = a_batch(model)
+    expected, theirs = loss_and_gradients(model, Exact(), batch)
+    found, ours = loss_and_gradients(model, Chunked(), batch)
+    assert found == pytest.approx(expected, rel=1e-12)
+    assert ours.keys() == theirs.keys()
+    for parameter in theirs:
+        torch.testing.assert_close(ours[parameter], theirs[parameter], rtol=1e-9, atol=1e-11)
+
+
+def test_it_is_compiled_once_for_a_layer() -> None:
+    model = small_model()
+    objective, batch = Chunked(), a_batch(model)
+    loss_and_gradients(model, objective, batch)
+    compiled = objective._phi(model.layer)
+    loss_and_gradients(model, objective, batch)
+    assert objective._phi(model.layer) is compiled
+
+
+def test_what_depends_on_the_position_is_refused() -> None:
+    follows = small_model(background=backgrounds.NGram.from_corpus(small_corpus(), order=2))
+    with pytest.raises(ConfigError, match="found a background that follows the text"):
+        loss_and_gradients(follows, Chunked(), a_batch(follows))
+    repeats = small_model(context=[contextual.Repeated(3)])
+    with pytest.raises(ConfigError, match="found contextual features"):
+        loss_and_gradients(repeats, Chunked(), a_batch(repeats))
+
+
+def test_half_precision_is_for_the_gpu() -> None:
+    model = small_model()
+    with pytest.raises(ConfigError, match="half precision needs a GPU"):
+        loss_and_gradients(model, Chunked("half"), a_batch(model))
+
+
+def test_a_word_without_mass_is_named() -> None:
+    words = {word for sentence in small_corpus().sentences[1:] for word in sentence.words}
+    missing = next(word for word in small_corpus().sentences[0].words if word not in words)
+    model = small_model(background=backgrounds.Mask(forbidden={missing}))
+    with pytest.raises(ZeroMassError, match=repr(missing)):
+        loss_and_gradients(model, Chunked(), a_batch(model))
+
+
+def test_training_takes_the_same_steps_with_it() -> None:
+    corpus = small_corpus()[:30]
+    exact, chunked = small_model(loud=0.1), small_model(loud=0.1)
+    for model, kind in ((exact, "exact"), (chunked, "chunked")):
+        list(train(model, corpus, epochs=2, seed=1, objective={"kind": kind}))
+    for one, other in zip(exact.parameters(), chunked.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
