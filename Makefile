@@ -41,10 +41,9 @@ format: $(INSTALLED)
 docs: $(INSTALLED)
 	BIN=$(BIN) scripts/docs
 
+# every row, half an hour and more; stopped, it goes on. `python scripts/performance.py runs/bench` makes the page
 bench: $(INSTALLED)
-	$(BIN)/llrnn bench layer
-	$(BIN)/llrnn bench training
-	$(BIN)/llrnn bench ngram
+	$(BIN)/llrnn bench --out runs/bench
 
 clean:
 	rm -rf $(VENV) demo site

@@ -45,7 +45,8 @@ def verbs() -> list[tuple[tuple[str, ...], Any]]:
         inner = getattr(command, "commands", None)
         if inner is None:
             return [(path, command)]
-        return [found for name, one in sorted(inner.items()) for found in below((*path, name), one)]
+        own = [(path, command)] if path and command.invoke_without_command else []
+        return own + [found for name, one in sorted(inner.items()) for found in below((*path, name), one)]
 
     return below((), typer.main.get_command(app))
 

@@ -51,6 +51,14 @@ def test_the_vocabulary_is_compared_at_two_sizes(tiny: dict[str, Any]) -> None:
     assert found["ratio"] == pytest.approx(found["seconds at 10^6"] / found["seconds at 10^4"])
 
 
+def test_time_and_memory_by_vocabulary() -> None:
+    found = neural.by_vocabulary((100, 1_000), 30, 8, 16, rounds=1, device=CPU)
+    assert {key: found[key] for key in "GHN"} == {"G": 30, "H": 8, "N": 16}
+    assert found["seconds"].keys() == found["bytes"].keys() == {"100", "1000"}
+    assert min(found["seconds"].values()) > 0
+    assert found["bytes"]["1000"] <= 1.05 * found["bytes"]["100"]  # G is the same
+
+
 def test_the_peers_find_the_same_gradient() -> None:
     task = neural._Task(bench.french_like(200, 30), 6, 10, CPU)
     weight, bias = task.dense_parameters()
@@ -101,8 +109,10 @@ def test_sizes_that_make_no_sense_are_refused(words: int, classes: int) -> None:
 
 def test_training_is_timed_for_both_models() -> None:
     found = bench.training(3_500, steps=2, device=CPU, hidden=8)
-    assert found.keys() == {"V", "G", "words per second", "ratio"}
-    assert found["V"] == 3_500
+    assert found.keys() == {"V", "G", "H", "weights", "words in a batch", "words per second", "ratio"}
+    assert (found["V"], found["H"]) == (3_500, 8)
+    assert found["weights"]["softmax"] > found["weights"]["llrnn"]
+    assert 500 < found["words in a batch"] <= 1024
     assert 1_000 < found["G"] < 3_500
     speeds = found["words per second"]
     assert speeds.keys() == {"llrnn", "softmax"}

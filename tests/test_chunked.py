@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
 
 from helpers import small_corpus, small_model
-from llrnn import LLRNN, Corpus, backgrounds, contextual, features, train
+from llrnn import LLRNN, Corpus, backgrounds, contextual, costs, features, train
 from llrnn.batches import Sentences
 from llrnn.controllers import GRU
 from llrnn.errors import ConfigError, ZeroMassError
-from llrnn.fused import chunks
+from llrnn.loglinear import Distribution
 from llrnn.model import Batch
-from llrnn.objectives import Exact
+from llrnn.objectives import Exact, Objective
 from llrnn.objectives.chunked import Chunked
 from llrnn.text import Text
 
@@ -23,7 +25,7 @@ def a_batch(model: LLRNN) -> Batch:
     return batch
 
 
-def loss_and_gradients(model: LLRNN, objective: Exact | Chunked, batch: Batch) -> tuple[float, dict[str, Tensor]]:
+def loss_and_gradients(model: LLRNN, objective: Objective, batch: Batch) -> tuple[float, dict[str, Tensor]]:
     model.zero_grad(set_to_none=True)
     distribution, _ = model.scan(batch)
     loss = objective(model, distribution, batch, None)
@@ -39,15 +41,24 @@ MODELS = {
 }
 
 
+def written_out(model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
+    """The loss word by word."""
+    return -distribution.log_probs().gather(1, batch.targets[batch.mask][:, None]).mean()
+
+
+@pytest.mark.parametrize("way", ["composed", "direct"])
 @pytest.mark.parametrize("rows", [5, 4096])
+@pytest.mark.parametrize("objective", [Exact(), Chunked()])
 @pytest.mark.parametrize("name", MODELS)
-def test_it_is_the_exact_loss_with_its_gradients(name: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "_FEWEST_ROWS", rows)
-    monkeypatch.setattr(chunks, "_CHUNK_BYTES", 1)
+def test_it_is_the_exact_loss_with_its_gradients(
+    name: str, objective: Exact | Chunked, rows: int, way: costs.Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = MODELS[name]().double()
     batch = a_batch(model)
-    expected, theirs = loss_and_gradients(model, Exact(), batch)
-    found, ours = loss_and_gradients(model, Chunked(), batch)
+    expected, theirs = loss_and_gradients(model, written_out, batch)
+    taken = replace(costs.composed(costs.Size(1, 1, 1, 1, 1)), name=way, block=rows)
+    monkeypatch.setattr(costs, "cheapest", lambda size, **options: taken)
+    found, ours = loss_and_gradients(model, objective, batch)
     assert found == pytest.approx(expected, rel=1e-12)
     assert ours.keys() == theirs.keys()
     for parameter in theirs:
@@ -55,12 +66,8 @@ def test_it_is_the_exact_loss_with_its_gradients(name: str, rows: int, monkeypat
 
 
 def test_it_is_compiled_once_for_a_layer() -> None:
-    model = small_model()
-    objective, batch = Chunked(), a_batch(model)
-    loss_and_gradients(model, objective, batch)
-    compiled = objective._phi(model.layer)
-    loss_and_gradients(model, objective, batch)
-    assert objective._phi(model.layer) is compiled
+    layer, objective = small_model().layer, Chunked()
+    assert objective._phi(layer) is objective._phi(layer)
 
 
 def test_what_depends_on_the_position_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -12,11 +13,14 @@ import llrnn
 from helpers import shaken, small_corpus, small_features, small_model, small_vocabulary
 from llrnn import GRU, LLRNN, Sampling, Vocabulary, backgrounds, beam_search, contextual, features, words
 from llrnn.backgrounds import Background, Mixture, NGram, Uniform, Unigram
+from llrnn.bench import french_like
 from llrnn.contextual import Expert
 from llrnn.domains import Numbers
 from llrnn.errors import TrainingError
-from llrnn.frozen import Composition, frozen, is_frozen
+from llrnn.frozen import Composed, Composition, frozen, is_frozen
+from llrnn.loglinear import LogLinear
 from llrnn.numerics import SparseMatrix
+from llrnn.priors import SparsePrior, Table
 from llrnn.scoring import score
 from llrnn.steering import Change, steer, swap
 from llrnn.text import Text
@@ -239,3 +243,24 @@ def test_influence_and_explanations_are_the_same() -> None:
     shares = [[push.share for push in each.terms] for each in moved]
     assert shares[0] == pytest.approx(shares[1], abs=1e-12)
     assert any(shares[0])
+
+
+@pytest.mark.parametrize("at_once", [40, 1_000, 1_000_000])  # one row, some, all
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_scores_without_bookkeeping_are_the_same_and_so_are_gradients_of_h(
+    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, at_once: int
+) -> None:
+    monkeypatch.setattr(sys.modules["llrnn.frozen"], "_SCORES_AT_ONCE", at_once)
+    layer = LogLinear(french_like(300, 40), 6).to(dtype)
+    for parameter in (layer.weight, layer.bias):
+        torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(2))
+    log_b = torch.randn(300, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    log_b[layer.classes.class_of == 5] = float("-inf")  # a class without any mass
+    prior, word = SparsePrior.static(Table(log_b)), torch.arange(300)
+    h = torch.randn(300, 6, generator=torch.Generator().manual_seed(1)).to(dtype).requires_grad_()
+    found, expected = Composed(layer)(h, prior).log_prob(word), layer(h, prior).log_prob(word)
+    torch.testing.assert_close(found, expected)
+    assert torch.equal(torch.isinf(found), torch.isinf(log_b))
+    possible = torch.isfinite(log_b)
+    gradients = [torch.autograd.grad(log_p[possible].sum(), h)[0] for log_p in (found, expected)]
+    torch.testing.assert_close(*gradients)

@@ -293,9 +293,9 @@ def test_composed_scores_are_direct_scores(case: Case) -> None:
 
 @pytest.mark.parametrize(("n", "way"), [(1, "direct_scores"), (10_000, "composed_scores")])
 def test_the_cheaper_way_is_chosen(n: int, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many features in few classes: composing pays for many positions, and never for one."""
-    layer = LogLinear(matrix_of([{f"f{i}": 1.0 for i in range(50)}, {"other": 2.0}]), 64)
-    marked = torch.full((n, 2), 7.0)
+    """As many features as classes: composing pays for many positions, and never for one."""
+    layer = LogLinear(matrix_of([{f"f{i}": 1.0, f"f{i + 1}": 1.0, "all": 1.0} for i in range(50)]), 64)
+    marked = torch.full((n, 50), 7.0)
     monkeypatch.setattr(layer, way, lambda h, *offset: marked)
     assert torch.equal(layer.scores(torch.zeros(n, 64)), marked)
 

@@ -16,7 +16,7 @@ from llrnn.errors import ZeroMassError
 from llrnn.features import FeatureMatrix
 from llrnn.frozen import Composed
 from llrnn.loglinear import Distribution, LogLinear
-from llrnn.masses import alias_of
+from llrnn.masses import alias_of, log_masses
 from llrnn.priors import MINUS_INFINITY, ContextValues, SparsePrior, Table
 from strategies import QUICK
 
@@ -91,6 +91,13 @@ def test_what_has_no_weight_is_never_drawn_even_by_rounding(monkeypatch: pytest.
         assert plain.inverted(weights, 2, None).tolist() == [[expected], [expected]]
 
 
+def test_at_no_position_nothing_is_drawn() -> None:
+    p = distribution()
+    drawn = Distribution(p.layer, p.h[:0], p.prior, []).sample(count=2)
+    assert drawn.shape == (2, 0)
+    assert drawn.dtype == torch.long
+
+
 def test_nothing_possible_is_an_error() -> None:
     p = distribution()
     nothing = Table(torch.full((V,), MINUS_INFINITY, dtype=torch.float64))
@@ -131,9 +138,45 @@ def test_alias_tables_are_made_for_the_classes_that_are_drawn() -> None:
     mass = p.classes.mass(p.prior.tables[0])
     large = int(p.classes.member_offsets.diff().argmax())
     mass.draw(torch.tensor([0, large, large]), generator=None)
-    made = mass._alias[2]
+    made = mass.words._made
     assert made[large]
     assert int((~made).sum()) == int((p.classes.member_offsets.diff() > 1).sum()) - 1
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize(("n", "count"), [(1, 1), (1, 3), (2, 1), (2, 2)])
+def test_one_by_one_the_same_words_are_drawn(monkeypatch: pytest.MonkeyPatch, zeros: bool, n: int, count: int) -> None:
+    def drawn(few: int) -> list[list[list[int]]]:
+        monkeypatch.setattr(plain, "_FEW", few)
+        whole, generator = distribution(zeros=zeros), torch.Generator().manual_seed(7)
+        p = Distribution(whole.layer, whole.h[:n], whole.prior, [])
+        return [p.sample(generator=generator, count=count).tolist() for _ in range(300)]
+
+    one_by_one = drawn(4)
+    assert one_by_one == drawn(0)
+    assert len({tuple(map(tuple, words)) for words in one_by_one}) > 10
+
+
+def test_one_by_one_too_nothing_without_weight_is_drawn() -> None:
+    ends = np.cumsum([0.0, 1.0, 0.0, 3.0, 0.0])
+    assert [plain._where(ends, u) for u in (0.0, 0.24, 0.25, 1.0)] == [1, 1, 3, 3]
+
+
+# --- masses --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spread", [1.0, 300.0, 3_000.0])  # the last two: far below the range of scaled numbers
+def test_log_masses_are_the_sums_of_the_classes(spread: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    log_b = torch.randn(500, generator=generator, dtype=torch.float64) * spread
+    class_of = torch.randint(0, 60, (500,), generator=generator)
+    log_b[class_of == 3], log_b[0] = MINUS_INFINITY, MINUS_INFINITY
+    found = log_masses(log_b, class_of, 61)  # class 60 has no member
+    expected = torch.stack([torch.logsumexp(log_b[class_of == s], 0) for s in range(61)])
+    torch.testing.assert_close(found, expected, rtol=1e-13, atol=1e-13)
+    assert found[3] == found[60] == MINUS_INFINITY
+    nothing = log_masses(torch.full_like(log_b, MINUS_INFINITY), class_of, 61)
+    assert (nothing == MINUS_INFINITY).all()
 
 
 # --- V is not touched ----------------------------------------------------------------------------------------------

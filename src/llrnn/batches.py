@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import overload
+from typing import Generic, TypeVar, overload
 
 import numpy as np
 import torch
@@ -44,10 +44,13 @@ def _shuffled(count: int, seed: int | None, epoch: int) -> Ints:
     return order
 
 
-class _Lazy(Sequence[Batch]):
+Given = TypeVar("Given")
+
+
+class Lazy(Sequence[Batch], Generic[Given]):
     """Batches that are made when they are asked for."""
 
-    def __init__(self, groups: Sequence[Ints], make: _Maker) -> None:
+    def __init__(self, groups: Sequence[Given], make: Callable[[Given], Batch]) -> None:
         self._groups, self._make = groups, make
 
     def __len__(self) -> int:
@@ -59,8 +62,8 @@ class _Lazy(Sequence[Batch]):
     def __getitem__(self, index: slice) -> Sequence[Batch]: ...
     def __getitem__(self, index: int | slice) -> Batch | Sequence[Batch]:
         if isinstance(index, slice):
-            return _Lazy(self._groups[index], self._make)
-        return self._make.batch(self._groups[index])
+            return Lazy(self._groups[index], self._make)
+        return self._make(self._groups[index])
 
 
 def _pieces(run: Run, index: Ints) -> Batch:
@@ -92,7 +95,7 @@ class Sentences(Batching):
         order = order[np.argsort(lengths[order], kind="stable")]
         groups = self._groups(order, lengths)
         turn = _shuffled(len(groups), None if seed is None else derived_seed(seed, 1), epoch)
-        return _Lazy([groups[i] for i in turn], _SentenceMaker(text))
+        return Lazy([groups[i] for i in turn], _SentenceMaker(text).batch)
 
     def _groups(self, order: Ints, lengths: Ints) -> list[Ints]:
         ordered = lengths[order]
@@ -152,7 +155,9 @@ class Continuous(Batching):
         rows = min(self.rows, len(stream) - 1)
         columns = -(-(len(stream) - 1) // rows)
         starts = np.arange(0, columns, self.length)
-        return _Lazy([starts[i : i + 1] for i in range(len(starts))], _StripMaker(stream, rows, columns, self.length))
+        return Lazy(
+            [starts[i : i + 1] for i in range(len(starts))], _StripMaker(stream, rows, columns, self.length).batch
+        )
 
 
 @dataclass(frozen=True)
@@ -179,7 +184,7 @@ class Windows(Batching):
         stream = text.run()
         order = _shuffled(-(-(len(stream) - 1) // self.length), seed, epoch)
         groups = [order[start : start + self.rows] for start in range(0, len(order), self.rows)]
-        return _Lazy(groups, _WindowMaker(stream, self.length))
+        return Lazy(groups, _WindowMaker(stream, self.length).batch)
 
 
 @dataclass(frozen=True)
@@ -202,7 +207,7 @@ class Sliding(Batching):
         stream = text.run()
         order = _shuffled(len(stream) - 1, seed, epoch)
         groups = [order[start : start + self.rows] for start in range(0, len(order), self.rows)]
-        return _Lazy(groups, _SlidingMaker(stream, self.length))
+        return Lazy(groups, _SlidingMaker(stream, self.length).batch)
 
 
 @dataclass(frozen=True)

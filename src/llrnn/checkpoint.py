@@ -14,7 +14,7 @@ from llrnn import backgrounds, contextual, domains
 from llrnn.backgrounds import Background
 from llrnn.bundle import Bundle, read_bundle
 from llrnn.contextual import ContextualFeature
-from llrnn.controllers import make_controller
+from llrnn.controllers import make_controller, unfilled
 from llrnn.domain import Domain
 from llrnn.errors import CheckpointError, LLRNNError
 from llrnn.features import FeatureMatrix
@@ -99,12 +99,14 @@ def _build(bundle: Bundle, background: Background | None, context: Sequence[Cont
     )
     output = _features("output", data.output_features, tensors, len(vocabulary))
     own_input = data.input_features
+    with unfilled():
+        controller = make_controller(data.controller)
     model = LLRNN(
         vocabulary,
         output_features=output,
         input_features=None if own_input is None else _features("input", own_input, tensors, len(vocabulary)),
         background=background or backgrounds.restore(_source(data.background, "background", tensors)),
-        controller=make_controller(data.controller),
+        controller=controller,
         contextual=_contextual(data.contextual, tensors) if context is None else context,
         tied=data.tied,
         word_dropout=data.word_dropout,

@@ -11,23 +11,22 @@ vocabulary of some ten thousand words is written out instead: that is faster tha
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from llrnn import plain
+from llrnn import costs, plain
 from llrnn.knowledge import Knowledge
 from llrnn.masses import Classes, ClassMass, Left
 from llrnn.numerics import MINUS_INFINITY, SparseMatrix
-from llrnn.priors import ContextValues, Prior, SparsePrior
+from llrnn.priors import ContextValues, SparsePrior
 
 _ROUNDS_OF_REJECTION = 64
 _WRITTEN_OUT = 30_000  # words: a row of so many takes as long to write out as the walk (measured on CPU)
 _MOST_WRITTEN = 30_000_000  # numbers in all, for memory
-_FEW_TERMS = 200_000  # N × V: so few are summed faster word by word than class by class
-_AN_EXCEPTION, _MANY_TERMS = 100, 4_000_000  # an exception costs as much as so many terms; no more than these pay
+_FEW_TERMS, _AN_EXCEPTION, _MANY_TERMS = costs.FEW_TERMS, costs.AN_EXCEPTION, costs.MANY_TERMS
 
 
 class Weighing(Protocol):
@@ -42,21 +41,11 @@ class Weighing(Protocol):
     def row(self, n: int) -> Weighing: ...
 
 
-class Drawable(Protocol):
-    """What drawing needs to know of a distribution at N positions; see `loglinear.Distribution`."""
-
-    prior: Prior
-    values: Sequence[ContextValues]
-    classes: Classes
+class Drawable(plain.Plain, Protocol):
+    """What drawing needs to know of a distribution at N positions besides; see `loglinear.Distribution`."""
 
     @property
     def known(self) -> Knowledge: ...
-    @property
-    def n(self) -> int: ...
-    @property
-    def scores(self) -> Tensor: ...  # (N, G)
-    @property
-    def log_z(self) -> Tensor: ...  # (N,)
     @property
     def parts(self) -> tuple[Tensor, Tensor]: ...  # (N, G) and (E,)
     @property
@@ -65,7 +54,6 @@ class Drawable(Protocol):
     def context_adaptor(self) -> Tensor: ...  # (N, k)
     @property
     def weights(self) -> Tensor: ...  # (N, V)
-    def possible(self) -> Any: ...
 
 
 def sample(p: Drawable, count: int, generator: torch.Generator | None) -> Tensor:

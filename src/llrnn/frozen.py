@@ -17,9 +17,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from llrnn.loglinear import LogLinear
+from llrnn.loglinear import Distribution, LogLinear, Values
 from llrnn.model import LLRNN, FeatureEmbedding
 from llrnn.numerics import SparseMatrix
+from llrnn.priors import Prior, Table
+
+_SCORES_AT_ONCE = 1_000_000  # 4 MB; in smaller pieces, what a product does before it begins counts (measured on CPU)
 
 
 class Composition:
@@ -55,7 +58,33 @@ class Composed(LogLinear):
 
     def scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
         """a·φ_s + offset_s for every class, (N, H) -> (N, G)."""
-        return torch.addmm(self._offset.of(self.bias) + offset, h, self._table.of(self.weight).t())
+        own = self._offset.of(self.bias)
+        added = own + offset if isinstance(offset, Tensor) or offset else own
+        return torch.addmm(added, h, self._table.of(self.weight).t())
+
+    def forward(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
+        """The distributions at the N positions of h (N, H)."""
+        return Read(self, h, prior.to(h.device), [part.to(h.device, h.dtype) for part in values])
+
+
+class Read(Distribution):
+    """A distribution that nobody trains: what only gradients of weights need is left out."""
+
+    def _static_log_prob(self, table: Table, position: Tensor, word: Tensor) -> Tensor:
+        """log p of its class, some rows at a time, which stay in the cache; and the word's share in the class."""
+        mass, klass = self.classes.mass(table), self.classes.class_of[word]
+        offset = mass.log_mass_in(self.h.dtype)
+        times = min(-(-self.n * self.classes.count // _SCORES_AT_ONCE), self.n) if self.h.device.type == "cpu" else 1
+        if times <= 1:
+            log_p = self._log_p(self.h, offset, klass)
+        else:
+            pieces = zip(self.h.tensor_split(times), klass.tensor_split(times), strict=True)
+            log_p = torch.cat([self._log_p(h, offset, own) for h, own in pieces])
+        return log_p + mass.log_share_of(word).to(log_p.dtype)
+
+    def _log_p(self, h: Tensor, offset: Tensor, klass: Tensor) -> Tensor:
+        """(n, H), (G,), (n,) -> (n,)"""
+        return torch.log_softmax(self.layer.scores(h, offset), -1).gather(1, klass[:, None])[:, 0]
 
 
 class ComposedEmbedding(FeatureEmbedding):
@@ -78,7 +107,7 @@ class ComposedEmbedding(FeatureEmbedding):
 def frozen(model: LLRNN) -> LLRNN:
     """The same model for inference: faster at every step, and of no use to training, which refuses it."""
     with torch.inference_mode(False):  # tensors that are made within it do not count their writes
-        made = _copied(model)
+        made = copied(model)
     made.layer, made.embedding = Composed(made.layer), ComposedEmbedding(made.embedding)
     return made.requires_grad_(False).eval()
 
@@ -88,8 +117,9 @@ def is_frozen(model: LLRNN) -> bool:
     return isinstance(model.layer, Composed)
 
 
-def _copied(model: LLRNN) -> LLRNN:
+def copied(model: LLRNN) -> LLRNN:
     """The same model with parameters of its own; knowledge is shared, for it is large and never changes."""
     shared = [model.vocabulary, model.output_features, model.input_features, model.background, *model.contextual]
     shared += [model.seen, *model.layer.buffers(), *model.embedding.buffers(), model.layer.classes.masses]
-    return copy.deepcopy(model, {id(part): part for part in shared}).to(model.device)
+    made = copy.deepcopy(model, {id(part): part for part in shared})
+    return made.to(model.device)  # on a GPU this puts the weights of torch's RNNs back into one piece

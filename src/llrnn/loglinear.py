@@ -7,7 +7,7 @@
 
 Sets and sizes: N positions; V words in G classes s of equal static features φ_s (m of them); k contextual features;
 E exceptions in all, words that stand alone at a position; H, the size of h. `scores[n, s]` is a_n·φ_s. The sum over V
-is exact: class by class, or word by word where N × V is little beside the exceptions (`drawing.are_few`).
+is exact, by whichever way `llrnn.costs` finds the cheapest; word by word where N × V is little beside the exceptions.
 
     LogLinear(h, prior, values) -> Distribution          log_prob, log_z, entropy, expected_features, sample, top
 """
@@ -20,17 +20,16 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from llrnn import drawing, expectations, numerics
+from llrnn import costs, drawing, expectations, numerics
 from llrnn.errors import ZeroMassError
 from llrnn.features.matrix import FeatureMatrix
+from llrnn.fused import Pairs, chosen
 from llrnn.knowledge import Knowledge, join
 from llrnn.masses import Classes, Left
 from llrnn.numerics import MINUS_INFINITY, Cells, SparseMatrix
 from llrnn.priors import ContextValues, DensePrior, Prior, SparsePrior, Table
 
 Values = Sequence[ContextValues]
-# What one sparse entry costs, in dense multiplications (measured on CPU): long rows of W add up fast, columns slowly.
-_COST_OF_COMPOSING, _COST_OF_DIRECT = 6, 250
 
 
 class LogLinear(nn.Module):
@@ -55,20 +54,20 @@ class LogLinear(nn.Module):
 
     def scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
         """a·φ_s + offset_s for every class, (N, H) -> (N, G), by whichever of two equal ways is cheaper."""
-        return self.composed_scores(h, offset) if self._composing_pays(len(h)) else self.direct_scores(h) + offset
+        return self.composed_scores(h, offset) if chosen.composes(self, h) else self.direct_scores(h) + offset
 
     def composed_scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
         """h (Φ W)ᵀ + Φ c: composes the weights once, then it is the softmax of a G-word vocabulary."""
-        return torch.addmm(self.phi @ self.bias + offset, h, (self.phi @ self.weight).t())
+        weight, bias = self.composed(offset)
+        return torch.addmm(bias, h, weight.t())
+
+    def composed(self, offset: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
+        """Φ W (G, H) and Φ c + offset (G,)."""
+        return self.phi @ self.weight, self.phi @ self.bias + offset
 
     def direct_scores(self, h: Tensor) -> Tensor:
-        """Φ (W h + c): cheaper for a few positions."""
-        return (self.phi @ self.adaptor(h).t()).t()
-
-    def _composing_pays(self, n: int) -> bool:
-        G, (m, H) = self.classes.count, self.weight.shape
-        composed = _COST_OF_COMPOSING * self.phi.nnz * H + n * G * H
-        return composed < n * (m * H + _COST_OF_DIRECT * self.phi.nnz)
+        """Φ (W h + c), as many positions at a time as fit the cache: cheaper for a few of them, or for few features."""
+        return torch.cat([(self.phi @ self.adaptor(x).t().contiguous()).t() for x in torch.split(h, costs.ROWS_DIRECT)])
 
     def row(self, n: int) -> LogLinear:
         """The layer at one position: the same everywhere."""
@@ -84,8 +83,7 @@ class Distribution:
 
     def __init__(self, layer: drawing.Weighing, h: Tensor, prior: Prior, values: Values, scale: float = 1.0) -> None:
         self.layer, self.h, self.prior, self.values, self.scale, self.n = layer, h, prior, values, scale, len(h)
-        self.adding = True  # which of the two sums for Z: the words in their classes, plus what they gain; or gone
-        self.classes = layer.classes
+        self.classes, self.adding = layer.classes, True  # the sum for Z: words in their classes plus gains, or gone
 
     @cached_property
     def known(self) -> Knowledge:
@@ -126,23 +124,26 @@ class Distribution:
         rest = self.classes.log_rest(prior, known.word, self.left)
         return whole, Cells(self.left.position, self.left.klass, rest.to(dtype))
 
-    def log_prob(self, word: Tensor) -> Tensor:
-        """log p(word_n | K_n), one word a position, (N,) -> (N,)."""
-        position = torch.arange(self.n, device=word.device)
+    def log_prob(self, word: Tensor, position: Tensor | None = None) -> Tensor:
+        """log p of one word a position, (N,) -> (N,), or of words at given positions in rising order, (E,) -> (E,)."""
+        at = torch.arange(self.n, device=word.device) if position is None else position
         if not self.values and self.prior.is_static and len(self.prior.tables) == 1 and self.scale == 1.0:
-            return self._static_log_prob(self.prior.tables[0], position, word)
+            return self._static_log_prob(self.prior.tables[0], at, word)
         if drawing.are_few(self):
-            log_z, score = numerics.class_logsumexp(self.weights, None, None, position, word)
-            return score - log_z
-        log_z, score = self._log_z_and_scores(position, word)
-        return score + self.log_b(word).to(score.dtype) - log_z
+            log_z, score = numerics.class_logsumexp(self.weights, None, None, at, word)
+            return score - log_z[at]
+        log_z, score = self._log_z_and_scores(at, word)
+        return score + self.prior.at(at, word).to(score.dtype) - log_z[at]
 
     def _static_log_prob(self, table: Table, position: Tensor, word: Tensor) -> Tensor:
         """Nothing depends on the context: log B_s rides on the bias, so that a pass over N × G is saved."""
-        mass = self.classes.mass(table)
-        terms = self.layer.scores(self.h, mass.log_mass.to(self.h.dtype))
-        log_z, term = numerics.class_logsumexp(terms, None, None, position, self.classes.class_of[word])
-        return term + mass.log_share_of(word).to(term.dtype) - log_z
+        mass, pairs = self.classes.mass(table), Pairs(position, self.classes.class_of[word])
+        offset = mass.log_mass.to(self.h.dtype)
+        if isinstance(self.layer, LogLinear):
+            log_z, term = chosen.log_sums(self.layer, self.h, offset, pairs)
+        else:  # weights of its own at every position
+            log_z, term = numerics.class_logsumexp(self.layer.scores(self.h, offset), None, None, *pairs)
+        return term + mass.log_share_of(word).to(term.dtype) - log_z[position]
 
     @cached_property
     def log_z(self) -> Tensor:
@@ -172,8 +173,7 @@ class Distribution:
             return log_rest, asked
         if self.adding:
             before = static + known.log_b_before.to(static.dtype)
-            log_z = numerics.add_differences(log_rest, own, before, known.position)
-            if log_z is not None:
+            if (log_z := numerics.add_differences(log_rest, own, before, known.position)) is not None:
                 return log_z, asked
             self.adding = False  # let the words leave
             return self._log_z_and_scores(position, word)

@@ -6,7 +6,7 @@ SparseMatrix @ W                       = Φ W        for a constant sparse Φ
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import torch
@@ -173,8 +173,27 @@ class _SparseTimesDense(torch.autograd.Function):
         return ctx.backward_bags.sums(grad_outputs[0].contiguous()), None, None
 
 
+class CompressedRows(Protocol):
+    """Row i sums `values[j] · dense[columns[j]]`, j from `offsets[i]` to `offsets[i + 1]`."""
+
+    @property
+    def offsets(self) -> Tensor: ...
+    @property
+    def columns(self) -> Tensor: ...
+    @property
+    def values(self) -> Tensor: ...
+
+
+def row_sums(rows: CompressedRows, dense: Tensor) -> Tensor:
+    """The product with a dense matrix, (n, H) -> (rows, H)."""
+    weights = rows.values.to(dense.dtype)
+    return F.embedding_bag(
+        rows.columns, dense, rows.offsets, mode="sum", per_sample_weights=weights, include_last_offset=True
+    )
+
+
 class Bags(torch.nn.Module):
-    """Rows in compressed form: row i sums `values[j] · dense[columns[j]]`, j from `offsets[i]` to `offsets[i + 1]`."""
+    """Rows in compressed form that move with a model."""
 
     offsets: Tensor
     columns: Tensor
@@ -187,14 +206,7 @@ class Bags(torch.nn.Module):
         self.register_buffer("values", torch.from_numpy(values), persistent=False)
 
     def sums(self, dense: Tensor) -> Tensor:
-        return F.embedding_bag(
-            self.columns,
-            dense,
-            self.offsets,
-            mode="sum",
-            per_sample_weights=self.values.to(dense.dtype),
-            include_last_offset=True,
-        )
+        return row_sums(self, dense)
 
 
 class SparseMatrix(torch.nn.Module):
@@ -202,7 +214,7 @@ class SparseMatrix(torch.nn.Module):
 
     def __init__(self, features: FeatureMatrix) -> None:
         super().__init__()
-        self.n_features = features.n_features
+        self.n_classes, self.n_features = features.n_classes, features.n_features
         self.is_identity = features.is_identity
         rows = np.repeat(np.arange(features.n_classes), np.diff(features.offsets))
         by_column = np.argsort(features.columns, kind="stable")

@@ -14,12 +14,16 @@ import heapq
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from llrnn.masses import Classes, ClassMass
 from llrnn.numerics import MINUS_INFINITY
 from llrnn.priors import ContextValues, Prior
+
+_FEW = 4  # draws: so few are made faster one by one than by operations on tensors (measured on CPU)
 
 
 class Plain(Protocol):
@@ -46,7 +50,7 @@ def table_of(p: Plain) -> ClassMass | None:
 
 def terms(p: Plain, mass: ClassMass) -> Tensor:
     """a·φ_s + log B_s, (N, G), but for what is the same for all words."""
-    return p.scores.detach() + mass.log_mass.to(p.scores.dtype)
+    return p.scores.detach() + mass.log_mass_in(p.scores.dtype)
 
 
 def log_z(p: Plain, mass: ClassMass) -> Tensor:
@@ -64,9 +68,12 @@ def sample(p: Plain, mass: ClassMass, count: int, generator: torch.Generator | N
     """Words drawn from p, (count, N)."""
     logs = terms(p, mass)
     largest = logs.amax(-1, keepdim=True)
-    if bool((largest == MINUS_INFINITY).any()):
+    if p.n and float(largest.amin()) == MINUS_INFINITY:
         p.possible()  # which says where
-    klass = inverted((logs - largest).exp(), count, generator)
+    weights = (logs - largest).exp()
+    if count * p.n <= _FEW and weights.device.type == "cpu":
+        return _few(weights, mass, count, generator)
+    klass = inverted(weights, count, generator)
     return mass.draw(klass.reshape(-1), generator=generator).view(count, p.n)
 
 
@@ -78,6 +85,20 @@ def inverted(weights: Tensor, count: int, generator: torch.Generator | None) -> 
     found = torch.searchsorted(ends, u, right=True)  # right: what has no weight is never met
     last = torch.searchsorted(ends, total)  # where rounding made u the total
     return torch.minimum(found, last).t()
+
+
+def _few(weights: Tensor, mass: ClassMass, count: int, generator: torch.Generator | None) -> Tensor:
+    """The same words of the same random numbers, one by one, (count, N): a step of decoding draws one."""
+    u = torch.rand(len(weights), count, dtype=torch.float64, generator=generator).tolist()
+    rows = weights.double().cumsum(-1).numpy()
+    found = [[_where(row, x) for x in own] for row, own in zip(rows, u, strict=True)]
+    words = mass.words.draw_few([row[i] for i in range(count) for row in found], generator)
+    return torch.tensor(words, dtype=torch.long).view(count, len(rows))
+
+
+def _where(ends: npt.NDArray[np.float64], u: float) -> int:
+    total = float(ends[-1])
+    return int(ends.searchsorted(u * total, "right" if u * total < total else "left"))
 
 
 def top(p: Plain, mass: ClassMass, k: int) -> tuple[Tensor, Tensor]:

@@ -33,7 +33,7 @@ class Table:
         self._check()
 
     def _check(self) -> None:
-        if not (self.log_b < float("inf")).all():
+        if len(self.log_b) and not float(self.log_b.amax()) < float("inf"):  # NaN is not below anything
             raise BackgroundError("log b must be a number below infinity for every symbol, found NaN or infinity")
 
     def __len__(self) -> int:

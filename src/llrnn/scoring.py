@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from llrnn import costs
 from llrnn.batches import Batching, Sentences
 from llrnn.domain import Floats
+from llrnn.duplicates import distinct_pasts
 from llrnn.errors import CorpusError
 from llrnn.features.matrix import Ints
+from llrnn.frozen import is_frozen
 from llrnn.loglinear import Distribution
 from llrnn.model import LLRNN, Batch, ModelState
 from llrnn.text import Text
@@ -48,15 +51,41 @@ def walk(model: LLRNN, text: Text, batching: Batching | None = None) -> Iterator
 
 
 @torch.no_grad()
-def score(model: LLRNN, text: Text, batching: Batching | None = None) -> Scores:
-    """log p of every target."""
+def log_probs(model: LLRNN, batch: Batch) -> Tensor:
+    """log p of the targets of rows that start afresh, (N,); positions with the same past are computed once."""
+    compared = batch.sentences is None and not is_frozen(model)  # a frozen layer takes one word a position
+    pasts = distinct_pasts(batch) if compared else None
+    if pasts is None or not costs.sharing_pays(pasts.repeated, model.layer.phi.n_classes, model.layer.weight.shape[1]):
+        return model.log_prob(batch)
+    distribution, _ = model.scan(replace(batch, mask=pasts.mask))
+    targets, order = batch.targets[batch.mask], torch.argsort(pasts.at, stable=True)
+    log_p = torch.empty_like(targets, dtype=distribution.h.dtype)
+    log_p[order] = distribution.log_prob(targets[order], pasts.at[order])
+    if not torch.isfinite(log_p).all():
+        return model.log_prob(batch)  # which names the word
+    return log_p if batch.inside is None else log_p + batch.inside[batch.mask]
+
+
+@torch.no_grad()
+def _scored(model: LLRNN, text: Text, batching: Batching | None) -> Iterator[tuple[Tensor, Tensor]]:
+    """The targets of each batch and their log p, float64, both on the CPU."""
     if not text.sentences:
         raise CorpusError("at least one sentence is required to score a model on, found none; give a text")
-    targets, log_probs = [torch.zeros(0, dtype=torch.long)], [torch.zeros(0, dtype=torch.double)]
-    for batch, distribution in walk(model, text, batching):
-        targets.append(batch.targets[batch.mask].cpu())
-        log_probs.append(model.targets_log_prob(distribution, batch).double().cpu())
-    return Scores(torch.cat(targets), torch.cat(log_probs))
+    batching = batching or Sentences()
+    if batching.carries_state:
+        found = ((batch, model.targets_log_prob(p, batch)) for batch, p in walk(model, text, batching))
+    else:
+        placed = (batch.to(model.device) for batch in batching.plan(text) if batch.mask.any())
+        found = ((batch, log_probs(model, batch)) for batch in placed)
+    for batch, log_p in found:
+        yield batch.targets[batch.mask].cpu(), log_p.double().cpu()
+
+
+def score(model: LLRNN, text: Text, batching: Batching | None = None) -> Scores:
+    """log p of every target."""
+    none = torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.double)
+    targets, log_p = zip(none, *_scored(model, text, batching), strict=True)
+    return Scores(torch.cat(targets), torch.cat(log_p))
 
 
 @dataclass(frozen=True)
@@ -72,16 +101,11 @@ class Tally:
         return float(self.nats.sum() / self.words.sum())
 
 
-@torch.no_grad()
 def tally(model: LLRNN, text: Text, batching: Batching | None = None) -> Tally:
     """The same sums as of `score`, in the memory of a batch and of V."""
-    if not text.sentences:
-        raise CorpusError("at least one sentence is required to score a model on, found none; give a text")
     V = len(model.vocabulary)
     words, nats = np.zeros(V, dtype=np.int64), np.zeros(V)
-    for batch, distribution in walk(model, text, batching):
-        targets = batch.targets[batch.mask].cpu().numpy()
-        losses = -model.targets_log_prob(distribution, batch).double().cpu().numpy()
-        words += np.bincount(targets, minlength=V)
-        nats += np.bincount(targets, weights=losses, minlength=V)
+    for targets, log_p in _scored(model, text, batching):
+        words += np.bincount(targets.numpy(), minlength=V)
+        nats -= np.bincount(targets.numpy(), weights=log_p.numpy(), minlength=V)
     return Tally(words, nats)

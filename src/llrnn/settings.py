@@ -12,10 +12,15 @@ from llrnn.errors import ConfigError
 from llrnn.objectives import Chunked, Exact, ImportanceSampling, NoiseContrastive, Objective, Precision
 
 
-class SentenceBatches(BaseModel):
-    """Whole sentences of similar length together."""
+class _Choice(BaseModel):
+    """One of several kinds; only the keys of that kind are allowed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class SentenceBatches(_Choice):
+    """Whole sentences of similar length together."""
+
     kind: Literal["sentences"] = "sentences"
     words: int = Field(1024, ge=1, description="positions in a batch, at most")
 
@@ -23,10 +28,9 @@ class SentenceBatches(BaseModel):
         return Sentences(self.words)
 
 
-class ContinuousBatches(BaseModel):
+class ContinuousBatches(_Choice):
     """Running text with carried state and truncated back-propagation."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     kind: Literal["continuous"]
     rows: int = Field(32, ge=1, description="strips of text that are read side by side")
     length: int = Field(32, ge=1, description="words before the gradient is cut")
@@ -35,10 +39,9 @@ class ContinuousBatches(BaseModel):
         return Continuous(self.rows, self.length)
 
 
-class WindowBatches(BaseModel):
+class WindowBatches(_Choice):
     """Fixed windows, each from a fresh state."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     kind: Literal["windows"]
     length: int = Field(8, ge=1, description="words in a window")
     rows: int = Field(128, ge=1, description="windows in a batch")
@@ -47,10 +50,9 @@ class WindowBatches(BaseModel):
         return Windows(self.length, self.rows)
 
 
-class SlidingBatches(BaseModel):
+class SlidingBatches(_Choice):
     """The paper's protocol: every word from a fixed number of words before it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     kind: Literal["sliding"]
     length: int = Field(8, ge=1, description="words before the one that is predicted")
     rows: int = Field(512, ge=1, description="predictions in a batch")
@@ -64,20 +66,18 @@ AnyBatches = Annotated[
 ]
 
 
-class ExactObjective(BaseModel):
+class ExactObjective(_Choice):
     """The loss itself, summed over the classes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     kind: Literal["exact"] = "exact"
 
     def make(self) -> Objective:
         return Exact()
 
 
-class ChunkedObjective(BaseModel):
+class ChunkedObjective(_Choice):
     """The loss itself, without an N × G matrix; for static backgrounds without contextual features."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     kind: Literal["chunked"]
     precision: Precision = Field("full", description="of the products of chunked; half needs a GPU")
 
@@ -85,10 +85,9 @@ class ChunkedObjective(BaseModel):
         return Chunked(self.precision)
 
 
-class ImportanceObjective(BaseModel):
+class ImportanceObjective(_Choice):
     """Z estimated from words drawn from the background."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     kind: Literal["importance"]
     samples: int = Field(256, ge=1, description="words drawn from the background, not with exact")
 
@@ -96,10 +95,9 @@ class ImportanceObjective(BaseModel):
         return ImportanceSampling(self.samples)
 
 
-class ContrastiveObjective(BaseModel):
+class ContrastiveObjective(_Choice):
     """The target told from words drawn from the background."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     kind: Literal["contrastive"]
     samples: int = Field(256, ge=1, description="words drawn from the background, not with exact")
 

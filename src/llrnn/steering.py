@@ -14,7 +14,6 @@ trained with; `constrained` holds a model to a language that it was not trained 
 
 from __future__ import annotations
 
-import copy
 import difflib
 import math
 import re
@@ -31,6 +30,7 @@ from llrnn.bundle import has_bundle
 from llrnn.checkpoint import load
 from llrnn.contextual import ContextualFeature, Expert, Lookup
 from llrnn.errors import ConfigError
+from llrnn.frozen import copied
 from llrnn.model import LLRNN
 from llrnn.tables import KnowledgeBase
 from llrnn.words import listed
@@ -111,7 +111,7 @@ def swap(
     others, changed = experts or {}, tables or {}
     require_experts(model, others)
     require_tables(model, changed)
-    swapped = _copied(model)
+    swapped = _untied(model)
     if background is not None:
         swapped.background = background.bind(model.vocabulary)
     swapped.contextual = tuple(
@@ -187,7 +187,7 @@ def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:
     """A new model with these changes applied in order; the given one stays as it is."""
     index = {name: k for k, name in enumerate(model.feature_names)}
     rows = [_matching(change.feature, index) for change in changes]  # before any copy: names may be wrong
-    steered = _copied(model)
+    steered = _untied(model)
     for change, chosen in zip(changes, rows, strict=True):
         _apply(change, steered, torch.tensor(chosen, device=model.device))
     return steered
@@ -215,14 +215,12 @@ def _advice(feature: str, names: Mapping[str, int]) -> str:
     return f"names look like {', '.join(map(repr, [*names][:3]))}, and patterns need a `*`"
 
 
-def _copied(model: LLRNN) -> LLRNN:
-    """The same model with parameters of its own, untied; knowledge is shared, for it is large and never changes."""
-    shared = [model.vocabulary, model.output_features, model.input_features, model.background, *model.contextual]
-    shared += [model.seen, *model.layer.buffers(), *model.embedding.buffers(), model.layer.classes.masses]
-    steered = copy.deepcopy(model, {id(part): part for part in shared})
+def _untied(model: LLRNN) -> LLRNN:
+    """The same model with parameters of its own, untied: a change of the output is none of the input."""
+    made = copied(model)
     if model.tied:
-        steered.tied, steered.layer.weight = False, nn.Parameter(model.layer.weight.detach().clone())
-    return steered.to(model.device)  # on a GPU this puts the weights of torch's RNNs back into one piece
+        made.tied, made.layer.weight = False, nn.Parameter(model.layer.weight.detach().clone())
+    return made
 
 
 def _apply(change: Change, model: LLRNN, chosen: Tensor) -> None:

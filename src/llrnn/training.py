@@ -1,6 +1,6 @@
 """Training: a plain generator of records.
 
-    loss = −mean log p(x_{t+1} | K) + penalty · mean ‖a‖_p^p
+    for each epoch: for each batch: one update (`llrnn.updates`); then validate, keep the best, go on or not
 
 `for record in train(model, corpus, valid=valid): ...` does the work; the records say how it goes. With a folder, the
 best model and the state of the run are kept there, and `resume=True` goes on from the last checkpoint: the order of
@@ -14,27 +14,27 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from llrnn.averaging import WeightAverage
 from llrnn.batches import derived_seed
 from llrnn.checkpoint import fill_parameters
 from llrnn.controllers import Hidden
 from llrnn.corpus import Corpus
 from llrnn.errors import NonFiniteError, TrainingError
 from llrnn.model import LLRNN, Batch, ModelState
-from llrnn.optimizers import make_optimizer, optimizer_tensors, restore_optimizer, set_learning_rate
-from llrnn.parallel import Alone, Share, Workers
+from llrnn.optimizers import optimizer_tensors, restore_optimizer, set_learning_rate
+from llrnn.parallel import Alone, Workers
 from llrnn.records import Record
 from llrnn.runs import LookedOnFolder, Progress, RunFolder, digest_of
 from llrnn.scoring import score
 from llrnn.settings import TrainingSettings
 from llrnn.text import Seen, Text
+from llrnn.updates import NotFiniteError, Updater
 from llrnn.words import listed_if_it_can
 
 
@@ -82,13 +82,11 @@ class _Run:
         self.judge = model if valid is None else listed_if_it_can(model, valid.conditions)
         self.valid = None if valid is None else Text.encode(valid, self.judge.vocabulary)
         self.batching = settings.batches.make()
-        self.objective = settings.objective.make()
         self._require_batches()
         self._require_same()
         kind = RunFolder if workers.leads else LookedOnFolder
         self.folder = None if folder is None else kind(folder, settings, model, self.text, self.valid, workers.launch)
-        self.optimizer = make_optimizer(model, settings)
-        self.average = WeightAverage(model, settings.average)
+        self.updater = Updater(model, settings, workers)
         self.progress = Progress(learning_rate=settings.learning_rate)
         self.best_weights: dict[str, Tensor] = {}
         self.carried: ModelState | None = None
@@ -129,47 +127,12 @@ class _Run:
 
     def step(self, batch: Batch) -> None:
         """One update on one batch."""
-        started = time.perf_counter()
-        share = self.workers.share(batch)
-        self.optimizer.zero_grad(set_to_none=True)
-        own = self._backward(share) if share.weight else torch.zeros((), device=self.model.device)
-        loss = self.workers.add_up(self.model.parameters(), own)
-        self._clip()
-        self.optimizer.step()
-        self.average.update(self.progress.step + 1)
-        self._count(float(loss), share.positions, time.perf_counter() - started)
-
-    def _backward(self, share: Share) -> Tensor:
-        """Gradients of the part of the loss that the rows of this process make up; returns that part."""
-        progress, model = self.progress, self.model
-        batch = share.batch.to(model.device)
-        generator = share.generator(
-            model.device, derived_seed(self.settings.seed, progress.epoch, progress.position, 2)
-        )
-        distribution, after = model.scan(batch, self.carried, generator=generator)
-        loss = self.objective(model, distribution, batch, generator)
-        objective = loss + self._penalty(distribution.h) if self.settings.penalty else loss
-        if not torch.isfinite(objective.detach()):
-            self._require_finite_weights()  # the culprit, where it is a weight
-            raise self._non_finite("loss")
-        (objective * share.weight).backward()  # type: ignore[no-untyped-call]
-        self.carried = after.detached() if self.batching.carries_state else None
-        return loss.detach() * share.weight
-
-    def _penalty(self, h: Tensor) -> Tensor:
-        a = torch.cat([self.model.layer.adaptor(h), self.model.layer.context_adaptor(h)], 1)
-        return self.settings.penalty * a.abs().pow(self.settings.penalty_norm).sum(-1).mean()
-
-    def _clip(self) -> None:
-        """The norm is looked at before anything is scaled by it: a NaN would spread, and the wrong tensor be named."""
-        gradients = {name: p.grad for name, p in self.model.named_parameters() if p.grad is not None}
-        norm = torch.nn.utils.get_total_norm(gradients.values())
-        if not torch.isfinite(norm):
-            for name, gradient in gradients.items():
-                self._require_finite(f"gradient of {name}", gradient)
-            raise self._non_finite("norm of the gradient")
-        if self.settings.clip is not None:
-            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.settings.clip, norm)
+        started, progress = time.perf_counter(), self.progress
+        seed = derived_seed(self.settings.seed, progress.epoch, progress.position, 2)
+        with self._naming():
+            made = self.updater.update(batch, self.carried, number=progress.step + 1, seed=seed)
+        self.carried = made.carried if self.batching.carries_state else None
+        self._count(made.loss, made.words, time.perf_counter() - started)
 
     def _count(self, loss: float, words: int, seconds: float) -> None:
         progress = self.progress
@@ -185,7 +148,7 @@ class _Run:
         progress = self.progress
         self.carried = None
         self._require_finite_weights()  # or the best model so far would be overwritten with them
-        with self.average.applied():
+        with self.updater.average.applied():
             valid = self._validated() if self.valid is not None else None
             better = valid is None or progress.best is None or valid < progress.best
             if better:
@@ -213,7 +176,7 @@ class _Run:
         progress, after = self.progress, self.settings.halve_after
         if after is not None and progress.epochs_since_best and progress.epochs_since_best % after == 0:
             progress.learning_rate /= 2
-            set_learning_rate(self.optimizer, progress.learning_rate)
+            set_learning_rate(self.updater.optimizer, progress.learning_rate)
 
     def _record(self, event: str, batches: int, valid: float | None = None) -> Record:
         """How it stands, also written to the log."""
@@ -245,9 +208,9 @@ class _Run:
             raise TrainingError("resume=True needs the folder of the run")
         self.progress, tensors = self.folder.read()
         fill_parameters(self.model, tensors.get)
-        set_learning_rate(self.optimizer, self.progress.learning_rate)
-        restore_optimizer(self.optimizer, tensors)
-        self.average.restore(tensors)
+        set_learning_rate(self.updater.optimizer, self.progress.learning_rate)
+        restore_optimizer(self.updater.optimizer, tensors)
+        self.updater.average.restore(tensors)
         if self.progress.epoch > 0:
             self.best_weights = self.folder.best_weights()
         self._restore_carried(tensors)
@@ -259,19 +222,17 @@ class _Run:
         return worn_out or self.progress.epoch >= self.settings.epochs
 
     def _keep_best_weights(self) -> None:
-        self.best_weights = {name: tensor.clone() for name, tensor in self._weights().items()}
+        self.best_weights = {name: tensor.clone() for name, tensor in self.updater.weights().items()}
         if self.folder is not None:
             self.folder.keep(self.model)
-
-    def _weights(self) -> dict[str, Tensor]:
-        return {f"weights.{name}": parameter.detach() for name, parameter in self.model.named_parameters()}
 
     def checkpoint(self) -> None:
         """Everything that `resume` needs, written atomically; never with a weight that is not a number."""
         self._require_finite_weights()
         if self.folder is not None:
             carried = self._whole_carried()
-            tensors = self._weights() | optimizer_tensors(self.optimizer) | self.average.tensors()
+            updater = self.updater
+            tensors = updater.weights() | optimizer_tensors(updater.optimizer) | updater.average.tensors()
             self.folder.write(self.progress, tensors | {f"carried.{i}": part for i, part in enumerate(carried)})
 
     def _whole_carried(self) -> Hidden:
@@ -297,12 +258,16 @@ class _Run:
         self.carried = ModelState(tuple(part.to(self.model.device) for part in kept), known)
 
     def _require_finite_weights(self) -> None:
-        for name, tensor in self._weights().items():
-            self._require_finite(name, tensor)
+        with self._naming():
+            self.updater.require_finite_weights()
 
-    def _require_finite(self, name: str, tensor: Tensor) -> None:
-        if not torch.isfinite(tensor).all():
-            raise self._non_finite(name)
+    @contextmanager
+    def _naming(self) -> Iterator[None]:
+        """Says where training stood when something was not finite."""
+        try:
+            yield
+        except NotFiniteError as found:
+            raise self._non_finite(found.name) from None
 
     def _non_finite(self, name: str) -> NonFiniteError:
         progress = self.progress

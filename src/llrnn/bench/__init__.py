@@ -5,6 +5,7 @@ from __future__ import annotations
 from llrnn.bench.against_kenlm import ngrams
 from llrnn.bench.beam import beam, made_up
 from llrnn.bench.constraint import constraint
+from llrnn.bench.everything import everything
 from llrnn.bench.gpu import gpu
 from llrnn.bench.inference import inference
 from llrnn.bench.neural import french_like, interleaved, layer, own_classes, training
@@ -14,6 +15,7 @@ from llrnn.bench.parallel import parallel
 __all__ = [
     "beam",
     "constraint",
+    "everything",
     "french_like",
     "gpu",
     "inference",

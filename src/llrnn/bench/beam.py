@@ -34,6 +34,7 @@ def beam(
     """Milliseconds a token with and without knowledge, one condition at a time and all side by side; medians."""
     contenders = {"with": model, "without": without_knowledge(model)}
     found: dict[str, Any] = {"V": len(model.vocabulary), "width": width, "conditions": len(conditions)}
+    found["weights"] = _weights_of_a_token(model)
     for how, groups in (("one by one", [[one] for one in conditions]), ("side by side", [list(conditions)])):
         times: dict[str, list[float]] = {name: [] for name in contenders}
         for _ in range(rounds + 1):
@@ -66,6 +67,12 @@ def without_knowledge(model: LLRNN) -> LLRNN:
 def _base(background: Background) -> Background:
     base = background.base if isinstance(background, Primed) else background
     return base if base.is_static else Uniform()
+
+
+def _weights_of_a_token(model: LLRNN) -> int:
+    """Those that a token is multiplied with: of the network, but for the encoder, and of the classes."""
+    network = [p.numel() for name, p in model.controller.named_parameters() if not name.startswith("encoder.")]
+    return sum(network) + model.output_features.n_classes * model.controller.hidden
 
 
 class _Counting:

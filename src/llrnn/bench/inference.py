@@ -7,7 +7,8 @@ opening      a folder opened and one sentence scored, in a fresh process, agains
 
 The model of the first three is a layer with the French model's kind of classes; ours is frozen (`llrnn.frozen`), and
 "not frozen" is the layer as it trains. Seconds are those of the processor, on one thread; medians of interleaved runs,
-ratios medians of the rounds' own ones.
+ratios medians of the rounds' own ones. A counted floor stands beside each figure (`inference_floors`). Which words are
+drawn is random, and the first word of a class has its alias table made: samples at 10^6 words pay for that too.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from torch.nn import functional as F
 
 from llrnn.backgrounds import Static
 from llrnn.bench import dense_peer, our_opening
+from llrnn.bench.inference_floors import measured_rates, with_floors
 from llrnn.bench.neural import french_like
 from llrnn.controllers import LSTM
 from llrnn.frozen import Composed
@@ -53,8 +55,8 @@ def inference(
     positions: int = 256,
     rounds: int = 7,
 ) -> dict[str, Any]:
-    """All four comparisons."""
-    return {
+    """All four comparisons, each figure with its counted floor."""
+    found = {
         "V": words,
         "many": many,
         "G": classes,
@@ -64,6 +66,7 @@ def inference(
         "vocabulary": by_vocabulary(classes, hidden, rounds),
         "opening": opening(many, classes, hidden, rounds),
     }
+    return with_floors(found, measured_rates())
 
 
 class _Task:
@@ -81,7 +84,8 @@ class _Task:
 
     def ours(self, layer: LogLinear) -> Distribution:
         """Made anew, as at every step."""
-        return Distribution(layer, self.h, self.prior, [])
+        made: Distribution = layer(self.h, self.prior)
+        return made
 
     def dense(self) -> tuple[Tensor, Tensor]:
         of_word = self.layer.classes.class_of
@@ -220,6 +224,8 @@ def _fresh(contenders: Mapping[str, list[str]], rounds: int) -> dict[str, Any]:
 
 def compared(contenders: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Any]:
     """Median seconds of each, taking turns, and how many times the first one's."""
+    for task in contenders.values():
+        task()  # makes the tables that are made once: with them it would seem slow, and be repeated too little
     repeats = {name: 1 + int(_A_ROUND / max(_seconds(task, 2), 1e-6)) for name, task in contenders.items()}
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):

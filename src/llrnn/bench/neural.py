@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from llrnn import backgrounds, features
 from llrnn.batches import Sentences
+from llrnn.bench.machine import peak_bytes
 from llrnn.controllers import LSTM
 from llrnn.errors import ConfigError
 from llrnn.features import FeatureMatrix
@@ -78,6 +79,9 @@ class _Task:
             bias = (self.layer.phi @ self.layer.bias)[of_word] + self.prior.tables[0].log_b.to(weight.dtype)
         return weight, bias.requires_grad_()
 
+    def contender(self) -> tuple[Callable[[], Tensor], list[Tensor]]:
+        return self.ours, [self.h, self.layer.weight, self.layer.bias]
+
     def ours(self) -> Tensor:
         distribution: Distribution = self.layer(self.h, self.prior)
         return -distribution.log_prob(self.targets).mean()
@@ -136,24 +140,21 @@ def layer(
         "G": n_classes,
         "H": hidden,
         "N": positions,
-        "classes": _against_dense(french_like(n_symbols, n_classes), hidden, positions, rounds, device),
-        "own classes": _against_dense(own_classes(n_symbols), hidden, positions, rounds, device),
-        "vocabulary": _by_vocabulary(n_classes, hidden, positions, 5 * rounds, device),
+        "classes": against_dense(french_like(n_symbols, n_classes), hidden, positions, rounds, device),
+        "own classes": against_dense(own_classes(n_symbols), hidden, positions, rounds, device),
+        "vocabulary": _at_two_sizes(n_classes, hidden, positions, 5 * rounds, device),
     }
 
 
-def _against_dense(
+Contenders = dict[str, tuple[Callable[[], Tensor], list[Tensor]]]
+
+
+def against_dense(
     matrix: FeatureMatrix, hidden: int, positions: int, rounds: int, device: torch.device
 ) -> dict[str, Any]:
+    """Seconds of ours and of the peers, forward and backward, and how many times ours that is."""
     task = _Task(matrix, hidden, positions, device)
-    weight, bias = task.dense_parameters()
-    leaves = [task.h, weight, bias]
-    contenders: dict[str, tuple[Callable[[], Tensor], list[Tensor]]] = {
-        "llrnn": (task.ours, [task.h, task.layer.weight, task.layer.bias]),
-        "dense": (partial(task.dense, weight, bias), leaves),
-    }
-    if hasattr(F, "linear_cross_entropy"):
-        contenders["linear_cross_entropy"] = (partial(task.fused, weight, bias), leaves)
+    contenders = _contenders(task)
     result: dict[str, Any] = interleaved(contenders, rounds)
     ours = result["llrnn"]["seconds"]
     for name in contenders:
@@ -162,11 +163,44 @@ def _against_dense(
     return result
 
 
-def _by_vocabulary(n_classes: int, hidden: int, positions: int, rounds: int, device: torch.device) -> dict[str, float]:
+def _contenders(task: _Task) -> Contenders:
+    weight, bias = task.dense_parameters()
+    leaves = [task.h, weight, bias]
+    contenders: Contenders = {"llrnn": task.contender(), "dense": (partial(task.dense, weight, bias), leaves)}
+    if hasattr(F, "linear_cross_entropy"):
+        contenders["linear_cross_entropy"] = (partial(task.fused, weight, bias), leaves)
+    return contenders
+
+
+def memory(matrix: FeatureMatrix, hidden: int, positions: int) -> dict[str, int]:
+    """The most bytes of a step of each, on a CPU, beyond inputs and gradients."""
+    contenders = _contenders(_Task(matrix, hidden, positions, torch.device("cpu")))
+    return {name: _beyond(*contender) for name, contender in contenders.items()}
+
+
+def _beyond(loss: Callable[[], Tensor], leaves: list[Tensor]) -> int:
+    _timed(loss, leaves)  # what is made once and kept is not the step's
+    for leaf in leaves:
+        leaf.grad = None
+    peak = peak_bytes(lambda: loss().backward())  # type: ignore[no-untyped-call]
+    return peak - sum(leaf.grad.nbytes for leaf in leaves if leaf.grad is not None)
+
+
+def by_vocabulary(
+    vocabularies: Sequence[int], n_classes: int, hidden: int, positions: int, *, rounds: int, device: torch.device
+) -> dict[str, Any]:
+    """Seconds and, on a CPU, bytes beyond inputs and gradients, by V; G is the same. The sizes take turns."""
+    tasks = {str(V): _Task(french_like(V, n_classes), hidden, positions, device) for V in vocabularies}
+    contenders = {V: task.contender() for V, task in tasks.items()}
+    seconds = {V: found["seconds"] for V, found in interleaved(contenders, rounds).items()}
+    beyond = {V: _beyond(*contender) for V, contender in contenders.items()} if device.type == "cpu" else {}
+    return {"G": n_classes, "H": hidden, "N": positions, "seconds": seconds, "bytes": beyond}
+
+
+def _at_two_sizes(n_classes: int, hidden: int, positions: int, rounds: int, device: torch.device) -> dict[str, float]:
     """The same G, a hundred times the words."""
     tasks = {V: _Task(french_like(V, n_classes), hidden, positions, device) for V in (_FEW_SYMBOLS, _MANY_SYMBOLS)}
-    contenders = {str(V): (task.ours, [task.h, task.layer.weight, task.layer.bias]) for V, task in tasks.items()}
-    result = interleaved(contenders, rounds)
+    result = interleaved({str(V): task.contender() for V, task in tasks.items()}, rounds)
     small, large = (result[str(V)]["seconds"] for V in tasks)
     return {"seconds at 10^4": small, "seconds at 10^6": large, "ratio": large / small}
 
@@ -200,9 +234,17 @@ def training(n_symbols: int, *, steps: int, device: torch.device, hidden: int = 
     return {
         "V": len(vocabulary),
         "G": models["llrnn"].output_features.n_classes,
+        "H": hidden,
+        "weights": {name: n_weights(model) for name, model in models.items()},
+        "words in a batch": statistics.mean(int(batch.mask.sum()) for batch in plan),
         "words per second": medians,
         "ratio": medians["llrnn"] / medians["softmax"],
     }
+
+
+def n_weights(model: LLRNN) -> int:
+    """All numbers that are trained."""
+    return sum(weight.numel() for weight in model.parameters())
 
 
 def _words_per_second(model: LLRNN, optimizer: torch.optim.Optimizer, batch: Batch) -> float:

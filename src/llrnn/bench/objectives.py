@@ -148,6 +148,7 @@ def _found(contender: _Contender, valid: Text) -> dict[str, float]:
     speed = statistics.median(contender.speeds[1:] or contender.speeds)  # the first step warms up
     best = min(contender.history)  # as early stopping would have it
     result = {"log-perplexity": best, "epoch": contender.history.index(best) + 1, "words per second": speed}
+    result["weights"] = sum(weight.numel() for weight in contender.weights)
     if contender.has_z:
         gap = normalisation_gap(contender.model, valid)
         result |= {"log Z": gap.mean, "deviation": gap.deviation}

@@ -19,7 +19,7 @@ import torch
 
 from llrnn import backgrounds
 from llrnn.batches import Sentences
-from llrnn.bench.neural import french_like
+from llrnn.bench.neural import french_like, n_weights
 from llrnn.controllers import LSTM
 from llrnn.corpus import Corpus
 from llrnn.errors import LLRNNError
@@ -66,7 +66,8 @@ def measure(hidden: int, words: int, rounds: int, steps: int) -> None:
                 team.any(False)  # all wait for each other, so that nobody else computes
                 timed[name].append(_time(runs.get(name), steps))
         if team.leads:
-            sys.stdout.write(json.dumps(_summary(corpus, words, steps, timed) | {"H": hidden, "G": _CLASSES}))
+            sizes = {"H": hidden, "G": _CLASSES, "weights": n_weights(_model(corpus, hidden))}
+            sys.stdout.write(json.dumps(_summary(corpus, words, steps, timed) | sizes))
 
 
 def _vocabulary(corpus: Corpus) -> Vocabulary:

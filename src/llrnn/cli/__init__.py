@@ -9,13 +9,13 @@ import io
 import sys
 import warnings
 
-from llrnn.cli import conditional, show
+from llrnn.cli import bench_french, conditional, show
 from llrnn.cli.corpus import corpus_app
 from llrnn.cli.verbs import app
 from llrnn.cli.words import words_app
 from llrnn.errors import EstimationWarning, LLRNNError
 
-__all__ = ["app", "conditional", "main", "run"]
+__all__ = ["app", "bench_french", "conditional", "main", "run"]
 
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(words_app, name="words")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +12,14 @@ import typer
 from llrnn import bench as benchmarks
 from llrnn.checkpoint import load
 from llrnn.cli import show, show_gpu
-from llrnn.cli.options import AsJson, Device, device_named, print_json
+from llrnn.cli.bench_all import bench_all
+from llrnn.cli.options import AsJson, Device, device_named, say
 from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError
 from llrnn.writing import condition_kind, prepared
 
-bench_app = typer.Typer(help="Measure, always against a peer that does the same work in the same run.")
+bench_app = typer.Typer()
+bench_app.callback(invoke_without_command=True)(bench_all)
 
 
 @bench_app.command("layer")
@@ -36,10 +39,7 @@ def bench_layer_verb(
     """
     torch.set_num_threads(threads)
     results = benchmarks.layer(words, classes, hidden, positions, rounds=rounds, device=device_named(device))
-    if as_json:
-        print_json(results)
-    else:
-        show.bench_layer(results)
+    say(results, as_json, show.bench_layer)
 
 
 @bench_app.command("gpu")
@@ -52,10 +52,7 @@ def bench_gpu_verb(
     Example: llrnn bench gpu
     """
     result = {"command": f"llrnn bench gpu --rounds {rounds} --json", **benchmarks.gpu(rounds=rounds)}
-    if as_json:
-        print_json(result)
-    else:
-        show_gpu.bench_gpu(result)
+    say(result, as_json, show_gpu.bench_gpu)
 
 
 @bench_app.command("training")
@@ -72,10 +69,7 @@ def bench_training_verb(
     """
     torch.set_num_threads(threads)
     result = benchmarks.training(words, steps=steps, device=device_named(device))
-    if as_json:
-        print_json(result)
-    else:
-        show.bench_training(result)
+    say(result, as_json, show.bench_training)
 
 
 @bench_app.command("objectives")
@@ -97,10 +91,7 @@ def bench_objectives_verb(
     result = benchmarks.objectives(
         words, sentences=sentences, epochs=epochs, samples=samples, hidden=hidden, device=device_named(device)
     )
-    if as_json:
-        print_json(result)
-    else:
-        show.bench_objectives(result)
+    say(result, as_json, show.bench_objectives)
 
 
 @bench_app.command("parallel")
@@ -116,10 +107,7 @@ def bench_parallel_verb(
     Example: llrnn bench parallel
     """
     result = benchmarks.parallel(processes=processes, hidden=hidden, words=words, rounds=rounds)
-    if as_json:
-        print_json(result)
-    else:
-        show.bench_parallel(result, processes)
+    say(result, as_json, partial(show.bench_parallel, processes=processes))
 
 
 @bench_app.command("ngram")
@@ -138,10 +126,7 @@ def bench_ngram_verb(
     """
     torch.set_num_threads(threads)
     result = benchmarks.ngrams(text=text, vocabulary=vocabulary, order=order, words=words, rounds=rounds)
-    if as_json:
-        print_json(result)
-    else:
-        show.bench_ngram(result)
+    say(result, as_json, show.bench_ngram)
 
 
 @bench_app.command("beam")
@@ -169,10 +154,7 @@ def bench_beam_verb(
         given = [sentence.condition for sentence in read[:count]]  # type: ignore[misc]
         tested = prepared(tested, given)
     result = benchmarks.beam(tested, given[:count], width=width, rounds=rounds)
-    if as_json:
-        print_json(result)
-    else:
-        show.bench_beam(result)
+    say(result, as_json, show.bench_beam)
 
 
 @bench_app.command("constraint")
@@ -191,10 +173,7 @@ def bench_constraint_verb(
     """
     torch.set_num_threads(threads)
     result = benchmarks.constraint(vocabulary=vocabulary, text=text, count=count, depth=depth, rounds=rounds)
-    if as_json:
-        print_json(result)
-    else:
-        show.bench_constraint(result)
+    say(result, as_json, show.bench_constraint)
 
 
 @bench_app.command("inference")
@@ -216,7 +195,4 @@ def bench_inference_verb(
     result = benchmarks.inference(
         words=words, many=many, classes=classes, hidden=hidden, positions=positions, rounds=rounds
     )
-    if as_json:
-        print_json(result)
-    else:
-        show.bench_inference(result)
+    say(result, as_json, show.bench_inference)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from llrnn.checkpoint import load
-from llrnn.cli import show
+from llrnn.cli.experiment_options import Address, Data, EngineName, Out, Parallel, engine_named, tell
 from llrnn.cli.options import Device, Seed, device_named, make_output_folder
 from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError
@@ -27,7 +27,6 @@ from llrnn.experiments import (
 )
 from llrnn.experiments import prepare as preparation
 from llrnn.experiments.jobs import Job, run_job
-from llrnn.experiments.sp_data import DATASETS, SHARES
 from llrnn.pairs import make_pairs, write_pairs
 
 experiment_app = typer.Typer(help="Whole studies; each can be stopped and run again.")
@@ -36,19 +35,14 @@ pairs_app = typer.Typer(help="Minimal pairs: does a model prefer the grammatical
 # what trains and tests one model
 STUDIES = {
     Job.study: run_job,
+    "adaptation": adaptation.run_one,
     "nlg": nlg.run_one,
     "knowledge-base": knowledge_base.run_one,
     "semantic-parsing": semantic_parsing.run_one,
     "char-nlg": char_nlg.run_one,
 }
 
-Data = Annotated[Path, typer.Option(help="The corpora: shared data for French, or a folder with one UD treebank.")]
-Out = Annotated[Path, typer.Option(help="The folder for models, results and tables.")]
 Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key.")]
-
-
-def _tell(text: str) -> None:
-    show.out.print(text, markup=False)
 
 
 @experiment_app.command("table4")
@@ -58,7 +52,9 @@ def table4_verb(
     only: Annotated[list[str] | None, typer.Option(help="Only models whose name holds this.")] = None,
     configs: Annotated[Path, typer.Option(help="The configurations of the models.")] = Path("configs/table4"),
     seeds: Annotated[int, typer.Option(min=1, help="Seeds of the models that are compared closely.")] = 3,
-    parallel: Annotated[int, typer.Option(min=1, help="Models side by side.")] = 1,
+    parallel: Parallel = 1,
+    engine: EngineName = "local",
+    address: Address = None,
     deadline: Annotated[float | None, typer.Option(help="Begin no model after so many seconds.")] = None,
     sentences: Annotated[int | None, typer.Option(min=20, help="Cut every text short, for a trial.")] = None,
     device: Device = "cpu",
@@ -67,7 +63,6 @@ def table4_verb(
 
     Example: llrnn experiment table4 --data ../shared/data --out runs/table4
     """
-    device_named(device)
     path = table4.run(
         data,
         out,
@@ -76,9 +71,10 @@ def table4_verb(
         seeds=seeds,
         device=device,
         parallel=parallel,
+        engine=engine_named(engine, address, device),
         sentences=sentences,
         deadline=deadline,
-        tell=_tell,
+        tell=tell,
     )
     typer.echo(path.read_text(encoding="utf8"))
 
@@ -91,7 +87,9 @@ def adaptation_verb(
     config: Annotated[Path, typer.Option(help="The configuration of the base.")] = Path("configs/adaptation/base.toml"),
     sizes: Annotated[list[int] | None, typer.Option("--size", min=100, help="Words of the domain text.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each size.")] = 1,
-    parallel: Annotated[int, typer.Option(min=1, help="Sizes side by side.")] = 1,
+    parallel: Parallel = 1,
+    engine: EngineName = "local",
+    address: Address = None,
     device: Device = "cpu",
 ) -> None:
     """General French to one novel with 1,000 to 100,000 words of it: five ways to adapt, a table and a plot.
@@ -101,7 +99,16 @@ def adaptation_verb(
     device_named(device)
     chosen = tuple(sizes or adaptation.SIZES)
     results = adaptation.run(
-        data, out, config=config, novel=novel, sizes=chosen, seeds=seeds, parallel=parallel, device=device, tell=_tell
+        data,
+        out,
+        config=config,
+        novel=novel,
+        sizes=chosen,
+        seeds=seeds,
+        parallel=parallel,
+        device=device,
+        engine=engine_named(engine, address, device),
+        tell=tell,
     )
     adaptation.plot(results, out / "adaptation.png")
     typer.echo(adaptation.table(results))
@@ -124,7 +131,7 @@ def rescoring_verb(
     Example: llrnn experiment rescoring --data ../shared/data --out runs/rescoring
     """
     device_named(device)
-    found = rescoring.run(data, out, config=config, n=n, sentences=sentences, seed=seed, device=device, tell=_tell)
+    found = rescoring.run(data, out, config=config, n=n, sentences=sentences, seed=seed, device=device, tell=tell)
     typer.echo(rescoring.table(found))
 
 
@@ -141,7 +148,7 @@ def rare_words_verb(
     """
     make_output_folder(out)
     study = rare_words.Study(epochs=epochs)
-    typer.echo(rare_words.report(rare_words.run(out, seed=seed, seeds=seeds, study=study, tell=_tell)))
+    typer.echo(rare_words.report(rare_words.run(out, seed=seed, seeds=seeds, study=study, tell=tell)))
 
 
 @experiment_app.command("open-vocabulary")
@@ -150,7 +157,9 @@ def open_vocabulary_verb(
     out: Out,
     languages: Annotated[list[str] | None, typer.Option("--language", help="fr, tr or et; all by default.")] = None,
     configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path("configs/open"),
-    parallel: Annotated[int, typer.Option(min=1, help="Models side by side.")] = 1,
+    parallel: Parallel = 1,
+    engine: EngineName = "local",
+    address: Address = None,
     sentences: Annotated[int | None, typer.Option(min=20, help="Cut every text short, for a trial.")] = None,
     device: Device = "cpu",
 ) -> None:
@@ -163,7 +172,17 @@ def open_vocabulary_verb(
     strange = [language for language in chosen if language not in open_data.LANGUAGES]
     if strange:
         raise ConfigError(f"--language must be one of {', '.join(open_data.LANGUAGES)}, found {strange[0]!r}")
-    open_vocabulary.run(data, out, chosen, configs, processes=parallel, device=device, sentences=sentences, tell=_tell)
+    open_vocabulary.run(
+        data,
+        out,
+        chosen,
+        configs,
+        processes=parallel,
+        device=device,
+        engine=engine_named(engine, address, device),
+        sentences=sentences,
+        tell=tell,
+    )
     typer.echo((out / "open-vocabulary.md").read_text(encoding="utf8"))
 
 
@@ -180,69 +199,7 @@ def added_words_verb(
     Example: llrnn experiment added-words --data ../shared/data --out runs/added
     """
     make_output_folder(out)
-    typer.echo(added_words.report(added_words.run(data, out, seed=seed, prepared=prepared, config=config, tell=_tell)))
-
-
-@experiment_app.command("semantic-parsing")
-def semantic_parsing_verb(
-    data: Data,
-    out: Out,
-    datasets: Annotated[list[str] | None, typer.Option("--dataset", help="Only these; all five by default.")] = None,
-    systems: Annotated[
-        list[str] | None, typer.Option("--system", help="softmax (and masked), strict, grammar, primed.")
-    ] = None,
-    shares: Annotated[list[int] | None, typer.Option("--share", min=1, max=100, help="% of the training text.")] = None,
-    whole: Annotated[bool, typer.Option("--all", help="Also train on train and valid text together.")] = False,
-    configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path(
-        "configs/semantic-parsing"
-    ),
-    seeds: Annotated[int, typer.Option(min=1, help="Models of each kind.")] = 1,
-    parallel: Annotated[int, typer.Option(min=1, help="Models side by side.")] = 1,
-    device: Device = "cpu",
-) -> None:
-    """Logical forms from questions: exact match and well-formedness with a grammar of the forms, and with a lexicon.
-
-    Example: llrnn experiment semantic-parsing --data ../shared/data --out runs/semantic-parsing --dataset geo
-    """
-    device_named(device)
-    make_output_folder(out)
-    chosen = {"--dataset": (datasets, DATASETS), "--system": (systems, semantic_parsing.SYSTEMS)}
-    for option, (given, known) in chosen.items():
-        for name in given or ():
-            if name not in known:
-                raise ConfigError(f"{option} must be one of {', '.join(known)}, found {name!r}")
-    found = semantic_parsing.run(
-        data,
-        out,
-        configs=configs,
-        datasets=datasets or DATASETS,
-        systems=systems or semantic_parsing.SYSTEMS,
-        shares=[*(shares or SHARES), *([semantic_parsing.ALL] if whole else [])],
-        seeds=seeds,
-        parallel=parallel,
-        device=device,
-        tell=_tell,
-    )
-    typer.echo(semantic_parsing.table(found))
-
-
-@experiment_app.command("char-nlg")
-def char_nlg_verb(
-    data: Data,
-    out: Out,
-    configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path("configs/char-nlg"),
-    seeds: Annotated[int, typer.Option(min=1, help="Models of each kind.")] = 1,
-    parallel: Annotated[int, typer.Option(min=1, help="Models side by side.")] = 1,
-    device: Device = "cpu",
-) -> None:
-    """Sentences from dialog acts, character by character: non-words and slot errors with an automaton of the words.
-
-    Example: llrnn experiment char-nlg --data ../shared/data --out runs/char-nlg
-    """
-    device_named(device)
-    make_output_folder(out)
-    found = char_nlg.run(data, out, configs=configs, seeds=seeds, parallel=parallel, device=device, tell=_tell)
-    typer.echo(char_nlg.table(found))
+    typer.echo(added_words.report(added_words.run(data, out, seed=seed, prepared=prepared, config=config, tell=tell)))
 
 
 @experiment_app.command("prepare")
@@ -251,7 +208,7 @@ def prepare_verb(data: Data, out: Out) -> None:
 
     Example: llrnn experiment prepare --data ../shared/data --out runs/table4/prepared
     """
-    preparation.prepare(data, out, tell=_tell)
+    preparation.prepare(data, out, tell=tell)
 
 
 @experiment_app.command("model")
@@ -294,4 +251,4 @@ def pairs_make_verb(
     vocabulary = None if model is None else load(model).vocabulary
     pairs = make_pairs(corpus, vocabulary=vocabulary, seed=seed, limit=limit)
     write_pairs(out, pairs)
-    _tell(f"{len(pairs)} pairs: {out}")
+    tell(f"{len(pairs)} pairs: {out}")

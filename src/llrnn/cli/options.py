@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import torch
 import typer
 
 from llrnn.errors import ConfigError
 
+Result = TypeVar("Result")
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 Device = Annotated[str, typer.Option(help="cpu or cuda.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything that is drawn.")]
@@ -26,6 +28,14 @@ Changes = Annotated[
 def print_json(data: Any) -> None:
     """JSON has no infinity: log p of what is impossible, or a perplexity without bound, is null."""
     typer.echo(json.dumps(_finite(data), ensure_ascii=False, indent=1, allow_nan=False))
+
+
+def say(result: Result, as_json: bool, show_it: Callable[[Result], None]) -> None:
+    """To programs or to people."""
+    if as_json:
+        print_json(result)
+    else:
+        show_it(result)
 
 
 def _finite(data: Any) -> Any:

@@ -14,7 +14,6 @@ from rich.table import Table
 from llrnn.decode import Generated
 from llrnn.demo import Demo, table_rows
 from llrnn.evaluate import Evaluation
-from llrnn.features import FeatureSummary
 from llrnn.model import LLRNN
 from llrnn.pairs import PairScores, Share
 
@@ -39,29 +38,6 @@ def table(*columns: str, title: str | None = None) -> Table:
     for index, column in enumerate(columns):
         made.add_column(column, justify="left" if index == 0 else "right", overflow="fold", no_wrap=index == 0)
     return made
-
-
-def features(summary: FeatureSummary) -> None:
-    out.print(
-        f"{summary.symbols:,} symbols, {summary.features:,} features, {summary.classes:,} classes: "
-        f"the sum in Z is {summary.reduction:.1f} times shorter"
-    )
-    groups = table("group", "features")
-    for group, count in summary.by_group.items():
-        groups.add_row(escape(group), f"{count:,}")
-    out.print(groups)
-    out.print(f"memory of the compiled matrix: {summary.bytes / 2**20:.2f} MiB")
-    _list("features that never fire", summary.never_fire)
-    _list("features with one value on all words (they cancel)", summary.same_on_all)
-    out.print(f"words on which no feature fires: {summary.without_features:,}")
-    out.print(f"words that no feature tells apart from another: {summary.indistinct_words:,}")
-    for words in summary.indistinct:
-        out.print(f"  {escape(', '.join(words))}, …")
-
-
-def _list(what: str, names: Sequence[str], at_most: int = 12) -> None:
-    shown = ", ".join(names[:at_most]) + (", …" if len(names) > at_most else "")
-    out.print(f"{what}: {len(names)}" + (f" ({escape(shown)})" if names else ""))
 
 
 def evaluation(name: str, result: Evaluation) -> None:
@@ -182,16 +158,28 @@ def bench_inference(result: Mapping[str, Any]) -> None:
     parts = [(f"log p at {n} positions of {V} words", part) for n, part in result["scoring"].items()]
     parts += [(f"a sample of {many} words", result["sampling"]), (f"{many} words, a folder opened", result["opening"])]
     for title, part in parts:
-        rows = table(title, "ms", "times ours")
+        rows = table(title, "ms", "times ours", "floor, ms", "times floor")
         for name, figures in part.items():
             if isinstance(figures, Mapping) and "seconds" in figures:
-                rows.add_row(name, f"{1000 * figures['seconds']:.3f}", f"{figures['times ours']:.2f}")
+                own = f"{1000 * figures['seconds']:.3f}", f"{figures['times ours']:.2f}"
+                rows.add_row(name, *own, *_floor_cells(figures))
         out.print(rows)
-    rows = table("one position, G fixed", "10^4 words, ms", "10^6 words, ms", "ratio")
+    rows = table("one position, G fixed", "10^4 words, ms", "10^6 words, ms", "ratio", "floor, ms", "times floor")
     for name, figures in result["vocabulary"].items():
         times = [f"{1000 * figures[size]:.3f}" for size in ("10^4", "10^6")]
-        rows.add_row(name, *times, f"{figures['ratio']:.2f}")
+        rows.add_row(name, *times, f"{figures['ratio']:.2f}", *_floor_cells(figures))
     out.print(rows)
+    rates = {name: f"{rate / 1e9:.1f}" for name, rate in result["rates"].items()}
+    out.print(
+        f"floors: {rates['products']} Gflop/s of products, {rates['memory']} GB/s of memory, {rates['sha256']} GB/s "
+        "of SHA-256, measured in this run; what stays in a cache may be faster",
+        markup=False,
+    )
+
+
+def _floor_cells(figures: Mapping[str, Any]) -> tuple[str, str]:
+    floor = figures.get("floor")
+    return ("", "") if floor is None else (f"{1000 * floor['seconds']:.3f}", f"{floor['times']:.2f}")
 
 
 def bench_constraint(result: Mapping[str, Any]) -> None:

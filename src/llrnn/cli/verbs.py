@@ -11,8 +11,9 @@ from typing import Annotated
 import torch
 import typer
 
+from llrnn import costs
 from llrnn import demo as demonstration
-from llrnn.cli import show
+from llrnn.cli import show, show_features
 from llrnn.cli.adapt import adapt_verb
 from llrnn.cli.bench import bench_app
 from llrnn.cli.conditions import Condition, ConditionFile, print_outcomes, write_lines
@@ -52,11 +53,12 @@ from llrnn.decode import Greedy, Sampling, Strategy, beam_search, generate_each
 from llrnn.errors import ConfigError
 from llrnn.evaluate import evaluate
 from llrnn.explain import explain
-from llrnn.features import summarise
+from llrnn.features import FeatureSummary, summarise
 from llrnn.model import LLRNN
 from llrnn.pairs import read_pairs, score_pairs
 from llrnn.parallel import joined
 from llrnn.project import Project
+from llrnn.settings import SentenceBatches, SlidingBatches
 from llrnn.shards import BuiltCorpus, is_built
 from llrnn.training import train
 from llrnn.writing import check_condition, condition_kind, prepared, read_condition, spoken, write
@@ -317,16 +319,28 @@ def explain_verb(
 def features_verb(
     config: ConfigFile, changes: Changes = None, data: DataFolder = Path("data"), as_json: AsJson = False
 ) -> None:
-    """What the knowledge amounts to, before any training.
+    """What the knowledge amounts to, and which way log Z will be computed, before any training.
 
     Example: llrnn features configs/embedded.toml
     """
     project = Project.from_config(read_config(config, changes or [], data=data))
     summary = summarise(project.output_features, project.vocabulary)
+    ways = _forecast(project, summary)
     if as_json:
-        print_json({**asdict(summary), "reduction": summary.reduction})
+        print_json({**asdict(summary), "reduction": summary.reduction, "ways": asdict(ways)})
     else:
-        show.features(summary)
+        show_features.features(summary, ways)
+
+
+def _forecast(project: Project, summary: FeatureSummary) -> costs.Forecast:
+    """For the batches and the network of the configuration."""
+    batches = project.config.training.batches
+    rows = batches.words if isinstance(batches, SentenceBatches) else batches.rows
+    long = 1 if isinstance(batches, SentenceBatches | SlidingBatches) else batches.length
+    entries = 0 if summary.shares_nothing else summary.entries
+    size = costs.Size(rows * long, summary.classes, summary.features, entries, project.config.controller.hidden)
+    follows = bool(project.contextual) or not project.background.is_static
+    return costs.forecast(size, summary.symbols, follows=follows)
 
 
 @app.command("demo")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from llrnn.controllers.attentive import Attentive
-from llrnn.controllers.base import Controller, Hidden, SomeRows, initialise, uniform, variational_dropout
+from llrnn.controllers.base import Controller, Hidden, SomeRows, initialise, unfilled, uniform, variational_dropout
 from llrnn.controllers.encoders import Encoder, make_encoder
 from llrnn.controllers.recurrent import GRU, LSTM, Elman, Recurrent, Stacked
 from llrnn.errors import ConfigError
@@ -26,6 +26,7 @@ __all__ = [
     "Stacked",
     "initialise",
     "make_controller",
+    "unfilled",
     "uniform",
     "variational_dropout",
 ]

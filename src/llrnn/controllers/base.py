@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -85,8 +87,23 @@ def undrawn(network: Callable[..., nn.RNNBase], inputs: int, hidden: int, **opti
     return made
 
 
+_drawing: ContextVar[bool] = ContextVar("drawing", default=True)
+
+
+@contextmanager
+def unfilled() -> Iterator[None]:
+    """Weights of what is made within are not drawn, which takes long: for whoever fills them in right after."""
+    token = _drawing.set(False)
+    try:
+        yield
+    finally:
+        _drawing.reset(token)
+
+
 def initialise(parameters: Sequence[tuple[str, nn.Parameter]], seed: int) -> None:
     """Draw all weights anew from `seed`, uniform within 1/√H, in the order of their names."""
+    if not _drawing.get():
+        return
     generator = torch.Generator().manual_seed(seed)
     for _, parameter in sorted(parameters):
         bound = 1.0 / math.sqrt(parameter.shape[-1]) if parameter.dim() > 1 else 0.0

@@ -16,11 +16,10 @@ from __future__ import annotations
 import gzip
 import json
 import math
-import multiprocessing
 import re
 import statistics
+import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,8 @@ from llrnn.config import read_config
 from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError
 from llrnn.evaluate import evaluate
+from llrnn.experiments.engines import Engine, Local
+from llrnn.experiments.jobs import Job, run_jobs
 from llrnn.experiments.prepare import find_source
 from llrnn.experiments.tables import markdown, mean_and_spread, require_pyplot
 from llrnn.lexicon import Lexicon
@@ -137,16 +138,41 @@ def train_base(config: Path, data: Path, out: Path, device: torch.device) -> Non
     write_atomically(out / "base.json", json.dumps({"epochs": last.epoch, "valid": last.best}).encode())
 
 
-def run_size(size: int, seed: int, data: str, out: str, device: str) -> dict[str, Any]:
+def job_of(size: int, seed: int, config: Path) -> Job:
+    """One size, to be run besides others; its change is no key of a configuration but the words of the domain."""
+    return Job(f"size{size}", config, (f"words={size}",), seed, study="adaptation")
+
+
+def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[str, Any]:
+    """What a job of one size does."""
+    started = time.perf_counter()
+    (change,) = job.changes
+    found = run_size(int(change.removeprefix("words=")), job.seed, data, out, device)
+    result = {
+        "name": job.name,
+        "seed": job.seed,
+        "valid": found["adaptor"]["valid"],
+        "tests": {name: {"log_perplexity": found[name]["test"]} for name in SYSTEMS},
+        "seconds": time.perf_counter() - started,
+    }
+    job.folder(out).mkdir(parents=True, exist_ok=True)
+    write_atomically(job.folder(out) / "result.json", json.dumps(result, indent=1).encode())
+    return result
+
+
+def _file(out: Path, size: int, seed: int) -> Path:
+    return out / f"size{size}.seed{seed}.json"
+
+
+def run_size(size: int, seed: int, data: Path, out: Path, place: torch.device) -> dict[str, Any]:
     """All five systems with so many words of the domain; the result is kept in a file."""
-    path = Path(out) / f"size{size}.seed{seed}.json"
+    path = _file(out, size, seed)
     if path.exists():
         found: dict[str, Any] = json.loads(path.read_bytes())
         return found
     torch.set_num_threads(1)
-    place = torch.device(device)
-    base = load(Path(out) / "base").to(place)
-    texts = {name: Corpus.from_text(Path(data) / f"{name}.txt") for name in ("domain", "valid", "test")}
+    base = load(out / "base").to(place)
+    texts = {name: Corpus.from_text(data / f"{name}.txt") for name in ("domain", "valid", "test")}
     domain = _first_words(texts["domain"], size)
     result: dict[str, Any] = {"size": domain.tokens, "seed": seed}
     ngram = NGram.from_corpus(domain, order=5, folds=0).bind(base.vocabulary)
@@ -160,7 +186,7 @@ def run_size(size: int, seed: int, data: str, out: str, device: str) -> dict[str
         part: float(-_mixed(of_base[part], of_domain[part], share).mean()) for part in of_base
     }
     made: dict[str, Callable[[], LLRNN]] = {
-        "fine-tuning": lambda: load(Path(out) / "base").to(place),
+        "fine-tuning": lambda: load(out / "base").to(place),
         "adaptor": lambda: adaptor(base_of(base), domain, seed=seed).to(place),
     }
     for name, make in made.items():
@@ -238,6 +264,7 @@ def run(
     seeds: int = 1,
     parallel: int = 1,
     device: str = "cpu",
+    engine: Engine | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[dict[str, Any]]:
     """Prepare, train the base, then every size; what is done already is not done again."""
@@ -245,12 +272,12 @@ def run(
     prepare(data, prepared, novel=novel, tell=tell)
     train_base(config, prepared, out, torch.device(device))
     tell("the base is trained")
-    jobs = [(size, seed, str(prepared), str(out), device) for size in sizes for seed in range(seeds)]
-    if parallel == 1:
-        results = [run_size(*job) for job in jobs]
-    else:
-        with ProcessPoolExecutor(parallel, mp_context=multiprocessing.get_context("spawn")) as pool:
-            results = list(pool.map(run_size, *zip(*jobs, strict=True)))
+    engine = engine or Local()
+    wanted = [(size, seed) for size in sizes for seed in range(seeds)]
+    if parallel > 1 or not isinstance(engine, Local):  # one after the other needs no process for each
+        planned = [job_of(size, seed, config) for size, seed in wanted if not _file(out, size, seed).exists()]
+        run_jobs(planned, data=prepared, out=out, device=device, parallel=parallel, engine=engine, tell=tell)
+    results = [run_size(size, seed, prepared, out, torch.device(device)) for size, seed in wanted]
     write_atomically(out / "adaptation.json", json.dumps(results, indent=1).encode())
     return results
 

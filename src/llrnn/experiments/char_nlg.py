@@ -33,6 +33,7 @@ from llrnn.decode import Generated, beam_search_each
 from llrnn.evaluate import evaluate
 from llrnn.experiments.char_data import in_words, joined, outside_values, read_part, write_parts
 from llrnn.experiments.char_scores import scores
+from llrnn.experiments.engines import Engine
 from llrnn.experiments.jobs import Job, run_jobs, trained
 from llrnn.experiments.nlg_scores import Inventory
 from llrnn.experiments.tables import markdown, mean_and_spread, write_results
@@ -58,6 +59,7 @@ def run(
     seeds: int = 1,
     parallel: int = 1,
     device: str = "cpu",
+    engine: Engine | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Write the texts, train what is not trained yet, and gather the results."""
@@ -66,7 +68,7 @@ def run(
         tell(problem)
     costs = {name: seconds_of_a_step(configs / f"{name}.toml", out / "data", torch.device(device)) for name in SYSTEMS}
     planned = [Job("both", configs / "softmax.toml", seed=seed, study="char-nlg") for seed in range(seeds)]
-    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
+    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, engine=engine, tell=tell)
     found = {"seconds_of_a_step": costs, "systems": gather(planned, out / "models")}
     write_results(out, "char-nlg", found, table(found))
     return found

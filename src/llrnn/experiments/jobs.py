@@ -7,11 +7,9 @@ that have a result are not run again; jobs that were cut off go on from their ch
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from llrnn.config import Config, read_config
 from llrnn.corpus import Corpus
 from llrnn.errors import TrainingError
 from llrnn.evaluate import Evaluation, evaluate
+from llrnn.experiments.engines import Command, Ending, Engine, Local, Place, Plan
 from llrnn.model import LLRNN
 from llrnn.pairs import read_pairs, score_pairs
 from llrnn.project import Project
@@ -130,55 +129,83 @@ def run_jobs(
     parallel: int,
     tell: Callable[[str], None],
     deadline: float | None = None,
+    engine: Engine | None = None,
 ) -> None:
     """Run what has no result yet, `parallel` at a time; after `deadline` (seconds) nothing new is begun."""
     out.mkdir(parents=True, exist_ok=True)
     waiting = [job for job in jobs if job.result(out) is None]
-    running: dict[Job, subprocess.Popen[bytes]] = {}
-    started = time.monotonic()
-    failed: list[str] = []
-    while waiting or running:
-        late = deadline is not None and time.monotonic() - started > deadline
-        while waiting and len(running) < parallel and not late:
-            job = waiting.pop(0)
-            running[job] = _start(job, data, out, device)
-        if late and not running:
-            break
-        time.sleep(0.2)
-        for job in [job for job, process in running.items() if process.poll() is not None]:
-            code = running.pop(job).returncode
-            tell(_outcome(job, out, code))
-            if code != 0:
-                failed.append(job.name)
+    if not waiting:
+        return
+    engine = engine or Local()
+    commands = {_command(job, data, out, device): job for job in waiting}
+    with engine.open(Plan(out, device, parallel)) as place:
+        failed = _run(commands, place, Watch(out, engine.restarts, deadline, parallel, tell))
     if failed:
         raise TrainingError(f"these models failed: {', '.join(failed)}; see output.log in their folders under {out}")
 
 
-def _start(job: Job, data: Path, out: Path, device: str) -> subprocess.Popen[bytes]:
-    """In a process of its own, with one thread: the models share the machine."""
-    folder = job.folder(out)
-    folder.mkdir(parents=True, exist_ok=True)
+@dataclass(frozen=True)
+class Watch:
+    """How jobs are gone through."""
+
+    out: Path
+    restarts: int
+    deadline: float | None
+    parallel: int
+    tell: Callable[[str], None]
+
+
+def _run(commands: Mapping[Command, Job], place: Place, watch: Watch) -> list[str]:
+    """Those that failed; what was killed is begun again, some times."""
+    waiting, running, failed = list(commands), set[Command](), list[str]()
+    killed: Counter[Command] = Counter()
+    started, late = time.monotonic(), False
+    while running or (waiting and not late):
+        if not late and watch.deadline is not None and time.monotonic() - started > watch.deadline:
+            late = True
+            place.begin_no_more()
+        while waiting and len(running) < watch.parallel and not late:
+            command = waiting.pop(0)
+            command.log.parent.mkdir(parents=True, exist_ok=True)
+            place.start(command)
+            running.add(command)
+        for command, ending in place.ended():
+            job = commands[command]
+            if ending.killed and killed[command] < watch.restarts and not late and job.result(watch.out) is None:
+                killed[command] += 1
+                again = f"begun again ({killed[command]} of {watch.restarts})"
+                watch.tell(f"{job.name}, seed {job.seed}: {ending.reason}, {again}")
+                place.start(command)
+                continue
+            running.remove(command)
+            if ending.begun:
+                watch.tell(_outcome(job, watch.out, ending, command.log))
+                failed += [job.name] if job.result(watch.out) is None else []
+    return failed
+
+
+def _command(job: Job, data: Path, out: Path, device: str) -> Command:
+    """What trains and tests a model, in a process of its own."""
     arguments = ["experiment", "model", str(job.config), "--study", job.study]
     arguments += ["--name", job.name, "--seed", str(job.seed)]
     arguments += [word for change in job.changes for word in ("--set", change)]
     arguments += ["--data", str(data), "--out", str(out), "--device", device]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with (folder / "output.log").open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, "-c", "from llrnn.cli import main; main()", *arguments],
-            stdout=log,
-            stderr=log,
-            env=environment,
-        )
+    return Command(tuple(arguments), job.folder(out) / "output.log")
 
 
-def _outcome(job: Job, out: Path, code: int) -> str:
+def _outcome(job: Job, out: Path, ending: Ending, log: Path) -> str:
     result = job.result(out)
-    if code != 0 or result is None:
-        return f"{job.name}, seed {job.seed}: failed with exit code {code}"
+    if result is None:
+        reason = ending.reason or "ended without a result"
+        return f"{job.name}, seed {job.seed}: {reason}, {log} ends with: {_last_line(log)}"
     tests = [f"{name} {_figure(found)}" for name, found in result["tests"].items()]
     figures = [f"valid {result['valid']:.3f}", *tests, f"{result['seconds']:.0f} s"]
     return f"{job.name}, seed {job.seed}: {', '.join(figures)}"
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf8", errors="replace").split("\n") if log.exists() else []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
 
 
 def _figure(found: dict[str, Any]) -> str:

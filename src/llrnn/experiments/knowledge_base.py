@@ -21,6 +21,7 @@ from llrnn.bundle import write_atomically
 from llrnn.contextual import Lookup
 from llrnn.corpus import Corpus
 from llrnn.evaluate import evaluate
+from llrnn.experiments.engines import Engine
 from llrnn.experiments.jobs import Job, run_jobs, trained
 from llrnn.experiments.kb_data import write_parts
 from llrnn.experiments.kb_scores import COLUMNS, rates, stated
@@ -44,6 +45,7 @@ def run(
     seeds: int = 1,
     parallel: int = 1,
     device: str = "cpu",
+    engine: Engine | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Write the dialogues and tables, train what is not trained yet, and gather the results."""
@@ -53,7 +55,7 @@ def run(
         for seed in range(seeds)
         for system in systems
     ]
-    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
+    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, engine=engine, tell=tell)
     found: dict[str, Any] = {}
     for job in planned:
         found.setdefault(job.name, []).append(job.result(out / "models"))

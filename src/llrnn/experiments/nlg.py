@@ -23,6 +23,7 @@ from llrnn.bundle import write_atomically
 from llrnn.config import Config
 from llrnn.corpus import Corpus
 from llrnn.evaluate import evaluate
+from llrnn.experiments.engines import Engine
 from llrnn.experiments.jobs import Job, run_jobs, trained
 from llrnn.experiments.nlg_data import SHARES, write_parts
 from llrnn.experiments.nlg_scores import Inventory, announced, bleu, references_of, slot_errors, sum_of_errors
@@ -64,6 +65,7 @@ def run(
     seeds: int = 1,
     parallel: int = 1,
     device: str = "cpu",
+    engine: Engine | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Write the texts, train what is not trained yet, and gather the results."""
@@ -71,7 +73,7 @@ def run(
     for problem in parts.problems:
         tell(problem)
     planned = jobs(configs, systems, shares, seeds)
-    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
+    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, engine=engine, tell=tell)
     found = gather(planned, out / "models")
     write_results(out, "nlg", found, table(found))
     return found

@@ -37,6 +37,7 @@ from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError
 from llrnn.evaluate import BANDS
 from llrnn.experiments import open_data, units
+from llrnn.experiments.engines import Engine
 from llrnn.experiments.jobs import Job, run_jobs
 from llrnn.experiments.tables import markdown, write_results
 from llrnn.experiments.units import Units
@@ -247,6 +248,7 @@ def run(
     *,
     processes: int = 1,
     device: str = "cpu",
+    engine: Engine | None = None,
     sentences: int | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
@@ -256,7 +258,8 @@ def run(
     for language in languages:
         prepared = out / language
         wanted = jobs(prepared, configs_of(language, configs))
-        run_jobs(wanted, data=prepared, out=prepared / "models", device=device, parallel=processes, tell=tell)
+        models = prepared / "models"
+        run_jobs(wanted, data=prepared, out=models, device=device, parallel=processes, engine=engine, tell=tell)
         result = chosen_and_tested(data, prepared, language, configs_of(language, configs), device=device)
         write_atomically(prepared / "result.json", json.dumps(result, ensure_ascii=False, indent=1).encode())
     return gathered(out)

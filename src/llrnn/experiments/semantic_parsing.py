@@ -26,6 +26,7 @@ from llrnn.backgrounds import Grammar
 from llrnn.bundle import write_atomically
 from llrnn.corpus import Corpus
 from llrnn.corpus.acts import Conditions
+from llrnn.experiments.engines import Engine
 from llrnn.experiments.jobs import Job, run_jobs, trained
 from llrnn.experiments.sp_data import DATASETS, PARTS, SHARES, write_parts
 from llrnn.experiments.sp_scores import WellFormed, scores
@@ -59,13 +60,14 @@ def run(
     seeds: int = 1,
     parallel: int = 1,
     device: str = "cpu",
+    engine: Engine | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Write the texts, train what is not trained yet, and gather the results."""
     for dataset in datasets:
         prepare(data, out / "data" / dataset, dataset, shares, configs)
     planned = jobs(configs, out / "data", datasets, systems, shares, seeds)
-    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
+    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, engine=engine, tell=tell)
     found = gather(planned, out / "models")
     write_results(out, "semantic-parsing", found, table(found))
     return found

@@ -17,6 +17,7 @@ from llrnn.bundle import write_atomically
 from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError
 from llrnn.experiments import tables
+from llrnn.experiments.engines import Engine
 from llrnn.experiments.jobs import Job, run_jobs
 from llrnn.experiments.prepare import prepare
 from llrnn.experiments.tables import write_results
@@ -83,6 +84,7 @@ def run(
     seeds: int = 3,
     device: str = "cpu",
     parallel: int = 1,
+    engine: Engine | None = None,
     sentences: int | None = None,
     deadline: float | None = None,
     tell: Callable[[str], None] = lambda text: None,
@@ -92,7 +94,16 @@ def run(
     prepare(data, prepared, tell=tell, sentences=sentences)
     kneser_ney(prepared, out)
     wanted = [_KNESER_NEY, *jobs(configs, seeds=seeds, only=only)]
-    run_jobs(wanted, data=prepared, out=out, device=device, parallel=parallel, tell=tell, deadline=deadline)
+    run_jobs(
+        wanted,
+        data=prepared,
+        out=out,
+        device=device,
+        parallel=parallel,
+        tell=tell,
+        deadline=deadline,
+        engine=engine,
+    )
     return write_tables(wanted, out)
 
 

@@ -19,6 +19,7 @@ class FeatureSummary:
     symbols: int
     features: int
     classes: int
+    entries: int  # of the matrix by classes
     by_group: dict[str, int]
     never_fire: tuple[str, ...]
     same_on_all: tuple[str, ...]
@@ -32,6 +33,11 @@ class FeatureSummary:
         """|V| / G: how many times smaller the sum in Z has become."""
         return self.symbols / self.classes
 
+    @property
+    def shares_nothing(self) -> bool:
+        """Whether every word has one feature, its own: the softmax, whose matrix need not be multiplied at all."""
+        return self.symbols == self.classes == self.features == self.entries
+
 
 def summarise(features: Features, vocabulary: Vocabulary, *, largest: int = 5, examples: int = 8) -> FeatureSummary:
     """Compile the features and say what they amount to."""
@@ -42,6 +48,7 @@ def summarise(features: Features, vocabulary: Vocabulary, *, largest: int = 5, e
         symbols=matrix.n_symbols,
         features=matrix.n_features,
         classes=matrix.n_classes,
+        entries=len(matrix.columns),
         by_group=dict(Counter(matrix.groups)),
         never_fire=tuple(sorted(declared - set(matrix.names))),
         same_on_all=_same_on_all(matrix),

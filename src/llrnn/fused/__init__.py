@@ -2,6 +2,8 @@
 
 log_sum_and_score     for any gradients of its results            weighted_loss     for weights that are known before
 graphed               a module as two CUDA graphs                 plan_for          precision and size of the chunks
+
+On a CPU, and for log-probabilities: `chosen`, which asks `llrnn.costs` for one of the ways of `by_rows`.
 """
 
 from __future__ import annotations
@@ -10,5 +12,16 @@ from llrnn.fused.chunks import Plan, Problem, plan_for
 from llrnn.fused.graphed import graphed
 from llrnn.fused.layer import log_sum_and_score, weighted_loss
 from llrnn.fused.sparse import Sparse, sparse
+from llrnn.fused.weighing import Pairs
 
-__all__ = ["Plan", "Problem", "Sparse", "graphed", "log_sum_and_score", "plan_for", "sparse", "weighted_loss"]
+__all__ = [
+    "Pairs",
+    "Plan",
+    "Problem",
+    "Sparse",
+    "graphed",
+    "log_sum_and_score",
+    "plan_for",
+    "sparse",
+    "weighted_loss",
+]

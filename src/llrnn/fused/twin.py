@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
+from llrnn import numerics
 from llrnn.fused.sparse import Rows
 from llrnn.numerics import MINUS_INFINITY
 
@@ -20,21 +20,10 @@ def row_sums(
     rows: Rows, matrix: Tensor, vector: Tensor, offset: Tensor | None, scale: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
     """scale · Φ M in the given dtype, (n, H) -> (rows, H), and scale · Φ v + offset, (n,) -> (rows,)."""
-    product, sums = _bags(rows, matrix), _bags(rows, vector.unsqueeze(-1)).squeeze(-1)
+    product, sums = numerics.row_sums(rows, matrix), numerics.row_sums(rows, vector.unsqueeze(-1)).squeeze(-1)
     if scale is not None:
         product, sums = product * scale, sums * scale
     return product.to(dtype), sums if offset is None else sums + offset
-
-
-def _bags(rows: Rows, dense: Tensor) -> Tensor:
-    return F.embedding_bag(
-        rows.columns,
-        dense,
-        rows.offsets,
-        mode="sum",
-        per_sample_weights=rows.values.to(dense.dtype),
-        include_last_offset=True,
-    )
 
 
 def convert(tensor: Tensor, factor: Tensor | None, out: Tensor) -> None:

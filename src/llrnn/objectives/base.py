@@ -1,4 +1,9 @@
-"""The seam, and the exact loss: −mean log p(x̄)."""
+"""The seam, and the exact loss: −mean log p(x̄).
+
+Where the background is one static table and nothing else depends on the position, the gradient is made block by block
+with the loss itself (`fused.by_rows`), so that nothing of size N × G is kept: on a CPU, where that is no slower, and
+elsewhere where it would be large. `llrnn.costs` picks the way to the scores.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from llrnn.loglinear import Distribution
+from llrnn import costs, plain
+from llrnn.fused import Pairs, chosen
+from llrnn.loglinear import Distribution, LogLinear
 from llrnn.model import LLRNN, Batch
 
 
@@ -25,4 +32,23 @@ class Exact:
     def __call__(
         self, model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None
     ) -> Tensor:
-        return -model.targets_log_prob(distribution, batch).mean()
+        found = loss_by_blocks(distribution, batch) if _blocks_pay(distribution) else None
+        if found is None or not torch.isfinite(found.detach()):
+            return -model.targets_log_prob(distribution, batch).mean()  # which says why it is not finite
+        return found
+
+
+def _blocks_pay(p: Distribution) -> bool:
+    large = not costs.may_keep(p.n * p.classes.count * p.h.element_size())
+    return large or p.h.device.type == "cpu"
+
+
+def loss_by_blocks(p: Distribution, batch: Batch) -> Tensor | None:
+    """−mean log p of the targets; None where something depends on the position besides h."""
+    mass, targets = plain.table_of(p), batch.targets[batch.mask]
+    if mass is None or not isinstance(p.layer, LogLinear):
+        return None
+    pairs = Pairs(torch.arange(p.n, device=targets.device), p.classes.class_of[targets])
+    loss = chosen.mean_loss(p.layer, p.h, mass.log_mass.to(p.h.dtype), pairs)
+    known = mass.log_share_of(targets)
+    return loss - (known if batch.inside is None else known + batch.inside[batch.mask]).mean().to(loss.dtype)

@@ -3,7 +3,8 @@
     −mean log p = mean (log Σ_s B_s exp(a·φ_s) − log B_k exp(a·φ_k) − log b(x̄) / B_k),        k the class of the target
 
 `llrnn.fused` has the sums and their gradients. It is for backgrounds that are one static table, without contextual
-features: what depends on the position would need an N × G matrix again.
+features: what depends on the position would need an N × G matrix again. On a CPU the exact objective does the same by
+itself, and this one is no more than the wish that it can.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from llrnn.errors import ConfigError
 from llrnn.fused import Plan, Problem, Sparse, plan_for, weighted_loss
 from llrnn.loglinear import Distribution, LogLinear
 from llrnn.model import LLRNN, Batch
+from llrnn.objectives.base import Exact
 from llrnn.priors import Table
 
 Precision = Literal["full", "half"]
@@ -33,11 +35,13 @@ class Chunked:
     def __call__(
         self, model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None
     ) -> Tensor:
-        table, layer = _static_table(distribution), model.layer
-        targets = batch.targets[batch.mask]
+        table, plan = _static_table(distribution), self._plan(distribution)
+        if not distribution.h.is_cuda:
+            return Exact()(model, distribution, batch, generator)
+        layer, targets = model.layer, batch.targets[batch.mask]
         mass = layer.classes.mass(table)
         problem = Problem(self._phi(layer), mass.log_mass, layer.classes.class_of[targets])
-        loss, _ = weighted_loss(distribution.h, layer.weight, layer.bias, problem, None, self._plan(distribution))
+        loss, _ = weighted_loss(distribution.h, layer.weight, layer.bias, problem, None, plan)
         known = mass.log_share[targets] if batch.inside is None else mass.log_share[targets] + batch.inside[batch.mask]
         found = loss - known.mean().to(loss.dtype)
         if not torch.isfinite(found.detach()):

@@ -97,8 +97,10 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         what = "a folder that `llrnn corpus build` finished is required"
-        found = "this folder has no corpus.json" if path.parent.is_dir() else "there is none of this name"
-        raise CorpusError(f"{what}, but {found}; build the corpus, or check the path", path=path.parent) from None
+        folder = path.parent
+        there = "there is none of this name" if not folder.exists() else "this is a file"
+        found = "this folder has no corpus.json" if folder.is_dir() else there
+        raise CorpusError(f"{what}, but {found}; build the corpus, or check the path", path=folder) from None
     except OSError as error:
         raise CorpusError(f"the file cannot be read: {error.strerror or error}", path=path) from error
 

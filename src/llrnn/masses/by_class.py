@@ -13,11 +13,12 @@ from functools import cached_property
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from llrnn.features.matrix import FeatureMatrix, Floats, Ints
+from llrnn.features.matrix import FeatureMatrix
+from llrnn.masses.alias import AliasTables
+from llrnn.masses.sums import log_masses
 from llrnn.numerics import MINUS_INFINITY, log_matmul, segment_logsumexp
 from llrnn.priors import DensePrior, SparsePrior, Table
 
@@ -114,19 +115,34 @@ class ClassMass:
 
     def __init__(self, log_b: Tensor, classes: Classes) -> None:
         self.log_b, self._classes, self._class_of = log_b, classes, classes.class_of  # (V,)
-        self.log_mass = segment_logsumexp(log_b, self._class_of, classes.count)  # (G,)
+        self.log_mass = log_masses(log_b, self._class_of, classes.count)  # (G,)
+        self._rounded: dict[torch.dtype, Tensor] = {}
 
     # Only scoring is needed at once; the rest, some passes over V, when somebody draws, or has exceptions.
 
     @cached_property
     def log_share(self) -> Tensor:
-        """log b(x) / B_s, (V,)."""
-        return self.log_share_of(slice(None))
+        """log b(x) / B_s, (V,), where B_s is summed class by class, as the alias tables have always been made of it.
 
-    def log_share_of(self, word: Tensor | slice) -> Tensor:
-        """The same for some words."""
-        log_b = self.log_b[word]
-        return (log_b - self.log_mass[self._class_of[word]]).masked_fill(log_b == MINUS_INFINITY, MINUS_INFINITY)
+        In the last digit the quick sum may differ, and shares that tie would then be paired otherwise: a seed would
+        draw other words.
+        """
+        log_mass = segment_logsumexp(self.log_b, self._class_of, len(self.log_mass))
+        return self.log_b - _or_zero(log_mass)[self._class_of]
+
+    def log_share_of(self, word: Tensor) -> Tensor:
+        """The same for some words, by the masses at hand."""
+        return self.log_b[word] - self._subtracted[self._class_of[word]]
+
+    @cached_property
+    def _subtracted(self) -> Tensor:
+        return _or_zero(self.log_mass)
+
+    def log_mass_in(self, dtype: torch.dtype) -> Tensor:
+        """log B_s in the numbers of the scores, remembered, (G,)."""
+        if dtype not in self._rounded:
+            self._rounded[dtype] = self.log_mass.to(dtype)
+        return self._rounded[dtype]
 
     @cached_property
     def _share(self) -> Tensor:
@@ -198,51 +214,15 @@ class ClassMass:
         return lowest.scatter_reduce(0, self._class_of, self.log_b, "amax")
 
     @cached_property
-    def _alias(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Walker's tables, class by class: keep-probability and alias, (V,); and which classes have theirs, (G,).
-
-        A class of one word needs none, and the others are made when they are drawn from: a step meets few of them.
-        """
-        keep = torch.ones_like(self.log_b)
-        alias = torch.arange(len(keep), device=keep.device)
-        return keep, alias, self._offsets.diff() <= 1
-
-    def _make_alias(self, klass: Tensor) -> None:
-        keep, alias, made = self._alias
-        for one in torch.unique(klass[~made[klass]]).tolist():
-            own = slice(int(self._offsets[one]), int(self._offsets[one + 1]))
-            kept, others = alias_of(self._share[self._members[own]].cpu().numpy())
-            keep[own] = torch.from_numpy(kept).to(keep.device)
-            alias[own] = torch.from_numpy(others + own.start).to(keep.device)
-            made[one] = True
+    def words(self) -> AliasTables:
+        """What draws a word of a class, with probability b(x) / B_s."""
+        return AliasTables(self._share, self._members, self._offsets)
 
     def draw(self, klass: Tensor, *, generator: torch.Generator | None) -> Tensor:
-        """A word of each class, with probability b(x) / B_s: two uniform numbers each, whatever the class size."""
-        self._make_alias(klass)
-        keep, alias, _ = self._alias
-        start = self._offsets[klass]
-        size = self._offsets[klass + 1] - start
-        u = torch.rand(2, len(klass), dtype=torch.float64, generator=generator, device=klass.device)
-        slot = start + torch.minimum((u[0] * size).long(), size - 1)
-        return self._members[torch.where(u[1] < keep[slot], slot, alias[slot])]
+        """A word of each class."""
+        return self.words.draw(klass, generator)
 
 
-def alias_of(share: Floats) -> tuple[Floats, Ints]:
-    """Keep-probabilities and aliases: every slot holds 1/size, of its own word first and of one other for what is left.
-
-    Words above their slot, one after the other, fill up those below; one that has given too much is filled up by the
-    next. Who gives to whom is read off the cumulated sums of what they lack and of what they have to give.
-    """
-    keep, alias = share * len(share), np.arange(len(share))
-    below, above = np.flatnonzero(keep < 1.0), np.flatnonzero(keep >= 1.0)
-    if len(below) == 0 or len(above) == 0:  # equal shares, but for rounding
-        return np.ones_like(share), alias
-    lacked, given = np.cumsum(1.0 - keep[below]), np.cumsum(keep[above] - 1.0)
-    before = np.concatenate([[0.0], lacked[:-1]])
-    alias[below] = above[np.minimum(np.searchsorted(given, before), len(above) - 1)]
-    first = np.searchsorted(lacked, given, side="right")  # the one by whom each has given too much
-    gave = first[:-1] < len(below)  # rounding aside, the last one has enough
-    keep[above] = 1.0
-    keep[above[:-1][gave]] = 1.0 + given[:-1][gave] - lacked[first[:-1][gave]]
-    alias[above[:-1][gave]] = above[1:][gave]
-    return keep.clip(0.0, 1.0), alias
+def _or_zero(log_mass: Tensor) -> Tensor:
+    """0 for minus infinity, which the words of such a class are themselves, and stay."""
+    return log_mass.masked_fill(log_mass == MINUS_INFINITY, 0.0)

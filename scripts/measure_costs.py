@@ -1,0 +1,112 @@
+"""Measures the constants of `llrnn.costs` on one core, and both ways against what the model predicts of them.
+
+python scripts/measure_costs.py
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from llrnn import costs
+from llrnn.features.matrix import FeatureMatrix
+from llrnn.fused.by_rows import MakeWay, log_sums, mean_loss
+from llrnn.fused.weighing import Composed, Direct, Pairs
+from llrnn.numerics import SparseMatrix
+
+ENTRIES = 6  # of each class
+SIZES = ((1024, 3244, 2553, 256), (1024, 10_000, 500, 256), (1024, 900, 440, 128), (256, 3244, 2553, 256))  # N, G, m, H
+
+
+def seconds(work: Callable[[], object], rounds: int = 9) -> float:
+    """The processor's time, so that other programs do not count."""
+    return interleaved({"alone": work}, rounds)["alone"]
+
+
+def interleaved(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """The median of each, taking turns."""
+    runs: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(rounds + 1):
+        for name, work in works.items():
+            started = time.process_time()
+            work()
+            runs[name] += [time.process_time() - started] if turn else []
+    return {name: statistics.median(found) for name, found in runs.items()}
+
+
+def random_matrix(n_classes: int, n_features: int, seed: int = 0) -> SparseMatrix:
+    """Classes of six features each."""
+    rng = np.random.default_rng(seed)
+    columns = np.sort(np.stack([rng.permutation(n_features)[:ENTRIES] for _ in range(n_classes)]), 1).reshape(-1)
+    names = tuple(f"feature {k}" for k in range(n_features))
+    classes, offsets = np.arange(n_classes), np.arange(n_classes + 1) * ENTRIES
+    return SparseMatrix(FeatureMatrix(names, names, classes, offsets, columns, np.ones(len(columns))))
+
+
+def constants() -> costs.Machine:
+    """Each from the operation that it is the constant of, at French sizes."""
+    N, G, m, H = SIZES[0]
+    h, weight, bias, out = torch.randn(N, H), torch.randn(G, H), torch.randn(G), torch.empty(N, G)
+    product = seconds(lambda: torch.addmm(bias, h, weight.t(), out=out))
+    one = seconds(lambda: torch.addmm(bias, h[:1], weight.t(), out=out[:1]), 99)
+    phi, narrow, wide = random_matrix(G, m), torch.randn(m, 2), torch.randn(m, 128)
+    few, many = seconds(lambda: phi @ narrow, 99), seconds(lambda: phi @ wide, 99)
+    block = out[: costs.ROWS_COMPOSED]
+    term = seconds(lambda: (block.amax(1), block.sub_(0.0).exp_().sum(1), block.zero_()))
+    addition = (many - few) / (phi.nnz * 126)
+    entry = few / phi.nnz - 2 * addition
+    tiny = torch.zeros(1, 8)
+    calls = seconds(lambda: [tiny.add_(0.0) for _ in range(12)], 99)
+    return costs.Machine(product / (N * G * H), one / (4 * G * H), addition, entry, term / block.numel(), calls)
+
+
+def both_ways(size: tuple[int, int, int, int]) -> dict[str, tuple[float, float]]:
+    """Seconds of a training step of the layer by each way, measured and predicted."""
+    N, G, m, H = size
+    phi, offset = random_matrix(G, m), torch.randn(G)
+    h, weight, bias = (torch.randn(*shape).mul_(0.1).requires_grad_() for shape in ((N, H), (m, H), (m,)))
+    pairs = Pairs(torch.arange(N), torch.randint(G, (N,)))
+    direct: MakeWay = partial(Direct, phi=phi, offset=offset)
+
+    def composed_weights() -> tuple[Tensor, Tensor]:
+        return phi @ weight, phi @ bias + offset
+
+    def kept() -> Tensor:
+        log_sum, asked = log_sums(h, *composed_weights(), partial(Composed, keeps=True), pairs, N, keeps=True)
+        return (log_sum - asked).mean()
+
+    losses: dict[str, Callable[[], Tensor]] = {
+        "composed": lambda: mean_loss(h, *composed_weights(), Composed, pairs, costs.ROWS_COMPOSED),
+        "direct": lambda: mean_loss(h, weight, bias, direct, pairs, costs.ROWS_DIRECT),
+        "composed, N × G kept": kept,
+    }
+    at = costs.Size(N, G, m, phi.nnz, H)
+    predicted = {name: costs.composed(at, training=True).seconds() for name in losses}
+    predicted["direct"] = costs.direct(at, training=True).seconds()
+    measured = interleaved({name: partial(_step, loss) for name, loss in losses.items()}, 9)
+    return {name: (measured[name], predicted[name]) for name in losses}
+
+
+def _step(loss: Callable[[], Tensor]) -> None:
+    loss().backward()  # type: ignore[no-untyped-call]
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    for name, found, used in zip(costs.Machine._fields, constants(), costs.CPU, strict=True):
+        print(f"{name:15} measured {found:.2e} s, in use {used:.2e} s")  # noqa: T201
+    for size in SIZES:
+        print("N {}, G {}, m {}, H {}".format(*size))  # noqa: T201
+        for name, (measured, predicted) in both_ways(size).items():
+            print(f"  {name:22} measured {1e3 * measured:6.1f} ms, predicted {1e3 * predicted:6.1f} ms")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

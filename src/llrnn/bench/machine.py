@@ -1,0 +1,108 @@
+"""The machine that a benchmark runs on: what it is, how fast it multiplies and copies, what memory a step takes.
+
+    rate of products    2 n³ / seconds of a float32 product of n × n matrices
+    rate of memory      bytes read and written / seconds of a copy that no cache holds
+
+Both with the threads of the benchmark whose floor they give, just before it runs; the best of some turns, since a floor
+is the least that is possible.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+_CPU_INFO = Path("/proc/cpuinfo")
+
+
+class Speeds(NamedTuple):
+    """Operations a second of float32 products, bytes a second of memory, and with how many threads."""
+
+    products: float
+    memory: float
+    threads: int
+
+
+def described() -> dict[str, Any]:
+    """What has to be the same for figures to be of one run."""
+    return {
+        "processor": _processor(),
+        "cores": cores(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "llrnn": version("llrnn"),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+    }
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _processor() -> str:
+    lines = _CPU_INFO.read_text(encoding="utf8").splitlines() if _CPU_INFO.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown"
+
+
+@contextmanager
+def threads_of(count: int) -> Iterator[None]:
+    """So many threads in the block, and those of before after it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def measured_speeds(size: int, copied: int, rounds: int = 9) -> Speeds:
+    """By products of size × size matrices, and copies of so many numbers, with the threads at hand."""
+    matrix, numbers = torch.randn(size, size), torch.randn(copied)
+    product, copy = torch.empty_like(matrix), torch.empty_like(numbers)
+    tasks: dict[str, Callable[[], object]] = {
+        "products": lambda: torch.mm(matrix, matrix, out=product),
+        "memory": lambda: copy.copy_(numbers),
+    }
+    times: dict[str, list[float]] = {name: [] for name in tasks}
+    for _ in range(rounds):
+        for name, task in tasks.items():
+            begun = time.perf_counter()
+            task()
+            times[name].append(time.perf_counter() - begun)
+    seconds = {name: min(found) for name, found in times.items()}
+    return Speeds(2 * size**3 / seconds["products"], 2 * 4 * copied / seconds["memory"], torch.get_num_threads())
+
+
+def peak_bytes(step: Callable[[], object]) -> int:
+    """The most bytes of tensors at one time while a step runs, beyond those that were there before.
+
+    torch's profiler notes every tensor that is made and every one that is given back; their sum is followed. What a
+    library below torch takes for itself (a packed copy of a matrix in a product) is not among it.
+    """
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # otherwise it writes to standard error when it begins and ends
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as noted:
+        step()
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "trace.json"
+        noted.export_chrome_trace(str(trace))
+        events = json.loads(trace.read_text(encoding="utf8"))["traceEvents"]
+    changes = sorted((one["ts"], one["args"]["Bytes"]) for one in events if one["name"] == "[memory]")
+    held = peak = 0
+    for _, change in changes:
+        held += change
+        peak = max(peak, held)
+    return peak

@@ -1,0 +1,65 @@
+"""What `llrnn features` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.markup import escape
+
+from llrnn.cli import show
+from llrnn.costs import Choice, Forecast, Work
+from llrnn.features import FeatureSummary
+
+
+def features(summary: FeatureSummary, ways: Forecast) -> None:
+    """What the features are, how log Z will be computed, and what does no work."""
+    show.out.print(
+        f"{summary.symbols:,} symbols, {summary.features:,} features, {summary.classes:,} classes: "
+        f"the sum in Z is {summary.reduction:.1f} times shorter"
+    )
+    groups = show.table("group", "features")
+    for group, count in summary.by_group.items():
+        groups.add_row(escape(group), f"{count:,}")
+    show.out.print(groups)
+    show.out.print(f"memory of the compiled matrix: {summary.bytes / 2**20:.2f} MiB")
+    _ways(ways)
+    _list("features that never fire", summary.never_fire)
+    _list("features with one value on all words (they cancel)", summary.same_on_all)
+    show.out.print(f"words on which no feature fires: {summary.without_features:,}")
+    show.out.print(f"words that no feature tells apart from another: {summary.indistinct_words:,}")
+    for words in summary.indistinct:
+        show.out.print(f"  {escape(', '.join(words))}, …")
+
+
+def _ways(ways: Forecast) -> None:
+    """How log Z will be computed, and why (`llrnn.costs`)."""
+    many = f"{ways.saved:.1f} times fewer multiplications than" if ways.saved >= 1.05 else "as many multiplications as"
+    kept = f"; {ways.kept / 2**20:,.1f} MiB of scores are kept, for knowledge follows the text" if ways.kept else ""
+    _choice(f"log Z of {ways.positions:,} positions, in training", ways.batch, f"; {many} a softmax over words{kept}")
+    _choice("log Z of one position", ways.one)
+    if not ways.has_classes:
+        show.out.print(
+            "hardly any two words have the same features, so log Z costs what a softmax costs; an objective that draws "
+            "words may be faster: training.objective, docs/objectives.md"
+        )
+
+
+def _choice(what: str, choice: Choice, besides: str = "") -> None:
+    """The way that is taken, and the other one where it is another."""
+    other = "" if choice.taken.multiplications == choice.left.multiplications else f"; {_way(choice.left)}"
+    show.out.print(f"{what}: {_way(choice.taken)}{other}{besides}")
+
+
+def _way(work: Work) -> str:
+    name = {"composed": "composed h(ΦW)ᵀ", "direct": "direct Φ(Wh + c)"}[work.name]
+    counts = f"{_number(work.multiplications)} multiplications, {_number(work.additions)} additions"
+    return f"{name}, {counts}, about {1e3 * work.seconds():.1f} ms on one core"
+
+
+def _number(count: int) -> str:
+    return f"{count:,}" if count < 1_000_000 else f"{count / 1e6:,.1f} million"
+
+
+def _list(what: str, names: Sequence[str], at_most: int = 12) -> None:
+    shown = ", ".join(names[:at_most]) + (", …" if len(names) > at_most else "")
+    show.out.print(f"{what}: {len(names)}" + (f" ({escape(shown)})" if names else ""))

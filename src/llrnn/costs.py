@@ -1,0 +1,173 @@
+"""What log Z and its gradients cost by each way that there is, and which way is the cheapest.
+
+N positions, V words in G classes, m features, E entries of Φ (G × m), H the size of h; training makes every product
+three times (forward, and backward to either factor) and every sum with Φ twice:
+
+    composed        h (Φ W)ᵀ           N·G·H multiplications         E·H additions, once for all positions
+    direct          Φ (W h + c)        N·m·H multiplications         N·E additions, in blocks of 128 positions
+    word by word    N·V terms, where those are few beside what exceptions would cost (`FEW_TERMS`, `AN_EXCEPTION`)
+
+What is kept for backward, N·G numbers, is a question of its own. Where the gradient of log Z is known before (the mean
+loss of a batch), it is made block by block with log Z itself and nothing is kept: on a CPU that was never slower, and
+faster where N × G is large, for fresh memory is slow. Where it is not known (`Distribution.log_prob`), exponentials are
+kept, or made again in backward, at a third more work, where they would take more than `MOST_KEPT` bytes.
+
+The constants are those of one core of the machine that this was written on (Xeon, AMX and AVX-512, 2 MiB of L2):
+
+    python scripts/measure_costs.py          measures them, and each way against what the model predicts of it
+
+Threads divide all of them but that of a block, at the end of whose calls they wait for each other. Those of a GPU were
+not measured: they say that products are cheap there, so that the direct way is for a few positions only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+Name = Literal["composed", "direct"]
+
+MOST_KEPT = 1 << 30  # bytes of exponentials, in training
+# positions in a block: many for products, as many as fit the cache for sums with Φ
+ROWS_COMPOSED, ROWS_DIRECT = 512, 128
+FEW_POSITIONS = 16  # fewer are not worth blocks: their bookkeeping takes longer
+FEW_TERMS = 200_000  # N × V: so few are summed faster word by word than class by class
+AN_EXCEPTION, MANY_TERMS = 100, 4_000_000  # an exception costs as much as so many terms; no more than these pay
+FINDING_PASTS = 4.0e-4  # seconds that it takes to find the positions of a batch with the same past
+NO_CLASSES = 1.25  # V / G below this: the features hardly share anything between words
+
+
+class Machine(NamedTuple):
+    """Seconds of each thing that is counted."""
+
+    multiplication: float  # of a dense product
+    byte: float  # of the weights that it reads
+    addition: float  # of a sum with Φ
+    entry: float  # of Φ, besides its additions
+    term: float  # of Z: exponential and sums, forward and backward
+    block: float  # of positions: a dozen calls
+
+
+CPU = Machine(multiplication=1.7e-11, byte=6.0e-11, addition=1.0e-10, entry=5.0e-9, term=2.0e-9, block=1.0e-4)
+_WAITING = 5.0e-4  # a block, with several threads
+CUDA = Machine(multiplication=5.0e-14, byte=3.0e-13, addition=3.0e-13, entry=1.0e-11, term=3.0e-12, block=2.0e-4)
+
+
+class Size(NamedTuple):
+    """N positions, G classes, m features, E entries of Φ (0 where Φ is the identity, which costs nothing), H."""
+
+    positions: int
+    classes: int
+    features: int
+    entries: int
+    hidden: int
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one way costs: counted, and in seconds of one core."""
+
+    name: Name
+    multiplications: int
+    additions: int  # of the sums with Φ
+    entries: int  # of Φ that are read, once for a block
+    weight_bytes: int  # that products read, once for a block
+    terms: int  # N · G
+    blocks: int  # of positions that are computed together
+    block: int  # how many these are
+
+    def seconds(self, machine: Machine = CPU) -> float:
+        return (
+            self.multiplications * machine.multiplication
+            + self.weight_bytes * machine.byte
+            + self.additions * machine.addition
+            + self.entries * machine.entry
+            + self.terms * machine.term
+            + self.blocks * machine.block
+        )
+
+
+def composed(size: Size, *, training: bool = False) -> Work:
+    """h (Φ W)ᵀ + Φ c."""
+    N, G, _, E, H = size
+    passes, sums, blocks = 3 if training else 1, 2 if training else 1, -(-N // ROWS_COMPOSED)
+    weights = 4 * H * (G * passes * blocks + E * sums)  # the rows of W that are summed are read as well
+    return Work("composed", passes * N * G * H, sums * E * H, sums * E, weights, N * G, blocks, ROWS_COMPOSED)
+
+
+def direct(size: Size, *, training: bool = False) -> Work:
+    """Φ (W h + c)."""
+    N, G, m, E, H = size
+    passes, sums, blocks = 3 if training else 1, 2 if training else 1, -(-N // ROWS_DIRECT)
+    weights = 4 * m * H * passes * blocks
+    return Work("direct", passes * N * m * H, sums * E * N, sums * E * blocks, weights, N * G, blocks, ROWS_DIRECT)
+
+
+class Choice(NamedTuple):
+    """The way that is taken, and the one that is left."""
+
+    taken: Work
+    left: Work
+
+
+def choice(size: Size, *, training: bool = False, machine: Machine = CPU) -> Choice:
+    """The way that takes the least time first."""
+    usual, other = composed(size, training=training), direct(size, training=training)
+    return Choice(other, usual) if other.seconds(machine) < usual.seconds(machine) else Choice(usual, other)
+
+
+@lru_cache(maxsize=1024)  # asked at every step
+def cheapest(size: Size, *, training: bool = False, machine: Machine = CPU) -> Work:
+    """The way that takes the least time."""
+    return choice(size, training=training, machine=machine).taken
+
+
+@lru_cache(maxsize=16)
+def machine_for(device_type: str, threads: int = 1) -> Machine:
+    """The constants of a device, "cpu" or any other; threads share all work, and wait for each other at every call."""
+    if device_type != "cpu":
+        return CUDA
+    shared = Machine(*(seconds / threads for seconds in CPU))
+    return CPU if threads == 1 else shared._replace(block=_WAITING)
+
+
+def may_keep(exponentials: int) -> bool:
+    """Whether so many bytes, N × G numbers, may be kept for backward."""
+    return exponentials <= MOST_KEPT
+
+
+def sharing_pays(repeated: int, classes: int, hidden: int) -> bool:
+    """Whether so many positions less are worth picking the others out, once it is known which these are."""
+    return repeated * classes * (hidden * CPU.multiplication + CPU.term) > FINDING_PASTS
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Which ways a layer will go, before any training, and the numbers that decide it; all for one core."""
+
+    symbols: int
+    classes: int
+    positions: int  # of a training batch
+    one: Choice  # log Z at one position
+    batch: Choice  # log Z and its gradients in a training batch
+    dense: int  # multiplications of a softmax over V in such a batch
+    kept: int  # bytes of scores that are kept for backward; 0 if none are
+
+    @property
+    def saved(self) -> float:
+        """How many times fewer multiplications the batch takes than a softmax over V."""
+        return self.dense / self.batch.taken.multiplications
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the features share anything worth mentioning between words."""
+        return self.symbols >= NO_CLASSES * self.classes
+
+
+def forecast(size: Size, symbols: int, *, follows: bool) -> Forecast:
+    """For a batch of the given size; where background or contextual features follow the text, its scores are kept."""
+    one, batch = choice(size._replace(positions=1)), choice(size, training=True)
+    kept = 4 * size.positions * size.classes if follows else 0
+    dense = 3 * size.positions * symbols * size.hidden
+    return Forecast(symbols, size.classes, size.positions, one, batch, dense, kept)
