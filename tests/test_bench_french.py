@@ -141,3 +141,12 @@ def test_python_is_called_as_often_whatever_the_words(
     shares = [part["share"] for part in found["parts"].values()]
     assert sum(shares) == pytest.approx(1.0)
     assert shares == sorted(shares, reverse=True)
+
+
+def test_the_page_shows_the_profile_that_was_measured() -> None:
+    found = json.loads((ROOT / "docs" / "results" / "profile.json").read_bytes())
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf8")
+    for name, part in found["parts"].items():
+        assert f"| {name} | {1000 * part['seconds']:.0f} | {part['share']:.0%} |" in page
+    for size, calls in found["calls"].items():
+        assert f"{size}: {calls:,}" in page

@@ -579,6 +579,7 @@ def test_a_terminal_without_greek_still_gets_the_rest(run: str) -> None:
     assert "value \\u03c6" in found.stdout
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(config: str) -> None:
     """A real interrupt; the line that it prints is then run as it stands."""
     changes = ["--set", "training.epochs=10000", "--set", "training.patience=10000", "--set", "name=a name"]

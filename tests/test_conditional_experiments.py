@@ -53,6 +53,7 @@ def acts() -> None:
         path.write_text(re.sub(r"^values = .*$", 'values = ["name", "phone"]', path.read_text(), flags=re.MULTILINE))
 
 
+@pytest.mark.slow
 def test_nlg(capsys: Capture, acts: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nlg, "PACE", {100: (1, 128)})
     command = ["experiment", "nlg", "--data", "shared", "--out", "out", "--configs", "small", "--share", "50"]

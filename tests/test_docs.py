@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -39,6 +40,7 @@ from llrnn.cli import show
 README = read_page(ROOT / "README.md")  # tests/test_structure.py runs it
 PAGES = pages()
 # Blocks that are not run, with their reasons in the page: they need real corpora, hours, or a server that goes on.
+SLOW = {"scale.md"}
 EXEMPT = {"experiments.md": 15, "scale.md": 3, "server.md": 1}
 PUBLIC = """
     llrnn llrnn.analysers llrnn.backgrounds llrnn.contextual llrnn.controllers llrnn.corpus llrnn.domains llrnn.errors
@@ -84,7 +86,14 @@ def folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     torch.set_num_threads(threads)  # `bench` sets them
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.blocks], ids=lambda page: page.name)
+def _runnable() -> Iterator[Any]:
+    """Pages with programs; those of the slow ones start many processes."""
+    for page in PAGES:
+        if page.blocks:
+            yield pytest.param(page, id=page.name, marks=[pytest.mark.slow] if page.name in SLOW else [])
+
+
+@pytest.mark.parametrize("page", _runnable())
 def test_every_block_runs(page: Page, folder_of_its_own: Path, request: pytest.FixtureRequest) -> None:
     if page.said.get("needs") == "quick":
         made: Path = request.getfixturevalue("quick")

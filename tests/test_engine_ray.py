@@ -60,6 +60,7 @@ def again(undisturbed: Study, folder: Path, *jobs: Job) -> Study:
     return Study(folder / "out", jobs or undisturbed.jobs)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_changes_nothing(cluster: RunningCluster, undisturbed: Study, tmp_path: Path) -> None:
     study = again(undisturbed, tmp_path, undisturbed.jobs[0])
     watched = Watched(study.out, study.jobs[0], 50, lambda pid: kill(parent_of(pid)))

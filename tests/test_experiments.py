@@ -40,6 +40,7 @@ def embedded_treebank(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_whole_experiment_in_a_minute(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "table4"
     small = tmp_path / "configs"

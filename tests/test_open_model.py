@@ -204,6 +204,7 @@ def chi_square(counts: Floats, probs: Floats) -> float:
     return float(((counts - expected) ** 2 / expected).sum())
 
 
+@pytest.mark.slow
 def test_a_million_samples_are_as_frequent_as_the_model_says() -> None:
     model, vocabulary, many = open_model(), opened(), 10**6
     generator, rng = torch.Generator().manual_seed(1), np.random.default_rng(1)

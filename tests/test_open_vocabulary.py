@@ -207,6 +207,7 @@ def test_what_is_prepared(data: Path, tmp_path: Path) -> None:
     assert (out / "manifest.json").stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_a_training_command_runs_by_itself(data: Path, configs: Path, tmp_path: Path) -> None:
     """With nothing but the prepared folder: the command is what a machine without our packages gets."""
     prepared = tmp_path / "et"

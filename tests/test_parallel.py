@@ -178,6 +178,7 @@ def test_one_process_alone_has_every_row_and_draws_as_ever() -> None:
 # --- real processes ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_and_three_processes_come_to_what_one_comes_to(tmp_path: Path) -> None:
     for name, case in CASES.items():
         assert case.train(tmp_path / f"{name} of 1") == "end"

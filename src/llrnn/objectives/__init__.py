@@ -9,7 +9,7 @@ Each is `objective(model, distribution, batch, generator) -> loss`. They differ 
 model, its validation and its evaluation are exact always.
 """
 
-from llrnn.objectives.base import Exact, Objective
+from llrnn.objectives.base import Exact, Objective, exact_loss
 from llrnn.objectives.chunked import Chunked, Precision
 from llrnn.objectives.contrastive import Gap, NoiseContrastive, normalisation_gap
 from llrnn.objectives.importance import ImportanceSampling
@@ -22,5 +22,6 @@ __all__ = [
     "NoiseContrastive",
     "Objective",
     "Precision",
+    "exact_loss",
     "normalisation_gap",
 ]

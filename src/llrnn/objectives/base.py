@@ -32,10 +32,17 @@ class Exact:
     def __call__(
         self, model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None
     ) -> Tensor:
-        found = loss_by_blocks(distribution, batch) if _blocks_pay(distribution) else None
-        if found is None or not torch.isfinite(found.detach()):
-            return -model.targets_log_prob(distribution, batch).mean()  # which says why it is not finite
-        return found
+        targets = batch.targets[batch.mask]
+        loss = exact_loss(distribution, targets)
+        if not torch.isfinite(loss.detach()):
+            model.refuse_zero_mass(distribution, targets)
+        return loss if batch.inside is None else loss - batch.inside[batch.mask].mean().to(loss.dtype)
+
+
+def exact_loss(p: Distribution, targets: Tensor) -> Tensor:
+    """−mean log p of one word a position, (N,)."""
+    found = _loss_by_blocks(p, targets) if _blocks_pay(p) else None
+    return -p.log_prob(targets).mean() if found is None else found
 
 
 def _blocks_pay(p: Distribution) -> bool:
@@ -43,12 +50,11 @@ def _blocks_pay(p: Distribution) -> bool:
     return large or p.h.device.type == "cpu"
 
 
-def loss_by_blocks(p: Distribution, batch: Batch) -> Tensor | None:
-    """−mean log p of the targets; None where something depends on the position besides h."""
-    mass, targets = plain.table_of(p), batch.targets[batch.mask]
+def _loss_by_blocks(p: Distribution, targets: Tensor) -> Tensor | None:
+    """The same; None where something depends on the position besides h."""
+    mass = plain.table_of(p)
     if mass is None or not isinstance(p.layer, LogLinear):
         return None
     pairs = Pairs(torch.arange(p.n, device=targets.device), p.classes.class_of[targets])
     loss = chosen.mean_loss(p.layer, p.h, mass.log_mass.to(p.h.dtype), pairs)
-    known = mass.log_share_of(targets)
-    return loss - (known if batch.inside is None else known + batch.inside[batch.mask]).mean().to(loss.dtype)
+    return loss - mass.log_share_of(targets).mean().to(loss.dtype)
