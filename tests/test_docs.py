@@ -93,7 +93,7 @@ def _runnable() -> Iterator[Any]:
             yield pytest.param(page, id=page.name, marks=[pytest.mark.slow] if page.name in SLOW else [])
 
 
-@pytest.mark.parametrize("page", _runnable())
+@pytest.mark.parametrize("page", list(_runnable()))
 def test_every_block_runs(page: Page, folder_of_its_own: Path, request: pytest.FixtureRequest) -> None:
     if page.said.get("needs") == "quick":
         made: Path = request.getfixturevalue("quick")

@@ -8,9 +8,9 @@ three times (forward, and backward to either factor) and every sum with Φ twice
     word by word    N·V terms, where those are few beside what exceptions would cost (`FEW_TERMS`, `AN_EXCEPTION`)
 
 What is kept for backward, N·G numbers, is a question of its own. Where the gradient of log Z is known before (the mean
-loss of a batch), it is made block by block with log Z itself and nothing is kept: on a CPU that was never slower, and
-faster where N × G is large, for fresh memory is slow. Where it is not known (`Distribution.log_prob`), exponentials are
-kept, or made again in backward, at a third more work, where they would take more than `MOST_KEPT` bytes.
+loss of a batch), it is made block by block with log Z itself and nothing is kept: on a CPU that is as fast, within
+a tenth, for fresh memory is slow. Where it is not known (`Distribution.log_prob`), exponentials are kept, or made again
+in backward, at a third more work, where they would take more than `MOST_KEPT` bytes.
 
 The constants are those of one core of the machine that this was written on (Xeon, AMX and AVX-512, 2 MiB of L2):
 
