@@ -3,8 +3,8 @@
     loss = −mean log p(x_{t+1} | K) + penalty · mean ‖a‖_p^p
     g = ∇ loss, summed over the processes           g ← g · min(1, clip / ‖g‖)           w ← optimizer(w, g)
 
-Nothing is applied before loss and ‖g‖ have been seen to be finite. Both are looked at together, once the gradients of all
-processes are added up, so that all processes go on or none does.
+Nothing is applied before loss and ‖g‖ have been seen to be finite. Both are looked at together, once the gradients of
+all processes are added up, so that all processes go on or none does.
 """
 
 from __future__ import annotations
