@@ -13,7 +13,6 @@ has to do at least, N words predicted from N' words read, L layers of H units, P
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from llrnn.bench import torch_peer
+from llrnn.bench.medians import medians
 from llrnn.config import Config, read_config
 from llrnn.errors import ConfigError
 from llrnn.project import Project
@@ -127,14 +127,7 @@ def taking_turns(steps: Mapping[str, Step], rounds: int, device: torch.device) -
     for _ in range(rounds):
         for name, step in steps.items():
             times[name].append(_timed(step, device))
-    ours = times[next(iter(times))]
-    return {
-        name: {
-            "seconds": statistics.median(own),
-            "times ours": statistics.median(theirs / mine for theirs, mine in zip(own, ours, strict=True)),
-        }
-        for name, own in times.items()
-    }
+    return medians(times)
 
 
 def _timed(step: Step, device: torch.device) -> float:

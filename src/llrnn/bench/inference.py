@@ -33,6 +33,7 @@ from torch.nn import functional as F
 from llrnn.backgrounds import Static
 from llrnn.bench import dense_peer, our_opening
 from llrnn.bench.inference_floors import measured_rates, with_floors
+from llrnn.bench.medians import medians
 from llrnn.bench.neural import french_like
 from llrnn.controllers import LSTM
 from llrnn.frozen import Composed
@@ -215,7 +216,7 @@ def _fresh(contenders: Mapping[str, list[str]], rounds: int) -> dict[str, Any]:
             done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
             runs[name].append({**json.loads(done.stdout), "process, wall": time.perf_counter() - begun})
     times = {name: [run["seconds"] for run in found[1:]] for name, found in runs.items()}
-    result = _figures(times)
+    result: dict[str, Any] = medians(times)
     for name, found in runs.items():
         for figure in sorted(found[0].keys() - {"seconds", "log_p"}):
             result[name][figure] = statistics.median(run[figure] for run in found[1:])
@@ -231,7 +232,7 @@ def compared(contenders: Mapping[str, Callable[[], object]], rounds: int) -> dic
     for _ in range(rounds):
         for name, task in contenders.items():
             times[name].append(_seconds(task, repeats[name]))
-    return _figures(times)
+    return medians(times)
 
 
 def _seconds(task: Callable[[], object], repeats: int) -> float:
@@ -240,14 +241,3 @@ def _seconds(task: Callable[[], object], repeats: int) -> float:
     for _ in range(repeats):
         task()
     return (time.process_time() - begun) / repeats
-
-
-def _figures(times: Mapping[str, list[float]]) -> dict[str, Any]:
-    ours = times[next(iter(times))]
-    return {
-        name: {
-            "seconds": statistics.median(own),
-            "times ours": statistics.median(theirs / mine for theirs, mine in zip(own, ours, strict=True)),
-        }
-        for name, own in times.items()
-    }
