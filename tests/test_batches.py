@@ -22,8 +22,8 @@ from llrnn.batches import Batching, Continuous, Sentences, Sliding, Windows, der
 from llrnn.corpus import Sentence, Token
 from llrnn.errors import ConfigError, TrainingError, UnknownWordError
 from llrnn.features import Identity
-from llrnn.model import Batch
 from llrnn.scoring import score
+from llrnn.sequences import Batch
 from llrnn.settings import TrainingSettings
 from llrnn.text import Seen, Text
 from strategies import QUICK

@@ -12,12 +12,15 @@ from helpers import small_corpus, small_model
 from llrnn import LLRNN, Corpus, backgrounds, contextual, costs, features, train
 from llrnn.batches import Sentences
 from llrnn.controllers import GRU
-from llrnn.errors import ConfigError, ZeroMassError
+from llrnn.errors import ConfigError
+from llrnn.fused.products import by_kernels, compiled
 from llrnn.loglinear import Distribution
-from llrnn.model import Batch
 from llrnn.objectives import Exact, Objective
 from llrnn.objectives.chunked import Chunked
+from llrnn.sequences import Batch
 from llrnn.text import Text
+
+needs_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 
 
 def a_batch(model: LLRNN) -> Batch:
@@ -66,8 +69,9 @@ def test_it_is_the_exact_loss_with_its_gradients(
 
 
 def test_it_is_compiled_once_for_a_layer() -> None:
-    layer, objective = small_model().layer, Chunked()
-    assert objective._phi(layer) is objective._phi(layer)
+    layer = small_model().layer
+    assert compiled(layer.phi, layer.weight) is compiled(layer.phi, layer.weight)
+    assert compiled(layer.phi, layer.weight.double()).rows.values.dtype == torch.float64
 
 
 def test_what_depends_on_the_position_is_refused() -> None:
@@ -85,14 +89,6 @@ def test_half_precision_is_for_the_gpu() -> None:
         loss_and_gradients(model, Chunked("half"), a_batch(model))
 
 
-def test_a_word_without_mass_is_named() -> None:
-    words = {word for sentence in small_corpus().sentences[1:] for word in sentence.words}
-    missing = next(word for word in small_corpus().sentences[0].words if word not in words)
-    model = small_model(background=backgrounds.Mask(forbidden={missing}))
-    with pytest.raises(ZeroMassError, match=repr(missing)):
-        loss_and_gradients(model, Chunked(), a_batch(model))
-
-
 def test_training_takes_the_same_steps_with_it() -> None:
     corpus = small_corpus()[:30]
     exact, chunked = small_model(loud=0.1), small_model(loud=0.1)
@@ -100,3 +96,16 @@ def test_training_takes_the_same_steps_with_it() -> None:
         list(train(model, corpus, epochs=2, seed=1, objective={"kind": kind}))
     for one, other in zip(exact.parameters(), chunked.parameters(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_a_gpu)])
+def test_products_by_kernels_are_those_of_the_matrix(device: str) -> None:
+    model = small_model().to(device)
+    phi, weight = model.layer.phi, model.layer.weight.detach()
+    one, other = (weight.clone().requires_grad_() for _ in range(2))
+    expected, found = phi @ one, by_kernels(phi, other)
+    torch.testing.assert_close(found, expected)
+    g = torch.randn_like(expected)
+    expected.backward(g)  # type: ignore[no-untyped-call]
+    found.backward(g)  # type: ignore[no-untyped-call]
+    torch.testing.assert_close(other.grad, one.grad, rtol=1e-4, atol=1e-5)

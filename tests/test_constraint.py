@@ -27,7 +27,7 @@ from llrnn.decode import Greedy, Sampling, beam_search, generate
 from llrnn.errors import BackgroundError, ZeroMassError
 from llrnn.evaluate import evaluate
 from llrnn.languages import rows
-from llrnn.model import Batch
+from llrnn.sequences import Batch
 from llrnn.steering import constrained
 from llrnn.testing import check_background, check_contextual
 from llrnn.vocabulary import EOS

@@ -24,8 +24,8 @@ from llrnn.errors import CheckpointError, FeatureError, LLRNNError
 from llrnn.explain import Explanation
 from llrnn.features import Identity, compile_features
 from llrnn.loglinear import LogLinear
-from llrnn.model import Batch
 from llrnn.process import Saved
+from llrnn.sequences import Batch
 from llrnn.testing import check_contextual
 from llrnn.words import Entry
 from strategies import QUICK

@@ -14,8 +14,8 @@ from llrnn.batches import Continuous, Sentences
 from llrnn.duplicates import distinct_pasts
 from llrnn.errors import ZeroMassError
 from llrnn.loglinear import Distribution
-from llrnn.model import Batch
 from llrnn.scoring import log_probs, score, tally
+from llrnn.sequences import Batch
 from llrnn.text import Text
 from strategies import QUICK
 

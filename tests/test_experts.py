@@ -23,12 +23,12 @@ from llrnn.contextual import ContextualFeature, Expert, Repeated
 from llrnn.errors import BackgroundError, FeatureError, TrainingError
 from llrnn.explain import Explanation
 from llrnn.features import Function, Identity, Suffixes
-from llrnn.model import Batch
 from llrnn.numerics import add_differences
 from llrnn.priors import ContextValues, DensePrior, Prior
 from llrnn.process import Saved
 from llrnn.records import Record
 from llrnn.scoring import score
+from llrnn.sequences import Batch
 from llrnn.text import Text, sentence_key
 from llrnn.training import train
 from test_ngrams import babble, names, quiet

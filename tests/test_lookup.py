@@ -26,7 +26,7 @@ from llrnn.corpus.acts import parse_act
 from llrnn.domains import Numbers
 from llrnn.errors import FeatureError, TableError
 from llrnn.features import Function, Identity
-from llrnn.model import Batch
+from llrnn.sequences import Batch
 from llrnn.testing import check_contextual
 from strategies import QUICK
 

@@ -19,8 +19,8 @@ from llrnn.backgrounds.neural import Answered
 from llrnn.checkpoint import load
 from llrnn.errors import BackgroundError, CheckpointError
 from llrnn.loglinear import LogLinear
-from llrnn.model import Batch, ModelState
 from llrnn.priors import DensePrior, Prior, SparsePrior, Table
+from llrnn.sequences import Batch, ModelState
 from llrnn.testing import check_background
 
 TINY = tiny_model(words=5)

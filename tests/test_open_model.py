@@ -46,10 +46,10 @@ from llrnn.domains import Names, Numbers, Regular, Spelling
 from llrnn.domains.alphabet import of_kind
 from llrnn.errors import CheckpointError, ConfigError, DomainError, LexiconError, LLRNNError
 from llrnn.explain import Comparison, Explanation
-from llrnn.model import Batch
 from llrnn.project import Project
 from llrnn.rescoring import Hypothesis, ModelScorer, NBest, NBestLists, rescore
 from llrnn.scoring import score
+from llrnn.sequences import Batch
 from llrnn.testing import check_domain, check_features
 from llrnn.text import Text
 from strategies import QUICK

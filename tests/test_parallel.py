@@ -30,8 +30,8 @@ from llrnn.conditions import Words
 from llrnn.contextual import Expert
 from llrnn.controllers import Attentive, Encoder, SomeRows, uniform
 from llrnn.errors import TrainingError
-from llrnn.model import Batch
 from llrnn.parallel import Alone, Team, joined
+from llrnn.sequences import Batch
 from llrnn.text import Text
 from llrnn.training import train
 from test_resume import CONFIG, StopAfter, dropping, finish, knowing, log_of, start, wait_for_steps

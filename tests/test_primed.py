@@ -38,9 +38,9 @@ from llrnn.backgrounds.mask import words_of
 from llrnn.corpus import Sentence, Token
 from llrnn.corpus.acts import Act, Slot, parse_act
 from llrnn.errors import BackgroundError, CheckpointError, LLRNNError, UnknownWordError, ZeroMassError
-from llrnn.model import Batch
 from llrnn.priors import DensePrior, Prior, SparsePrior
 from llrnn.process import Process, Saved, State
+from llrnn.sequences import Batch
 from llrnn.testing import check_background
 from llrnn.vocabulary import EOS
 from llrnn.words import Entry, add, remove

@@ -23,7 +23,6 @@ from llrnn.cli.rescore import rescore_verb
 from llrnn.controllers import GRU, LSTM
 from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError, CorpusError, LLRNNError, UnknownWordError
-from llrnn.model import Batch
 from llrnn.rescoring import (
     Channel,
     Confusables,
@@ -47,6 +46,7 @@ from llrnn.rescoring import (
     write_nbest,
 )
 from llrnn.rescoring.tuning import Table, errors_along
+from llrnn.sequences import Batch
 from llrnn.vocabulary import EOS
 from strategies import QUICK
 

@@ -19,12 +19,13 @@ SOURCE = ROOT / "src" / "llrnn"
 
 # Imports point to the left only: a module may import what stands before it.
 ORDER = """
-    errors charts figures rendering automata domain bundle corpus conditions tables datasets french lexicon analysers
-    clusters spellings vocabulary features text shards numerics costs fused priors knowledge process ngrams languages
-    domains backgrounds contextual masses plain drawing expectations loglinear steered controllers model frozen bounds
-    checkpoint words batches duplicates scoring objectives pairs settings optimizers averaging records runs parallel
-    updates training evaluate decode explain influence writing hf steering transport replies client distortion rescoring
-    adaptation testing config project report demo bench experiments web cli __main__
+    errors charts figures rendering automata domain bundle corpus conditions tables datasets french lexicon
+    analysers clusters spellings vocabulary features text shards numerics costs fused priors knowledge process
+    sequences ngrams languages domains backgrounds contextual masses plain drawing expectations loglinear steered
+    controllers model frozen bounds checkpoint words batches duplicates scoring objectives pairs settings optimizers
+    averaging records runs parallel updates captured training evaluate decode explain influence writing hf steering
+    transport replies client distortion rescoring adaptation testing config project report demo bench experiments
+    web cli __main__
 """.split()  # noqa: SIM905
 
 

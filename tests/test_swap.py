@@ -19,8 +19,8 @@ from llrnn.batches import Sentences
 from llrnn.contextual import Expert, Repeated
 from llrnn.errors import BackgroundError, ConfigError
 from llrnn.features import Function
-from llrnn.model import Batch
 from llrnn.ngrams import estimate, write_table
+from llrnn.sequences import Batch
 from llrnn.steering import Change, experts, steer, swap
 from llrnn.text import Text
 from test_cli import Capture, as_json, done, refused

@@ -21,8 +21,8 @@ from llrnn.controllers import Controller, make_controller, variational_dropout
 from llrnn.errors import ConfigError, ZeroMassError
 from llrnn.features import Features, Function, Identity, Suffixes
 from llrnn.loglinear import Distribution, LogLinear
-from llrnn.model import Batch, ModelState
 from llrnn.priors import DensePrior, Prior, SparsePrior, Table
+from llrnn.sequences import Batch, ModelState
 from strategies import QUICK, Case, cases, matrix_of
 
 pytestmark = pytest.mark.usefixtures("each_sum")

@@ -32,9 +32,9 @@ from llrnn.contextual import ContextualFeature, Expert, Repeated
 from llrnn.decode import beam_search, generate
 from llrnn.errors import FeatureError, LexiconError, LLRNNError, VocabularyError
 from llrnn.features import FeatureMatrix, Features, compile_features
-from llrnn.model import Batch
 from llrnn.process import State
 from llrnn.scoring import score
+from llrnn.sequences import Batch
 from llrnn.text import Seen, Text
 from llrnn.vocabulary import EOS
 from llrnn.words import Entry, add, read_words, remove

@@ -131,7 +131,7 @@ def _log_probs(background: Background, text: Text) -> Tensor:
     for batch in Sentences(_POSITIONS).plan(text):
         start = [background.initial(condition) for condition in batch.conditions or [None] * len(batch.inputs)]
         states, _ = background.follow(start, batch.inputs, batch.mask, batch.sentences)
-        targets = batch.targets[batch.mask]
+        targets = batch.picked(batch.targets)
         found.append(background.prior(states).at(torch.arange(len(targets)), targets).cpu())
     return torch.cat(found)
 

@@ -10,6 +10,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, overload
 
@@ -17,7 +18,7 @@ import numpy as np
 import torch
 
 from llrnn.features.matrix import Ints
-from llrnn.model import Batch
+from llrnn.sequences import Batch
 from llrnn.text import Run, Text
 
 
@@ -64,6 +65,34 @@ class Lazy(Sequence[Batch], Generic[Given]):
         if isinstance(index, slice):
             return Lazy(self._groups[index], self._make)
         return self._make(self._groups[index])
+
+
+class Ahead(Sequence[Batch]):
+    """Batches asked for in their order: the next one is made and prepared by a thread while this one is worked on."""
+
+    def __init__(self, plan: Sequence[Batch], prepare: Callable[[Batch], Batch]) -> None:
+        self._plan, self._prepare = plan, prepare
+        self._thread = ThreadPoolExecutor(1)
+        self._next: tuple[int, Future[Batch]] | None = None
+
+    def __len__(self) -> int:
+        return len(self._plan)
+
+    @overload
+    def __getitem__(self, index: int) -> Batch: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Batch]: ...
+    def __getitem__(self, index: int | slice) -> Batch | Sequence[Batch]:
+        if isinstance(index, slice):
+            return Ahead(self._plan[index], self._prepare)
+        place, coming = self._next or (None, None)
+        batch = coming.result() if coming is not None and place == index else self._made(index)
+        if index + 1 < len(self):
+            self._next = index + 1, self._thread.submit(self._made, index + 1)
+        return batch
+
+    def _made(self, index: int) -> Batch:
+        return self._prepare(self._plan[index])
 
 
 def _pieces(run: Run, index: Ints) -> Batch:

@@ -15,7 +15,8 @@ import torch
 
 from llrnn.errors import ConfigError, ZeroMassError
 from llrnn.loglinear import Distribution
-from llrnn.model import LLRNN, ModelState
+from llrnn.model import LLRNN
+from llrnn.sequences import ModelState
 
 _FROZEN = 1e-6  # a temperature below what float32 can tell apart: only the most probable word is left
 

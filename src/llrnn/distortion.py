@@ -24,11 +24,12 @@ from llrnn.corpus import Corpus
 from llrnn.domain import Floats, Ints
 from llrnn.errors import ZeroMassError
 from llrnn.loglinear import Distribution
-from llrnn.model import LLRNN, Batch
+from llrnn.model import LLRNN
 from llrnn.numerics import MINUS_INFINITY
 from llrnn.priors import DensePrior, Prior
 from llrnn.process import State
 from llrnn.scoring import score, walk
+from llrnn.sequences import Batch
 from llrnn.steering import swap
 from llrnn.text import Text
 
@@ -149,7 +150,7 @@ def _of_batch(free: LLRNN, batch: Batch, p: Distribution, constraint: Constraint
     q, forbidden = _times(p, factor), _times(p, DensePrior((~allowed).double().log()))
     best = p.top(1)[1]
     columns = [
-        batch.targets[batch.mask],
+        batch.picked(batch.targets),
         (forbidden.log_z.double() - p.log_z.double()).exp(),
         (_expected(q, factor) - q.log_z.double() + p.log_z.double()).clamp(min=0.0),
         (~allowed).gather(1, best)[:, 0].long(),

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from llrnn.features.matrix import Ints
-from llrnn.model import Batch
+from llrnn.sequences import Batch
 
 
 @dataclass(frozen=True, eq=False)

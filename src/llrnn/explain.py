@@ -21,9 +21,10 @@ import torch
 from llrnn.charts import BarChart, log_text, shortened
 from llrnn.decode import read_prefix
 from llrnn.loglinear import Distribution
-from llrnn.model import LLRNN, ModelState
+from llrnn.model import LLRNN
 from llrnn.priors import MINUS_INFINITY, Prior
 from llrnn.rendering import Drawn, Part, Sheet, Strong, Sum
+from llrnn.sequences import ModelState
 
 
 @dataclass(frozen=True)

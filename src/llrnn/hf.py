@@ -22,9 +22,10 @@ from llrnn.backgrounds.huggingface import symbol_of, token_of
 from llrnn.backgrounds.huggingface import tokenised as corpus
 from llrnn.backgrounds.huggingface import vocabulary_of as vocabulary
 from llrnn.errors import ConfigError, MissingExtraError
-from llrnn.model import LLRNN, Batch, ModelState
+from llrnn.model import LLRNN
 from llrnn.priors import DensePrior, Prior
 from llrnn.process import States
+from llrnn.sequences import Batch, ModelState
 
 try:
     from transformers import LogitsProcessor

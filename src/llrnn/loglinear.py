@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from llrnn import costs, drawing, expectations, numerics
 from llrnn.errors import ZeroMassError
 from llrnn.features.matrix import FeatureMatrix
-from llrnn.fused import Pairs, chosen
+from llrnn.fused import Pairs, chosen, product
 from llrnn.knowledge import Knowledge, join
 from llrnn.masses import Classes, Left
 from llrnn.numerics import MINUS_INFINITY, Cells, SparseMatrix
@@ -63,7 +63,7 @@ class LogLinear(nn.Module):
 
     def composed(self, offset: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
         """Φ W (G, H) and Φ c + offset (G,)."""
-        return self.phi @ self.weight, self.phi @ self.bias + offset
+        return product(self.phi, self.weight), self.phi @ self.bias + offset
 
     def direct_scores(self, h: Tensor) -> Tensor:
         """Φ (W h + c), as many positions at a time as fit the cache: cheaper for a few of them, or for few features."""

@@ -10,8 +10,6 @@ a batch by teacher forcing; `start` and `step` go symbol by symbol: the same num
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from itertools import chain
 from os import PathLike
 from typing import Any
 
@@ -22,14 +20,16 @@ from torch.nn import functional as F
 from llrnn.backgrounds import Background, Uniform
 from llrnn.bundle import write_bundle
 from llrnn.contextual import ContextualFeature
-from llrnn.controllers import LSTM, Controller, Hidden, initialise, uniform
+from llrnn.controllers import LSTM, Controller, initialise, uniform
 from llrnn.domain import Domain
 from llrnn.errors import ConfigError, ZeroMassError
 from llrnn.features import FeatureMatrix, Features, compile_features
+from llrnn.fused import product
 from llrnn.loglinear import Distribution, LogLinear
 from llrnn.numerics import SparseMatrix
 from llrnn.priors import ContextValues, Prior
 from llrnn.process import Process, Saved, State, States
+from llrnn.sequences import Batch, ModelState
 from llrnn.spellings import Spellings
 from llrnn.steered import Steered
 from llrnn.text import Seen
@@ -37,66 +37,6 @@ from llrnn.vocabulary import Vocabulary
 
 FEATURE_ARRAYS = ("class_of", "offsets", "columns", "values")
 MANY_WORDS = 100_000  # as many are saved as arrays (`llrnn.spellings`)
-
-
-@dataclass(frozen=True)
-class Batch:
-    """B rows of T symbols: inputs x_t, targets x_{t+1}, which positions count, and the condition of each row.
-
-    `sentences`, in training only, names the sentence of each target (see `Process.follow`). `inside` has, for an open
-    vocabulary, the log-probability of each target within its cell (see `llrnn.domain`).
-    """
-
-    inputs: Tensor  # (B, T)
-    targets: Tensor  # (B, T)
-    mask: Tensor  # (B, T) bool
-    conditions: Sequence[object] | None = None
-    sentences: Tensor | None = None  # (B, T)
-    inside: Tensor | None = None  # (B, T) float64
-
-    def to(self, device: torch.device) -> Batch:
-        moved = {f.name: getattr(self, f.name) for f in fields(self) if isinstance(getattr(self, f.name), Tensor)}
-        return replace(self, **{name: tensor.to(device) for name, tensor in moved.items()})
-
-    def select(self, rows: slice) -> Batch:
-        """Some of the rows."""
-        given = ((f.name, getattr(self, f.name)) for f in fields(self))
-        return replace(self, **{name: value[rows] for name, value in given if value is not None})
-
-
-@dataclass(frozen=True)
-class ModelState:
-    """Where B sequences stand: the controller's tensors, and a state for each source of knowledge and sequence."""
-
-    controller: Hidden
-    knowledge: tuple[tuple[State, ...], ...]  # one tuple of B states for each process
-
-    def detached(self) -> ModelState:
-        return ModelState(tuple(part.detach() for part in self.controller), self.knowledge)
-
-    def select(self, rows: Sequence[int]) -> ModelState:
-        """The states of some rows, in that order: what beam search and sampling need."""
-        index = torch.tensor(list(rows), dtype=torch.long)
-        controller = tuple(part[index.to(part.device)] for part in self.controller)
-        return ModelState(controller, tuple(tuple(states[row] for row in rows) for states in self.knowledge))
-
-    @staticmethod
-    def joined(states: Sequence[ModelState], device: torch.device) -> ModelState:
-        """The sequences of several states side by side, on one device: the inverse of selecting them."""
-        controller = zip(*(state.controller for state in states), strict=True)
-        knowledge = zip(*(state.knowledge for state in states), strict=True)
-        return ModelState(
-            tuple(_side_by_side([part.to(device) for part in parts]) for parts in controller),
-            tuple(tuple(chain.from_iterable(parts)) for parts in knowledge),
-        )
-
-
-def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
-    """Tensors (B_i, …) as one (ΣB_i, …); memories of conditions, (B, S, D) and (B, S), are filled up with nothing."""
-    if len({part.shape[1:] for part in parts}) > 1:
-        S = max(part.shape[1] for part in parts)
-        parts = [torch.cat([p, p.new_zeros(len(p), S - p.shape[1], *p.shape[2:])], 1) for p in parts]
-    return torch.cat(list(parts))
 
 
 class FeatureEmbedding(nn.Module):
@@ -112,7 +52,10 @@ class FeatureEmbedding(nn.Module):
 
     def forward(self, words: Tensor) -> Tensor:
         """For many words: the table of all classes is composed once, then looked up."""
-        return F.embedding(self.class_of[words], self.psi @ self.weight)
+        table, classes = product(self.psi, self.weight), self.class_of[words]
+        if table.is_cuda:  # the gradient of an embedding would sort the words first, which takes five times as long
+            return table.index_select(0, classes.flatten()).view(*words.shape, -1)
+        return F.embedding(classes, table)
 
     def few(self, words: Tensor) -> Tensor:
         """For a few words, (B,) -> (B, D): only their rows are composed."""
@@ -235,7 +178,7 @@ class LLRNN(nn.Module):
         psi = self._drop_words(self.embedding(batch.inputs), generator)
         h, controller = self.controller.scan(psi, state.controller, generator=generator)
         prior, values, known = self._follow(batch, state)
-        return (layer or self.layer)(h[batch.mask], prior, values), ModelState(controller, known)
+        return (layer or self.layer)(batch.picked(h), prior, values), ModelState(controller, known)
 
     def log_prob(
         self,
@@ -250,11 +193,11 @@ class LLRNN(nn.Module):
 
     def targets_log_prob(self, distribution: Distribution, batch: Batch) -> Tensor:
         """log p of a batch's targets; an observed word without mass is an error that names it."""
-        targets = batch.targets[batch.mask]
+        targets = batch.picked(batch.targets)
         log_p = distribution.log_prob(targets)
         if not torch.isfinite(log_p.detach()).all():
             self.refuse_zero_mass(distribution, targets)
-        return log_p if batch.inside is None else log_p + batch.inside[batch.mask]
+        return log_p if batch.inside is None else log_p + batch.picked(batch.inside)
 
     def refuse_zero_mass(self, distribution: Distribution, targets: Tensor) -> None:
         """An error that names the first target that the background forbids, if there is one."""

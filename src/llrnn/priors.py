@@ -30,6 +30,7 @@ class Table:
         self.log_b = log_b.detach().to(torch.float64)  # (V,)
         self._made: dict[object, Table] = {}
         self._rounded: dict[torch.dtype, Tensor] = {}
+        self._everywhere: SparsePrior | None = None
         self._check()
 
     def _check(self) -> None:
@@ -59,6 +60,14 @@ class Table:
         if exponent not in self._made:
             self._made[exponent] = Table(_times(self.log_b, exponent))
         return self._made[exponent]
+
+    def everywhere(self) -> SparsePrior:
+        """This table and nothing else, at every position: one object for good, like the table."""
+        if self._everywhere is None:
+            device = self.log_b.device
+            shift = torch.zeros(1, 1, dtype=torch.float64, device=device)
+            self._everywhere = SparsePrior((self,), shift, Exceptions.none(device))
+        return self._everywhere
 
     def times(self, other: Table) -> Table:
         """The product with another table, remembered by the table that it was made with."""
@@ -109,8 +118,7 @@ class SparsePrior:
 
     @classmethod
     def static(cls, table: Table) -> SparsePrior:
-        device = table.log_b.device
-        return cls((table,), torch.zeros(1, 1, dtype=torch.float64, device=device), Exceptions.none(device))
+        return table.everywhere()
 
     @classmethod
     def listed(
@@ -162,11 +170,12 @@ class SparsePrior:
         return torch.where(found, self.exceptions.log_b[own], self.rest(position, word))
 
     def dense(self, n: int, dtype: torch.dtype = torch.float64) -> DensePrior:
-        """All N × V values written out; a few are remembered, since some sources give the same answer many times."""
+        """All N × V values written out; the last few are remembered, for some sources give one answer many times."""
         if (n, dtype) not in self._written:
             made = self._dense(n, dtype)
             if n * self.n_symbols > _FEW:
                 return made
+            self._written.clear()
             self._written[n, dtype] = made
         return self._written[n, dtype]
 
@@ -213,6 +222,8 @@ class SparsePrior:
     def to(self, device: torch.device) -> SparsePrior:
         if self.shift.device == device:
             return self
+        if self is self.tables[0].everywhere():
+            return self.tables[0].to(device).everywhere()  # nothing is copied to a GPU at every step
         old = self.exceptions
         moved = Exceptions(old.position.to(device), old.word.to(device), old.log_b.to(device))
         return SparsePrior(tuple(table.to(device) for table in self.tables), self.shift.to(device), moved)

@@ -17,7 +17,8 @@ from llrnn.errors import CorpusError
 from llrnn.features.matrix import Ints
 from llrnn.frozen import is_frozen
 from llrnn.loglinear import Distribution
-from llrnn.model import LLRNN, Batch, ModelState
+from llrnn.model import LLRNN
+from llrnn.sequences import Batch, ModelState
 from llrnn.text import Text
 
 
@@ -58,12 +59,12 @@ def log_probs(model: LLRNN, batch: Batch) -> Tensor:
     if pasts is None or not costs.sharing_pays(pasts.repeated, model.layer.phi.n_classes, model.layer.weight.shape[1]):
         return model.log_prob(batch)
     distribution, _ = model.scan(replace(batch, mask=pasts.mask))
-    targets, order = batch.targets[batch.mask], torch.argsort(pasts.at, stable=True)
+    targets, order = batch.picked(batch.targets), torch.argsort(pasts.at, stable=True)
     log_p = torch.empty_like(targets, dtype=distribution.h.dtype)
     log_p[order] = distribution.log_prob(targets[order], pasts.at[order])
     if not torch.isfinite(log_p).all():
         return model.log_prob(batch)  # which names the word
-    return log_p if batch.inside is None else log_p + batch.inside[batch.mask]
+    return log_p if batch.inside is None else log_p + batch.picked(batch.inside)
 
 
 @torch.no_grad()
@@ -78,7 +79,7 @@ def _scored(model: LLRNN, text: Text, batching: Batching | None) -> Iterator[tup
         placed = (batch.to(model.device) for batch in batching.plan(text) if batch.mask.any())
         found = ((batch, log_probs(model, batch)) for batch in placed)
     for batch, log_p in found:
-        yield batch.targets[batch.mask].cpu(), log_p.double().cpu()
+        yield batch.picked(batch.targets).cpu(), log_p.double().cpu()
 
 
 def score(model: LLRNN, text: Text, batching: Batching | None = None) -> Scores:

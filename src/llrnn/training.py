@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -21,20 +21,22 @@ from typing import Any
 
 from torch import Tensor
 
-from llrnn.batches import derived_seed
+from llrnn.batches import Ahead, derived_seed
+from llrnn.captured import updater_for
 from llrnn.checkpoint import fill_parameters
 from llrnn.controllers import Hidden
 from llrnn.corpus import Corpus
 from llrnn.errors import NonFiniteError, TrainingError
-from llrnn.model import LLRNN, Batch, ModelState
+from llrnn.model import LLRNN
 from llrnn.optimizers import optimizer_tensors, restore_optimizer, set_learning_rate
 from llrnn.parallel import Alone, Workers
 from llrnn.records import Record
 from llrnn.runs import LookedOnFolder, Progress, RunFolder, digest_of
 from llrnn.scoring import score
+from llrnn.sequences import Batch, ModelState
 from llrnn.settings import TrainingSettings
 from llrnn.text import Seen, Text
-from llrnn.updates import NotFiniteError, Updater
+from llrnn.updates import NotFiniteError, Update
 from llrnn.words import listed_if_it_can
 
 
@@ -86,10 +88,11 @@ class _Run:
         self._require_same()
         kind = RunFolder if workers.leads else LookedOnFolder
         self.folder = None if folder is None else kind(folder, settings, model, self.text, self.valid, workers.launch)
-        self.updater = Updater(model, settings, workers)
+        self.updater = updater_for(model, settings, workers)
         self.progress = Progress(learning_rate=settings.learning_rate)
         self.best_weights: dict[str, Tensor] = {}
         self.carried: ModelState | None = None
+        self._unsettled: Update | None = None  # the last update, until its loss has been looked at
         self._seconds, self._words = 0.0, 0  # since this process began, for the words per second
 
     def _require_batches(self) -> None:
@@ -108,7 +111,7 @@ class _Run:
     def records(self, should_stop: Callable[[], bool]) -> Iterator[Record]:
         progress = self.progress
         while not progress.finished:
-            plan = self.batching.plan(self.text, seed=self.settings.seed, epoch=progress.epoch)
+            plan = self._plan(progress.epoch)
             while progress.position < len(plan):
                 if self.workers.stop(should_stop()):
                     self.checkpoint()
@@ -125,27 +128,38 @@ class _Run:
         fill_parameters(self.model, self.best_weights.get)
         yield self._record("end", 0)
 
+    def _plan(self, epoch: int) -> Sequence[Batch]:
+        """The batches of an epoch; a GPU, which must not wait for them, copies them from pinned memory."""
+        plan = self.batching.plan(self.text, seed=self.settings.seed, epoch=epoch)
+        return Ahead(plan, Batch.pinned) if self.model.device.type == "cuda" else plan
+
     def step(self, batch: Batch) -> None:
         """One update on one batch."""
         started, progress = time.perf_counter(), self.progress
         seed = derived_seed(self.settings.seed, progress.epoch, progress.position, 2)
         with self._naming():
             made = self.updater.update(batch, self.carried, number=progress.step + 1, seed=seed)
+        self._settle()
+        self._unsettled = made
         self.carried = made.carried if self.batching.carries_state else None
-        self._count(made.loss, made.words, time.perf_counter() - started)
-
-    def _count(self, loss: float, words: int, seconds: float) -> None:
-        progress = self.progress
         progress.position += 1
         progress.step += 1
-        progress.loss_sum += loss * words
-        progress.words += words
-        self._seconds += seconds
-        self._words += words
+        self._seconds += time.perf_counter() - started
+
+    def _settle(self) -> None:
+        """Wait for the last update, which may still be under way: its loss counts from now on."""
+        made, self._unsettled = self._unsettled, None
+        if made is not None:
+            progress = self.progress
+            with self._naming(ago=1):
+                progress.loss_sum += made.look() * made.words
+            progress.words += made.words
+            self._words += made.words
 
     def _end_epoch(self, batches: int) -> Record:
         """Validate, keep the best, decide whether to go on; the record is made before the counters start anew."""
         progress = self.progress
+        self._settle()
         self.carried = None
         self._require_finite_weights()  # or the best model so far would be overwritten with them
         with self.updater.average.applied():
@@ -180,6 +194,7 @@ class _Run:
 
     def _record(self, event: str, batches: int, valid: float | None = None) -> Record:
         """How it stands, also written to the log."""
+        self._settle()
         progress = self.progress
         mean = progress.loss_sum / progress.words if progress.words else None
         speed = self._words / self._seconds if self._seconds else 0.0
@@ -228,6 +243,7 @@ class _Run:
 
     def checkpoint(self) -> None:
         """Everything that `resume` needs, written atomically; never with a weight that is not a number."""
+        self._settle()
         self._require_finite_weights()
         if self.folder is not None:
             carried = self._whole_carried()
@@ -262,17 +278,17 @@ class _Run:
             self.updater.require_finite_weights()
 
     @contextmanager
-    def _naming(self) -> Iterator[None]:
-        """Says where training stood when something was not finite."""
+    def _naming(self, ago: int = 0) -> Iterator[None]:
+        """Says where training stood when something was not finite, so many steps ago."""
         try:
             yield
         except NotFiniteError as found:
-            raise self._non_finite(found.name) from None
+            raise self._non_finite(found.name, ago) from None
 
-    def _non_finite(self, name: str) -> NonFiniteError:
+    def _non_finite(self, name: str, ago: int = 0) -> NonFiniteError:
         progress = self.progress
         kept = f"; the last good checkpoint is kept in {self.folder.folder}" if self.folder is not None else ""
         return NonFiniteError(
-            f"training stopped: the {name} is not finite at step {progress.step}, epoch {progress.epoch}, "
-            f"batch {progress.position}{kept}; lower the learning rate or clip the gradient harder"
+            f"training stopped: the {name} is not finite at step {progress.step - ago}, epoch {progress.epoch}, "
+            f"batch {progress.position - ago}{kept}; lower the learning rate or clip the gradient harder"
         )

@@ -20,6 +20,7 @@ from llrnn.backgrounds.base import Background
 from llrnn.errors import BackgroundError
 from llrnn.priors import DensePrior, Prior
 from llrnn.process import Process, Saved, State, States
+from llrnn.sequences import Batch
 from llrnn.vocabulary import Vocabulary
 
 
@@ -47,16 +48,6 @@ class Place(NamedTuple):
     word: int | None  # None at the very start
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """What `scan` reads of a batch. Nothing is trained here, so that no sentence has to be left out."""
-
-    inputs: Tensor
-    mask: Tensor
-    conditions: None = None
-    sentences: None = None
-
-
 @dataclass(frozen=True, eq=False)
 class Answered:
     """A batch of N states of which the answer is known, or how to make it: whoever wants states only pays for none."""
@@ -71,6 +62,11 @@ class Answered:
     def log_b(self) -> Tensor:
         """(N, V)"""
         return self.make()
+
+
+def _untold(inputs: Tensor, mask: Tensor) -> Batch:
+    """Nothing is trained here: there are no targets, and no sentence has to be left out."""
+    return Batch(inputs, inputs, mask)
 
 
 class Model(Background):
@@ -112,9 +108,9 @@ class Model(Background):
         self._move(inputs.device)
         before, pieces = self._fed(states), []
         if inputs.shape[1] > 1:  # all columns but the last, before which the states are kept
-            distribution, before = self._model.scan(_Rows(inputs[:, :-1], mask[:, :-1]), before)
+            distribution, before = self._model.scan(_untold(inputs[:, :-1], mask[:, :-1]), before)
             pieces.append(distribution)
-        pieces.append(self._model.scan(_Rows(inputs[:, -1:], mask[:, -1:]), before)[0])
+        pieces.append(self._model.scan(_untold(inputs[:, -1:], mask[:, -1:]), before)[0])
         after = [Place(before.select([row]), word) for row, word in enumerate(inputs[:, -1].tolist())]
         is_last = torch.zeros_like(mask).index_fill(1, torch.tensor(mask.shape[1] - 1, device=mask.device), True)[mask]
         return Answered(len(is_last), lambda: _woven(pieces, is_last)), after

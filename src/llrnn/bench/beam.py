@@ -21,7 +21,8 @@ from llrnn.contextual import Continued, Copied, Lookup, Matching, Said, Unsaid
 from llrnn.controllers import LSTM, Attentive, Encoder
 from llrnn.decode import beam_search_each
 from llrnn.features import Identity
-from llrnn.model import LLRNN, ModelState
+from llrnn.model import LLRNN
+from llrnn.sequences import ModelState
 from llrnn.tables import KnowledgeBase
 from llrnn.vocabulary import EOS, Vocabulary
 

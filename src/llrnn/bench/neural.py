@@ -21,10 +21,11 @@ from llrnn.errors import ConfigError
 from llrnn.features import FeatureMatrix
 from llrnn.lexicon import Lexicon
 from llrnn.loglinear import Distribution, LogLinear
-from llrnn.model import LLRNN, Batch
+from llrnn.model import LLRNN
 from llrnn.objectives import Exact, exact_loss
 from llrnn.priors import SparsePrior, Table
 from llrnn.project import embedded_corpora
+from llrnn.sequences import Batch
 from llrnn.text import Text
 from llrnn.vocabulary import Vocabulary
 

@@ -22,10 +22,11 @@ from llrnn.bench.factored import ClassFactored, cluster_bins, frequency_bins
 from llrnn.clusters import cluster_words
 from llrnn.controllers import LSTM
 from llrnn.corpus import Corpus
-from llrnn.model import LLRNN, Batch
+from llrnn.model import LLRNN
 from llrnn.objectives import Exact, ImportanceSampling, NoiseContrastive, Objective, normalisation_gap
 from llrnn.project import embedded_corpora
 from llrnn.scoring import score, walk
+from llrnn.sequences import Batch
 from llrnn.text import Text
 from llrnn.vocabulary import Vocabulary
 
@@ -73,11 +74,11 @@ def _factored(model: LLRNN, class_of: Tensor) -> _Contender:
     layer = ClassFactored(class_of, model.background.log_b, model.controller.hidden).to(model.device)
 
     def loss(batch: Batch, generator: torch.Generator) -> Tensor:
-        return -layer.log_prob(model.scan(batch, generator=generator)[0].h, batch.targets[batch.mask]).mean()
+        return -layer.log_prob(model.scan(batch, generator=generator)[0].h, batch.picked(batch.targets)).mean()
 
     @torch.no_grad()
     def log_perplexity(text: Text) -> float:
-        found = [layer.log_prob(p.h, batch.targets[batch.mask]) for batch, p in walk(model, text)]
+        found = [layer.log_prob(p.h, batch.picked(batch.targets)) for batch, p in walk(model, text)]
         return -float(torch.cat(found).double().mean())
 
     return _Contender(loss, log_perplexity, model, [model.embedding, model.controller, layer], has_z=False)

@@ -3,7 +3,8 @@
     h_t = LSTM(E x_t, h_{t-1})                 p(x | K) = softmax(W h_t + b)               E, W: a row for every word
 
 It trains as ours do, on the same batches with the same optimizer, and it is given words in the order of their counts,
-as `AdaptiveLogSoftmaxWithLoss` requires.
+as `AdaptiveLogSoftmaxWithLoss` requires. On a GPU its batches come from pinned memory, and a whole update can be one
+CUDA graph.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from llrnn.model import Batch
+from llrnn.batches import Ahead, Batching
+from llrnn.captured import Recorder
 from llrnn.optimizers import make_optimizer
+from llrnn.sequences import Batch
 from llrnn.settings import TrainingSettings
 from llrnn.text import Text
 
@@ -84,7 +87,7 @@ class TorchModel(nn.Module):
     def read(self, batch: Batch, state: State | None) -> tuple[Tensor, Tensor, State]:
         """h and the target at every position that counts, and the state after the batch."""
         h, after = self.lstm(self.embedding(self.rank[batch.inputs]), state)
-        return h[batch.mask], self.rank[batch.targets[batch.mask]], after
+        return batch.picked(h), self.rank[batch.picked(batch.targets)], after
 
 
 def ranks(text: Text, n_symbols: int) -> Tensor:
@@ -97,25 +100,68 @@ def ranks(text: Text, n_symbols: int) -> Tensor:
     return torch.from_numpy(rank)
 
 
-def training_epochs(model: TorchModel, text: Text, settings: TrainingSettings) -> Iterator[Iterator[float]]:
-    """The losses of the steps of each epoch; steps are as in `llrnn.train`: carried state, clipping, one update."""
+def training_epochs(model: TorchModel, text: Text, settings: TrainingSettings) -> Iterator[Iterator[Tensor]]:
+    """The losses of the steps of each epoch; steps are as in `llrnn.train`: carried state, clipping, one update.
+
+    Nobody waits for a GPU to say what they are.
+    """
     batching, optimizer = settings.batches.make(), make_optimizer(model, settings)
     device = next(model.parameters()).device
 
-    def steps(epoch: int) -> Iterator[float]:
+    def steps(epoch: int) -> Iterator[Tensor]:
         state: State | None = None
-        for batch in batching.plan(text, seed=settings.seed, epoch=epoch):
-            optimizer.zero_grad(set_to_none=True)
-            h, targets, after = model.read(batch.to(device), state)
-            loss = model.output.loss(h, targets)
-            loss.backward()  # type: ignore[no-untyped-call]
-            if settings.clip is not None:
-                nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
-            optimizer.step()
-            state = (after[0].detach(), after[1].detach()) if batching.carries_state else None
-            yield float(loss.detach())
+        for batch in _plan(batching, text, settings.seed, epoch, device):
+            loss, after = _update(model, optimizer, settings, batch.to(device), state)
+            state = after if batching.carries_state else None
+            yield loss
 
     return (steps(epoch) for epoch in count())
+
+
+def _plan(batching: Batching, text: Text, seed: int, epoch: int, device: torch.device) -> Sequence[Batch]:
+    plan = batching.plan(text, seed=seed, epoch=epoch)
+    return Ahead(plan, Batch.pinned) if device.type == "cuda" else plan
+
+
+def _update(
+    model: TorchModel, optimizer: torch.optim.Optimizer, settings: TrainingSettings, batch: Batch, state: State | None
+) -> tuple[Tensor, State]:
+    optimizer.zero_grad(set_to_none=True)
+    h, targets, after = model.read(batch, state)
+    loss = model.output.loss(h, targets)
+    loss.backward()  # type: ignore[no-untyped-call]
+    if settings.clip is not None:
+        nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
+    optimizer.step()
+    return loss.detach(), (after[0].detach(), after[1].detach())
+
+
+def graphed_steps(model: TorchModel, text: Text, settings: TrainingSettings, recorder: Recorder) -> Iterator[Tensor]:
+    """Losses of updates that are one graph each; a batch of another shape, the last of an epoch, is left out."""
+    batching, optimizer = settings.batches.make(), make_optimizer(model, settings)
+    device = next(model.parameters()).device
+    first = batching.plan(text, seed=settings.seed)[0].to(device)
+    own = first.with_tensors({name: tensor.clone().contiguous() for name, tensor in first.tensors().items()})
+    begin = torch.zeros(2, model.lstm.num_layers, len(own.inputs), model.lstm.hidden_size, device=device)
+    state = begin.clone()
+
+    def act() -> list[Tensor]:
+        loss, after = _update(model, optimizer, settings, own, (state[0], state[1]))
+        return [loss, *after]
+
+    for _ in range(3):
+        recorder.rehearse(act)
+    (loss, *after), replay = recorder.record(act)
+    for epoch in count():
+        state.copy_(begin)
+        for batch in _plan(batching, text, settings.seed, epoch, device):
+            if batch.inputs.shape == own.inputs.shape and batch.n_positions == own.n_positions:
+                for mine, given in zip(own.tensors().values(), batch.tensors().values(), strict=True):
+                    mine.copy_(given, non_blocking=True)
+                replay()
+                if batching.carries_state:
+                    state.copy_(torch.stack(after))
+                yield loss
 
 
 @torch.no_grad()

@@ -12,7 +12,7 @@ import torch
 
 from llrnn.bench import counts
 from llrnn.bench.adaptive import adaptive
-from llrnn.bench.french import CONFIGS, WAYS, french
+from llrnn.bench.french import CONFIGS, LARGE_WAYS, WAYS, french
 from llrnn.bench.gpu_machine import Gpu, measured_rates
 from llrnn.bench.machine import Speeds, cores
 from llrnn.bench.neural import training
@@ -88,7 +88,7 @@ def french_rows(figures: Figures, speeds: Speeds) -> list[Row]:
     """Continuous text, and the paper's windows; against the fastest of the softmax models."""
     on = figures["device"]
     speeds = Speeds(*figures["speeds"]) if "speeds" in figures else speeds
-    return [_french_row(way, figures[way], on, speeds) for way in WAYS]
+    return [_french_row(way, figures[way], on, speeds) for way in (*WAYS, *LARGE_WAYS) if way in figures]
 
 
 def _french_row(way: str, figures: Figures, on: str, speeds: Speeds) -> Row:

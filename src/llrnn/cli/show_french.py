@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llrnn.bench.french import WAYS
+from llrnn.bench.french import LARGE_WAYS, WAYS
 from llrnn.cli.show import out, table
 
 
 def french(result: Mapping[str, Any]) -> None:
     out.print(f"whole training steps on French, {_machine(result)}; medians of interleaved steps", markup=False)
-    for way in WAYS:
+    for way in (way for way in (*WAYS, *LARGE_WAYS) if way in result):
         part = result[way]
         rows = table(f"{way}, {part['words in a step']:,} words a step", "outputs", "ms", "words/s", "times ours")
         for name, found in part["contenders"].items():
             times = [
-                f"{1000 * found['seconds']:.0f}",
+                f"{1000 * found['seconds']:.3g}",
                 f"{found['words per second']:,.0f}",
                 f"{found['times ours']:.2f}",
             ]

@@ -2,6 +2,7 @@
 
 log_sum_and_score     for any gradients of its results            weighted_loss     for weights that are known before
 graphed               a module as two CUDA graphs                 plan_for          precision and size of the chunks
+product               Φ W, by the same kernels
 
 On a CPU, and for log-probabilities: `chosen`, which asks `llrnn.costs` for one of the ways of `by_rows`.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 from llrnn.fused.chunks import Plan, Problem, plan_for
 from llrnn.fused.graphed import graphed
 from llrnn.fused.layer import log_sum_and_score, weighted_loss
+from llrnn.fused.products import product
 from llrnn.fused.sparse import Sparse, sparse
 from llrnn.fused.weighing import Pairs
 
@@ -22,6 +24,7 @@ __all__ = [
     "graphed",
     "log_sum_and_score",
     "plan_for",
+    "product",
     "sparse",
     "weighted_loss",
 ]

@@ -1,17 +1,25 @@
-"""log Z of a layer with a static background, by the way that `llrnn.costs` picks for its size."""
+"""log Z of a layer with a static background, by the way that `llrnn.costs` picks for its size.
+
+On a GPU the mean loss of a batch is always composed: chunk by chunk, by the kernels of `llrnn.fused.layer`.
+"""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from llrnn import costs, numerics
 from llrnn.fused import by_rows
+from llrnn.fused.chunks import Problem, plan_for
+from llrnn.fused.layer import weighted_loss
+from llrnn.fused.products import compiled
 from llrnn.fused.weighing import Composed, Direct, Pairs
 from llrnn.numerics import SparseMatrix
+
+Precision = Literal["full", "half"]
 
 
 class Layer(Protocol):
@@ -44,8 +52,13 @@ def log_sums(layer: Layer, h: Tensor, offset: Tensor, pairs: Pairs) -> tuple[Ten
     return by_rows.log_sums(h, *layer.composed(offset), partial(Composed, keeps=keeps), pairs, rows, keeps=keeps)
 
 
-def mean_loss(layer: Layer, h: Tensor, offset: Tensor, pairs: Pairs) -> Tensor:
-    """The mean of log_sum − score over the pairs, with nothing of size N × G kept."""
+def mean_loss(layer: Layer, h: Tensor, offset: Tensor, klass: Tensor, precision: Precision = "full") -> Tensor:
+    """The mean of log_sum − score of one class a position, (N,); nothing of size N × G is kept. Half on a GPU only."""
+    if h.is_cuda:
+        problem = Problem(compiled(layer.phi, layer.weight), offset, klass)
+        plan = plan_for(h, layer.phi.n_classes, exact=precision == "full")
+        return weighted_loss(h, layer.weight, layer.bias, problem, None, plan)[0]
+    pairs = Pairs(torch.arange(len(h), device=h.device), klass)
     work = _work(layer, h, training=True)
     if work.name == "direct":
         way = partial(Direct, phi=layer.phi, offset=offset)

@@ -9,8 +9,9 @@ Each is `objective(model, distribution, batch, generator) -> loss`. They differ 
 model, its validation and its evaluation are exact always.
 """
 
+from llrnn.fused.chosen import Precision
 from llrnn.objectives.base import Exact, Objective, exact_loss
-from llrnn.objectives.chunked import Chunked, Precision
+from llrnn.objectives.chunked import Chunked
 from llrnn.objectives.contrastive import Gap, NoiseContrastive, normalisation_gap
 from llrnn.objectives.importance import ImportanceSampling
 

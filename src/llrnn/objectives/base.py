@@ -1,8 +1,10 @@
 """The seam, and the exact loss: −mean log p(x̄).
 
 Where the background is one static table and nothing else depends on the position, the gradient is made block by block
-with the loss itself (`fused.by_rows`), so that nothing of size N × G is kept: on a CPU, where that is no slower, and
-elsewhere where it would be large. `llrnn.costs` picks the way to the scores.
+with the loss itself, so that nothing of size N × G is kept; `fused.chosen` picks the way.
+
+An objective does not look at the loss, for which a GPU would have to be waited for: `llrnn.updates` does, and says what
+is wrong with it.
 """
 
 from __future__ import annotations
@@ -12,10 +14,12 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from llrnn import costs, plain
-from llrnn.fused import Pairs, chosen
+from llrnn import plain
+from llrnn.fused import chosen
+from llrnn.fused.chosen import Precision
 from llrnn.loglinear import Distribution, LogLinear
-from llrnn.model import LLRNN, Batch
+from llrnn.model import LLRNN
+from llrnn.sequences import Batch
 
 
 class Objective(Protocol):
@@ -32,29 +36,19 @@ class Exact:
     def __call__(
         self, model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None
     ) -> Tensor:
-        targets = batch.targets[batch.mask]
-        loss = exact_loss(distribution, targets)
-        if not torch.isfinite(loss.detach()):
-            model.refuse_zero_mass(distribution, targets)
-        return loss if batch.inside is None else loss - batch.inside[batch.mask].mean().to(loss.dtype)
+        return exact_objective(distribution, batch)
 
 
-def exact_loss(p: Distribution, targets: Tensor) -> Tensor:
-    """−mean log p of one word a position, (N,)."""
-    found = _loss_by_blocks(p, targets) if _blocks_pay(p) else None
-    return -p.log_prob(targets).mean() if found is None else found
+def exact_objective(p: Distribution, batch: Batch, precision: Precision = "full") -> Tensor:
+    """−mean log p of the targets of a batch, within their cells where the vocabulary is open."""
+    loss = exact_loss(p, batch.picked(batch.targets), precision)
+    return loss if batch.inside is None else loss - batch.picked(batch.inside).mean().to(loss.dtype)
 
 
-def _blocks_pay(p: Distribution) -> bool:
-    large = not costs.may_keep(p.n * p.classes.count * p.h.element_size())
-    return large or p.h.device.type == "cpu"
-
-
-def _loss_by_blocks(p: Distribution, targets: Tensor) -> Tensor | None:
-    """The same; None where something depends on the position besides h."""
+def exact_loss(p: Distribution, targets: Tensor, precision: Precision = "full") -> Tensor:
+    """−mean log p of one word a position, (N,); `half`, on a GPU, holds where nothing but h depends on the position."""
     mass = plain.table_of(p)
     if mass is None or not isinstance(p.layer, LogLinear):
-        return None
-    pairs = Pairs(torch.arange(p.n, device=targets.device), p.classes.class_of[targets])
-    loss = chosen.mean_loss(p.layer, p.h, mass.log_mass.to(p.h.dtype), pairs)
+        return -p.log_prob(targets).mean()
+    loss = chosen.mean_loss(p.layer, p.h, mass.log_mass_in(p.h.dtype), p.classes.class_of[targets], precision)
     return loss - mass.log_share_of(targets).mean().to(loss.dtype)

@@ -20,9 +20,10 @@ from torch.nn import functional as F
 
 from llrnn.batches import Batching
 from llrnn.loglinear import Distribution
-from llrnn.model import LLRNN, Batch
+from llrnn.model import LLRNN
 from llrnn.objectives.drawn import Drawer
 from llrnn.scoring import walk
+from llrnn.sequences import Batch
 from llrnn.text import Text
 
 

@@ -23,8 +23,9 @@ from torch.nn import functional as F
 from llrnn.errors import ConfigError
 from llrnn.features.matrix import FeatureMatrix
 from llrnn.loglinear import Distribution, LogLinear
-from llrnn.model import LLRNN, Batch
+from llrnn.model import LLRNN
 from llrnn.priors import Prior
+from llrnn.sequences import Batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ class Drawer:
         return q.sample(generator=generator, count=self.samples).t(), q.log_z
 
     def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Drawn:
-        targets = batch.targets[batch.mask]
+        targets = batch.picked(batch.targets)
         model.refuse_zero_mass(p, targets)
         word, log_total = self.words(model, p, generator)
         target_score = word_scores(model.layer, p, targets[:, None])[:, 0]

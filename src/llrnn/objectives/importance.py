@@ -18,9 +18,10 @@ import torch
 from torch import Tensor
 
 from llrnn.loglinear import Distribution
-from llrnn.model import LLRNN, Batch
+from llrnn.model import LLRNN
 from llrnn.numerics import MINUS_INFINITY
 from llrnn.objectives.drawn import Drawer
+from llrnn.sequences import Batch
 
 
 class ImportanceSampling:
@@ -43,4 +44,4 @@ class ImportanceSampling:
         self, model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None
     ) -> Tensor:
         log_p = torch.log_softmax(self.log_terms(model, distribution, batch, generator), 1)[:, 0]
-        return -(log_p if batch.inside is None else log_p + batch.inside[batch.mask]).mean()
+        return -(log_p if batch.inside is None else log_p + batch.picked(batch.inside)).mean()

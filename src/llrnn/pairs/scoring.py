@@ -136,7 +136,7 @@ def _log_probs(model: LLRNN, sentences: dict[Words, int], words: int) -> dict[Wo
     sums: list[float] = []
     for batch, distribution in walk(model, text, Sentences(words)):
         log_p = torch.zeros(batch.mask.shape, dtype=torch.float64, device=batch.mask.device)
-        log_p[batch.mask] = distribution.log_prob(batch.targets[batch.mask]).double()
+        log_p[batch.mask] = distribution.log_prob(batch.picked(batch.targets)).double()
         sums += log_p.sum(-1).tolist()
     return dict(zip(ordered, sums, strict=True))
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from llrnn.batches import Batching
 from llrnn.controllers import Hidden, SomeRows
-from llrnn.model import Batch
+from llrnn.sequences import Batch
 
 _WHOLE = slice(None)
 
@@ -85,7 +85,7 @@ class Alone(Workers):
     """One process: all rows are its own, and there is nobody to ask."""
 
     def share(self, batch: Batch) -> Share:
-        return Share(batch, _WHOLE, len(batch.inputs), int(batch.mask.sum()), 1.0)
+        return Share(batch, _WHOLE, len(batch.inputs), batch.n_positions, 1.0)
 
     def batching(self, batching: Batching) -> Batching:
         return batching

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llrnn.batches import Batching, Lazy
-from llrnn.model import Batch
+from llrnn.sequences import Batch
 from llrnn.text import Text
 
 

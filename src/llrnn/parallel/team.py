@@ -15,9 +15,9 @@ from torch.distributed.rendezvous import rendezvous
 from llrnn.batches import Batching
 from llrnn.controllers import Hidden
 from llrnn.errors import ConfigError, LostWorkerError, TrainingError
-from llrnn.model import Batch
 from llrnn.parallel.base import Alone, Share, Workers
 from llrnn.parallel.rows import OwnRows
+from llrnn.sequences import Batch
 
 
 class Team(Workers):
@@ -36,8 +36,8 @@ class Team(Workers):
         self._wants_to_stop = self._must_stop = False
 
     def share(self, batch: Batch) -> Share:
-        own, positions = batch.select(self._rows), int(batch.mask.sum())
-        return Share(own, self._rows, len(batch.inputs), positions, int(own.mask.sum()) / positions)
+        own, positions = batch.select(self._rows), batch.n_positions
+        return Share(own, self._rows, len(batch.inputs), positions, own.n_positions / positions)
 
     def batching(self, batching: Batching) -> Batching:
         return OwnRows(batching, self._rows)

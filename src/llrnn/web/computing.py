@@ -20,7 +20,8 @@ from torch import Tensor
 
 from llrnn.errors import ConfigError
 from llrnn.loglinear import Distribution
-from llrnn.model import LLRNN, Batch, ModelState
+from llrnn.model import LLRNN
+from llrnn.sequences import Batch, ModelState
 from llrnn.steered import Steered
 from llrnn.steering import Change, scale_and_offset
 from llrnn.vocabulary import EOS
@@ -161,7 +162,7 @@ def _score(model: LLRNN, texts: Sequence[Asked]) -> list[dict[str, Any]]:
     lengths = [1 + len(text.ids) for text in texts]
     layer = steered(model, [text.steering for text in texts for _ in range(1 + len(text.ids))])
     distribution, _ = model.scan(placed, layer=layer)
-    log_p = distribution.log_prob(placed.targets[placed.mask]).double().cpu()
+    log_p = distribution.log_prob(placed.picked(placed.targets)).double().cpu()
     return [_scored(model, text, row) for text, row in zip(texts, torch.split(log_p, lengths), strict=True)]
 
 

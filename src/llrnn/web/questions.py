@@ -22,7 +22,7 @@ from llrnn.errors import ZeroMassError
 from llrnn.explain import Comparison, Explanation, Term, explain_next
 from llrnn.influence import influence
 from llrnn.loglinear import Distribution
-from llrnn.model import ModelState
+from llrnn.sequences import ModelState
 from llrnn.web import computing
 from llrnn.web.computing import asked, finite, spelled_for
 from llrnn.web.messages import (

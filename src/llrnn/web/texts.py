@@ -18,7 +18,8 @@ import torch
 
 from llrnn.decode import Strategy
 from llrnn.loglinear import Distribution
-from llrnn.model import LLRNN, ModelState
+from llrnn.model import LLRNN
+from llrnn.sequences import ModelState
 from llrnn.web.computing import Asked, steered
 from llrnn.web.served import refusal
 
