@@ -1,11 +1,13 @@
 """Measures the constants of `llrnn.costs` on one core, and both ways against what the model predicts of them.
 
 python scripts/measure_costs.py
+python scripts/measure_costs.py cuda        on a GPU, by the clock: both ways to the scores, and which one is chosen
 """
 
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,8 +18,10 @@ from torch import Tensor
 
 from llrnn import costs
 from llrnn.features.matrix import FeatureMatrix
+from llrnn.fused import chosen as fused_chosen
 from llrnn.fused.by_rows import MakeWay, log_sums, mean_loss
 from llrnn.fused.weighing import Composed, Direct, Pairs
+from llrnn.loglinear import LogLinear
 from llrnn.numerics import SparseMatrix
 
 ENTRIES = 6  # of each class
@@ -41,12 +45,16 @@ def interleaved(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[
 
 
 def random_matrix(n_classes: int, n_features: int, seed: int = 0) -> SparseMatrix:
+    return SparseMatrix(random_features(n_classes, n_features, seed))
+
+
+def random_features(n_classes: int, n_features: int, seed: int = 0) -> FeatureMatrix:
     """Classes of six features each."""
     rng = np.random.default_rng(seed)
     columns = np.sort(np.stack([rng.permutation(n_features)[:ENTRIES] for _ in range(n_classes)]), 1).reshape(-1)
     names = tuple(f"feature {k}" for k in range(n_features))
     classes, offsets = np.arange(n_classes), np.arange(n_classes + 1) * ENTRIES
-    return SparseMatrix(FeatureMatrix(names, names, classes, offsets, columns, np.ones(len(columns))))
+    return FeatureMatrix(names, names, classes, offsets, columns, np.ones(len(columns)))
 
 
 def constants() -> costs.Machine:
@@ -97,9 +105,38 @@ def _step(loss: Callable[[], Tensor]) -> None:
     loss().backward()  # type: ignore[no-untyped-call]
 
 
+def on_a_gpu(n: int, *, training: bool, rounds: int = 21) -> tuple[dict[str, float], str]:
+    """Milliseconds of the scores of n positions by both ways, of French, and the way that is chosen."""
+    _, G, m, H = SIZES[0]
+    layer = LogLinear(random_features(G, m), H).to("cuda")
+    h, found = torch.randn(n, H, device="cuda", requires_grad=training), {}
+    ways = {"composed": layer.composed_scores, "direct": layer.direct_scores}
+    with torch.set_grad_enabled(training):
+        chosen = "composed" if fused_chosen.composes(layer, h) else "direct"
+        for name, way in ways.items():
+            times = []
+            for _ in range(rounds):
+                torch.cuda.synchronize()
+                started = time.perf_counter()
+                scores = way(h)
+                if training:
+                    scores.backward(torch.ones_like(scores))  # type: ignore[no-untyped-call]
+                torch.cuda.synchronize()
+                times.append(1e3 * (time.perf_counter() - started))
+            found[name] = statistics.median(times)
+    return found, chosen
+
+
 def main() -> None:
-    torch.set_num_threads(1)
     torch.manual_seed(0)
+    if sys.argv[1:] == ["cuda"]:
+        for training in (False, True):
+            for n in (1, 16, 128, 1024, 8192):
+                found, taken = on_a_gpu(n, training=training)
+                times = ", ".join(f"{name} {ms:.3f} ms" for name, ms in found.items())
+                print(f"N {n}, {'forward and backward' if training else 'forward'}: {times}; chosen: {taken}")  # noqa: T201
+        return
+    torch.set_num_threads(1)
     for name, found, used in zip(costs.Machine._fields, constants(), costs.CPU, strict=True):
         print(f"{name:15} measured {found:.2e} s, in use {used:.2e} s")  # noqa: T201
     for size in SIZES:

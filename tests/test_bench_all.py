@@ -410,6 +410,7 @@ def test_adaptive() -> None:
         "H": 4,
         "layers": 2,
         "seconds": 9.0,
+        "device": "cpu",
         "threads": 1,
         "best peer": "b",
         "fastest peer": "a",

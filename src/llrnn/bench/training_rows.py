@@ -28,6 +28,8 @@ _PROCESSES = 2
 _BATCH, _SAMPLES, _HIDDEN = 1_024, 256, 64  # of the approximations
 _ADAM, _RMSPROP = 2, 1  # numbers that the optimizer keeps for each weight
 _FRENCH = {"cpu": 4.0, "cuda": 3.0}
+_TURNS = {"cpu": 7, "cuda": 21}
+_SECONDS = {"cpu": 120.0, "cuda": 12.0}  # of each model against adaptive softmax
 _ADAPTIVE = 2.0
 _TOGETHER = 1.7
 _SOFTMAX = "softmax RNN with the same body"
@@ -65,7 +67,7 @@ def training_rows(figures: Figures, speeds: Speeds) -> list[Row]:
 
 
 def _french(asked: Asked, device: str) -> dict[str, Any]:
-    found = french(asked.prepared, rounds=asked.turns(7), device=torch.device(device))
+    found = french(asked.prepared, rounds=asked.turns(_TURNS[device]), device=torch.device(device))
     if device == "cuda":  # the floors of a GPU are made with its own rates
         rates = measured_rates(Gpu(), asked.sizes.gpu.probe, asked.turns(7))
         found["speeds"] = [rates.float32, rates.memory, 1]
@@ -108,8 +110,8 @@ def _french_row(way: str, figures: Figures, on: str, speeds: Speeds) -> Row:
     return compared.faster(*speed, unit="words/s", ratio=figures["ratio"], bar=_FRENCH[on])
 
 
-def _adaptive(asked: Asked) -> dict[str, Any]:
-    return adaptive(asked.prepared)
+def _adaptive(asked: Asked, device: str) -> dict[str, Any]:
+    return adaptive(asked.prepared, seconds=_SECONDS[device], device=torch.device(device))
 
 
 def _too_long(asked: Asked) -> str | None:
@@ -127,7 +129,7 @@ def _without_an_epoch(figures: Figures) -> dict[str, str]:
 def adaptive_rows(figures: Figures, speeds: Speeds) -> list[Row]:
     """An epoch against the fastest peer, and log-perplexity at equal time against the best, for each of ours."""
     found, rows = figures["contenders"], []
-    setting = {name: figures[name] for name in ("V", "H", "layers", "seconds", "threads")}
+    setting = {name: figures[name] for name in ("V", "H", "layers", "seconds", "threads", "device")}
     best, fastest = figures["best peer"], figures["fastest peer"]
     for name, ours in found.items():
         if not name.startswith("llrnn"):
@@ -228,7 +230,24 @@ SUITES = (
     Suite("training", "whole training steps", _THREADS, _training, training_rows),
     Suite("french", "training on French", 1, lambda asked: _french(asked, "cpu"), french_rows, _not_prepared),
     Suite("french-gpu", "training on French, on a GPU", 1, lambda asked: _french(asked, "cuda"), french_rows, _no_gpu),
-    Suite("adaptive", "against adaptive softmax", 1, _adaptive, adaptive_rows, _too_long, _without_an_epoch),
+    Suite(
+        "adaptive",
+        "against adaptive softmax",
+        1,
+        lambda asked: _adaptive(asked, "cpu"),
+        adaptive_rows,
+        _too_long,
+        _without_an_epoch,
+    ),
+    Suite(
+        "adaptive-gpu",
+        "against adaptive softmax, on a GPU",
+        1,
+        lambda asked: _adaptive(asked, "cuda"),
+        adaptive_rows,
+        _no_gpu,
+        _without_an_epoch,
+    ),
     Suite("parallel", "several processes", 1, _parallel, parallel_rows, _too_few_cores),
     Suite("objectives", "approximations of Z", 1, _objectives, objective_rows),
 )

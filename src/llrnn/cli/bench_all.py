@@ -17,7 +17,7 @@ from llrnn.cli.options import AsJson, make_output_folder, print_json
 from llrnn.errors import ConfigError, LLRNNError
 from llrnn.experiments.prepare import prepare
 
-_FRENCH = {"french", "french-gpu", "adaptive"}  # what needs prepared text
+_FRENCH = {"french", "french-gpu", "adaptive", "adaptive-gpu"}  # what needs prepared text
 
 
 def bench_all(
