@@ -98,7 +98,7 @@ def _summary(curve: Sequence[Point], seconds: float) -> dict[str, Any]:
 def _ours(config: Config, device: torch.device) -> Iterator[Point]:
     project = Project.from_config(config)
     model = project.model().to(device)
-    settings = config.training.changed(log_every=1, epochs=1000, patience=None)
+    settings = config.training.changed(epochs=1000, patience=None)
     valid, batching = Text.encode(project.corpora["valid"], model.vocabulary), settings.batches.make()
     records, used = train(model, project.corpora["train"], settings=settings), 0.0
     while True:
