@@ -13,6 +13,7 @@ from llrnn import LLRNN, Corpus, backgrounds, contextual, costs, features
 from llrnn.batches import Continuous, Sentences
 from llrnn.duplicates import distinct_pasts
 from llrnn.errors import ZeroMassError
+from llrnn.frozen import frozen
 from llrnn.loglinear import Distribution
 from llrnn.scoring import log_probs, score, tally
 from llrnn.sequences import Batch
@@ -80,6 +81,7 @@ MODELS = {
     "n-grams": lambda: small_model(background=backgrounds.NGram.from_corpus(small_corpus(), order=2)),
     "contextual": lambda: small_model(context=[contextual.Repeated(3)]),
     "every word its own": lambda: small_model(output_features=features.Identity()),
+    "frozen": lambda: frozen(small_model()),
 }
 
 

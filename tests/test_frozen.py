@@ -17,7 +17,7 @@ from llrnn.bench import french_like
 from llrnn.contextual import Expert
 from llrnn.domains import Numbers
 from llrnn.errors import TrainingError
-from llrnn.frozen import Composed, Composition, frozen, is_frozen
+from llrnn.frozen import Composed, Composition, frozen
 from llrnn.loglinear import LogLinear
 from llrnn.numerics import SparseMatrix
 from llrnn.priors import SparsePrior, Table
@@ -78,8 +78,8 @@ def rows(model: LLRNN) -> Tensor:
 def test_a_frozen_model_says_the_same(name: str) -> None:
     model = MODELS[name]().double()
     made = frozen(model)
-    assert is_frozen(made)
-    assert not is_frozen(model)
+    assert isinstance(made.layer, Composed)
+    assert not isinstance(model.layer, Composed)
     torch.testing.assert_close(log_probs(made), log_probs(model), rtol=0, atol=1e-12)
     torch.testing.assert_close(rows(made), rows(model), rtol=0, atol=1e-12)
     with torch.no_grad():
@@ -88,6 +88,18 @@ def test_a_frozen_model_says_the_same(name: str) -> None:
         torch.testing.assert_close(one.expected_features(), other.expected_features(), rtol=0, atol=1e-12)
         torch.testing.assert_close(one.top(5)[0], other.top(5)[0], rtol=0, atol=1e-12)
         assert one.top(5)[1].tolist() == other.top(5)[1].tolist()
+
+
+@pytest.mark.parametrize("position", [[0, 0, 1, 1], [0, 1, 1, 1], [0, 1, 2, 3], [0, 1], [2, 3, 3, 3, 3]])
+def test_words_are_scored_at_the_positions_that_are_asked_for(position: list[int]) -> None:
+    """As many words as positions need not be one each."""
+    model = small_model().double()
+    h, word = torch.randn(4, 6, dtype=torch.double), torch.arange(len(position)) + 2
+    found = [
+        each.layer(h, each.background.prior([])).log_prob(word, torch.tensor(position))
+        for each in (model, frozen(model))
+    ]
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=1e-12)
 
 
 def test_texts_and_beams_are_the_same() -> None:
@@ -206,7 +218,7 @@ def test_it_is_saved_as_an_ordinary_model(tmp_path: object) -> None:
     model = small_model()
     frozen(model).save(f"{tmp_path}/frozen")
     back = llrnn.load(f"{tmp_path}/frozen")
-    assert not is_frozen(back)
+    assert not isinstance(back.layer, Composed)
     assert all(parameter.requires_grad for parameter in back.parameters())
     assert torch.equal(log_probs(back), log_probs(model))
 

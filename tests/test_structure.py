@@ -23,9 +23,9 @@ ORDER = """
     analysers clusters spellings vocabulary features text shards numerics costs fused priors knowledge process
     sequences ngrams languages domains backgrounds contextual masses plain drawing expectations loglinear steered
     controllers model frozen bounds checkpoint words batches duplicates scoring objectives pairs settings optimizers
-    averaging records runs parallel updates captured training evaluate decode explain influence writing hf steering
-    transport replies client distortion rescoring adaptation testing config project report demo bench experiments
-    web cli __main__
+    averaging records runs parallel reader updates captured training evaluate decode explain influence writing hf
+    steering transport replies client distortion rescoring adaptation testing config project report demo bench
+    experiments web cli __main__
 """.split()  # noqa: SIM905
 
 

@@ -58,9 +58,13 @@ class Composed(LogLinear):
 
     def scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
         """a·φ_s + offset_s for every class, (N, H) -> (N, G)."""
+        weight, bias = self.composed(offset)
+        return torch.addmm(bias, h, weight.t())
+
+    def composed(self, offset: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
+        """Φ W (G, H) and Φ c + offset (G,)."""
         own = self._offset.of(self.bias)
-        added = own + offset if isinstance(offset, Tensor) or offset else own
-        return torch.addmm(added, h, self._table.of(self.weight).t())
+        return self._table.of(self.weight), own + offset if isinstance(offset, Tensor) or offset else own
 
     def forward(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
         """The distributions at the N positions of h (N, H)."""
@@ -72,6 +76,8 @@ class Read(Distribution):
 
     def _static_log_prob(self, table: Table, position: Tensor, word: Tensor) -> Tensor:
         """log p of its class, some rows at a time, which stay in the cache; and the word's share in the class."""
+        if len(word) != self.n or (self.n > 1 and not torch.equal(position, torch.arange(self.n, device=word.device))):
+            return super()._static_log_prob(table, position, word)  # not one word for each position
         mass, klass = self.classes.mass(table), self.classes.class_of[word]
         offset = mass.log_mass_in(self.h.dtype)
         times = min(-(-self.n * self.classes.count // _SCORES_AT_ONCE), self.n) if self.h.device.type == "cpu" else 1
@@ -110,11 +116,6 @@ def frozen(model: LLRNN) -> LLRNN:
         made = copied(model)
     made.layer, made.embedding = Composed(made.layer), ComposedEmbedding(made.embedding)
     return made.requires_grad_(False).eval()
-
-
-def is_frozen(model: LLRNN) -> bool:
-    """Whether it was made by `frozen`."""
-    return isinstance(model.layer, Composed)
 
 
 def copied(model: LLRNN) -> LLRNN:

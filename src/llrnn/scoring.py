@@ -15,7 +15,6 @@ from llrnn.domain import Floats
 from llrnn.duplicates import distinct_pasts
 from llrnn.errors import CorpusError
 from llrnn.features.matrix import Ints
-from llrnn.frozen import is_frozen
 from llrnn.loglinear import Distribution
 from llrnn.model import LLRNN
 from llrnn.sequences import Batch, ModelState
@@ -54,8 +53,7 @@ def walk(model: LLRNN, text: Text, batching: Batching | None = None) -> Iterator
 @torch.no_grad()
 def log_probs(model: LLRNN, batch: Batch) -> Tensor:
     """log p of the targets of rows that start afresh, (N,); positions with the same past are computed once."""
-    compared = batch.sentences is None and not is_frozen(model)  # a frozen layer takes one word a position
-    pasts = distinct_pasts(batch) if compared else None
+    pasts = distinct_pasts(batch) if batch.sentences is None else None
     if pasts is None or not costs.sharing_pays(pasts.repeated, model.layer.phi.n_classes, model.layer.weight.shape[1]):
         return model.log_prob(batch)
     distribution, _ = model.scan(replace(batch, mask=pasts.mask))

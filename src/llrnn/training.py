@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -21,19 +21,19 @@ from typing import Any
 
 from torch import Tensor
 
-from llrnn.batches import Ahead, derived_seed
+from llrnn.batches import derived_seed
 from llrnn.captured import updater_for
 from llrnn.checkpoint import fill_parameters
-from llrnn.controllers import Hidden
 from llrnn.corpus import Corpus
 from llrnn.errors import NonFiniteError, TrainingError
 from llrnn.model import LLRNN
 from llrnn.optimizers import optimizer_tensors, restore_optimizer, set_learning_rate
 from llrnn.parallel import Alone, Workers
+from llrnn.reader import Reader
 from llrnn.records import Record
 from llrnn.runs import LookedOnFolder, Progress, RunFolder, digest_of
 from llrnn.scoring import score
-from llrnn.sequences import Batch, ModelState
+from llrnn.sequences import Batch
 from llrnn.settings import TrainingSettings
 from llrnn.text import Seen, Text
 from llrnn.updates import NotFiniteError, Update
@@ -91,7 +91,7 @@ class _Run:
         self.updater = updater_for(model, settings, workers)
         self.progress = Progress(learning_rate=settings.learning_rate)
         self.best_weights: dict[str, Tensor] = {}
-        self.carried: ModelState | None = None
+        self.reader = Reader(model, self.text, self.batching, workers, settings.seed)
         self._unsettled: Update | None = None  # the last update, until its loss has been looked at
         self._seconds, self._words = 0.0, 0  # since this process began, for the words per second
 
@@ -111,7 +111,7 @@ class _Run:
     def records(self, should_stop: Callable[[], bool]) -> Iterator[Record]:
         progress = self.progress
         while not progress.finished:
-            plan = self._plan(progress.epoch)
+            plan = self.reader.plan(progress.epoch)
             while progress.position < len(plan):
                 if self.workers.stop(should_stop()):
                     self.checkpoint()
@@ -128,20 +128,15 @@ class _Run:
         fill_parameters(self.model, self.best_weights.get)
         yield self._record("end", 0)
 
-    def _plan(self, epoch: int) -> Sequence[Batch]:
-        """The batches of an epoch; a GPU, which must not wait for them, copies them from pinned memory."""
-        plan = self.batching.plan(self.text, seed=self.settings.seed, epoch=epoch)
-        return Ahead(plan, Batch.pinned) if self.model.device.type == "cuda" else plan
-
     def step(self, batch: Batch) -> None:
         """One update on one batch."""
         started, progress = time.perf_counter(), self.progress
         seed = derived_seed(self.settings.seed, progress.epoch, progress.position, 2)
         with self._naming():
-            made = self.updater.update(batch, self.carried, number=progress.step + 1, seed=seed)
+            made = self.updater.update(batch, self.reader.carried, number=progress.step + 1, seed=seed)
         self._settle()
         self._unsettled = made
-        self.carried = made.carried if self.batching.carries_state else None
+        self.reader.go_on(made.carried)
         progress.position += 1
         progress.step += 1
         self._seconds += time.perf_counter() - started
@@ -160,7 +155,7 @@ class _Run:
         """Validate, keep the best, decide whether to go on; the record is made before the counters start anew."""
         progress = self.progress
         self._settle()
-        self.carried = None
+        self.reader.begin_anew()
         self._require_finite_weights()  # or the best model so far would be overwritten with them
         with self.updater.average.applied():
             valid = self._validated() if self.valid is not None else None
@@ -228,7 +223,7 @@ class _Run:
         self.updater.average.restore(tensors)
         if self.progress.epoch > 0:
             self.best_weights = self.folder.best_weights()
-        self._restore_carried(tensors)
+        self.reader.restore(tensors, self.progress.epoch, self.progress.position)
         self.progress.finished = self._is_over()
 
     def _is_over(self) -> bool:
@@ -246,32 +241,9 @@ class _Run:
         self._settle()
         self._require_finite_weights()
         if self.folder is not None:
-            carried = self._whole_carried()
-            updater = self.updater
+            updater, carried = self.updater, self.reader.tensors(self.progress.position)
             tensors = updater.weights() | optimizer_tensors(updater.optimizer) | updater.average.tensors()
-            self.folder.write(self.progress, tensors | {f"carried.{i}": part for i, part in enumerate(carried)})
-
-    def _whole_carried(self) -> Hidden:
-        """The controller's state of all rows; a process without rows has nothing to add."""
-        if not self.batching.carries_state or self.progress.position == 0:
-            return ()
-        return self.workers.whole_state((self.carried or self.model.start([])).controller)
-
-    def _restore_carried(self, tensors: dict[str, Tensor]) -> None:
-        """The controller's state is saved; knowledge follows the words that were read, so it reads them again."""
-        whole = (tensors[f"carried.{i}"] for i in range(sum(key.startswith("carried.") for key in tensors)))
-        kept = self.workers.own_state(tuple(whole))
-        if not kept or not len(kept[0]):
-            return
-        plan = self.batching.plan(self.text, seed=self.settings.seed, epoch=self.progress.epoch)
-        known = self.model.start([None] * len(kept[0])).knowledge
-        for index in range(self.progress.position):
-            batch = self.workers.share(plan[index]).batch
-            known = tuple(
-                tuple(process.follow(states, batch.inputs, batch.mask, batch.sentences)[1])
-                for process, states in zip(self.model.processes, known, strict=True)
-            )
-        self.carried = ModelState(tuple(part.to(self.model.device) for part in kept), known)
+            self.folder.write(self.progress, tensors | carried)
 
     def _require_finite_weights(self) -> None:
         with self._naming():

@@ -16,12 +16,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch.profiler import ProfilerActivity, profile
+
+import llrnn
 
 _CPU_INFO = Path("/proc/cpuinfo")
 
@@ -42,7 +43,7 @@ def described() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "llrnn": version("llrnn"),
+        "llrnn": llrnn.__version__,
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
     }
 
