@@ -87,7 +87,13 @@ class Document:
         ]
 
     def speeds(self, name: str) -> Speeds:
-        return Speeds(**self.suites[name]["speeds"])
+        """Those of the floors: the card's own where a suite measured them, else those of the cores."""
+        one = self.suites[name]
+        return Speeds(*one["figures"]["speeds"]) if self.on_card(name) else Speeds(**one["speeds"])
+
+    def on_card(self, name: str) -> bool:
+        """Whether the floors of a suite are those of a GPU."""
+        return "speeds" in self.suites[name]["figures"]
 
     def reasons(self) -> dict[str, str]:
         """Everything that could not be measured, and why: whole suites, and single rows."""

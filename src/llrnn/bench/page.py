@@ -30,7 +30,7 @@ def markdown(run: Document) -> str:
     """All of it."""
     parts = ["# llrnn bench", machine(run)]
     for name, one in run.suites.items():
-        parts += [f"## {name}: {one['about']}", rates(run, name), table(run.rows([name]))]
+        parts += [f"## {name}: {one['about']}", *rates(run, [name]), table(run.rows([name]))]
     if run.reasons():
         parts += ["## Not measured here", left_out(run)]
     return "\n\n".join(parts) + "\n"
@@ -47,11 +47,15 @@ def machine(run: Document) -> str:
     )
 
 
-def rates(run: Document, name: str) -> str:
-    """Those that the floors of a suite are made with."""
+def rates(run: Document, names: Sequence[str]) -> list[str]:
+    """Those that the floors of suites with the same threads are made with, if there are floors."""
+    if not any(row.floor or row.peers_floor for row in run.rows(names)):
+        return []
+    name = names[0]
     speeds = run.speeds(name)
-    threads = "1 thread" if speeds.threads == 1 else f"{speeds.threads} threads"
-    return f"Rates with {threads}: {scaled(speeds.products, 'FLOP/s')}, {scaled(speeds.memory, 'B/s')}."
+    threads = "with 1 thread" if speeds.threads == 1 else f"with {speeds.threads} threads"
+    of = "of the GPU" if run.on_card(name) else threads
+    return [f"Rates {of}: {scaled(speeds.products, 'FLOP/s')}, {scaled(speeds.memory, 'B/s')}."]
 
 
 def table(rows: Iterable[Row]) -> str:
@@ -152,4 +156,4 @@ def _part(run: Document, names: Sequence[str]) -> str:
         if name not in measured
     ]
     tables = [table(run.rows(measured))] if measured else []
-    return "\n\n".join([*(rates(run, name) for name in measured[:1]), *tables, *reasons])
+    return "\n\n".join([*rates(run, measured), *tables, *reasons])
