@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -339,6 +340,19 @@ def test_speeds_are_of_the_threads_at_hand() -> None:
     assert found.threads == 1
     assert min(found.products, found.memory) > 0
     assert torch.get_num_threads() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not say which cores are used")
+def test_threads_are_kept_to_as_many_cores() -> None:
+    """All threads, those that a product has started too; processes of a suite that spreads have all cores."""
+    before = os.sched_getaffinity(0)
+    torch.randn(256, 256) @ torch.randn(256, 256).t()
+    with threads_of(1):
+        found = {len(os.sched_getaffinity(int(task))) for task in os.listdir("/proc/self/task")}
+        assert found == {1}
+    with threads_of(1, spreads=True):
+        assert os.sched_getaffinity(0) == before
+    assert os.sched_getaffinity(0) == before
 
 
 # --- rows of dictionaries that take long to measure -----------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 from llrnn import GRU, LSTM, Elman, Stacked
 from llrnn.conditions import Reading, Slots, Whole, Words
 from llrnn.controllers import Attentive, Controller, Encoder, make_controller, variational_dropout
+from llrnn.controllers.torch_lstm import TorchLSTM, WithoutOneDNN
 from llrnn.corpus.acts import parse_act
 from llrnn.errors import ConfigError
 from strategies import MINUS_INFINITY  # noqa: F401  (importing it sets the number of threads)
@@ -305,3 +307,40 @@ def test_making_a_controller_leaves_the_global_generator_alone() -> None:
 def test_what_cannot_be_made_is_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make()
+
+
+def test_an_lstm_is_torchs_by_either_way() -> None:
+    """With gradients, whichever of its two ways torch goes on this processor, and by the other one."""
+    torch.manual_seed(0)
+    own, plain = TorchLSTM(3, 5, batch_first=True), torch.nn.LSTM(3, 5, batch_first=True)
+    plain.load_state_dict(own.state_dict())
+    x, state = torch.randn(4, 6, 3), (torch.randn(1, 4, 5), torch.randn(1, 4, 5))
+    found = [own(x, state), plain(x, state)]
+    with WithoutOneDNN():
+        found.append(plain(x, state))
+    for network, (h, (last, cell)) in zip((own, plain), found, strict=False):
+        (h.sum() + last.square().sum() + cell.sum()).backward()
+        assert all(parameter.grad is not None for parameter in network.parameters())
+    torch.testing.assert_close(found[0], found[1])
+    torch.testing.assert_close(found[2], found[1])
+    torch.testing.assert_close([p.grad for p in own.parameters()], [p.grad for p in plain.parameters()])
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_the_switch_is_left_as_it_was(before: bool) -> None:
+    """By whichever call ends last, in the order of any threads, and after an error."""
+    switch, given = WithoutOneDNN(), torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(before)
+    try:
+        first, second = ExitStack(), ExitStack()
+        first.enter_context(switch)
+        second.enter_context(switch)
+        first.close()
+        assert not torch._C._get_mkldnn_enabled()
+        second.close()
+        assert torch._C._get_mkldnn_enabled() == before
+        with pytest.raises(ValueError, match="inside"), switch:
+            raise ValueError("inside")
+        assert torch._C._get_mkldnn_enabled() == before
+    finally:
+        torch._C._set_mkldnn_enabled(given)

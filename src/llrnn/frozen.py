@@ -55,6 +55,7 @@ class Composed(LogLinear):
         self.weight, self.bias = layer.weight, layer.bias
         self.context_weight, self.context_bias = layer.context_weight, layer.context_bias
         self._table, self._offset = Composition(self.phi), Composition(self.phi)
+        self._sum: tuple[Tensor, Tensor, Tensor] | None = None  # Φ c, an offset, and both together
 
     def scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
         """a·φ_s + offset_s for every class, (N, H) -> (N, G)."""
@@ -63,8 +64,17 @@ class Composed(LogLinear):
 
     def composed(self, offset: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
         """Φ W (G, H) and Φ c + offset (G,)."""
-        own = self._offset.of(self.bias)
-        return self._table.of(self.weight), own + offset if isinstance(offset, Tensor) or offset else own
+        return self._table.of(self.weight), self._with(self._offset.of(self.bias), offset)
+
+    def _with(self, own: Tensor, offset: Tensor | float) -> Tensor:
+        """The sum of last time, if it was of the same two: a background that does not move has one offset for good."""
+        if not isinstance(offset, Tensor):
+            return own + offset if offset else own
+        last = self._sum
+        if last is None or last[0] is not own or last[1] is not offset:
+            with torch.inference_mode(False), torch.no_grad():
+                last = self._sum = own, offset, own + offset
+        return last[2]
 
     def forward(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
         """The distributions at the N positions of h (N, H)."""
@@ -74,11 +84,11 @@ class Composed(LogLinear):
 class Read(Distribution):
     """A distribution that nobody trains: what only gradients of weights need is left out."""
 
-    def _static_log_prob(self, table: Table, position: Tensor, word: Tensor) -> Tensor:
+    def _static_log_prob(self, table: Table, word: Tensor, position: Tensor | None) -> Tensor:
         """log p of its class, some rows at a time, which stay in the cache; and the word's share in the class."""
-        if len(word) != self.n or (self.n > 1 and not torch.equal(position, torch.arange(self.n, device=word.device))):
-            return super()._static_log_prob(table, position, word)  # not one word for each position
-        mass, klass = self.classes.mass(table), self.classes.class_of[word]
+        if position is not None:  # not one word for each position
+            return super()._static_log_prob(table, word, position)
+        mass, klass = self.classes.mass(table), self.classes.class_of.index_select(0, word)
         offset = mass.log_mass_in(self.h.dtype)
         times = min(-(-self.n * self.classes.count // _SCORES_AT_ONCE), self.n) if self.h.device.type == "cpu" else 1
         if times <= 1:
@@ -86,11 +96,12 @@ class Read(Distribution):
         else:
             pieces = zip(self.h.tensor_split(times), klass.tensor_split(times), strict=True)
             log_p = torch.cat([self._log_p(h, offset, own) for h, own in pieces])
-        return log_p + mass.log_share_of(word).to(log_p.dtype)
+        return log_p.add_(mass.log_share_of(word, klass))
 
     def _log_p(self, h: Tensor, offset: Tensor, klass: Tensor) -> Tensor:
         """(n, H), (G,), (n,) -> (n,)"""
-        return torch.log_softmax(self.layer.scores(h, offset), -1).gather(1, klass[:, None])[:, 0]
+        log_p = torch.log_softmax(self.layer.scores(h, offset), -1)
+        return log_p.view(-1).index_select(0, klass) if len(h) == 1 else log_p.gather(1, klass[:, None]).squeeze(1)
 
 
 class ComposedEmbedding(FeatureEmbedding):

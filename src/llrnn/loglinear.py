@@ -121,29 +121,29 @@ class Distribution:
         whole = self.classes.log_mass(prior).to(dtype)
         if len(known.position) == 0:
             return whole, None
-        rest = self.classes.log_rest(prior, known.word, self.left)
-        return whole, Cells(self.left.position, self.left.klass, rest.to(dtype))
+        return whole, Cells(*self.left[:2], self.classes.log_rest(prior, known.word, self.left).to(dtype))
 
     def log_prob(self, word: Tensor, position: Tensor | None = None) -> Tensor:
         """log p of one word a position, (N,) -> (N,), or of words at given positions in rising order, (E,) -> (E,)."""
-        at = torch.arange(self.n, device=word.device) if position is None else position
         if not self.values and self.prior.is_static and len(self.prior.tables) == 1 and self.scale == 1.0:
-            return self._static_log_prob(self.prior.tables[0], at, word)
+            return self._static_log_prob(self.prior.tables[0], word, position)
+        at = torch.arange(self.n, device=word.device) if position is None else position
         if drawing.are_few(self):
             log_z, score = numerics.class_logsumexp(self.weights, None, None, at, word)
             return score - log_z[at]
         log_z, score = self._log_z_and_scores(at, word)
         return score + self.prior.at(at, word).to(score.dtype) - log_z[at]
 
-    def _static_log_prob(self, table: Table, position: Tensor, word: Tensor) -> Tensor:
+    def _static_log_prob(self, table: Table, word: Tensor, position: Tensor | None) -> Tensor:
         """Nothing depends on the context: log B_s rides on the bias, so that a pass over N × G is saved."""
-        mass, pairs = self.classes.mass(table), Pairs(position, self.classes.class_of[word])
-        offset = mass.log_mass.to(self.h.dtype)
+        at = torch.arange(self.n, device=word.device) if position is None else position
+        mass, klass = self.classes.mass(table), self.classes.class_of[word]
+        offset, pairs = mass.log_mass.to(self.h.dtype), Pairs(at, klass)
         if isinstance(self.layer, LogLinear):
             log_z, term = chosen.log_sums(self.layer, self.h, offset, pairs)
         else:  # weights of its own at every position
             log_z, term = numerics.class_logsumexp(self.layer.scores(self.h, offset), None, None, *pairs)
-        return term + mass.log_share_of(word).to(term.dtype) - log_z[position]
+        return term + mass.log_share_of(word, klass).to(term.dtype) - log_z[at]
 
     @cached_property
     def log_z(self) -> Tensor:

@@ -76,7 +76,7 @@ def _one(run: Document, suite: Suite, asked: Asked, tell: Tell) -> None:
 def measured(suite: Suite, asked: Asked) -> dict[str, Any]:
     """What a suite finds with its threads, and the rates of the machine just before."""
     begun = time.perf_counter()
-    with threads_of(suite.threads):
+    with threads_of(suite.threads, spreads=suite.spreads):
         speeds = measured_speeds(asked.sizes.product, asked.sizes.copied)
         figures = suite.measure(asked)
     rows = suite.rows(figures, speeds)

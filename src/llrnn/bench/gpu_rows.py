@@ -145,4 +145,4 @@ def _failed(figures: Figures) -> dict[str, str]:
     return {f"GPU, peer {name}, V = {part['V']:,}": why for part in parts for name, why in part["failed"].items()}
 
 
-SUITES = (Suite("gpu", "the layer on a GPU", 1, _measure, gpu_rows, _no_gpu, _failed),)
+SUITES = (Suite("gpu", "the layer on a GPU", 1, _measure, gpu_rows, _no_gpu, _failed, spreads=True),)

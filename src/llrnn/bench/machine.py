@@ -5,6 +5,9 @@
 
 Both with the threads of the benchmark whose floor they give, just before it runs; the best of some turns, since a floor
 is the least that is possible.
+
+Threads are kept to as many cores. On aarch64 that is needed: products that torch hands to oneDNN there, h Wᵀ among
+them, take every core that they find, however many threads torch was told to use.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +27,7 @@ from torch.profiler import ProfilerActivity, profile
 
 import llrnn
 
-_CPU_INFO = Path("/proc/cpuinfo")
+_CPU_INFO, _TASKS = Path("/proc/cpuinfo"), Path("/proc/self/task")
 
 
 class Speeds(NamedTuple):
@@ -60,14 +63,35 @@ def _processor() -> str:
 
 
 @contextmanager
-def threads_of(count: int) -> Iterator[None]:
-    """So many threads in the block, and those of before after it."""
+def threads_of(count: int, *, spreads: bool = False) -> Iterator[None]:
+    """So many threads in the block, and those of before after it; on as many cores, unless what is done `spreads`."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
-        yield
+        with _cores_at_most(cores() if spreads else count):
+            yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def _cores_at_most(count: int) -> Iterator[None]:
+    """Every thread of this process, those of libraries too, and processes that it starts."""
+    if not hasattr(os, "sched_setaffinity") or not _TASKS.is_dir():
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    _keep_to(set(sorted(before)[:count]))
+    try:
+        yield
+    finally:
+        _keep_to(before)
+
+
+def _keep_to(chosen: set[int]) -> None:
+    for task in _TASKS.iterdir():
+        with suppress(ProcessLookupError):  # a thread that has ended meanwhile
+            os.sched_setaffinity(int(task.name), chosen)
 
 
 def measured_speeds(size: int, copied: int, rounds: int = 9) -> Speeds:
@@ -101,9 +125,15 @@ def peak_bytes(step: Callable[[], object]) -> int:
         trace = Path(folder) / "trace.json"
         noted.export_chrome_trace(str(trace))
         events = json.loads(trace.read_text(encoding="utf8"))["traceEvents"]
-    changes = sorted((one["ts"], one["args"]["Bytes"]) for one in events if one["name"] == "[memory]")
-    held = peak = 0
-    for _, change in changes:
-        held += change
-        peak = max(peak, held)
+    changes = sorted(
+        (one["ts"], one["args"]["Addr"], one["args"]["Bytes"]) for one in events if one["name"] == "[memory]"
+    )
+    held: dict[int, int] = {}
+    peak = 0
+    for _, address, change in changes:
+        if change > 0:
+            held[address] = change
+        else:
+            held.pop(address, None)  # None: it was there before, and somebody has just collected garbage
+        peak = max(peak, sum(held.values()))
     return peak

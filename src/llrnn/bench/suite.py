@@ -118,3 +118,4 @@ class Suite:
     rows: Callable[[Figures, Speeds], list[Row]]
     missing: Callable[[Asked], str | None] = _nothing
     absent: Callable[[Figures], dict[str, str]] = _none
+    spreads: bool = False  # it starts threads or processes of its own, and so has all cores

@@ -229,7 +229,15 @@ def _counted(found: Figures, outputs: int) -> Count:
 SUITES = (
     Suite("training", "whole training steps", _THREADS, _training, training_rows),
     Suite("french", "training on French", 1, lambda asked: _french(asked, "cpu"), french_rows, _not_prepared),
-    Suite("french-gpu", "training on French, on a GPU", 1, lambda asked: _french(asked, "cuda"), french_rows, _no_gpu),
+    Suite(
+        "french-gpu",
+        "training on French, on a GPU",
+        1,
+        lambda asked: _french(asked, "cuda"),
+        french_rows,
+        _no_gpu,
+        spreads=True,
+    ),
     Suite(
         "adaptive",
         "against adaptive softmax",
@@ -247,7 +255,8 @@ SUITES = (
         adaptive_rows,
         _no_gpu,
         _without_an_epoch,
+        spreads=True,
     ),
-    Suite("parallel", "several processes", 1, _parallel, parallel_rows, _too_few_cores),
+    Suite("parallel", "several processes", 1, _parallel, parallel_rows, _too_few_cores, spreads=True),
     Suite("objectives", "approximations of Z", 1, _objectives, objective_rows),
 )

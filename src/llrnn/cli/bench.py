@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 
 from llrnn import bench as benchmarks
+from llrnn.bench.machine import threads_of
 from llrnn.checkpoint import load
 from llrnn.cli import show, show_gpu
 from llrnn.cli.bench_all import bench_all
@@ -37,9 +37,9 @@ def bench_layer_verb(
 
     Example: llrnn bench layer
     """
-    torch.set_num_threads(threads)
-    results = benchmarks.layer(words, classes, hidden, positions, rounds=rounds, device=device_named(device))
-    say(results, as_json, show.bench_layer)
+    with threads_of(threads, spreads=device != "cpu"):
+        results = benchmarks.layer(words, classes, hidden, positions, rounds=rounds, device=device_named(device))
+        say(results, as_json, show.bench_layer)
 
 
 @bench_app.command("gpu")
@@ -67,9 +67,9 @@ def bench_training_verb(
 
     Example: llrnn bench training
     """
-    torch.set_num_threads(threads)
-    result = benchmarks.training(words, steps=steps, device=device_named(device))
-    say(result, as_json, show.bench_training)
+    with threads_of(threads, spreads=device != "cpu"):
+        result = benchmarks.training(words, steps=steps, device=device_named(device))
+        say(result, as_json, show.bench_training)
 
 
 @bench_app.command("objectives")
@@ -87,11 +87,11 @@ def bench_objectives_verb(
 
     Example: llrnn bench objectives
     """
-    torch.set_num_threads(threads)
-    result = benchmarks.objectives(
-        words, sentences=sentences, epochs=epochs, samples=samples, hidden=hidden, device=device_named(device)
-    )
-    say(result, as_json, show.bench_objectives)
+    with threads_of(threads, spreads=device != "cpu"):
+        result = benchmarks.objectives(
+            words, sentences=sentences, epochs=epochs, samples=samples, hidden=hidden, device=device_named(device)
+        )
+        say(result, as_json, show.bench_objectives)
 
 
 @bench_app.command("parallel")
@@ -124,9 +124,9 @@ def bench_ngram_verb(
 
     Example: llrnn bench ngram
     """
-    torch.set_num_threads(threads)
-    result = benchmarks.ngrams(text=text, vocabulary=vocabulary, order=order, words=words, rounds=rounds)
-    say(result, as_json, show.bench_ngram)
+    with threads_of(threads):
+        result = benchmarks.ngrams(text=text, vocabulary=vocabulary, order=order, words=words, rounds=rounds)
+        say(result, as_json, show.bench_ngram)
 
 
 @bench_app.command("beam")
@@ -143,18 +143,18 @@ def bench_beam_verb(
 
     Example: llrnn bench beam
     """
-    torch.set_num_threads(threads)
-    if (model is None) != (conditions is None):
-        raise ConfigError("--model and --conditions go together: give both, or neither")
-    if model is None or conditions is None:
-        tested, given = benchmarks.made_up()
-    else:
-        tested = load(model)
-        read = Corpus.from_file(conditions, lowercase=True, conditions=condition_kind(tested))
-        given = [sentence.condition for sentence in read[:count]]  # type: ignore[misc]
-        tested = prepared(tested, given)
-    result = benchmarks.beam(tested, given[:count], width=width, rounds=rounds)
-    say(result, as_json, show.bench_beam)
+    with threads_of(threads):
+        if (model is None) != (conditions is None):
+            raise ConfigError("--model and --conditions go together: give both, or neither")
+        if model is None or conditions is None:
+            tested, given = benchmarks.made_up()
+        else:
+            tested = load(model)
+            read = Corpus.from_file(conditions, lowercase=True, conditions=condition_kind(tested))
+            given = [sentence.condition for sentence in read[:count]]  # type: ignore[misc]
+            tested = prepared(tested, given)
+        result = benchmarks.beam(tested, given[:count], width=width, rounds=rounds)
+        say(result, as_json, show.bench_beam)
 
 
 @bench_app.command("constraint")
@@ -171,9 +171,9 @@ def bench_constraint_verb(
 
     Example: llrnn bench constraint
     """
-    torch.set_num_threads(threads)
-    result = benchmarks.constraint(vocabulary=vocabulary, text=text, count=count, depth=depth, rounds=rounds)
-    say(result, as_json, show.bench_constraint)
+    with threads_of(threads):
+        result = benchmarks.constraint(vocabulary=vocabulary, text=text, count=count, depth=depth, rounds=rounds)
+        say(result, as_json, show.bench_constraint)
 
 
 @bench_app.command("inference")
@@ -191,8 +191,8 @@ def bench_inference_verb(
 
     Example: llrnn bench inference
     """
-    torch.set_num_threads(threads)
-    result = benchmarks.inference(
-        words=words, many=many, classes=classes, hidden=hidden, positions=positions, rounds=rounds
-    )
-    say(result, as_json, show.bench_inference)
+    with threads_of(threads):
+        result = benchmarks.inference(
+            words=words, many=many, classes=classes, hidden=hidden, positions=positions, rounds=rounds
+        )
+        say(result, as_json, show.bench_inference)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 
 from llrnn.bench import adaptive as adaptive_bench
 from llrnn.bench import french as french_bench
 from llrnn.bench import profile as profile_bench
+from llrnn.bench.machine import threads_of
 from llrnn.cli import show_french
 from llrnn.cli.bench import bench_app
 from llrnn.cli.options import AsJson, Device, device_named, say
@@ -33,9 +33,9 @@ def bench_french_verb(
 
     Example: llrnn bench french --data runs/prepared
     """
-    torch.set_num_threads(threads)
-    found = french_bench.french(data, configs=configs, rounds=rounds, device=device_named(device))
-    say(found, as_json, show_french.french)
+    with threads_of(threads, spreads=device != "cpu"):
+        found = french_bench.french(data, configs=configs, rounds=rounds, device=device_named(device))
+        say(found, as_json, show_french.french)
 
 
 @bench_app.command("adaptive")
@@ -54,11 +54,11 @@ def bench_adaptive_verb(
 
     Example: llrnn bench adaptive --data runs/prepared
     """
-    torch.set_num_threads(threads)
-    found = adaptive_bench.adaptive(
-        data, configs=configs, seconds=seconds, changes=changes or (), device=device_named(device)
-    )
-    say(found, as_json, show_french.adaptive)
+    with threads_of(threads, spreads=device != "cpu"):
+        found = adaptive_bench.adaptive(
+            data, configs=configs, seconds=seconds, changes=changes or (), device=device_named(device)
+        )
+        say(found, as_json, show_french.adaptive)
 
 
 @bench_app.command("profile")
@@ -73,5 +73,5 @@ def bench_profile_verb(
 
     Example: llrnn bench profile --data runs/prepared
     """
-    torch.set_num_threads(threads)
-    say(profile_bench.profile(data, configs=configs, steps=steps), as_json, show_french.profile)
+    with threads_of(threads):
+        say(profile_bench.profile(data, configs=configs, steps=steps), as_json, show_french.profile)

@@ -11,6 +11,7 @@ and Ghahramani 2016), and never inside the recurrence. Without a generator there
 from __future__ import annotations
 
 import math
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -104,9 +105,19 @@ def initialise(parameters: Sequence[tuple[str, nn.Parameter]], seed: int) -> Non
     """Draw all weights anew from `seed`, uniform within 1/√H, in the order of their names."""
     if not _drawing.get():
         return
+    _require_memory(sum(parameter.numel() * parameter.element_size() for _, parameter in parameters))
     generator = torch.Generator().manual_seed(seed)
     for _, parameter in sorted(parameters):
         bound = 1.0 / math.sqrt(parameter.shape[-1]) if parameter.dim() > 1 else 0.0
         with torch.no_grad():
             drawn = torch.rand(parameter.shape, generator=generator, dtype=torch.float64) * 2 - 1
             parameter.copy_(drawn * bound)
+
+
+def _require_memory(needed: int) -> None:
+    """Linux may lend more than there is, and then end the process that uses it."""
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
+        return
+    found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > found:
+        raise MemoryError(f"the weights take {needed / 2**30:,.0f} GiB, and there are {found / 2**30:,.0f} GiB")

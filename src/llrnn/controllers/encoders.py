@@ -21,11 +21,12 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from llrnn.conditions import Reading, Token, make_reading
 from llrnn.controllers.base import initialise, undrawn, variational_dropout
+from llrnn.controllers.torch_lstm import TorchLSTM
 from llrnn.errors import ConfigError
 
 _OTHER = "Other"  # fires on a symbol of which nothing is known
 _END: Token = ("End",)  # behind the last symbol, so that there is always something to look at
-_NETWORKS: dict[str, type[nn.RNNBase]] = {"lstm": nn.LSTM, "gru": nn.GRU}
+_NETWORKS: dict[str, type[nn.RNNBase]] = {"lstm": TorchLSTM, "gru": nn.GRU}
 _REMEMBERED = 20_000  # conditions whose symbols are kept
 
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.backends.cudnn.rnn import get_cudnn_mode
 
 from llrnn.controllers.base import Controller, Hidden, initialise, undrawn, variational_dropout
+from llrnn.controllers.torch_lstm import TorchLSTM
 from llrnn.errors import ConfigError
 
 
@@ -120,7 +121,7 @@ class GRU(Recurrent):
 class LSTM(Recurrent):
     """Long short-term memory."""
 
-    _network = nn.LSTM
+    _network = TorchLSTM
     _call, _mode = torch._VF.lstm, "LSTM"
     _tensors_per_layer = 2
 

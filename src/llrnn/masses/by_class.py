@@ -130,9 +130,10 @@ class ClassMass:
         log_mass = segment_logsumexp(self.log_b, self._class_of, len(self.log_mass))
         return self.log_b - _or_zero(log_mass)[self._class_of]
 
-    def log_share_of(self, word: Tensor) -> Tensor:
-        """The same for some words, by the masses at hand."""
-        return self.log_b[word] - self._subtracted[self._class_of[word]]
+    def log_share_of(self, word: Tensor, klass: Tensor | None = None) -> Tensor:
+        """The same for some words, by the masses at hand; `klass`, if their classes are known."""
+        klass = self._class_of[word] if klass is None else klass
+        return self.log_b.index_select(0, word) - self._subtracted.index_select(0, klass)
 
     @cached_property
     def _subtracted(self) -> Tensor:
