@@ -85,6 +85,7 @@ def lines_of(log: Path) -> int:
 CLUSTER = """
 import os, sys, threading
 from ray.cluster_utils import Cluster
+os.makedirs("/tmp/ray", exist_ok=True)  # where Ray notes the address, wherever its own folder is
 small = {"object_store_memory": 100 * 2**20, "include_log_monitor": False}
 head = {"num_cpus": int(sys.argv[1]), "temp_dir": sys.argv[2], "include_dashboard": False, "no_monitor": True}
 cluster = Cluster(initialize_head=True, head_node_args=head | small)
