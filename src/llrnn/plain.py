@@ -13,6 +13,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from llrnn.numerics import MINUS_INFINITY
 from llrnn.priors import ContextValues, Prior
 
 _FEW = 4  # draws: so few are made faster one by one than by operations on tensors (measured on CPU)
+_cumulated: WeakKeyDictionary[Any, npt.NDArray[np.float64]] = WeakKeyDictionary()  # as long as the distribution lives
 
 
 class Plain(Protocol):
@@ -66,15 +68,26 @@ def _shift(p: Plain) -> Tensor:
 
 def sample(p: Plain, mass: ClassMass, count: int, generator: torch.Generator | None) -> Tensor:
     """Words drawn from p, (count, N)."""
+    if count * p.n <= _FEW and p.scores.device.type == "cpu":
+        return _few(_ends(p, mass), mass, count, generator)
+    klass = inverted(_weights(p, mass), count, generator)
+    return mass.draw(klass.reshape(-1), generator=generator).view(count, p.n)
+
+
+def _weights(p: Plain, mass: ClassMass) -> Tensor:
+    """Of the classes, the largest is 1, (N, G)."""
     logs = terms(p, mass)
     largest = logs.amax(-1, keepdim=True)
     if p.n and float(largest.amin()) == MINUS_INFINITY:
         p.possible()  # which says where
-    weights = (logs - largest).exp()
-    if count * p.n <= _FEW and weights.device.type == "cpu":
-        return _few(weights, mass, count, generator)
-    klass = inverted(weights, count, generator)
-    return mass.draw(klass.reshape(-1), generator=generator).view(count, p.n)
+    return (logs - largest).exp()
+
+
+def _ends(p: Plain, mass: ClassMass) -> npt.NDArray[np.float64]:
+    """The cumulated weights, (N, G), remembered: who draws a word may draw another."""
+    if p not in _cumulated:
+        _cumulated[p] = _weights(p, mass).double().cumsum(-1).numpy()
+    return _cumulated[p]
 
 
 def inverted(weights: Tensor, count: int, generator: torch.Generator | None) -> Tensor:
@@ -87,10 +100,9 @@ def inverted(weights: Tensor, count: int, generator: torch.Generator | None) -> 
     return torch.minimum(found, last).t()
 
 
-def _few(weights: Tensor, mass: ClassMass, count: int, generator: torch.Generator | None) -> Tensor:
+def _few(rows: npt.NDArray[np.float64], mass: ClassMass, count: int, generator: torch.Generator | None) -> Tensor:
     """The same words of the same random numbers, one by one, (count, N): a step of decoding draws one."""
-    u = torch.rand(len(weights), count, dtype=torch.float64, generator=generator).tolist()
-    rows = weights.double().cumsum(-1).numpy()
+    u = torch.rand(len(rows), count, dtype=torch.float64, generator=generator).tolist()
     found = [[_where(row, x) for x in own] for row, own in zip(rows, u, strict=True)]
     words = mass.words.draw_few([row[i] for i in range(count) for row in found], generator)
     return torch.tensor(words, dtype=torch.long).view(count, len(rows))
