@@ -2,6 +2,7 @@
 
 python scripts/measure_costs.py
 python scripts/measure_costs.py cuda        on a GPU, by the clock: both ways to the scores, and which one is chosen
+python scripts/measure_costs.py lstm        torch's two ways to an LSTM on a CPU (`llrnn.controllers.torch_lstm`)
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from llrnn import costs
+from llrnn.controllers.torch_lstm import WithoutOneDNN
 from llrnn.features.matrix import FeatureMatrix
 from llrnn.fused import chosen as fused_chosen
 from llrnn.fused.by_rows import MakeWay, log_sums, mean_loss
@@ -127,8 +129,34 @@ def on_a_gpu(n: int, *, training: bool, rounds: int = 21) -> tuple[dict[str, flo
     return found, chosen
 
 
+def lstm(rows: int, words: int, *, training: bool, hidden: int = 256) -> dict[str, float]:
+    """Milliseconds of one layer, with gradients in training."""
+    network, x = nn.LSTM(hidden, hidden, batch_first=True), torch.randn(rows, words, hidden, requires_grad=training)
+    repeats = 1 if rows * words > 100 else 100
+
+    def run() -> None:
+        for _ in range(repeats):
+            h, _ = network(x)
+            if training:
+                h.sum().backward()
+
+    def without() -> None:
+        with WithoutOneDNN():
+            run()
+
+    with torch.set_grad_enabled(training):
+        found = interleaved({"oneDNN": run, "torch": without}, 9)
+    return {name: 1e3 * each / repeats for name, each in found.items()}
+
+
 def main() -> None:
     torch.manual_seed(0)
+    if sys.argv[1:] == ["lstm"]:
+        torch.set_num_threads(1)
+        for rows, words, training in ((1, 1, False), (64, 32, False), (64, 32, True), (512, 8, True)):
+            times = ", ".join(f"{name} {ms:.3f} ms" for name, ms in lstm(rows, words, training=training).items())
+            print(f"{rows} × {words}, {'forward and backward' if training else 'forward'}: {times}")  # noqa: T201
+        return
     if sys.argv[1:] == ["cuda"]:
         for training in (False, True):
             for n in (1, 16, 128, 1024, 8192):

@@ -516,6 +516,27 @@ def test_tables_between_comments_are_made_anew(folder: Path) -> None:
         page.filled(text.replace("memory", "memories"), folder)
 
 
+def test_runs_stand_side_by_side(folder: Path, tmp_path: Path) -> None:
+    """Rows in the order of the first run, those of others behind; what a run does not have is a dash."""
+    run = Document.read(folder / "bench.json")
+    other = Document.read(folder / "bench.json")
+    other.machine = {**other.machine, "processor": "another"}
+    first, *rest = [row for suite in other.suites.values() for row in suite["rows"]]
+    first["name"], rest[0]["ratio"] = "only there", 12.34
+    (tmp_path / "elsewhere").mkdir()
+    run.write(tmp_path)
+    other.write(tmp_path / "elsewhere")
+    text = "<!-- rows: bench.json elsewhere/bench.json -->\n<!-- end of rows -->\n"
+    lines = page.filled(text, tmp_path).splitlines()[2:-2]
+    assert lines[0] == f"| ratio | {run.machine['processor']} | another | bar |"
+    assert [line.split(" | ")[0].removeprefix("| ") for line in lines[2:]] == [
+        *(row.name for row in run.rows()), "only there"
+    ]  # fmt: skip
+    assert lines[2].split(" | ")[2] == "–"
+    assert lines[3].split(" | ")[2] == "12.3"
+    assert lines[-1].split(" | ")[1] == "–"
+
+
 def test_the_tables_of_the_page_are_those_of_the_results() -> None:
     text = (DOCS / "performance.md").read_text(encoding="utf8")
     assert text.count("<!-- rows: bench.json ") >= 5

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -57,8 +58,11 @@ def cores() -> int:
 
 
 def _processor() -> str:
+    """By the kernel, or by `lscpu`, which knows the names of Arm's parts too."""
     lines = _CPU_INFO.read_text(encoding="utf8").splitlines() if _CPU_INFO.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    with suppress(OSError, subprocess.CalledProcessError):
+        lines += subprocess.run(["lscpu"], capture_output=True, text=True, check=True).stdout.splitlines()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.lower().startswith("model name")]
     return names[0] if names else platform.processor() or "unknown"
 
 

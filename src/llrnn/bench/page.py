@@ -8,7 +8,8 @@ A page says where its tables come from, and everything between the two comments 
     ...
     <!-- end of rows -->
 
-`machine` in place of a suite is what the run was on, `left-out` what could not be measured.
+`machine` in place of a suite is what the run was on, `left-out` what could not be measured; names of other files put
+the ratios of all runs side by side.
 """
 
 from __future__ import annotations
@@ -132,15 +133,26 @@ def _line(cells: Sequence[str]) -> str:
 
 def filled(text: str, folder: Path) -> str:
     """A page with all tables between its comments made anew from the files of a folder."""
-    runs: dict[str, Document] = {}
 
     def made(found: re.Match[str]) -> str:
-        name = found["file"]
-        if name not in runs:
-            runs[name] = Document.read(folder / name)
-        return f"{found[1]}\n{_part(runs[name], found['names'].split())}\n\n{found[4]}"
+        run, names = Document.read(folder / found["file"]), found["names"].split()
+        others = [Document.read(folder / name) for name in names if name.endswith(".json")]
+        part = side_by_side([run, *others]) if others else _part(run, names)
+        return f"{found[1]}\n{part}\n\n{found[4]}"
 
     return _MARKED.sub(made, text)
+
+
+def side_by_side(runs: Sequence[Document]) -> str:
+    """The ratio of every row in every run, – where one does not have it."""
+    found = [{row.name: row for row in run.rows()} for run in runs]
+    rows = {name: row for one in reversed(found) for name, row in one.items()}
+    names = [*found[0], *(name for name in rows if name not in found[0])]
+    lines = [_line(["ratio", *(run.machine["processor"] for run in runs), "bar"]), _line(["---"] * (len(runs) + 2))]
+    for name in names:
+        ratios = [times(one[name].ratio) if name in one else "–" for one in found]
+        lines.append(_line([name, *ratios, bar(rows[name]).partition(":")[0]]))
+    return "\n".join(lines)
 
 
 def _part(run: Document, names: Sequence[str]) -> str:

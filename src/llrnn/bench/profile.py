@@ -1,8 +1,9 @@
 """Where the time of a French training step goes, and that Python does not run once for every word.
 
-The parts are torch's own operations, by name, as its profiler times them; what is left of the clock's seconds is Python
-and the profiler. Python's calls are counted by `cProfile` for steps of different sizes: a loop over words, or over the
-steps of the recurrent network, would make them more.
+The parts are torch's own operations as its profiler times them: by name, but all that happens within an LSTM is the
+recurrent network, and what backward does for those operations as well (both have the same number in autograd's
+sequence). What is left of the clock's seconds is Python and the profiler. Python's calls are counted by `cProfile`
+for steps of different sizes: a loop over words, or over the steps of the network, would make them more.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from llrnn.records import Record
 from llrnn.training import train
 
 SIZES = ((64, 32), (256, 32), (64, 128))  # rows and words of a row
+_FORWARD, _BACKWARD = "recurrent network, forward", "recurrent network, backward"
+_OTHER = "other operations"
 _PARTS = {
-    "recurrent network, forward": ("mkldnn_rnn_layer", "_cudnn_rnn", "lstm"),
-    "recurrent network, backward": ("mkldnn_rnn_layer_backward", "_cudnn_rnn_backward"),
     "products of the layer": ("mm", "addmm", "addmm_", "addmv_"),
     "log-sum over the classes": ("_softmax", "amax", "logsumexp", "exp", "log", "sub_", "exp_"),
     "sparse features": ("_embedding_bag", "_embedding_bag_forward_only", "embedding_dense_backward", "index_select"),
@@ -77,14 +78,32 @@ def parts(steps: Iterator[Record], count: int) -> dict[str, dict[str, float]]:
         for _ in range(count):
             next(steps)
         whole = time.perf_counter() - started
-    found = dict.fromkeys([*_PARTS, "other operations"], 0.0)
-    for event in profiler.key_averages():
-        if event.key.startswith("aten::"):
-            found[_part_of(event.key.removeprefix("aten::"))] += event.self_cpu_time_total / 1e6
+    found = dict.fromkeys([_FORWARD, _BACKWARD, *_PARTS, _OTHER], 0.0)
+    events = [event for event in profiler.events() if event.name.startswith("aten::")]
+    recurrent = {event.sequence_nr for event in events if _within(event, "aten::lstm")} - {-1}
+    for event in events:
+        found[_part_of(event, recurrent)] += event.self_cpu_time_total / 1e6
     found["Python, and the profiler"] = whole - sum(found.values())
     ordered = sorted(found.items(), key=lambda item: -item[1])
     return {name: {"seconds": seconds / count, "share": seconds / whole} for name, seconds in ordered}
 
 
-def _part_of(operation: str) -> str:
-    return next((part for part, names in _PARTS.items() if operation in names), "other operations")
+def _part_of(event: Any, recurrent: set[int]) -> str:
+    """`recurrent`: the numbers of what an LSTM did forward."""
+    if _within(event, "aten::lstm"):
+        return _FORWARD
+    if any(above.name.startswith("autograd::engine") and above.sequence_nr in recurrent for above in _up_from(event)):
+        return _BACKWARD
+    operation = event.name.removeprefix("aten::")
+    return next((part for part, names in _PARTS.items() if operation in names), _OTHER)
+
+
+def _within(event: Any, name: str) -> bool:
+    return any(above.name == name for above in _up_from(event))
+
+
+def _up_from(event: Any) -> Iterator[Any]:
+    """An operation, the one that called it, and so on."""
+    while event is not None:
+        yield event
+        event = event.cpu_parent

@@ -1,8 +1,8 @@
 """torch's LSTM, by the faster of the two ways that torch has on a CPU.
 
 oneDNN    one call for a whole layer: the fastest way on x86-64, where it has kernels for it
-torch     its own loop in C++: on aarch64, where oneDNN has a reference only, it takes a fifth of the time for one word
-          and little more than half of it for 64 rows of 32 words (Neoverse N1, torch 2.13)
+torch     its own loop in C++: on aarch64, where oneDNN has a reference only, it takes a quarter of the time for one
+          word and little more than half of it for 64 rows of 32 words (Neoverse N1, torch 2.13)
 
 torch asks a switch for all of oneDNN which way to go. It is off while such a layer is called, in all threads; how many
 calls are under way is counted, so that the last of them leaves the switch as the first one found it.
