@@ -189,6 +189,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (Path("small") / path.name).write_text(text)
 
 
+@pytest.mark.slow
 def test_char_nlg(capsys: Capture, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(char_nlg, "STEPS", 3)
     out = done(capsys, "experiment", "char-nlg", "--data", "shared", "--out", "out", "--configs", "small")

@@ -125,6 +125,7 @@ def venues() -> None:
     shrunk("knowledge-base")
 
 
+@pytest.mark.slow
 def test_knowledge_base(capsys: Capture, venues: None) -> None:
     command = ["experiment", "knowledge-base", "--data", "shared", "--out", "out", "--configs", "small"]
     out = done(capsys, *command, "--parallel", "2")

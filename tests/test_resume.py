@@ -484,6 +484,7 @@ def wait_for_steps(process: subprocess.Popen[str], folder: Path, steps: int) -> 
         time.sleep(0.002)
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_cleanly_and_the_printed_command_goes_on(place: Path) -> None:
     asked = ["train", "config.toml", "--set", 'name="a b"', "--seed", "3"]
     whole = start(place, *asked, "--out", "whole")
@@ -505,6 +506,7 @@ def test_ctrl_c_stops_cleanly_and_the_printed_command_goes_on(place: Path) -> No
     assert_same_run(place / "whole", place / "a run")
 
 
+@pytest.mark.slow
 def test_a_killed_process_resumed_again_and_again_comes_out_the_same(place: Path) -> None:
     whole = start(place, "train", "config.toml", "--out", "whole")
     chance = random.Random(os.getpid())

@@ -233,6 +233,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> str:
     return "small"
 
 
+@pytest.mark.slow
 def test_the_study(data: Path, small: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All in this process: to start another for each model would take most of the time."""
     monkeypatch.setattr(semantic_parsing, "run_jobs", one_by_one)

@@ -177,6 +177,7 @@ def test_readme_python_runs(tmp_path: Path) -> None:
     assert "Gender:Fem" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
 def test_examples_run(example: Path, tmp_path: Path) -> None:
     done = subprocess.run(
