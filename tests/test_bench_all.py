@@ -27,7 +27,7 @@ from llrnn.bench import (
 )
 from llrnn.bench.document import Document
 from llrnn.bench.everything import measured
-from llrnn.bench.machine import Speeds, measured_speeds, peak_bytes, threads_of
+from llrnn.bench.machine import Speeds, all_cores, measured_speeds, peak_bytes, threads_of
 from llrnn.bench.rows import Compared, Count, Floor, Row
 from llrnn.bench.suite import QUICK, Asked, Shape, Suite
 from llrnn.bench.suites import SUITES, chosen
@@ -344,12 +344,15 @@ def test_speeds_are_of_the_threads_at_hand() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not say which cores are used")
 def test_threads_are_kept_to_as_many_cores() -> None:
-    """All threads, those that a product has started too; processes of a suite that spreads have all cores."""
+    """All threads, those that a product has started too; but not where processes are started."""
     before = os.sched_getaffinity(0)
     torch.randn(256, 256) @ torch.randn(256, 256).t()
     with threads_of(1):
         found = {len(os.sched_getaffinity(int(task))) for task in os.listdir("/proc/self/task")}
         assert found == {1}
+        with all_cores():
+            assert os.sched_getaffinity(0) == before
+        assert len(os.sched_getaffinity(0)) == 1
     with threads_of(1, spreads=True):
         assert os.sched_getaffinity(0) == before
     assert os.sched_getaffinity(0) == before

@@ -63,36 +63,28 @@ class Lazy(Sequence[Batch], Generic[Given]):
     def __getitem__(self, index: slice) -> Sequence[Batch]: ...
     def __getitem__(self, index: int | slice) -> Batch | Sequence[Batch]:
         if isinstance(index, slice):
-            return Lazy(self._groups[index], self._make)
+            return type(self)(self._groups[index], self._make)
+        return self._asked_for(index)
+
+    def _asked_for(self, index: int) -> Batch:
         return self._make(self._groups[index])
 
 
-class Ahead(Sequence[Batch]):
+class Ahead(Lazy[Batch]):
     """Batches asked for in their order: the next one is made and prepared by a thread while this one is worked on."""
 
     def __init__(self, plan: Sequence[Batch], prepare: Callable[[Batch], Batch]) -> None:
-        self._plan, self._prepare = plan, prepare
+        super().__init__(plan, prepare)
         self._thread = ThreadPoolExecutor(1)
         self._next: tuple[int, Future[Batch]] | None = None
 
-    def __len__(self) -> int:
-        return len(self._plan)
-
-    @overload
-    def __getitem__(self, index: int) -> Batch: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Batch]: ...
-    def __getitem__(self, index: int | slice) -> Batch | Sequence[Batch]:
-        if isinstance(index, slice):
-            return Ahead(self._plan[index], self._prepare)
+    def _asked_for(self, index: int) -> Batch:
         place, coming = self._next or (None, None)
-        batch = coming.result() if coming is not None and place == index else self._made(index)
+        make = super()._asked_for
+        batch = coming.result() if coming is not None and place == index else make(index)
         if index + 1 < len(self):
-            self._next = index + 1, self._thread.submit(self._made, index + 1)
+            self._next = index + 1, self._thread.submit(make, index + 1)
         return batch
-
-    def _made(self, index: int) -> Batch:
-        return self._prepare(self._plan[index])
 
 
 def _pieces(run: Run, index: Ints) -> Batch:

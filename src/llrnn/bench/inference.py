@@ -33,6 +33,7 @@ from torch.nn import functional as F
 from llrnn.backgrounds import Static
 from llrnn.bench import dense_peer, our_opening
 from llrnn.bench.inference_floors import measured_rates, with_floors
+from llrnn.bench.machine import all_cores
 from llrnn.bench.medians import medians
 from llrnn.bench.neural import french_like
 from llrnn.controllers import LSTM
@@ -213,7 +214,8 @@ def _fresh(contenders: Mapping[str, list[str]], rounds: int) -> dict[str, Any]:
     for _ in range(rounds + 1):
         for name, arguments in contenders.items():
             begun = time.perf_counter()
-            done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
+            with all_cores():
+                done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
             runs[name].append({**json.loads(done.stdout), "process, wall": time.perf_counter() - begun})
     times = {name: [run["seconds"] for run in found[1:]] for name, found in runs.items()}
     result: dict[str, Any] = medians(times)

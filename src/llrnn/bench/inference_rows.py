@@ -138,5 +138,5 @@ SUITES = (
     Suite("scoring", "exact scoring", 1, _scoring, scoring_rows),
     Suite("sampling", "exact sampling", 1, _sampling, sampling_rows),
     Suite("one-position", "V grows, one position", 1, _by_vocabulary, vocabulary_rows),
-    Suite("opening", "opening a model", 1, _opening, opening_rows, spreads=True),  # on one core torch takes longer
+    Suite("opening", "opening a model", 1, _opening, opening_rows),
 )

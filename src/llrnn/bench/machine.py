@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ from torch.profiler import ProfilerActivity, profile
 import llrnn
 
 _CPU_INFO, _TASKS = Path("/proc/cpuinfo"), Path("/proc/self/task")
+_given = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()  # the cores, before any is left out
 
 
 class Speeds(NamedTuple):
@@ -72,20 +73,25 @@ def threads_of(count: int, *, spreads: bool = False) -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
-        with _cores_at_most(cores() if spreads else count):
+        with all_cores() if spreads else _cores(lambda given: set(sorted(given)[:count])):
             yield
     finally:
         torch.set_num_threads(before)
 
 
+def all_cores() -> AbstractContextManager[None]:
+    """For a block that starts processes of its own, which say themselves what they use."""
+    return _cores(lambda given: given)
+
+
 @contextmanager
-def _cores_at_most(count: int) -> Iterator[None]:
-    """Every thread of this process, those of libraries too, and processes that it starts."""
+def _cores(choose: Callable[[set[int]], set[int]]) -> Iterator[None]:
+    """Every thread of this process, those of libraries too, is kept to some of the cores that it was given."""
     if not hasattr(os, "sched_setaffinity") or not _TASKS.is_dir():
         yield
         return
     before = os.sched_getaffinity(0)
-    _keep_to(set(sorted(before)[:count]))
+    _keep_to(choose(_given or before))
     try:
         yield
     finally:

@@ -19,6 +19,7 @@ import torch
 
 from llrnn import backgrounds
 from llrnn.batches import Sentences
+from llrnn.bench.machine import all_cores
 from llrnn.bench.neural import french_like, n_weights
 from llrnn.controllers import LSTM
 from llrnn.corpus import Corpus
@@ -39,10 +40,11 @@ def parallel(*, processes: int, hidden: int, words: int, rounds: int, steps: int
     """Words per second of whole training steps, and the seconds that a process is busy with one."""
     given = json.dumps({"hidden": hidden, "words": words, "rounds": rounds, "steps": steps})
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    done = subprocess.run(
-        [*command, "-m", "llrnn.bench.parallel", given],
-        env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    with all_cores():
+        done = subprocess.run(
+            [*command, "-m", "llrnn.bench.parallel", given],
+            env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
     if done.returncode:
         raise LLRNNError(f"torchrun ended with code {done.returncode}: {done.stderr.strip()[-300:]}")
     found: dict[str, Any] = json.loads(done.stdout)

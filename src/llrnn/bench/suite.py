@@ -118,4 +118,4 @@ class Suite:
     rows: Callable[[Figures, Speeds], list[Row]]
     missing: Callable[[Asked], str | None] = _nothing
     absent: Callable[[Figures], dict[str, str]] = _none
-    spreads: bool = False  # it starts threads or processes of its own, and so has all cores
+    spreads: bool = False  # it starts threads of its own beside a GPU, and so has all cores

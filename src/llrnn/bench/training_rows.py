@@ -257,6 +257,6 @@ SUITES = (
         _without_an_epoch,
         spreads=True,
     ),
-    Suite("parallel", "several processes", 1, _parallel, parallel_rows, _too_few_cores, spreads=True),
+    Suite("parallel", "several processes", 1, _parallel, parallel_rows, _too_few_cores),
     Suite("objectives", "approximations of Z", 1, _objectives, objective_rows),
 )
