@@ -22,8 +22,8 @@ MINUS_INFINITY = float("-inf")
 class _ClassLogSumExp(torch.autograd.Function):
     """Both results share one gradient, softmax(scores + log_mass) · g plus what was picked: one pass instead of four.
 
-    A row of minus infinities has log-sum minus infinity and gradient 0 (torch.logsumexp would give NaN): here, and
-    only here, is that guarded.
+    A row of minus infinities has log-sum minus infinity and gradient 0, where torch.logsumexp would give NaN. The
+    other log-sums (`segment_logsumexp`, `add_differences`, `log_matmul`, the kernels of `fused`) guard their own.
     """
 
     @staticmethod
