@@ -1,4 +1,4 @@
-"""One thread a test process: `make test` runs two of them on two cores, and more threads would only fight."""
+"""What holds for every test: one thread a process, the same drawn cases in every run, no clock."""
 
 import os
 from collections.abc import Iterator
@@ -6,13 +6,49 @@ from unittest import mock
 
 import pytest
 
+# one thread a process: `make test` runs two of them on two cores, and more threads would only fight
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported
 
 import torch
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
+from hypothesis.internal.constants_ast import Constants
 
 from llrnn import drawing
 
 torch.set_num_threads(1)
+
+# `make test` draws the same cases in every run; `make explore` (scripts/explore.py) draws new ones
+_ANYWHERE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile("same", derandomize=True, deadline=None, database=None, suppress_health_check=_ANYWHERE)
+settings.register_profile("explore", settings.get_profile("same"), derandomize=False, print_blob=True)
+settings.load_profile("same")
+
+
+class SameInEveryOrder(HypothesisProvider):
+    """Hypothesis draws some values from constants in whatever source was imported so far: here never, unless exploring.
+
+    What was imported depends on the tests that ran before in the same process."""
+
+    @property
+    def _local_constants(self) -> Constants:
+        return Constants() if settings.get_current_profile_name() == "same" else super()._local_constants
+
+
+AVAILABLE_PROVIDERS["hypothesis"] = SameInEveryOrder
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """No test may bring a deadline or chance back by settings of its own."""
+    for item in items:
+        function = getattr(item, "obj", None)
+        if is_hypothesis_test(function):
+            own = getattr(function, "_hypothesis_internal_use_settings", settings())
+            slow_is_fine = HealthCheck.too_slow in own.suppress_health_check
+            if own.deadline or own.database is not None or not slow_is_fine:
+                raise pytest.UsageError(f"{item.nodeid}: leave deadline, database and too_slow to tests/conftest.py")
+            if not own.derandomize and settings.get_current_profile_name() == "same":
+                raise pytest.UsageError(f"{item.nodeid}: cases that are drawn anew are for `make explore` alone")
 
 
 @pytest.fixture(scope="module", params=["class by class", "word by word"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from brute import Array, Brute, log_sum
@@ -21,7 +21,7 @@ MINUS_INFINITY = -math.inf
 
 torch.set_num_threads(1)  # the tensors are tiny: threads only wait for each other, and for the other test processes
 
-QUICK = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=60)
 
 Row = Mapping[str, float]
 Own = dict[int, float]

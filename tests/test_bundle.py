@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -76,7 +76,7 @@ _JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=5), _JSON, max_size=4), st.integers(0, 99))
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 def test_any_plain_data_comes_back(tmp_path: Path, data: dict[str, Any], seed: int) -> None:
     write_bundle(tmp_path, "model", data, some_tensors(seed))
     assert same(read_bundle(tmp_path, "model"), data, some_tensors(seed))
@@ -233,7 +233,7 @@ def test_every_truncation_is_seen(folder: Path) -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80)
 def test_random_damage_is_seen(folder: Path, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(sorted(folder.iterdir())))
     intact = path.read_bytes()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import llrnn
@@ -62,7 +62,6 @@ TEXT = Corpus(
 
 
 @given(st.lists(st.text("ab1'é", min_size=1, max_size=4), max_size=5))
-@settings(deadline=None)
 def test_words_come_back_from_their_characters(words: list[str]) -> None:
     assert joined(spelled(words)) == tuple(words)
     assert all(len(character) == 1 and character.split() == [character] for character in spelled(words))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from brute_ngrams import BOUNDARY, contexts, listed, log_p, table_of, written_out
@@ -482,7 +482,7 @@ def naive_stream(
     return stream, words
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80)
 @given(
     texts=st.lists(lines_of_words, min_size=1, max_size=3),
     lowercase=st.booleans(),

@@ -657,7 +657,7 @@ PIECES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.sampled_from(HEADS), st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=8)), max_size=8))
 def test_whatever_a_server_says_is_an_error_of_ours(head: bytes, pieces: list[bytes]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:

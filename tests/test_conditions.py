@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from llrnn.conditions import (
@@ -247,7 +247,6 @@ plain = st.recursive(
 
 
 @given(plain)
-@settings(deadline=None)
 def test_every_plain_condition_can_be_read(condition: object) -> None:
     assert all(value.words and "" not in value.words for value in values_of(condition))
     assert all(isinstance(word, str) and word for word in words_of(condition))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llrnn import cli, french
@@ -49,7 +49,7 @@ def assert_equal_tables(one: NGramTable, other: NGramTable) -> None:
 SENTENCES = st.lists(st.lists(st.integers(1, 4), max_size=7), min_size=1, max_size=12)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(SENTENCES, st.integers(1, 40), st.integers(1, 5), st.lists(st.integers(0, 3), max_size=4))
 def test_the_same_model_bit_for_bit(
     tmp_path: Path, sentences: list[list[int]], size: int, order: int, least: list[int]

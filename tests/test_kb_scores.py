@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from llrnn.corpus import Corpus
@@ -64,7 +64,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @example("CB00 ST. A")
 @given(st.one_of(st.text(), st.lists(PIECES).map("".join)))
 def test_words_are_cut_once_for_all(text: str) -> None:
@@ -74,7 +73,6 @@ def test_words_are_cut_once_for_all(text: str) -> None:
     assert all(word.split() == [word] for word in words)
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(VALUES),
     st.sampled_from(["", "the address is ", "It's at: ", "(", "call"]),

@@ -67,7 +67,7 @@ PIECES = st.recursive(
 
 
 @given(PIECES)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_random_regular_expressions_are_what_python_matches(pattern: str) -> None:
     compiled_ = re.compile(pattern)
     assert accepted(pattern, 3) == {text for text in strings(CHARACTERS, 3) if compiled_.fullmatch(text)}
@@ -170,7 +170,7 @@ def test_wrong_expressions_over_symbols_are_refused_at_their_column(text: str, c
 
 
 @given(st.text('ab ()|*+?<>0.5"/\\', max_size=12))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_any_text_is_an_expression_or_refused(text: str) -> None:
     for parse in (symbolic, regular):
         try:

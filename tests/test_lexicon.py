@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llrnn.corpus import Corpus, Sentence, Token
@@ -16,7 +16,7 @@ from llrnn.lexicon import Lexicon, read_frequencies
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"the shared corpora are not at {DATA}")
-fuzz = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzz = settings(max_examples=150)
 
 LE = Token("le", pos="DET", feats={"Gender": "Masc", "Number": "Sing"})
 LE_PRONOUN = Token("le", pos="PRON", feats={"Case": "Acc,Nom"})

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llrnn import french
@@ -25,7 +25,7 @@ from llrnn.ngrams.table import backed_off
 BOS, EOS = "<s>", "</s>"
 LN_10 = math.log(10.0)
 Grams = dict[tuple[str, ...], tuple[float, float]]  # words -> natural log p, log of the back-off weight
-fuzz = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzz = settings(max_examples=100)
 
 SMALL = r"""
 \data\

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.testing as npt
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brute import Array
@@ -41,7 +41,7 @@ from llrnn.scoring import score
 from llrnn.text import Text, sentence_key
 
 torch.set_num_threads(1)
-quick = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=40)
 quiet = pytest.mark.filterwarnings("ignore::llrnn.errors.EstimationWarning")
 
 WORDS = ("a", "b", BOUNDARY, "c")  # the boundary in the middle: no number is special

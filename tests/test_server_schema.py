@@ -35,7 +35,7 @@ class LastingEngine(Engine):
 
 model = tiny_model()
 app = create_app(LastingEngine([Served("tiny", model)]), ROOMY, token="a-token", hosts={"localhost", "testserver"})
-quick = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+quick = settings(suppress_health_check=list(HealthCheck))
 
 
 def described(*modes: schemathesis.GenerationMode) -> schemathesis.BaseSchema:

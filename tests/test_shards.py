@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llrnn import (
@@ -85,7 +85,7 @@ WORDS = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Z")), min_size=
 TEXTS = st.lists(st.lists(st.one_of(WORDS, st.sampled_from(["la", "12", "3,5", "é"])), max_size=9), min_size=1)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(TEXTS.filter(any), st.integers(1, 30), st.booleans())
 def test_round_trip_of_odd_texts(tmp_path: Path, text: list[list[str]], shard_words: int, small: bool) -> None:
     """Blank lines, Unicode, one word or many: the corpus in memory and the built one are the same text."""

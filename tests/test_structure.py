@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import shlex
 import subprocess
@@ -10,6 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import llrnn
 from llrnn import backgrounds, contextual, errors, features, testing
@@ -106,6 +109,26 @@ def test_no_file_is_long_and_the_equation_fits() -> None:
     assert len((SOURCE / "loglinear.py").read_text(encoding="utf8").splitlines()) <= 250
     for path in modules():
         assert len(path.read_text(encoding="utf8").splitlines()) <= 400, path
+
+
+def test_drawn_cases_do_not_depend_on_what_was_imported_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each worker of pytest-xdist has imported other modules: Hypothesis must not take constants from them."""
+
+    def drawn() -> list[int]:
+        seen = []
+
+        @given(st.integers())
+        def collect(number: int) -> None:
+            seen.append(number)
+
+        collect()
+        return seen
+
+    before = drawn()
+    (tmp_path / "full_of_constants.py").write_text(f"SQUARES = {[n * n for n in range(300, 3000)]}\n", encoding="utf8")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("full_of_constants")
+    assert drawn() == before
 
 
 def code_blocks(language: str) -> list[str]:
