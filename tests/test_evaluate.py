@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -36,6 +37,13 @@ def test_log_perplexity_is_the_mean_walked_by_hand(model: LLRNN) -> None:
     assert found.sentences == len(TEST)
     assert found.log_perplexity == pytest.approx(math.fsum(losses) / len(losses), abs=1e-5)
     assert found.perplexity == pytest.approx(math.exp(found.log_perplexity))
+
+
+def test_a_perplexity_that_no_float_can_hold_is_infinite(model: LLRNN) -> None:
+    """exp(710) overflows; the figure is printed, and JSON has null for it."""
+    found = replace(evaluate(model, TEST), log_perplexity=710.0)
+    assert found.perplexity == math.inf
+    assert "log-perplexity 710.0000 nats a word, perplexity inf," in found._repr_html_()
 
 
 def test_bits_per_character(model: LLRNN) -> None:

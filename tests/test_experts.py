@@ -219,11 +219,6 @@ def model_with(background: Background, seed: int, dtype: torch.dtype = torch.flo
     return model
 
 
-def rounded(values: Array) -> Array:
-    """Feature values are kept in float32."""
-    return values.astype(np.float32).astype(np.float64)
-
-
 class Oracle:
     """log b and the values of all contextual features, by brute force, after everything that a row was fed."""
 
@@ -240,7 +235,7 @@ class Oracle:
         third = np.array([self.third.log_probs(prefix) for prefix in fed]) - self.usual
         last = [[word for word in prefix if word != BOUNDARY][-4:] for prefix in fed]
         repeated = np.array([[float(word in words) for word in WORDS] for words in last])
-        return np.stack([rounded(other), repeated, rounded(third)], 2)
+        return np.stack([other, repeated, third], 2)
 
 
 def fed_at(batch: Batch) -> list[Gram]:
@@ -302,8 +297,8 @@ def test_log_p_is_the_sum_over_all_words(masked: bool, monkeypatch: pytest.Monke
         distribution.h.retain_grad()
         brute = brute_of(model, distribution.h, log_b, values)
         log_p = distribution.log_prob(torch.tensor(allowed))
-        npt.assert_allclose(log_p.detach().numpy(), brute.log_probs[range(len(fed)), allowed], rtol=0, atol=1e-9)
-        npt.assert_allclose(distribution.log_probs().detach().numpy(), brute.log_probs, rtol=0, atol=1e-9)
+        npt.assert_allclose(log_p.detach().numpy(), brute.log_probs[range(len(fed)), allowed], rtol=0, atol=1e-12)
+        npt.assert_allclose(distribution.log_probs().detach().numpy(), brute.log_probs, rtol=0, atol=1e-12)
         assert_gradient(model, distribution.h, log_p, brute.gradient(allowed))
     assert spy.added > 1
     assert spy.refused > 1
@@ -336,7 +331,7 @@ def test_log_prob_of_a_batch_and_step_by_step() -> None:
         brute = brute_of(model, distribution.h, oracle.log_b(fed, lambda _: set()), oracle.values(fed))
         targets = batch.targets[batch.mask].tolist()
         found = model.log_prob(batch).numpy()
-        npt.assert_allclose(found, brute.log_probs[range(len(fed)), targets], rtol=0, atol=1e-9)
+        npt.assert_allclose(found, brute.log_probs[range(len(fed)), targets], rtol=0, atol=1e-12)
         npt.assert_allclose(distribution.entropy().numpy(), brute.entropy, atol=1e-9)
         npt.assert_allclose(distribution.expected_features().numpy(), brute.expected_features, atol=1e-8)
         state, row = model.start(), batch.inputs[-1].tolist()

@@ -340,6 +340,23 @@ def test_values_of_zero_do_not_fire() -> None:
             )
             for value in (math.nan, math.inf, "1", None)
         ),
+        *(
+            (
+                lambda value=value, wrap=wrap: compile_features(wrap(Fixed({"a": value})), VOCABULARY),
+                f"the feature 'a' of 'le' must be at most 3.4e+38, which float32 can hold, found {shown}; "
+                "scale it, or take its logarithm",
+            )
+            for value, shown in ((1e39, "1e+39"), (-1e300, "-1e+300"), (10**400, "an integer of 401 digits"))
+            for wrap in (lambda phi: phi, lambda phi: phi.balanced())
+        ),
+        (
+            lambda: compile_features(Fixed({"a": 10**400}).scaled(0.5), VOCABULARY),
+            "Fixed().scaled(0.5) of 'le' cannot be computed: int too large to convert to float; scale the feature",
+        ),
+        (
+            lambda: Shape().scaled(10**400),
+            "a scale must be a finite number above 0, found an integer of 401 digits",
+        ),
         (
             lambda: compile_features(Fixed({3: 1.0}), VOCABULARY),
             "the feature 3 of 'le' must be a finite number under a text name, found 1.0",

@@ -105,7 +105,8 @@ class Evaluation(Shown):
 
     @property
     def perplexity(self) -> float:
-        return math.exp(self.log_perplexity)
+        """exp(log-perplexity): infinity where that is more than a float can hold (above 709 nats a word)."""
+        return math.exp(self.log_perplexity) if self.log_perplexity < 709.0 else math.inf
 
     def sheet(self, name: str = "evaluation") -> Sheet:
         figures = (

@@ -286,7 +286,7 @@ class ContextValues:
 
     def to(self, device: torch.device, dtype: torch.dtype) -> ContextValues:
         """The same values where the layer is, in the numbers that it computes with."""
-        if self.rest.device == device and self.rest.dtype == dtype:
+        if self.rest.device == device and self.rest.dtype == self.value.dtype == dtype:
             return self
         rest, value = self.rest.to(device, dtype), self.value.to(device, dtype)
         everywhere = None if self.everywhere is None else self.everywhere.to(device)

@@ -38,8 +38,8 @@ class ContextualFeature(Process):
         rows = [(n, word, own[word]) for n, (_, own) in enumerate(answers) for word in sorted(own)]
         position, word, value = zip(*rows, strict=True) if rows else ((), (), ())
         return ContextValues(
-            torch.tensor([rest for rest, _ in answers], dtype=torch.float32).view(-1, width),
+            torch.tensor([rest for rest, _ in answers], dtype=torch.float64).view(-1, width),
             torch.tensor(position, dtype=torch.long),
             torch.tensor(word, dtype=torch.long),
-            torch.tensor(value, dtype=torch.float32).view(-1, width),
+            torch.tensor(value, dtype=torch.float64).view(-1, width),
         )

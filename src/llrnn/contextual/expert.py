@@ -125,6 +125,4 @@ def _difference(log_b: Tensor, reference: Tensor) -> Tensor:
 
 
 def _clamped(rest: Tensor, position: Tensor, word: Tensor, value: Tensor) -> ContextValues:
-    limited = (part.clamp(-_LIMIT, _LIMIT).float() for part in (rest, value))
-    rest, value = limited
-    return ContextValues(rest, position, word, value.view(-1, 1))
+    return ContextValues(rest.clamp(-_LIMIT, _LIMIT), position, word, value.clamp(-_LIMIT, _LIMIT).view(-1, 1))

@@ -12,9 +12,14 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
+from typing import Any
+
+import numpy as np
 
 from llrnn.errors import FeatureError
 from llrnn.vocabulary import EOS, Vocabulary
+
+LARGEST = 3.4028234663852886e38  # that float32 holds: models compute in it unless they are told otherwise
 
 
 class Features(ABC):
@@ -168,8 +173,8 @@ class Scaled(Wrapped):
         super().__init__(inner)
         self._by = by
         for factor in by.values() if isinstance(by, Mapping) else (by,):
-            if not (isinstance(factor, int | float) and math.isfinite(factor) and factor > 0):
-                raise FeatureError(f"a scale must be a finite number above 0, found {factor!r}")
+            if not (isinstance(factor, int | float) and 0 < factor <= LARGEST):
+                raise FeatureError(f"a scale must be a finite number above 0, found {_shown(factor)}")
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
         values = self._inner(symbol)
@@ -192,7 +197,10 @@ class Balanced(Wrapped):
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
         inner = self._inner.fitted(vocabulary)
-        squares = [sum(value * value for value in inner(symbol).values()) for symbol in vocabulary.words]
+        squares = [
+            sum(checked(value, name, symbol) ** 2 for name, value in values_of(inner, symbol).items())
+            for symbol in vocabulary.words
+        ]
         firing = [square for square in squares if square > 0]
         return Scaled(inner, math.sqrt(len(firing) / sum(firing))) if firing else inner
 
@@ -310,3 +318,28 @@ class Function(Features):
 
     def __repr__(self) -> str:
         return f"Function({self._name})"
+
+
+def values_of(features: Features, symbol: str) -> Mapping[str, float]:
+    """The features that fire on a symbol; products of integers that no float can hold are an error that names it."""
+    try:
+        return features(symbol)
+    except OverflowError as error:
+        raise FeatureError(f"{features!r} of {symbol!r} cannot be computed: {error}; scale the feature") from None
+
+
+def checked(value: Any, name: Any, symbol: str) -> float:
+    """The value of a feature, if it is a number that a model can compute with."""
+    is_number = isinstance(value, int | float | np.integer | np.floating | np.bool_)
+    if is_number and isinstance(name, str) and abs(value) <= LARGEST:  # NaN is not below anything
+        return float(value)
+    too_large = is_number and isinstance(name, str) and LARGEST < abs(value) < math.inf
+    required = f"at most {LARGEST:.1e}, which float32 can hold" if too_large else "a finite number under a text name"
+    advice = "; scale it, or take its logarithm" if too_large else ""
+    raise FeatureError(f"the feature {name!r} of {symbol!r} must be {required}, found {_shown(value)}{advice}")
+
+
+def _shown(value: object) -> str:
+    """Python writes no integer of more than some thousand digits."""
+    too_long = isinstance(value, int) and value.bit_length() > 256
+    return f"an integer of {int(value.bit_length() * math.log10(2)) + 1} digits" if too_long else repr(value)  # type: ignore[attr-defined]

@@ -7,7 +7,6 @@ Everything that the log-linear layer does costs G, not |V|; `class_of` and `memb
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from llrnn.errors import FeatureError
-from llrnn.features.base import Features
+from llrnn.features.base import Features, checked, values_of
 from llrnn.vocabulary import Vocabulary
 
 Ints = npt.NDArray[np.int64]
@@ -146,11 +145,11 @@ class _Columns:
         self._owner: list[Features] = []
 
     def entries(self, fitted: Features, group: str, symbol: str) -> list[tuple[int, float]]:
-        found = fitted(symbol)
+        found = values_of(fitted, symbol)
         if not isinstance(found, Mapping):
             raise FeatureError(f"{group} must give a mapping from names to values for {symbol!r}, found {found!r}")
         return sorted(
-            (self._column(fitted, group, name), _checked(value, name, symbol))
+            (self._column(fitted, group, name), checked(value, name, symbol))
             for name, value in found.items()
             if value != 0
         )
@@ -168,18 +167,6 @@ class _Columns:
                 f"the feature {name!r} is named by {self.groups[column]} and again by {group}: rename one"
             )
         return column
-
-
-def _checked(value: Any, name: str, symbol: str) -> float:
-    if (
-        not isinstance(value, int | float | np.integer | np.floating | np.bool_)
-        or not math.isfinite(value)
-        or not isinstance(name, str)
-    ):
-        raise FeatureError(
-            f"the feature {name!r} of {symbol!r} must be a finite number under a text name, found {value!r}"
-        )
-    return float(value)
 
 
 def _matrix(columns: _Columns, class_of: Sequence[int], rows: Sequence[tuple[tuple[int, float], ...]]) -> FeatureMatrix:
