@@ -17,10 +17,12 @@ from llrnn.controllers import GRU
 from llrnn.decode import Greedy, Sampling, Strategy, read_prefix
 from llrnn.domains import Numbers
 from llrnn.explain import Comparison
+from llrnn.features.naming import FeatureNames
 from llrnn.steering import Change, steer, swap
 from llrnn.vocabulary import EOS
 from llrnn.web.batching import Batcher
 from llrnn.web.engine import Engine
+from llrnn.web.limits import most
 from llrnn.web.messages import (
     ChangeMessage,
     ExplainRequest,
@@ -213,6 +215,35 @@ STRATEGIES: list[tuple[StrategyMessage, Strategy]] = [
     (StrategyMessage(top_p=0.8), Sampling(top_p=0.8)),
     (StrategyMessage(kind="greedy"), Greedy()),
 ]
+
+
+def test_changes_are_resolved_once_a_request(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    resolved: list[str] = []
+    rows = FeatureNames.rows
+
+    def counted(names: FeatureNames, name: str) -> Any:
+        resolved.append(name)
+        return rows(names, name)
+
+    monkeypatch.setattr(FeatureNames, "rows", counted)
+    request = ScoreRequest(texts=("la maison",) * 64, changes=(CHANGE,) * 200)
+    found = run([served], lambda engine: engine.score(request))
+    assert len(found["scores"]) == 64
+    assert len(resolved) == 200
+
+
+def test_patterns_look_through_so_many_names_and_no_more(served: Served) -> None:
+    count = most("pattern_names") // len(served.model.feature_names)
+    patterns = tuple(ChangeMessage(feature="G*" + "*" * n) for n in range(count + 1))
+
+    def asked(*changes: ChangeMessage) -> Any:  # more than a message may hold: other models have more features
+        request = NextRequest.model_construct(**dict(NextRequest(), changes=changes))
+        return run([served], lambda engine: engine.next(request))
+
+    assert asked(*patterns[:-1], patterns[0])["top"]  # the same one again costs nothing
+    with pytest.raises(Refused, match=r"names of features, found .*; send fewer patterns") as refused:
+        asked(*patterns)
+    assert (refused.value.status, refused.value.code) == (422, "too_many_changes")
 
 
 def test_a_seed_gives_the_same_text_alone_in_company_and_in_the_library(model: LLRNN, served: Served) -> None:

@@ -187,7 +187,8 @@ SERVER: dict[str, Callable[[Address], Said | None]] = {
 
 
 def test_every_limit_is_broken_here() -> None:
-    assert {*FIELDS, *SERVER, "listing"} == set(LIMITS)
+    of_models = {"pattern_names"}  # what depends on the model is broken in test_engine.py
+    assert {*FIELDS, *SERVER, "listing", *of_models} == set(LIMITS)
     assert set(SERVER) == set(SERVER_LIMITS)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +23,7 @@ from llrnn.decode import read_prefix
 from llrnn.errors import ConfigError
 from llrnn.explain import Explanation
 from llrnn.features import Function
+from llrnn.features.naming import FeatureNames, matches
 from llrnn.process import State
 from llrnn.steering import Change, experts, steer
 from llrnn.vocabulary import EOS
@@ -300,6 +303,59 @@ def test_a_pattern_must_match_and_knows_only_the_star(model: LLRNN) -> None:
             steer(model, [Change(pattern, offset=1.0)])
     with pytest.raises(ConfigError, match=r"is named 'POS:VER\.'"):
         steer(model, [Change("POS:VER.", offset=1.0)])
+
+
+class CountedName(str):
+    """A name that counts how often something is looked for in it."""
+
+    searches = 0
+
+    def find(self, *given: Any) -> int:
+        CountedName.searches += 1
+        return str.find(self, *given)
+
+
+def matches_by_trying_all(pattern: str, name: str) -> bool:
+    """What a star means, written down: any number of characters."""
+    if not pattern:
+        return not name
+    if pattern[0] == "*":
+        return any(matches_by_trying_all(pattern[1:], name[n:]) for n in range(len(name) + 1))
+    return name[:1] == pattern[0] and matches_by_trying_all(pattern[1:], name[1:])
+
+
+def test_a_star_stands_for_anything() -> None:
+    patterns = ["".join(signs) for n in range(5) for signs in itertools.product("ab*", repeat=n)]
+    names = ["".join(signs) for n in range(5) for signs in itertools.product("ab", repeat=n)]
+    for pattern, name in itertools.product(patterns, names):
+        assert matches(pattern, name) == matches_by_trying_all(pattern, name), (pattern, name)
+
+
+@pytest.mark.parametrize("pattern", ["*" * 30 + "Z", "*a" * 500 + "*Z*", "*" + "aaaaaaab*" * 100])
+def test_a_pattern_is_matched_without_going_back(pattern: str) -> None:
+    CountedName.searches = 0
+    assert not matches(pattern, CountedName("a" * 400))
+    assert CountedName.searches <= pattern.count("*")
+
+
+def test_a_pattern_of_thirty_stars_is_an_unknown_name(model: LLRNN) -> None:
+    with pytest.raises(ConfigError, match="matches the pattern"):
+        steered(model, ["*" * 30 + "§=+1"], None)
+
+
+def test_a_mistaken_name_is_compared_with_few_others() -> None:
+    many = FeatureNames([f"Word:{n}" for n in range(100_000)])
+    assert len(many._candidates("Word:x")) <= 2000
+    assert not many._candidates("x" * 1000)
+    with pytest.raises(ConfigError, match="names look like 'Word:0'"):
+        many.rows("x" * 1000)
+
+
+def test_what_patterns_were_resolved_to_is_bounded_in_bytes() -> None:
+    names = FeatureNames([f"Word:{n}" for n in range(10_000)])
+    for n in range(100):
+        assert len(names.rows("W*" + "*" * n)) == 10_000
+    assert names._found.bytes <= names._found.most_bytes < 100 * 80_000
 
 
 def test_names_with_signs_in_them_are_themselves() -> None:

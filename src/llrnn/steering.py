@@ -14,13 +14,12 @@ trained with; `constrained` holds a model to a language that it was not trained 
 
 from __future__ import annotations
 
-import difflib
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -30,6 +29,7 @@ from llrnn.bundle import has_bundle
 from llrnn.checkpoint import load
 from llrnn.contextual import ContextualFeature, Expert, Lookup
 from llrnn.errors import ConfigError
+from llrnn.features.naming import FeatureNames
 from llrnn.frozen import copied
 from llrnn.model import LLRNN
 from llrnn.tables import KnowledgeBase
@@ -172,47 +172,40 @@ def _require(names: Iterable[str], there: Sequence[str], kind: str, besides: str
             raise ConfigError(f"{name!r} is no {kind} of this model; it has {', '.join(there) or 'none'}{besides}")
 
 
-def scale_and_offset(model: LLRNN, changes: Sequence[Change]) -> tuple[Tensor, Tensor]:
-    """All changes, one after the other, as a → scale∘a + offset, each (m + k,): what `llrnn.steered` takes."""
-    index = {name: k for k, name in enumerate(model.feature_names)}
-    scale = torch.ones(len(index), device=model.device, dtype=model.layer.weight.dtype)
-    offset = torch.zeros_like(scale)
-    for change in changes:
-        chosen = torch.tensor(_matching(change.feature, index), device=model.device)
-        _change_rows(change, scale, offset, chosen)
-    return scale, offset
+def scale_and_offset(
+    model: LLRNN, changes: Sequence[Change], names: FeatureNames | None = None
+) -> tuple[Tensor, Tensor]:
+    """All changes, one after the other, as a → scale∘a + offset, each (m + k,): what `llrnn.steered` takes.
+
+    `names`: those of the model, where somebody keeps them; many requests then look for the same patterns once.
+    """
+    known = names or FeatureNames(model.feature_names)
+    scale, offset = np.ones(len(known)), np.zeros(len(known))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for change in changes:
+            rows = known.rows(change.feature)
+            scale[rows] *= change.scale
+            offset[rows] = change.scale * offset[rows] + change.offset
+    like = model.layer.weight
+    found = tuple(torch.from_numpy(part).to(like.device, like.dtype) for part in (scale, offset))
+    for part in found:  # what is not finite stays so whatever is done to it, so that looking once suffices
+        if not part.isfinite().all():
+            name = known.names[int(torch.nonzero(~part.isfinite())[0])]
+            raise ConfigError(
+                f"the changes of the weight of {name!r} must stay finite in {like.dtype}, but together they overflow; "
+                "choose smaller numbers"
+            )
+    return found[0], found[1]
 
 
 def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:
     """A new model with these changes applied in order; the given one stays as it is."""
-    index = {name: k for k, name in enumerate(model.feature_names)}
-    rows = [_matching(change.feature, index) for change in changes]  # before any copy: names may be wrong
+    names = FeatureNames(model.feature_names)
+    rows = [names.rows(change.feature) for change in changes]  # before any copy: names may be wrong
     steered = _untied(model)
     for change, chosen in zip(changes, rows, strict=True):
-        _apply(change, steered, torch.tensor(chosen, device=model.device))
+        _apply(change, steered, torch.from_numpy(chosen).to(model.device))
     return steered
-
-
-def _matching(feature: str, index: Mapping[str, int]) -> list[int]:
-    """The coordinates of a that a name means; one that some feature bears is that feature, `Word:*` included."""
-    if feature in index:
-        return [index[feature]]
-    pattern = re.compile(".*".join(map(re.escape, feature.split("*"))), re.DOTALL)
-    found = [k for name, k in index.items() if pattern.fullmatch(name)]  # without a `*`, none
-    if not found:
-        what = f"matches the pattern {feature!r}" if "*" in feature else f"is named {feature!r}"
-        raise ConfigError(f"none of the {len(index)} features of this model {what}; {_advice(feature, index)}")
-    return found
-
-
-def _advice(feature: str, names: Mapping[str, int]) -> str:
-    small: dict[str, str] = {}  # capitals are what is mistaken most
-    for name in names:
-        small.setdefault(name.lower(), name)
-    close = [small[name] for name in difflib.get_close_matches(feature.lower(), small)]
-    if close:
-        return f"did you mean {' or '.join(map(repr, close))}?"
-    return f"names look like {', '.join(map(repr, [*names][:3]))}, and patterns need a `*`"
 
 
 def _untied(model: LLRNN) -> LLRNN:

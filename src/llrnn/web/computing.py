@@ -25,8 +25,10 @@ from llrnn.sequences import Batch, ModelState
 from llrnn.steered import Steered
 from llrnn.steering import Change, scale_and_offset
 from llrnn.vocabulary import EOS
+from llrnn.web.limits import LIMITS, most
 from llrnn.web.messages import ChangeMessage
 from llrnn.web.refusals import Refused
+from llrnn.web.served import Ready
 
 _ROUND = 8  # lengths are padded to multiples: the recurrent networks of oneDNN prepare code for every shape
 _MOST_SCORES = 20_000_000  # positions × classes at once, when texts are scored: 80 MB
@@ -43,11 +45,11 @@ class Asked:
     steering: Steering
 
 
-def asked(model: LLRNN, words: Sequence[str], condition: object, changes: Sequence[ChangeMessage]) -> Asked:
-    """A prefix or a text, looked up; a word or a feature that is not there is refused."""
-    written = spelled_for(model, words)
-    ids = model.vocabulary.ids(written, place="prefix")
-    return Asked(written, tuple(ids), condition, steering(model, changes))
+def asked(ready: Ready, words: Sequence[str], steering: Steering) -> Asked:
+    """A prefix or a text, looked up; a word that is not there is refused."""
+    written = spelled_for(ready.model, words)
+    ids = ready.model.vocabulary.ids(written, place="prefix")
+    return Asked(written, tuple(ids), ready.condition, steering)
 
 
 def spelled_for(model: LLRNN, words: Sequence[str]) -> tuple[str, ...]:
@@ -55,12 +57,16 @@ def spelled_for(model: LLRNN, words: Sequence[str]) -> tuple[str, ...]:
     return tuple(word.lower() for word in words) if model.reads_lowercase else tuple(words)
 
 
-def steering(model: LLRNN, changes: Sequence[ChangeMessage]) -> Steering:
-    """Messages of changes as scale and offset of all weights; none where there are none."""
+def steering(ready: Ready, changes: Sequence[ChangeMessage]) -> Steering:
+    """Messages of changes as scale and offset of all weights, for a whole request; none where there are none."""
     if not changes:
         return None
+    names = ready.names
+    looked_through = len(names) * sum(names.is_pattern(feature) for feature in {one.feature for one in changes})
+    if looked_through > most("pattern_names"):
+        raise LIMITS["pattern_names"].refused(found=looked_through)
     try:
-        return scale_and_offset(model, [Change(one.feature, one.scale, one.offset) for one in changes])
+        return scale_and_offset(ready.model, [Change(one.feature, one.scale, one.offset) for one in changes], names)
     except ConfigError as error:
         raise Refused(404, "unknown_feature", str(error)) from None
 
@@ -69,6 +75,8 @@ def steered(model: LLRNN, rows: Sequence[Steering]) -> Steered | None:
     """The model's layer with a change of its own for each row; None is the layer as it is."""
     if all(row is None for row in rows):
         return None
+    if all(row is rows[0] for row in rows):  # as the texts of one request: one row stands for all
+        rows = rows[:1]
     like = next(row for row in rows if row is not None)[0]
     plain = torch.ones_like(like), torch.zeros_like(like)
     scale, offset = zip(*(row or plain for row in rows), strict=True)

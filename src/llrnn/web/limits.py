@@ -103,6 +103,12 @@ _ROWS = (
         "changes must list at most {most} changes, found {found}; a pattern with * changes many features at once",
     ),
     Limit(
+        "pattern_names", 200_000, "names that the patterns of a request look through: patterns × features of the model",
+        422, "too_many_changes",
+        "all patterns with * together may look through at most {most} names of features, found {found}; "
+        "send fewer patterns, or name features one by one",
+    ),
+    Limit(
         "characters", 1000, "characters of a word, or of a name", 422, "text_too_long",
         "a word or a name must have at most {most} characters, found {found}; send a shorter one",
     ),

@@ -20,11 +20,12 @@ import torch
 from llrnn.decode import Greedy, Sampling
 from llrnn.errors import ZeroMassError
 from llrnn.explain import Comparison, Explanation, Term, explain_next
+from llrnn.features.naming import FeatureNames
 from llrnn.influence import influence
 from llrnn.loglinear import Distribution
 from llrnn.sequences import ModelState
 from llrnn.web import computing
-from llrnn.web.computing import asked, finite, spelled_for
+from llrnn.web.computing import Steering, asked, finite, spelled_for, steering
 from llrnn.web.messages import (
     ExplainRequest,
     GenerateRequest,
@@ -49,8 +50,9 @@ class Question(ABC, Generic[R]):
 
     def __init__(self, served: Served, request: R) -> None:
         self.served, self.request = served, request
-        self.model, self.condition = served.ready(request.background, request.condition)
-        self.asked = asked(self.model, words_of(request.prefix), self.condition, request.changes)
+        ready = served.ready(request.background, request.condition)
+        self.model, self.condition = ready.model, ready.condition
+        self.asked = asked(ready, words_of(request.prefix), steering(ready, request.changes))
 
     @staticmethod
     @abstractmethod
@@ -222,9 +224,14 @@ class Scored:
         given = request.conditions or [None] * len(request.texts)
         self.served, self.request, self.model = served, request, served.variants.get(request.background)
         self.texts = []
+        changed: dict[
+            FeatureNames, Steering
+        ] = {}  # the same changes of the same features are one, whatever the condition
         for text, condition in zip(request.texts, given, strict=True):
-            model, read = served.ready(request.background, condition)
-            self.texts.append((model, asked(model, words_of(text), read, request.changes)))
+            ready = served.ready(request.background, condition)
+            if ready.names not in changed:
+                changed[ready.names] = steering(ready, request.changes)
+            self.texts.append((ready.model, asked(ready, words_of(text), changed[ready.names])))
 
     @staticmethod
     def answer(questions: Sequence[Scored]) -> list[Any]:

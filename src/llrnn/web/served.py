@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from llrnn.backgrounds import Background, Uniform, Unigram
 from llrnn.checkpoint import load
 from llrnn.decode import Greedy, generate
 from llrnn.errors import ConfigError, LLRNNError, UnknownWordError, ZeroMassError
+from llrnn.features.naming import FeatureNames
 from llrnn.model import LLRNN
 from llrnn.steering import open_background, swap
 from llrnn.vocabulary import EOS
@@ -31,6 +33,15 @@ _REMEMBERED = 32  # conditions for which a model is kept ready
 Needs = Literal["none", "optional", "required"]
 
 
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """A model that can be asked: the condition as it reads it, words of the condition listed, features by name."""
+
+    model: LLRNN
+    condition: object
+    names: FeatureNames
+
+
 class Served:
     """One model, by its name, with the backgrounds that may be put in the place of its own."""
 
@@ -38,10 +49,11 @@ class Served:
         self.name, self.model = name, model.requires_grad_(False)
         others = {**_always_there(model), **(backgrounds or {})}
         self.variants = {OWN: model} | {key: _with_background(model, other) for key, other in others.items()}
-        self._ready: OrderedDict[tuple[str, str | None], tuple[LLRNN, object]] = OrderedDict()
+        self._names = FeatureNames(model.feature_names)
+        self._ready: OrderedDict[tuple[str, str | None], Ready] = OrderedDict()
 
-    def ready(self, background: str, condition: str | None) -> tuple[LLRNN, object]:
-        """The model to ask, and the condition as it reads it; words of the condition are listed for the time."""
+    def ready(self, background: str, condition: str | None) -> Ready:
+        """The model to ask; words of the condition are listed for the time."""
         key = background, condition
         if key not in self._ready:
             self._ready[key] = self._prepared(background, condition)
@@ -50,7 +62,7 @@ class Served:
         self._ready.move_to_end(key)
         return self._ready[key]
 
-    def _prepared(self, background: str, condition: str | None) -> tuple[LLRNN, object]:
+    def _prepared(self, background: str, condition: str | None) -> Ready:
         if background not in self.variants:
             raise Refused(
                 404,
@@ -61,9 +73,11 @@ class Served:
         try:
             wanted = None if condition is None else read_condition(model, condition)
             check_condition(model, wanted)
-            return prepared(model, [wanted]), wanted
+            listed = prepared(model, [wanted])
         except LLRNNError as error:
             raise Refused(409, "condition", str(error)) from None
+        same = listed.feature_names == self._names.names
+        return Ready(listed, wanted, self._names if same else FeatureNames(listed.feature_names))
 
     @property
     def conditions(self) -> Needs:
