@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from llrnn import GRU, LSTM, Elman, Stacked
+from helpers import small_corpus, small_model, small_vocabulary
+from llrnn import GRU, LLRNN, LSTM, Elman, Stacked, backgrounds, load, train
 from llrnn.conditions import Reading, Slots, Whole, Words
-from llrnn.controllers import Attentive, Controller, Encoder, make_controller, variational_dropout
+from llrnn.controllers import Attentive, Controller, Encoder, Hidden, make_controller, variational_dropout
 from llrnn.controllers.torch_lstm import TorchLSTM, WithoutOneDNN
 from llrnn.corpus.acts import parse_act
-from llrnn.errors import ConfigError
+from llrnn.errors import CheckpointError, ConfigError
+from llrnn.features import Identity
+from llrnn.scoring import score
+from llrnn.text import Text
 from strategies import MINUS_INFINITY  # noqa: F401  (importing it sets the number of threads)
 
 Maker = Callable[[], Controller]
@@ -344,3 +349,172 @@ def test_the_switch_is_left_as_it_was(before: bool) -> None:
         assert torch._C._get_mkldnn_enabled() == before
     finally:
         torch._C._set_mkldnn_enabled(given)
+
+
+# --- in a model: what is given stays, what is ours is drawn by the model's seed -----------------------------------
+
+
+class Normalised(Controller):
+    """A controller of the user's own: gates of ours, between torch modules with weights of their own."""
+
+    def __init__(self, hidden: int = 6) -> None:
+        super().__init__()
+        self.inputs = self.hidden = hidden
+        self.norm, self.gates, self.out = torch.nn.LayerNorm(hidden), GRU(hidden), torch.nn.Linear(hidden, hidden)
+
+    @property
+    def state_size(self) -> int:
+        return self.gates.state_size
+
+    def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
+        return self.gates.initial(conditions)
+
+    def scan(
+        self, psi: torch.Tensor, state: Hidden, *, generator: torch.Generator | None = None
+    ) -> tuple[torch.Tensor, Hidden]:
+        h, state = self.gates.scan(self.norm(psi), state, generator=generator)
+        return self.out(h), state
+
+    def settings(self) -> dict[str, Any]:
+        return {"kind": "normalised", "hidden": self.hidden}
+
+
+def bare(controller: Controller, seed: int = 0) -> LLRNN:
+    return LLRNN(small_vocabulary(), output_features=Identity(), controller=controller, seed=seed)
+
+
+def weights_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: weight.detach().clone() for name, weight in module.named_parameters()}
+
+
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(weight, other[name]) for name, weight in one.items())
+
+
+@every
+def test_a_controller_that_has_weights_is_given_and_stays(make: Maker) -> None:
+    controller = alive(make()).float()
+    before = weights_of(controller)
+    bare(controller)
+    assert same(weights_of(controller), before)
+
+
+@pytest.mark.parametrize("write", ["load_state_dict", "data", "in place", "one number"])
+def test_weights_that_were_written_in_any_way_stay(write: str) -> None:
+    controller, other = GRU(6), alive(GRU(6)).float()
+    if write == "load_state_dict":
+        controller.load_state_dict(other.state_dict())
+    elif write == "one number":
+        next(controller.parameters()).data[0, 0] += 1e-3
+    else:
+        for own, weight in zip(controller.parameters(), other.parameters(), strict=True):
+            if write == "data":
+                own.data = weight.data
+            else:
+                own.data.copy_(weight.data)
+    before = weights_of(controller)
+    bare(controller)
+    assert same(weights_of(controller), before)
+
+
+def test_of_a_module_of_ones_own_only_our_part_is_drawn() -> None:
+    torch.manual_seed(1)
+    controller = Normalised()
+    before = weights_of(controller)
+    bare(controller, 1)
+    after = weights_of(controller)
+    drawn_anew = {name for name, weight in after.items() if not torch.equal(weight, before[name])}
+    assert drawn_anew == {f"gates.layers.0.{name}_l0" for name in _NAMES[:2]}  # biases are zeros before and after
+    assert torch.equal(after["norm.weight"], torch.ones(6))
+
+
+@every
+def test_a_controller_of_ours_is_drawn_by_the_seed_of_the_model(make: Maker) -> None:
+    one, again, other = (bare(make(), seed) for seed in (1, 1, 2))
+    assert same(weights_of(one), weights_of(again))
+    matrices = [name for name, weight in one.named_parameters() if weight.dim() > 1 and weight.numel()]
+    assert all(not torch.equal(weights_of(one)[name], weights_of(other)[name]) for name in matrices)
+
+
+def test_the_weights_of_a_seed_are_those_of_every_version() -> None:
+    """All of them from one generator, in the order of their names: models of earlier versions come out the same."""
+    model = bare(LSTM(4, layers=2), 7)
+    generator = torch.Generator().manual_seed(7)
+    for _, weight in sorted(model.named_parameters()):
+        bound = 1.0 / math.sqrt(weight.shape[-1]) if weight.dim() > 1 else 0.0
+        wanted = (torch.rand(weight.shape, generator=generator, dtype=torch.float64) * 2 - 1) * bound
+        assert torch.equal(weight.detach(), wanted.float())
+
+
+def test_a_controller_serves_two_models_and_stays_that_of_the_first() -> None:
+    controller = LSTM(4)
+    first = bare(controller, 1)
+    before = weights_of(first)
+    bare(controller, 2)
+    assert same(weights_of(first), before)
+
+
+# --- in a model folder ---------------------------------------------------------------------------------------------
+
+
+def log_p(model: LLRNN) -> torch.Tensor:
+    return score(model, Text.encode(small_corpus()[:6], model.vocabulary)).log_probs
+
+
+class Renamed(GRU):
+    """Says that it is one of ours, and computes something else."""
+
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings(), "kind": "gru"}
+
+    def scan(
+        self, psi: torch.Tensor, state: Hidden, *, generator: torch.Generator | None = None
+    ) -> tuple[torch.Tensor, Hidden]:
+        h, state = super().scan(psi, state, generator=generator)
+        return -h, state
+
+
+@pytest.mark.parametrize("own", [Normalised, lambda: Renamed(6), lambda: Stacked(GRU(6), Normalised())])
+def test_a_controller_of_ones_own_is_saved_and_given_again(own: Maker, tmp_path: Path) -> None:
+    model = small_model(controller=own())
+    model.save(tmp_path)
+    with pytest.raises(CheckpointError, match=r"controller of your own.*load\(folder, controller=") as caught:
+        load(tmp_path)
+    assert str(tmp_path) in str(caught.value)
+    opened = load(tmp_path, controller=own())
+    assert torch.equal(log_p(opened), log_p(model))
+    opened.save(tmp_path / "again")
+    assert torch.equal(log_p(load(tmp_path / "again", controller=own())), log_p(model))
+
+
+@pytest.mark.parametrize("other", [GRU(6), GRU(6, layers=3), LSTM(6, layers=2), GRU(5, layers=2)])
+def test_another_controller_than_the_one_that_was_saved_is_refused(other: Controller, tmp_path: Path) -> None:
+    small_model(controller=GRU(6, layers=2)).save(tmp_path)
+    with pytest.raises(CheckpointError, match="weights"):
+        load(tmp_path, controller=other)
+
+
+def test_a_controller_that_could_not_be_opened_again_is_refused_at_save(tmp_path: Path) -> None:
+    controller = Normalised()
+    controller.register_buffer("seen", torch.zeros(6))
+    model = small_model(controller=controller)
+    with pytest.raises(CheckpointError, match=r"'seen'.*persistent=False"):
+        model.save(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(CheckpointError, match="'seen'"):
+        next(
+            iter(train(model, small_corpus()[:4], folder=tmp_path / "run"))
+        )  # before the first step, not after an epoch
+    cured = Normalised()
+    cured.register_buffer("seen", torch.zeros(6), persistent=False)
+    small_model(controller=cured).save(tmp_path / "new")
+    assert (tmp_path / "new" / "model.json").exists()
+
+
+def test_a_model_with_such_a_controller_as_background_is_given_again_as_a_whole(tmp_path: Path) -> None:
+    inner = small_model(controller=Normalised())
+    outer = small_model(background=backgrounds.Model(inner))
+    outer.save(tmp_path)
+    with pytest.raises(CheckpointError, match=r"background of your own.*load\(folder, background="):
+        load(tmp_path)
+    assert torch.equal(log_p(load(tmp_path, background=backgrounds.Model(inner))), log_p(outer))

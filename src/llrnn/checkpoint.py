@@ -14,7 +14,7 @@ from llrnn import backgrounds, contextual, domains
 from llrnn.backgrounds import Background
 from llrnn.bundle import Bundle, read_bundle
 from llrnn.contextual import ContextualFeature
-from llrnn.controllers import make_controller, unfilled
+from llrnn.controllers import Controller, make_controller, unfilled
 from llrnn.domain import Domain
 from llrnn.errors import CheckpointError, LLRNNError
 from llrnn.features import FeatureMatrix
@@ -66,15 +66,17 @@ def load(
     *,
     background: Background | None = None,
     contextual: Sequence[ContextualFeature] | None = None,
+    controller: Controller | None = None,
     verify: bool = True,
 ) -> LLRNN:
     """Read a model; a background or contextual features of one's own are given again here, or swapped.
 
+    A `controller` of one's own is given again, too, as it was made: its weights are filled in.
     Without `verify`, damage to the numbers of the model goes unseen (see `read_bundle`): a large one opens faster.
     """
     bundle = read_bundle(folder, "model", verify=verify)
     try:
-        return _build(bundle, background, contextual)
+        return _build(bundle, background, contextual, controller)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -87,7 +89,12 @@ def load(
         raise CheckpointError(f"{folder}: the files of the model do not fit together: {error}") from error
 
 
-def _build(bundle: Bundle, background: Background | None, context: Sequence[ContextualFeature] | None) -> LLRNN:
+def _build(
+    bundle: Bundle,
+    background: Background | None = None,
+    context: Sequence[ContextualFeature] | None = None,
+    controller: Controller | None = None,
+) -> LLRNN:
     data, tensors = _ModelData.model_validate(bundle.data), bundle.tensors
     words = data.symbols if data.symbols is not None else _spellings(tensors)
     vocabulary = Vocabulary(
@@ -99,14 +106,12 @@ def _build(bundle: Bundle, background: Background | None, context: Sequence[Cont
     )
     output = _features("output", data.output_features, tensors, len(vocabulary))
     own_input = data.input_features
-    with unfilled():
-        controller = make_controller(data.controller)
     model = LLRNN(
         vocabulary,
         output_features=output,
         input_features=None if own_input is None else _features("input", own_input, tensors, len(vocabulary)),
         background=background or backgrounds.restore(_source(data.background, "background", tensors)),
-        controller=controller,
+        controller=controller or _controller(data.controller),
         contextual=_contextual(data.contextual, tensors) if context is None else context,
         tied=data.tied,
         word_dropout=data.word_dropout,
@@ -117,11 +122,25 @@ def _build(bundle: Bundle, background: Background | None, context: Sequence[Cont
         model.seen = Seen(tensors["seen.counts"].numpy(), tensors["seen.sentences"].numpy())
     model.to(tensors["weights.layer.bias"].dtype)  # float64 stays float64
     fill_parameters(model, tensors.get)
+    unused = {name for name in tensors if name.startswith("weights.")} - {
+        f"weights.{n}" for n, _ in model.named_parameters()
+    }
+    _require(not unused, f"{', '.join(sorted(unused)[:3])}, which the model has no place for")
     return model
 
 
+def _controller(settings: dict[str, Any]) -> Controller:
+    if settings.get("kind") == "custom":
+        raise CheckpointError(
+            f"the model has a controller of your own, {settings.get('class')}: make it as it was made, and give it "
+            "again: load(folder, controller=...)"
+        )
+    with unfilled():
+        return make_controller(settings)
+
+
 def _restored_model(saved: Saved, parts: Sequence[Background]) -> Background:
-    return backgrounds.Model(_build(Bundle(saved.fields, saved.tensors), None, None))
+    return backgrounds.Model(_build(Bundle(saved.fields, saved.tensors)))
 
 
 backgrounds.register("model", _restored_model)  # here, since backgrounds stand before the model

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from llrnn.backgrounds import Background, Uniform
 from llrnn.bundle import write_bundle
 from llrnn.contextual import ContextualFeature
-from llrnn.controllers import LSTM, Controller, initialise, uniform
+from llrnn.controllers import LSTM, Controller, described_controller, initialise, still_first, uniform
 from llrnn.domain import Domain
 from llrnn.errors import ConfigError, ZeroMassError
 from llrnn.features import FeatureMatrix, Features, compile_features
@@ -78,7 +78,11 @@ class LLRNN(nn.Module):
         word_dropout: float = 0.0,
         seed: int | None = 0,
     ) -> None:
-        """`seed` of the first weights; None leaves them to whoever fills them in."""
+        """`seed` of the first weights; None leaves them to whoever fills them in.
+
+        A controller that has weights already (trained, loaded, of a class of one's own) stays as it is; one of ours
+        that was only just made is drawn by the seed, like all that this model makes itself.
+        """
         super().__init__()
         self.vocabulary, self.tied, self.word_dropout = vocabulary, tied, word_dropout
         self.output_features = _compiled(output_features, vocabulary)
@@ -106,7 +110,9 @@ class LLRNN(nn.Module):
                 )
             self.layer.weight = self.embedding.weight
         if seed is not None:
-            initialise(list(self.named_parameters()), seed)
+            drawn = {id(parameter) for parameter in still_first(self.controller)}
+            given = {id(parameter) for parameter in self.controller.parameters()} - drawn
+            initialise([(name, p) for name, p in self.named_parameters() if id(p) not in given], seed)
 
     def _check_names(self) -> None:
         if not 0.0 <= self.word_dropout < 1.0:
@@ -244,7 +250,7 @@ class LLRNN(nn.Module):
         """Everything that makes up this model, as plain data and tensors."""
         data: dict[str, Any] = {
             "unknown": self.vocabulary.unknown,
-            "controller": self.controller.settings(),
+            "controller": described_controller(self.controller),
             "tied": self.tied,
             "word_dropout": self.word_dropout,
             "provenance": self.provenance,

@@ -146,6 +146,8 @@ class Model(Background):
 
     def saved(self) -> Saved:
         fields, tensors = self._model.described()
+        if fields["controller"]["kind"] == "custom":  # a folder cannot make it: the whole background is given again
+            return super().saved()
         # copies: one model may serve twice, and a file of tensors refuses memory that is shared
         return Saved("model", fields, {name: tensor.detach().clone() for name, tensor in tensors.items()})
 

@@ -9,10 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 from llrnn.controllers.attentive import Attentive
-from llrnn.controllers.base import Controller, Hidden, SomeRows, initialise, unfilled, uniform, variational_dropout
+from llrnn.controllers.base import (
+    Controller,
+    Hidden,
+    SomeRows,
+    initialise,
+    still_first,
+    unfilled,
+    uniform,
+    variational_dropout,
+)
 from llrnn.controllers.encoders import Encoder, make_encoder
 from llrnn.controllers.recurrent import GRU, LSTM, Elman, Recurrent, Stacked
-from llrnn.errors import ConfigError
+from llrnn.errors import CheckpointError, ConfigError, LLRNNError
 
 __all__ = [
     "GRU",
@@ -24,8 +33,10 @@ __all__ = [
     "Hidden",
     "SomeRows",
     "Stacked",
+    "described_controller",
     "initialise",
     "make_controller",
+    "still_first",
     "unfilled",
     "uniform",
     "variational_dropout",
@@ -45,3 +56,33 @@ def make_controller(settings: dict[str, Any]) -> Controller:
     if kind not in kinds:
         raise ConfigError(f"unknown kind of controller {kind!r}: use one of {', '.join(sorted(kinds))}, stacked")
     return kinds[kind](**given)
+
+
+def described_controller(controller: Controller) -> dict[str, Any]:
+    """How a model folder holds it: what `make_controller` takes. One of the user's own is named only."""
+    kept = {name for name, _ in controller.named_parameters(remove_duplicate=False)}
+    lost = sorted(controller.state_dict().keys() - kept)
+    if lost:
+        raise CheckpointError(
+            f"the controller {type(controller).__name__} holds {lost[0]!r}, which is no parameter: a model folder "
+            "keeps parameters only, so it could not be opened again; make it an nn.Parameter with requires_grad=False, "
+            "or register it as a buffer with persistent=False and compute it when the controller is made"
+        )
+    if _can_be_made_again(controller):
+        return controller.settings()
+    return {"kind": "custom", "class": type(controller).__qualname__}
+
+
+def _can_be_made_again(controller: Controller) -> bool:
+    """Whether `make_controller` makes the same of its settings: a class of the user's own may say it is one of ours."""
+    try:
+        with unfilled():
+            made = make_controller(controller.settings())
+    except (LLRNNError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+        return False
+    return _structure(made) == _structure(controller)
+
+
+def _structure(controller: Controller) -> list[object]:
+    parts = [(name, type(part), type(getattr(part, "reading", None))) for name, part in controller.named_modules()]
+    return [*parts, *((name, parameter.shape) for name, parameter in controller.named_parameters())]

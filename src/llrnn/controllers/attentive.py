@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from llrnn.controllers.base import Controller, Hidden, initialise
+from llrnn.controllers.base import Controller, Hidden, draw_first
 from llrnn.controllers.encoders import Encoder
 from llrnn.errors import ConfigError
 
@@ -37,7 +37,7 @@ class Attentive(Controller):
         self.below, self.encoder, self.above = below, encoder, above
         self.inputs, self.hidden = below.inputs, above.hidden
         self.query = nn.Parameter(torch.zeros(encoder.size, below.hidden))  # Q
-        initialise([("query", self.query)], 0)
+        draw_first(self, [("query", self.query)])
 
     @property
     def state_size(self) -> int:

@@ -10,6 +10,7 @@ and Ghahramani 2016), and never inside the recurrence. Without a generator there
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from abc import abstractmethod
@@ -112,6 +113,36 @@ def initialise(parameters: Sequence[tuple[str, nn.Parameter]], seed: int) -> Non
         with torch.no_grad():
             drawn = torch.rand(parameter.shape, generator=generator, dtype=torch.float64) * 2 - 1
             parameter.copy_(drawn * bound)
+
+
+def draw_first(module: nn.Module, parameters: Sequence[tuple[str, nn.Parameter]]) -> None:
+    """First weights of one of our own parts, so that it can be used alone; a model draws them anew by its own seed.
+
+    What they were is remembered as a digest: weights that were loaded, trained or written since stay.
+    """
+    initialise(parameters, 0)
+    module.first_weights = tuple(name for name, _ in parameters), _digest(parameters)  # type: ignore[assignment]
+
+
+def still_first(module: nn.Module) -> list[nn.Parameter]:
+    """The parameters of our own parts in it whose weights are still those that `draw_first` drew."""
+    found: list[nn.Parameter] = []
+    for part in module.modules():
+        names, digest = getattr(part, "first_weights", ((), None))
+        parameters = [(name, part.get_parameter(name)) for name in names]
+        if digest is not None and _digest(parameters) == digest:
+            found += [parameter for _, parameter in parameters]
+    return found
+
+
+def _digest(parameters: Sequence[tuple[str, nn.Parameter]]) -> bytes | None:
+    """In float32, in which they are drawn: a part moved to float64 has the same. None where nothing is drawn."""
+    if not _drawing.get():
+        return None
+    digest = hashlib.sha256()
+    for _, parameter in parameters:
+        digest.update(parameter.detach().float().cpu().numpy().data)
+    return digest.digest()
 
 
 def _require_memory(needed: int) -> None:

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from llrnn.conditions import Reading, Token, make_reading
-from llrnn.controllers.base import initialise, undrawn, variational_dropout
+from llrnn.controllers.base import draw_first, undrawn, variational_dropout
 from llrnn.controllers.torch_lstm import TorchLSTM
 from llrnn.errors import ConfigError
 
@@ -48,7 +48,7 @@ class Encoder(nn.Module):
         self._known: dict[object, list[list[int]]] = {}
         self.weight = nn.Parameter(torch.zeros(len(self.names), size))
         self.network = None if kind == "none" else undrawn(_NETWORKS[kind], size, size // 2, bidirectional=True)
-        initialise(list(self.named_parameters()), 0)
+        draw_first(self, list(self.named_parameters()))
 
     @classmethod
     def for_conditions(

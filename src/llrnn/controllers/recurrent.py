@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.backends.cudnn.rnn import get_cudnn_mode
 
-from llrnn.controllers.base import Controller, Hidden, initialise, undrawn, variational_dropout
+from llrnn.controllers.base import Controller, Hidden, draw_first, undrawn, variational_dropout
 from llrnn.controllers.torch_lstm import TorchLSTM
 from llrnn.errors import ConfigError
 
@@ -38,7 +38,7 @@ class Recurrent(Controller):
         self.hidden, self.inputs, self.dropout = hidden, inputs or hidden, dropout
         sizes = [self.inputs, *[hidden] * layers]
         self.layers = nn.ModuleList(undrawn(self._network, size, hidden) for size in sizes[:-1])
-        initialise(list(self.named_parameters()), 0)
+        draw_first(self, list(self.named_parameters()))
 
     @property
     def state_size(self) -> int:
