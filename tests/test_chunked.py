@@ -101,11 +101,12 @@ def test_training_takes_the_same_steps_with_it() -> None:
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_a_gpu)])
 def test_products_by_kernels_are_those_of_the_matrix(device: str) -> None:
     model = small_model().to(device)
-    phi, weight = model.layer.phi, model.layer.weight.detach()
-    one, other = (weight.clone().requires_grad_() for _ in range(2))
-    expected, found = phi @ one, by_kernels(phi, other)
-    torch.testing.assert_close(found, expected)
-    g = torch.randn_like(expected)
-    expected.backward(g)  # type: ignore[no-untyped-call]
-    found.backward(g)  # type: ignore[no-untyped-call]
-    torch.testing.assert_close(other.grad, one.grad, rtol=1e-4, atol=1e-5)
+    phi, leaves = model.layer.phi, (model.layer.weight.detach(), torch.randn_like(model.layer.bias))
+    one, other = ([leaf.clone().requires_grad_() for leaf in leaves] for _ in range(2))
+    expected, found = [phi @ leaf for leaf in one], by_kernels(phi, other[0], other[1])
+    torch.testing.assert_close(list(found), expected)
+    g = [torch.randn_like(part) for part in expected]
+    torch.autograd.backward(expected, g)
+    torch.autograd.backward(found, g)
+    for mine, theirs in zip(other, one, strict=True):
+        torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-4, atol=1e-5)

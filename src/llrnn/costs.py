@@ -15,16 +15,18 @@ in backward, at a third more work, where they would take more than `MOST_KEPT` b
 The constants are those of one core of the machine that this was written on (Xeon, AMX and AVX-512, 2 MiB of L2):
 
     python scripts/measure_costs.py          measures them, and each way against what the model predicts of it
-    python scripts/measure_costs.py cuda     both ways on a GPU, and which one is chosen
+    python scripts/measure_costs.py cuda FOLDER FILE     both ways on a GPU, at the sizes of our configurations
 
 A Neoverse N1 takes two to four times as long for multiplications, additions, entries and terms: in the four cases of
 the script the way chosen there is the faster one, or within a twentieth of it. Threads divide all but the time of a
-block, at the end of whose calls they wait for each other. Those of a GPU say that products are cheap, so that the
-direct way is for a few positions only; on an H200 the faster way was chosen in all ten cases measured.
+block, at the end of whose calls they wait for each other. Those of a GPU are fitted to docs/results/costs-gpu.json (an
+H200): calls are what costs there, so that it composes except for many positions with many times more classes than
+features. A test holds the choice to that file: at most 1.2 times the better way.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -32,8 +34,6 @@ from typing import Literal, NamedTuple
 Name = Literal["composed", "direct"]
 
 MOST_KEPT = 1 << 30  # bytes of exponentials, in training
-# positions in a block: many for products, as many as fit the cache for sums with Φ
-ROWS_COMPOSED, ROWS_DIRECT = 512, 128
 FEW_POSITIONS = 16  # fewer are not worth blocks: their bookkeeping takes longer
 FEW_TERMS = 200_000  # N × V: so few are summed faster word by word than class by class
 AN_EXCEPTION, MANY_TERMS = 100, 4_000_000  # an exception costs as much as so many terms; no more than these pay
@@ -50,11 +50,26 @@ class Machine(NamedTuple):
     entry: float  # of Φ, besides its additions
     term: float  # of Z: exponential and sums, forward and backward
     block: float  # of positions: a dozen calls
+    turn: float = 0.0  # of a matrix, rows for columns, on the direct way: calls that a GPU waits for
+    # positions in a block: on a CPU many for products, as many as fit the cache for sums with Φ; on a GPU all at once
+    composed_rows: int = sys.maxsize
+    direct_rows: int = sys.maxsize
 
 
-CPU = Machine(multiplication=1.7e-11, byte=6.0e-11, addition=1.0e-10, entry=5.0e-9, term=2.0e-9, block=1.0e-4)
+CPU = Machine(
+    multiplication=1.7e-11,
+    byte=6.0e-11,
+    addition=1.0e-10,
+    entry=5.0e-9,
+    term=2.0e-9,
+    block=1.0e-4,
+    composed_rows=512,
+    direct_rows=128,
+)
 _WAITING = 5.0e-4  # a block, with several threads
-CUDA = Machine(multiplication=5.0e-14, byte=3.0e-13, addition=3.0e-13, entry=1.0e-11, term=3.0e-12, block=2.0e-4)
+CUDA = Machine(  # an H200: python scripts/measure_costs.py fit docs/results/costs-gpu.json
+    multiplication=5.3e-14, byte=0.0, addition=5.4e-13, entry=3.2e-11, term=8.3e-14, block=1.1e-4, turn=9.4e-5
+)
 
 
 class Size(NamedTuple):
@@ -78,33 +93,36 @@ class Work:
     weight_bytes: int  # that products read, once for a block
     terms: int  # N · G
     blocks: int  # of positions that are computed together
-    block: int  # how many these are
+    turns: int  # of a matrix, rows for columns
+    block: int  # positions that are computed together
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """What is counted, in the order of the constants of a `Machine`."""
+        work = self.multiplications, self.weight_bytes, self.additions, self.entries, self.terms
+        return *work, self.blocks, self.turns
 
     def seconds(self, machine: Machine = CPU) -> float:
-        return (
-            self.multiplications * machine.multiplication
-            + self.weight_bytes * machine.byte
-            + self.additions * machine.addition
-            + self.entries * machine.entry
-            + self.terms * machine.term
-            + self.blocks * machine.block
-        )
+        return sum(count * constant for count, constant in zip(self.counts, machine, strict=False))
 
 
-def composed(size: Size, *, training: bool = False) -> Work:
+def composed(size: Size, *, training: bool = False, machine: Machine = CPU) -> Work:
     """h (Φ W)ᵀ + Φ c."""
     N, G, _, E, H = size
-    passes, sums, blocks = 3 if training else 1, 2 if training else 1, -(-N // ROWS_COMPOSED)
+    passes, sums, rows = 3 if training else 1, 2 if training else 1, min(N, machine.composed_rows)
+    blocks = -(-N // rows)
     weights = 4 * H * (G * passes * blocks + E * sums)  # the rows of W that are summed are read as well
-    return Work("composed", passes * N * G * H, sums * E * H, sums * E, weights, N * G, blocks, ROWS_COMPOSED)
+    return Work("composed", passes * N * G * H, sums * E * H, sums * E, weights, N * G, blocks, 0, rows)
 
 
-def direct(size: Size, *, training: bool = False) -> Work:
+def direct(size: Size, *, training: bool = False, machine: Machine = CPU) -> Work:
     """Φ (W h + c)."""
     N, G, m, E, H = size
-    passes, sums, blocks = 3 if training else 1, 2 if training else 1, -(-N // ROWS_DIRECT)
+    passes, sums, rows = 3 if training else 1, 2 if training else 1, min(N, machine.direct_rows)
+    blocks = -(-N // rows)
     weights = 4 * m * H * passes * blocks
-    return Work("direct", passes * N * m * H, sums * E * N, sums * E * blocks, weights, N * G, blocks, ROWS_DIRECT)
+    entries, turns = sums * E * blocks, passes * blocks
+    return Work("direct", passes * N * m * H, sums * E * N, entries, weights, N * G, blocks, turns, rows)
 
 
 class Choice(NamedTuple):
@@ -116,7 +134,7 @@ class Choice(NamedTuple):
 
 def choice(size: Size, *, training: bool = False, machine: Machine = CPU) -> Choice:
     """The way that takes the least time first."""
-    usual, other = composed(size, training=training), direct(size, training=training)
+    usual, other = (way(size, training=training, machine=machine) for way in (composed, direct))
     return Choice(other, usual) if other.seconds(machine) < usual.seconds(machine) else Choice(usual, other)
 
 
@@ -131,8 +149,8 @@ def machine_for(device_type: str, threads: int = 1) -> Machine:
     """The constants of a device, "cpu" or any other; threads share all work, and wait for each other at every call."""
     if device_type != "cpu":
         return CUDA
-    shared = Machine(*(seconds / threads for seconds in CPU))
-    return CPU if threads == 1 else shared._replace(block=_WAITING)
+    shared = {name: getattr(CPU, name) / threads for name in ("multiplication", "byte", "addition", "entry", "term")}
+    return CPU if threads == 1 else CPU._replace(**shared, block=_WAITING)
 
 
 def may_keep(exponentials: int) -> bool:

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from llrnn import costs, drawing, expectations, numerics
 from llrnn.errors import ZeroMassError
 from llrnn.features.matrix import FeatureMatrix
-from llrnn.fused import Pairs, chosen, product
+from llrnn.fused import Pairs, chosen, products
 from llrnn.knowledge import Knowledge, join
 from llrnn.masses import Classes, Left
 from llrnn.numerics import MINUS_INFINITY, Cells, SparseMatrix
@@ -63,11 +63,15 @@ class LogLinear(nn.Module):
 
     def composed(self, offset: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
         """Φ W (G, H) and Φ c + offset (G,)."""
-        return product(self.phi, self.weight), self.phi @ self.bias + offset
+        weight, bias = products.composed(self.phi, self.weight, self.bias)
+        return weight, bias + offset
 
     def direct_scores(self, h: Tensor) -> Tensor:
-        """Φ (W h + c), as many positions at a time as fit the cache: cheaper for a few of them, or for few features."""
-        return torch.cat([(self.phi @ self.adaptor(x).t().contiguous()).t() for x in torch.split(h, costs.ROWS_DIRECT)])
+        """Φ (W h + c), on a CPU as many positions at a time as fit the cache: for few positions, or few features."""
+        rows = costs.machine_for(h.device.type).direct_rows
+        return torch.cat(
+            [products.product(self.phi, self.adaptor(x).t().contiguous()).t() for x in torch.split(h, rows)]
+        )
 
     def row(self, n: int) -> LogLinear:
         """The layer at one position: the same everywhere."""

@@ -22,7 +22,7 @@ if available:
     @triton.jit  # type: ignore[untyped-decorator]
     def _row_sums(  # type: ignore[no-untyped-def]
         matrix, vector, offsets, columns, values, target, offset, scale, out, out_vector, part, part_vector,
-        H: tl.constexpr, HAS_OFFSET: tl.constexpr, HAS_SCALE: tl.constexpr,
+        H, HAS_OFFSET: tl.constexpr, HAS_SCALE: tl.constexpr,
         ENTRIES: tl.constexpr, BLOCK: tl.constexpr,
     ):  # fmt: skip
         piece = tl.program_id(0)
@@ -121,7 +121,7 @@ def row_sums(
     out, out_vector = matrix.new_empty(rows.n_rows, H, dtype=dtype), matrix.new_empty(rows.n_rows, dtype=torch.float32)
     part = matrix.new_empty(len(pieces.partial), H, dtype=torch.float32)
     part_vector = matrix.new_empty(len(pieces.partial), dtype=torch.float32)
-    block = min(512, triton.next_power_of_2(H))
+    block = min(512, triton.next_power_of_2(H))  # H itself is no constant of the kernel: it may be N, ever another one
 
     def launch(dense: tuple[Tensor, Tensor], where: tuple[Tensor, ...], scale: Tensor | None, target: Tensor) -> None:
         _row_sums[(len(target), triton.cdiv(H, block))](

@@ -5,7 +5,7 @@ torch's own sums of rows add up a row entry by entry: one feature of two thousan
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -28,29 +28,38 @@ def compiled(phi: SparseMatrix, like: Tensor) -> Sparse:
     return found
 
 
+def composed(phi: SparseMatrix, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Φ W and Φ c, (m, H), (m,) -> (G, H), (G,)."""
+    return by_kernels(phi, weight, bias) if _has_kernels(phi, weight) else (phi @ weight, phi @ bias)
+
+
 def product(phi: SparseMatrix, dense: Tensor) -> Tensor:
-    """Φ W, (m, H) -> (G, H)."""
-    return by_kernels(phi, dense) if dense.is_cuda and not phi.is_identity else phi @ dense
+    """Φ W alone."""
+    return by_kernels(phi, dense, dense.new_zeros(len(dense)))[0] if _has_kernels(phi, dense) else phi @ dense
 
 
-def by_kernels(phi: SparseMatrix, dense: Tensor) -> Tensor:
-    """The same; on a CPU by their twins."""
-    whole = _Product.apply(dense, compiled(phi, dense))  # type: ignore[no-untyped-call]
-    return cast(Tensor, whole[: phi.n_classes])  # rows come in eights
+def by_kernels(phi: SparseMatrix, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in one pass; on a CPU by the twins of the kernels."""
+    whole, of_bias = _Product.apply(weight, bias, compiled(phi, weight))  # type: ignore[no-untyped-call]
+    return whole[: phi.n_classes], of_bias[: phi.n_classes]  # rows come in eights
+
+
+def _has_kernels(phi: SparseMatrix, dense: Tensor) -> bool:
+    return dense.is_cuda and not phi.is_identity
 
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, dense: Tensor, phi: Sparse) -> Tensor:
+    def forward(ctx: Any, weight: Tensor, bias: Tensor, phi: Sparse) -> tuple[Tensor, Tensor]:
         ctx.phi = phi
-        return _sums(phi.rows, dense)
+        return _sums(phi.rows, weight, bias)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return _sums(ctx.phi.columns, grads[0]), None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+        return *_sums(ctx.phi.columns, grads[0], grads[1]), None
 
 
-def _sums(rows: Rows, dense: Tensor) -> Tensor:
-    beside = dense.new_zeros(len(dense))  # the kernels sum a vector on their way
-    return cast(Tensor, ops_for(dense).row_sums(rows, dense.contiguous(), beside, None, None, dense.dtype)[0])
+def _sums(rows: Rows, dense: Tensor, vector: Tensor) -> tuple[Tensor, Tensor]:
+    product, sums = ops_for(dense).row_sums(rows, dense.contiguous(), vector.contiguous(), None, None, dense.dtype)
+    return product, sums.to(vector.dtype)
