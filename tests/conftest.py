@@ -11,7 +11,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported
 
 import torch
 from hypothesis import HealthCheck, is_hypothesis_test, settings
-from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
+from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
 from llrnn import drawing
@@ -25,17 +25,17 @@ settings.register_profile("explore", settings.get_profile("same"), derandomize=F
 settings.load_profile("same")
 
 
-class SameInEveryOrder(HypothesisProvider):
-    """Hypothesis draws some values from constants in whatever source was imported so far: here never, unless exploring.
+_constants_of_imported_modules = providers._get_local_constants
+
+
+def _constants() -> Constants:
+    """Hypothesis draws some values from constants in our source, as far as it was imported: here only to explore.
 
     What was imported depends on the tests that ran before in the same process."""
-
-    @property
-    def _local_constants(self) -> Constants:
-        return Constants() if settings.get_current_profile_name() == "same" else super()._local_constants
+    return Constants() if settings.get_current_profile_name() == "same" else _constants_of_imported_modules()
 
 
-AVAILABLE_PROVIDERS["hypothesis"] = SameInEveryOrder
+providers._get_local_constants = _constants
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
