@@ -21,7 +21,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-PATIENCE = 20.0  # seconds after which a wait has failed
+from helpers import HANG
+
+PATIENCE = HANG
 WIDE, PHONE = (1280, 900), (360, 740)
 _FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "

@@ -33,6 +33,7 @@ from typing import Any
 
 import typer
 
+from helpers import HANG
 from llrnn import backgrounds, cli
 from llrnn.config import parse_config, read_config
 
@@ -286,7 +287,7 @@ class Runner:
         program = str(Path(sys.executable).parent / "llrnn")
         self.server = subprocess.Popen([program, *words, "--port", "0"], stdout=subprocess.PIPE, text=True)
         assert self.server.stdout is not None
-        patience = threading.Timer(120, self.server.kill)
+        patience = threading.Timer(HANG, self.server.kill)
         patience.start()
         line = self.server.stdout.readline()
         patience.cancel()
@@ -298,12 +299,12 @@ class Runner:
     def _torchrun(self, words: list[str], code: int) -> str:
         """Several processes; what they print, without what torchrun itself says."""
         program = [sys.executable, "-m", "torch.distributed.run", "--standalone", *words]
-        done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=300)
+        done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=HANG)
         assert done.returncode == code, f"torchrun {shlex.join(words)}: {done.stderr}"
         return done.stdout
 
     def _other(self, words: list[str]) -> str:
-        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=HANG)
         assert done.returncode == 0, f"{shlex.join(words)}: {done.stderr}"
         return done.stdout
 
@@ -325,7 +326,7 @@ def curl(words: list[str]) -> str:
             case _:
                 assert word.startswith("http://127.0.0.1:"), f"curl {word}: only our own server is asked"
                 address = word
-    with urllib.request.urlopen(urllib.request.Request(address, data, headers), timeout=60) as answer:
+    with urllib.request.urlopen(urllib.request.Request(address, data, headers), timeout=HANG) as answer:
         return str(answer.read().decode())
 
 

@@ -15,6 +15,8 @@ from llrnn.features import Features
 from llrnn.text import Seen, Text
 from llrnn.vocabulary import EOS
 
+HANG = 1200.0  # seconds after which something hangs: no test measures time, however busy the machine is
+
 torch.set_num_threads(1)  # the tensors are tiny: threads only wait for each other
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 import torch
 
+from helpers import HANG
 from llrnn.errors import TrainingError
 from llrnn.experiments.engines import Engine
 from llrnn.experiments.jobs import Job, run_job, run_jobs
@@ -31,7 +32,7 @@ from test_resume import assert_same_run
 # --- processes --------------------------------------------------------------------------------------------------------
 
 
-def until(found: Callable[[], Any], seconds: float = 120) -> Any:
+def until(found: Callable[[], Any], seconds: float = HANG) -> Any:
     begun = time.monotonic()
     while not (value := found()):
         assert time.monotonic() - begun < seconds
@@ -140,7 +141,7 @@ def running_cluster(cpus: int) -> Iterator[RunningCluster]:
                 yield found
             finally:
                 assert found.address  # what has not started cannot be stopped
-                process.communicate(timeout=60)
+                process.communicate(timeout=HANG)
 
 
 # --- studies ----------------------------------------------------------------------------------------------------------
@@ -202,7 +203,7 @@ class Watched:
 
     def went_on(self) -> bool:
         """Whether the job went on from its checkpoint: had it begun at the beginning, so had its log."""
-        self.thread.join(10)
+        self.thread.join(HANG)
         return not self.thread.is_alive() and self.after - 5 <= self.shortest
 
 

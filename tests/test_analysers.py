@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -423,9 +422,7 @@ def test_faults_in_lists_of_forms(tmp_path: Path, read: Callable[[Path], Lexicon
 
 @needs_french
 def test_the_french_dictionary() -> None:
-    begin = time.perf_counter()
     lexicon = analysers.hunspell(FRENCH_DIC)
-    assert time.perf_counter() - begin < 60  # 3 to 5 s; wide, for a busy machine
     assert analysers.hunspell(FRENCH_DIC) is lexicon
     assert len(lexicon) > 400_000
     expected = {

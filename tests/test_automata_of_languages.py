@@ -7,9 +7,9 @@ import json
 import math
 import random
 import re
-import time
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -21,7 +21,9 @@ from llrnn.backgrounds import Automaton, restore
 from llrnn.errors import BackgroundError, CheckpointError
 from llrnn.languages import (
     Expression,
+    conditional,
     from_condition,
+    holes,
     letter,
     matching,
     moves,
@@ -157,11 +159,9 @@ def test_components_are_those_that_reach_each_other_ends_first(edges: list[tuple
 
 
 def test_what_is_too_large_is_refused_with_the_limit() -> None:
-    begin = time.monotonic()
     many = A.times(1000).times(1000)
     with pytest.raises(BackgroundError, match="needs more than 500,000 states or 5,000,000 moves"):
         finite(many, over("a", many))
-    assert time.monotonic() - begin < 30
     combined = matching("[ab]").repeated() + A + matching("[ab]").times(12)
     machine = compiled(combined, over("ab", combined), weighted=False)
     with pytest.raises(TooLargeError, match="needs more than 1,000 states"):
@@ -324,8 +324,11 @@ def test_thousands_of_conditions_share_one_dictionary(monkeypatch: pytest.Monkey
     listed = ["".join(draw.choices(letters[:26], k=draw.randint(2, 10))) for _ in range(3000)]
     token = words(listed) | from_condition(listed_values)
     expression = token + (letter(" ") + token).repeated()
+    compiling, alone = mock.Mock(wraps=compiled), mock.Mock(wraps=finite)
+    monkeypatch.setattr(holes, "compiled", compiling)
+    monkeypatch.setattr(conditional, "finite", alone)
     languages = Conditional(expression, over(letters, expression))
-    begin, positions = time.monotonic(), 0
+    positions = 0
     for _ in range(300):
         values = ["".join(draw.choices(letters[:-1], k=12)) for _ in range(3)]
         text = " ".join(draw.choice(values if draw.random() < 0.3 else listed) for _ in range(10))
@@ -337,7 +340,7 @@ def test_thousands_of_conditions_share_one_dictionary(monkeypatch: pytest.Monkey
             after = language.after(node, column)
             assert after is not None
             node, positions = after, positions + 1
-    assert time.monotonic() - begin < 15  # a second or so: compiling each condition would take minutes
+    assert (compiling.call_count, alone.call_count) == (1, 0)
     assert len(languages._languages) <= 256
 
 

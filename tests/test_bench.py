@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from helpers import HANG
 from llrnn import Corpus, bench, french
 from llrnn.bench import neural
 from llrnn.bench.against_kenlm import _top_words, drawn_text
@@ -199,7 +200,7 @@ def test_the_drawn_text_follows_zipf_and_its_seed() -> None:
 def measured(*arguments: str) -> dict[str, Any]:
     """From the command line, in a process of its own, as a reader would do it."""
     command = [sys.executable, "-c", "import llrnn.cli; llrnn.cli.main()", "bench", *arguments, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG)
     found = json.loads(done.stdout)
     assert isinstance(found, dict)
     return found

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from helpers import HANG
 from llrnn import bench
 from llrnn.bench.against_masks import LLGuidance, Outlines, _Masks, nested_json
 from llrnn.bench.constraint import Ours
@@ -225,7 +226,7 @@ def test_without_peers_ours_is_timed_alone(capsys: pytest.CaptureFixture[str], m
 def test_the_next_token_distribution_takes_50_microseconds_at_128_000_tokens() -> None:
     """From the command line, in a process of its own, as a reader would do it."""
     command = [sys.executable, "-c", "import llrnn.cli; llrnn.cli.main()", "bench", "constraint", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG)
     found = json.loads(done.stdout)
     assert found["V"] == 128_000
     assert found["engines"]["llrnn"]["warm"]["median_us"] <= 50

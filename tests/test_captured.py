@@ -247,9 +247,7 @@ def test_batches_are_made_ahead_by_another_thread_in_their_order() -> None:
     ahead = Ahead(plan, prepare)
     for index, expected in enumerate(plan):
         assert torch.equal(ahead[index].inputs, expected.inputs)
-        for _ in range(200):  # the next one comes without being asked for
-            if len(makers) > index + 1 or index + 1 == len(plan):
-                break
+        while len(makers) <= index + 1 < len(plan):  # the next one comes without being asked for
             time.sleep(0.01)
         assert len(makers) == min(index + 2, len(plan))
     assert len(ahead) == len(plan) == len(makers)

@@ -18,6 +18,7 @@ import pytest
 import torch
 
 import llrnn
+from helpers import HANG
 from llrnn import cli
 from llrnn.cli import verbs
 from llrnn.vocabulary import EOS
@@ -560,7 +561,7 @@ LLRNN = str(Path(sys.executable).parent / "llrnn")
 
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [LLRNN, *arguments], capture_output=True, encoding="utf8", env={**os.environ, **environment}, timeout=60
+        [LLRNN, *arguments], capture_output=True, encoding="utf8", env={**os.environ, **environment}, timeout=HANG
     )
 
 
@@ -586,15 +587,15 @@ def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(config: str) -> None:
     process = subprocess.Popen(
         [LLRNN, "train", config, "--out", "run", "--seed", "7", *changes], stderr=subprocess.PIPE, encoding="utf8"
     )
-    deadline = time.monotonic() + 60
-    while not Path("run/model.json").exists() and time.monotonic() < deadline:
+    while not Path("run/model.json").exists():
+        assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=HANG)
     assert process.returncode == 130
     assert "Traceback" not in err
     (line,) = [line.strip() for line in err.splitlines() if line.strip().startswith("llrnn train")]
     again = line.replace("training.epochs=10000", "training.epochs=1").replace("llrnn", LLRNN, 1)
-    resumed = subprocess.run(again, shell=True, capture_output=True, encoding="utf8", timeout=60)
+    resumed = subprocess.run(again, shell=True, capture_output=True, encoding="utf8", timeout=HANG)
     assert resumed.returncode == 0, resumed.stderr
     assert "trained" in resumed.stdout

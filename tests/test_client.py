@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import llrnn
-from helpers import sentence_log_probs, small_corpus, small_model
+from helpers import HANG, sentence_log_probs, small_corpus, small_model
 from llrnn import LLRNN, Client, Greedy, Sampling, contextual, explain, generate, influence, transport
 from llrnn.backgrounds import Mask, Unigram
 from llrnn.decode import Strategy, read_prefix
@@ -330,7 +330,7 @@ def test_a_word_is_there_before_the_next_one_is_written() -> None:
     def answer(handler: Handler) -> None:
         handler.stream()
         handler.chunk(event("word", WORDS[0]))
-        assert told.wait(10)
+        assert told.wait(HANG)
         handler.chunk(event("done", DONE))
         handler.chunk(b"")
 
@@ -431,7 +431,7 @@ def test_bytes_that_are_no_characters_are_refused() -> None:
 def test_leaving_a_stream_tells_the_server(way: str) -> None:
     def answer(handler: Handler) -> None:
         handler.stream()
-        for _ in range(2000):
+        while True:  # until nobody listens
             handler.chunk(event("word", WORDS[0]))
             time.sleep(0.005)
 
@@ -442,7 +442,7 @@ def test_leaving_a_stream_tells_the_server(way: str) -> None:
             writing.close()
         else:
             del writing
-        assert server.gone.wait(5)
+        assert server.gone.wait(HANG)
 
 
 # --- what goes wrong -----------------------------------------------------------------------------------------------
@@ -482,15 +482,14 @@ def test_a_busy_server_is_waited_for_as_often_as_said() -> None:
         assert Client(server.address, retries=1).generate("la").finish().finished
 
 
-def test_nobody_waits_longer_than_the_timeout_and_only_for_a_busy_server() -> None:
+def test_nobody_waits_longer_than_the_timeout_and_only_for_a_busy_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail(f"waits for {seconds} s"))
     busy = {"code": "too_many_requests", "message": "later"}
-    began = time.monotonic()
     assert refusal(saying(busy, 429, Retry_After="3600"), retries=5).retry_after == 3600.0
     stopping = refusal(saying({"code": "stopping", "message": "bye"}, 503, Retry_After="1"), retries=5)
     assert (stopping.status, stopping.code, stopping.retry_after) == (503, "stopping", 1.0)
     dated = refusal(saying(busy, 429, Retry_After="Sun, 15 Nov 2026 17:00:00 GMT"))
     assert dated.retry_after is None
-    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize(
@@ -572,24 +571,24 @@ def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
         with pytest.raises(ServerError) as caught:
             next(Client(server.address).generate("la"))
         assert caught.value.code == "cut_off"
-        assert server.gone.wait(5)
+        assert server.gone.wait(HANG)
 
 
 def test_a_slow_server() -> None:
     release = threading.Event()
 
     def silent(handler: Handler) -> None:
-        release.wait(10)
+        release.wait(HANG)
 
     def silent_halfway(handler: Handler) -> None:
         handler.head(Content_Length="5000")
         handler.wfile.flush()
-        release.wait(10)
+        release.wait(HANG)
 
     def silent_between_words(handler: Handler) -> None:
         handler.stream()
         handler.chunk(event("word", WORDS[0]))
-        release.wait(10)
+        release.wait(HANG)
 
     try:
         for answer in (silent, silent_halfway):
@@ -671,7 +670,7 @@ def test_whatever_a_server_says_is_an_error_of_ours(head: bytes, pieces: list[by
 
         thread = threading.Thread(target=speak)
         thread.start()
-        client = Client(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=5)
+        client = Client(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=HANG)
         for ask in (client.models, lambda: client.generate("la").finish()):
             with pytest.raises(ServerError):
                 ask()
@@ -680,7 +679,7 @@ def test_whatever_a_server_says_is_an_error_of_ours(head: bytes, pieces: list[by
 
 def test_plain_http_where_https_is_expected() -> None:
     with serving(saying(HEALTH)) as server, pytest.raises(ServerError) as caught:
-        Client(server.address.replace("http:", "https:"), timeout=2).health()
+        Client(server.address.replace("http:", "https:"), timeout=HANG).health()
     assert caught.value.code == "unreachable"
     assert "SSL" in caught.value.message
 
@@ -770,7 +769,7 @@ def test_many_threads_may_share_a_client() -> None:
 def test_the_client_is_public_and_needs_no_web_framework() -> None:
     heavy = "{'fastapi', 'uvicorn', 'rich', 'matplotlib'}"
     code = f"import sys, llrnn; llrnn.Client('http://127.0.0.1:1'); print(sorted({heavy} & {{*sys.modules}}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=HANG)
     assert done.stdout == "[]\n"
     assert llrnn.Client is Client
 
@@ -808,7 +807,7 @@ def model() -> LLRNN:
 @pytest.fixture(scope="module")
 def client(real: Running, model: LLRNN) -> Iterator[Client]:
     with real(model, token=TOKEN) as address:
-        yield Client(address, token=TOKEN, timeout=60)
+        yield Client(address, token=TOKEN, timeout=HANG)
 
 
 PREFIX = small_corpus().sentences[3].words[:4]

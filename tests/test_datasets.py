@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers import HANG
 from llrnn import datasets
 from llrnn.datasets import DATASETS, Dataset, RemoteFile
 from llrnn.errors import DatasetError, LLRNNError
@@ -36,7 +37,7 @@ class Server:
         self.asked.append(name)
         fault, body = self.faults.get(name), self.files.get(name)
         if fault == "silent":
-            self.silence.wait(10)
+            self.silence.wait(HANG)
         if body is None:
             request.send_error(404)
             return
@@ -79,7 +80,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def get(server: Server, folder: Path, **options: float) -> tuple[Path, ...]:
-    return datasets.get("small", folder, base_url=server.url, timeout=options.get("timeout", 5.0))
+    return datasets.get("small", folder, base_url=server.url, timeout=options.get("timeout", HANG))
 
 
 def names(folder: Path) -> list[str]:
@@ -172,7 +173,7 @@ def test_offline(tmp_path: Path) -> None:
         free.bind(("127.0.0.1", 0))  # bound, but nobody listens
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
         with pytest.raises(LLRNNError, match=r"could not be reached: .*refused.*are you online") as caught:
-            datasets.get("small", tmp_path, base_url=url, timeout=5)
+            datasets.get("small", tmp_path, base_url=url, timeout=HANG)
     assert f"{url}/train.conllu by hand" in str(caught.value)
     assert names(tmp_path) == []
 

@@ -34,6 +34,7 @@ from doc_pages import (
     read_page,
     same_json,
 )
+from helpers import HANG
 from llrnn import charts, cli
 from llrnn.cli import show
 
@@ -197,7 +198,7 @@ def site(shared: Path) -> Path:
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=300,
+                timeout=HANG,
             )
             assert done.returncode == 0, done.stdout + done.stderr
             assert not done.stdout + done.stderr

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from helpers import sentence_log_probs, small_corpus, small_model, small_vocabulary
+from helpers import HANG, sentence_log_probs, small_corpus, small_model, small_vocabulary
 from llrnn import LLRNN, Lexicon, Vocabulary, backgrounds, contextual, explain, features, generate, influence
 from llrnn.controllers import GRU
 from llrnn.decode import Greedy, Sampling, Strategy, read_prefix
@@ -432,16 +432,19 @@ def held() -> Iterator[threading.Event]:
 
 def test_who_leaves_is_taken_off_the_queue_and_closing_answers_the_rest(held: threading.Event) -> None:
     computed: list[str] = []
+    begun = threading.Event()
 
     def work(payloads: Sequence[str]) -> list[str]:
-        held.wait(10)
+        begun.set()
+        held.wait(HANG)
         computed.extend(payloads)
         return [payload.upper() for payload in payloads]
 
     async def main() -> tuple[list[Any], bool]:
         batcher = Batcher(64)
         jobs = [asyncio.create_task(batcher.submit(name, work, name)) for name in ("first", "left", "last")]
-        await asyncio.sleep(0.05)
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
         jobs[1].cancel()
         await asyncio.sleep(0.05)
         closing = asyncio.create_task(batcher.close())

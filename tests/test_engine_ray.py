@@ -15,6 +15,7 @@ from unittest import mock
 
 import pytest
 
+from helpers import HANG
 from llrnn.errors import ConfigError
 from llrnn.experiments import engine_ray
 from llrnn.experiments.engine_ray import Ray
@@ -141,11 +142,11 @@ def test_what_waits_at_the_deadline_is_not_begun(cluster: RunningCluster, tmp_pa
         begun = until(lambda: [command for command in asleep if command.log.exists()][1:] and process_with(asleep))
         place.begin_no_more()
         kill(begun)
-        endings = [until(place.ended, 60) for _ in range(2)]
+        endings = [until(place.ended) for _ in range(2)]
         (left,) = [command for command in asleep if not command.log.exists()]
         assert endings[0][0][1] == Ending("killed by SIGKILL", killed=True)
         assert endings[1] == [(left, Ending(begun=False))]
-    until(lambda: process_with(asleep) is None, 30)  # the other one has gone with the engine
+    until(lambda: process_with(asleep) is None)  # the other one has gone with the engine
 
 
 def process_with(wanted: Sequence[Command]) -> int | None:
@@ -177,7 +178,7 @@ def test_a_command_ends_when_another_one_claims_its_folder(tmp_path: Path) -> No
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(2.5)  # it looks again, and all is well
         claim.write_text("another's")
-        assert process.wait(30) == 1
+        assert process.wait(HANG) == 1
 
 
 # --- a study that is stopped, on a cluster of its own -----------------------------------------------------------------
@@ -231,8 +232,8 @@ def test_a_stopped_study_leaves_no_process_and_goes_on(
             os.killpg(process.pid, how)  # as a terminal does
         else:
             process.send_signal(how)
-        printed, _ = process.communicate(timeout=60)
-    until(lambda: not started & set(commands()), 30)
+        printed, _ = process.communicate(timeout=HANG)
+    until(lambda: not started & set(commands()))
     assert printed.splitlines()[0].startswith("good, seed 0: valid")
     assert printed.splitlines()[1:] == (["stopped"] if how is signal.SIGINT else [])
     if how is signal.SIGINT:

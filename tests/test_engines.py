@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import time
 from collections.abc import Iterator
@@ -44,7 +45,6 @@ class Scripted(Engine, Place):
         self._running.append(command)
 
     def ended(self) -> list[tuple[Command, Ending]]:
-        time.sleep(0.01)
         endings = self._endings.pop(0) if self._endings else [Ending("failed")]
         return [(self._running.pop(0), ending) for ending in endings]
 
@@ -83,11 +83,12 @@ def test_a_job_that_was_done_when_it_was_killed_is_done(tmp_path: Path) -> None:
     assert not study.error
 
 
-def test_after_the_deadline_nothing_is_begun(tmp_path: Path) -> None:
+def test_after_the_deadline_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic", itertools.count().__next__)  # a second whenever somebody looks
     jobs = [Job(name, Path("x.toml")) for name in "abc"]
     engine = Scripted([], [], *([[]] * 20), [Ending(begun=False), KILLED])
     study = Study(tmp_path, jobs)
-    study.run(engine, deadline=0.1)
+    study.run(engine, deadline=10)
     assert engine.late
     assert len(engine.begun) == 2
     assert study.told == [f"b, seed 0: killed by SIGKILL, {tmp_path / 'b.seed0' / 'output.log'} ends with: nothing"]

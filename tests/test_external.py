@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers import HANG
 from llrnn import cli, french
 from llrnn.bench.against_kenlm import drawn_text
 from llrnn.errors import BackgroundError
@@ -175,21 +175,13 @@ def test_nothing_is_left_of_what_was_stopped(tmp_path: Path, number: signal.Sign
     text.write_text("\n".join(" ".join(sentence.words) for sentence in french.sentences(200)), encoding="utf8")
     arguments = [str(text)] * 400 + ["--out", str(tmp_path / "x.arpa"), "--memory", "1M"]
     process = subprocess.Popen([Path(sys.executable).parent / "llrnn", "ngram", "estimate", *arguments], stderr=-1)
-    for _ in wait(30):
-        if held(process.pid, tmp_path):
-            break
+    while not held(process.pid, tmp_path):
+        assert process.poll() is None, "it never began"
+        time.sleep(0.02)
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=HANG)
     assert process.returncode != 0
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
-
-
-def wait(seconds: float) -> Iterator[None]:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        yield
-        time.sleep(0.02)
-    raise AssertionError("it never began")
 
 
 def held(pid: int, folder: Path) -> bool:

@@ -20,6 +20,7 @@ import pytest
 import torch
 
 import llrnn.cli
+from helpers import HANG
 from llrnn import GRU, LLRNN, LSTM, Corpus, bench
 from llrnn.backgrounds import CrossFitted, Unigram
 from llrnn.batches import Continuous, Sentences
@@ -217,7 +218,7 @@ def test_a_killed_process_is_replaced_and_the_run_comes_out_the_same(place: Path
     process = torchrun(place, 2, *TRAINING, "killed", options=("--max-restarts=3",))
     wait_for_steps(process, place / "killed", 8)
     os.kill(worker(process, 1), signal.SIGKILL)
-    printed, errors = process.communicate(timeout=200)
+    printed, errors = process.communicate(timeout=HANG)
     assert process.returncode == 0, errors
     assert printed.splitlines()[-1].startswith("trained 96 steps"), "one process prints"
     assert len(printed.splitlines()) == 1
@@ -233,7 +234,7 @@ def test_a_signal_to_one_process_stops_all_and_the_run_goes_on(place: Path) -> N
     process = torchrun(place, 2, *TRAINING, "stopped", options=("--max-restarts=3",))
     wait_for_steps(process, place / "stopped", 8)
     os.kill(worker(process, 1), signal.SIGINT)
-    _, errors = process.communicate(timeout=200)
+    _, errors = process.communicate(timeout=HANG)
     assert process.returncode == 0, errors  # for torchrun, or it would start them again
     said = re.search(r"stopped after step (\d+); the checkpoint is in stopped. Go on with:\n(.*)", errors)
     assert said is not None, errors
@@ -248,7 +249,7 @@ def test_a_signal_to_one_process_stops_all_and_the_run_goes_on(place: Path) -> N
 @pytest.mark.slow
 def test_an_error_is_told_once_and_ends_all(place: Path) -> None:
     process = torchrun(place, 2, __file__, "train", "config.toml", "--out", "failed")
-    printed, errors = process.communicate(timeout=200)
+    printed, errors = process.communicate(timeout=HANG)
     assert process.returncode != 0
     assert printed == ""
     assert re.findall("^error: .*", errors, re.MULTILINE) == ["error: only the second process knows"]
@@ -262,7 +263,7 @@ def test_the_folder_of_another_run_is_refused_again_after_a_restart(place: Path)
     finish(start(place, "train", "config.toml", "--out", "failed", "--set", "training.epochs=1"))
     before = {path.name: path.read_bytes() for path in (place / "failed").iterdir()}
     process = torchrun(place, 2, *TRAINING, "failed", options=("--max-restarts=1",))
-    _, errors = process.communicate(timeout=200)
+    _, errors = process.communicate(timeout=HANG)
     assert process.returncode != 0
     refused = "error: failed: holds a training run already; go on with --resume, or choose another folder"
     assert re.findall("^error: .*", errors, re.MULTILINE) == [refused] * 2  # torchrun tries again, and is told again

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 import torch
 
+from helpers import HANG
 from llrnn import GRU, LLRNN, LSTM, Corpus, load
 from llrnn.backgrounds import Mask
 from llrnn.bundle import has_bundle, read_bundle
@@ -408,7 +409,7 @@ def in_a_script(place: Path, stride: int) -> dict[str, int]:
     """The killing is done by a process of its own, which forks: with one thread, and away from pytest."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, __file__, str(place), str(stride)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=580, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert isinstance(found, dict)
@@ -464,7 +465,7 @@ def start(place: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> None:
-    _, errors = process.communicate(timeout=300)
+    _, errors = process.communicate(timeout=HANG)
     assert process.returncode == 0, errors
 
 
@@ -480,7 +481,7 @@ def wait_for_steps(process: subprocess.Popen[str], folder: Path, steps: int) -> 
     begun = time.monotonic()
     while not log.exists() or log.read_bytes().count(b"\n") < steps:
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() - begun < 120
+        assert time.monotonic() - begun < HANG
         time.sleep(0.002)
 
 
@@ -491,7 +492,7 @@ def test_ctrl_c_stops_cleanly_and_the_printed_command_goes_on(place: Path) -> No
     process = start(place, *asked, "--out", "a run")
     wait_for_steps(process, place / "a run", 3)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=HANG)
     assert process.returncode == 130
     assert "Traceback" not in errors
     assert "the checkpoint is in a run. Go on with:" in errors

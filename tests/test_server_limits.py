@@ -23,9 +23,9 @@ from llrnn.web.app import create_app
 from llrnn.web.limits import LIMITS, SERVER_LIMITS, Limits
 from web_client import Address, FakeEngine, Said, answer_on, post, running, until
 
-SMALL = Limits(
-    body_bytes=2000, body_seconds=0.8, header_seconds=0.8, header_bytes=3000, seconds=1.5, in_flight=2, connections=6
-)
+SMALL = Limits(body_bytes=2000, header_bytes=3000, in_flight=2, connections=6)
+# limits of time on a server of their own, so that a busy machine cannot meet them where something else is tested
+HURRIED = replace(SMALL, body_seconds=0.8, header_seconds=0.8, seconds=1.5)
 ASKED = b'{"prefix":""}'
 
 
@@ -42,7 +42,7 @@ def server(engine: FakeEngine) -> Iterator[Address]:
 
 @pytest.fixture(scope="module")
 def slow() -> FakeEngine:
-    return FakeEngine(seconds=0.02, pause=0.01)
+    return FakeEngine(seconds=0.02, pause=0.05)  # 500 words take longer than any test
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +51,20 @@ def small(slow: FakeEngine) -> Iterator[Address]:
         yield address
 
 
+@pytest.fixture(scope="module")
+def hurried(slow: FakeEngine) -> Iterator[Address]:
+    with running(create_app(slow, HURRIED)) as address:
+        yield address
+
+
 @pytest.fixture(autouse=True)
-def each_server_still_answers(server: Address, small: Address, slow: FakeEngine) -> Iterator[None]:
+def each_server_still_answers(server: Address, small: Address, hurried: Address, slow: FakeEngine) -> Iterator[None]:
     yield
     until(lambda: slow.begun == slow.ended)
     until(server.is_well)
     until(small.is_well)  # as soon as it has seen that other connections were closed
     assert small.ask("POST", "/v1/next", {}).status == 200
+    until(lambda: hurried.ask("POST", "/v1/next", {}).status == 200)  # 408 where the machine has no time for us
 
 
 # --- limits of fields ----------------------------------------------------------------------------------------------
@@ -141,20 +148,20 @@ def too_large_body(small: Address) -> Said | None:
     return small.ask("POST", "/v1/next", b" " * 2001)
 
 
-def slow_body(small: Address) -> Said | None:
-    return small.send(post("/v1/next", len(ASKED), ASKED[:-1]))
+def slow_body(hurried: Address) -> Said | None:
+    return hurried.send(post("/v1/next", len(ASKED), ASKED[:-1]))
 
 
-def slow_headers(small: Address) -> Said | None:
-    return small.send(post("/v1/next", len(ASKED), b"")[:-2])
+def slow_headers(hurried: Address) -> Said | None:
+    return hurried.send(post("/v1/next", len(ASKED), b"")[:-2])
 
 
 def long_headers(small: Address) -> Said | None:
     return small.ask("GET", "/v1/models", X_Long="x" * 3000)
 
 
-def slow_answer(small: Address) -> Said | None:
-    return small.ask("POST", "/v1/generate", {"max_words": 500, "stream": False})
+def slow_answer(hurried: Address) -> Said | None:
+    return hurried.ask("POST", "/v1/generate", {"max_words": 500, "stream": False})
 
 
 def too_many_requests(small: Address) -> Said | None:
@@ -199,13 +206,14 @@ def refused_so_far(address: Address, code: str) -> int:
 
 
 @pytest.mark.parametrize("name", SERVER)
-def test_limits_of_the_server(small: Address, name: str) -> None:
+def test_limits_of_the_server(small: Address, hurried: Address, name: str) -> None:
     row = LIMITS[name]
-    before = refused_so_far(small, row.code)
-    said = SERVER[name](small)
+    limits, address = (HURRIED, hurried) if "seconds" in name else (SMALL, small)
+    before = refused_so_far(address, row.code)
+    said = SERVER[name](address)
     assert said is not None
-    until(lambda: refused_so_far(small, row.code) > before)
-    expected = SMALL.refused(name, found=2001)
+    until(lambda: refused_so_far(address, row.code) > before)
+    expected = limits.refused(name, found=2001)
     assert (said.status, said.json["code"]) == (row.status, row.code)
     assert said.json["message"] == expected.message
     for header, value in expected.headers.items():
@@ -253,9 +261,9 @@ def test_a_declared_length_is_refused_before_the_body_comes(server: Address) -> 
     assert said.status == 413
 
 
-def test_a_body_that_drips_is_cut_off(small: Address) -> None:
+def test_a_body_that_drips_is_cut_off(hurried: Address) -> None:
     """Each byte is early enough; all of them are not."""
-    with small.open() as connection:
+    with hurried.open() as connection:
         connection.sendall(post("/v1/next", 100))
         stop = threading.Event()
 
@@ -275,9 +283,9 @@ def test_a_body_that_drips_is_cut_off(small: Address) -> None:
     assert (said.status, said.json["code"]) == (408, "slow_client")
 
 
-def test_headers_that_drip_are_cut_off(small: Address) -> None:
-    assert small.send(*(bytes([one]) for one in post("/v1/next", 2)[:30]), pause=0.04) is not None
-    assert small.send(b"") is None  # nothing asked, nothing answered, but closed
+def test_headers_that_drip_are_cut_off(hurried: Address) -> None:
+    assert hurried.send(*(bytes([one]) for one in post("/v1/next", 2)[:30]), pause=0.04) is not None
+    assert hurried.send(b"") is None  # nothing asked, nothing answered, but closed
 
 
 def test_headers_that_never_end_are_cut_off(small: Address) -> None:
@@ -286,25 +294,30 @@ def test_headers_that_never_end_are_cut_off(small: Address) -> None:
     assert (said.status, said.json["code"]) == (431, "headers_too_large")
 
 
-def test_a_second_request_on_a_connection_has_its_time_too(small: Address) -> None:
-    with small.open() as connection:
-        connection.sendall(post("/v1/next", 2, b"{}"))
-        first = answer_on(connection)
-        connection.sendall(post("/v1/next", 2)[:20])
-        second = answer_on(connection)
-    assert first is not None
-    assert second is not None
-    assert (first.status, second.status) == (200, 408)
+def test_a_second_request_on_a_connection_has_its_time_too(hurried: Address) -> None:
+    def second_after_an_answer() -> Said | None:
+        with hurried.open() as connection:
+            connection.sendall(post("/v1/next", 2, b"{}"))
+            first = answer_on(connection)
+            if first is None or first.status != 200:
+                return None  # the machine had no time for us: once more
+            connection.sendall(post("/v1/next", 2)[:20])
+            return answer_on(connection)
+
+    answers: list[Said | None] = []
+    until(lambda: answers.append(second_after_an_answer()) or answers[-1] is not None)  # type: ignore[func-returns-value]
+    assert answers[-1] is not None
+    assert answers[-1].status == 408
 
 
-def test_a_stream_that_takes_too_long_ends_with_an_error(small: Address, slow: FakeEngine) -> None:
-    said = small.ask("POST", "/v1/generate", {"max_words": 500})
+def test_a_stream_that_takes_too_long_ends_with_an_error(hurried: Address) -> None:
+    said = hurried.ask("POST", "/v1/generate", {"max_words": 500})
     assert said.status == 200
     *words, last = said.body.decode().strip().split("\n\n")
-    assert len(words) > 5
+    assert words
     name, data = last.split("\n")
     assert name == "event: error"
-    assert json.loads(data.removeprefix("data: ")) == SMALL.refused("seconds").body()
+    assert json.loads(data.removeprefix("data: ")) == HURRIED.refused("seconds").body()
 
 
 def everything_on(connection: socket.socket) -> bytes:
@@ -319,7 +332,7 @@ def everything_on(connection: socket.socket) -> bytes:
 def test_a_client_that_does_not_read_is_cut_off() -> None:
     """Words of 100,000 letters fill every buffer on the way."""
     engine = FakeEngine(length=100_000)
-    with running(create_app(engine, SMALL)) as address:
+    with running(create_app(engine, replace(SMALL, seconds=1.5))) as address:
         with address.open() as connection:
             connection.sendall(post("/v1/generate", 17, b'{"max_words":500}'))
             until(lambda: engine.begun == 1)

@@ -226,7 +226,7 @@ def test_mistakes_are_one_line(capsys: Capture, folder: Path, tmp_path: Path, mo
 def test_a_port_that_is_taken_is_one_line(folder: Path) -> None:
     with running(create_app(FakeEngine())) as address:
         command = [LLRNN, "serve", str(folder), "--port", str(address.port)]
-        done = subprocess.run(command, capture_output=True, encoding="utf8", timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, encoding="utf8", timeout=PATIENCE, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     wanted = f"error: cannot listen at 127.0.0.1 port {address.port}: Address already in use; choose another"
     assert done.stderr.startswith(wanted)

@@ -15,6 +15,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 
+from helpers import HANG
 from llrnn.web.app import create_app
 from llrnn.web.engine import Engine
 from llrnn.web.limits import Limits
@@ -41,7 +42,7 @@ quick = settings(suppress_health_check=list(HealthCheck))
 def described(*modes: schemathesis.GenerationMode) -> schemathesis.BaseSchema:
     found = schemathesis.openapi.from_asgi("/v1/openapi.json", app, headers=AUTHORIZED)
     found.config.generation.update(modes=list(modes))
-    found.config.request_timeout = 60.0  # the machine may be busy
+    found.config.request_timeout = HANG  # the machine may be busy
     return found
 
 

@@ -17,11 +17,12 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from helpers import HANG
 from llrnn.web import serving
 from llrnn.web.answers import ErrorAnswer
 from llrnn.web.messages import ExplainRequest, GenerateRequest, InfluenceRequest, ScoreRequest
 
-PATIENCE = 60.0  # seconds after which a test has failed
+PATIENCE = HANG
 
 
 class FakeEngine:
