@@ -151,6 +151,28 @@ def table_of(words: Sequence[str], grams: Grams) -> NGramTable:
     return NGramTable(tuple(words), tuple(levels))
 
 
+def spread_out(grams: Grams, symbols: Sequence[str], unknown: str | None = None) -> dict[Gram, tuple[float, float]]:
+    """An ARPA file over other words: those that it lacks have equal parts of `<unk>`, one n-gram each, by definition.
+
+    Those that the symbols lack are left out; `unknown` is the symbol that `<unk>` becomes, and has a part as well.
+    """
+    kept = dict(grams)
+    if unknown is not None:
+        kept = {tuple(unknown if word == "<unk>" else word for word in gram): value for gram, value in kept.items()}
+    name = unknown or "<unk>"
+    missing = [word for word in symbols if (word,) not in kept]
+    part = math.log(len(missing) + (name in symbols)) if missing else 0.0
+    found: dict[Gram, tuple[float, float]] = {}
+    for gram, (p, weight) in kept.items():
+        if not set(gram[:-1]) <= set(symbols):
+            continue
+        if gram[-1] == name:
+            found |= {(*gram[:-1], word): (p - part, 0.0) for word in missing}
+        if gram[-1] in symbols:
+            found[gram] = (p - part if gram[-1] == name else p, weight)
+    return found
+
+
 def log_p(grams: Grams, context: Gram, word: str) -> float:
     """Back-off, by its definition."""
     if (*context, word) in grams:

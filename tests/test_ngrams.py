@@ -24,21 +24,26 @@ from brute_ngrams import (
     contexts,
     listed,
     log_p,
+    spread_out,
     stream_of,
     table_of,
     written_out,
 )
-from llrnn import GRU, LLRNN, Corpus, Vocabulary, french, load
-from llrnn.backgrounds import Background, CrossFitted, Mask, NGram, Unigram
+from llrnn import GRU, LLRNN, Corpus, Vocabulary, drawing, french, load
+from llrnn.backgrounds import Background, CrossFitted, Mask, Mixture, NGram, Static, Unigram
 from llrnn.batches import Batching, Continuous, Sentences, Sliding, Windows
+from llrnn.contextual import Expert
 from llrnn.errors import BackgroundError, EstimationWarning, TrainingError, UnknownWordError
 from llrnn.features import Identity
-from llrnn.ngrams import UNKNOWN, NGramTable, Trie, completed, estimate, for_vocabulary
+from llrnn.frozen import frozen
+from llrnn.ngrams import UNKNOWN, NGramTable, Trie, binding, completed, estimate, for_vocabulary
+from llrnn.ngrams import written_out as every_ngram
 from llrnn.ngrams.table import backed_off
 from llrnn.priors import DensePrior, Prior, SparsePrior
 from llrnn.process import States
 from llrnn.scoring import score
 from llrnn.text import Text, sentence_key
+from llrnn.words import Entry, add, remove
 
 torch.set_num_threads(1)
 quick = settings(max_examples=40)
@@ -433,6 +438,182 @@ def test_other_words_share_the_mass_of_the_unknown_word(
             assert row[vocabulary.id(word)] == pytest.approx(share, rel=1e-9)
         for word in WORDS:
             assert row[vocabulary.id(word)] == pytest.approx(brute.p(context, word), rel=1e-9)
+
+
+SHARING = [
+    pytest.param((*WORDS, "x", "y", "z"), None, id="no symbol for unknown words"),
+    pytest.param(("x", *WORDS, UNKNOWN, "y"), UNKNOWN, id="unknown is <unk>"),
+    pytest.param(("UNK", "x", *WORDS[::-1], "y"), "UNK", id="unknown has another name"),
+    pytest.param(("x", "a", BOUNDARY, "y", "z"), None, id="words left out"),
+    pytest.param((UNKNOWN, "x", "a", BOUNDARY, "y"), None, id="<unk> is a word like any other"),
+]
+SEEN: list[Gram] = [
+    (),
+    ("a",),
+    ("a", "x"),
+    ("x", "a"),
+    (BOUNDARY, "a"),
+    (BOUNDARY, "a", "a"),
+    ("a", BOUNDARY, "a", "a"),
+]
+TOGETHER: list[Gram] = [
+    ("a", "b", "c"),
+    ("b", "c", "b"),
+    ("a", "b", "c", "b", "a"),
+    ("a", "a", "b", "b"),
+    ("c", "a", "b"),
+]
+
+
+def bound_both_ways(
+    corpus: Sequence[Gram], order: int, symbols: Sequence[str], unknown: str | None, pruned: Sequence[int] = ()
+) -> tuple[NGram, NGram, NGramTable]:
+    """An n-gram model as it is bound, and the same with every n-gram of every word listed; and before it was bound."""
+    table = estimate(stream_of(with_unknown(corpus), OPEN), OPEN, order=order, min_counts=pruned)
+    vocabulary = Vocabulary(symbols, counts=[5] * len(symbols), unknown=unknown)
+    spread = table_of(symbols, spread_out(listed(table), symbols, unknown))
+    return NGram(table, restrict=True).bind(vocabulary), NGram(spread).bind(vocabulary), table
+
+
+@pytest.mark.parametrize(("symbols", "unknown"), SHARING)
+@given(corpus=corpora, order=st.integers(1, 4), pruned=thresholds)
+@quick
+def test_words_that_share_say_what_they_would_say_if_they_were_listed(
+    symbols: tuple[str, ...], unknown: str | None, corpus: list[Gram], order: int, pruned: tuple[int, ...]
+) -> None:
+    """Priors, single words, rows, scores, temperatures: all against the definition, word by word."""
+    ngram, spread, table = bound_both_ways(corpus, order, symbols, unknown, pruned[:order])
+    assert ngram.table.size <= table.size + len(symbols) + 1  # whatever the number of words that share
+    wanted = written_out(spread_out(listed(table), symbols, unknown), symbols, SEEN)
+    states = [after(ngram, context) for context in SEEN]
+    prior, n, V = ngram.prior(states), len(SEEN), len(symbols)
+    assert_same(dense(prior, n), wanted)
+    grid = torch.arange(n).repeat_interleave(V), torch.arange(V).repeat(n)
+    assert_same(prior.at(*grid).view(n, V).numpy(), wanted)
+    npt.assert_allclose(ngram.log_probs(states).numpy(), wanted, atol=1e-5)
+    npt.assert_allclose(ngram.log_probs(states, out=torch.empty(n, V)).numpy(), wanted, atol=1e-5)
+    assert_same(dense(prior.powered(0.5), n), 0.5 * wanted)
+    text = [ngram.vocabulary.id(word) for context in SEEN for word in (BOUNDARY, *context, "y")]
+    for found, should in zip(ngram.score(text), spread.score(text), strict=True):
+        assert_same(found.numpy(), should.numpy())
+    again = NGram.restored(ngram.saved()).bind(ngram.vocabulary)
+    assert_same(dense(again.prior(states), n), wanted)
+    assert {gram: p for gram, (p, _) in listed(every_ngram(ngram.table)).items()} == pytest.approx(
+        {gram: p for gram, (p, _) in listed(spread.table).items()}
+    )
+    backwards = ngram.bind(Vocabulary(symbols[::-1], unknown=unknown))
+    assert_same(dense(backwards.prior([after(backwards, context) for context in SEEN]), n), wanted[:, ::-1])
+
+
+@pytest.mark.parametrize(("symbols", "unknown"), SHARING)
+def test_words_that_share_in_products_mixtures_folds_and_experts(symbols: tuple[str, ...], unknown: str | None) -> None:
+    ngram, spread, _ = bound_both_ways(TOGETHER, 3, symbols, unknown)
+    assert ngram.table.shared is not None
+    vocabulary, V = ngram.vocabulary, len(symbols)
+    counts = Unigram({word: 1 + number for number, word in enumerate(symbols)})
+    unigrams = Static(torch.from_numpy(ngram.table.levels[0].log_prob[:V]))
+    inputs = torch.tensor([[vocabulary.id(word) for word in (BOUNDARY, "a", "x", "a", "a", BOUNDARY)]])
+    mask = torch.ones_like(inputs, dtype=torch.bool)
+
+    def prior_of(background: Background) -> Array:
+        bound = background.bind(vocabulary)
+        states, _ = bound.follow([bound.initial()], inputs, mask)
+        return dense(bound.prior(states), inputs.shape[1])
+
+    def features_of(background: Background, reference: Background | None) -> Array:
+        expert = Expert(background, reference).bind(vocabulary)
+        states, _ = expert.follow([expert.initial()], inputs, mask)
+        values = expert.values(states)
+        assert (torch.diff(values.position * V + values.word) > 0).all()
+        position, word = torch.cartesian_prod(torch.arange(inputs.shape[1]), torch.arange(V)).unbind(1)
+        found: Array = values.at(position, word, V).numpy()
+        return found
+
+    def mixed(background: Background) -> Background:
+        return Mixture(background, counts, weights=[0.7, 0.3])
+
+    assert_same(prior_of(ngram * counts), prior_of(spread * counts))
+    assert_same(prior_of(ngram * ngram), prior_of(spread * spread))
+    assert_same(prior_of(mixed(ngram)), prior_of(mixed(spread)))
+    assert_same(prior_of(CrossFitted(lambda part: ngram, Corpus.from_sentences(TOGETHER), folds=2)), prior_of(spread))
+    for reference in (None, counts, unigrams):
+        npt.assert_allclose(features_of(ngram, reference), features_of(spread, reference), atol=1e-6)
+        npt.assert_allclose(features_of(mixed(ngram), reference), features_of(mixed(spread), reference), atol=1e-6)
+
+
+def test_an_expert_lists_the_smaller_part_of_the_words_that_differ() -> None:
+    """Nothing but its n-grams where `<unk>` was not seen, and the listed words alone where most words share."""
+    symbols = (*WORDS, *(f"x{number}" for number in range(100)))
+    ngram, _, _ = bound_both_ways(TOGETHER, 3, symbols, None)
+    expert = Expert(ngram).bind(ngram.vocabulary)
+    for context in ((), ("x1",), ("a",), ("a", "b")):
+        values = expert.values([after(ngram, context)])
+        assert len(values.word) <= len(WORDS)
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["word by word", "by classes"])
+@pytest.mark.parametrize(("symbols", "unknown"), SHARING)
+def test_a_model_over_words_that_share_is_the_same_model(
+    symbols: tuple[str, ...], unknown: str | None, few: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As background and as expert: log p and gradients, top words; saved, frozen, with words added and removed."""
+    monkeypatch.setattr(drawing, "are_few", lambda p: few)
+    ngram, spread, _ = bound_both_ways(TOGETHER, 3, symbols, unknown)
+    sentences: list[Gram] = [("a", "x", "a"), ("a", "a", "y", "y"), ("y",), ("a",)]
+
+    def model_with(background: NGram) -> LLRNN:
+        made = LLRNN(
+            background.vocabulary,
+            output_features=Identity(top=3),
+            background=background,
+            contextual=[Expert(background)],
+            controller=GRU(4),
+            seed=2,
+        ).double()
+        generator = torch.Generator().manual_seed(0)
+        for parameter in made.parameters():
+            parameter.data = torch.randn(parameter.shape, generator=generator, dtype=torch.float64) / 2
+        return made
+
+    def log_p(model: LLRNN) -> Array:
+        known = [sentence for sentence in sentences if all(word in model.vocabulary for word in sentence)]
+        found: Array = score(model, Text.encode(Corpus.from_sentences(known), model.vocabulary)).log_probs.numpy()
+        return found
+
+    ours, theirs = model_with(ngram), model_with(spread)
+    wanted = log_p(theirs)
+    npt.assert_allclose(log_p(ours), wanted, atol=1e-6)
+    npt.assert_allclose(log_p(frozen(ours)), wanted, atol=1e-6)
+    ours.save(tmp_path)
+    npt.assert_allclose(log_p(load(tmp_path)), wanted, atol=1e-6)
+    for added, removed in ([("new", "newer"), ()], [(), ("y",)], [("new",), ("x", "UNK")], [(), (UNKNOWN, "x")]):
+
+        def changed(model: LLRNN, added: Gram = added, removed: Gram = removed) -> LLRNN:
+            more = add(model, [Entry(word, count=2) for word in added])
+            return remove(more, [word for word in removed if word in symbols and word != unknown])
+
+        npt.assert_allclose(log_p(changed(ours)), log_p(changed(theirs)), atol=1e-6)
+    gradients: list[Array] = []
+    figures: list[Array] = []
+    for model in (ours, theirs):
+        (batch,) = Sentences(10**7).plan(Text.encode(Corpus.from_sentences(sentences), model.vocabulary))
+        gradients.append(torch.autograd.grad(model.log_prob(batch).mean(), model.layer.weight)[0].numpy())
+        with torch.no_grad():
+            tempered = model.scan(batch)[0].tempered(0.7)
+            best, _ = tempered.top(len(symbols))
+            npt.assert_allclose(best.exp().sum(1), 1.0, atol=1e-6)
+            figures.append(np.append(tempered.entropy().numpy(), best.numpy()))
+    npt.assert_allclose(gradients[0], gradients[1], atol=1e-6)
+    npt.assert_allclose(figures[0], figures[1], atol=1e-5)
+
+
+def test_sharing_words_are_written_out_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    ngram, spread, _ = bound_both_ways(TOGETHER, 2, (*WORDS, "x", "y"), None)
+    more = spread.table.size - (ngram.table.size - 1)
+    assert more > 0
+    monkeypatch.setattr(binding, "MOST_LISTED", 3)
+    with pytest.raises(BackgroundError, match=r"2 words share .*have \d+ n-grams, and at most 3 are"):
+        every_ngram(ngram.table)
 
 
 def test_an_unknown_word_that_the_vocabulary_lists_as_a_word_shares_too() -> None:

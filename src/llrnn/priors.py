@@ -151,6 +151,12 @@ class SparsePrior:
         with_mass = self.shift > MINUS_INFINITY
         return self.shift.argmax(1) if bool((with_mass.sum(1) == 1).all()) else None
 
+    @cached_property
+    def regions(self) -> Tensor | None:
+        """Which table alone has mass on each word, (V,), 0 where none has; None where several have."""
+        with_mass = torch.stack([table.log_b for table in self.tables]) > MINUS_INFINITY  # (K, V)
+        return with_mass.long().argmax(0) if bool((with_mass.sum(0) <= 1).all()) else None
+
     def rest(self, position: Tensor, word: Tensor) -> Tensor:
         """log b of single words by the tables alone, (E,)."""
         row = position if self.n > 1 else torch.zeros_like(position)
@@ -209,15 +215,17 @@ class SparsePrior:
         return SparsePrior(self.tables, shift, alone)
 
     def powered(self, exponent: float) -> Prior:
-        """b to a power, at every word: exact for one table; several are written out first."""
-        if len(self.tables) > 1 and self.n > 1:
+        """b to a power, at every word: table by table; where some blend at a word, they are written out first."""
+        blends = self.active is None and self.regions is None
+        if blends and self.n > 1:
             return self.dense(self.n).powered(exponent)
-        if len(self.tables) > 1:  # weighted alike at every position: they are one table
+        if blends:  # weighted alike at every position: they are one table
             tables = SparsePrior(self.tables, self.shift, Exceptions.none(self.shift.device)).dense(1)
             one = (Table(tables.log_b[0]),)
             return SparsePrior(one, torch.zeros_like(self.shift[:, :1]), self.exceptions).powered(exponent)
         exceptions = Exceptions(self.exceptions.position, self.exceptions.word, _times(self.exceptions.log_b, exponent))
-        return SparsePrior((self.tables[0].powered(exponent),), _times(self.shift, exponent), exceptions)
+        powered = tuple(table.powered(exponent) for table in self.tables)
+        return SparsePrior(powered, _times(self.shift, exponent), exceptions)
 
     def to(self, device: torch.device) -> SparsePrior:
         if self.shift.device == device:

@@ -16,6 +16,7 @@ from llrnn.backgrounds.ngram import NGram
 from llrnn.backgrounds.primed import Primed, entity_words
 from llrnn.backgrounds.unigram import Discounted, Uniform, Unigram
 from llrnn.errors import CheckpointError
+from llrnn.ngrams.store import SHARING
 from llrnn.process import Saved
 
 __all__ = [
@@ -50,6 +51,7 @@ _RESTORERS: dict[str, Restorer] = {
     "mask": lambda saved, parts: Mask(**saved.fields),
     "primed": lambda saved, parts: Primed(parts[0], **saved.fields),
     "ngram": lambda saved, parts: NGram.restored(saved),
+    SHARING: lambda saved, parts: NGram.restored(saved),
     "crossfitted": lambda saved, parts: CrossFitted.restored(parts[0], **saved.fields),
     "grammar": lambda saved, parts: Grammar(**saved.fields),
     "automaton": lambda saved, parts: Automaton.restored(saved),

@@ -2,7 +2,8 @@
 
 b(K, x) = p(x | last n - 1 words)       listed continuations are exceptions, the rest is back-off · unigram
 
-Its cost follows the continuations of the context and not |V|.
+Its cost follows the continuations of the context and not |V|. Words that the model does not list have a part of
+`<unk>`: they are a second static table, whose weight at a position is what `<unk>` has there.
 """
 
 from __future__ import annotations
@@ -14,19 +15,16 @@ from dataclasses import replace
 from os import PathLike
 from typing import Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from llrnn.backgrounds.base import Background
 from llrnn.backgrounds.folded import FoldedNGram
 from llrnn.corpus import Corpus
-from llrnn.domain import Ints
 from llrnn.errors import BackgroundError, EstimationWarning
 from llrnn.ngrams import (
     EMPTY,
     DenseRows,
-    Level,
     NGramTable,
     Rows,
     Trie,
@@ -34,8 +32,9 @@ from llrnn.ngrams import (
     for_vocabulary,
     read_arpa,
     read_table,
+    revised,
 )
-from llrnn.ngrams.store import described, table_from
+from llrnn.ngrams.store import SHARING, described, table_from
 from llrnn.priors import Exceptions, Prior, SparsePrior, Table
 from llrnn.process import Revision, Saved, State, States
 from llrnn.text import Text
@@ -49,7 +48,7 @@ class NGram(Background):
         self.table = table
         self._restrict = restrict
         self._tries: dict[torch.device, Trie] = {}
-        self._unigrams: Table | None = None
+        self._static: tuple[Table, ...] = ()  # unigrams; those of the words that share `<unk>` apart
         self._dense: DenseRows | None = None
 
     @classmethod
@@ -93,14 +92,14 @@ class NGram(Background):
             return self  # it is large: one is enough for all who share it
         bound = super().bind(vocabulary)
         bound.table = for_vocabulary(self.table, vocabulary, restrict=self._restrict)
-        bound._unigrams = Table(torch.from_numpy(bound.table.levels[0].log_prob))
+        bound._static = _static_tables(bound.table)
         bound._dense = None
         bound._tries = {torch.device("cpu"): Trie.from_table(bound.table)}
         return bound
 
     def revised(self, revision: Revision) -> Self:
         made = copy.copy(self)
-        made.table = _revised(self.table, revision)
+        made.table = revised(self.table, revision)
         return made.bind(revision.vocabulary)
 
     def trie(self, device: torch.device) -> Trie:
@@ -126,21 +125,38 @@ class NGram(Background):
         return seen[mask], seen[:, -1].tolist()
 
     def rows(self, states: States) -> Rows:
-        """The next-word distributions of a batch of states, in the sparse form."""
+        """The next-word distributions of a batch of states, in the sparse form.
+
+        Words that share `<unk>` (`table.shared`) are not among the listed ones: see `prior`.
+        """
         nodes = _as_tensor(states)
-        return self.trie(nodes.device).rows(nodes)
+        rows = self.trie(nodes.device).rows(nodes)
+        if self.table.shared is None or not self.table.shared.hidden:
+            return rows
+        seen = rows.word != self.table.shared.word
+        return Rows(rows.rest, rows.position[seen], rows.word[seen], rows.log_prob[seen])
 
     def prior(self, states: States) -> Prior:
-        rows = self.rows(states)
-        if self._unigrams is None:
-            raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
-        exceptions = Exceptions(rows.position, rows.word, rows.log_prob)
-        return SparsePrior((self._unigrams.to(rows.rest.device),), rows.rest.unsqueeze(-1), exceptions)
+        nodes = _as_tensor(states)
+        rows = self.rows(nodes)
+        tables = tuple(table.to(nodes.device) for table in self._static)
+        shift = [rows.rest, *([self._shift_of_shared(nodes, rows.rest)] if len(tables) > 1 else [])]
+        return SparsePrior(tables, torch.stack(shift, 1), Exceptions(rows.position, rows.word, rows.log_prob))
+
+    def _shift_of_shared(self, nodes: Tensor, rest: Tensor) -> Tensor:
+        """log p(<unk> | state) − log p(<unk>): what the words that share it have above their unigrams, (N,)."""
+        assert self.table.shared is not None
+        trie, word = self.trie(nodes.device), torch.full_like(nodes, self.table.shared.word)
+        log_prob, length = trie.log_prob_of(nodes, word)
+        return torch.where(length > 1, log_prob - trie.log_prob[word], rest)  # not listed: exactly as the rest
 
     def log_probs(self, states: States, *, out: Tensor | None = None) -> Tensor:
         """Whole distributions, log p of every word in float32, (N, V); `out` is filled where it is given."""
         nodes = _as_tensor(states)
         trie = self.trie(nodes.device)
+        if self.table.shared is not None:
+            written = self.prior(nodes).dense(len(nodes), torch.float32).log_b
+            return written if out is None else out.copy_(written)
         whole = torch.empty(len(nodes), trie.n_words, device=nodes.device) if out is None else out
         if nodes.device.type == "cpu":
             if self._dense is None:
@@ -157,10 +173,15 @@ class NGram(Background):
         trie = self.trie(torch.device("cpu"))
         text = torch.as_tensor(symbols, dtype=torch.long)
         states = trie.states(text[:1], text[None, :-1])[0]
-        return trie.log_prob_of(states, text[1:])
+        if (shared := self.table.shared) is None:
+            return trie.log_prob_of(states, text[1:])
+        follows, log_share = torch.arange(trie.n_words), torch.zeros(trie.n_words, dtype=torch.float64)
+        follows[shared.words], log_share[shared.words] = shared.word, torch.from_numpy(shared.log_share)
+        log_prob, length = trie.log_prob_of(states, follows[text[1:]])
+        return log_prob + log_share[text[1:]], length
 
     def saved(self) -> Saved:
-        return Saved("ngram", *described(self.table))
+        return Saved("ngram" if self.table.shared is None else SHARING, *described(self.table))
 
     @classmethod
     def restored(cls, saved: Saved) -> NGram:
@@ -171,33 +192,18 @@ class NGram(Background):
         return f"NGram(order={self.order}, {self.table.size} n-grams)"
 
 
+def _static_tables(table: NGramTable) -> tuple[Table, ...]:
+    """The unigrams; where words share `<unk>`, in two parts: theirs, which has a weight of its own, comes second."""
+    log_prob = torch.from_numpy(table.levels[0].log_prob[: len(table.symbols)])
+    if table.shared is None:
+        return (Table(log_prob),)
+    shares = torch.zeros_like(log_prob, dtype=torch.bool)
+    shares[table.shared.words] = True
+    return tuple(Table(log_prob.masked_fill(without, float("-inf"))) for without in (shares, ~shares))
+
+
 def _as_tensor(states: States) -> Tensor:
     return states if isinstance(states, Tensor) else torch.tensor(list(states), dtype=torch.long)
-
-
-def _revised(table: NGramTable, revision: Revision) -> NGramTable:
-    """New words have a unigram and nothing more; n-grams with a word that is gone, in whatever place, are gone."""
-    unigrams, kept, ids = table.levels[0], revision.kept, revision.new_ids(len(table.words))
-    V = len(kept)
-    backoff = np.where(kept >= 0, unigrams.log_backoff[kept], 0.0)
-    levels = [Level(np.zeros(V, dtype=np.int64), np.arange(V), revision.log_masses(unigrams.log_prob), backoff)]
-    place = ids  # of each unigram
-    for level in table.levels[1:]:
-        moved, place = _moved(level, place, ids, revision)
-        levels.append(moved)
-    while len(levels) > 1 and len(levels[-1]) == 0:
-        levels.pop()
-    return NGramTable(revision.vocabulary.symbols, tuple(levels), table.notes)
-
-
-def _moved(level: Level, place: Ints, ids: Ints, revision: Revision) -> tuple[Level, Ints]:
-    """A level with new numbers, still sorted, and the new place of each old n-gram, -1 for those that are gone."""
-    context, word = place[level.context], ids[level.word]
-    rows = np.flatnonzero((context >= 0) & (word >= 0))
-    log_prob = level.log_prob[rows] + revision.log_share[word[rows]]  # a cell that words left has less everywhere
-    new_place = np.full(len(level), -1)
-    new_place[rows] = np.arange(len(rows))
-    return Level(context[rows], word[rows], log_prob, level.log_backoff[rows]), new_place
 
 
 class _Estimated(Background):

@@ -19,7 +19,8 @@ from torch import Tensor
 from llrnn.backgrounds import Background
 from llrnn.contextual.base import ContextualFeature
 from llrnn.errors import BackgroundError, FeatureError
-from llrnn.priors import ContextValues, DensePrior
+from llrnn.ngrams.trie import ranges
+from llrnn.priors import ContextValues, DensePrior, SparsePrior
 from llrnn.process import Revision, Saved, State, States
 from llrnn.vocabulary import Vocabulary
 
@@ -82,8 +83,10 @@ class Expert(ContextualFeature):
 
     def values(self, states: States) -> ContextValues:
         prior, n = self._background.prior(states), len(states)
-        if isinstance(prior, DensePrior) or prior.active is None:
-            return self._everywhere(prior.dense(n))
+        if isinstance(prior, DensePrior):
+            return self._everywhere(prior)
+        if prior.active is None:
+            return self._by_region(prior, n)
         tables, exceptions = torch.stack([table.log_b for table in prior.tables]), prior.exceptions  # (K, V)
         reference = tables if self._reference is None else self._reference_log_b(tables.device).expand_as(tables)
         above = _difference(tables, reference)
@@ -93,6 +96,30 @@ class Expert(ContextualFeature):
         rest = (prior.shift.gather(1, which[:, None]) + above[which, :1]).expand(n, -1)
         own = _difference(exceptions.log_b, reference[which.expand(n)[exceptions.position], exceptions.word])
         return _clamped(rest, exceptions.position, exceptions.word, own)
+
+    def _by_region(self, prior: SparsePrior, n: int) -> ContextValues:
+        """Each table speaks of words of its own: those of the largest are the rest, others are exceptions.
+
+        But only at positions where they differ from the rest: N times the words of the smaller tables at most.
+        """
+        if (region := prior.regions) is None:
+            return self._everywhere(prior.dense(n))
+        tables, V, shift = torch.stack([table.log_b for table in prior.tables]), prior.n_symbols, prior.shift
+        general = tables.gather(0, region[None])[0]  # what it says of words in general, (V,)
+        reference = general if self._reference is None else self._reference_log_b(tables.device)
+        above = _difference(general, reference)
+        if not bool((above == above[0]).all()):
+            return self._everywhere(prior.dense(n))
+        main = torch.bincount(region, minlength=len(tables)).argmax()
+        position, word = _differing(shift, region, main)
+        exceptions = prior.exceptions
+        own = exceptions.position * V + exceptions.word
+        key = torch.unique(torch.cat([own, position * V + word]))
+        value = shift.new_empty(len(key))
+        value[torch.searchsorted(key, position * V + word)] = shift[position, region[word]] + above[0]
+        value[torch.searchsorted(key, own)] = _difference(exceptions.log_b, reference[exceptions.word])
+        rest = (shift[:, main] + above[0])[:, None].expand(n, -1)
+        return _clamped(rest, key // V, key % V, value)
 
     def _everywhere(self, prior: DensePrior) -> ContextValues:
         """Nothing is constant: every word of every position is an exception. Exact, at the cost of N × V."""
@@ -117,6 +144,14 @@ class Expert(ContextualFeature):
 
     def __repr__(self) -> str:
         return f"Expert({self._background!r}, name={self._name!r})"
+
+
+def _differing(shift: Tensor, region: Tensor, main: Tensor) -> tuple[Tensor, Tensor]:
+    """Positions and words of other regions than the main one, where their weight is another than that of the main."""
+    position, table = torch.nonzero(shift != shift[:, main][:, None], as_tuple=True)
+    words, count = torch.argsort(region, stable=True), torch.bincount(region, minlength=shift.shape[1])
+    which, place = ranges((count.cumsum(0) - count)[table], count[table])
+    return position[which], words[place]
 
 
 def _difference(log_b: Tensor, reference: Tensor) -> Tensor:

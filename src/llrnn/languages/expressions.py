@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 from llrnn.errors import BackgroundError
 from llrnn.languages.letters import Atom, Letter, Matching
-from llrnn.ngrams.table import NGramTable
+from llrnn.ngrams import NGramTable, written_out
 
 MOST_TIMES = 1_000  # of a part that is repeated from so often to so often
 
@@ -160,7 +160,7 @@ def ngram(table: NGramTable) -> Expression:
     """All strings over the letters that an n-gram model lists: `NGram.from_path(...).table`, `ngrams.estimate(...)`."""
     if not isinstance(table, NGramTable):
         raise BackgroundError(f"ngram takes an NGramTable (NGram.from_path(...).table), found {table!r}")
-    return NGrams(table)
+    return NGrams(written_out(table))
 
 
 def from_condition(function: Callable[[object], Expression | None]) -> Expression:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llrnn.ngrams.arpa import read_arpa
 from llrnn.ngrams.arpa_writer import write_arpa
-from llrnn.ngrams.binding import for_vocabulary
+from llrnn.ngrams.binding import for_vocabulary, revised, written_out
 from llrnn.ngrams.bounded import estimate_on_disk
 from llrnn.ngrams.counting import count_ngrams
 from llrnn.ngrams.kneser_ney import estimate
@@ -12,7 +12,7 @@ from llrnn.ngrams.rows import DenseRows
 from llrnn.ngrams.scratch import Scratch
 from llrnn.ngrams.store import read_table, write_table
 from llrnn.ngrams.streams import read_stream, stream_pieces
-from llrnn.ngrams.table import UNKNOWN, Level, NGramTable, completed
+from llrnn.ngrams.table import UNKNOWN, Level, NGramTable, Shared, completed
 from llrnn.ngrams.trie import EMPTY, Rows, Trie
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "NGramTable",
     "Rows",
     "Scratch",
+    "Shared",
     "Trie",
     "completed",
     "count_ngrams",
@@ -32,7 +33,9 @@ __all__ = [
     "read_arpa",
     "read_stream",
     "read_table",
+    "revised",
     "stream_pieces",
     "write_arpa",
     "write_table",
+    "written_out",
 ]

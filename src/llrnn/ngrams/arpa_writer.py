@@ -21,6 +21,7 @@ import numpy as np
 from llrnn.corpus.source import StrPath
 from llrnn.errors import BackgroundError
 from llrnn.ngrams.arpa import BOS
+from llrnn.ngrams.binding import written_out
 from llrnn.ngrams.table import Floats, Level, NGramTable
 from llrnn.vocabulary import EOS
 
@@ -31,6 +32,7 @@ _REPLACED = {BOS: "a beginning of sentences", "<UNK>": "<unk>"}  # what a reader
 
 def write_arpa(table: NGramTable, path: StrPath) -> None:
     """Write or replace the file, atomically; gzip if its name ends in .gz. The bytes depend on the table alone."""
+    table = written_out(table)
     _check_words(table)
     try:
         with _replaced(Path(path)) as file:

@@ -1,15 +1,20 @@
-"""An n-gram model over the words of a vocabulary: the same words in the same order, each with a probability."""
+"""An n-gram model over the words of a vocabulary: the same words in the same order, each with a probability.
+
+Words of the vocabulary that the model does not list have equal parts of `<unk>`, in every context. They are not listed
+one by one: `<unk>` stays a word of the table, and `NGramTable.shared` says who has a part of it. So a bound model has
+no more n-grams than the one that it was made of, besides the unigrams of the vocabulary.
+"""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 
 from llrnn.errors import BackgroundError
-from llrnn.ngrams.table import UNKNOWN, Ints, Level, NGramTable
+from llrnn.ngrams.table import UNKNOWN, Floats, Ints, Level, NGramTable, Shared
+from llrnn.process import Revision
 from llrnn.vocabulary import Vocabulary
 
+MOST_LISTED = 20_000_000  # n-grams that `written_out` adds at most: about a gigabyte
 _SHOWN = 5
 
 
@@ -19,19 +24,71 @@ def for_vocabulary(table: NGramTable, vocabulary: Vocabulary, *, restrict: bool 
     Words of the model that the vocabulary does not list are refused, or with `restrict` left out: the rest is then not
     normalised any more, which the log-linear layer makes good.
     """
-    if table.words == vocabulary.symbols:
+    if table.symbols == vocabulary.symbols:
         return table
-    number = _numbers(table, vocabulary)
+    table = written_out(table)  # it may have been bound before, to another vocabulary
+    V, number = len(vocabulary), _numbers(table, vocabulary)
     _require_listed(table, number, restrict)
-    shared = _shared(table, vocabulary, number)
-    levels: list[Level] = []
-    place = np.zeros(1, dtype=np.int64)  # of the empty context
-    for level in table.levels:
-        moved, place = _moved(level, place, number, shared, len(vocabulary))
+    missing = np.setdiff1d(np.arange(V), number)
+    as_last, log_factor, shared = number.copy(), np.zeros(V + 1), None
+    if len(missing):
+        unknown = _unknown(table, vocabulary, missing)
+        hidden = bool(number[unknown] < 0)
+        shared = Shared(V if hidden else int(number[unknown]), hidden, missing, np.zeros(len(missing)))
+        as_last[unknown] = shared.word
+        log_factor[shared.word] = -np.log(len(missing) + (not hidden))  # it has a part itself where it is a symbol
+    log_prob, log_backoff = np.zeros((2, V + 1))
+    log_prob[as_last[as_last >= 0]] = table.levels[0].log_prob[as_last >= 0]
+    log_backoff[number[number >= 0]] = table.levels[0].log_backoff[number >= 0]
+    log_prob += log_factor
+    if shared is not None:
+        log_prob[missing] = log_prob[shared.word]
+    levels = [_unigrams(log_prob, log_backoff), *_renumbered(table, number, as_last, log_factor)]
+    return _table(vocabulary, levels, shared, table.notes)
+
+
+def revised(table: NGramTable, revision: Revision) -> NGramTable:
+    """New words have a unigram and nothing more; n-grams with a word that is gone, in whatever place, are gone."""
+    V, unigrams, kept = len(table.symbols), table.levels[0], revision.kept
+    number = np.append(revision.new_ids(V), np.full(len(table.words) - V, -1))
+    log_factor = np.append(revision.log_share, 0.0)  # a cell that words left has less everywhere
+    log_prob = np.append(revision.log_masses(unigrams.log_prob[:V]), 0.0)
+    log_backoff = np.append(np.where(kept >= 0, unigrams.log_backoff[kept], 0.0), 0.0)
+    as_last, shared, former = number.copy(), None, table.shared
+    if former is not None and (stays := number[former.words] >= 0).any():
+        log_prob[-1] = unigrams.log_prob[former.word]
+        hidden, words = bool(number[former.word] < 0), number[former.words[stays]]
+        word = as_last[former.word] = len(kept) if hidden else int(number[former.word])
+        shared = Shared(word, hidden, words, former.log_share[stays] + log_factor[words] - log_factor[word])
+    levels = [_unigrams(log_prob, log_backoff), *_renumbered(table, number, as_last, log_factor)]
+    return _table(revision.vocabulary, levels, shared, table.notes)
+
+
+def written_out(table: NGramTable) -> NGramTable:
+    """The same distribution without `shared`: each n-gram of `<unk>` is listed for every word that has a part of it."""
+    shared, n = table.shared, len(table.symbols)
+    if shared is None:
+        return table
+    copied = [np.flatnonzero(level.word == shared.word) for level in table.levels[1:]]
+    count = len(shared.words) * sum(map(len, copied))
+    if count > MOST_LISTED:
+        raise BackgroundError(
+            f"{len(shared.words)} words share the mass of {UNKNOWN}; listed one by one they have {count} n-grams, and "
+            f"at most {MOST_LISTED} are: use the n-gram model as it was before it was bound to a vocabulary"
+        )
+    levels, place = [table.levels[0].selected(np.arange(n))], np.arange(len(table.words))
+    for level, unknown in zip(table.levels[1:], copied, strict=True):
+        own = np.flatnonzero(level.word < n)
+        rows = np.concatenate([own, np.repeat(unknown, len(shared.words))])
+        word = np.concatenate([level.word[own], np.tile(shared.words, len(unknown))])
+        log_share = np.concatenate([np.zeros(len(own)), np.tile(shared.log_share, len(unknown))])
+        log_backoff = np.concatenate([level.log_backoff[own], np.zeros(len(rows) - len(own))])
+        made = Level(place[level.context[rows]], word, level.log_prob[rows] + log_share, log_backoff)
+        moved, to = _sorted(made, n)
+        place = np.full(len(level), -1)
+        place[own] = to[: len(own)]
         levels.append(moved)
-    while len(levels) > 1 and len(levels[-1]) == 0:
-        levels.pop()
-    return NGramTable(tuple(vocabulary.symbols), tuple(levels), table.notes)
+    return NGramTable(table.symbols, tuple(levels), table.notes)
 
 
 def _numbers(table: NGramTable, vocabulary: Vocabulary) -> Ints:
@@ -50,18 +107,8 @@ def _require_listed(table: NGramTable, number: Ints, restrict: bool) -> None:
         )
 
 
-class _Shared(NamedTuple):
-    """How the mass of `<unk>` is shared out."""
-
-    unknown: int  # the model's number of `<unk>`, -1 where nothing is shared
-    words: Ints  # the vocabulary's numbers of the words that the model does not list
-    log_count: float  # among how many: these, and `<unk>` itself where the vocabulary has a symbol for it
-
-
-def _shared(table: NGramTable, vocabulary: Vocabulary, number: Ints) -> _Shared:
-    missing = np.setdiff1d(np.arange(len(vocabulary)), number)
-    if len(missing) == 0:
-        return _Shared(-1, missing, 0.0)
+def _unknown(table: NGramTable, vocabulary: Vocabulary, missing: Ints) -> int:
+    """The model's number of `<unk>`, whose mass the missing words share."""
     unknown = table.index.get(UNKNOWN, -1)
     if unknown < 0 or table.levels[0].log_prob[unknown] == -np.inf:
         words = [vocabulary.symbols[i] for i in missing.tolist()]
@@ -69,27 +116,52 @@ def _shared(table: NGramTable, vocabulary: Vocabulary, number: Ints) -> _Shared:
             f"the n-gram model does not list {len(words)} words of the vocabulary, such as {_some(words)}, and has no "
             f"{UNKNOWN} whose mass they could share; estimate it with {UNKNOWN}, or with this vocabulary"
         )
-    return _Shared(unknown, missing, float(np.log(len(missing) + (number[unknown] >= 0))))
+    return unknown
 
 
-def _moved(level: Level, place: Ints, number: Ints, shared: _Shared, n_words: int) -> tuple[Level, Ints]:
-    """A level with new numbers, sorted again, and the new place of each old n-gram (-1: left out).
+def _unigrams(log_prob: Floats, log_backoff: Floats) -> Level:
+    places = np.arange(len(log_prob))
+    return Level(np.zeros_like(places), places, log_prob, log_backoff)
 
-    An n-gram that ends in `<unk>` is listed for each word that shares in it; nothing follows the new ones.
+
+def _renumbered(table: NGramTable, number: Ints, as_last: Ints, log_factor: Floats) -> list[Level]:
+    """The levels above the unigrams with new numbers (-1: gone): `number` within an n-gram, `as_last` at its end.
+
+    `log_factor` is what an n-gram gains that ends in a (new) word. Nothing follows a word that has a number only as the
+    last one.
     """
-    context, unknown = place[level.context], level.word == shared.unknown
-    log_prob = np.where(unknown, level.log_prob - shared.log_count, level.log_prob)
-    kept = np.flatnonzero((context >= 0) & (number[level.word] >= 0))
-    of_unknown = np.flatnonzero((context >= 0) & unknown)
-    rows = np.concatenate([kept, np.repeat(of_unknown, len(shared.words))])
-    word = np.concatenate([number[level.word[kept]], np.tile(shared.words, len(of_unknown))])
-    log_backoff = np.concatenate([level.log_backoff[kept], np.zeros(len(rows) - len(kept))])
-    by_key = np.argsort(context[rows] * n_words + word, kind="stable")
-    new = np.full(len(level), -1)
-    new_place = np.empty(len(rows), dtype=np.int64)
-    new_place[by_key] = np.arange(len(rows))
-    new[kept] = new_place[: len(kept)]
-    return Level(context[rows][by_key], word[by_key], log_prob[rows][by_key], log_backoff[by_key]), new
+    levels, place = [], number  # the place of a unigram is its number
+    for level in table.levels[1:]:
+        context, word = place[level.context], as_last[level.word]
+        rows = np.flatnonzero((context >= 0) & (word >= 0))
+        follows = number[level.word[rows]] >= 0
+        log_backoff = np.where(follows, level.log_backoff[rows], 0.0)
+        made = Level(context[rows], word[rows], level.log_prob[rows] + log_factor[word[rows]], log_backoff)
+        moved, to = _sorted(made, len(log_factor))
+        place = np.full(len(level), -1)
+        place[rows] = np.where(follows, to, -1)
+        levels.append(moved)
+    return levels
+
+
+def _sorted(level: Level, n_words: int) -> tuple[Level, Ints]:
+    """The n-grams in the order of their keys, and the new place of each."""
+    by_key = np.argsort(level.keys(n_words), kind="stable")
+    place = np.empty(len(level), dtype=np.int64)
+    place[by_key] = np.arange(len(level))
+    return level.selected(by_key), place
+
+
+def _table(vocabulary: Vocabulary, levels: list[Level], shared: Shared | None, notes: tuple[str, ...]) -> NGramTable:
+    """A table of these levels; their last unigram is that of the hidden word, and leaves where there is none."""
+    if shared is not None and not any((level.word == shared.word).any() for level in levels[1:]):
+        shared = None  # unigrams say all
+    hidden = shared is not None and shared.hidden
+    levels[0] = levels[0] if hidden else levels[0].selected(np.arange(len(vocabulary)))
+    while len(levels) > 1 and len(levels[-1]) == 0:
+        levels.pop()
+    words = (*vocabulary.symbols, UNKNOWN) if hidden else tuple(vocabulary.symbols)
+    return NGramTable(words, tuple(levels), notes, shared)
 
 
 def _some(words: list[str]) -> str:

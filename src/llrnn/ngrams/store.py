@@ -15,23 +15,30 @@ from llrnn.bundle import read_bundle, write_bundle
 from llrnn.errors import CheckpointError, LLRNNError
 from llrnn.ngrams.arpa import read_arpa
 from llrnn.ngrams.arpa_writer import write_arpa
-from llrnn.ngrams.table import Level, NGramTable
+from llrnn.ngrams.binding import written_out
+from llrnn.ngrams.table import Level, NGramTable, Shared
 
 _ARRAYS = ("context", "word", "log_prob", "log_backoff")
+SHARING = "ngram with shared words"  # as older readers do not know it
 
 
 def described(table: NGramTable) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """A model as plain data and tensors: what an n-gram folder holds, and a model folder of a background."""
     data = {"words": list(table.words), "order": table.order, "notes": list(table.notes)}
-    levels = enumerate(table.levels)
-    return data, {f"{name}.{n}": torch.from_numpy(getattr(level, name)) for n, level in levels for name in _ARRAYS}
+    levels, shared = enumerate(table.levels), table.shared
+    tensors = {f"{name}.{n}": torch.from_numpy(getattr(level, name)) for n, level in levels for name in _ARRAYS}
+    if shared is not None:
+        data["shared"] = {"word": shared.word, "hidden": shared.hidden}
+        tensors |= {f"shared.{name}": torch.from_numpy(getattr(shared, name)) for name in ("words", "log_share")}
+    return data, tensors
 
 
 def table_from(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> NGramTable:
     """The inverse of `described`; arrays that do not fit together are refused."""
     try:
         levels = [Level(*(tensors[f"{name}.{n}"].numpy() for name in _ARRAYS)) for n in range(int(data["order"]))]
-        table = NGramTable(tuple(data["words"]), tuple(levels), tuple(data["notes"]))
+        shared = _shared(data["shared"], tensors) if "shared" in data else None
+        table = NGramTable(tuple(data["words"]), tuple(levels), tuple(data["notes"]), shared)
     except (LookupError, TypeError, ValueError, LLRNNError) as error:
         raise CheckpointError(f"the files of the n-gram model do not fit together ({error})") from error
     if not _is_sound(table):
@@ -49,7 +56,22 @@ def _is_sound(table: NGramTable) -> bool:
         if not (in_range.all() and (np.diff(level.keys(V)) > 0).all()):
             return False
         below = len(level)
-    return True
+    return table.shared is None or _is_sound_share(table.shared, V)
+
+
+def _shared(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Shared:
+    words, log_share = (tensors[f"shared.{name}"].numpy() for name in ("words", "log_share"))
+    return Shared(int(data["word"]), bool(data["hidden"]), words, log_share)
+
+
+def _is_sound_share(shared: Shared, n_words: int) -> bool:
+    words, last = shared.words, n_words - 1
+    if not (words.ndim == 1 and words.shape == shared.log_share.shape and 0 <= shared.word <= last):
+        return False
+    if not (len(words) and words[0] >= 0 and words[-1] <= last - shared.hidden and (np.diff(words) > 0).all()):
+        return False
+    placed = shared.word not in words and (not shared.hidden or shared.word == last)
+    return placed and bool((shared.log_share < np.inf).all())
 
 
 def write_table(table: NGramTable, path: str | PathLike[str]) -> None:
@@ -57,7 +79,7 @@ def write_table(table: NGramTable, path: str | PathLike[str]) -> None:
     if Path(path).suffix in (".arpa", ".gz"):
         write_arpa(table, path)
     else:
-        write_bundle(path, "ngram", *described(table))
+        write_bundle(path, "ngram", *described(written_out(table)))
 
 
 def read_table(path: str | PathLike[str]) -> NGramTable:

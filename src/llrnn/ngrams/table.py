@@ -10,7 +10,7 @@ the end of sentences as a word, and the beginning as a context (`</s>` and `<s>`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -53,12 +53,28 @@ class Level:
 
 
 @dataclass(frozen=True, eq=False)
+class Shared:
+    """Words that have no n-grams of their own but a part of those that end in `word`, in every context c:
+
+        log p(words[i] | c) = log p(word | c) + log_share[i]
+
+    Their unigrams are listed. In a history they are words of which nothing is known.
+    """
+
+    word: int
+    hidden: bool  # whether `word` itself is none of the vocabulary; then it is the last one of the table
+    words: Ints  # sorted
+    log_share: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class NGramTable:
     """The words, and the n-grams of every order."""
 
     words: tuple[str, ...]
     levels: tuple[Level, ...]
     notes: tuple[str, ...] = ()  # what its estimation had to do otherwise than usual
+    shared: Shared | None = None  # where it was bound to words that it did not list
 
     def __post_init__(self) -> None:
         if not self.levels or len(self.levels[0]) != len(self.words):
@@ -70,6 +86,11 @@ class NGramTable:
     @property
     def order(self) -> int:
         return len(self.levels)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The words without the hidden one."""
+        return self.words[:-1] if self.shared is not None and self.shared.hidden else self.words
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -165,7 +186,7 @@ def _added(table: NGramTable, history: Ints, word: Ints, context: Ints, V: int) 
     for above in table.levels[n : n + 1]:
         moved = Level(place[above.context], above.word, above.log_prob, above.log_backoff)
         levels.append(moved)  # still sorted: the new places keep the old order
-    return NGramTable(table.words, (*levels, *table.levels[n + 1 :]), table.notes)
+    return replace(table, levels=(*levels, *table.levels[n + 1 :]))
 
 
 def backed_off(table: NGramTable, history: Ints, word: Ints) -> Floats:
