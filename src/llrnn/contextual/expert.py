@@ -84,7 +84,7 @@ class Expert(ContextualFeature):
     def values(self, states: States) -> ContextValues:
         prior, n = self._background.prior(states), len(states)
         if isinstance(prior, DensePrior):
-            return self._everywhere(prior)
+            return self._everywhere(prior.dense(n))
         if prior.active is None:
             return self._by_region(prior, n)
         tables, exceptions = torch.stack([table.log_b for table in prior.tables]), prior.exceptions  # (K, V)
