@@ -41,7 +41,7 @@ format: $(INSTALLED)
 docs: $(INSTALLED)
 	BIN=$(BIN) scripts/docs
 
-# every row, half an hour and more; stopped, it goes on. `python scripts/performance.py runs/bench` makes the page
+# every row, half an hour and more; stopped, it goes on. `python scripts/figures.py runs/bench` makes the page
 bench: $(INSTALLED)
 	$(BIN)/llrnn bench --out runs/bench
 

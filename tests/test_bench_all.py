@@ -538,9 +538,3 @@ def test_runs_stand_side_by_side(folder: Path, tmp_path: Path) -> None:
     assert lines[2].split(" | ")[2] == "–"
     assert lines[3].split(" | ")[2] == "12.3"
     assert lines[-1].split(" | ")[1] == "–"
-
-
-def test_the_tables_of_the_page_are_those_of_the_results() -> None:
-    text = (DOCS / "performance.md").read_text(encoding="utf8")
-    assert text.count("<!-- rows: bench.json ") >= 5
-    assert page.filled(text, DOCS / "results") == text, "python scripts/performance.py makes them anew"

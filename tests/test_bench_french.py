@@ -141,24 +141,3 @@ def test_python_is_called_as_often_whatever_the_words(
     shares = [part["share"] for part in found["parts"].values()]
     assert sum(shares) == pytest.approx(1.0)
     assert shares == sorted(shares, reverse=True)
-
-
-def test_the_page_shows_the_profile_that_was_measured() -> None:
-    found = json.loads((ROOT / "docs" / "results" / "profile.json").read_bytes())
-    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf8")
-    for name, part in found["parts"].items():
-        assert f"| {name} | {1000 * part['seconds']:.0f} | {part['share']:.0%} |" in page
-    for size, calls in found["calls"].items():
-        assert f"{size}: {calls:,}" in page
-
-
-def test_the_page_shows_every_contender_on_a_gpu() -> None:
-    found = json.loads((ROOT / "docs" / "results" / "bench-french-gpu.json").read_bytes())["suites"]["french-gpu"]
-    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf8")
-    for row in found["rows"]:
-        way = row["name"].removeprefix("French training, ").removesuffix(", cuda")
-        contenders = found["figures"][way]["contenders"]
-        ours, *peers = (contenders[name] for name in ("llrnn", "softmax in llrnn", "softmax", "softmax, one graph"))
-        cells = [way, f"{row['setting']['words in a step']:,}", f"{1000 * ours['seconds']:.2f}"]
-        cells += [f"{1000 * peer['seconds']:.2f}: {peer['times ours']:.2f}" for peer in peers]
-        assert f"| {' | '.join(cells)} |" in page

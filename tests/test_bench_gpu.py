@@ -161,15 +161,3 @@ def test_the_table_and_the_document(found: dict[str, Any], capsys: pytest.Captur
     out = capsys.readouterr().out
     for said in ("V = 60, G = 20, H = 8, N = 16", "weighted_loss, one graph", "best peer: ", "G fixed"):
         assert said in out
-
-
-def test_the_page_shows_the_figures_of_the_file() -> None:
-    found = json.loads((DOCS / "results" / "bench-gpu.json").read_text(encoding="utf8"))
-    page = (DOCS / "performance.md").read_text(encoding="utf8")
-    assert found["command"].startswith("llrnn bench gpu")
-    layer, vocabulary = found["layer"], found["vocabulary"]
-    for name, one in (layer["ours"] | layer["peers"]).items():
-        assert f"| {name} | {one['ms']:.3f} | {one['ms_alone']:.3f} |" in page
-    for name in OURS:
-        assert f"| {name} | " + " | ".join(f"{ms:.3f}" for ms in vocabulary[name]["ms"].values()) in page
-        assert all(f"| {part['ours'][name]['ms']:.3f} |" in page for part in found["own"].values())

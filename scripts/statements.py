@@ -1,0 +1,392 @@
+"""What the pages say with figures outside of their tables, made from the files of docs/results.
+
+Each function yields sentences and cells of one page, as short as makes them its own; `figures.py` looks for them there.
+Whoever writes another figure into a page adds the line that makes it here, or a line to WITHOUT_A_FILE.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from results import (
+    DATASETS,
+    DOCS,
+    RUNS,
+    agreement,
+    bench,
+    bits,
+    classes,
+    crossfitted,
+    figures,
+    french,
+    grammar,
+    kenlm_faster,
+    log_perplexity,
+    misplaced,
+    novel,
+    over_seeds,
+    parsed,
+    ratios,
+    read,
+    slot_errors,
+    stated,
+    trial,
+    without_lists,
+)
+
+
+def blocks_not_run() -> int:
+    return sum(path.read_text(encoding="utf8").count("<!-- not run:") for path in DOCS.rglob("*.md"))
+
+
+# --- pages ----------------------------------------------------------------------------------------------------------
+
+
+def readme() -> Iterator[str]:
+    layer, large = bench("layer, V = 42,592"), bench("layer, V = 256,000")
+    (small, xeon_small), (big, xeon_big) = ratios("layer, V = 42,592"), ratios("layer, V = 256,000")
+    setting = [f"{row.setting['V']:,} words in G = {row.setting['G']:,}" for row in (layer, large)]
+    yield f"| {setting[0]} classes; {setting[1]} |"
+    yield f"| {small} and {big} times faster; on a Xeon {xeon_small} and {xeon_big} |"
+    own, xeon_own = (bench("every word its own class", file).ratio for file in RUNS)
+    yield f"| 42,592 words, G = {bench('every word its own class').setting['G']:,} |"
+    yield f"| {own:.2f} times the time, on a Xeon {xeon_own:.2f}: classes give nothing here |"
+    ten_million = bench("time at V = 10,000,000")
+    yield f"| G = {ten_million.setting['G']:,} in both | {ten_million.ratio:.2f} times the time, the same memory |"
+    continuous, windows = (bench(f"French training, {way}, cpu") for way in ("continuous", "windows"))
+    yield f"LL-RNN (2500): 2,500 words with identity, and a lexicon; G = {continuous.setting['G']:,} ("
+    yield (
+        f"| {continuous.ratio:.1f} times the words per second with log-perplexity {french('llrnn-2500.continuous')} "
+        f"against {french('rnn.continuous')} on continuous text; {windows.ratio:.1f} times with "
+        f"{french('llrnn-2500.windows')} against {french('rnn.windows')} in the paper's windows"
+    )
+    yield f"G = {classes('best')}, so that its sum is as long as the softmax's"
+    yield f"| {french('best')} against {french('rnn-bias')} (test1, three seeds); it is not faster |"
+    yield "| these two models, and LL-RNN (2500) |"
+    yield (
+        f"| {agreement('best')} % against {agreement('rnn-bias')} % of minimal pairs; LL-RNN (2500) "
+        f"{agreement('llrnn-2500.continuous')} % |"
+    )
+    scoring, sampling = bench("exact scoring, N = 1"), bench("exact sampling, from h")
+    opening, mapped = (bench(f"opening, against torch.load{way}") for way in ("", ", mmap"))
+    yield f"G = {scoring.setting['G']:,} |"
+    yield (
+        f"| scoring one of {scoring.setting['V']:,} words: {scoring.ratio:.0f} times faster; a sample from a million "
+        f"words: {sampling.ratio:.0f} times; opening such a model: {opening.ratio:.0f} times ({mapped.ratio:.0f} with "
+        "mmap) |"
+    )
+    rows, xeon_rows = ratios("n-grams, rows")
+    here, there = kenlm_faster()
+    yield f"5-gram, {bench('n-grams, rows').setting['V']:,} words, against KenLM asked word by word |"
+    yield f"| {rows} times faster, on a Xeon {xeon_rows}; on running text KenLM is {here} and {there} times as fast |"
+    yield "10,007 words of it, perplexity |"
+    yield (
+        f"| {novel('adaptor')}; fine-tuning, which has no n-grams, {novel('fine-tuning')}; the base interpolated with "
+        f"a 5-gram {novel('interpolation')}; the base {novel('base')} |"
+    )
+    ours, theirs = bits("fr")
+    yield (
+        f"| {ours:.3f} against {theirs:.3f} (−{100 * (1 - ours / theirs):.0f} %); without that list "
+        f"{without_lists():.3f} (−{100 * (1 - without_lists() / theirs):.0f} %) (test1, one seed) |"
+    )
+    yield (
+        f"| softmax {slot_errors('softmax'):.0f} %, delexicalised {slot_errors('delexicalised'):.1f} %, copied "
+        f"{slot_errors('copied'):.2f} %; but {misplaced('copied'):.1f} % of its values follow a phrase for another "
+        f"slot (delexicalised {misplaced('delexicalised'):.1f} %) (three seeds) |"
+    )
+    yield "exact match with 20 % of the text, mean of five datasets |"
+    yield (
+        f"| softmax {parsed('softmax')}, masked in decoding {parsed('masked')}, grammar {parsed('grammar')}, "
+        f"with the lexicon {parsed('primed')} (three seeds) |"
+    )
+    yield (
+        f"| {stated('expert', 'test')[0]}, and {stated('expert', 'changed')[0]} after every value was changed without "
+        f"training; a softmax, which sees no table, {stated('softmax', 'test')[0]} (three seeds) |"
+    )
+    yield f"Every block of it is run by a test, but for {blocks_not_run()} that"
+
+
+def index() -> Iterator[str]:
+    here, there = ratios("layer, V = 42,592")
+    row = bench("layer, V = 42,592")
+    yield (
+        f"{here} times faster than a dense softmax with {row.setting['V']:,} words in {row.setting['G']:,} classes, "
+        f"on a Xeon {there} times"
+    )
+    yield (
+        f"softmax RNN {french('rnn.continuous')}, LL-RNN {french('llrnn-2500.continuous')} with the same body and "
+        f"{classes('llrnn-2500.continuous')} classes"
+    )
+    yield f"{classes('best')} classes, {french('best')} against {french('rnn-bias')} of the fairest softmax RNN"
+
+
+def faq() -> Iterator[str]:
+    own = [bench("every word its own class", file).ratio for file in RUNS]
+    card = 1 / read("bench-gpu.json")["own"]["65536"]["peer_by_ours"]["weighted_loss, one graph"]["same_launch"]
+    yield f"{own[0]:.2f} times the time of a dense one on a Neoverse N1"
+    yield f"{own[1]:.2f} on a Xeon and {card:.2f} on an H200"
+    here, there = kenlm_faster()
+    yield f"KenLM scores running text {here} to {there} times as fast"
+    cold = [1 / value for key in ("first", "new") for value in grammar("llguidance", key)]
+    yield f"llguidance is {min(cold):.1f} to {max(cold):.0f} times faster there"
+    beams = [
+        bench(f"beam with knowledge, {way}", file).ratio for way in ("one by one", "side by side") for file in RUNS
+    ]
+    yield f"takes {min(beams):.2f} to {max(beams):.2f} times as long as without"
+    continuous = bench("French training, continuous, cpu")
+    yield (
+        f"LL-RNN (2500) with {continuous.setting['G']:,} classes: {french('llrnn-2500.continuous')} against "
+        f"{french('rnn.continuous')} nats, {continuous.ratio:.1f} times the words per second in training; the best "
+        f"model with {classes('best')} classes: {french('best')} against {french('rnn-bias')}, agreement five words "
+        f"and more apart {agreement('best')} % against {agreement('rnn-bias')} %"
+    )
+    rows, xeon_rows = ratios("n-grams, rows")
+    yield f"distribution of 20,000 words {rows} times faster, on a Xeon {xeon_rows}, the same probabilities to 1e-5"
+    yield f"| running text: KenLM is {here} to {there} times as fast |"
+    yield f"10,007 words of a novel | perplexity {novel('adaptor')} against {novel('fine-tuning')};"
+    yield f"base and n-grams interpolated {novel('interpolation')} |"
+    yield f"{slot_errors('copied'):.2f} % against {slot_errors('delexicalised'):.1f} % |"
+    yield f"values in the wrong phrase: {misplaced('copied'):.1f} % against {misplaced('delexicalised'):.1f} %"
+    yield f"grammar in training {parsed('grammar')} against {parsed('masked')}, within the spread of seeds"
+    yield f"with a lexicon {parsed('primed')}"
+    warm, regular = grammar("llguidance", "written"), grammar("outlines-core", "written")
+    yield (
+        f"a warm JSON grammar over {figures('constraint')['V']:,} tokens: {min(warm):.2f} to {max(warm):.2f}, and "
+        f"{min(regular):.1f} to {max(regular):.1f} times faster when added to logits"
+    )
+    yield f"| cold: llguidance is {min(cold):.1f} to {max(cold):.0f} times faster |"
+    ours, theirs = bits("fr")
+    yield f"French {ours:.3f} against {theirs:.3f} bits per character"
+    yield f"without lists {without_lists():.3f}"
+    yield (
+        f"{french('rnn.windows')} for the RNN and {french('llrnn-2500.windows')} for the LL-RNN (2500) "
+        "where the paper has 6.07 and 5.08"
+    )
+    cards = [
+        bench(f"French training, continuous{way}, cuda", "bench-french-gpu.json").ours for way in ("", ", 512 rows")
+    ]
+    yield f"{cards[0] / 1e6:.1f} million words a second on an H200, {cards[1] / 1e6:.1f} million with 512 rows"
+    fitted, unfitted = crossfitted()
+    yield f"took validation from {fitted:.2f} to {unfitted:.2f}"
+    peak = read("bench-ngram.json")["estimation"]["peak_megabytes"]
+    yield f"a peak of {peak / 1000:.1f} GB, extrapolated from a tenth"
+
+
+def context() -> Iterator[str]:
+    fitted, unfitted = crossfitted()
+    yield f"| no expert | {min(trial('best.toml')['valid_by_epoch']):.3f} |"
+    yield f"| expert, cross-fitted (10 folds) | {fitted:.3f} |"
+    yield f"| expert, not cross-fitted | {unfitted:.3f} (best epoch, the first) |"
+
+
+def experiments() -> Iterator[str]:
+    gap = [f"{log_perplexity('rnn-bias', test) - log_perplexity('best', test):.2f}" for test in ("test1", "test2")]
+    fair = f"{french('rnn-bias', digits=3)} / {french('rnn-bias', 'test2', 3)}"
+    perplexities = [f"{math.exp(log_perplexity(name, 'test1')):.0f}" for name in ("rnn-bias", "best")]
+    yield (
+        f"The fair softmax RNN stands at {fair}: {gap[0]} / {gap[1]} nats behind, a perplexity of {perplexities[0]} "
+        f"instead of {perplexities[1]} on test1"
+    )
+    fitted, unfitted = crossfitted()
+    tests = " / ".join(f"{value:.2f}" for value in trial("order 5, folds = 0")["tests"].values())
+    yield f"validation {unfitted:.2f} after the best epoch ({tests}), against {fitted:.2f}"
+    for name in ("order 3 as background instead of unigrams, 10 folds", "order 5 as background, folds = 0"):
+        yield " / ".join(f"{value:.3f}" for value in trial(name)["tests"].values())
+    alone, lead = bits("fr"), bits("fr", "test2")
+    yield f"the French LL-RNN has {without_lists():.3f} and {without_lists('test2'):.3f}"
+    for test, best in (("test1", alone[1]), ("test2", lead[1])):
+        assert round(100 * (1 - without_lists(test) / best)) == 5
+    constraint = figures("constraint")
+    yield f"{constraint['documents']} JSON documents ({constraint['tokens']:,} tokens)"
+    written, regular = grammar("llguidance", "written"), grammar("outlines-core", "written")
+    yield f"llguidance takes {written[0]:.2f} and {written[1]:.2f} times as long"
+    yield f"outlines-core {regular[0]:.1f} and {regular[1]:.1f} times"
+    first, new = ([f"{1 / value:.1f}" for value in grammar("llguidance", key)] for key in ("first", "new"))
+    yield f"llguidance is {first[0]} and {first[1]} times as fast as we are"
+    yield f"and {new[0]} and {new[1]} times after 20 documents"
+    same = constraint["same tokens"]
+    yield f"the same tokens as we do at all {same['llguidance']['equal']:,} steps"
+    yield f"fewer tokens at {same['outlines-core']['steps'] - same['outlines-core']['equal']} steps"
+    assert same["llguidance"]["equal"] == same["llguidance"]["steps"]
+    estimation = read("bench-ngram.json")["estimation"]
+    yield f"Estimation of a 5-gram on {estimation['words']:,} words"
+    yield (
+        f"{estimation['seconds']:.0f} s, {round(estimation['words_per_second'], -4):,.0f} words/s on one core. "
+        f"The model takes {estimation['model_megabytes'] / 1000:.2f} GB."
+    )
+    peak = estimation["peak_megabytes"] / 1000
+    yield f"it was {peak / 10:.2f} GB, which makes {peak:.1f} GB if it grows with the words"
+    off = read("bench-ngram.json")["largest difference, log10"]
+    yield f"{off['rows']:.1e} over whole rows, {off['text']:.1e} over the text".replace("e-0", "e-")
+    means = [f"{parsed(system).removesuffix(' %')} ({name})" for system, name in PARSERS]
+    yield f"means over the five datasets are {', '.join(means)}"
+    yield f"one of another slot follows in {misplaced('copied'):.1f} % of the cases"
+    yield f"all of the text; {misplaced('copied', 'unseen'):.1f} % for unseen values)"
+    errors = {name: _errors(name) for name in ("copied", "softmax", "delexicalised")}
+    yield f"`copied` makes {errors['copied']} error in the"
+    yield f"the softmax makes {errors['softmax']:,} and the delexicalised model {errors['delexicalised']}"
+    step = read("char-nlg.json")["step_cost"]["ratio_of_medians"]
+    yield f"A training step takes {step:.2f} times as long with the automaton"
+
+
+PARSERS = (("softmax", "a"), ("masked", "b"), ("grammar", "c"), ("primed", "d"))
+
+
+def _errors(system: str) -> int:
+    counts = [run["tests"]["test"]["slot_errors"] for run in read("nlg.json")[f"{system}-100"]]
+    return sum(count[kind] for count in counts for kind in ("missing", "redundant", "wrong"))
+
+
+def objectives() -> Iterator[str]:
+    found = {file: figures("objectives", file) for file in RUNS}
+    yield f"{found['bench.json']['start']:.3f} before training"
+    drawn = ("importance", "contrastive")
+    speeds = [
+        [one["objectives"][name]["words per second"] / one["objectives"]["exact"]["words per second"] for name in drawn]
+        for one in found.values()
+    ]
+    here, there = speeds
+    assert f"{min(here):.1f}" == f"{max(here):.1f}"
+    yield (
+        f"a step is {here[0]:.1f} times as fast as the exact one on the Neoverse N1, {min(there):.1f} to "
+        f"{max(there):.1f} times on the Xeon"
+    )
+    of = {name: one["log-perplexity"] for name, one in found["bench.json"]["objectives"].items()}
+    gains = sorted(of["exact"] - of[name] for name in drawn)
+    yield f"{gains[0]:.2f} to {gains[1]:.2f} nats better is one seed"
+
+
+def characters() -> Iterator[str]:
+    shown = {"softmax": "softmax", "masked": "masked in decoding", "automaton": "automaton, in training too"}
+    for system, name in shown.items():
+        runs = read("char-nlg.json")["systems"][system]
+        test, unseen = (_shares([run["tests"][part] for run in runs]) for part in ("test", "unseen"))
+        words = [f"{test[0]:.3f} %", f"{unseen[0]:.2f} %"] if test[0] else ["0", "0"]
+        yield f"| {name} | {words[0]} | {test[1]:.2f} % | {words[1]} | {unseen[1]:.1f} % |"
+
+
+def _shares(tests: list[dict[str, Any]]) -> tuple[float, float]:
+    """Non-words and slot errors, per cent."""
+    return (
+        100 * over_seeds(tests, lambda one: one["non_word_share"]),
+        100 * over_seeds(tests, lambda one: one["slot_error_rate"]),
+    )
+
+
+def conditions() -> Iterator[str]:
+    for system in ("softmax", "delexicalised", "copied"):
+        yield f"| {system} | {slot_errors(system):.2f} % | {slot_errors(system, 'unseen'):.2f} % |"
+    yield f"{misplaced('copied'):.1f} % of the cases (softmax {misplaced('softmax'):.1f} %"
+
+
+def knowledge_base() -> Iterator[str]:
+    for system, name in (("softmax", "softmax"), ("expert", "table as expert")):
+        cells = [f"{share} of {said}" for share, said in (stated(system, part) for part in ("test", "changed"))]
+        yield f"| {name} | {cells[0]} | {cells[1]} |"
+
+
+def morphology() -> Iterator[str]:
+    both = [f"{agreement(model, None)} %" for model in ("rnn-bias", "best")]
+    pairs = read("table4.json")["best"][0]["pairs"]["overall"]["count"]
+    values = [french(model, digits=3) for model in ("rnn-bias", "best")]
+    yield f"| French (test1, three seeds) | {values[0]} | {values[1]} | {both[0]} and {both[1]} of {pairs:,} |"
+    for language, found in read("small.json").items():
+        runs = [found[model][0] for model in ("rnn-bias", "best")]
+        values = [f"{run['tests']['test1']['log_perplexity']:.3f}" for run in runs]
+        both = [f"{100 * run['pairs']['overall']['accuracy']:.1f} %" for run in runs]
+        pairs = f"{both[0]} and {both[1]} of {runs[0]['pairs']['overall']['count']:,}"
+        yield f"| {language.capitalize()} (test1, one seed) | {values[0]} | {values[1]} | {pairs} |"
+
+
+def open_vocabulary() -> Iterator[str]:
+    found = [bits(language) for language in ("fr", "tr", "et")]
+    for row, name in enumerate(("LL-RNN with domains", "best of the others")):
+        yield f"| {name} | {' | '.join(f'{one[row]:.3f}' for one in found)} |"
+    yield f"Without lists the French LL-RNN has {without_lists():.3f}"
+
+
+def rescoring() -> Iterator[str]:
+    for name, row in read("rescoring.json")["rows"].items():
+        if name != "acoustic, 5-gram, LL-RNN":
+            yield f"| {name} | {100 * row['test1']:.2f} | {100 * row['test2']:.2f} |"
+
+
+def semantic_parsing() -> Iterator[str]:
+    formed = [
+        100
+        * over_seeds(
+            read("semantic-parsing.json")[f"{data}-softmax-20"], lambda run: run["tests"]["test"]["well_formed"]
+        )
+        for data in DATASETS
+    ]
+    yield f"| softmax | {parsed('softmax')} | {min(formed):.0f} to {max(formed):.0f} % |"
+    yield f"| masked in decoding only | {parsed('masked')} | 100 % |"
+    yield f"| {parsed('grammar')} | 100 % |"
+    yield f"| with a lexicon of names | {parsed('primed')} | 100 % |"
+
+
+def server() -> Iterator[str]:
+    found = read("load.json")
+    for run, name in zip(found["runs"], ("batched (`--rows 64`)", "one by one (`--rows 1`)"), strict=True):
+        waits = " | ".join(f"{run[f'{key}_ms']:.0f} ms" for key in ("p50", "p90", "p99"))
+        memory = f"{run['resident_mb'][1]} and {run['resident_mb'][-1]:.1f} MB"
+        yield f"| {name} | {run['requests_per_second']:,.0f} | {waits} | {memory} |"
+    yield f"{found['ratio']:.1f} times the throughput"
+
+
+def performance() -> Iterator[str]:
+    for size, calls in read("profile.json")["calls"].items():
+        yield f"{size}: {calls:,}"
+
+
+STATEMENTS: dict[str, Callable[[], Iterable[str]]] = {
+    "README.md": readme,
+    "index.md": index,
+    "faq.md": faq,
+    "context.md": context,
+    "experiments.md": experiments,
+    "objectives.md": objectives,
+    "characters.md": characters,
+    "conditions.md": conditions,
+    "knowledge-base.md": knowledge_base,
+    "morphology.md": morphology,
+    "open-vocabulary.md": open_vocabulary,
+    "rescoring.md": rescoring,
+    "semantic-parsing.md": semantic_parsing,
+    "server.md": server,
+    "performance.md": performance,
+}
+
+# Figures that no committed file holds, and why. Short: a claim belongs into a file, or out of the page.
+_LIST = "the size of a list of others, printed when the study prepares its data, which is not committed"
+_STEP = "scripts/time_configs.py prints it, for models that are not committed"
+_EXAMPLE = "an example from a model of some minutes, which is not committed; the command stands beside it"
+WITHOUT_A_FILE: dict[str, dict[str, str]] = {
+    "README.md": {"310,256 forms of a frequency list": _LIST},
+    "faq.md": {
+        "310,256 forms of a list": _LIST,
+        "1.23 times as long beside a model of 40,781 classes, and 2.5 times beside one of 3,128": _STEP,
+    },
+    "open-vocabulary.md": {"310,256 French forms": _LIST},
+    "performance.md": {
+        "the rate of SHA-256": "a name",
+        "3 · 2(8LH²N' + OHN) | 28P": "what is counted: operations and bytes, not a measurement",
+    },
+    "experiments.md": {
+        "310,256 forms in French": _LIST,
+        "1.23 times with one expert, 1.37 with `experts`, 1.87 with `experts-more`": _STEP,
+        "| 92 |": _EXAMPLE,
+        "| log b (background) | | | −0.539 |": _EXAMPLE,
+        "| Gender:Fem | +1.971 | +1 | +1.971 |": _EXAMPLE,
+        "| Gender:Masc | −0.189 | −1 | +0.189 |": _EXAMPLE,
+        "**+1.621**": _EXAMPLE,
+    },
+}
+
+# Pages whose tables hold no measured figures, or such as a test of their own measures.
+NOT_MEASURED = {
+    "server.md": "limits and codes, held to the code by tests/test_server_limits.py",
+    "large-corpora.md": "bytes by the layout of the files; seconds of one run on a busy machine",
+}

@@ -1,0 +1,355 @@
+"""Tables of the studies, as docs/experiments.md and the guides show them, from the files of docs/results."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llrnn.experiments import added_words as added
+from llrnn.experiments import rescoring as rescored
+from llrnn.experiments.tables import agreement_table, markdown, mean_and_spread, perplexity_table
+from results import DATASETS, RUNS, figures, log_perplexities, log_perplexity, over_seeds, read
+
+SHOWN = (
+    *("table4", "experts", "ablations", "by_frequency", "agreement", "agreement_by_kind", "small"),
+    *("adaptation", "rescoring", "open_vocabulary", "rare_words", "added_words"),
+    *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "kenlm", "objectives"),
+)
+TESTS = ("test1", "test2")
+SIZES = (10000, 5000, 3000, 2500, 2000, 1000, 500, 10)
+IN_ORDER = (
+    *("rnn.windows", "rnn.continuous", "rnn-bias"),
+    *(f"llrnn-{size}.{way}" for way in ("windows", "continuous") for size in SIZES),
+    "best",
+)
+COMPARED = {
+    "rnn.continuous": "RNN, continuous",
+    "rnn-bias": "RNN with unigram bias",
+    "llrnn-2500.continuous": "LL-RNN (2500), continuous",
+    "best": "best",
+}
+
+
+KINDS = (
+    *("verb-number", "verb-person", "adjective-number", "adjective-gender"),
+    *("participle-number", "participle-gender"),
+)
+
+
+def best_in_bold(values: Sequence[float], digits: int) -> list[str]:
+    """The smallest in bold."""
+    return [f"**{value:.{digits}f}**" if value == min(values) else f"{value:.{digits}f}" for value in values]
+
+
+# --- French ---------------------------------------------------------------------------------------------------------
+
+
+def table4() -> str:
+    """All models in the order of the page; the n-grams lie in the file of the experts, without training figures."""
+    found = read("table4.json")
+    (ngrams,) = (row for row in read("experts.json")["rows"] if row["name"] == "kneser-ney")
+    values = [ngrams["valid"], *(ngrams["tests"][test] for test in TESTS)]
+    last = ["kneser-ney, 5-gram", *["–"] * 4, *(f"{value:.3f}" for value in values)]
+    return perplexity_table({name: found[name] for name in IN_ORDER}, TESTS) + f"| {' | '.join(last)} |\n"
+
+
+def experts() -> str:
+    about = {
+        "expert": "Kneser-Ney 5-gram of the training text, cross-fitted",
+        "experts": "2-gram and 5-gram of the training text, cross-fitted; repeated words",
+        "experts-more": "as experts, and 3-grams of other texts: ten novels (1.4 million words), seven treebanks "
+        "(0.3 million)",
+    }
+    rows = [["best", "none", *_french("best", "table4.json")]]
+    rows += [[name, what, *_french(name, "experts.json")] for name, what in about.items()]
+    return markdown(["model", "experts", "seeds", "valid", *TESTS], rows)
+
+
+def _french(model: str, file: str) -> list[str]:
+    found = read(file)
+    runs = found[model] if file == "table4.json" else [row for row in found["rows"] if row["name"] == model]
+    tests = [mean_and_spread(log_perplexities(model, test, file)) for test in TESTS]
+    return [str(len(runs)), f"{over_seeds(runs, lambda run: run['valid']):.3f}", *tests]
+
+
+def ablations() -> str:
+    about = {
+        "best-no-spelling": "without affixes, shape, numbers",
+        "best-no-lexicon": "without the lexicon",
+        "best-no-average": "without averaging",
+        "best-untied": "untied",
+        "best-no-dropout": "without dropout",
+        "best-no-clusters": "without clusters",
+        "best-lemmas": "with lemmas beside",
+    }
+    seeds, valid, *tests = _french("best", "table4.json")
+    rows = [[f"**best** ({seeds} seeds)", valid, *(f"**{test}**" for test in tests), ""]]
+    for name, what in about.items():
+        gain = log_perplexity(name, "test1") - log_perplexity("best", "test1")
+        gain = -gain if what.startswith("with ") else gain
+        rows.append([what, *_french(name, "table4.json")[1:], f"{gain:.3f}".replace("-", "−")])
+    return markdown(["model", "valid", *TESTS, "what the ingredient gives on test1"], rows)
+
+
+def by_frequency() -> str:
+    found = {name: read("table4.json")[name][0]["tests"]["test2"]["by_frequency"] for name in COMPARED}
+    bands = [f"{band.replace('-', '–')} ({one['words']:,})" for band, one in found["best"].items()]
+    bands[0] = bands[0].replace(")", " words)")
+    rows = [
+        [COMPARED[name], *(f"{band['log_perplexity']:.2f}" for band in bands_of.values())]
+        for name, bands_of in found.items()
+    ]
+    return markdown(["", *bands], rows)
+
+
+def agreement() -> str:
+    return agreement_table({name: read("table4.json")[name] for name in COMPARED})
+
+
+def agreement_by_kind() -> str:
+    found = {name: read("table4.json")[name][0]["pairs"]["by_group"] for name in COMPARED}
+    header = ["", *(f"{kind} ({found['best'][kind]['count']:,})" for kind in KINDS)]
+    rows = [[COMPARED[name], *(f"{100 * one[kind]['accuracy']:.1f}" for kind in KINDS)] for name, one in found.items()]
+    return markdown(header, rows)
+
+
+def small() -> str:
+    rows = []
+    for language, found in read("small.json").items():
+        both = {"RNN with unigram bias": found["rnn-bias"][0], "LL-RNN": found["best"][0]}
+        values = {
+            name: [one["valid"], *(one["tests"][test]["log_perplexity"] for test in TESTS)]
+            for name, one in both.items()
+        }
+        for name, one in both.items():
+            pairs = one["pairs"]["overall"]
+            share = f"{100 * pairs['accuracy']:.1f} % of {pairs['count']:,}"
+            rows.append([language.capitalize(), name, *(f"{value:.3f}" for value in values[name]), share])
+        gains = [f"{theirs - ours:.3f}" for theirs, ours in zip(*values.values(), strict=True)]
+        rows.append([language.capitalize(), "difference", *gains, ""])
+    return markdown(["language", "model", "valid", *TESTS, "agreement"], rows)
+
+
+# --- adaptation, rescoring, open vocabulary --------------------------------------------------------------------------
+
+
+def adaptation(*sizes: str) -> str:
+    systems = ("base", "domain", "interpolation", "fine-tuning", "adaptor")
+    runs = [run for run in read("adaptation.json") if not sizes or str(run["size"]) in sizes]
+    rows = [[f"{run['size']:,}", *best_in_bold([run[name]["test"] for name in systems], 3)] for run in runs]
+    return markdown(["words of the domain", *systems], rows)
+
+
+def rescoring() -> str:
+    return rescored.table(read("rescoring.json"))
+
+
+OPEN = {
+    "llrnn": "LL-RNN, domains",
+    "softmax": "softmax, UNK + spelling",
+    "characters": "character LSTM",
+    "bpe": "BPE LSTM",
+}
+BANDS = ("unseen", "1-5", "6-50", "more")
+
+
+def open_vocabulary(language: str, test: str) -> str:
+    """Bits per character by band; the last row is ours against the best other."""
+    systems = read("open-vocabulary.json")[language]["systems"]
+    bits = {name: _bits(systems[name], test) for name in OPEN}
+    bands = systems["llrnn"]["tests"][test]["by_band"]
+    header = [f"{language}, {test}", "parameters", "valid", "test", *(f"{b} ({bands[b]['words']:,})" for b in BANDS)]
+    rows = [[OPEN[name], f"{systems[name]['parameters']:,}", *(f"{b:.3f}" for b in bits[name])] for name in OPEN]
+    ours, *others = (values[1:] for values in bits.values())
+    gains = [f"{100 * (our / min(their) - 1):.1f} %" for our, *their in zip(ours, *others, strict=True)]
+    return markdown(header, [*rows, ["*against the best other*", "", "", *gains]])
+
+
+def _bits(system: Mapping[str, Any], test: str) -> list[float]:
+    found = system["tests"][test]
+    parts = [system["tries"][system["chosen"]]["valid"], found, *(found["by_band"][band] for band in BANDS)]
+    return [part["bits_per_character"] for part in parts]
+
+
+def rare_words() -> str:
+    asked = ("37", "15", "grenoble")
+    rows = [
+        [name, *(f"{one['p'][word]:.2g}" for word in asked), *(f"{p:.2g}" for p in one["euros"].values())]
+        for name, one in read("rare-words.json")["runs"][0]["models"].items()
+    ]
+    after = [f"p(euros \\| {word})" for word in ("37", "preposterous")]
+    return markdown(["model", *(f"p({word})" for word in asked), *after], rows)
+
+
+def added_words() -> str:
+    return "\n".join(line for line in added.report(read("added-words.json")).splitlines() if line.startswith("|"))
+
+
+# --- conditions, tables, grammars ------------------------------------------------------------------------------------
+
+
+def nlg() -> str:
+    """Means over seeds; of each share of the text, the best of each column in bold."""
+    rows: list[list[str]] = []
+    for share in ("100", "20", "5"):
+        found = {name: _nlg(read("nlg.json")[f"{name}-{share}"]) for name in NLG}
+        best = found["copied"]
+        for name, cells in found.items():
+            bold = [
+                f"**{cell}**" if name == "copied" and cell == b else cell for cell, b in zip(cells, best, strict=True)
+            ]
+            rows.append([f"{share} %", name, *bold])
+    parts = [
+        f"slot errors, {part}" if n == 0 else n for part in ("test", "unseen") for n in (0, "BLEU", "log-perplexity")
+    ]
+    return markdown(["text", "system", *map(str, parts)], rows)
+
+
+NLG = ("softmax", "delexicalised", "features", "primed", "copied")
+
+
+def _nlg(runs: list[dict[str, Any]]) -> list[str]:
+    cells = []
+    for part in ("test", "unseen"):
+        tests = [run["tests"][part] for run in runs]
+        cells.append(f"{100 * over_seeds(tests, lambda one: one['slot_error_rate']):.2f} %")
+        cells.append(f"{over_seeds(tests, lambda one: one['bleu']):.1f}")
+        known = [one["log_perplexity"] for one in tests if one["log_perplexity"] is not None]
+        cells.append(f"{statistics.fmean(known):.3f}" if known else "–")
+    return cells
+
+
+def knowledge_base() -> str:
+    rows = []
+    for name, consults in (("softmax", "nothing; {}"), ("expert", "{}")):
+        for part, what in (("test", "the table"), ("changed", "the changed table")):
+            tests = [run["tests"][part] for run in read("knowledge-base.json")[name]]
+            shares = [_right(tests, column) for column in COLUMNS]
+            rows.append([name, consults.format(what), *shares, f"{over_seeds(tests, lambda one: one['bleu']):.1f}"])
+    return markdown(["system", "consults, and is judged by", *COLUMNS.values(), "BLEU"], rows)
+
+
+COLUMNS = {
+    "all": "all",
+    "phone": "phone",
+    "address": "address",
+    "postcode": "postcode",
+    "pricerange": "price range",
+    "area": "area",
+}
+
+
+def _right(tests: Sequence[Mapping[str, Any]], column: str) -> str:
+    right, said = (sum(one["right"][column][key] for one in tests) for key in ("right", "said"))
+    return f"{100 * right / said:.1f} % of {said}"
+
+
+def semantic_parsing() -> str:
+    """Exact match on the test, and of the softmax the share of well-formed output."""
+    found = read("semantic-parsing.json")
+    rows = [
+        [f"{share} %", system, *(_parsed(found.get(f"{data}-{system}-{share}"), system) for data in DATASETS)]
+        for share in ("20", "50", "100")
+        for system in ("softmax", "masked", "strict", "grammar", "primed")
+    ]
+    names = {"primed": "primed", "typed": "primed, typed", "softmax": "softmax", "masked": "masked"}
+    for system, name in names.items():
+        cell = _parsed(found[f"geo-{system}-all"], system)
+        rows.append(["train + dev, for longer", name, cell, *[""] * (len(DATASETS) - 1)])
+    return markdown(["text", "system", *DATASETS], rows)
+
+
+def _parsed(runs: list[dict[str, Any]] | None, system: str) -> str:
+    if runs is None:
+        return "not run"
+    exact = [100 * run["tests"]["test"]["exact"] for run in runs]
+    cell = f"{statistics.fmean(exact):.1f} ± {statistics.stdev(exact):.1f}"
+    if system == "softmax":
+        cell += f" ({100 * over_seeds(runs, lambda run: run['tests']['test']['well_formed']):.0f})"
+    return cell if len(runs) == 3 else cell + ", two seeds"
+
+
+def char_nlg() -> str:
+    rows = []
+    for part, what in (("test", "test"), ("unseen", "unseen names and numbers")):
+        for system, runs in read("char-nlg.json")["systems"].items():
+            tests = [run["tests"][part] for run in runs]
+            shares = [100 * one["non_word_share"] for one in tests]
+            cells = [
+                mean_and_spread(shares) if any(shares) else "0",
+                mean_and_spread([100 * one["slot_error_rate"] for one in tests], 2),
+                mean_and_spread([one["bleu"] for one in tests], 1),
+                f"{over_seeds(tests, lambda one: one['log_perplexity']):.4f}",
+            ]
+            rows.append([what, system, *cells])
+    return markdown(["text", "system", "non-words, %", "slot errors, %", "BLEU", "log-perplexity of a character"], rows)
+
+
+# --- benchmarks that docs/experiments.md and docs/objectives.md show -------------------------------------------------
+
+
+def constraint() -> str:
+    """Microseconds of the engines in both runs."""
+    of = {
+        "warm": "warm, in the engine's own form (log b of all tokens; a mask of bits)",
+        "warm, in strings": "warm, within strings",
+        "warm, elsewhere": "warm, elsewhere",
+        "written": "warm, added to a float32 row of logits",
+        "advance": "the step after a token",
+    }
+    found = {name: figures("constraint", file)["engines"] for file, name in RUNS.items()}
+    engines = ("llrnn", "llguidance", "outlines-core")
+    rows = [
+        [what, *(_microseconds(one[engine][key]) for one in found.values() for engine in engines)]
+        for key, what in of.items()
+    ]
+    for key, what in (("first", "right after building"), ("new", "after 20 others")):
+        means = [f"{one[engine][key]['mean_us']:.0f}" for one in found.values() for engine in engines]
+        rows.append([f"documents never seen, {what}, mean", *means])
+    seconds = [f"{one[engine]['build_seconds']:.1f} s" for one in found.values() for engine in engines]
+    rows.append(["building", *seconds])
+    return markdown(["", *(f"{engine}, {name}" for name in found for engine in engines)], rows)
+
+
+def _microseconds(one: Mapping[str, float]) -> str:
+    median, tail = one["median_us"], one["p90_us"]
+    return f"{median:.{0 if median >= 10 else 1}f} ({tail:,.{0 if tail >= 10 else 1}f})"
+
+
+def kenlm() -> str:
+    runs = {"Xeon, one core, a run of its own": read("bench-ngram.json")}
+    runs |= {f"{name}, with the other benchmarks": figures("ngram", file) for file, name in RUNS.items()}
+    rows = []
+    for what, key in (("a whole next-word distribution, V = 20,000", "rows"), ("one word of running text", "text")):
+        for name, run in runs.items():
+            seconds, ratio = run["seconds_each"], run["ratio"][key]
+            times = [
+                f"{1e6 * seconds[side]:,.{1 if key == 'text' or side == key else 0}f} µs"
+                for side in (key, f"kenlm {key}")
+            ]
+            rows.append([what, name, *times, f"{ratio:.0f}" if ratio > 1 else f"{ratio:.2f}"])
+    return markdown(["", "machine", "llrnn", "KenLM, word by word", "KenLM's time by ours"], rows)
+
+
+def objectives() -> str:
+    names = {
+        "exact": "exact",
+        "importance": "importance, 256 samples",
+        "contrastive": "contrastive, 256 samples",
+        "factored, frequency": "class-factored, 100 bins by frequency",
+        "factored, clusters": "class-factored, 64 clusters",
+    }
+    found = {file: figures("objectives", file)["objectives"] for file in RUNS}
+    fewer = read("bench-objectives-32.json")["objectives"]
+    rows = []
+    for name, shown in names.items():
+        one = found["bench.json"][name]
+        fewer_drawn = f"{fewer[name]['log-perplexity']:.3f}" if name in ("importance", "contrastive") else ""
+        speeds = [f"{of[name]['words per second']:,.0f}" for of in found.values()]
+        gap = f"{one['log Z']:.2f} ± {one['deviation']:.2f}" if "log Z" in one else ""
+        rows.append([shown, f"{one['log-perplexity']:.3f}", fewer_drawn, *speeds, gap])
+    speeds = [f"words/s, {name}" for name in RUNS.values()]
+    return markdown(
+        ["objective", "log-perplexity", "with 32 samples", *speeds, "log Z − log B after the last epoch"], rows
+    )
