@@ -349,7 +349,7 @@ def test_zero_switches_clipping_and_patience_off() -> None:
         ({"batches": {"kind": "pages"}}, "batches"),
         (
             {"batches": {"kind": "windows", "length": 0}},
-            "batches.windows.length: .*greater than or equal to 1, found 0",
+            "batches.length: .*greater than or equal to 1, found 0",
         ),
         ({"batches": {"kind": "sentences", "rows": 3}}, "no such key"),
         ({"learning_rate": 0}, "learning_rate: .*greater than 0, found 0"),

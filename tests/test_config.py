@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
-from llrnn.config import Config, read_config
+from llrnn.config import Config, FeaturesConfig, parse_config, read_config
+from llrnn.config.knowledge import UnigramConfig
 from llrnn.errors import ConfigError, LLRNNError, ZeroMassError
 from llrnn.project import Project
+from llrnn.settings import TrainingSettings, models_by_kind
 
+CONFIGS = Path(__file__).parents[1] / "configs"
 MINIMAL = """
 [corpus]
 embedded = {train = 30, valid = 5, test = 5}
@@ -67,7 +73,7 @@ def test_a_configuration_survives_its_own_dump(path: Path) -> None:
         ("[controller]\nhiden = 5", "controller.hiden"),
         ("[corpora]\ntrain = []", "corpora"),
         ("[background]\nkind = 'unigram'\nsmooth = 1", "background.smooth"),
-        ("[[contextual]]\nkind = 'repeated'\nwindows = 3", "contextual.0.repeated.windows"),
+        ("[[contextual]]\nkind = 'repeated'\nwindows = 3", "contextual.0.windows"),
         ("[training.batches]\nkind = 'windows'\nwords = 3", "training.batches"),
     ],
 )
@@ -94,18 +100,20 @@ def test_an_unknown_key_is_named(tmp_path: Path, addition: str, key: str) -> Non
         ("[training]\nseed = -1", "training.seed"),
         ("[training]\nseed = 99999999999999999999", "training.seed"),
         ("[training]\nbatches = 'windows'", "training.batches"),
-        ("[training.batches]\nkind = 'pages'", "training.batches"),
+        ("[training.batches]\nkind = 'pages'", "training.batches.kind"),
         ("[controller]\nkind = 'transformer'", "controller.kind"),
         ("[controller]\nhidden = '16'", "controller.hidden"),
         ("[controller]\nhidden = 1000000000000", "controller.hidden"),
         ("[controller]\ndropout = 1.0", "controller.dropout"),
         ("[background]\nkind = 'trigram'", "background.kind"),
-        ("[background]\nparts = []", "background.parts"),
-        ("[background]\nparts = ['dev']", "background.parts.0"),
-        ("[background]\nsmoothing = -1", "background.smoothing"),
+        ("[background]\nkind = 'unigram'\nparts = []", "background.parts"),
+        ("[background]\nkind = 'unigram'\nparts = ['dev']", "background.parts.0"),
+        ("[background]\nkind = 'unigram'\nsmoothing = -1", "background.smoothing"),
+        ("[background]\nkind = 5", "background.kind"),
+        ("[background]\nkind = 'ngram'\nfiles = []", "background.files"),
         ("[lexicon]\ntsv = 'words.tsv'", "lexicon.tsv"),
-        ("[[contextual]]\nkind = 'guessed'", "contextual.0"),
-        ("[[contextual]]\nwindow = 3", "contextual.0"),
+        ("[[contextual]]\nkind = 'guessed'", "contextual.0.kind"),
+        ("[[contextual]]\nwindow = 3", "contextual.0.kind"),
     ],
 )
 def test_a_wrong_value_is_named(tmp_path: Path, addition: str, key: str) -> None:
@@ -172,6 +180,155 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert "cannot be read" in refusal(tmp_path / ("a" * 300))
 
 
+# --- keys that do nothing ------------------------------------------------------------------------------------------
+
+# every table that is of one of several kinds: where it stands, and the least that each of its kinds needs
+TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
+    "background": (
+        Config.model_fields["background"],
+        {
+            "uniform": {},
+            "unigram": {},
+            "unigram with frequencies": {"frequencies": "f.tsv"},
+            "discounted": {},
+            "ngram": {},
+            "ngram with files": {"files": ["a.txt"]},
+            "ngram with arpa": {"arpa": "a.arpa"},
+        },
+    ),
+    "contextual": (
+        Config.model_fields["contextual"],
+        {
+            "repeated": {},
+            "expert": {},
+            "expert with files": {"files": ["a.txt"]},
+            "expert with arpa": {"arpa": "a.arpa"},
+            "copied": {},
+            "said": {},
+            "unsaid": {},
+            "continued": {},
+            "lookup": {"table": "t.csv", "columns": ["a"]},
+            "grammar": {"file": "g.lark"},
+            "automaton": {"pattern": "a*"},
+        },
+    ),
+    "domains": (
+        Config.model_fields["domains"],
+        {"numbers": {}, "spelling": {}, "names": {"tsv": "n.tsv"}},
+    ),
+    "features.output": (
+        FeaturesConfig.model_fields["output"],
+        {
+            **{key: {} for key in ["identity", "attributes", "prefixes", "suffixes", "shape", "shown", "numeric"]},
+            "table": {"tsv": "t.tsv"},
+        },
+    ),
+    "training.batches": (
+        TrainingSettings.model_fields["batches"],
+        {key: {} for key in ["sentences", "continuous", "windows", "sliding"]},
+    ),
+    "training.objective": (
+        TrainingSettings.model_fields["objective"],
+        {key: {} for key in ["exact", "chunked", "importance", "contrastive"]},
+    ),
+}
+IN_LISTS = ("contextual", "domains", "features.output")
+
+
+def kinds_of(table: str) -> dict[str, type[BaseModel]]:
+    field = TABLES[table][0]
+    assert isinstance(field, FieldInfo)
+    return models_by_kind(field.rebuild_annotation())
+
+
+def foreign_keys() -> Iterator[tuple[str, str, str]]:
+    """Each kind of each table with each key of its siblings that it does not have itself."""
+    for table in TABLES:
+        kinds = kinds_of(table)
+        for name, model in kinds.items():
+            same_kind = {other.partition(" with ")[2] for other in kinds if other.partition(" ")[0] == name}
+            keys = {key for other in kinds.values() for key in other.model_fields} - {*model.model_fields} - same_kind
+            yield from ((table, name, key) for key in sorted(keys))
+
+
+def config_with(table: str, content: dict[str, object]) -> dict[str, object]:
+    *above, last = table.split(".")
+    data: dict[str, object] = {last: [content] if table in IN_LISTS else content}
+    for name in reversed(above):
+        data = {name: data}
+    return {"corpus": {"train": ["a.txt"]}, "features": {"output": [{"kind": "identity"}]}} | data
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_list_of_kinds_is_complete_and_valid(table: str) -> None:
+    assert kinds_of(table).keys() == TABLES[table][1].keys()
+    for name, least in TABLES[table][1].items():
+        parse_config(config_with(table, {"kind": name.partition(" ")[0]} | least), "my.toml")
+
+
+@pytest.mark.parametrize(("table", "name", "key"), list(foreign_keys()))
+def test_a_key_of_another_kind_is_refused(table: str, name: str, key: str) -> None:
+    kind = name.partition(" ")[0]
+    owners = [other.partition(" ")[0] for other, model in kinds_of(table).items() if key in model.model_fields]
+    with pytest.raises(ConfigError, match="no such key") as caught:
+        parse_config(config_with(table, {"kind": kind} | TABLES[table][1][name] | {key: "x"}), "my.toml")
+    message = str(caught.value)
+    if key in ("arpa", "files") and kind in owners:  # then it is the other source that has no place beside this one
+        assert f"kind = {kind!r} with " in message
+        return
+    place = f"{table}.0" if table in IN_LISTS else table
+    assert message.startswith(f"my.toml: {place}.{key}: no such key where kind = {kind!r}")
+    assert all(f"{owner!r}" in message for owner in owners)  # where it would be right
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        (["training.momentum=0.9"], "training: momentum"),
+        (["training.penalty_norm=1.5"], "training: penalty_norm"),
+        (["lexicon.support=0.5"], "lexicon: support"),
+        (["vocabulary.as_new=0.5"], "vocabulary.as_new"),
+        (["background.grammar={file='g.lark', spelling={a='b'}}"], "background.grammar: spelling"),
+        (["background.automaton={pattern='a', spelling={a='b'}}"], "background.automaton: spelling"),
+        (["contextual=[{kind='grammar', file='g.lark', spelling={a='b'}}]"], "contextual.0: spelling"),
+        (["contextual=[{kind='lookup', table='t.csv', columns=['a'], history=['b']}]"], "contextual.0: history"),
+        (["domains=[{kind='spelling', one_cell=true, endings=5}]"], "domains.0: endings"),
+        (["domains=[{kind='spelling', one_cell=true, longest=5}]"], "domains.0: longest"),
+        (["domains=[{kind='names', tsv='n.tsv', one_cell=true, lengths=[5]}]"], "domains.0: lengths"),
+        *(
+            (["kind=softmax", "features={}", f"lexicon.{key}=['train']"], f"lexicon.{key}")
+            for key in ("parts", "corpora", "tsv", "columns", "values")
+        ),
+        *(
+            ([f"corpus.{key}={value}"], f"corpus: {key} is for train")
+            for key, value in {
+                "valid": "['a.txt']",
+                "test": "['a.txt']",
+                "valid_last": "5",
+                "format": "'text'",
+                "conditions": "'act'",
+                "delexicalised": "['a']",
+            }.items()
+        ),
+        *(
+            ([f"condition={{reading='{reading}', {key}=['a']}}"], "unread and ignored are for reading = 'slots'")
+            for reading in ("words", "spelled", "whole")
+            for key in ("unread", "ignored")
+        ),
+    ],
+)
+def test_a_key_that_would_do_nothing_is_refused(path: Path, changes: list[str], key: str) -> None:
+    assert key in refusal(path, *changes)
+
+
+@pytest.mark.parametrize("file", sorted(CONFIGS.rglob("*.toml")), ids=lambda file: str(file.relative_to(CONFIGS)))
+def test_our_own_configurations_are_valid_and_survive_their_dump(file: Path) -> None:
+    if file.name == "tries.toml":  # lists of changes, no configuration
+        return
+    config = read_config(file)
+    assert Config.model_validate(config.model_dump(mode="json")) == config
+
+
 # --- --set ---------------------------------------------------------------------------------------------------------
 
 
@@ -194,7 +351,7 @@ def test_changes_of_every_form(path: Path) -> None:
     assert config.training.batches.kind == "windows"
     assert config.controller.hidden == 12
     assert [group.kind for group in config.features.output] == ["shape"]
-    assert config.background.smoothing == 0.5
+    assert config.background == UnigramConfig(kind="unigram", smoothing=0.5)
     assert config.tied
 
 

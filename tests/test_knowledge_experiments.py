@@ -161,8 +161,11 @@ def test_the_words_of_other_texts_may_be_listed(config: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        (["background.arpa='a'", "background.files=['b']"], "background: give either arpa = file or files = [texts]"),
-        (["background.folds=1"], "background: folds = 1 would leave nothing to count"),
+        (
+            ["background={kind='ngram', arpa='a', files=['b']}"],
+            "background.files: no such key where kind = 'ngram' with arpa",
+        ),
+        (["background={kind='ngram', folds=1}"], "background.folds: folds = 1 would leave nothing to count"),
         (["background.folds=-1"], "background.folds"),
         (["background.order=0"], "background.order"),
         (["background.order=21"], "background.order"),

@@ -18,12 +18,21 @@ from llrnn.config.features import AnyFeature
 from llrnn.config.knowledge import (
     AdvisingAutomatonConfig,
     AdvisingGrammarConfig,
+    AnyBackground,
     AnyContextual,
+    AnyNGrams,
+    ArpaFile,
+    ContinuedConfig,
     CopiedConfig,
+    CountedFiles,
+    CountedParts,
+    DiscountedConfig,
+    FrequenciesConfig,
     LookupConfig,
-    NGramConfig,
     PrimedConfig,
     RepeatedConfig,
+    UniformConfig,
+    UnigramConfig,
 )
 from llrnn.contextual import ContextualFeature, Expert, Lookup, Repeated
 from llrnn.contextual.columns import value_words
@@ -84,8 +93,22 @@ class Project:
         model.provenance = {"config": config.model_dump(mode="json")}
         for part in ("train", "valid"):
             if part in self.corpora:
-                _require_mass(model, self.corpora[part], part)
+                self._require_mass(model, part)
         return model
+
+    def _require_mass(self, model: LLRNN, part: str) -> None:
+        """Every word of the text is possible; said before training, not after an epoch of it."""
+        if not model.background.is_static:
+            _require_language(model, self.corpora[part])
+            return
+        log_b = model.background.prior([]).dense(1).log_b[0]
+        counts = Text.encode(self.corpora[part], model.vocabulary).counts(len(model.vocabulary))
+        for word in counts.nonzero()[0].tolist():
+            if log_b[word] == float("-inf"):
+                raise ZeroMassError(
+                    f"the background {model.background!r} gives {model.vocabulary.symbols[word]!r} no mass, but it is "
+                    f"a word of the {part} text; {_more_mass(self.config.background, part)}"
+                )
 
     def _controller(self) -> Controller:
         if self.config.condition is None:
@@ -103,19 +126,14 @@ def _require_conditions(corpora: dict[str, Corpus]) -> None:
             )
 
 
-def _require_mass(model: LLRNN, corpus: Corpus, part: str) -> None:
-    """Every word of the text is possible; said before training, not after an epoch of it."""
-    if not model.background.is_static:
-        _require_language(model, corpus)
-        return
-    log_b = model.background.prior([]).dense(1).log_b[0]
-    counts = Text.encode(corpus, model.vocabulary).counts(len(model.vocabulary))
-    for word in counts.nonzero()[0].tolist():
-        if log_b[word] == float("-inf"):
-            raise ZeroMassError(
-                f"the background {model.background!r} gives {model.vocabulary.symbols[word]!r} no mass, but it is a "
-                f"word of the {part} text; set background.smoothing above 0, or count more text"
-            )
+def _more_mass(given: AnyBackground, part: str) -> str:
+    """How a background of this kind comes to know all words of a part of the corpus."""
+    if isinstance(given, DiscountedConfig):
+        return f"name {part} in background.parts, or give background.frequencies, a list that holds the word"
+    counted = (
+        f"name {part} in background.parts" if isinstance(given, UnigramConfig) else "count it in the frequency file"
+    )
+    return f"set background.smoothing above 0, or {counted}"
 
 
 def _require_language(model: LLRNN, corpus: Corpus) -> None:
@@ -234,17 +252,18 @@ def _sum(groups: list[AnyFeature], lexicon: Lexicon) -> Features:
 
 
 def _background(config: Config, corpora: dict[str, Corpus]) -> Background:
-    given = config.background
-    if given.kind == "uniform":
-        return Uniform()
-    if given.kind == "ngram":
-        return _ngram(given, config, corpora)
-    if given.kind == "discounted":
-        frequencies = read_frequencies(given.frequencies) if given.frequencies is not None else None
-        return Discounted.from_corpus(*_named_parts("background", given.parts, corpora), frequencies=frequencies)
-    if given.frequencies is not None:
-        return Unigram.from_file(given.frequencies, smoothing=given.smoothing)
-    return Unigram.from_corpus(*_named_parts("background", given.parts, corpora), smoothing=given.smoothing)
+    match config.background:
+        case UniformConfig():
+            return Uniform()
+        case UnigramConfig(parts=parts, smoothing=smoothing):
+            return Unigram.from_corpus(*_named_parts("background", parts, corpora), smoothing=smoothing)
+        case FrequenciesConfig(frequencies=path, smoothing=smoothing):
+            return Unigram.from_file(path, smoothing=smoothing)
+        case DiscountedConfig(parts=parts, frequencies=listed):
+            frequencies = None if listed is None else read_frequencies(listed)
+            return Discounted.from_corpus(*_named_parts("background", parts, corpora), frequencies=frequencies)
+        case ngrams:
+            return _ngram(ngrams, config, corpora)
 
 
 def _primed(
@@ -259,21 +278,23 @@ def _primed(
     return Primed(base, entities, boost=given.boost, absent=given.absent, cells=given.cells)
 
 
-def _ngram(given: NGramConfig, config: Config, corpora: dict[str, Corpus]) -> Background:
+def _ngram(given: AnyNGrams, config: Config, corpora: dict[str, Corpus]) -> Background:
     """From a file, from other texts, or from the corpus itself: then cross-fitted, since the model trains on it."""
-    if given.arpa is not None:
-        return NGram.from_arpa(given.arpa, restrict=given.restrict)
-    if given.files:
-        text = _read(given.files, config)
-        return NGram.from_corpus(text, order=given.order, min_counts=given.min_counts, folds=0, restrict=given.restrict)
-    counted = reduce(add, _named_parts("n-grams", given.parts, corpora))
-    return NGram.from_corpus(counted, order=given.order, min_counts=given.min_counts, folds=given.folds)
+    match given:
+        case ArpaFile():
+            return NGram.from_arpa(given.arpa, restrict=given.restrict)
+        case CountedFiles(order=order, min_counts=least):
+            text = _read(given.files, config)
+            return NGram.from_corpus(text, order=order, min_counts=least, folds=0, restrict=given.restrict)
+        case CountedParts(order=order, min_counts=least):
+            counted = reduce(add, _named_parts("n-grams", given.parts, corpora))
+            return NGram.from_corpus(counted, order=order, min_counts=least, folds=given.folds)
 
 
 def _contextual(given: AnyContextual, config: Config, corpora: dict[str, Corpus]) -> ContextualFeature:
     if isinstance(given, RepeatedConfig):
         return Repeated(given.window)
-    if isinstance(given, CopiedConfig):
+    if isinstance(given, CopiedConfig | ContinuedConfig):
         return given.make()
     if isinstance(given, LookupConfig):
         return given.make(config.corpus.lowercase)

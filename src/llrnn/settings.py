@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import reprlib
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, Tag, ValidationError, field_validator, model_validator
 
 from llrnn.batches import Batching, Continuous, Sentences, Sliding, Windows
 from llrnn.errors import ConfigError
@@ -143,22 +146,101 @@ class TrainingSettings(BaseModel):
         """TOML has no word for nothing."""
         return None if value == 0 and not isinstance(value, bool) else value
 
+    @model_validator(mode="after")
+    def _nothing_is_ignored(self) -> TrainingSettings:
+        if self.optimizer == "adamw" and self.momentum:
+            raise ValueError(
+                f"momentum = {self.momentum} is of sgd and rmsprop, found optimizer = 'adamw', which has its own; "
+                "leave momentum out, or choose optimizer = 'sgd' or 'rmsprop'"
+            )
+        if not self.penalty and self.penalty_norm != TrainingSettings.model_fields["penalty_norm"].default:
+            raise ValueError(
+                f"penalty_norm = {self.penalty_norm} is of penalty, found penalty = 0; leave penalty_norm out, or set "
+                "penalty above 0"
+            )
+        return self
+
     def changed(self, **changes: Any) -> TrainingSettings:
         """These settings with some of them changed; a wrong one is a ConfigError."""
         try:
             return TrainingSettings.model_validate({**self.model_dump(), **changes})
         except ValidationError as error:
-            raise ConfigError(first_problem(error)) from None
+            raise ConfigError(first_problem(error, TrainingSettings)) from None
 
 
-def first_problem(error: ValidationError) -> str:
-    """The first thing that pydantic found, in one line: where, what was required, what was given."""
+def first_problem(error: ValidationError, root: type[BaseModel]) -> str:
+    """The first thing that pydantic found in a `root`, in one line: where, what was required, what was given."""
     first = error.errors(include_url=False)[0]
-    place = ".".join(str(part) for part in first["loc"]) or "configuration"
-    if first["type"] == "extra_forbidden":
-        return f"{place}: no such key; check its spelling (`llrnn train --help` lists all keys)"
-    if first["type"] == "missing":
-        return f"{place}: this key is required"
-    if first["type"] == "value_error":  # a validator of ours: it says itself what it found
-        return f"{place}: {first['msg'].removeprefix('Value error, ')}"
-    return f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}, found {reprlib.repr(first['input'])}"
+    place, table = _found_at(first["loc"], root)
+    where, wrong = ".".join(place) or "configuration", first["type"]
+    if wrong == "extra_forbidden":
+        return f"{where}: {table.foreign(place[-1])}"
+    if wrong == "missing":
+        return f"{where}: this key is required"
+    if wrong in ("union_tag_not_found", "union_tag_invalid"):
+        given = f", found {first['ctx']['tag']!r}" if wrong == "union_tag_invalid" else ", found none"
+        return f"{where}.kind: must be one of {', '.join(table.kinds)}{given}"
+    if wrong == "value_error":  # a validator of ours: it says itself what it found
+        return f"{where}: {first['msg'].removeprefix('Value error, ')}"
+    return f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}, found {reprlib.repr(first['input'])}"
+
+
+@dataclass
+class _Table:
+    """A table of a configuration: the models that it may be of, by kind, and the name of the one that was chosen."""
+
+    models: dict[str, type[BaseModel]]
+    chosen: str | None
+
+    @classmethod
+    def of(cls, annotation: object) -> _Table:
+        models = models_by_kind(annotation)
+        if len({*models.values()}) > 1:
+            return cls(models, None)
+        return cls({"": next(iter(models.values()))} if models else {}, "")
+
+    @property
+    def kinds(self) -> list[str]:
+        return list(dict.fromkeys(repr(name.partition(" ")[0]) for name in self.models))
+
+    def foreign(self, key: str) -> str:
+        """What is wrong with a key that the chosen model does not have, and where it would be right."""
+        own = self.models[self.chosen or ""].model_fields if self.chosen in self.models else {}
+        where = f" where kind = {_quoted(self.chosen)} ({', '.join(own)})" if self.chosen else ""
+        others = [_quoted(name) for name, model in self.models.items() if key in model.model_fields]
+        near = difflib.get_close_matches(key, own, n=1)
+        if others:
+            return f"no such key{where}; leave it out, or choose kind = {' or '.join(others)}"
+        meant = f"did you mean {near[0]}?" if near else "check its spelling"
+        return f"no such key{where}; {meant} (`llrnn train --help` lists all keys)"
+
+
+def _quoted(name: str) -> str:
+    """`ngram with arpa` as it is written: 'ngram' with arpa."""
+    kind, blank, rest = name.partition(" ")
+    return f"{kind!r}{blank}{rest}"
+
+
+def _found_at(location: Sequence[int | str], root: type[BaseModel]) -> tuple[list[str], _Table]:
+    """The keys of pydantic's location, without the kinds that it puts among them, and the table of the last one."""
+    place: list[str] = []
+    table = outer = _Table.of(root)
+    for part in location:
+        if isinstance(part, str) and table.chosen is None and part in table.models:
+            table.chosen = part
+            continue
+        place.append(str(part))
+        if isinstance(part, str):
+            fields = table.models[table.chosen].model_fields if table.chosen in table.models else {}
+            outer, table = table, _Table.of(fields[part].rebuild_annotation() if part in fields else None)
+    return place, table if table.models and table.chosen is None else outer
+
+
+def models_by_kind(annotation: Any) -> dict[str, type[BaseModel]]:
+    """The models of a type, by the tag or the kind that chooses them."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        kind = annotation.model_fields.get("kind")
+        return dict.fromkeys(get_args(kind.annotation) if kind else [""], annotation)
+    tags = [one.tag for one in getattr(annotation, "__metadata__", ()) if isinstance(one, Tag)]
+    below = [models_by_kind(argument) for argument in get_args(annotation)]
+    return {tag: model for found in below for name, model in found.items() for tag in tags or [name]}

@@ -77,6 +77,11 @@ class _Run:
         for use, given in (("train", corpus), ("validate", valid)):
             if given is not None and len(given) == 0:
                 raise TrainingError(f"there is no sentence to {use} on")
+        if valid is None and settings.halve_after is not None:
+            raise TrainingError(
+                f"halve_after = {settings.halve_after} needs a text to validate on, found none; leave it out, or "
+                "give corpus.valid, corpus.valid_last or train(..., valid=...)"
+            )
         self.model, self.settings, self.workers = model, settings, workers
         self.text = Text.to_train_on(corpus, model.vocabulary)
         model.seen = Seen.of(Text.encode(corpus, model.vocabulary), len(model.vocabulary))

@@ -24,8 +24,8 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from llrnn.config.conditions import ConditionConfig, ControllerConfig
 from llrnn.config.domains import AnyDomain
-from llrnn.config.features import AnyFeature, Strict
-from llrnn.config.knowledge import AnyContextual, BackgroundConfig, Part
+from llrnn.config.features import AnyFeature, Strict, refuse_unused
+from llrnn.config.knowledge import AnyBackground, AnyContextual, Part, UniformConfig
 from llrnn.errors import ConfigError
 from llrnn.settings import TrainingSettings, first_problem
 from llrnn.vocabulary import EOS
@@ -61,6 +61,11 @@ class CorpusConfig(Strict):
             raise ValueError("give either train = [files] or embedded = {...}")
         if self.valid and self.valid_last:
             raise ValueError("give either valid = [files] or valid_last = n")
+        if self.embedded is not None:
+            of_files = ("valid", "test", "valid_last", "format", "conditions", "delexicalised")
+            refuse_unused(
+                self, of_files, "is for train = [files]", "embedded = {...} has parts and a format of its own"
+            )
         return self
 
 
@@ -100,6 +105,12 @@ class LexiconConfig(Strict):
         0.9, gt=0, le=1, description="values, columns: in how many of its sentences a word must be part of one"
     )
 
+    @model_validator(mode="after")
+    def _support_of_something(self) -> LexiconConfig:
+        if not (self.values or self.columns):
+            refuse_unused(self, ["support"], "is for values or columns", "neither")
+        return self
+
 
 class FeaturesConfig(Strict):
     """φ on the way out, ψ on the way in."""
@@ -118,7 +129,7 @@ class Config(Strict):
     domains: list[AnyDomain] = Field([], description="infinite sets of strings that hold all words not listed")
     lexicon: LexiconConfig = LexiconConfig()
     features: FeaturesConfig = FeaturesConfig()
-    background: BackgroundConfig = BackgroundConfig()
+    background: AnyBackground = UniformConfig()
     contextual: list[AnyContextual] = Field([], description="features of the context")
     controller: ControllerConfig = ControllerConfig()
     condition: ConditionConfig | None = Field(None, description="what the targets are written from")
@@ -132,6 +143,19 @@ class Config(Strict):
             raise ValueError("kind = 'softmax' is identity features: leave [features] out")
         if self.kind == "llrnn" and not self.features.output:
             raise ValueError("kind = 'llrnn' needs [features] output = [...]")
+        return self
+
+    @model_validator(mode="after")
+    def _every_key_is_used(self) -> Config:
+        if self.kind == "softmax":
+            attributes = ["parts", "corpora", "tsv", "columns"]
+            if not (self.contextual or self.background.primed):
+                attributes.append("values")  # words of values are listed for what copies them
+            refuse_unused(
+                self.lexicon, attributes, "is for features of kind = 'attributes'", "kind = 'softmax'", "lexicon."
+            )
+        if not self.domains:
+            refuse_unused(self.vocabulary, ["as_new"], "is for domains", "none", "vocabulary.")
         return self
 
 
@@ -185,7 +209,7 @@ def parse_config(data: dict[str, Any], place: str) -> Config:
     try:
         return Config.model_validate(data)
     except ValidationError as error:
-        raise ConfigError(f"{place}: {first_problem(error)}") from None
+        raise ConfigError(f"{place}: {first_problem(error, Config)}") from None
 
 
 def _apply(data: dict[str, Any], change: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from llrnn.config import Config
-from llrnn.config.knowledge import NGramConfig
+from llrnn.config.knowledge import CountedParts
 from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError
 from llrnn.shards import BuiltCorpus
@@ -50,13 +50,11 @@ def _needs_memory(config: Config, built: set[str]) -> list[str]:
         "lexicon.values": bool(config.lexicon.values),
         "lexicon.columns": bool(config.lexicon.columns),
         "background.primed": config.background.primed is not None,
-        "the background of n-grams": config.background.kind == "ngram" and _counts_parts(config.background, built),
-        "an expert of n-grams": any(
-            isinstance(one, NGramConfig) and _counts_parts(one, built) for one in config.contextual
-        ),
+        "the background of n-grams": _counts_parts(config.background, built),
+        "an expert of n-grams": any(_counts_parts(one, built) for one in config.contextual),
     }
     return [key for key, wrong in is_set.items() if wrong]
 
 
-def _counts_parts(given: NGramConfig, built: set[str]) -> bool:
-    return given.arpa is None and not given.files and bool(built.intersection(given.parts))
+def _counts_parts(given: object, built: set[str]) -> bool:
+    return isinstance(given, CountedParts) and bool(built.intersection(given.parts))

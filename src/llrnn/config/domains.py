@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from llrnn.config.features import Strict
+from llrnn.config.features import Strict, refuse_unused
 from llrnn.domain import Domain
 from llrnn.domains import Names, Numbers, Spelling
 from llrnn.lexicon import Lexicon
@@ -35,6 +35,12 @@ class SpellingConfig(Strict):
     lengths: list[int] = Field([4, 8], description="where one band of lengths ends and the next begins")
     one_cell: bool = Field(False, description="no cells: all strings are alike to the network")
     seen_at_most: int | None = Field(None, ge=1, description="learn from words that were seen so often or less")
+
+    @model_validator(mode="after")
+    def _one_cell_has_no_kinds(self) -> Self:
+        if self.one_cell:
+            refuse_unused(self, ["endings", "longest", "lengths"], "tells cells apart", "one_cell = true")
+        return self
 
     def make(self, counts: Mapping[str, int]) -> Domain:
         return self.spelling(counts)

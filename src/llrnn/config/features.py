@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field
 
 from llrnn import features
 from llrnn.features import Features
@@ -15,6 +16,29 @@ class Strict(BaseModel):
     """Unknown keys are errors, and so is a text or a truth value where a number is meant."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def refuse_unused(table: BaseModel, keys: Iterable[str], purpose: str, found: str, place: str = "") -> None:
+    """Keys that do nothing beside what else is given must be left at their defaults."""
+    for key in keys:
+        if getattr(table, key) != type(table).model_fields[key].default:
+            raise ValueError(f"{place}{key} {purpose}, found {found}; leave it out")
+
+
+def by_kind(sources: Mapping[str, Sequence[str]], default: str | None = None) -> Discriminator:
+    """Which model a table is of: its kind and, where `sources` has keys for that kind, the first of them it gives.
+
+    "ngram", "ngram with arpa": every model has exactly the keys that count, and messages name it so.
+    """
+
+    def named(table: Any) -> str | None:
+        given = table if isinstance(table, dict) else vars(table) if isinstance(table, BaseModel) else {}
+        kind = given.get("kind", default)
+        if kind is None:
+            return None
+        return next((f"{kind} with {key}" for key in sources.get(str(kind), ()) if key in given), str(kind))
+
+    return Discriminator(named)
 
 
 class FeatureConfig(Strict):

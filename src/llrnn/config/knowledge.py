@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, Tag, field_validator, model_validator
 
 from llrnn.backgrounds import Automaton, Dictionary, Grammar
-from llrnn.config.features import Strict
+from llrnn.config.features import Strict, by_kind, refuse_unused
 from llrnn.contextual import ContextualFeature, Continued, Copied, Lookup, Matching, Said, Unsaid
 from llrnn.languages.letters import Over
 from llrnn.tables import KnowledgeBase
@@ -15,24 +15,46 @@ from llrnn.tables import KnowledgeBase
 Part = Literal["train", "valid", "test"]
 
 
-class NGramConfig(Strict):
-    """An n-gram model: estimated on parts of the corpus or on other texts, or read from an ARPA file."""
+class Counting(Strict):
+    """An n-gram model that is counted, and how."""
 
     order: int = Field(5, ge=1, le=20, description="n-grams: how many words, the predicted one included")
     min_counts: list[int] = Field([], description="n-grams: the least count of each order; rarer ones are pruned")
+
+
+class CountedParts(Counting):
+    """An n-gram model of parts of the corpus: cross-fitted, since the network trains on them."""
+
     parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus that are counted")
-    files: list[str] = Field([], description="n-grams: other texts to count instead of parts of the corpus")
     folds: int = Field(10, ge=0, description="n-grams: cross-fit on the training text in so many folds; 0: do not")
-    arpa: str | None = Field(None, description="n-grams: an ARPA file instead, plain or gzip")
+
+    @field_validator("folds")
+    @classmethod
+    def _more_than_one(cls, folds: int) -> int:
+        if folds == 1:
+            raise ValueError("folds = 1 would leave nothing to count: 2 or more, or 0 for none")
+        return folds
+
+
+class Restricted(Strict):
+    """An n-gram model of another text, which may have other words."""
+
     restrict: bool = Field(False, description="n-grams: leave out words of the file that the vocabulary does not list")
 
-    @model_validator(mode="after")
-    def _one_source(self) -> NGramConfig:
-        if self.arpa is not None and self.files:
-            raise ValueError("give either arpa = file or files = [texts]")
-        if self.folds == 1:
-            raise ValueError("folds = 1 would leave nothing to count: 2 or more, or 0 for none")
-        return self
+
+class CountedFiles(Restricted, Counting):
+    """An n-gram model of other texts."""
+
+    files: list[str] = Field(min_length=1, description="n-grams: other texts to count instead of parts of the corpus")
+
+
+class ArpaFile(Restricted):
+    """An n-gram model that was estimated elsewhere."""
+
+    arpa: str = Field(description="n-grams: an ARPA file instead, plain or gzip")
+
+
+AnyNGrams = CountedParts | CountedFiles | ArpaFile
 
 
 class PrimedConfig(Strict):
@@ -58,6 +80,12 @@ class LanguageConfig(Strict):
     violation: float = Field(0.0, ge=0, le=1, description="the factor of what the language forbids; 0: never")
     longest: int | None = Field(None, ge=0, description="letters of a string at most; it always comes to an end")
     spelling: dict[str, str] | None = Field(None, description="characters of symbols that stand for others")
+
+    @model_validator(mode="after")
+    def _characters_are_spelled(self) -> Self:
+        if self.over == "symbols":
+            refuse_unused(self, ["spelling"], "is for over = 'characters'", "over = 'symbols'")
+        return self
 
 
 class GrammarConfig(LanguageConfig):
@@ -94,26 +122,80 @@ class DictionaryConfig(Strict):
         return Dictionary.from_file(self.file, slots=self.slots or None, violation=self.violation, longest=self.longest)
 
 
-class BackgroundConfig(NGramConfig):
-    """What is likely before the network has its say."""
+class BackgroundConfig(Strict):
+    """What is likely before the network has its say: of any kind, times what is possible at all."""
 
-    kind: Literal["uniform", "unigram", "discounted", "ngram"] = Field(
-        "uniform", description="uniform, unigram, discounted (unigram with room for new words) or ngram"
-    )
-    frequencies: str | None = Field(
-        None, description="unigram: a frequency file instead; discounted: how likely which new word is"
-    )
-    smoothing: float = Field(0.0, ge=0, description="unigram: added to every count")
     primed: PrimedConfig | None = Field(None, description="words that need evidence in the condition")
     grammar: GrammarConfig | None = Field(None, description="a grammar that every text is a string of")
     automaton: AutomatonConfig | None = Field(None, description="an automaton that every text is a string of")
     dictionary: DictionaryConfig | None = Field(None, description="words, and values, that every text is spelled of")
 
-    @model_validator(mode="after")
-    def _keys_fit_the_kind(self) -> BackgroundConfig:
-        if self.kind != "ngram" and (self.arpa is not None or self.files or self.min_counts):
-            raise ValueError(f"arpa, files and min_counts are for kind = 'ngram', found kind = {self.kind!r}")
-        return self
+
+class UniformConfig(BackgroundConfig):
+    """All words alike."""
+
+    kind: Literal["uniform"] = Field(
+        "uniform", description="uniform, unigram, discounted (unigram with room for new words) or ngram"
+    )
+
+
+class SmoothedConfig(BackgroundConfig):
+    """Relative frequencies."""
+
+    kind: Literal["unigram"]
+    smoothing: float = Field(0.0, ge=0, description="unigram: added to every count")
+
+
+class UnigramConfig(SmoothedConfig):
+    """Relative frequencies in parts of the corpus."""
+
+    parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus that are counted")
+
+
+class FrequenciesConfig(SmoothedConfig):
+    """Relative frequencies in a list."""
+
+    frequencies: str = Field(description="unigram: a frequency file instead; discounted: how likely which new word is")
+
+
+class DiscountedConfig(BackgroundConfig):
+    """Relative frequencies in parts of the corpus, with room for words that are not in them."""
+
+    kind: Literal["discounted"]
+    parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus that are counted")
+    frequencies: str | None = Field(
+        None, description="unigram: a frequency file instead; discounted: how likely which new word is"
+    )
+
+
+class NGramPartsConfig(CountedParts, BackgroundConfig):
+    """n-grams of parts of the corpus."""
+
+    kind: Literal["ngram"]
+
+
+class NGramFilesConfig(CountedFiles, BackgroundConfig):
+    """n-grams of other texts."""
+
+    kind: Literal["ngram"]
+
+
+class NGramArpaConfig(ArpaFile, BackgroundConfig):
+    """n-grams of an ARPA file."""
+
+    kind: Literal["ngram"]
+
+
+AnyBackground = Annotated[
+    Annotated[UniformConfig, Tag("uniform")]
+    | Annotated[UnigramConfig, Tag("unigram")]
+    | Annotated[FrequenciesConfig, Tag("unigram with frequencies")]
+    | Annotated[DiscountedConfig, Tag("discounted")]
+    | Annotated[NGramPartsConfig, Tag("ngram")]
+    | Annotated[NGramFilesConfig, Tag("ngram with files")]
+    | Annotated[NGramArpaConfig, Tag("ngram with arpa")],
+    by_kind({"unigram": ["frequencies"], "ngram": ["arpa", "files"]}, default="uniform"),
+]
 
 
 class RepeatedConfig(Strict):
@@ -123,30 +205,43 @@ class RepeatedConfig(Strict):
     window: int = Field(50, ge=1, description="how far back")
 
 
-class ExpertConfig(NGramConfig):
+class ExpertConfig(Strict):
     """An n-gram model that the network listens to, more or less, at every step."""
 
     kind: Literal["expert"]
     name: str = Field("kn", min_length=1, description="what explanations and --expert call it")
 
 
-class CopiedConfig(Strict):
-    """Values of the condition: the next word of one that has not been said, of one begun, of one said, and the end."""
+class PartsExpertConfig(CountedParts, ExpertConfig):
+    """n-grams of parts of the corpus."""
 
-    kind: Literal["copied", "said", "continued", "unsaid"]
+
+class FilesExpertConfig(CountedFiles, ExpertConfig):
+    """n-grams of other texts."""
+
+
+class ArpaExpertConfig(ArpaFile, ExpertConfig):
+    """n-grams of an ARPA file."""
+
+
+class CopiedConfig(Strict):
+    """Values of the condition: the next word of one that has not been said, of one said, and the end."""
+
+    kind: Literal["copied", "said", "unsaid"]
     slots: list[str] = Field([], description="copied, said, unsaid: of these slots, copied and said one by one")
 
-    @model_validator(mode="after")
-    def _keys_fit_the_kind(self) -> CopiedConfig:
-        if self.kind == "continued" and self.slots:
-            raise ValueError("slots are for copied, said and unsaid: continued is one feature for all values")
-        return self
-
     def make(self) -> ContextualFeature:
-        if self.kind == "continued":
-            return Continued()
         kinds: dict[str, type[Copied | Said | Unsaid]] = {"copied": Copied, "said": Said, "unsaid": Unsaid}
         return kinds[self.kind](*self.slots)
+
+
+class ContinuedConfig(Strict):
+    """Values of the condition: the next word of one that was begun; one feature for all slots."""
+
+    kind: Literal["continued"]
+
+    def make(self) -> ContextualFeature:
+        return Continued()
 
 
 class LookupConfig(Strict):
@@ -159,6 +254,12 @@ class LookupConfig(Strict):
     subject: str | None = Field(None, description="lookup: the column that names a row when it is spoken of")
     on: list[str] = Field([], description="lookup: fields of the condition that a row must match")
     history: list[str] = Field([], description="lookup: fields of the condition in which a row may have been named")
+
+    @model_validator(mode="after")
+    def _a_subject_is_named(self) -> Self:
+        if self.subject is None:
+            refuse_unused(self, ["history"], "is where rows are named", "no subject = column that names them")
+        return self
 
     def make(self, lowercase: bool) -> Lookup:
         query = Matching(subject=self.subject, on=self.on, history=self.history)
@@ -185,6 +286,16 @@ class AdvisingAutomatonConfig(_Advice, AutomatonConfig):
 
 
 AnyContextual = Annotated[
-    RepeatedConfig | ExpertConfig | CopiedConfig | LookupConfig | AdvisingGrammarConfig | AdvisingAutomatonConfig,
-    Field(discriminator="kind"),
+    Annotated[RepeatedConfig, Tag("repeated")]
+    | Annotated[PartsExpertConfig, Tag("expert")]
+    | Annotated[FilesExpertConfig, Tag("expert with files")]
+    | Annotated[ArpaExpertConfig, Tag("expert with arpa")]
+    | Annotated[CopiedConfig, Tag("copied")]
+    | Annotated[CopiedConfig, Tag("said")]
+    | Annotated[CopiedConfig, Tag("unsaid")]
+    | Annotated[ContinuedConfig, Tag("continued")]
+    | Annotated[LookupConfig, Tag("lookup")]
+    | Annotated[AdvisingGrammarConfig, Tag("grammar")]
+    | Annotated[AdvisingAutomatonConfig, Tag("automaton")],
+    by_kind({"expert": ["arpa", "files"]}),
 ]
