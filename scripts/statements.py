@@ -6,10 +6,10 @@ Whoever writes another figure into a page adds the line that makes it here, or a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import study_statements
 from results import (
     DATASETS,
     DOCS,
@@ -23,7 +23,6 @@ from results import (
     french,
     grammar,
     kenlm_faster,
-    log_perplexity,
     misplaced,
     novel,
     over_seeds,
@@ -32,7 +31,6 @@ from results import (
     read,
     slot_errors,
     stated,
-    trial,
     without_lists,
 )
 
@@ -174,90 +172,6 @@ def faq() -> Iterator[str]:
     yield f"a peak of {peak / 1000:.1f} GB, extrapolated from a tenth"
 
 
-def context() -> Iterator[str]:
-    fitted, unfitted = crossfitted()
-    yield f"| no expert | {min(trial('best.toml')['valid_by_epoch']):.3f} |"
-    yield f"| expert, cross-fitted (10 folds) | {fitted:.3f} |"
-    yield f"| expert, not cross-fitted | {unfitted:.3f} (best epoch, the first) |"
-
-
-def experiments() -> Iterator[str]:
-    gap = [f"{log_perplexity('rnn-bias', test) - log_perplexity('best', test):.2f}" for test in ("test1", "test2")]
-    fair = f"{french('rnn-bias', digits=3)} / {french('rnn-bias', 'test2', 3)}"
-    perplexities = [f"{math.exp(log_perplexity(name, 'test1')):.0f}" for name in ("rnn-bias", "best")]
-    yield (
-        f"The fair softmax RNN stands at {fair}: {gap[0]} / {gap[1]} nats behind, a perplexity of {perplexities[0]} "
-        f"instead of {perplexities[1]} on test1"
-    )
-    fitted, unfitted = crossfitted()
-    tests = " / ".join(f"{value:.2f}" for value in trial("order 5, folds = 0")["tests"].values())
-    yield f"validation {unfitted:.2f} after the best epoch ({tests}), against {fitted:.2f}"
-    for name in ("order 3 as background instead of unigrams, 10 folds", "order 5 as background, folds = 0"):
-        yield " / ".join(f"{value:.3f}" for value in trial(name)["tests"].values())
-    alone, lead = bits("fr"), bits("fr", "test2")
-    yield f"the French LL-RNN has {without_lists():.3f} and {without_lists('test2'):.3f}"
-    for test, best in (("test1", alone[1]), ("test2", lead[1])):
-        assert round(100 * (1 - without_lists(test) / best)) == 5
-    constraint = figures("constraint")
-    yield f"{constraint['documents']} JSON documents ({constraint['tokens']:,} tokens)"
-    written, regular = grammar("llguidance", "written"), grammar("outlines-core", "written")
-    yield f"llguidance takes {written[0]:.2f} and {written[1]:.2f} times as long"
-    yield f"outlines-core {regular[0]:.1f} and {regular[1]:.1f} times"
-    first, new = ([f"{1 / value:.1f}" for value in grammar("llguidance", key)] for key in ("first", "new"))
-    yield f"llguidance is {first[0]} and {first[1]} times as fast as we are"
-    yield f"and {new[0]} and {new[1]} times after 20 documents"
-    same = constraint["same tokens"]
-    yield f"the same tokens as we do at all {same['llguidance']['equal']:,} steps"
-    yield f"fewer tokens at {same['outlines-core']['steps'] - same['outlines-core']['equal']} steps"
-    assert same["llguidance"]["equal"] == same["llguidance"]["steps"]
-    estimation = read("bench-ngram.json")["estimation"]
-    yield f"Estimation of a 5-gram on {estimation['words']:,} words"
-    yield (
-        f"{estimation['seconds']:.0f} s, {round(estimation['words_per_second'], -4):,.0f} words/s on one core. "
-        f"The model takes {estimation['model_megabytes'] / 1000:.2f} GB."
-    )
-    peak = estimation["peak_megabytes"] / 1000
-    yield f"it was {peak / 10:.2f} GB, which makes {peak:.1f} GB if it grows with the words"
-    off = read("bench-ngram.json")["largest difference, log10"]
-    yield f"{off['rows']:.1e} over whole rows, {off['text']:.1e} over the text".replace("e-0", "e-")
-    means = [f"{parsed(system).removesuffix(' %')} ({name})" for system, name in PARSERS]
-    yield f"means over the five datasets are {', '.join(means)}"
-    yield f"one of another slot follows in {misplaced('copied'):.1f} % of the cases"
-    yield f"all of the text; {misplaced('copied', 'unseen'):.1f} % for unseen values)"
-    errors = {name: _errors(name) for name in ("copied", "softmax", "delexicalised")}
-    yield f"`copied` makes {errors['copied']} error in the"
-    yield f"the softmax makes {errors['softmax']:,} and the delexicalised model {errors['delexicalised']}"
-    step = read("char-nlg.json")["step_cost"]["ratio_of_medians"]
-    yield f"A training step takes {step:.2f} times as long with the automaton"
-
-
-PARSERS = (("softmax", "a"), ("masked", "b"), ("grammar", "c"), ("primed", "d"))
-
-
-def _errors(system: str) -> int:
-    counts = [run["tests"]["test"]["slot_errors"] for run in read("nlg.json")[f"{system}-100"]]
-    return sum(count[kind] for count in counts for kind in ("missing", "redundant", "wrong"))
-
-
-def objectives() -> Iterator[str]:
-    found = {file: figures("objectives", file) for file in RUNS}
-    yield f"{found['bench.json']['start']:.3f} before training"
-    drawn = ("importance", "contrastive")
-    speeds = [
-        [one["objectives"][name]["words per second"] / one["objectives"]["exact"]["words per second"] for name in drawn]
-        for one in found.values()
-    ]
-    here, there = speeds
-    assert f"{min(here):.1f}" == f"{max(here):.1f}"
-    yield (
-        f"a step is {here[0]:.1f} times as fast as the exact one on the Neoverse N1, {min(there):.1f} to "
-        f"{max(there):.1f} times on the Xeon"
-    )
-    of = {name: one["log-perplexity"] for name, one in found["bench.json"]["objectives"].items()}
-    gains = sorted(of["exact"] - of[name] for name in drawn)
-    yield f"{gains[0]:.2f} to {gains[1]:.2f} nats better is one seed"
-
-
 def characters() -> Iterator[str]:
     shown = {"softmax": "softmax", "masked": "masked in decoding", "automaton": "automaton, in training too"}
     for system, name in shown.items():
@@ -336,18 +250,13 @@ def server() -> Iterator[str]:
     yield f"{found['ratio']:.1f} times the throughput"
 
 
-def performance() -> Iterator[str]:
-    for size, calls in read("profile.json")["calls"].items():
-        yield f"{size}: {calls:,}"
-
-
 STATEMENTS: dict[str, Callable[[], Iterable[str]]] = {
     "README.md": readme,
     "index.md": index,
     "faq.md": faq,
-    "context.md": context,
-    "experiments.md": experiments,
-    "objectives.md": objectives,
+    "context.md": study_statements.context,
+    "experiments.md": study_statements.experiments,
+    "objectives.md": study_statements.objectives,
     "characters.md": characters,
     "conditions.md": conditions,
     "knowledge-base.md": knowledge_base,
@@ -356,7 +265,7 @@ STATEMENTS: dict[str, Callable[[], Iterable[str]]] = {
     "rescoring.md": rescoring,
     "semantic-parsing.md": semantic_parsing,
     "server.md": server,
-    "performance.md": performance,
+    "performance.md": study_statements.performance,
 }
 
 # Figures that no committed file holds, and why. Short: a claim belongs into a file, or out of the page.

@@ -138,7 +138,13 @@ def adaptation(*sizes: str) -> str:
     systems = ("base", "domain", "interpolation", "fine-tuning", "adaptor")
     runs = [run for run in read("adaptation.json") if not sizes or str(run["size"]) in sizes]
     rows = [[f"{run['size']:,}", *best_in_bold([run[name]["test"] for name in systems], 3)] for run in runs]
-    return markdown(["words of the domain", *systems], rows)
+    warned = [
+        f"The file warns of {name} at {run['size']:,} words: {problem}.\n"
+        for run in runs
+        for name in systems
+        for problem in run[name].get("problems", ())
+    ]
+    return "\n".join([markdown(["words of the domain", *systems], rows), *warned])
 
 
 def rescoring() -> str:

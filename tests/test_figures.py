@@ -78,7 +78,10 @@ def test_every_mark_is_closed_and_every_file_of_results_is_there() -> None:
     for name, path in figures.pages().items():
         text = path.read_text(encoding="utf8")
         for kind in ("table", "rows"):
-            assert text.count(f"<!-- {kind}: ") == text.count(f"<!-- end of {kind} -->"), name
+            begun, ended = (
+                re.findall(rf"^<!-- {mark}", text, re.MULTILINE) for mark in (f"{kind}: ", f"end of {kind}")
+            )
+            assert len(begun) == len(ended), name
         for file in re.findall(r"docs/results/([\w-]+\.\w+)", text):
             assert (results.RESULTS / file).is_file(), f"{name}: {file}"
 

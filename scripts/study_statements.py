@@ -1,0 +1,252 @@
+"""What docs/experiments.md, performance.md, objectives.md and context.md say with figures; see `statements.py`."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+
+from results import (
+    RUNS,
+    bench,
+    bits,
+    crossfitted,
+    figures,
+    french,
+    grammar,
+    log_perplexities,
+    log_perplexity,
+    misplaced,
+    parsed,
+    read,
+    trial,
+    without_lists,
+)
+from study_tables import SIZES, TESTS
+
+
+def span(values: Sequence[float], digits: int = 2) -> str:
+    return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
+
+
+def joined(values: Sequence[float], digits: int) -> str:
+    return ", ".join(f"{value:.{digits}f}" for value in values)
+
+
+def context() -> Iterator[str]:
+    fitted, unfitted = crossfitted()
+    yield f"| no expert | {min(trial('best.toml')['valid_by_epoch']):.3f} |"
+    yield f"| expert, cross-fitted (10 folds) | {fitted:.3f} |"
+    yield f"| expert, not cross-fitted | {unfitted:.3f} (best epoch, the first) |"
+
+
+def experiments() -> Iterator[str]:
+    for part in (
+        table4,
+        agreement,
+        experts,
+        adaptation,
+        open_vocabulary,
+        rare_words,
+        added_words,
+        conditions,
+        grammars,
+    ):
+        yield from part()
+    yield from kenlm()
+
+
+def table4() -> Iterator[str]:
+    of = {
+        name: [log_perplexity(f"{name}.{way}", test) for way in ("windows", "continuous") for test in TESTS]
+        for name in ("rnn", "llrnn-2500", "llrnn-10", "llrnn-10000")
+    }
+    yield f"The softmax RNN lies at {span(of['rnn'])}, the LL-RNN (2500) at {span(of['llrnn-2500'])}"
+    for way, text in (("continuous", "{} below the softmax RNN of the same body"), ("windows", "continuous text, {}.")):
+        gains = [
+            log_perplexity(f"rnn.{way}", test) - log_perplexity(f"llrnn-{size}.{way}", test)
+            for size in SIZES
+            for test in TESTS
+            if size >= 500
+        ]
+        yield text.format(span(gains))
+    yield f"10 words are too few ({span(of['llrnn-10'])}), and 10,000 too many ({span(of['llrnn-10000'])};"
+    worst = max(log_perplexities("llrnn-2500.continuous", "test2"))
+    yield f"({french('llrnn-2500.continuous', 'test2', 3)} against 5.27; one seed of three has {worst:.3f})"
+    gap = [f"{log_perplexity('rnn-bias', test) - log_perplexity('best', test):.2f}" for test in ("test1", "test2")]
+    fair = f"{french('rnn-bias', digits=3)} / {french('rnn-bias', 'test2', 3)}"
+    perplexities = [f"{math.exp(log_perplexity(name, 'test1')):.0f}" for name in ("rnn-bias", "best")]
+    yield (
+        f"The fair softmax RNN stands at {fair}: {gap[0]} / {gap[1]} nats behind, a perplexity of {perplexities[0]} "
+        f"instead of {perplexities[1]} on test1"
+    )
+
+
+def experts() -> Iterator[str]:
+    fitted, unfitted = crossfitted()
+    tests = " / ".join(f"{value:.2f}" for value in trial("order 5, folds = 0")["tests"].values())
+    yield f"validation {unfitted:.2f} after the best epoch ({tests}), against {fitted:.2f}"
+    for name in ("order 3 as background instead of unigrams, 10 folds", "order 5 as background, folds = 0"):
+        yield " / ".join(f"{value:.3f}" for value in trial(name)["tests"].values())
+    both = (log_perplexity("experts", test, "experts.json") for test in TESTS)
+    yield "with the training text alone we are at " + " / ".join(f"{value:.3f}" for value in both)
+    pairs = [row["pairs"] for row in read("experts.json")["rows"] if "pairs" in row]
+    yield f"`expert` is right on {100 * pairs[0]['accuracy']:.1f} % of the {pairs[0]['count']:,} minimal pairs"
+    yield f"For `experts-more` the figure ({100 * pairs[1]['accuracy']:.1f} %) means nothing"
+
+
+def agreement() -> Iterator[str]:
+    """By how many points one model is ahead of another at each distance."""
+    for ours, theirs, text in (
+        ("best", "rnn-bias", "grows with distance ({} points)"),
+        ("llrnn-2500.continuous", "rnn.continuous", "does not ({})"),
+    ):
+        of, than = (read("table4.json")[name][0]["pairs"]["by_distance"] for name in (ours, theirs))
+        yield text.format(joined([100 * (of[band]["accuracy"] - than[band]["accuracy"]) for band in of], 1))
+
+
+def adaptation() -> Iterator[str]:
+    """The first design of the adaptor, which was behind."""
+
+    def found(system: str, size: int) -> list[float]:
+        return [run[system]["test"] for run in read("adaptation-trials.json")["runs"] if run["size"] == size]
+
+    first = [found(system, 1018)[0] for system in ("adaptor", "interpolation")]
+    yield f"({first[0]:.3f} against {first[1]:.3f} at 1,000)"
+    means = [statistics.fmean(found(name, size)) for size in (10007, 20015) for name in ("adaptor", "fine-tuning")]
+    yield "({:.3f} against {:.3f}, {:.3f} against {:.3f})".format(*means)
+
+
+def open_vocabulary() -> Iterator[str]:
+    alone, lead = bits("fr"), bits("fr", "test2")
+    yield f"the French LL-RNN has {without_lists():.3f} and {without_lists('test2'):.3f}"
+    for test, best in (("test1", alone[1]), ("test2", lead[1])):
+        assert round(100 * (1 - without_lists(test) / best)) == 5
+    models = read("open-vocabulary-seeds.json")["models"]
+    seeds = {
+        f"{name} {test}": joined(
+            [models[f"{name}.seed{seed}"]["tests"][test]["bits_per_character"] for seed in (1, 2)], 3
+        )
+        for name in ("llrnn", "characters")
+        for test in TESTS
+    }
+    yield f"LL-RNN {seeds['llrnn test1']} on test1 and {seeds['llrnn test2']} on test2"
+    yield f"character LSTM {seeds['characters test1']} and {seeds['characters test2']} ("
+
+
+def rare_words() -> Iterator[str]:
+    models = [run["models"]["LL-RNN, ψ = φ"] for run in read("rare-words.json")["runs"]]
+    place, number, euros = ([one["ratios"][key] for one in models] for key in ("place", "number", "euros"))
+    yield f"`37` is {min(place):,.0f} to {max(place):,.0f} times likelier than `grenoble`"
+    prior = [one["background"]["37"] / one["background"]["grenoble"] for one in models]
+    yield f"the background alone prefers it by {min(prior):.0f} to {max(prior):.0f}"
+    yield f"`15` has {span(number)} times the mean probability of the seen numbers"
+    yield f"`euros` is {min(euros):,.0f} to {max(euros):,.0f} times likelier after `37` than after `preposterous`"
+
+
+def added_words() -> Iterator[str]:
+    ways = read("added-words.json")["ways"]
+    yield f"took {span([one['seconds'] for one in ways.values() if 'seconds' in one], 1)} s"
+    gains = [-ways[way]["parts"]["added words"]["change"] for way in ("attributes", "count", "attributes and count")]
+    yield "lower the loss on the words themselves by {:.1f} nats, counts by {:.1f}, both by {:.1f}".format(*gains)
+
+
+def grammars() -> Iterator[str]:
+    constraint = figures("constraint")
+    yield f"{constraint['documents']} JSON documents ({constraint['tokens']:,} tokens)"
+    written, regular = grammar("llguidance", "written"), grammar("outlines-core", "written")
+    yield f"llguidance takes {written[0]:.2f} and {written[1]:.2f} times as long"
+    yield f"outlines-core {regular[0]:.1f} and {regular[1]:.1f} times"
+    first, new = ([f"{1 / value:.1f}" for value in grammar("llguidance", key)] for key in ("first", "new"))
+    yield f"llguidance is {first[0]} and {first[1]} times as fast as we are"
+    yield f"and {new[0]} and {new[1]} times after 20 documents"
+    same = constraint["same tokens"]
+    yield f"the same tokens as we do at all {same['llguidance']['equal']:,} steps"
+    yield f"fewer tokens at {same['outlines-core']['steps'] - same['outlines-core']['equal']} steps"
+    assert same["llguidance"]["equal"] == same["llguidance"]["steps"]
+
+
+def kenlm() -> Iterator[str]:
+    estimation = read("bench-ngram.json")["estimation"]
+    yield f"Estimation of a 5-gram on {estimation['words']:,} words"
+    yield (
+        f"{estimation['seconds']:.0f} s, {round(estimation['words_per_second'], -4):,.0f} words/s on one core. "
+        f"The model takes {estimation['model_megabytes'] / 1000:.2f} GB."
+    )
+    peak = estimation["peak_megabytes"] / 1000
+    yield f"it was {peak / 10:.2f} GB, which makes {peak:.1f} GB if it grows with the words"
+    off = read("bench-ngram.json")["largest difference, log10"]
+    yield f"{off['rows']:.1e} over whole rows, {off['text']:.1e} over the text".replace("e-0", "e-")
+
+
+def conditions() -> Iterator[str]:
+    means = [f"{parsed(system).removesuffix(' %')} ({name})" for system, name in PARSERS]
+    yield f"means over the five datasets are {', '.join(means)}"
+    yield f"one of another slot follows in {misplaced('copied'):.1f} % of the cases"
+    yield f"all of the text; {misplaced('copied', 'unseen'):.1f} % for unseen values)"
+    errors = {name: _errors(name) for name in ("copied", "softmax", "delexicalised")}
+    yield f"`copied` makes {errors['copied']} error in the"
+    yield f"the softmax makes {errors['softmax']:,} and the delexicalised model {errors['delexicalised']}"
+    for part, text in (("test", "{} % with the table"), ("changed", "{} % with the changed one")):
+        counts = [run["tests"][part]["right"]["all"] for run in read("knowledge-base.json")["expert"]]
+        yield text.format(joined([100 * one["right"] / one["said"] for one in counts], 1))
+    step = read("char-nlg.json")["step_cost"]["ratio_of_medians"]
+    yield f"A training step takes {step:.2f} times as long with the automaton"
+
+
+PARSERS = (("softmax", "a"), ("masked", "b"), ("grammar", "c"), ("primed", "d"))
+
+
+def _errors(system: str) -> int:
+    counts = [run["tests"]["test"]["slot_errors"] for run in read("nlg.json")[f"{system}-100"]]
+    return sum(count[kind] for count in counts for kind in ("missing", "redundant", "wrong"))
+
+
+def objectives() -> Iterator[str]:
+    found = {file: figures("objectives", file) for file in RUNS}
+    yield f"{found['bench.json']['start']:.3f} before training"
+    drawn = ("importance", "contrastive")
+    speeds = [
+        [one["objectives"][name]["words per second"] / one["objectives"]["exact"]["words per second"] for name in drawn]
+        for one in found.values()
+    ]
+    here, there = speeds
+    assert f"{min(here):.1f}" == f"{max(here):.1f}"
+    yield (
+        f"a step is {here[0]:.1f} times as fast as the exact one on the Neoverse N1, {min(there):.1f} to "
+        f"{max(there):.1f} times on the Xeon"
+    )
+    of = {name: one["log-perplexity"] for name, one in found["bench.json"]["objectives"].items()}
+    gains = sorted(of["exact"] - of[name] for name in drawn)
+    yield f"{gains[0]:.2f} to {gains[1]:.2f} nats better is one seed"
+
+
+def performance() -> Iterator[str]:
+    for size, calls in read("profile.json")["calls"].items():
+        yield f"{size}: {calls:,}"
+    plain = {
+        way: [figures("french")[way]["contenders"][name]["times ours"] for name in PLAIN]
+        for way in ("continuous", "windows")
+    }
+    yield (
+        "the plain torch models take {:.1f} and {:.1f} times as long on continuous text, ".format(*plain["continuous"])
+        + "{:.1f} and {:.1f} in windows".format(*plain["windows"])
+    )
+    epoch = {
+        (size, file): bench(f"an epoch, llrnn, {size} identities", file).ratio
+        for size in ("500", "2,500")
+        for file in RUNS
+    }
+    yield f"An epoch is {epoch['500', 'bench.json']:.2f} times faster than that of the fastest cutoffs here"
+    yield f"and {epoch['500', 'bench-xeon.json']:.2f} times ({epoch['2,500', 'bench-xeon.json']:.2f}) on the Xeon"
+    for file, text in (("bench-xeon.json", "better by {} nats"), ("bench-adaptive-gpu.json", "better by {} nats")):
+        rows = [bench(f"log-perplexity at equal time, llrnn, {size} identities", file) for size in ("500", "2,500")]
+        yield text.format(span([row.theirs - row.ours for row in rows]))
+    cards = [bench(f"an epoch, llrnn, {size} identities", "bench-adaptive-gpu.json").ratio for size in ("500", "2,500")]
+    yield f"where an epoch is {span(cards, 1)} times faster"
+    processes = figures("parallel")
+    yield f"{processes['ratio']:.2f} is the median of the rounds' ratios; by the work of a process"
+    yield f"without waiting, it is {processes['ratio of work']:.2f}"
+
+
+PLAIN = ("softmax", "softmax, linear_cross_entropy")
