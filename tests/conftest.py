@@ -19,11 +19,14 @@ from llrnn import drawing
 torch.set_num_threads(1)
 
 # `make test` draws the same cases in every run; `make explore` (scripts/explore.py) draws new ones
-_ANYWHERE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-settings.register_profile("same", derandomize=True, deadline=None, database=None, suppress_health_check=_ANYWHERE)
-settings.register_profile("explore", settings.get_profile("same"), derandomize=False, print_blob=True)
+settings.register_profile(
+    "same",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 settings.load_profile("same")
-
 
 _constants_of_imported_modules = providers._get_local_constants
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
 import importlib
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -111,6 +113,16 @@ def test_no_file_is_long_and_the_equation_fits() -> None:
         assert len(path.read_text(encoding="utf8").splitlines()) <= 400, path
 
 
+def test_every_pattern_of_the_coverage_list_names_files() -> None:
+    """`*/masses.py` names nothing since that is a folder, and coverage says nothing about it."""
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["tool"]["coverage"]["report"][
+        "include"
+    ]
+    assert len(patterns) > 10
+    for pattern in patterns:
+        assert [path for path in modules() if fnmatch.fnmatch(str(path), pattern)], pattern
+
+
 def test_drawn_cases_do_not_depend_on_what_was_imported_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each worker of pytest-xdist has imported other modules: Hypothesis must not take constants from them."""
 
@@ -198,6 +210,37 @@ def test_readme_python_runs(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "Gender:Fem" in done.stdout
+
+
+BROKEN = """
+from hypothesis import given, strategies as st
+
+@given(st.integers(), st.sampled_from("ab"))
+def test_small(number, letter):
+    assert number < 100 or letter == "a"
+
+@given(st.integers())
+def test_right(number):
+    assert number == number
+"""
+
+
+@pytest.mark.slow  # another process, and a second for Hypothesis
+def test_explore_prints_what_it_finds_as_an_example(tmp_path: Path) -> None:
+    (tmp_path / "test_broken.py").write_text(BROKEN, encoding="utf8")
+    command = [sys.executable, ROOT / "scripts" / "explore.py", "--minutes", "0.02", tmp_path]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.endswith(
+        "1 findings\n\n"
+        + re.findall("(?m)^# .*test_small: .*$", done.stdout)[0]
+        + "\n@example(number=100, letter='b')\n"
+    )
+    right = subprocess.run([*command, "-k", "right"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert right.returncode == 0, right.stderr
+    assert "1 tests in " in right.stdout
+    assert ": 0 findings" in right.stdout
+    assert subprocess.run([*command, "-k", "nothing"], cwd=tmp_path, capture_output=True, check=False).returncode == 2
 
 
 @pytest.mark.slow
