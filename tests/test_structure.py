@@ -228,7 +228,7 @@ def test_right(number):
 @pytest.mark.slow  # another process, and a second for Hypothesis
 def test_explore_prints_what_it_finds_as_an_example(tmp_path: Path) -> None:
     (tmp_path / "test_broken.py").write_text(BROKEN, encoding="utf8")
-    command = [sys.executable, ROOT / "scripts" / "explore.py", "--minutes", "0.02", tmp_path]
+    command = [sys.executable, str(ROOT / "scripts" / "explore.py"), "--minutes", "0.02", str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     assert done.stdout.endswith(
