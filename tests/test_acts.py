@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llrnn.corpus.acts import Act, Slot, parse_act
+from llrnn.corpus.acts import MOST_SLOTS, Act, Slot, parse_act
 from llrnn.errors import CorpusError
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "rnnlg_restaurant"
@@ -102,3 +102,13 @@ def test_the_acts_of_the_restaurant_corpus_are_read() -> None:
     assert len(found) == 5192
     assert len(refused) == 1
     assert refused[0].startswith("column 49 of the dialog act")
+
+
+def test_an_act_of_very_many_slots_is_refused_by_its_limit() -> None:
+    most = Act("inform", tuple(Slot(f"s{number}", "it's") for number in range(MOST_SLOTS)))
+    assert parse_act(str(most)) == most
+    with pytest.raises(
+        CorpusError, match=r"an act may have 1,000 slots, and this one has more; leave some out"
+    ) as found:
+        parse_act(f"inform({';'.join(['food=thai'] * 100_000)})")
+    assert len(str(found.value)) < 500  # the act itself is not shown to its end

@@ -24,7 +24,8 @@ from llrnn.conditions import (
 )
 from llrnn.config import CorpusConfig, parse_config
 from llrnn.corpus import Corpus, Sentence, Token, delexicalise, read_tsv, relexicalise
-from llrnn.corpus.acts import Act, Slot, lowercased, parse_act
+from llrnn.corpus.acts import DEEPEST, MOST_SLOTS, Act, Slot, lowercased, parse_act
+from llrnn.corpus.jsonl import _Record
 from llrnn.errors import ConfigError, CorpusError
 from llrnn.project import read_corpora
 from llrnn.text import Text
@@ -346,3 +347,45 @@ def test_small_letters_in_conditions_too(file: Callable[[str, str], Path]) -> No
     assert asis == Act("inform", (Slot("Name", "Chez Paul"), Slot("food")))
     record = {"A": ["B", {"C": "D"}, 3, None]}
     assert lowercased(record) == {"A": ["b", {"C": "d"}, 3, None]}
+
+
+def nested(depth: int) -> object:
+    made: object = "A"
+    for _ in range(depth):
+        made = [made]
+    return made
+
+
+def test_conditions_that_nest_too_deeply_or_say_too_much_are_refused() -> None:
+    assert list(fields_of({"a": nested(DEEPEST - 1)})) == [("a", "A")]
+    assert repr(lowercased(nested(DEEPEST))) == repr(nested(DEEPEST)).lower()
+    for walk in (lambda condition: values_of({"a": condition}), lowercased, Words().tokens):
+        for depth in (DEEPEST + 1, 100_000):
+            with pytest.raises(CorpusError, match=f"lists and records {DEEPEST} deep, found one that is deeper"):
+                walk(nested(depth))
+    assert len(values_of({"a": [str(n) for n in range(MOST_SLOTS)]})) == MOST_SLOTS
+    for many in ({"a": ["x"] * (MOST_SLOTS + 1)}, Act("inform", (Slot("a", "b"),) * (MOST_SLOTS + 1))):
+        with pytest.raises(CorpusError, match="may have 1,000 values in its slots"):
+            values_of(many)
+
+
+class CountedKey(str):
+    """A key that counts how often it is compared."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedKey.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_a_key_that_comes_again_is_found_in_linear_time(tmp_path: Path) -> None:
+    pairs: list[tuple[str, object]] = [(CountedKey(f"k{number}"), 0) for number in range(500)]
+    record = object.__new__(_Record)
+    record.path, record.number, record.line = "file", 1, ""
+    CountedKey.compared = 0
+    with pytest.raises(CorpusError, match="each key may stand once in an object, found 'k499' again"):
+        record.unrepeated([*pairs, pairs[-1], pairs[-1]])
+    assert CountedKey.compared < 10 * len(pairs)

@@ -207,9 +207,10 @@ def test_a_beam_of_one_that_never_ends_is_greedy_and_unfinished() -> None:
     assert len(found.words) == 5
 
 
-def test_a_beam_without_width_is_refused(model: LLRNN) -> None:
-    with pytest.raises(ConfigError, match="found 0"):
-        beam_search(model, width=0)
+@pytest.mark.parametrize("width", [0, -1, 501, 1_000_000_000])
+def test_a_beam_without_width_or_without_bound_is_refused(model: LLRNN, width: int) -> None:
+    with pytest.raises(ConfigError, match=f"the beam must be 1 to 500 wide, found {width}"):
+        beam_search(model, width=width)
 
 
 # --- prefixes and ends ---------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from brute import Array, Brute
 from helpers import sentence_log_probs, shaken
-from llrnn import EOS, GRU, LLRNN, KnowledgeBase, LLRNNError, Vocabulary, load, words
+from llrnn import EOS, GRU, LLRNN, KnowledgeBase, LLRNNError, Vocabulary, load, tables, words
 from llrnn.backgrounds import Static, Unigram
 from llrnn.contextual import ContextualFeature, Lookup, Matching, Repeated
 from llrnn.corpus.acts import parse_act
@@ -758,3 +758,50 @@ BAD_TABLES: list[tuple[Callable[[], object], str]] = [
 def test_tables_that_cannot_be(make: Callable[[], object], message: str) -> None:
     with pytest.raises(TableError, match=message):
         make()
+
+
+ENDLESS = (
+    "CREATE VIEW v(n) AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n {step} FROM c {where}) SELECT n FROM c"
+)
+
+
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        (
+            ENDLESS.format(step="+ 1", where="") + " WHERE n < 0",
+            "does not answer: no end within 2,000,000 steps of SQLite",
+        ),
+        (ENDLESS.format(step="+ 1", where=""), "a table may have 1,000 rows and 50,000 characters"),
+        (
+            "CREATE VIEW v(n) AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) "
+            "SELECT printf('%.*c', 900, 'x') FROM c",
+            "a table may have 1,000 rows and 50,000 characters",
+        ),
+        ("CREATE VIEW v AS SELECT zeroblob(1000000000) AS n", "does not answer: string or blob too big"),
+    ],
+)
+def test_a_view_without_end_is_refused_by_its_limits(
+    view: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, limit in {"MOST_STEPS": 2_000_000, "MOST_ROWS": 1_000, "MOST_TEXT": 50_000}.items():
+        assert getattr(tables, name) > limit
+        monkeypatch.setattr(tables, name, limit)
+    with closing(sqlite3.connect(tmp_path / "t.db")) as database:
+        database.execute(view)
+        database.commit()
+    with pytest.raises(TableError, match=message):
+        KnowledgeBase.from_file(tmp_path / "t.db")
+
+
+def test_a_table_of_very_many_columns_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps({f"c{n}": 1}) + "\n" for n in range(20_000)), encoding="utf8")
+    with pytest.raises(TableError, match="a table may have 2,000 columns, found 20,000; leave some out"):
+        KnowledgeBase.from_file(tmp_path / "t.jsonl")
+
+
+def test_nested_json_is_refused_however_deep(tmp_path: Path) -> None:
+    for depth in (5, 300, 900, 100_000):
+        (tmp_path / "t.json").write_text('[{"a": ' + "[" * depth + "]" * depth + "}]", encoding="utf8")
+        with pytest.raises(TableError, match=r"a text or a number is required|nested too deeply"):
+            KnowledgeBase.from_file(tmp_path / "t.json")

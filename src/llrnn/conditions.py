@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
-from llrnn.corpus.acts import Act
-from llrnn.errors import ConfigError
+from llrnn.corpus.acts import MOST_SLOTS, Act, check_depth
+from llrnn.errors import ConfigError, CorpusError
 
 NOT_SAID = frozenset({"none", "dontcare", "dont_care", "yes", "no", "true", "false", "?"})  # values nobody copies
 
@@ -30,6 +31,14 @@ class Value(NamedTuple):
 
 def fields_of(condition: object) -> Iterator[tuple[str, str | None]]:
     """The slots of a condition in their order, each with its value as text; a slot may come several times."""
+    check_depth(condition)
+    found = list(islice(_fields(condition), MOST_SLOTS + 1))
+    if len(found) > MOST_SLOTS:
+        raise CorpusError(f"a condition may have {MOST_SLOTS:,} values in its slots, found more; leave some out")
+    yield from found
+
+
+def _fields(condition: object) -> Iterator[tuple[str, str | None]]:
     if isinstance(condition, Act):
         yield from ((slot.name, slot.value) for slot in condition.slots)
     elif isinstance(condition, Mapping):
@@ -177,6 +186,7 @@ def _linear(condition: object) -> list[str]:
     act = [condition.name] if isinstance(condition, Act) else []
     fields = list(fields_of(condition))
     if not act and not fields:
+        check_depth(condition)
         return [word for text in _texts(condition) if text is not None for word in text.split()]
     return act + [word for slot, text in fields for word in (slot, *("" if text is None else text).split())]
 

@@ -18,6 +18,7 @@ from llrnn.loglinear import Distribution
 from llrnn.model import LLRNN
 from llrnn.sequences import ModelState
 
+WIDEST_BEAM = 500  # its square is how many hypotheses a step compares
 _FROZEN = 1e-6  # a temperature below what float32 can tell apart: only the most probable word is left
 
 
@@ -203,8 +204,8 @@ def beam_search_each(
     max_words: int = 60,
 ) -> list[list[Generated]]:
     """What beam search finds for each condition, all of them side by side."""
-    if width < 1:
-        raise ConfigError(f"the beam must be 1 or wider, found {width}")
+    if not 1 <= width <= WIDEST_BEAM:
+        raise ConfigError(f"the beam must be 1 to {WIDEST_BEAM:,} wide, found {width}; choose another width")
     prefix_words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
     distribution, state = read_prefix(model, prefix_words, conditions)
     beams = active = [_Beam(width) for _ in conditions]

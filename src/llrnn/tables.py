@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import dropwhile
+from itertools import count, dropwhile
 from math import isfinite
 from os import fspath
 from pathlib import Path
@@ -35,6 +35,12 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON, _SQLITE = (".json", ".jsonl"), (".db", ".sqlite", ".sqlite3")
 _KNOWN = ", ".join((*_DELIMITERS, *_JSON, *_SQLITE))
 _SHOWN = 20  # columns or tables that a message lists
+MOST_COLUMNS = 2_000
+# A file bounds what CSV and JSON can hold; a query over a database can go on for ever, so it has limits of its own
+MOST_STEPS = 200_000_000  # of SQLite's machine: a few seconds
+MOST_ROWS, LONGEST_VALUE = 1_000_000, 1_000_000  # of an answer; characters or bytes
+MOST_TEXT = 250_000_000  # characters of all values of an answer
+_STEPS_BETWEEN = 100_000  # after so many SQLite asks whether to go on
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,7 +56,8 @@ class KnowledgeBase:
         given = list(self.rows)
         columns = tuple(self.columns) or tuple(dict.fromkeys(column for row in given for column in row))
         _check_columns(columns)
-        lost = [column for row in given for column in row if column not in columns]
+        known = set(columns)
+        lost = [column for row in given for column in row if column not in known]
         if lost:
             raise TableError(f"a row has the column {lost[0]!r}, but there are only {_listed(columns)}; name it too")
         object.__setattr__(self, "columns", columns)
@@ -91,11 +98,14 @@ class KnowledgeBase:
         _check_database(Path(path), refuse)
         try:
             with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as database:
+                _limit(database)
                 name = _stem(path) if sql else _table_name(database, table, refuse)
                 found = database.execute(sql or 'SELECT * FROM "' + name.replace('"', '""') + '"')
-                columns, records = tuple(one[0] for one in found.description or ()), found.fetchall()
+                columns, records = tuple(one[0] for one in found.description or ()), _records(found, refuse)
         except (sqlite3.Error, sqlite3.Warning, ValueError) as cause:
-            raise refuse(f"the database does not answer: {short(cause)}; check the file and the SQL") from cause
+            stopped = str(cause) == "interrupted"
+            reason = f"no end within {MOST_STEPS:,} steps of SQLite" if stopped else short(cause)
+            raise refuse(f"the database does not answer: {reason}; check the file and the SQL") from cause
         _check_columns(columns, refuse)
         return cls(name, tuple(_row(columns, record, refuse, lowercase) for record in records), columns)
 
@@ -149,7 +159,7 @@ def _row(columns: Sequence[str], values: Iterable[object], refuse: Refuse = Tabl
         text = "" if value is None else str(value).strip()
         flat = isinstance(value, str | int | None) or (isinstance(value, float) and isfinite(value))
         if not flat or re.search("[\ud800-\udfff]", text):
-            raise refuse(f"a text or a number is required in column {column!r}, found {short(repr(value))}; mend it")
+            raise refuse(f"a text or a number is required in column {column!r}, found {_shown(value)}; mend it")
         if text:
             row[column] = text.lower() if lowercase or isinstance(value, bool) else text
     return row
@@ -158,6 +168,8 @@ def _row(columns: Sequence[str], values: Iterable[object], refuse: Refuse = Tabl
 def _check_columns(columns: Sequence[str], refuse: Refuse = TableError) -> None:
     if not columns:
         raise refuse("named columns are required, but there are none; give a header, or objects with names")
+    if len(columns) > MOST_COLUMNS:
+        raise refuse(f"a table may have {MOST_COLUMNS:,} columns, found {len(columns):,}; leave some out")
     for column, times in Counter(columns).items():
         if not isinstance(column, str) or not column:
             raise refuse(f"every column needs a name, found {column!r}; name it")
@@ -186,7 +198,7 @@ def _json_objects(path: StrPath) -> Iterator[tuple[Refuse, dict[str, object]]]:
     """The objects, each with the error at its place."""
     for refuse, found in _json_entries(path):
         if not isinstance(found, _Object):
-            raise refuse(f"a flat object with named values is required, found {short(repr(found))}")
+            raise refuse(f"a flat object with named values is required, found {_shown(found)}")
         if found:
             _check_columns([name for name, _ in found], refuse)
         yield refuse, dict(found)
@@ -225,6 +237,24 @@ def _check_database(file: Path, refuse: Refuse) -> None:
         raise refuse(f"a database is required, but {found}; check the path")
 
 
+def _limit(database: sqlite3.Connection) -> None:
+    """No query of this connection goes on for ever, or makes a value that fills the memory."""
+    asked = count(1)
+    database.set_progress_handler(lambda: next(asked) * _STEPS_BETWEEN > MOST_STEPS, _STEPS_BETWEEN)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+
+
+def _records(found: sqlite3.Cursor, refuse: Refuse) -> list[tuple[object, ...]]:
+    records, text = [], 0
+    for record in found:
+        records.append(record)
+        text += sum(len(value) for value in record if isinstance(value, str | bytes))
+        if len(records) > MOST_ROWS or text > MOST_TEXT:
+            limits = f"{MOST_ROWS:,} rows and {MOST_TEXT:,} characters"
+            raise refuse(f"a table may have {limits}, and this one has more; choose some with SQL (LIMIT)")
+    return records
+
+
 def _table_name(database: sqlite3.Connection, table: str | None, refuse: Refuse) -> str:
     listing = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")
     names = [str(name) for (name,) in listing if not name.startswith("sqlite_")]
@@ -243,6 +273,13 @@ def short(found: object) -> str:
     """What was found, on one line that is not too long."""
     text = " ".join(str(found).split())
     return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _shown(value: object) -> str:
+    try:
+        return short(repr(value))
+    except RecursionError:
+        return "lists or objects within each other, too deep to show"
 
 
 def _stem(path: StrPath) -> str:

@@ -46,6 +46,8 @@ def _parsed(text: str, kind: Conditions) -> object:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise CorpusError(f"column {error.pos + 1} of the condition {text!r}: JSON is required ({error.msg})") from None
+    except (RecursionError, ValueError) as error:  # deeper than Python reads, or a number of thousands of digits
+        raise CorpusError(f"the condition is JSON that Python cannot decode ({error}); flatten or shorten it") from None
 
 
 def looks_at_conditions(model: LLRNN) -> bool:

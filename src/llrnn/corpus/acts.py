@@ -21,6 +21,11 @@ Conditions = Literal["plain", "act"]  # what conditions are read as: themselves,
 _ACT = re.compile(r"\s*(\??[A-Za-z_][\w-]*)\s*\(")
 _SLOT = re.compile(r"\s*([A-Za-z_][\w-]*)\s*")
 _PLAIN = re.compile(r"[^;)'\"]*")
+_SPACE = re.compile(r"\s*")
+_CLOSING = {quote: re.compile(rf"{quote}\s*(?=[;)])") for quote in ("'", '"')}
+MOST_SLOTS = 1_000  # of an act, or fields of a record
+DEEPEST = 50  # lists and records within each other
+_SHOWN = 200  # characters of an act in a message
 
 
 @dataclass(frozen=True)
@@ -48,14 +53,34 @@ class Act:
 
 def lowercased(condition: object) -> object:
     """A condition with every text in it written small; the names of fields stay as they are."""
+    check_depth(condition)
+    return _lowercased(condition)
+
+
+def _lowercased(condition: object) -> object:
     if isinstance(condition, str):
         return condition.lower()
     if isinstance(condition, Act):
         slots = (Slot(slot.name, None if slot.value is None else slot.value.lower()) for slot in condition.slots)
         return Act(condition.name, tuple(slots))
     if isinstance(condition, Mapping):
-        return {name: lowercased(value) for name, value in condition.items()}
-    return [lowercased(value) for value in condition] if isinstance(condition, list) else condition
+        return {name: _lowercased(value) for name, value in condition.items()}
+    return [_lowercased(value) for value in condition] if isinstance(condition, list) else condition
+
+
+def check_depth(condition: object) -> None:
+    """Refuse a condition that nests too deeply for anyone who walks through it."""
+    level = [condition]
+    for _ in range(DEEPEST + 1):
+        level = [
+            one
+            for within in level
+            if isinstance(within, list | tuple | Mapping)
+            for one in (within.values() if isinstance(within, Mapping) else within)
+        ]
+        if not level:
+            return
+    raise CorpusError(f"a condition may hold lists and records {DEEPEST} deep, found one that is deeper; flatten it")
 
 
 def parse_act(text: str) -> Act:
@@ -65,19 +90,32 @@ def parse_act(text: str) -> Act:
         raise _problem(text, 0, "a name and `(` are required at the beginning, such as inform(")
     slots: list[Slot] = []
     place = begun.end()
-    if text[place:].strip() == ")":
+    if text.startswith(")", _end(_SPACE, text, place)):
+        _check_end(text, _end(_SPACE, text, place) + 1)
         return Act(begun[1])
     while True:
         slot, place = _slot(text, place)
         slots.append(slot)
+        if len(slots) > MOST_SLOTS:
+            raise _problem(text, place, f"an act may have {MOST_SLOTS:,} slots, and this one has more; leave some out")
         if text[place : place + 1] == ")":
             break
         if text[place : place + 1] != ";":
             raise _problem(text, place, "`;` or `)` is required behind a slot")
         place += 1
-    if text[place + 1 :].strip():
-        raise _problem(text, place + 1, "nothing may follow the `)`")
+    _check_end(text, place + 1)
     return Act(begun[1], tuple(slots))
+
+
+def _end(expression: re.Pattern[str], text: str, place: int) -> int:
+    """Where what matches at a place ends; the place itself if nothing does."""
+    found = expression.match(text, place)
+    return place if found is None else found.end()
+
+
+def _check_end(text: str, place: int) -> None:
+    if _end(_SPACE, text, place) < len(text):
+        raise _problem(text, place, "nothing may follow the `)`")
 
 
 def _slot(text: str, place: int) -> tuple[Slot, int]:
@@ -95,18 +133,17 @@ def _slot(text: str, place: int) -> tuple[Slot, int]:
 
 
 def _value(text: str, place: int) -> tuple[str, int]:
-    begin = place + len(text[place:]) - len(text[place:].lstrip())
+    begin = _end(_SPACE, text, place)
     quote = text[begin : begin + 1]
     if quote not in ("'", '"') or not quote:
         plain = _PLAIN.match(text, place)
         assert plain is not None
         return plain[0].strip(), plain.end()
     # a quote ends the value where the act can go on: `'chef's table'` has one inside
-    for end in (found.start() for found in re.finditer(quote, text[begin + 1 :])):
-        behind = text[begin + 2 + end :].lstrip()
-        if behind[:1] in (";", ")"):
-            return text[begin + 1 : begin + 1 + end].strip(), len(text) - len(behind)
-    raise _problem(text, begin, f"the quote {quote} is not closed")
+    closing = _CLOSING[quote].search(text, begin + 1)
+    if closing is None:
+        raise _problem(text, begin, f"the quote {quote} is not closed")
+    return text[begin + 1 : closing.start()].strip(), closing.end()
 
 
 def act_at(text: str, path: StrPath, line: int, column: int, *, inside: bool = True) -> Act:
@@ -134,8 +171,9 @@ def _written(slot: Slot) -> str:
 
 
 def _problem(text: str, place: int, reason: str) -> CorpusError:
-    found = repr(text[place : place + 20]) if text[place:] else "the end"
-    problem = CorpusError(f"column {place + 1} of the dialog act {text!r}: {reason}, found {found}")
+    found = repr(text[place : place + 20]) if place < len(text) else "the end"
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    problem = CorpusError(f"column {place + 1} of the dialog act {shown!r}: {reason}, found {found}")
     # an act need not come from a file; who read it from one puts these together with the place in it
     problem.column, problem.reason = place + 1, f"{reason}, found {found}"
     return problem

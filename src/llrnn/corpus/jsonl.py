@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from os import fspath
 from typing import NoReturn
@@ -66,8 +67,8 @@ class _Record:
     def unrepeated(self, pairs: list[tuple[str, object]]) -> dict[str, object]:
         fields = dict(pairs)
         if len(fields) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
+            times = Counter(key for key, _ in pairs)
+            twice = next(key for key, _ in pairs if times[key] > 1)
             self.fail(twice, f"each key may stand once in an object, found {twice!r} again; remove one")
         return fields
 
