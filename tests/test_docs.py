@@ -6,6 +6,7 @@ import fcntl
 import importlib
 import importlib.util
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -143,6 +144,17 @@ def test_commands_in_the_text_exist(page: Page) -> None:
         known = {option for parameter in command.params for option in getattr(parameter, "opts", [])}
         wanted = {word.split("=")[0] for word in words if word.startswith("--")}
         assert wanted <= known | {"--help"}, f"{page.name}: {said}"
+
+
+@pytest.mark.parametrize("page", [*PAGES, README], ids=lambda page: page.name)
+def test_modules_and_programs_in_the_text_exist(page: Page) -> None:
+    """`file.py` and `llrnn.module.name` between backticks."""
+    text = re.sub(r"^ *```.*?^ *```$", "", page.path.read_text(encoding="utf8"), flags=re.DOTALL | re.MULTILINE)
+    for name in re.findall(r"`([\w./-]+\.py)`", text):
+        places = (ROOT, ROOT / "src" / "llrnn", ROOT / "scripts", ROOT / "examples", ROOT / "tests")
+        assert any((place / name).is_file() for place in places), f"{page.name}: {name}"
+    for name in re.findall(r"`(llrnn(?:\.\w+)+)[`(]", text):
+        assert pkgutil.resolve_name(name) is not None, f"{page.name}: {name}"
 
 
 def test_the_pictures_show_the_model_of_the_quick_start(quick: Path) -> None:
