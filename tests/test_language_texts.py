@@ -9,12 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brute_languages import Naive, strings
+from llrnn import languages
 from llrnn.errors import BackgroundError
 from llrnn.languages import letter, matching, regular, symbolic
 from llrnn.languages.base import Node
 from llrnn.languages.expressions import NOTHING, Choice, Expression, Sequence
 from llrnn.languages.finite import EmptyLanguageError, finite
+from llrnn.languages.letters import Columns
 from llrnn.languages.machine import columns_of, compiled
+from llrnn.languages.matcher import Matcher
 from llrnn.languages.showing import shown
 
 CHARACTERS = "abA1é \n"
@@ -49,7 +52,8 @@ def accepted(pattern: str, longest: int) -> set[str]:
 @pytest.mark.parametrize("pattern", [p.strip() for line in PATTERNS.strip().splitlines() for p in line.split(" | ")])
 def test_a_regular_expression_is_what_python_matches(pattern: str) -> None:
     compiled_ = re.compile(pattern)
-    assert accepted(pattern, 4) == {text for text in strings(CHARACTERS, 4) if compiled_.fullmatch(text)}
+    wanted = {text for text in strings(CHARACTERS, 4) if compiled_.fullmatch(text)}
+    assert accepted(pattern, 4) == wanted == {text for text in strings(CHARACTERS, 4) if Matcher(pattern).holds(text)}
 
 
 PIECES = st.recursive(
@@ -69,7 +73,39 @@ PIECES = st.recursive(
 @settings(max_examples=60)
 def test_random_regular_expressions_are_what_python_matches(pattern: str) -> None:
     compiled_ = re.compile(pattern)
-    assert accepted(pattern, 3) == {text for text in strings(CHARACTERS, 3) if compiled_.fullmatch(text)}
+    wanted, matcher = {text for text in strings(CHARACTERS, 3) if compiled_.fullmatch(text)}, Matcher(pattern)
+    assert accepted(pattern, 3) == wanted == {text for text in strings(CHARACTERS, 3) if matcher.holds(text)}
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a+)+c|b", "(a|a)*c", "(a*)*c", "(a|aa)+c", "(?:|){30}c", "(.*)*1", "(a?){30}a{30}c", "(((a+)+)+)+c"]
+)
+def test_symbols_are_matched_in_linear_time(pattern: str) -> None:
+    """Python's own `re` takes 2ⁿ steps, or n³⁰, to find that these do not match."""
+    steps = []
+    for n in (1_000, 2_000, 4_000):
+        matcher = Matcher(pattern)
+        assert not matcher.holds("a" * n)
+        steps.append(matcher.steps)
+    assert steps[2] - steps[1] <= 2 * (steps[1] - steps[0]) + 10
+    assert steps[2] <= 100 * 4_000
+    symbols = ["a" * n for n in range(1, 60)] + ["b", "c"]
+    expression = symbolic(f"/{pattern}/")
+    assert Columns(symbols, [expression.atom], "symbols").count <= 1  # type: ignore[union-attr]
+
+
+def test_what_takes_too_many_states_or_steps_to_match_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(languages.matcher, "MOST_STATES", 2_000)
+    for pattern in ("((((la){40}){40}){40}){40}", "a{1000000}", "(?:){1000000}", "(a{0,100}){0,900}"):
+        with pytest.raises(BackgroundError, match=r"more than 2,000 states; repeat less"):
+            matching(pattern)
+    monkeypatch.setattr(languages.matcher, "MOST_STEPS", 500)
+    with pytest.raises(BackgroundError, match=r"it takes more than 500 steps to match all symbols; repeat less"):
+        Matcher("(a|b)*a(a|b){50}").holds("ab" * 100)
+    for take in (matching, regular):
+        take("(" * 100 + "a" + ")" * 100)
+        with pytest.raises(BackgroundError, match=r"more than 100 deep.*; nest less"):
+            take("(" * 101 + "a" + ")" * 101)
 
 
 def test_a_bounded_repeat_is_read_in_one_way() -> None:
@@ -105,6 +141,9 @@ def test_a_bounded_repeat_is_read_in_one_way() -> None:
 def test_what_is_no_regular_language_is_refused(pattern: str, reason: str) -> None:
     with pytest.raises(BackgroundError, match=re.escape(reason)):
         regular(pattern)
+    if "1,000 times" not in reason:  # of one symbol there is room for more
+        with pytest.raises(BackgroundError, match=re.escape(reason)):
+            matching(pattern)
 
 
 def test_repeats_of_repeats_meet_a_limit_at_once() -> None:

@@ -14,13 +14,13 @@ The weight of a string is the sum over all ways to read it, of the product of th
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from llrnn.errors import BackgroundError
 from llrnn.languages.letters import Atom, Letter, Matching
+from llrnn.languages.matcher import matcher
 from llrnn.ngrams import NGramTable, written_out
 
 MOST_TIMES = 1_000  # of a part that is repeated from so often to so often
@@ -140,10 +140,7 @@ def letter(text: str) -> Expression:
 
 def matching(regex: str) -> Expression:
     """One letter that matches a regular expression of Python's: `matching("[a-z]+")` is any small word."""
-    try:
-        re.compile(regex)
-    except re.error as error:
-        raise BackgroundError(f"matching takes a regular expression of Python's, found {regex!r}: {error}") from None
+    matcher(regex)  # what is wrong, or no regular language, is refused here
     return One(Matching(regex))
 
 

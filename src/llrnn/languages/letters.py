@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from llrnn.domain import Ints
+from llrnn.languages.matcher import matcher
 
 Over = Literal["symbols", "characters"]
 UNREAD = -1  # the column of letters that no atom holds
@@ -40,7 +41,7 @@ class Matching:
     regex: str
 
     def holds(self, letter: str) -> bool:
-        return _compiled(self.regex).fullmatch(letter) is not None
+        return matcher(self.regex).holds(letter)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from operator import mul
 from typing import Any
 
 from llrnn.errors import BackgroundError, MissingExtraError
+from llrnn.languages.matcher import parsed
 
 MOST_ALTERNATIVES = 20_000
 # lark's own definition looks behind itself, which only a search from left to right can do
@@ -184,11 +185,9 @@ def productive_rules(productions: Iterable[Production], terminals: Iterable[str]
 def _check_terminals(terminals: Iterable[Terminal], place: str) -> None:
     for terminal in terminals:
         try:
-            empty = not terminal.is_literal and re.compile(terminal.text).fullmatch("") is not None
-        except re.error as error:
-            raise BackgroundError(
-                f"the terminal {terminal.name} of {place}, {terminal.text!r}, is no regular expression: {error}"
-            ) from None
+            empty = not terminal.is_literal and parsed(terminal.text)[2]
+        except BackgroundError as error:
+            raise BackgroundError(f"the terminal {terminal.name} of {place}: {error}") from None
         if empty or not terminal.text:
             raise BackgroundError(
                 f"the terminal {terminal.name} of {place} matches the empty string; make it optional in a rule instead"

@@ -27,14 +27,13 @@ def expressions_of(terminals: Mapping[str, Terminal], over: Over) -> dict[str, E
 
 
 def _expression(terminal: Terminal, over: Over) -> Expression:
-    if over == "symbols":
-        return letter(terminal.text) if terminal.is_literal else matching(terminal.text)
     if terminal.is_literal:
-        return Sequence(tuple(map(letter, terminal.text)))
+        return letter(terminal.text) if over == "symbols" else Sequence(tuple(map(letter, terminal.text)))
     try:
-        return regular(terminal.text)
+        return matching(terminal.text) if over == "symbols" else regular(terminal.text)
     except BackgroundError as error:
-        raise BackgroundError(f"the terminal {terminal.name} cannot be read character by character: {error}") from None
+        how = "symbol by symbol" if over == "symbols" else "character by character"
+        raise BackgroundError(f"the terminal {terminal.name} cannot be read {how}: {error}") from None
 
 
 def readings_of(expressions: Mapping[str, Expression], columns: Columns, *, weighted: bool) -> dict[str, Reading]:
