@@ -1,6 +1,7 @@
 """What holds for every test: one thread a process, the same drawn cases in every run, no clock."""
 
 import os
+import random
 from collections.abc import Iterator
 from unittest import mock
 
@@ -9,6 +10,7 @@ import pytest
 # one thread a process: `make test` runs two of them on two cores, and more threads would only fight
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported
 
+import numpy as np
 import torch
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
@@ -39,6 +41,13 @@ def _constants() -> Constants:
 
 
 providers._get_local_constants = _constants
+
+
+def pytest_runtest_setup() -> None:
+    """Whoever draws from a global generator draws the same, whatever ran before: tests, and what fixtures make."""
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -600,11 +600,12 @@ def test_a_slow_server() -> None:
         release.set()
 
 
-def free_port() -> int:
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port at which nobody listens: it is taken for as long as the test runs."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
+        yield taken.getsockname()[1]
 
 
 NOWHERE = [
@@ -617,9 +618,9 @@ NOWHERE = [
 
 
 @pytest.mark.parametrize("address", NOWHERE)
-def test_no_server_there(address: str) -> None:
+def test_no_server_there(address: str, closed_port: int) -> None:
     with pytest.raises(ServerError, match="a server is required, found none") as caught:
-        Client(address.format(free_port()), token=TOKEN).health()
+        Client(address.format(closed_port), token=TOKEN).health()
     assert (caught.value.code, caught.value.status) == ("unreachable", None)
     assert "llrnn serve" in caught.value.message
     assert TOKEN not in caught.value.message
@@ -728,8 +729,8 @@ class Backwards(Strategy):
         return []
 
 
-def test_mistakes_are_told_before_anything_is_sent() -> None:
-    client = Client(f"http://127.0.0.1:{free_port()}", token=TOKEN)
+def test_mistakes_are_told_before_anything_is_sent(closed_port: int) -> None:
+    client = Client(f"http://127.0.0.1:{closed_port}", token=TOKEN)
     assert TOKEN not in repr(client)
     mistakes: list[Callable[[], object]] = [
         lambda: client.next("la", changes="POS:VERB=+0.5"),

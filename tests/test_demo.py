@@ -127,19 +127,7 @@ def test_a_decision_of_agreement_is_found_and_adds_up(small: Demo, tmp_path: Pat
     assert page.tags.count("svg") == 2
 
 
-def test_the_same_seed_is_the_same_demo(small: Demo) -> None:
-    again = run(sentences=300, epochs=1)
-    assert again.sentences == small.sentences
-    assert [one.valid for one in again.contenders] == [one.valid for one in small.contenders]
-    assert [one.test for one in again.contenders] == [one.test for one in small.contenders]
-
-
-def test_a_stopped_demo_says_so() -> None:
-    with pytest.raises(TrainingError, match="stopped before its table was complete"):
-        run(sentences=100, epochs=1, should_stop=lambda: True)
-
-
-def test_whoever_follows_sees_every_training() -> None:
+def test_the_same_seed_is_the_same_demo_and_whoever_follows_sees_every_training(small: Demo) -> None:
     seen: dict[str, list[str]] = {}
 
     def follow(name: str, records: object) -> list[Record]:
@@ -148,9 +136,17 @@ def test_whoever_follows_sees_every_training() -> None:
         seen[name] = [record.event for record in listed]
         return listed
 
-    run(sentences=100, epochs=1, follow=follow)
+    again = run(sentences=300, epochs=1, follow=follow)
+    assert again.sentences == small.sentences
+    assert [one.valid for one in again.contenders] == [one.valid for one in small.contenders]
+    assert [one.test for one in again.contenders] == [one.test for one in small.contenders]
     assert list(seen) == NAMES
     assert all(events[-2:] == ["epoch", "end"] for events in seen.values())
+
+
+def test_a_stopped_demo_says_so() -> None:
+    with pytest.raises(TrainingError, match="stopped before its table was complete"):
+        run(sentences=100, epochs=1, should_stop=lambda: True)
 
 
 @pytest.mark.timing

@@ -42,7 +42,6 @@ from llrnn.cli import show
 README = read_page(ROOT / "README.md")  # tests/test_structure.py runs it
 PAGES = pages()
 # Blocks that are not run, with their reasons in the page: they need real corpora, hours, or a server that goes on.
-QUICK = "quick-start.md"
 EXEMPT = {"experiments.md": 15, "scale.md": 3, "server.md": 1}
 PUBLIC = """
     llrnn llrnn.analysers llrnn.backgrounds llrnn.contextual llrnn.controllers llrnn.corpus llrnn.domains llrnn.errors
@@ -89,12 +88,13 @@ def folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def _runnable() -> Iterator[Any]:
-    """Pages with programs; all but the first that people read take long together, and CI runs them."""
+    """Pages with programs."""
     for page in PAGES:
         if page.blocks:
-            yield pytest.param(page, id=page.name, marks=[] if page.name == QUICK else [pytest.mark.slow])
+            yield pytest.param(page, id=page.name)
 
 
+@pytest.mark.slow  # minutes; CI runs it besides `make test`
 @pytest.mark.parametrize("page", list(_runnable()))
 def test_every_block_runs(page: Page, folder_of_its_own: Path, request: pytest.FixtureRequest) -> None:
     if page.said.get("needs") == "quick":
@@ -157,6 +157,7 @@ def test_modules_and_programs_in_the_text_exist(page: Page) -> None:
         assert pkgutil.resolve_name(name) is not None, f"{page.name}: {name}"
 
 
+@pytest.mark.slow
 def test_the_pictures_show_the_model_of_the_quick_start(quick: Path) -> None:
     """Names and numbers; `python scripts/pictures.py` draws them anew."""
     model = llrnn.load(quick / "runs" / "quick")
@@ -228,6 +229,7 @@ needs_mkdocs = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @needs_mkdocs
 def test_the_site_asks_no_other_host(site: Path, links: dict[Path, Links]) -> None:
     for path, found in links.items():
@@ -237,6 +239,7 @@ def test_the_site_asks_no_other_host(site: Path, links: dict[Path, Links]) -> No
         assert not re.search(r"(url\(|@import)\s*['\"]?(https?:)?//", style), path
 
 
+@pytest.mark.slow
 @needs_mkdocs
 def test_every_link_picture_and_anchor_exists(site: Path, links: dict[Path, Links]) -> None:
     for path, found in links.items():
@@ -251,6 +254,7 @@ def test_every_link_picture_and_anchor_exists(site: Path, links: dict[Path, Link
                 assert anchor in links[there].anchors, f"{path.relative_to(site)}: {target}"
 
 
+@pytest.mark.slow
 @needs_mkdocs
 def test_every_public_name_is_in_the_reference(links: dict[Path, Links]) -> None:
     anchors = {anchor for path, found in links.items() if path.parent.name == "reference" for anchor in found.anchors}
@@ -262,6 +266,7 @@ def test_every_public_name_is_in_the_reference(links: dict[Path, Links]) -> None
             assert anchors & (own if not is_module else own | {f"llrnn.{name}"}), f"{module}.{name}"
 
 
+@pytest.mark.slow
 @needs_mkdocs
 def test_every_verb_is_in_the_reference(links: dict[Path, Links]) -> None:
     anchors = next(found.anchors for path, found in links.items() if path.name == "cli.html")

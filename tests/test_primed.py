@@ -354,7 +354,7 @@ def distributions(model: LLRNN, condition: object = None) -> Array:
     """log p of every symbol after some prefixes, (n, V)."""
     rows = []
     with torch.no_grad():
-        for prefix in prefixes():
+        for prefix in prefixes()[::2]:
             state = model.start([condition])
             for word in [EOS, *prefix]:
                 distribution, state = model.step(state, model.vocabulary.ids([word]))
