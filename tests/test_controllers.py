@@ -518,3 +518,14 @@ def test_a_model_with_such_a_controller_as_background_is_given_again_as_a_whole(
     with pytest.raises(CheckpointError, match=r"background of your own.*load\(folder, background="):
         load(tmp_path)
     assert torch.equal(log_p(load(tmp_path, background=backgrounds.Model(inner))), log_p(outer))
+
+
+def test_what_an_encoder_keeps_of_conditions_is_bounded_in_bytes() -> None:
+    encoder = Encoder(Words(), ["Word:a"], 4, kind="none")
+    encoder._known.most_bytes = 100_000
+    for n in range(200):
+        encoder([f"{n} " + "a " * 200])
+    assert 0 < encoder._known.bytes <= 100_000
+    assert len(encoder._known) < 10
+    encoder(["a " * 20_000])  # one that is too large alone is read, and not kept
+    assert encoder._known.bytes <= 100_000

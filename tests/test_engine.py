@@ -20,7 +20,8 @@ from llrnn.explain import Comparison
 from llrnn.features.naming import FeatureNames
 from llrnn.steering import Change, steer, swap
 from llrnn.vocabulary import EOS
-from llrnn.web.batching import Batcher
+from llrnn.web import estimates
+from llrnn.web.batching import Batcher, Job, Turns
 from llrnn.web.engine import Engine
 from llrnn.web.limits import most
 from llrnn.web.messages import (
@@ -32,9 +33,11 @@ from llrnn.web.messages import (
     ScoreRequest,
     StrategyMessage,
 )
+from llrnn.web.questions import Scored
 from llrnn.web.refusals import Refused
 from llrnn.web.served import Served
 
+LOOP = asyncio.new_event_loop()  # of jobs that nobody runs
 CHANGE = ChangeMessage(feature="Gender:*", scale=0.5, offset=0.7)
 PREFIXES = [sentence.words[: n % 6] for n, sentence in enumerate(small_corpus().sentences[:12])]
 
@@ -187,7 +190,7 @@ def test_scores_are_those_of_the_words_one_by_one(
 ) -> None:
     texts = tuple(sentence.words for sentence in small_corpus().sentences[:9])
     (whole,), _ = together(served, [ScoreRequest(texts=(*texts, ""))], "score", 64)
-    monkeypatch.setattr("llrnn.web.computing._MOST_SCORES", 1)  # one text at a time
+    monkeypatch.setattr("llrnn.web.questions._POSITIONS", 1)  # one text at a time
     (apart,), _ = together(served, [ScoreRequest(texts=(*texts, ""))], "score", 64)
     close(whole, apart)
     for text, found in zip((*texts, ()), whole["scores"], strict=True):
@@ -351,7 +354,7 @@ def test_conditions_are_read_and_asked_for() -> None:
     word = next(w for w in small_vocabulary().words if w.isalpha() and len(w) > 4)
     primed = small_model(background=backgrounds.Primed(base, entities={word}, boost=5.0, absent=0.1))
     served = Served("primed", primed)
-    assert served.described()["conditions"] == "optional"
+    assert served.described["conditions"] == "optional"
     requests = [NextRequest(words=(word,)), NextRequest(words=(word,), condition=word)]
     (without, with_it), _ = together(served, requests, "next", 64)
     assert with_it["words"][0]["p"] > without["words"][0]["p"]
@@ -360,7 +363,7 @@ def test_conditions_are_read_and_asked_for() -> None:
 
 
 def test_what_reads_conditions_says_so(served: Served) -> None:
-    assert served.described()["conditions"] == "none"  # its n-gram expert follows the words alone
+    assert served.described["conditions"] == "none"  # its n-gram expert follows the words alone
     inner = Served("inner", small_model(background=backgrounds.Model(small_model())))
     assert inner.conditions == "none"
     primed = backgrounds.Primed(backgrounds.Uniform(), entities={"la"}, boost=2.0)
@@ -371,7 +374,7 @@ def test_what_reads_conditions_says_so(served: Served) -> None:
 
 
 def test_an_example_is_a_prefix_that_it_reads(served: Served) -> None:
-    (found,), _ = together(served, [NextRequest(prefix=served.described()["example"])], "next", 64)
+    (found,), _ = together(served, [NextRequest(prefix=served.described["example"])], "next", 64)
     assert found["prefix"]
     assert Served("ab", grammar_model()).example == "a b"
 
@@ -412,7 +415,12 @@ def test_an_open_vocabulary_spells_out_its_cells() -> None:
 
 def test_listings_for_completion(served: Served, model: LLRNN) -> None:
     async def ask(engine: Engine) -> Any:
-        return engine.models(), engine.features("french", "GENDER", 1), engine.words("french", "l", 3), engine.names
+        return (
+            engine.models(),
+            await engine.features("french", "GENDER", 1),
+            await engine.words("french", "l", 3),
+            engine.names,
+        )
 
     models, found, words, names = run([served], ask)
     assert names == ("french",)
@@ -459,6 +467,136 @@ def test_who_leaves_is_taken_off_the_queue_and_closing_answers_the_rest(held: th
     assert was_cancelled
     assert [answers[0], answers[2]] == ["FIRST", "LAST"]
     assert "left" not in computed
+
+
+def some_job(client: tuple[str, int], cost: float, name: str = "") -> Job:
+    return Job("key", lambda payloads: payloads, name, asyncio.Future(loop=LOOP), client, cost)
+
+
+def names_of(jobs: Sequence[Job]) -> list[str]:
+    return [job.payload for job in jobs]
+
+
+def test_who_asks_for_little_is_in_the_next_turn_whatever_others_want() -> None:
+    turns = Turns()
+    for n in range(8 * 100):
+        turns.add(some_job((f"attacker {n % 8}", n), 900, "much"))
+    for _ in range(100):
+        turns.add(some_job(("user", 1), 5, "little"))
+        assert names_of(turns.take(64, 1000)) == ["little", "much"]
+
+
+def test_clients_who_want_much_share_what_there_is() -> None:
+    turns = Turns()
+    for n in range(100):
+        turns.add(some_job(("greedy", n), 900, "greedy"))  # many connections are still one client
+    for _ in range(10):
+        turns.add(some_job(("modest", 1), 900, "modest"))
+    served = [names_of(turns.take(64, 1000))[0] for _ in range(20)]
+    assert served.count("modest") == 10
+
+
+def test_connections_of_one_address_take_turns_too() -> None:
+    turns = Turns()
+    for _ in range(10):
+        turns.add(some_job(("proxy", 1), 900, "much"))
+    for _ in range(5):
+        turns.add(some_job(("proxy", 2), 5, "little"))
+        assert names_of(turns.take(64, 1000)) == ["little", "much"]
+
+
+def test_who_was_silent_has_nothing_saved_up() -> None:
+    turns = Turns()
+    for _ in range(20):
+        turns.add(some_job(("steady", 1), 100, "steady"))
+    for _ in range(10):
+        turns.take(1, 1000)
+    for _ in range(10):
+        turns.add(some_job(("late", 1), 100, "late"))
+    assert 4 <= names_of(turns.take(10, 1000)).count("late") <= 6
+
+
+def test_a_turn_has_at_least_one_job_and_at_most_so_many() -> None:
+    turns = Turns()
+    for n in range(5):
+        turns.add(some_job(("client", n), 10_000 if n == 0 else 1))
+    assert [job.cost for job in turns.take(3, 1000)] == [1, 1, 1]
+    assert [job.cost for job in turns.take(3, 1000)] == [1]
+    assert [job.cost for job in turns.take(3, 1000)] == [10_000]
+    assert not turns
+    assert not turns._paid
+
+
+def test_who_opens_ever_new_connections_is_not_kept_for_good() -> None:
+    turns = Turns()
+    turns.add(some_job(("patient", 0), 1e9))
+    for port in range(30_000):
+        turns.add(some_job(("client", port), 1))
+        turns.take(1, 1)
+    assert len(turns._paid) <= 10_001
+
+
+def test_a_model_does_not_wait_for_another(held: threading.Event) -> None:
+    two = [Served(name, small_model()) for name in ("busy", "free")]
+
+    async def ask(engine: Engine) -> Any:
+        def work(payloads: Sequence[str]) -> Sequence[str]:
+            held.wait(60)
+            return payloads
+
+        slow = asyncio.create_task(engine._batchers["busy"].submit("key", work, "payload"))
+        await asyncio.sleep(0)
+        found = await engine.next(NextRequest(model="free"))
+        assert not slow.done()
+        held.set()
+        await slow
+        return found
+
+    assert run(two, ask)["model"] == "free"
+
+
+def test_closing_does_not_wait_for_ever(held: threading.Event) -> None:
+    async def main() -> bool:
+        batcher = Batcher(64)
+        stuck = asyncio.create_task(batcher.submit("key", lambda payloads: [held.wait(60)], "payload"))
+        await asyncio.sleep(0.01)
+        await batcher.close(patience=0.01)
+        held.set()
+        return bool(await stuck)
+
+    assert asyncio.run(main())
+
+
+def test_texts_are_scored_in_pieces_between_which_others_have_their_turn(served: Served) -> None:
+    async def ask(engine: Engine) -> list[str]:
+        order: list[str] = []
+
+        async def named(name: str, work: Awaitable[Any]) -> None:
+            await work
+            order.append(name)
+
+        long = ScoreRequest(texts=(("la",) * 500,) * 8)
+        await asyncio.gather(
+            named("long", engine.score(long)), named("short", engine.next(NextRequest(prefix=("la",))))
+        )
+        return order
+
+    assert run([served], ask, rows=1) == ["short", "long"]
+    scored = Scored(served, ScoreRequest(texts=(("la",) * 500,) * 8))
+    assert [piece.texts for piece in scored.pieces()] == [(n,) for n in range(8)]
+
+
+def test_what_a_request_costs_is_bounded_before_it_runs(served: Served) -> None:
+    long = tuple("inform(food=thai)" + " " * n for n in range(3000, 3064))
+    request = ScoreRequest(texts=("la",) * 64, conditions=long)
+    with pytest.raises(
+        Refused, match=r"at most as much as reading 20,000 words, found 5[0-9],[0-9]{3}; send"
+    ) as refused:
+        run([served], lambda engine: engine.score(request))
+    assert (refused.value.status, refused.value.code) == (422, "too_much_work")
+    same = ScoreRequest(texts=("la",) * 64, conditions=long[:1] * 64)  # what is the same is done once
+    assert estimates.of_score(served, same) < 1500
+    assert estimates.of_query(served, InfluenceRequest(feature="", prefix=("la",) * 200)) > 6 * 200
 
 
 def test_a_defect_reaches_the_one_who_asked_and_the_thread_goes_on() -> None:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import math
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from llrnn.web.app import create_app
+from llrnn.web.batching import CLIENT
 from llrnn.web.engine import Engine
+from llrnn.web.guard import Gate
+from llrnn.web.limits import Limits
 from llrnn.web.metrics import Counter, Gauge, Histogram, resident_bytes
 from llrnn.web.page_files import PageFile, page_files
+from llrnn.web.refusals import Refused
 from llrnn.web.served import Served
 from served_models import tiny_model
 from web_client import FakeEngine, client_of, refused
@@ -187,3 +194,35 @@ def test_the_text_of_metrics_is_escaped_and_cumulative() -> None:
     ]
     assert list(Gauge("g", "", lambda: float("nan")).series()) == ["g NaN"]
     assert math.isnan(resident_bytes(2**22 + 1))
+
+
+def test_one_client_never_has_all_places() -> None:
+    gate = Gate(Limits(in_flight=64))
+    with ExitStack() as held:
+
+        def places_of(address: str) -> int:
+            CLIENT.set((address, 1))
+            before = gate.inside
+            with contextlib.suppress(Refused):
+                for _ in range(64):
+                    held.enter_context(gate.place())
+            return gate.inside - before
+
+        assert contextvars.copy_context().run(places_of, "10.0.0.1") == 32
+        assert contextvars.copy_context().run(places_of, "10.0.0.2") == 21
+        assert gate.inside == 53
+    assert gate.inside == 0
+    assert not gate._inside_of
+
+
+def test_eight_clients_leave_room_for_another() -> None:
+    gate = Gate(Limits(in_flight=64))
+    clients = [f"10.0.0.{n}" for n in range(8)]
+    with ExitStack() as held:
+        for address in [*clients] * 64:  # each takes what it can get, by turns
+            CLIENT.set((address, 1))
+            with contextlib.suppress(Refused):
+                held.enter_context(gate.place())
+        CLIENT.set(("10.0.0.99", 1))
+        with gate.place():
+            pass

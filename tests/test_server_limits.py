@@ -10,7 +10,7 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +21,11 @@ import pytest
 from llrnn.errors import ConfigError
 from llrnn.web.app import create_app
 from llrnn.web.limits import LIMITS, SERVER_LIMITS, Limits
+from llrnn.web.messages import refusal_of
+from llrnn.web.refusals import Refused
 from web_client import Address, FakeEngine, Said, answer_on, post, running, until
 
-SMALL = Limits(body_bytes=2000, header_bytes=3000, in_flight=2, connections=6)
+SMALL = Limits(body_bytes=2000, header_bytes=3000, in_flight=4, connections=6, client_connections=5)
 # limits of time on a server of their own, so that a busy machine cannot meet them where something else is tested
 HURRIED = replace(SMALL, body_seconds=0.8, header_seconds=0.8, seconds=1.5)
 ASKED = b'{"prefix":""}'
@@ -83,8 +85,21 @@ FIELDS: dict[str, tuple[str, dict[str, Any], dict[str, Any], int]] = {
     "words": ("next", {"words": ["a"] * 1001}, {"words": ["a"] * 1000}, 1001),
     "top": ("next", {"top": 1001}, {"top": 1000}, 1001),
     "texts": ("score", {"texts": ["a"] * 65}, {"texts": ["a"] * 64}, 65),
-    "text_words": ("score", {"texts": ["a " * 2000, ["b"] * 2001]}, {"texts": ["a " * 2000, ["b"] * 2000]}, 4001),
-    "text_characters": ("next", {"condition": "a" * 20_001}, {"condition": "a" * 20_000}, 20_001),
+    "text_words": (
+        "score",
+        {"texts": [*["a " * 1000] * 3, ["b"] * 999, "a a"]},
+        {"texts": [*["a " * 1000] * 3, ["b"] * 999, "a"]},
+        4001,
+    ),
+    "one_text_words": ("score", {"texts": ["a", "a " * 1001]}, {"texts": ["a", "a " * 1000]}, 1001),
+    "influence_words": (
+        "influence",
+        {"feature": "", "prefix": ["a"] * 201},
+        {"feature": "", "prefix": ["a"] * 200},
+        201,
+    ),
+    "text_characters": ("score", {"texts": ["a" * 20_001]}, {"texts": ["a" * 20_000]}, 20_001),
+    "condition_characters": ("next", {"condition": "a" * 4001}, {"condition": "a" * 4000}, 4001),
     "changes": ("influence", {"feature": "", "changes": [STEER] * 201}, {"feature": "", "changes": [STEER] * 200}, 201),
     "characters": ("explain", {"word": "a" * 1001}, {"word": "a" * 1000}, 1001),
 }
@@ -115,8 +130,9 @@ def test_limits_of_fields(server: Address, name: str) -> None:
         ("influence", {"feature": "a" * 1001}, "characters"),
         ("score", {"texts": ["a" * 20_001]}, "text_characters"),
         ("score", {"texts": [["a" * 1001]]}, "characters"),
-        ("score", {"texts": [["a"] * 4001]}, "text_words"),
-        ("score", {"texts": [""], "conditions": ["a" * 20_001]}, "text_characters"),
+        ("score", {"texts": [["a"] * 1001]}, "one_text_words"),
+        ("score", {"texts": [""], "conditions": ["a" * 4001]}, "condition_characters"),
+        ("explain", {"word": "", "condition": "a" * 4001}, "condition_characters"),
         ("score", {"texts": [""], "conditions": [None] * 65}, "texts"),
     ],
 )
@@ -139,6 +155,35 @@ def test_limit_of_listings(server: Address, path: str) -> None:
     assert (said.status, said.json) == (422, {"code": row.code, "message": row.refused(found=1001).message})
     assert server.ask("GET", f"/v1/models/fake/{path}?limit=1000").status == 200
     assert server.ask("GET", f"/v1/models/fake/{path}?query={'a' * 1001}").json["code"] == "text_too_long"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"texts":[' + b"[]," * 10_001 + b"[]]}",
+        b'{"words":[' + b'"a",' * 10_001 + b'""]}',
+        b'{"prefix":"' + b"," * 10_001,
+    ],
+)
+def test_a_body_of_very_many_things_is_not_even_read(server: Address, body: bytes) -> None:
+    said = server.ask("POST", "/v1/next", body)
+    row = LIMITS["body_commas"]
+    assert (said.status, said.json["code"]) == (row.status, row.code) == (413, "body_too_large")
+    assert "10,000 commas, found 10,00" in said.json["message"]
+
+
+def test_of_very_many_mistakes_only_the_number_is_told(server: Address, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[int] = []
+
+    def counted(wrong: Sequence[Any]) -> Refused:
+        listed.append(len(wrong))
+        return refusal_of(wrong)
+
+    monkeypatch.setattr("llrnn.web.messages.refusal_of", counted)
+    for body in (b"{" + b",".join(b'"f%d":1' % n for n in range(5000)) + b"}", b'{"words":[' + b"1," * 5000 + b"1]}"):
+        said = server.ask("POST", "/v1/next", body)
+        assert (said.status, said.json["code"]) == (422, "invalid")
+    assert listed == [1]  # of a list the first one that is wrong; of fields none
 
 
 # --- limits of the server ------------------------------------------------------------------------------------------
@@ -165,7 +210,7 @@ def slow_answer(hurried: Address) -> Said | None:
 
 
 def too_many_requests(small: Address) -> Said | None:
-    """Two streams fill it; they end when their connections do."""
+    """Two streams are all that one client may have of four; they end when their connections do."""
     body = b'{"max_words":500}'
     with small.open() as one, small.open() as other:
         for connection in (one, other):
@@ -176,8 +221,20 @@ def too_many_requests(small: Address) -> Said | None:
 
 def too_many_connections(small: Address) -> Said | None:
     with ExitStack() as opened:
-        for _ in range(SMALL.connections):
+        for _ in range(SMALL.client_connections):
             opened.enter_context(small.open())
+        opened.enter_context(small.open("127.0.0.2"))
+        with small.open("127.0.0.2") as one_more:
+            return answer_on(one_more)
+
+
+def too_many_connections_of_a_client(small: Address) -> Said | None:
+    with ExitStack() as opened:
+        for _ in range(SMALL.client_connections):
+            opened.enter_context(small.open())
+        with small.open("127.0.0.2") as another:
+            another.sendall(b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            assert (answer_on(another) or pytest.fail("another client has its place")).status == 200
         with small.open() as one_more:
             return answer_on(one_more)
 
@@ -190,12 +247,13 @@ SERVER: dict[str, Callable[[Address], Said | None]] = {
     "seconds": slow_answer,
     "in_flight": too_many_requests,
     "connections": too_many_connections,
+    "client_connections": too_many_connections_of_a_client,
 }
 
 
 def test_every_limit_is_broken_here() -> None:
-    of_models = {"pattern_names"}  # what depends on the model is broken in test_engine.py
-    assert {*FIELDS, *SERVER, "listing", *of_models} == set(LIMITS)
+    of_models = {"pattern_names", "work"}  # what depends on the model is broken in test_engine.py
+    assert {*FIELDS, *SERVER, "listing", "body_commas", *of_models} == set(LIMITS)
     assert set(SERVER) == set(SERVER_LIMITS)
 
 

@@ -70,10 +70,10 @@ class FakeEngine:
     def models(self) -> dict[str, Any]:
         return {"models": []}
 
-    def features(self, name: str, query: str, limit: int) -> dict[str, Any]:
+    async def features(self, name: str, query: str, limit: int) -> dict[str, Any]:
         return {"features": [], "matching": 0}
 
-    def words(self, name: str, query: str, limit: int) -> dict[str, Any]:
+    async def words(self, name: str, query: str, limit: int) -> dict[str, Any]:
         return {"words": [], "matching": 0}
 
     async def close(self) -> None:
@@ -142,8 +142,8 @@ class Address:
         finally:
             connection.close()
 
-    def open(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+    def open(self, source: str = "127.0.0.1") -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE, source_address=(source, 0))
 
     def send(self, *parts: bytes, pause: float = 0.0) -> Said | None:
         """Bytes as they are, piece by piece; None where the server closes without an answer."""

@@ -46,6 +46,9 @@ def serve_verb(
     ] = None,
     rows: Annotated[int, typer.Option(min=1, help="Most sequences in one step of a model; 1: no batching.")] = 64,
     in_flight: Annotated[int, typer.Option(min=1, help="Most requests at a time; more get 429.")] = Limits.in_flight,
+    client_connections: Annotated[
+        int, typer.Option(min=1, help="Most open connections of one address; a proxy in front needs more.")
+    ] = Limits.client_connections,
     seconds: Annotated[float, typer.Option(min=0.1, help="Most seconds for a request.")] = Limits.seconds,
     threads: Annotated[int, typer.Option(min=1, help="Threads of a step; more help large models on idle cores.")] = 1,
     device: Device = "cpu",
@@ -65,7 +68,7 @@ def serve_verb(
     from llrnn.web.engine import Engine
     from llrnn.web.guard import LOCAL_HOSTS
 
-    limits = Limits(in_flight=in_flight, seconds=seconds)
+    limits = Limits(in_flight=in_flight, client_connections=client_connections, seconds=seconds)
     token = read_token(token_file)
     names = [_host_name(name) for name in allow_host or []]
     folders = named_folders(models or [])

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple, Self
 
 import numpy as np
 import torch
 
+from llrnn.caches import ByteCache
 from llrnn.conditions import values_of
 from llrnn.contextual.base import ContextualFeature, Value
 from llrnn.errors import FeatureError
@@ -38,6 +38,8 @@ _SAID = -1  # in the place of how many words match: a value that was said is fol
 
 Words = tuple[int, ...]
 Steps = tuple[Mapping[int, int], ...]
+_BYTES_A_WORD = 400  # of a value: a small dictionary for each
+_KNOWN: ByteCache[Words, Steps] = ByteCache(32 * 2**20, lambda value, steps: 200 + _BYTES_A_WORD * len(value))
 
 
 class Plan(NamedTuple):
@@ -56,8 +58,12 @@ class Progress(NamedTuple):
     matched: tuple[int, ...]
 
 
-@lru_cache(maxsize=4096)
 def _steps(value: Words) -> Steps:
+    """As `_worked_out`; values come again, and conditions come from strangers."""
+    return _KNOWN.get(value, lambda: _worked_out(value))
+
+
+def _worked_out(value: Words) -> Steps:
     """From each number of matched words, where the next word leads; to 0, if it is not there (Knuth, Morris, Pratt)."""
     steps, fallback = [{value[0]: 1}], 0
     for k, word in enumerate(value[1:], 1):

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor
 
+from llrnn.caches import ByteCache
 from llrnn.contextual.base import ContextualFeature, Value
 from llrnn.contextual.columns import BEGUN, Bound, Column, going_on
 from llrnn.contextual.matching import Matching
@@ -34,7 +35,8 @@ from llrnn.vocabulary import Vocabulary
 # (table, condition, the words of the sentence so far) -> the rows that are right now, each a mapping from columns
 Query = Callable[[KnowledgeBase, Any, tuple[str, ...]], Iterable[Mapping[str, Any]]]
 Rows = tuple[Mapping[str, Any], ...]
-_REMEMBERED = 4096  # sets of rows whose values are kept in words
+_KNOWN_BYTES = 64 * 2**20  # of sets of rows whose values are kept in words
+_BYTES_A_VALUE = 200
 _SIZES = 8  # of batches, likewise: a beam has one or two
 
 
@@ -53,6 +55,11 @@ class _Cut(NamedTuple):
     rows: Rows
     values: tuple[list[tuple[str, ...]], ...]
     first: tuple[int, ...]
+
+
+def _no_cuts() -> ByteCache[int, _Cut]:
+    """By the number of the rows: as long as a cut is kept, no other rows can have it."""
+    return ByteCache(_KNOWN_BYTES, lambda _, cut: sum(8 + _BYTES_A_VALUE * len(own) for own in (cut.rows, *cut.values)))
 
 
 class Lookup(ContextualFeature):
@@ -78,7 +85,7 @@ class Lookup(ContextualFeature):
         self._kb, self._query, self._name, self._words, self._given = kb, query, name, words, given
         self._columns = tuple(Column.of(kb, column, words, given.get(column, ())) for column in columns)
         self._bound: Bound | None = None
-        self._remembered: dict[int, _Cut] = {}
+        self._remembered = _no_cuts()
         self._repeated: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
 
     @property
@@ -117,7 +124,7 @@ class Lookup(ContextualFeature):
                 f"({shown}); list them: vocabulary.others, or `llrnn words add` for a trained model"
             )
         bound = super().bind(vocabulary)
-        bound._bound, bound._remembered, bound._repeated = Bound.to(vocabulary, self._columns), {}, {}
+        bound._bound, bound._remembered, bound._repeated = Bound.to(vocabulary, self._columns), _no_cuts(), {}
         return bound
 
     def initial(self, condition: object = None) -> Answer:
@@ -183,16 +190,13 @@ class Lookup(ContextualFeature):
 
     def _in_words(self, rows: Rows, condition: object) -> _Cut:
         """The values of rows, and where their first words stand; remembered, for many answers are the same rows."""
-        found = self._remembered.get(id(rows))
-        if found is not None and found.rows is rows:
-            return found
+        return self._remembered.get(id(rows), lambda: self._cut(rows, condition))  # who is kept keeps its number
+
+    def _cut(self, rows: Rows, condition: object) -> _Cut:
         values = tuple(self._values(column, rows, condition) for column in self._columns)
         listed = zip(values, self._compiled.places, strict=False)  # none is begun
         first = {places[own[0]] for column, places in listed for own in column if own[0] in places}
-        if len(self._remembered) >= _REMEMBERED:
-            self._remembered.clear()
-        self._remembered[id(rows)] = made = _Cut(rows, values, tuple(sorted(first)))
-        return made
+        return _Cut(rows, values, tuple(sorted(first)))
 
     def _values(self, column: Column, rows: Rows, condition: object) -> list[tuple[str, ...]]:
         """The distinct values of some rows, in words; those of the table itself were cut before."""

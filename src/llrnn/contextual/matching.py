@@ -12,20 +12,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
+from llrnn.caches import ByteCache
 from llrnn.conditions import fields_of
 from llrnn.errors import FeatureError
 from llrnn.tables import KnowledgeBase, Row, plain
 
 Rows = tuple[Row, ...]
 Words = Callable[[str], Sequence[str]]
+Values = tuple[tuple[str, ...], ...]  # of each column
 
 _ANYTHING = frozenset({"", "none", "dontcare", "dont_care"})  # values that do not restrict
-_REMEMBERED = 1 << 14  # texts and restrictions whose rows are kept
+_KNOWN_BYTES = 32 * 2**20  # of texts, and of restrictions, whose rows are kept: conditions come from strangers
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,8 @@ class _Index:
             self._by_last.setdefault(name[-1], []).append((list(name), rows))
         for names in self._by_last.values():
             names.sort(key=lambda entry: -len(entry[0]))
-        self.spoken_of_in = lru_cache(_REMEMBERED)(self._spoken_of_in)
-        self.restricted = lru_cache(_REMEMBERED)(self._restricted)
+        self._by_text: ByteCache[str, Rows | None] = ByteCache(_KNOWN_BYTES, _bytes_of)
+        self._by_values: ByteCache[Values, Rows] = ByteCache(_KNOWN_BYTES, _bytes_of)
 
     def _rows_of_names(self, subject: str | None) -> dict[tuple[str, ...], Rows]:
         """Several rows may have one name, in one spelling or another."""
@@ -116,11 +118,21 @@ class _Index:
                 return rows
         return None
 
-    def _spoken_of_in(self, text: str) -> Rows | None:
-        return self.spoken_of(self._words(text))
+    def spoken_of_in(self, text: str) -> Rows | None:
+        """The rows of the name that ended last in a text."""
+        return self._by_text.get(text, lambda: self.spoken_of(self._words(text)))
 
-    def _restricted(self, values: tuple[tuple[str, ...], ...]) -> Rows:
+    def restricted(self, values: Values) -> Rows:
         """The rows that have one of the values in each column of `on`, given in that order."""
+        return self._by_values.get(values, lambda: self._looked_up(values))
+
+    def _looked_up(self, values: Values) -> Rows:
         said = [{plain(value) for value in column} - _ANYTHING for column in values]
         wanted = [(column, any_of) for column, any_of in zip(self._on, said, strict=True) if any_of]
         return tuple(row for row in self._kb.rows if all(plain(row.get(c, "")) in any_of for c, any_of in wanted))
+
+
+def _bytes_of(key: str | Values, rows: Rows | None) -> int:
+    """Of an entry: its key, and one place for each row; the rows themselves are those of the table."""
+    texts = (key,) if isinstance(key, str) else (text for column in key for text in column)
+    return 200 + sum(map(sys.getsizeof, texts)) + sys.getsizeof(rows or ())

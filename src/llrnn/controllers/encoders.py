@@ -9,6 +9,7 @@ row, a learned vector, and to look at it is to read that vector. So conditions o
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from llrnn.caches import ByteCache
 from llrnn.conditions import Reading, Token, make_reading
 from llrnn.controllers.base import draw_first, undrawn, variational_dropout
 from llrnn.controllers.torch_lstm import TorchLSTM
@@ -27,7 +29,8 @@ from llrnn.errors import ConfigError
 _OTHER = "Other"  # fires on a symbol of which nothing is known
 _END: Token = ("End",)  # behind the last symbol, so that there is always something to look at
 _NETWORKS: dict[str, type[nn.RNNBase]] = {"lstm": TorchLSTM, "gru": nn.GRU}
-_REMEMBERED = 20_000  # conditions whose symbols are kept
+_KNOWN_BYTES = 64 * 2**20  # of conditions whose symbols are kept
+_BYTES_A_SYMBOL, _BYTES_A_COLUMN = 80, 8  # of a list, and of a place in it; small numbers are shared
 
 
 class Encoder(nn.Module):
@@ -45,7 +48,7 @@ class Encoder(nn.Module):
         self.reading, self.size, self.kind, self.dropout = reading, size, kind, dropout
         self.names = tuple(dict.fromkeys((_OTHER, *_END, *names)))
         self._column = {name: column for column, name in enumerate(self.names)}
-        self._known: dict[object, list[list[int]]] = {}
+        self._known: ByteCache[str, list[list[int]]] = ByteCache(_KNOWN_BYTES, _bytes_of)
         self.weight = nn.Parameter(torch.zeros(len(self.names), size))
         self.network = None if kind == "none" else undrawn(_NETWORKS[kind], size, size // 2, bidirectional=True)
         draw_first(self, list(self.named_parameters()))
@@ -88,14 +91,13 @@ class Encoder(nn.Module):
         if condition is None:
             raise ConfigError("this model writes from a condition, and none was given; give one to every sequence")
         key = condition if isinstance(condition, str) else repr(condition)
-        if key not in self._known:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            tokens = self.reading.tokens(condition)
-            tokens = [*tokens, _END] if self.reading.ends or not tokens else tokens
-            known = [[self._column[name] for name in token if name in self._column] for token in tokens]
-            self._known[key] = [columns or [self._column[_OTHER]] for columns in known]
-        return self._known[key]
+        return self._known.get(key, lambda: self._looked_up(condition))
+
+    def _looked_up(self, condition: object) -> list[list[int]]:
+        tokens = self.reading.tokens(condition)
+        tokens = [*tokens, _END] if self.reading.ends or not tokens else tokens
+        known = [[self._column[name] for name in token if name in self._column] for token in tokens]
+        return [columns or [self._column[_OTHER]] for columns in known]
 
     def settings(self) -> dict[str, Any]:
         """What it was made with."""
@@ -109,6 +111,10 @@ class Encoder(nn.Module):
 
     def __repr__(self) -> str:
         return f"Encoder({self.reading.kind}, {len(self.names)} features, size={self.size}, kind={self.kind!r})"
+
+
+def _bytes_of(key: str, symbols: list[list[int]]) -> int:
+    return sys.getsizeof(key) + sum(_BYTES_A_SYMBOL + _BYTES_A_COLUMN * len(columns) for columns in symbols)
 
 
 def make_encoder(settings: dict[str, Any]) -> Encoder:

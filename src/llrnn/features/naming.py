@@ -22,22 +22,26 @@ _COMPARED = 2000  # names that a mistaken one is compared with: each takes some 
 _LONGEST_MISTAKE = 100  # characters
 
 
-def matches(pattern: str, name: str) -> bool:
-    """Whether a name is spelled as a pattern says; at most one search for each of its parts."""
-    first, *rest = pattern.split(STAR)
-    if not rest:
-        return name == first
-    *middle, last = rest
-    end = len(name) - len(last)
-    at = len(first)
-    if at > end or not name.startswith(first) or not name.endswith(last):
-        return False
-    for part in filter(None, middle):
-        at = name.find(part, at, end)
-        if at < 0:
+class Pattern:
+    """What a name must begin with, hold in this order, and end with."""
+
+    def __init__(self, text: str) -> None:
+        first, *rest = text.split(STAR)
+        self._first, self._middle, self._last = first, tuple(filter(None, rest[:-1])), rest[-1] if rest else None
+
+    def matches(self, name: str) -> bool:
+        """At most one search for each part."""
+        if self._last is None:
+            return name == self._first
+        at, end = len(self._first), len(name) - len(self._last)
+        if at > end or not (name.startswith(self._first) and name.endswith(self._last)):
             return False
-        at += len(part)
-    return True
+        for part in self._middle:
+            at = name.find(part, at, end)
+            if at < 0:
+                return False
+            at += len(part)
+        return True
 
 
 class FeatureNames:
@@ -67,7 +71,8 @@ class FeatureNames:
         raise ConfigError(f"none of the {len(self)} features of this model {what}; {self._advice(feature)}")
 
     def _matching(self, pattern: str) -> Ints:
-        return np.array([k for k, name in enumerate(self.names) if matches(pattern, name)], dtype=np.int64)
+        fits = Pattern(pattern).matches
+        return np.array([k for k, name in enumerate(self.names) if fits(name)], dtype=np.int64)
 
     def _advice(self, feature: str) -> str:
         small: dict[str, str] = {}  # capitals are what is mistaken most

@@ -2,7 +2,7 @@
 
     after_prefixes     B prefixes, padded to one length; p at the last position of each, all in one scan
     read               prefixes of one length, which leave a state to go on from
-    score              texts; log p of every word, a few texts a scan
+    score              a few texts; log p of every word, in one scan
 
 Weights that are set by hand differ from row to row: `llrnn.steered` changes a on its way, row by row. What comes
 after the network is asked for one row alone (`Distribution.row`) where rows want different things of it.
@@ -25,13 +25,11 @@ from llrnn.sequences import Batch, ModelState
 from llrnn.steered import Steered
 from llrnn.steering import Change, scale_and_offset
 from llrnn.vocabulary import EOS
-from llrnn.web.limits import LIMITS, most
 from llrnn.web.messages import ChangeMessage
 from llrnn.web.refusals import Refused
 from llrnn.web.served import Ready
 
 _ROUND = 8  # lengths are padded to multiples: the recurrent networks of oneDNN prepare code for every shape
-_MOST_SCORES = 20_000_000  # positions × classes at once, when texts are scored: 80 MB
 Steering = tuple[Tensor, Tensor] | None
 
 
@@ -61,12 +59,9 @@ def steering(ready: Ready, changes: Sequence[ChangeMessage]) -> Steering:
     """Messages of changes as scale and offset of all weights, for a whole request; none where there are none."""
     if not changes:
         return None
-    names = ready.names
-    looked_through = len(names) * sum(names.is_pattern(feature) for feature in {one.feature for one in changes})
-    if looked_through > most("pattern_names"):
-        raise LIMITS["pattern_names"].refused(found=looked_through)
+    wanted = [Change(one.feature, one.scale, one.offset) for one in changes]
     try:
-        return scale_and_offset(ready.model, [Change(one.feature, one.scale, one.offset) for one in changes], names)
+        return scale_and_offset(ready.model, wanted, ready.names)
     except ConfigError as error:
         raise Refused(404, "unknown_feature", str(error)) from None
 
@@ -147,21 +142,6 @@ def word(model: LLRNN, symbol: int, log_p: float, spelled: str | None = None) ->
 
 def score(model: LLRNN, texts: Sequence[Asked]) -> list[dict[str, Any]]:
     """log p of every word of each text, the end of the sentence included."""
-    G = model.output_features.n_classes
-    scores: list[dict[str, Any]] = []
-    while len(scores) < len(texts):
-        left = texts[len(scores) :]
-        size, longest = 0, 0
-        for text in left:
-            longest = max(longest, 1 + len(text.ids))
-            if size and (size + 1) * longest * G > _MOST_SCORES:
-                break
-            size += 1
-        scores += _score(model, left[:size])
-    return scores
-
-
-def _score(model: LLRNN, texts: Sequence[Asked]) -> list[dict[str, Any]]:
     length = max(1 + len(text.ids) for text in texts)
     batch = _padded(model, texts, length)
     mask = torch.tensor([[t <= len(text.ids) for t in range(length)] for text in texts])

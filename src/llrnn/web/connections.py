@@ -3,7 +3,7 @@
     headers      must be complete in time, and may not be long (uvicorn waits for ever; httptools takes any length)
     a body       that nobody reads any more is thrown away as it comes, for a time, so that the client sees its answer
     an answer    must be taken in time, or the connection is cut
-    connections  are bounded in number
+    connections  are bounded in number, and those of one client too
 
 Works for both of uvicorn's parsers: h11, and httptools where it is installed.
 """
@@ -69,8 +69,12 @@ class Bounded(Parser):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # so that one unsent byte is a paused writer, which is timed
+        addresses = [(getattr(one, "client", None) or ("", 0))[0] for one in self.connections]
+        of_client = addresses.count((self.client or ("", 0))[0])
         if len(self.connections) > self.limits.connections:
             self._close_with(self.limits.refused("connections"))
+        elif of_client > self.limits.client_connections:
+            self._close_with(self.limits.refused("client_connections"))
         else:
             self._headers_due.start(self.limits.header_seconds, self._headers_are_late)
 

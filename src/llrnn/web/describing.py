@@ -36,7 +36,7 @@ _MEANINGS: dict[int, dict[str, Any]] = {
     503: {"description": "stopping, took_too_long", "headers": _SEVERAL},
 }
 OF_QUESTIONS = tuple(_MEANINGS)
-OF_LISTS = (400, 401, 404, 422, 500, 503)
+OF_LISTS = (400, 401, 404, 422, 429, 500, 503)
 OF_FACTS = (400, 401, 500, 503)
 
 

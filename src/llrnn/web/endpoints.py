@@ -27,7 +27,7 @@ from llrnn.web.messages import (
     Message,
     NextRequest,
     ScoreRequest,
-    refusal_of,
+    refusal_of_body,
 )
 from llrnn.web.metrics import CONTENT_TYPE, Metrics
 from llrnn.web.streaming import Events, EventStream, closed, unless_gone
@@ -52,8 +52,8 @@ class AnyEngine(Protocol):
     async def score(self, request: ScoreRequest) -> Answer: ...
     def generate(self, request: GenerateRequest) -> Events: ...
     def models(self) -> Answer: ...
-    def features(self, name: str, query: str, limit: int) -> Answer: ...
-    def words(self, name: str, query: str, limit: int) -> Answer: ...
+    async def features(self, name: str, query: str, limit: int) -> Answer: ...
+    async def words(self, name: str, query: str, limit: int) -> Answer: ...
     async def close(self) -> None: ...
 
 
@@ -160,11 +160,13 @@ class Endpoints:
 
     async def features(self, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
         """Features of a model whose names hold a text."""
-        return _json(self.engine.features(name, query, limit))
+        with self.gate.place():
+            return _json(await _within(self.gate.limits, self.engine.features(name, query, limit)))
 
     async def words(self, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
         """Words of a model, for completion."""
-        return _json(self.engine.words(name, query, limit))
+        with self.gate.place():
+            return _json(await _within(self.gate.limits, self.engine.words(name, query, limit)))
 
     async def health(self) -> Response:
         """Is the server there? 503 when it is stopping."""
@@ -191,7 +193,7 @@ async def _read(request: Request, message: type[Asked], limits: Limits) -> Asked
     try:
         return message.model_validate_json(body)
     except ValidationError as error:
-        raise refusal_of(error.errors(include_url=False)) from None
+        raise refusal_of_body(error) from None
 
 
 async def _within(limits: Limits, work: Awaitable[Answer]) -> Answer:

@@ -22,7 +22,8 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from llrnn.web.limits import Limits
+from llrnn.web.batching import CLIENT
+from llrnn.web.limits import LIMITS, Limits, most
 from llrnn.web.metrics import Metrics
 from llrnn.web.refusals import Refused
 
@@ -59,17 +60,25 @@ class Gate:
     def __init__(self, limits: Limits) -> None:
         self.limits, self.stopping = limits, False
         self.inside = 0  # worked on
+        self._inside_of: dict[str, int] = {}  # by the address of the client
         self.present = 0  # between their headers and the end of their answer
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        if self.inside >= self.limits.in_flight:
+        """Of n clients who ask none has more than one place in n + 1, so that there is room for one more."""
+        address, _ = CLIENT.get()
+        own, clients = self._inside_of.get(address, 0), len(self._inside_of) + (address not in self._inside_of)
+        if self.inside >= self.limits.in_flight or own >= max(1, self.limits.in_flight // (clients + 1)):
             raise self.limits.refused("in_flight")
         self.inside += 1
+        self._inside_of[address] = own + 1
         try:
             yield
         finally:
             self.inside -= 1
+            self._inside_of[address] -= 1
+            if not self._inside_of[address]:
+                del self._inside_of[address]
 
 
 def _header(scope: Scope, name: bytes) -> bytes | None:
@@ -86,9 +95,13 @@ async def read_body(scope: Scope, receive: Receive, limits: Limits) -> bytes:
         raise limits.refused("body_bytes", found=int(declared[:20]))
     try:
         async with asyncio.timeout(limits.body_seconds):
-            return await _collected(receive, limits)
+            body = await _collected(receive, limits)
     except TimeoutError:
         raise limits.refused("body_seconds") from None
+    # to read a body holds up all others, for a microsecond or so for each thing in it
+    if (commas := body.count(b",")) > most("body_commas"):
+        raise LIMITS["body_commas"].refused(found=commas)
+    return body
 
 
 async def _collected(receive: Receive, limits: Limits) -> bytes:
@@ -126,6 +139,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         began = time.perf_counter()
+        CLIENT.set(tuple(scope.get("client") or ("", 0)))
         own, answer = _Answer.to(scope, send)
         self.gate.present += 1
         try:

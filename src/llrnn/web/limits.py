@@ -38,7 +38,7 @@ _HEADERS = {408: {"Connection": "close"}, 429: {"Retry-After": "1"}, 503: {"Retr
 _ROWS = (
     # the server
     Limit(
-        "body_bytes", 1_048_576, "bytes of a request's body", 413, "body_too_large",
+        "body_bytes", 262_144, "bytes of a request's body", 413, "body_too_large",
         "the body must have at most {most} bytes, found {found}; send less text at once",
     ),
     Limit(
@@ -59,13 +59,27 @@ _ROWS = (
     ),
     Limit(
         "in_flight", 64, "requests that are worked on at a time", 429, "too_many_requests",
-        "the server works on at most {most} requests at a time; try again after the seconds that Retry-After says",
+        "the server works on at most {most} requests at a time, and for each of n clients on 1 / (n + 1) of them; "
+        "try again after the seconds that Retry-After says",
     ),
     Limit(
         "connections", 512, "open connections", 429, "too_many_requests",
         "the server keeps at most {most} connections open; close some, or try again later",
     ),
+    Limit(
+        "client_connections", 48, "open connections of one address", 429, "too_many_requests",
+        "one address may keep at most {most} connections open; close some, or send requests one after the other",
+    ),
     # single fields
+    Limit(
+        "body_commas", 10_000, "commas in a request's body", 413, "body_too_large",
+        "the body must have at most {most} commas, found {found}; send fewer words or texts at once",
+    ),
+    Limit(
+        "work", 20_000, "work of a request, in words that are read (see below)", 422, "too_much_work",
+        "a request may cost at most as much as reading {most} words, found {found}; "
+        "send fewer or shorter texts, conditions or patterns at once",
+    ),
     Limit(
         "prefix_words", 1000, "words of a prefix", 422, "prefix_too_long",
         "the prefix must have at most {most} words, found {found}; leave out the first ones",
@@ -73,6 +87,10 @@ _ROWS = (
     Limit(
         "prefix_characters", 20_000, "characters of a prefix written as one string", 422, "prefix_too_long",
         "the prefix must have at most {most} characters, found {found}; leave out the first words",
+    ),
+    Limit(
+        "influence_words", 200, "words of a prefix whose influence is asked", 422, "prefix_too_long",
+        "influence looks at a prefix of at most {most} words, found {found}; leave out the first ones",
     ),
     Limit(
         "max_words", 500, "words to be generated", 422, "too_many_words",
@@ -95,8 +113,16 @@ _ROWS = (
         "all texts together must have at most {most} words, found {found}; score some in a second request",
     ),
     Limit(
-        "text_characters", 20_000, "characters of a text to be scored, or of a condition", 422, "text_too_long",
-        "a text or a condition must have at most {most} characters, found {found}; send a shorter one",
+        "one_text_words", 1000, "words of a single text to be scored", 422, "batch_too_large",
+        "a text must have at most {most} words, found {found}; cut it into sentences",
+    ),
+    Limit(
+        "text_characters", 20_000, "characters of a text to be scored", 422, "text_too_long",
+        "a text must have at most {most} characters, found {found}; send a shorter one",
+    ),
+    Limit(
+        "condition_characters", 4000, "characters of a condition", 422, "text_too_long",
+        "a condition must have at most {most} characters, found {found}; send a shorter one",
     ),
     Limit(
         "changes", 200, "changes of weights", 422, "too_many_changes",
@@ -137,6 +163,7 @@ class Limits:
     seconds: float = most("seconds")
     in_flight: int = most("in_flight")
     connections: int = most("connections")
+    client_connections: int = most("client_connections")
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():

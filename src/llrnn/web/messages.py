@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from llrnn.web.limits import LIMITS, most
@@ -27,12 +27,19 @@ def _string(limit: str, description: str) -> Any:
 Name = Annotated[str, _string("characters", "the name of a model, a background or a feature")]
 Word = Annotated[str, _string("characters", "one word, as the model writes it")]
 Condition = Annotated[
-    str, _string("text_characters", "a dialog act, JSON text or plain text, as the model was trained")
+    str, _string("condition_characters", "a dialog act, JSON text or plain text, as the model was trained")
 ]
 PrefixText = Annotated[str, _string("prefix_characters", "words, separated by white space")]
-PrefixWords = Annotated[tuple[Word, ...], Field(max_length=most("prefix_words"), description="words, one by one")]
+PrefixWords = Annotated[
+    tuple[Word, ...], Field(fail_fast=True, max_length=most("prefix_words"), description="words, one by one")
+]
+InfluenceWords = Annotated[
+    tuple[Word, ...], Field(fail_fast=True, max_length=most("influence_words"), description="words, one by one")
+]
 Text = Annotated[str, _string("text_characters", "words, separated by white space")]
-TextWords = Annotated[tuple[Word, ...], Field(max_length=most("text_words"), description="words, one by one")]
+TextWords = Annotated[
+    tuple[Word, ...], Field(fail_fast=True, max_length=most("one_text_words"), description="words, one by one")
+]
 Number = Annotated[
     float, Field(strict=True, allow_inf_nan=False, ge=-_LARGEST_CHANGE, le=_LARGEST_CHANGE, description="a number")
 ]
@@ -67,7 +74,7 @@ class ChangeMessage(Message):
 
 Changes = Annotated[
     tuple[ChangeMessage, ...],
-    Field(max_length=most("changes"), description="changes of weights, applied in this order"),
+    Field(fail_fast=True, max_length=most("changes"), description="changes of weights, applied in this order"),
 ]
 
 
@@ -97,7 +104,8 @@ class NextRequest(Query):
         int, Field(strict=True, ge=0, le=most("top"), description="how many of the most probable words"), WHOLE
     ] = 10
     words: Annotated[
-        tuple[Word, ...], Field(max_length=most("words"), description="words whose probability is asked too")
+        tuple[Word, ...],
+        Field(fail_fast=True, max_length=most("words"), description="words whose probability is asked too"),
     ] = ()
 
 
@@ -111,7 +119,13 @@ class ExplainRequest(Query):
 class InfluenceRequest(Query):
     """Which features of which earlier words moved the weight of a feature?"""
 
+    prefix: Annotated[PrefixText | InfluenceWords, Field(description="the words before")] = ""
     feature: Annotated[Name, Field(description="the name of a feature")]
+
+    @model_validator(mode="after")
+    def _no_influence_of_too_many_words(self) -> Self:
+        _require("influence_words", len(self.prefix_words))
+        return self
 
 
 class StrategyMessage(Message):
@@ -150,14 +164,17 @@ class ScoreRequest(Message):
     model: Annotated[Name | None, Field(description="the name of a served model; the first one by default")] = None
     background: Annotated[Name, Field(description="the name of a background on offer")] = "own"
     changes: Changes = ()
-    texts: Annotated[tuple[Text | TextWords, ...], Field(min_length=1, max_length=most("texts"))]
+    texts: Annotated[tuple[Text | TextWords, ...], Field(fail_fast=True, min_length=1, max_length=most("texts"))]
     conditions: Annotated[
-        tuple[Condition | None, ...] | None, Field(max_length=most("texts"), description="one for each text")
+        Annotated[tuple[Condition | None, ...], Field(fail_fast=True)] | None,
+        Field(max_length=most("texts"), description="one for each text"),
     ] = None
 
     @model_validator(mode="after")
     def _no_batch_of_too_many_words(self) -> Self:
-        _require("text_words", sum(len(words_of(text)) for text in self.texts))
+        counts = [len(words_of(text)) for text in self.texts]
+        _require("one_text_words", max(counts))
+        _require("text_words", sum(counts))
         given = len(self.texts) if self.conditions is None else len(self.conditions)
         if given != len(self.texts):
             context = {"texts": len(self.texts), "conditions": given}
@@ -173,6 +190,7 @@ def _require(limit: str, found: int) -> None:
 
 # --- what is wrong with a request, in our own words -------------------------------------------------------------------
 
+_MISTAKES = 100  # more are counted, and not looked at
 _TOO_MUCH = ("too_long", "string_too_long", "less_than_equal")
 # which limit a list or a number of this name breaks, and which one a string
 _LIMIT_OF_FIELD = {
@@ -188,8 +206,8 @@ _LIMIT_OF_FIELD = {
 _LIMIT_OF_STRING = {
     "prefix": "prefix_characters",
     "texts": "text_characters",
-    "condition": "text_characters",
-    "conditions": "text_characters",
+    "condition": "condition_characters",
+    "conditions": "condition_characters",
 }
 
 
@@ -198,6 +216,16 @@ _FIELDS = frozenset(
     for message in (NextRequest, ExplainRequest, InfluenceRequest, GenerateRequest, ScoreRequest, ChangeMessage)
     for name in (*message.model_fields, *StrategyMessage.model_fields, "query", "limit", "name")
 )
+
+
+def refusal_of_body(error: ValidationError) -> Refused:
+    """To list mistakes takes some microseconds each, and a body has room for thousands."""
+    count = error.error_count()
+    if count > _MISTAKES:
+        return Refused(
+            422, "invalid", f"the body must hold the fields of docs/server.md, found {count:,} mistakes in it"
+        )
+    return refusal_of(error.errors(include_url=False))
 
 
 def refusal_of(wrong: Sequence[Mapping[str, Any]]) -> Refused:
@@ -226,7 +254,9 @@ def _limit_of(wrong: Mapping[str, Any]) -> str | None:
     field = names[-1] if names else ""
     if wrong["type"] != "string_too_long":
         inside_a_text = field == "texts" and any(isinstance(part, int) for part in wrong["loc"])
-        return "text_words" if inside_a_text else _LIMIT_OF_FIELD.get(field)
+        if field == "prefix" and wrong["ctx"]["max_length"] == most("influence_words"):
+            return "influence_words"
+        return "one_text_words" if inside_a_text else _LIMIT_OF_FIELD.get(field)
     of_a_list = wrong["loc"][-1:] and isinstance(wrong["loc"][-1], int) and field != "conditions"
     return "characters" if of_a_list else _LIMIT_OF_STRING.get(field, "characters")
 

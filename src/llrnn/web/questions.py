@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -41,6 +41,7 @@ from llrnn.web.texts import Text, chosen
 
 Answer = dict[str, Any]
 R = TypeVar("R", bound=Query)
+_POSITIONS = 512  # of a scan, when texts are scored: nobody else can be answered while it goes on
 
 
 class Question(ABC, Generic[R]):
@@ -83,8 +84,8 @@ def answered(kind: Callable[[Served, Any], Any], served: Served, requests: Seque
 
 def _all(questions: Sequence[Any]) -> list[Any]:
     try:
-        found = questions[0].answer(questions)
-        return [refusal(one) if isinstance(one, Exception) else one for one in found]
+        found: list[Any] = questions[0].answer(questions)
+        return found
     except Exception as error:
         return [refusal(error)] * len(questions)
 
@@ -96,7 +97,7 @@ def _each(questions: Sequence[Any], answer: Callable[..., Any]) -> list[Any]:
         try:
             found.append(answer(question, n))
         except Exception as error:
-            found.append(error)
+            found.append(refusal(error))
     return found
 
 
@@ -126,8 +127,8 @@ class NextWords(Question[NextRequest]):
         return {**self.named(), **best, "words": self._asked_words(p, n) if self.words else []}
 
     def _asked_words(self, p: Distribution, n: int) -> list[Answer]:
-        row = p.row(n)
-        log_p = [float(row.log_prob(torch.tensor([one], device=row.h.device))[0]) for one in self.symbols.tolist()]
+        row, first = p.row(n), torch.zeros(len(self.words), dtype=torch.long, device=p.h.device)
+        log_p = row.log_prob(torch.from_numpy(self.symbols).to(p.h.device), first).tolist()
         return [
             computing.word(self.model, symbol, log + inside, word)
             for word, symbol, log, inside in zip(
@@ -216,38 +217,63 @@ class Moved(Question[InfluenceRequest]):
 
 
 class Scored:
-    """The log-probabilities of the texts of one request."""
+    """The log-probabilities of the texts of one request, piece by piece: between two of them others have their turn.
 
-    together: Hashable = None
+    A piece is a few texts with one condition. Of the models that conditions make, none is kept for a second piece but
+    by `Served.ready`: a request may have as many conditions as texts.
+    """
 
     def __init__(self, served: Served, request: ScoreRequest) -> None:
-        given = request.conditions or [None] * len(request.texts)
-        self.served, self.request, self.model = served, request, served.variants.get(request.background)
-        self.texts = []
-        changed: dict[
-            FeatureNames, Steering
-        ] = {}  # the same changes of the same features are one, whatever the condition
-        for text, condition in zip(request.texts, given, strict=True):
-            ready = served.ready(request.background, condition)
-            if ready.names not in changed:
-                changed[ready.names] = steering(ready, request.changes)
-            self.texts.append((ready.model, asked(ready, words_of(text), changed[ready.names])))
+        self.served, self.request = served, request
+        self.scores: list[Answer | None] = [None] * len(request.texts)
+        self._words = [words_of(text) for text in request.texts]
+        self._changed: dict[FeatureNames, Steering] = {}  # one for all pieces, since names are those of the model
 
-    @staticmethod
-    def answer(questions: Sequence[Scored]) -> list[Any]:
-        return _each(questions, lambda question, n: question._answer())
+    def pieces(self) -> Iterator[Piece]:
+        """All texts, by their conditions, as many a piece as fit into one scan."""
+        conditions = self.request.conditions or (None,) * len(self._words)
+        by_condition: dict[str | None, list[int]] = {}
+        for index, condition in enumerate(conditions):
+            by_condition.setdefault(condition, []).append(index)
+        for condition, indices in by_condition.items():
+            piece: list[int] = []
+            longest = 0
+            for index in indices:
+                longest = max(longest, 1 + len(self._words[index]))
+                if piece and (len(piece) + 1) * longest > _POSITIONS:
+                    yield Piece(self, condition, tuple(piece))
+                    piece, longest = [], 1 + len(self._words[index])
+                piece.append(index)
+            yield Piece(self, condition, tuple(piece))
 
-    def _answer(self) -> Answer:
-        """Texts of one model together; conditions may have made several of it."""
-        scores: list[Answer | None] = [None] * len(self.texts)
-        by_model: dict[int, list[int]] = {}
-        for index, (model, _) in enumerate(self.texts):
-            by_model.setdefault(id(model), []).append(index)
-        for indices in by_model.values():
-            found = computing.score(self.texts[indices[0]][0], [self.texts[index][1] for index in indices])
-            for index, one in zip(indices, found, strict=True):
-                scores[index] = one
-        return {"model": self.served.name, "background": self.request.background, "scores": scores}
+    def add(self, piece: Piece) -> None:
+        """The scores of a piece."""
+        ready = self.served.ready(self.request.background, piece.condition)
+        if ready.names not in self._changed:
+            self._changed[ready.names] = steering(ready, self.request.changes)
+        changed = self._changed[ready.names]
+        texts = [asked(ready, self._words[index], changed) for index in piece.texts]
+        for index, found in zip(piece.texts, computing.score(ready.model, texts), strict=True):
+            self.scores[index] = found
+
+    def answer(self) -> Answer:
+        """When all pieces are there."""
+        return {"model": self.served.name, "background": self.request.background, "scores": self.scores}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some texts of a request, all with one condition."""
+
+    of: Scored
+    condition: str | None
+    texts: tuple[int, ...]
+
+
+@torch.no_grad()
+def score_pieces(pieces: Sequence[Piece]) -> list[Any]:
+    """One by one: None for each, or what was wrong with it."""
+    return _each(pieces, lambda piece, n: piece.of.add(piece))
 
 
 def explanation_as_json(found: Explanation) -> Answer:

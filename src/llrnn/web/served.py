@@ -6,7 +6,6 @@ Models with another background share the network's weights; nothing but the know
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +15,7 @@ from typing import Any, Literal
 import torch
 
 from llrnn.backgrounds import Background, Uniform, Unigram
+from llrnn.caches import ByteCache
 from llrnn.checkpoint import load
 from llrnn.decode import Greedy, generate
 from llrnn.errors import ConfigError, LLRNNError, UnknownWordError, ZeroMassError
@@ -29,7 +29,8 @@ from llrnn.writing import check_condition, looks_at_conditions, prepared, read_c
 OWN = "own"
 _TAKEN = (OWN, "uniform", "unigram")
 _EXAMPLE = 3  # words
-_REMEMBERED = 32  # conditions for which a model is kept ready
+_READY_BYTES = 256 * 2**20  # of models that are kept ready for a condition
+_BYTES_A_CHARACTER, _BYTES_A_WORD = 100, 500
 Needs = Literal["none", "optional", "required"]
 
 
@@ -49,18 +50,17 @@ class Served:
         self.name, self.model = name, model.requires_grad_(False)
         others = {**_always_there(model), **(backgrounds or {})}
         self.variants = {OWN: model} | {key: _with_background(model, other) for key, other in others.items()}
-        self._names = FeatureNames(model.feature_names)
-        self._ready: OrderedDict[tuple[str, str | None], Ready] = OrderedDict()
+        self.names = FeatureNames(model.feature_names)
+        self._ready: ByteCache[tuple[str, str | None], Ready] = ByteCache(_READY_BYTES, self._bytes_of)
 
     def ready(self, background: str, condition: str | None) -> Ready:
         """The model to ask; words of the condition are listed for the time."""
-        key = background, condition
-        if key not in self._ready:
-            self._ready[key] = self._prepared(background, condition)
-            while len(self._ready) > _REMEMBERED:
-                self._ready.popitem(last=False)
-        self._ready.move_to_end(key)
-        return self._ready[key]
+        return self._ready.get((background, condition), lambda: self._prepared(background, condition))
+
+    def _bytes_of(self, key: tuple[str, str | None], ready: Ready) -> int:
+        """Roughly, and rather too many: a condition as it is read, and the words of a model that had to list some."""
+        own_words = 0 if ready.model is self.variants[key[0]] else len(ready.model.vocabulary)
+        return 1000 + _BYTES_A_CHARACTER * len(key[1] or "") + _BYTES_A_WORD * own_words
 
     def _prepared(self, background: str, condition: str | None) -> Ready:
         if background not in self.variants:
@@ -76,8 +76,8 @@ class Served:
             listed = prepared(model, [wanted])
         except LLRNNError as error:
             raise Refused(409, "condition", str(error)) from None
-        same = listed.feature_names == self._names.names
-        return Ready(listed, wanted, self._names if same else FeatureNames(listed.feature_names))
+        same = listed.feature_names == self.names.names
+        return Ready(listed, wanted, self.names if same else FeatureNames(listed.feature_names))
 
     @property
     def conditions(self) -> Needs:
@@ -85,6 +85,7 @@ class Served:
             return "required"
         return "optional" if looks_at_conditions(self.model) else "none"
 
+    @cached_property
     def described(self) -> dict[str, Any]:
         """What `models` says of it."""
         model = self.model
@@ -110,7 +111,10 @@ class Served:
         """A prefix that it can read: how its most probable text begins, where no condition is needed to write one."""
         if self.conditions == "required":
             return ""
-        (text,) = generate(self.model, strategy=Greedy(), max_words=_EXAMPLE)
+        try:
+            (text,) = generate(self.model, strategy=Greedy(), max_words=_EXAMPLE)
+        except LLRNNError:  # nothing is possible without a condition: then there is no example
+            return ""
         return " ".join(word for word in text.words if word != EOS)
 
 

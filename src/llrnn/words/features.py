@@ -22,6 +22,7 @@ from llrnn.vocabulary import Vocabulary
 from llrnn.words.table import Entry, some
 
 _FAR = 1e6  # SmallNumber with this limit tells any smaller number to ten digits
+_NUMERIC, _SHAPE = Numeric(small=_FAR), Shape()  # made once: a condition may bring hundreds of words
 
 Row = tuple[tuple[int, float], ...]  # columns, sorted, and values
 
@@ -41,6 +42,7 @@ class Columns:
                 self._pairs.setdefault(first, []).append((frozenset(others), column))
                 sides |= {first, *others}
         self._sides = frozenset(sides)
+        self._longest = max(map(len, matrix.names), default=0)
         self._identities = self._named_identities()
 
     def _named_identities(self) -> frozenset[str]:
@@ -78,11 +80,11 @@ class Columns:
 
     def _shown(self, form: str, cell: Cell | None) -> Iterator[tuple[str, str]]:
         """What the spelling shows: names that may be features, with the groups that give such names."""
-        for length in range(1, len(form)):
+        for length in range(1, min(len(form), self._longest + 1)):  # longer ones name no feature
             yield f"Suffix:{form[-length:]}", "Suffixes"
             yield f"Prefix:{form[:length]}", "Prefixes"
-        yield from dict.fromkeys(Shape()(form), "Shape").items()
-        yield from dict.fromkeys(Numeric(small=_FAR)(form), "Numeric").items()
+        yield from dict.fromkeys(_SHAPE(form), "Shape").items()
+        yield from dict.fromkeys(_NUMERIC(form), "Numeric").items()
         yield from dict.fromkeys(() if cell is None else cell.attributes, "Shown").items()
 
     def _identity(self, entry: Entry, cell: Cell | None) -> list[str]:
@@ -105,7 +107,7 @@ class Columns:
     def _value(self, column: int, entry: Entry) -> float:
         name, value = self._matrix.names[column], self._constant[column]
         if self._matrix.groups[column] == "Numeric" and name == "SmallNumber":
-            small = Numeric(small=_FAR)(entry.form).get(name)
+            small = _NUMERIC(entry.form).get(name)
             return 0.0 if small is None else max(0.0, self._small(_FAR * (1.0 - small)))
         if np.isnan(value):
             raise FeatureError(
@@ -134,7 +136,7 @@ class Columns:
 
     @cached_property
     def _line(self) -> tuple[tuple[float, float], tuple[float, float]] | None:
-        column, points, measure = self._column["SmallNumber"], {}, Numeric(small=_FAR)
+        column, points, measure = self._column["SmallNumber"], {}, _NUMERIC
         values = dict(self._values_of(column))
         for word, klass in zip(self._vocabulary.words, self._matrix.class_of.tolist(), strict=False):
             if klass in values:
