@@ -23,6 +23,7 @@ from results import (
     french,
     grammar,
     kenlm_faster,
+    log_perplexity,
     misplaced,
     novel,
     over_seeds,
@@ -168,6 +169,8 @@ def faq() -> Iterator[str]:
         bench(f"French training, continuous{way}, cuda", "bench-french-gpu.json").ours for way in ("", ", 512 rows")
     ]
     yield f"{cards[0] / 1e6:.1f} million words a second on an H200, {cards[1] / 1e6:.1f} million with 512 rows"
+    lexicon = log_perplexity("best-no-lexicon", "test1") - log_perplexity("best", "test1")
+    yield f"was worth {lexicon:.3f} nats"
     fitted, unfitted = crossfitted()
     yield f"took validation from {fitted:.2f} to {unfitted:.2f}"
     peak = read("bench-ngram.json")["estimation"]["peak_megabytes"]
@@ -271,7 +274,7 @@ STATEMENTS: dict[str, Callable[[], Iterable[str]]] = {
 }
 
 # Figures that no committed file holds, and why. Short: a claim belongs into a file, or out of the page.
-_LIST = "the size of a list of others, printed when the study prepares its data, which is not committed"
+_LIST = "the size of a list of others: forms of `llrnn.experiments.open_data.from_wordfreq` that a vocabulary can list"
 _STEP = "scripts/time_configs.py prints it, for models that are not committed"
 _EXAMPLE = "an example from a model of some minutes, which is not committed; the command stands beside it"
 WITHOUT_A_FILE: dict[str, dict[str, str]] = {

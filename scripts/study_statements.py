@@ -190,6 +190,9 @@ def conditions() -> Iterator[str]:
     for part, text in (("test", "{} % with the table"), ("changed", "{} % with the changed one")):
         counts = [run["tests"][part]["right"]["all"] for run in read("knowledge-base.json")["expert"]]
         yield text.format(joined([100 * one["right"] / one["said"] for one in counts], 1))
+    small = [read("small.json")[language]["best"][0] for language in ("turkish", "estonian")]
+    yield f"{small[0]['symbols'] - 1:,} types; Estonian EWT: {small[1]['symbols'] - 1:,} types"
+    yield f"({small[0]['classes']:,} and {small[1]['classes']:,} classes)"
     step = read("char-nlg.json")["step_cost"]["ratio_of_medians"]
     yield f"A training step takes {step:.2f} times as long with the automaton"
 

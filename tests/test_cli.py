@@ -20,6 +20,7 @@ import torch
 import llrnn
 from helpers import HANG
 from llrnn import cli
+from llrnn.batches import Batching, Continuous, Sentences, Sliding
 from llrnn.cli import verbs
 from llrnn.vocabulary import EOS
 
@@ -165,6 +166,40 @@ def test_evaluate_in_words_and_in_json(capsys: Capture, trained: Path, run: str)
     assert found["audit"]["words_counted"] == found["words"]
     corpus = llrnn.Corpus.from_file(test, lowercase=True)
     assert found["log_perplexity"] == pytest.approx(llrnn.evaluate(llrnn.load(run), corpus).log_perplexity)
+
+
+@pytest.mark.parametrize(
+    ("batches", "batching"),
+    [
+        ("sentences", Sentences()),
+        ("sliding", Sliding()),
+        ('{kind="continuous", rows=3, length=5}', Continuous(3, 5)),
+        ("training", Sentences()),
+    ],
+)
+def test_evaluate_reads_a_text_as_training_does(
+    capsys: Capture, trained: Path, run: str, batches: str, batching: Batching
+) -> None:
+    test = str(trained / "test.conllu")
+    (found,) = as_json(capsys, "evaluate", run, test, "--batches", batches)
+    wanted = llrnn.evaluate(llrnn.load(run), llrnn.Corpus.from_file(test, lowercase=True), batching=batching)
+    assert found["log_perplexity"] == pytest.approx(wanted.log_perplexity, rel=1e-6)
+    assert found["words"] == wanted.words
+
+
+@pytest.mark.parametrize(
+    ("batches", "said"),
+    [
+        ("slding", "--batches batches.kind: must be one of"),
+        ('{kind="sliding", words=3}', "words: no such key"),
+        ("{kind", "no table of TOML"),
+        ("continuous", "a text with conditions is read by sentences; leave --batches out"),
+    ],
+)
+def test_evaluate_refuses_other_batches(capsys: Capture, trained: Path, run: str, batches: str, said: str) -> None:
+    (sentence,) = llrnn.Corpus.from_file(trained / "test.conllu", lowercase=True)[:1]
+    Path("asked.tsv").write_text(f"a condition\t{' '.join(sentence.words)}\n", encoding="utf8")
+    assert said in refused(capsys, "evaluate", run, "asked.tsv", "--batches", batches)
 
 
 def test_evaluate_takes_several_models_and_texts(capsys: Capture, trained: Path, run: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import reprlib
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
@@ -166,6 +167,22 @@ class TrainingSettings(BaseModel):
             return TrainingSettings.model_validate({**self.model_dump(), **changes})
         except ValidationError as error:
             raise ConfigError(first_problem(error, TrainingSettings)) from None
+
+
+def read_batches(text: str, trained: Mapping[str, Any]) -> Batching:
+    """A kind of batches, such as `sliding`, or a table of TOML, `{kind="continuous", rows=64}`; or `training`: that of
+    the configuration `trained`."""
+    given: object = {"kind": text}
+    if text == "training":
+        given = trained.get("training", {}).get("batches")
+        if given is None:
+            raise ConfigError("training: the model does not say how it read its text; name a kind, such as continuous")
+    elif text.lstrip().startswith("{"):
+        try:
+            given = tomllib.loads(f"batches = {text}")["batches"]
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"{text}: this is no table of TOML ({error})") from None
+    return TrainingSettings().changed(batches=given).batches.make()
 
 
 def first_problem(error: ValidationError, root: type[BaseModel]) -> str:

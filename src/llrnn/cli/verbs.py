@@ -13,6 +13,7 @@ import typer
 
 from llrnn import costs
 from llrnn import demo as demonstration
+from llrnn.batches import Batching, Sentences
 from llrnn.cli import show, show_features
 from llrnn.cli.adapt import adapt_verb
 from llrnn.cli.bench import bench_app
@@ -58,7 +59,7 @@ from llrnn.model import LLRNN
 from llrnn.pairs import read_pairs, score_pairs
 from llrnn.parallel import joined
 from llrnn.project import Project
-from llrnn.settings import SentenceBatches, SlidingBatches
+from llrnn.settings import SentenceBatches, SlidingBatches, read_batches
 from llrnn.shards import BuiltCorpus, is_built
 from llrnn.training import train
 from llrnn.writing import check_condition, condition_kind, prepared, read_condition, spoken, write
@@ -147,6 +148,13 @@ def evaluate_verb(
     pairs: Annotated[
         list[Path] | None, typer.Option(help="Minimal pairs instead of texts: .tsv, or .jsonl as BLiMP writes it.")
     ] = None,
+    batches: Annotated[
+        str,
+        typer.Option(
+            help="How texts are read: sentences, each by itself; continuous, with the state carried on; windows or "
+            "sliding, from fresh states; training, as the model was; or with sizes, as training.batches in TOML."
+        ),
+    ] = "sentences",
     weight: Weights = None,
     expert: Experts = None,
     background: Swap = None,
@@ -165,6 +173,7 @@ def evaluate_verb(
     \b
     Example: llrnn evaluate runs/embedded test.conllu
     Example: llrnn evaluate runs/embedded --pairs pairs.jsonl
+    Example: llrnn evaluate runs/french test.conllu --batches '{kind="continuous", rows=64, length=32}'
     Example: llrnn evaluate runs/embedded test.conllu --weight POS:VERB=+0.5
     Example: llrnn evaluate runs/free runs/held test.tsv --constraint geo.lark
     """
@@ -187,7 +196,8 @@ def evaluate_verb(
     for folder, model in placed:
         for file in files:
             corpus = _read_for(model, file, format, lowercase)
-            result = evaluate(prepared(model, corpus.conditions), corpus, seed=seed)
+            batching = _read_in(batches, model, corpus)
+            result = evaluate(prepared(model, corpus.conditions), corpus, batching=batching, seed=seed)
             results.append({"model": str(folder), "text": str(file), "perplexity": result.perplexity, **asdict(result)})
             if not as_json:
                 show.evaluation(f"{folder} on {file}", result)
@@ -198,6 +208,17 @@ def evaluate_verb(
                 show.pairs(f"{folder} on {file}", scores)
     if as_json:
         print_json(results)
+
+
+def _read_in(batches: str, model: LLRNN, corpus: Corpus) -> Batching:
+    """Only sentences have a condition each; other batches run over their ends."""
+    try:
+        batching = read_batches(batches, model.provenance.get("config", {}))
+    except ConfigError as error:
+        raise ConfigError(f"--batches {error}") from None
+    if not isinstance(batching, Sentences) and any(condition is not None for condition in corpus.conditions):
+        raise ConfigError(f"--batches {batches}: a text with conditions is read by sentences; leave --batches out")
+    return batching
 
 
 def _read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None) -> Corpus:
