@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
+from fractions import Fraction
 from itertools import product
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import llrnn
@@ -59,7 +61,41 @@ def test_weights_are_those_of_all_strings(drawn: Drawn) -> None:
         assert sum(found.values()) == pytest.approx(1.0, abs=1e-9)
 
 
+RARE = Drawn(
+    (
+        ("start", (), 0.1),
+        ("start", ("x", "y"), 0.1),
+        ("start", ("a",), 1.0),
+        ("x", (), 0.1),
+        ("x", ("a",), 1.0),
+        ("y", ("start", "a"), 0.1),
+        ("y", ("b",), 1.0),
+    )
+)
+
+
+def test_the_oracle_knows_rare_strings_and_sums_that_are_known() -> None:
+    """A weight of 5e-25 is not 0; and grammars whose sums can be done by hand."""
+    rare = tuple("baaaaaaa")
+    assert 0.0 < Oracle(RARE, LONGEST).probability(rare) < 1e-24
+    assert Oracle(RARE, LONGEST).prefix_probability(("b", "b")) == 0.0
+    for p in (Fraction(1, 10), Fraction(3, 10), Fraction(2, 5)):  # S → S S | a: Z = 1, p(aⁿ) = Catalan · pⁿ⁻¹ (1 − p)ⁿ
+        oracle = Oracle(Drawn((("start", ("start", "start"), float(p)), ("start", ("a",), float(1 - p)))), LONGEST)
+        assert oracle.Z["start"] == pytest.approx(1.0, rel=1e-15)
+        for n in range(1, LONGEST + 1):
+            trees = math.comb(2 * n - 2, n - 1) // n
+            wanted = trees * float(p ** (n - 1) * (1 - p) ** n)
+            assert oracle.probability(("a",) * n) == pytest.approx(wanted, rel=1e-13)
+            shorter = sum(oracle.probability(("a",) * m) for m in range(1, n))
+            assert oracle.prefix_probability(("a",) * n) == pytest.approx(1.0 - shorter, rel=1e-12)
+    # S → S | a | ε: every string in infinitely many ways
+    cyclic = Oracle(Drawn((("start", ("start",), 1.0), ("start", ("a",), 1.0), ("start", (), 2.0))), LONGEST)
+    assert cyclic.probability(()) == pytest.approx(2 / 3, rel=1e-15)
+    assert cyclic.probability(("a",)) == pytest.approx(1 / 3, rel=1e-15)
+
+
 @given(grammars())
+@example(RARE)
 @settings(max_examples=60)
 def test_what_is_allowed_is_what_can_be_completed(drawn: Drawn) -> None:
     oracle = Oracle(drawn, LONGEST)
