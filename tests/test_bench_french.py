@@ -14,10 +14,10 @@ from llrnn import french
 from llrnn.bench import profile, torch_peer
 from llrnn.bench.adaptive import adaptive, equal_time
 from llrnn.bench.french import french as french_training
-from llrnn.bundle import write_atomically
 from llrnn.cli import run
 from llrnn.corpus import Corpus
 from llrnn.experiments.prepare import prepare
+from llrnn.files import write_atomically
 from llrnn.settings import TrainingSettings
 from llrnn.text import Text
 from llrnn.vocabulary import Vocabulary

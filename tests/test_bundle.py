@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from llrnn.bundle import Bundle, has_bundle, read_bundle, write_atomically, write_bundle
+from llrnn import bundle
+from llrnn.bundle import Bundle, has_bundle, read_bundle, write_bundle
 from llrnn.errors import CheckpointError
+from llrnn.files import write_atomically
 
 DATA: dict[str, Any] = {"words": ["été", "</s>"], "rate": 0.1, "nested": {"none": None, "flags": [True, False]}}
 
@@ -171,20 +175,64 @@ def test_a_crash_while_writing_leaves_the_old_bundle_or_the_new_one(
     assert len(list(folder.iterdir())) == 2
 
 
-def test_a_reader_between_two_saves_sees_one_of_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The manifest is read, then a save replaces both files before the data file is opened."""
-    read, reads = Path.read_bytes, 0
+@pytest.mark.parametrize("overtaken", [1, 2, 7])
+def test_a_reader_that_saves_overtake_sees_one_of_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, overtaken: int
+) -> None:
+    """Each time that the manifest has been read, a save replaces both files before the data file is opened."""
+    read, saves = bundle._read_manifest, iter(range(1, overtaken + 1))
 
-    def read_then_save(path: Path) -> bytes:
-        nonlocal reads
-        content = read(path)
-        reads += 1
-        if reads == 1:
-            write_bundle(folder, "model", {"new": 1}, some_tensors(7))
-        return content
+    def read_then_save(path: Path, name: str) -> tuple[dict[str, Any], object]:
+        found = read(path, name)
+        turn = next(saves, 0)
+        if turn:
+            write_bundle(folder, "model", {"new": turn % 2}, some_tensors(turn % 2))  # the same two in turn
+        return found
 
-    monkeypatch.setattr(Path, "read_bytes", read_then_save)
-    assert same(read_bundle(folder, "model"), {"new": 1}, some_tensors(7))
+    monkeypatch.setattr(bundle, "_read_manifest", read_then_save)
+    assert same(read_bundle(folder, "model"), {"new": overtaken % 2}, some_tensors(overtaken % 2))
+
+
+def test_a_data_file_that_is_open_cannot_be_taken_away(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = bundle._read_data
+
+    def save_then_read(*given: Any) -> dict[str, Tensor]:
+        write_bundle(folder, "model", {"new": 1}, some_tensors(7))
+        return read(*given)
+
+    monkeypatch.setattr(bundle, "_read_data", save_then_read)
+    assert same(read_bundle(folder, "model"), DATA, some_tensors())
+
+
+def test_endless_saves_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, turns = bundle._read_manifest, iter(range(1, 100))
+    monkeypatch.setattr(bundle, "_MOST_REPLACED", 5)
+
+    def read_then_save(path: Path, name: str) -> tuple[dict[str, Any], object]:
+        found = read(path, name)
+        write_bundle(folder, "model", DATA, some_tensors(next(turns)))
+        return found
+
+    monkeypatch.setattr(bundle, "_read_manifest", read_then_save)
+    assert "replaced faster than it can be read" in refused(folder)
+
+
+def test_nobody_else_saves_while_old_files_are_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the file that another save has just named could be among them."""
+    remove, tried = bundle._remove_old, []
+
+    def try_to_save(place: Path, name: str, kept: str) -> None:
+        descriptor = os.open(place, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(descriptor)
+        tried.append(kept)
+        remove(place, name, kept)
+
+    monkeypatch.setattr(bundle, "_remove_old", try_to_save)
+    write_bundle(folder, "model", {"new": 1}, some_tensors(7))
+    write_bundle(folder, "model", {"new": 2}, some_tensors(8))  # the first one let go
+    assert len(tried) == 2
 
 
 def test_old_data_that_cannot_be_removed_does_not_fail_the_save(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,6 +388,64 @@ def test_missing_files_and_folders(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     assert "no such folder" in refused(tmp_path / "file")
     assert "too long" in refused(tmp_path / ("a" * 300))
+
+
+def test_pipes_and_devices_in_place_of_files_are_not_waited_for(folder: Path) -> None:
+    path = data_file(folder)
+    path.unlink()
+    os.mkfifo(path)
+    assert "this is a pipe" in refused(folder)
+    (folder / "model.json").unlink()
+    os.mkfifo(folder / "model.json")
+    assert "this is a pipe" in refused(folder)
+    (folder / "model.json").unlink()
+    (folder / "model.json").symlink_to("/dev/zero")
+    assert "this is a device" in refused(folder)
+
+
+def test_a_manifest_has_a_largest_size(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (folder / "model.json").open("ab") as file:
+        file.truncate(bundle._LARGEST_MANIFEST + 1)  # holes take no room on the disk
+    monkeypatch.setattr(bundle, "_LARGEST_MANIFEST", 2_000)
+    assert "larger than 2,000 bytes" in refused(folder)
+    with pytest.raises(CheckpointError, match="2,000 are read at most"):
+        write_bundle(folder, "other", {"words": ["word"] * 1_000}, {})
+    assert not has_bundle(folder, "other")
+
+
+def test_names_that_no_folder_can_have(tmp_path: Path) -> None:
+    for name in ("a\0b", "a" * 300, "/".join(["a" * 200] * 40)):
+        with pytest.raises(CheckpointError, match=r"name|too long"):
+            write_bundle(tmp_path / name, "model", DATA, some_tensors())
+        with pytest.raises(CheckpointError, match=r"name|too long"):
+            read_bundle(tmp_path / name, "model")
+        assert not has_bundle(tmp_path / name, "model")
+
+
+def test_a_file_that_is_cut_while_it_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read stays as it was; what could not be is told."""
+    tensors = {"weights": torch.arange(100_000.0)}
+    write_bundle(folder, "model", DATA, tensors)
+    before, read = read_bundle(folder, "model"), bundle._read
+
+    def cut_then_read(*given: Any) -> Tensor:
+        os.truncate(data_file(folder), 100)
+        return read(*given)
+
+    monkeypatch.setattr(bundle, "_read", cut_then_read)
+    assert "cut while it was read" in refused(folder)
+    assert same(before, DATA, tensors)
+
+
+def test_a_folder_that_may_not_be_written_keeps_what_it_has(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**given: Any) -> tuple[int, str]:  # (the user root may write everywhere)
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tempfile, "mkstemp", refuse)
+        with pytest.raises(CheckpointError, match="cannot write the model: Permission denied"):
+            write_bundle(folder, "model", {"new": 1}, some_tensors(7))
+    assert same(read_bundle(folder, "model"), DATA, some_tensors())
 
 
 def test_folders_in_place_of_files(folder: Path) -> None:

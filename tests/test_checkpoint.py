@@ -317,6 +317,41 @@ def test_indices_out_of_range_are_refused(saved: Path, tmp_path: Path, name: str
         llrnn.load(tmp_path)
 
 
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize(
+    "name", ["weights.layer.bias", "weights.controller.layers.0.weight_hh_l0", "output_features.values"]
+)
+def test_numbers_that_are_none_are_refused_at_load_and_at_save(name: str, bad: float, tmp_path: Path) -> None:
+    """Every log p would be nan."""
+    model = small_model()
+    data, tensors = model.described()
+    broken = tensors[name].detach().clone()
+    broken.view(-1)[-1] = bad
+    write_bundle(tmp_path / "forged", "model", data, {**tensors, name: broken})
+    with pytest.raises(CheckpointError, match=f"finite numbers are required, but {name} holds {bad}") as caught:
+        llrnn.load(tmp_path / "forged")
+    assert "forged" in str(caught.value)
+    if name.startswith("weights."):
+        with torch.no_grad():
+            model.get_parameter(name.removeprefix("weights.")).copy_(broken)
+        with pytest.raises(CheckpointError, match="finite numbers are required"):
+            model.save(tmp_path / "own")
+        assert not (tmp_path / "own").exists()
+
+
+def test_a_model_that_does_not_fit_into_memory_is_one_checkpoint_error(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*given: object, **named: object) -> None:
+        raise MemoryError("800 GiB")
+
+    for place in ("LLRNN", "read_bundle"):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"llrnn.checkpoint.{place}", full)
+            with pytest.raises(CheckpointError, match=r"does not fit into memory \(800 GiB"):
+                llrnn.load(saved)
+
+
 def test_every_weight_is_needed_in_its_shape() -> None:
     model = small_model()
     weights = {f"weights.{name}": p.detach().clone() for name, p in model.named_parameters()}

@@ -164,7 +164,7 @@ def test_what_is_no_readable_file(tmp_path: Path, file: Callable[..., Path], mon
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("builtins.open", refuse)  # root may read everything, so no mode can forbid it
+    monkeypatch.setattr(os, "open", refuse)  # root may read everything, so no mode can forbid it
     assert "permission denied" in message(read_text, path)
 
 

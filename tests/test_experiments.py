@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from llrnn import french
-from llrnn.bundle import write_atomically
 from llrnn.cli import run
 from llrnn.clusters import cluster_words, tokenise
 from llrnn.errors import ConfigError, LexiconError
@@ -19,6 +18,7 @@ from llrnn.experiments import table4
 from llrnn.experiments.jobs import Job
 from llrnn.experiments.prepare import find_source, prepare
 from llrnn.experiments.tables import markdown, mean_and_spread
+from llrnn.files import write_atomically
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"

@@ -20,7 +20,6 @@ import torch
 
 from helpers import sentence_log_probs, shaken, small_corpus, small_model
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, evaluate, features, french, load
-from llrnn.bundle import write_atomically
 from llrnn.config import read_config
 from llrnn.corpus.frequencies import read_frequencies
 from llrnn.errors import ConfigError, LexiconError, MissingExtraError
@@ -28,6 +27,7 @@ from llrnn.experiments import open_data
 from llrnn.experiments import open_vocabulary as study
 from llrnn.experiments.jobs import run_job
 from llrnn.experiments.units import BytePairs, Characters, decode
+from llrnn.files import write_atomically
 from llrnn.lexicon import Lexicon
 from llrnn.project import Project
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -192,6 +196,29 @@ def test_damage_to_a_mapped_file_is_seen(tmp_path: Path) -> None:
                 llrnn.load(tmp_path, verify=verify)
     path.write_bytes(whole)
     llrnn.load(tmp_path)
+
+
+@pytest.mark.usefixtures("many")
+def test_a_copy_does_not_care_what_becomes_of_the_file(tmp_path: Path) -> None:
+    small_model().save(tmp_path)
+    back = llrnn.load(tmp_path, copy=True)
+    (path,) = tmp_path.glob("*.safetensors")
+    os.truncate(path, 0)  # a mapped page that is used now would end the process
+    assert torch.equal(log_probs(back), log_probs(small_model()))
+
+
+@pytest.mark.usefixtures("many")
+def test_a_mapped_file_that_is_cut_short_does_not_end_the_process_silently(tmp_path: Path) -> None:
+    """In a process of its own, for it ends."""
+    path = tmp_path / "cut"
+    path.write_bytes(bytes(1 << 16))
+    program = (
+        "import os, sys, faulthandler; from llrnn import bundle; from llrnn.files import open_file\n"
+        "numbers = bundle._mapped(open_file(sys.argv[1])); os.truncate(sys.argv[1], 0); print(numbers.sum())"
+    )
+    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGBUS
+    assert "Bus error" in done.stderr
 
 
 @pytest.mark.usefixtures("many")

@@ -5,31 +5,46 @@ data file is written first and the manifest replaced last, by one atomic rename:
 the old bundle or the new one. The manifest lists the SHA-256 of every tensor, of the header of the data file, and of
 its own plain data, so that no edit of either file goes unseen; nothing is ever pickled or executed.
 
-A data file above 16 MB is mapped into memory, not read: pages come when they are used, and are shared by processes.
+A save holds a lock on the folder, so that two do not remove each other's files. A reader needs none: where the data
+file that a manifest names is gone, a save has replaced both since, and the new manifest is read.
+
+A data file above 16 MB is mapped into memory, not read: pages come when they are used, and are shared by processes. Our
+own saves never touch such a file, they make another. Another program that cuts it short while it is in use ends the
+process (SIGBUS), which is told on standard error; with `copy=True` everything is read into memory, and nothing happens.
 """
 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
+import fcntl
 import hashlib
 import json
+import math
 import os
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from io import BufferedReader
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load, save
+from safetensors.torch import save
 from torch import Tensor
 
 from llrnn.errors import CheckpointError
+from llrnn.files import open_file, write_atomically
 
 FORMAT = 2  # the newest that is read; 1: symbols of a model are plain data, 2: many of them are tensors
-_MAPPED_ABOVE = 16_000_000  # bytes; reading fewer takes no time, and a file in memory cannot change under our feet
+_MAPPED_ABOVE = 16_000_000  # bytes; reading fewer takes no time, and what is in memory cannot change under our feet
+_LARGEST_MANIFEST = 256_000_000  # bytes: ten million words of an n-gram model, and room for as many again
+_MOST_REPLACED = 1_000  # saves that may overtake one reader
+_KINDS = {
+    "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "BOOL": torch.bool,
+    "I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,14 +75,35 @@ def write_bundle(
     }
     try:
         sealed = _sealed(manifest)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{folder}: the {name} holds data that JSON cannot hold ({error})") from error
+    if len(sealed) > _LARGEST_MANIFEST:
+        raise CheckpointError(
+            f"{folder}: {name}.json would have {len(sealed):,} bytes, and {_LARGEST_MANIFEST:,} are read at most; "
+            "make the vocabulary, tables or word lists of the model smaller"
+        )
+    try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / data_file, blob)
-        write_atomically(folder / f"{name}.json", sealed)
+        with _one_writer(folder):
+            write_atomically(folder / data_file, blob)
+            write_atomically(folder / f"{name}.json", sealed)
+            _remove_old(folder, name, data_file)
     except OSError as error:
         raise CheckpointError(f"{folder}: cannot write the {name}: {error.strerror or error}") from error
-    except (TypeError, ValueError) as error:
-        raise CheckpointError(f"{folder}: the {name} holds data that JSON cannot hold ({error})") from error
-    _remove_old(folder, name, data_file)
+    except ValueError as error:
+        raise CheckpointError(f"{str(folder)!r}: no folder can have this name ({error}); correct it") from error
+
+
+@contextlib.contextmanager
+def _one_writer(folder: Path) -> Iterator[None]:
+    """Wait for another process or thread that saves here; a file system without locks has none."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # ends with the process that holds it
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _unshared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -104,49 +140,25 @@ def _remove_old(folder: Path, name: str, kept: str) -> None:
                     old.unlink()
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Into a temporary file beside it, synced to disk, then renamed."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-        _sync_folder(path.parent)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-
-
-def _sync_folder(folder: Path) -> None:
-    """The rename itself must reach the disk too."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def has_bundle(folder: str | PathLike[str], name: str) -> bool:
-    return (Path(folder) / f"{name}.json").is_file()
+    try:
+        return (Path(folder) / f"{name}.json").is_file()
+    except OSError:  # a name that is too long
+        return False
 
 
-def read_bundle(folder: str | PathLike[str], name: str, *, verify: bool = True) -> Bundle:
+def read_bundle(folder: str | PathLike[str], name: str, *, verify: bool = True, copy: bool = False) -> Bundle:
     """Read and check a bundle; anything wrong with it is a CheckpointError that names the file.
 
     Without `verify`, the manifest and the header of the data file are checked, and that the file is complete, but not
-    the numbers in it: a bit that has flipped there goes unseen, and what is not used is not even read.
+    the numbers in it: a bit that has flipped there goes unseen, and what is not used is not even read. With `copy`, all
+    is read into memory: whatever happens to the files, what was opened stays as it is.
     """
     folder = Path(folder)
     manifest_file = folder / f"{name}.json"
-    manifest = _read_manifest(manifest_file, name)
-    if not (folder / manifest["file"]).exists():  # perhaps a save replaced both files just now
-        manifest = _read_manifest(manifest_file, name)
-    data_file = folder / manifest["file"]
-    tensors, intact = _read_data(data_file, name, manifest.get("header"))
+    manifest, data_file, file = _opened(folder, manifest_file, name)
+    with file:
+        tensors = _read_data(file, data_file, name, manifest.get("header"), copy)
     expected = manifest["sha256"]
     if set(tensors) != set(expected):
         odd = sorted(set(tensors) ^ set(expected))[0]
@@ -160,14 +172,33 @@ def read_bundle(folder: str | PathLike[str], name: str, *, verify: bool = True) 
                 f"{data_file}: the tensor {key!r} was altered after saving (its SHA-256 differs from "
                 f"{manifest_file.name}); restore the file from a copy"
             )
-    if not intact:
-        raise CheckpointError(f"{data_file}: altered after saving (its SHA-256 differs); restore it")
     return Bundle(manifest["data"], tensors)
 
 
-def _read_manifest(path: Path, name: str) -> dict[str, Any]:
+def _opened(folder: Path, manifest_file: Path, name: str) -> tuple[dict[str, Any], Path, BufferedReader]:
+    """The manifest and the data file that it names, open: from now on no save can take it away."""
+    last = None
+    for _ in range(_MOST_REPLACED):
+        manifest, stamp = _read_manifest(manifest_file, name)
+        path = folder / manifest["file"]
+        try:
+            return manifest, path, open_file(path)
+        except FileNotFoundError:
+            if stamp == last:  # nobody has replaced the manifest since it was last read
+                raise CheckpointError(f"{path}: missing, though the manifest names it; restore it") from None
+            last = stamp
+        except OSError as error:
+            raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
+    raise CheckpointError(f"{folder}: the {name} is replaced faster than it can be read; stop who writes it")
+
+
+def _read_manifest(path: Path, name: str) -> tuple[dict[str, Any], object]:
+    """What it says, and a stamp that every save changes."""
     try:
-        content = path.read_bytes()
+        with open_file(path) as file:
+            status, content = os.fstat(file.fileno()), file.read(_LARGEST_MANIFEST + 1)
+        if len(content) > _LARGEST_MANIFEST:
+            raise CheckpointError(f"{path}: larger than {_LARGEST_MANIFEST:,} bytes, so not one of ours; restore it")
         manifest = json.loads(content)
     except (FileNotFoundError, NotADirectoryError):
         if not path.parent.is_dir():
@@ -183,11 +214,12 @@ def _read_manifest(path: Path, name: str) -> dict[str, Any]:
         raise CheckpointError(f"{path}: not the manifest of a {name}; restore the file")
     if manifest["format"] > FORMAT:
         raise CheckpointError(f"{path}: format {manifest['format']} needs a newer llrnn, this one reads {FORMAT}")
-    file, digests, data = (manifest.get(key) for key in ("file", "sha256", "data"))
-    if not (isinstance(file, str) and isinstance(digests, dict) and isinstance(data, dict)) or Path(file).name != file:
+    file_name, digests, data = (manifest.get(key) for key in ("file", "sha256", "data"))
+    complete = isinstance(file_name, str) and isinstance(digests, dict) and isinstance(data, dict)
+    if not complete or Path(manifest["file"]).name != file_name:
         raise CheckpointError(f"{path}: the manifest lacks file, sha256 or data; the file is damaged, restore it")
     _check_seal(path, content, manifest)
-    return manifest
+    return manifest, (status.st_ino, status.st_mtime_ns, manifest["seal"])
 
 
 def _check_seal(path: Path, content: bytes, manifest: dict[str, Any]) -> None:
@@ -198,44 +230,65 @@ def _check_seal(path: Path, content: bytes, manifest: dict[str, Any]) -> None:
         raise CheckpointError(f"{path}: altered after saving (its SHA-256 differs); restore the file from a copy")
 
 
-def _read_data(path: Path, name: str, header: object) -> tuple[dict[str, Tensor], bool]:
-    """The tensors of a data file, and whether what is around them is as it was written."""
+def _read_data(file: BufferedReader, path: Path, name: str, header: object, copy: bool) -> dict[str, Tensor]:
+    """The tensors of a data file; what is around them must be as it was written."""
+    altered = CheckpointError(f"{path}: altered after saving (its SHA-256 differs); restore it")
     try:
-        if header is not None and path.stat().st_size > _MAPPED_ABOVE:
-            tensors = _mapped(path)  # first: it finds a header that is too long
-            with open(path, "rb") as file:
-                length = file.read(8)
-                start = length + file.read(int.from_bytes(length, "little"))
-            return tensors, hashlib.sha256(start).hexdigest() == header
-        blob = path.read_bytes()
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: missing, though the manifest names it; restore it") from None
+        size = os.fstat(file.fileno()).st_size
+        length = file.read(8)
+        start = length + file.read(min(int.from_bytes(length, "little"), size))
+        if header is None:  # a folder of before: the name of the file is the digest of all of it
+            file.seek(0)
+            if f"{name}-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}.safetensors" != path.name:
+                raise altered
+        elif hashlib.sha256(start).hexdigest() != header:
+            raise altered
+        return _tensors(file, json.loads(start[8:]), len(start), size, copy)
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
-    tensors = _tensors(path, blob)
-    if header is None:  # a folder of before: the name of the file is the digest of all of it
-        return tensors, _data_file(name, blob) == path.name
-    return tensors, hashlib.sha256(_header(blob)).hexdigest() == header
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: truncated or not a safetensors file ({error}); restore it") from None
+
+
+def _tensors(file: BufferedReader, header: dict[str, Any], start: int, size: int, copy: bool) -> dict[str, Tensor]:
+    """The numbers that the header tells of: each tensor in memory of its own, or all in the mapped file."""
+    places = {name: entry for name, entry in header.items() if name != "__metadata__"}
+    end = start + max((entry["data_offsets"][1] for entry in places.values()), default=0)
+    if end != size:
+        raise ValueError(f"{end:,} bytes are required, found {size:,}")
+    mapped = _mapped(file) if size > _MAPPED_ABOVE and not copy else None
+    found = {}
+    for name, entry in places.items():
+        kind, shape, (begin, stop) = _KINDS[entry["dtype"]], entry["shape"], entry["data_offsets"]
+        if not 0 <= begin <= stop or min(shape, default=0) < 0 or math.prod(shape) * kind.itemsize != stop - begin:
+            raise ValueError(f"{name!r} of shape {shape} does not fit into {stop - begin:,} bytes")
+        own = _read(file, start + begin, stop - begin) if mapped is None else mapped[start + begin : start + stop]
+        found[name] = own.view(kind).view(shape)
+    return found
+
+
+def _read(file: BufferedReader, start: int, size: int) -> Tensor:
+    numbers = torch.empty(size, dtype=torch.uint8)
+    left = memoryview(numbers.numpy().data) if size else memoryview(b"")
+    while left:
+        done = os.preadv(file.fileno(), [left], start + size - len(left))  # without the buffer of the file
+        if done == 0:
+            raise ValueError("the file was cut while it was read")
+        left = left[done:]
+    return numbers
+
+
+def _mapped(file: BufferedReader) -> Tensor:
+    """All of the file as bytes that come when they are used; whoever writes to them writes to a copy."""
+    if not faulthandler.is_enabled():  # a page that is gone when it is used ends the process: by no means silently
+        with contextlib.suppress(RuntimeError, ValueError, OSError, AttributeError):  # no standard error to tell it to
+            faulthandler.enable()
+    return torch.from_numpy(np.memmap(file, dtype=np.uint8, mode="c"))
 
 
 def _header(blob: bytes) -> bytes:
     """What stands before the numbers: its own length, names, types and places."""
     return blob[: 8 + int.from_bytes(blob[:8], "little")]
-
-
-def _mapped(path: Path) -> dict[str, Tensor]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            return {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  (it is no mapping)
-    except (SafetensorError, ValueError, KeyError, RuntimeError) as error:
-        raise CheckpointError(f"{path}: truncated or not a safetensors file ({error}); restore it") from None
-
-
-def _tensors(path: Path, blob: bytes) -> dict[str, Tensor]:
-    try:
-        return load(blob)
-    except (SafetensorError, ValueError, KeyError, RuntimeError) as error:
-        raise CheckpointError(f"{path}: truncated or not a safetensors file ({error}); restore it") from None
 
 
 def _digest(tensor: Tensor) -> str:

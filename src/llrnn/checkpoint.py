@@ -18,7 +18,7 @@ from llrnn.controllers import Controller, make_controller, unfilled
 from llrnn.domain import Domain
 from llrnn.errors import CheckpointError, LLRNNError
 from llrnn.features import FeatureMatrix
-from llrnn.model import FEATURE_ARRAYS, LLRNN
+from llrnn.model import FEATURE_ARRAYS, LLRNN, require_finite
 from llrnn.process import Saved
 from llrnn.spellings import ARRAYS, Spellings
 from llrnn.text import Seen
@@ -68,19 +68,26 @@ def load(
     contextual: Sequence[ContextualFeature] | None = None,
     controller: Controller | None = None,
     verify: bool = True,
+    copy: bool = False,
 ) -> LLRNN:
     """Read a model; a background or contextual features of one's own are given again here, or swapped.
 
     A `controller` of one's own is given again, too, as it was made: its weights are filled in.
-    Without `verify`, damage to the numbers of the model goes unseen (see `read_bundle`): a large one opens faster.
+    Without `verify`, damage to the numbers of the model goes unseen (see `read_bundle`): a large one opens faster. With
+    `copy`, a large one is read into memory, not mapped: it stays as it is whatever happens to its files.
     """
-    bundle = read_bundle(folder, "model", verify=verify)
+    try:
+        bundle = read_bundle(folder, "model", verify=verify, copy=copy)
+    except MemoryError as error:
+        raise CheckpointError(f"{folder}: the model does not fit into memory ({error})") from error
     try:
         return _build(bundle, background, contextual, controller)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise CheckpointError(f"{folder}: {place} in model.json is wrong ({first['msg']}); restore the file") from None
+    except MemoryError as error:
+        raise CheckpointError(f"{folder}: the model does not fit into memory ({error or 'MemoryError'})") from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{folder}: the files of the model do not fit together ({error})") from error
     except CheckpointError as error:
@@ -96,6 +103,7 @@ def _build(
     controller: Controller | None = None,
 ) -> LLRNN:
     data, tensors = _ModelData.model_validate(bundle.data), bundle.tensors
+    require_finite(tensors)
     words = data.symbols if data.symbols is not None else _spellings(tensors)
     vocabulary = Vocabulary(
         words,

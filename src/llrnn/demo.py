@@ -18,7 +18,6 @@ import torch
 
 from llrnn import features, report
 from llrnn.backgrounds import Background, Unigram
-from llrnn.bundle import write_atomically
 from llrnn.charts import svg
 from llrnn.controllers import LSTM
 from llrnn.corpus import Corpus, Sentence, Token
@@ -27,6 +26,7 @@ from llrnn.errors import TrainingError
 from llrnn.evaluate import Evaluation, evaluate
 from llrnn.explain import Comparison, explain
 from llrnn.features import Features
+from llrnn.files import write_atomically
 from llrnn.lexicon import Lexicon
 from llrnn.model import LLRNN
 from llrnn.project import embedded_corpora

@@ -6,10 +6,8 @@ The attributes of a form are the union over its readings, as in the paper (§5):
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from llrnn.corpus import Sentence
 from llrnn.corpus.frequencies import read_frequencies, two_columns
 from llrnn.corpus.source import StrPath, read_lines
 from llrnn.errors import LexiconError
+from llrnn.files import write_atomically
 
 __all__ = ["Lexicon", "read_frequencies"]
 
@@ -137,7 +136,7 @@ class Lexicon:
             if re.search(r"[\t\r\n\0]", form) or _is_comment(f"{form}\t") or not form.strip():
                 raise LexiconError(f"the form {form!r} cannot be written in a TSV file; leave it out", path=path)
             lines.append(f"{form}\t{' '.join(sorted(attributes)) or '_'}\n")
-        _write_atomically(path, "".join(lines))
+        _write(path, "".join(lines))
 
 
 class _CheckedFunction:
@@ -203,13 +202,8 @@ def _entry(path: StrPath, number: int, line: str) -> tuple[str, set[str]]:
     return form, found
 
 
-def _write_atomically(path: StrPath, text: str) -> None:
-    target = Path(path)
-    unfinished = target.parent / f".{target.name}.{os.getpid()}.tmp"
+def _write(path: StrPath, text: str) -> None:
     try:
-        unfinished.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(unfinished, target)
+        write_atomically(Path(path), text.encode())
     except (OSError, ValueError) as cause:  # ValueError: a path or a form that cannot be encoded
-        with suppress(OSError, ValueError):
-            unfinished.unlink()
         raise LexiconError(f"the file cannot be written: {cause}", path=path) from cause

@@ -9,7 +9,7 @@ a batch by teacher forcing; `start` and `step` go symbol by symbol: the same num
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -22,7 +22,7 @@ from llrnn.bundle import write_bundle
 from llrnn.contextual import ContextualFeature
 from llrnn.controllers import LSTM, Controller, described_controller, initialise, still_first, uniform
 from llrnn.domain import Domain
-from llrnn.errors import ConfigError, ZeroMassError
+from llrnn.errors import CheckpointError, ConfigError, ZeroMassError
 from llrnn.features import FeatureMatrix, Features, compile_features
 from llrnn.fused import product
 from llrnn.loglinear import Distribution, LogLinear
@@ -243,6 +243,7 @@ class LLRNN(nn.Module):
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the model as a folder of safetensors and JSON, atomically; `llrnn.load` reads it back."""
         data, tensors = self.described()
+        require_finite(tensors)
         as_arrays = any(name.endswith("symbols.text") for name in tensors)  # its own words, or those of a background
         write_bundle(folder, "model", data, tensors, version=2 if as_arrays else 1)
 
@@ -274,6 +275,18 @@ class LLRNN(nn.Module):
             _describe_source(feature.saved(), f"contextual.{i}", tensors) for i, feature in enumerate(self.contextual)
         ]
         return data, tensors
+
+
+def require_finite(tensors: Mapping[str, Tensor]) -> None:
+    """That the weights and the values of features are numbers: with another, every probability would be nan."""
+    for name, tensor in tensors.items():
+        is_of_the_sum = name.startswith("weights.") or name.endswith("put_features.values")
+        if is_of_the_sum and tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            found = tensor[~torch.isfinite(tensor)][0].item()
+            raise CheckpointError(
+                f"finite numbers are required, but {name} holds {found}; the model is of no use: go back to an "
+                "earlier save, and train on with a lower learning rate or harder clipping"
+            )
 
 
 def _describe_words(vocabulary: Vocabulary, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:

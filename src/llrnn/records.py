@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from llrnn.charts import LineChart
 from llrnn.errors import CheckpointError, TrainingError
+from llrnn.files import read_file
 from llrnn.rendering import Drawn, Line, Sheet, Shown, Strong, Table
 
 _HEADER = ("record", "step", "train", "valid", "best", "learning rate", "words/s")
@@ -75,13 +76,15 @@ class Records(UserList[Record], Drawn):
     def read(cls, path: str | PathLike[str]) -> Records:
         """From the log of a run, or its folder. A last line without an end was still being written: it is left out."""
         path = Path(path)
-        path = path / "log.jsonl" if path.is_dir() else path
         try:
-            text = path.read_bytes().decode("utf8")
+            path = path / "log.jsonl" if path.is_dir() else path
+            text = read_file(path, limit=1_000_000_000).decode("utf8")
         except FileNotFoundError:
             raise CheckpointError(
                 f"{path}: no such file; give the log.jsonl of a run, or the folder of the run"
             ) from None
+        except OSError as error:
+            raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from None
         except UnicodeDecodeError as error:
             line = error.object.count(b"\n", 0, error.start) + 1
             raise CheckpointError(f"{path}:{line}: a log of training is required, this is not UTF-8") from None

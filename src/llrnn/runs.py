@@ -15,8 +15,9 @@ from typing import Any
 
 from torch import Tensor
 
-from llrnn.bundle import has_bundle, read_bundle, write_atomically, write_bundle
+from llrnn.bundle import has_bundle, read_bundle, write_bundle
 from llrnn.errors import CheckpointError, TrainingError
+from llrnn.files import write_atomically
 from llrnn.model import LLRNN
 from llrnn.records import Record
 from llrnn.settings import TrainingSettings

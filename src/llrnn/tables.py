@@ -26,6 +26,7 @@ from typing import Any
 
 from llrnn.corpus.source import StrPath, read_lines
 from llrnn.errors import TableError
+from llrnn.files import open_file
 
 __all__ = ["KnowledgeBase", "Row", "plain", "short"]
 
@@ -232,8 +233,14 @@ def _json(text: str, path: StrPath, lines: Sequence[int]) -> object:
 
 def _check_database(file: Path, refuse: Refuse) -> None:
     """SQLite itself would take an empty file for a database without tables."""
-    if not file.is_file() or file.stat().st_size == 0:
-        found = "the file is empty" if file.is_file() else "there is no file of this name"
+    try:
+        with open_file(file) as opened:
+            found = "" if opened.read(1) else "the file is empty"
+    except FileNotFoundError:
+        found = "there is no file of this name"
+    except OSError as cause:
+        found = f"this cannot be read ({cause.strerror})"
+    if found:
         raise refuse(f"a database is required, but {found}; check the path")
 
 

@@ -11,11 +11,11 @@ import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NoReturn
 
 from llrnn.corpus.source import StrPath, read_lines
 from llrnn.errors import LexiconError
+from llrnn.files import read_file
 
 __all__ = ["Line", "encoding_of", "read_encoded"]
 
@@ -77,7 +77,7 @@ def _decoded(path: StrPath, encoding: str) -> Iterator[tuple[int, str]]:
 
 def _content(path: StrPath) -> bytes:
     try:
-        content = Path(path).read_bytes()
+        content = read_file(path)
         return gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
     except (OSError, ValueError, EOFError, zlib.error):
         for _ in read_lines(path, error=LexiconError):  # says what is wrong in the words used everywhere

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any, Self
 
 from llrnn.backgrounds.automaton import Automaton
 from llrnn.conditions import values_of
 from llrnn.errors import BackgroundError
+from llrnn.files import read_file
 from llrnn.languages.expressions import Expression, from_condition, letter, words
 from llrnn.process import Revision, Saved
 
@@ -65,7 +65,7 @@ class Dictionary(Automaton):
     def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
         """A dictionary from a text file, words between white space, with the settings of `Dictionary`."""
         try:
-            text = Path(path).read_text(encoding="utf8")
+            text = read_file(path).decode("utf8")
         except (OSError, UnicodeDecodeError) as error:
             raise BackgroundError(f"{path}: a list of words in UTF-8 is required ({error})") from None
         return cls(text.split(), **settings)

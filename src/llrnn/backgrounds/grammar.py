@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from llrnn.backgrounds.constraint import Constraint
 from llrnn.errors import BackgroundError
+from llrnn.files import read_file
 from llrnn.languages.context_free import ContextFree
 from llrnn.languages.depth import limited
 from llrnn.languages.letters import Columns, Over
@@ -64,7 +65,7 @@ class Grammar(Constraint):
     def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
         """A grammar from a text file, with the settings of `Grammar`."""
         try:
-            text = Path(path).read_text(encoding="utf8")
+            text = read_file(path).decode("utf8")
         except (OSError, UnicodeDecodeError) as error:
             raise BackgroundError(f"{path}: a grammar in UTF-8 is required ({error})") from None
         return cls(text, **{"name": Path(path).name, **settings})

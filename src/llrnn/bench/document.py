@@ -17,8 +17,8 @@ from typing import Any
 from llrnn.bench.machine import Speeds, described
 from llrnn.bench.rows import Row
 from llrnn.bench.suite import Asked
-from llrnn.bundle import write_atomically
 from llrnn.errors import ConfigError
+from llrnn.files import write_atomically
 
 NAME = "bench.json"
 SEED = 0  # of everything that the benchmarks draw

@@ -20,8 +20,8 @@ from llrnn.bench import document, page, plots
 from llrnn.bench.document import Document
 from llrnn.bench.machine import measured_speeds, threads_of
 from llrnn.bench.suite import Asked, Suite
-from llrnn.bundle import write_atomically
 from llrnn.errors import LLRNNError, MissingExtraError
+from llrnn.files import write_atomically
 
 Tell = Callable[[str], None]
 

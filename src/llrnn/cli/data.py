@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from llrnn import french
-from llrnn.bundle import write_atomically
 from llrnn.cli import show
 from llrnn.cli.options import Seed
 from llrnn.datasets import DATASETS, get
 from llrnn.errors import ConfigError
+from llrnn.files import write_atomically
 
 data_app = typer.Typer(help="Corpora.")
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
@@ -27,6 +26,7 @@ from llrnn.config.domains import AnyDomain
 from llrnn.config.features import AnyFeature, Strict, refuse_unused
 from llrnn.config.knowledge import AnyBackground, AnyContextual, Part, UniformConfig
 from llrnn.errors import ConfigError
+from llrnn.files import read_file
 from llrnn.settings import TrainingSettings, first_problem
 from llrnn.vocabulary import EOS
 
@@ -182,7 +182,7 @@ def read_config(
     `{data}` in any text of the file stands for the folder `data`.
     """
     try:
-        content = tomllib.loads(Path(path).read_bytes().decode("utf-8"))
+        content = tomllib.loads(read_file(path, limit=4_000_000).decode("utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; give a TOML configuration") from None
     except OSError as error:

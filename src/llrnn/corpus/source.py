@@ -11,13 +11,11 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
-from os import PathLike, fspath
 
 from llrnn.errors import CorpusError, PlacedError
+from llrnn.files import StrPath, open_file
 
 __all__ = ["StrPath", "read_lines"]
-
-StrPath = str | PathLike[str]
 
 _BLOCK = 1 << 20
 _HEAD = 512  # enough for every signature below
@@ -54,7 +52,7 @@ def read_lines(path: StrPath, *, error: type[PlacedError] = CorpusError) -> Iter
     """(line number from 1, line) for each line of the file at `path`; a fault is raised as an `error`."""
     done = 0
     try:
-        with _opened(path, error) as file:
+        with open_file(path) as file:
             stream = _unpacked(file)
             head = stream.read(_HEAD)
             _check_head(head, path, error)
@@ -70,14 +68,7 @@ def read_lines(path: StrPath, *, error: type[PlacedError] = CorpusError) -> Iter
         state = "cut short" if isinstance(cause, EOFError) else f"damaged ({cause})"
         raise error(f"{reason} {state}; fetch or compress it anew", path=path, line=done + 1) from cause
     except OSError as cause:
-        raise error(_reason(cause), path=path, line=done or None) from cause
-
-
-def _opened(path: StrPath, error: type[PlacedError]) -> io.BufferedReader:
-    try:
-        return open(fspath(path), "rb")
-    except ValueError as cause:  # a NUL character, a lone surrogate
-        raise error(f"a path that a file can have is required ({cause}); correct it", path=repr(path)) from cause
+        raise error(_reason(cause), path=cause.filename or path, line=done or None) from cause
 
 
 def _reason(cause: OSError) -> str:
@@ -93,7 +84,7 @@ def _reason(cause: OSError) -> str:
 
 
 def _unpacked(file: io.BufferedReader) -> io.BufferedIOBase:
-    """The content of `file`, by its first bytes, because names lie; peeking, because pipes cannot seek."""
+    """The content of `file`, by its first bytes, because names lie."""
     return gzip.GzipFile(fileobj=file) if file.peek(2)[:2] == _GZIP else file
 
 

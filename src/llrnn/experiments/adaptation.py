@@ -30,7 +30,7 @@ from llrnn import analysers
 from llrnn.adaptation import adaptor, base_of, default_settings
 from llrnn.backgrounds import NGram
 from llrnn.batches import Sentences
-from llrnn.bundle import has_bundle, write_atomically
+from llrnn.bundle import has_bundle
 from llrnn.checkpoint import load
 from llrnn.clusters import tokenise
 from llrnn.config import read_config
@@ -41,6 +41,7 @@ from llrnn.experiments.engines import Engine, Local
 from llrnn.experiments.jobs import Job, run_jobs
 from llrnn.experiments.prepare import find_source
 from llrnn.experiments.tables import markdown, mean_and_spread, require_pyplot
+from llrnn.files import write_atomically
 from llrnn.lexicon import Lexicon
 from llrnn.model import LLRNN
 from llrnn.project import Project

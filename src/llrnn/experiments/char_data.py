@@ -18,13 +18,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from llrnn.bundle import write_atomically
 from llrnn.conditions import values_of
 from llrnn.corpus import Corpus, Sentence
 from llrnn.corpus.delexical import find_values
 from llrnn.corpus.source import StrPath
 from llrnn.corpus.text import PlainTokens
 from llrnn.experiments import nlg_data
+from llrnn.files import write_atomically
 from llrnn.languages.rows import BLANK
 
 PARTS = ("train", "valid", "test", "unseen")

@@ -26,7 +26,7 @@ from typing import Any
 
 import torch
 
-from llrnn.bundle import has_bundle, write_atomically
+from llrnn.bundle import has_bundle
 from llrnn.config import read_config
 from llrnn.corpus import Corpus
 from llrnn.decode import Generated, beam_search_each
@@ -37,6 +37,7 @@ from llrnn.experiments.engines import Engine
 from llrnn.experiments.jobs import Job, run_jobs, trained
 from llrnn.experiments.nlg_scores import Inventory
 from llrnn.experiments.tables import markdown, mean_and_spread, write_results
+from llrnn.files import write_atomically
 from llrnn.model import LLRNN
 from llrnn.project import Project
 from llrnn.settings import TrainingSettings

@@ -20,9 +20,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from llrnn.bundle import write_atomically
 from llrnn.errors import ConfigError, MissingExtraError, TrainingError
 from llrnn.experiments.engines import CLAIM, PROGRAM, SURROUNDINGS, Command, Ending, Engine, Place, Plan
+from llrnn.files import write_atomically
 
 LOG = "ray.log"  # in the study's folder: what Ray prints
 _FOREMAN = Path(__file__).with_name("ray_foreman.py")

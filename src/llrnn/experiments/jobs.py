@@ -16,12 +16,13 @@ from typing import Any
 
 import torch
 
-from llrnn.bundle import has_bundle, write_atomically
+from llrnn.bundle import has_bundle
 from llrnn.config import Config, read_config
 from llrnn.corpus import Corpus
 from llrnn.errors import TrainingError
 from llrnn.evaluate import Evaluation, evaluate
 from llrnn.experiments.engines import Command, Ending, Engine, Local, Place, Plan
+from llrnn.files import write_atomically
 from llrnn.model import LLRNN
 from llrnn.pairs import read_pairs, score_pairs
 from llrnn.project import Project

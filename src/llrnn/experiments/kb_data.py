@@ -20,9 +20,9 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from llrnn.bundle import write_atomically
 from llrnn.corpus.source import StrPath, read_lines
 from llrnn.errors import CorpusError
+from llrnn.files import write_atomically
 from llrnn.tables import KnowledgeBase, Row, short
 
 COLUMNS = ("name", "area", "food", "pricerange", "phone", "address", "postcode")

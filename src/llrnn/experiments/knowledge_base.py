@@ -17,7 +17,6 @@ from typing import Any
 
 import torch
 
-from llrnn.bundle import write_atomically
 from llrnn.contextual import Lookup
 from llrnn.corpus import Corpus
 from llrnn.evaluate import evaluate
@@ -27,6 +26,7 @@ from llrnn.experiments.kb_data import write_parts
 from llrnn.experiments.kb_scores import COLUMNS, rates, stated
 from llrnn.experiments.nlg_scores import bleu
 from llrnn.experiments.tables import markdown, write_results
+from llrnn.files import write_atomically
 from llrnn.model import LLRNN
 from llrnn.steering import swap
 from llrnn.tables import KnowledgeBase

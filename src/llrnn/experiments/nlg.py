@@ -19,7 +19,6 @@ from typing import Any
 
 import torch
 
-from llrnn.bundle import write_atomically
 from llrnn.config import Config
 from llrnn.corpus import Corpus
 from llrnn.evaluate import evaluate
@@ -28,6 +27,7 @@ from llrnn.experiments.jobs import Job, run_jobs, trained
 from llrnn.experiments.nlg_data import SHARES, write_parts
 from llrnn.experiments.nlg_scores import Inventory, announced, bleu, references_of, slot_errors, sum_of_errors
 from llrnn.experiments.tables import markdown, write_results
+from llrnn.files import write_atomically
 from llrnn.model import LLRNN
 from llrnn.writing import prepared, write
 

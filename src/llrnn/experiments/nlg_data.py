@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from llrnn.bundle import write_atomically
 from llrnn.conditions import NOT_SAID, words_of
 from llrnn.corpus import Corpus, Sentence
 from llrnn.corpus.acts import Act, Slot, parse_act
@@ -26,6 +25,7 @@ from llrnn.corpus.delexical import find_values
 from llrnn.corpus.source import StrPath, read_lines
 from llrnn.corpus.text import PlainTokens
 from llrnn.errors import CorpusError
+from llrnn.files import write_atomically
 
 NEW_SLOTS = ("name", "phone")  # whose values are replaced by unseen ones
 SHARES = (5, 20, 100)  # percent of the training text

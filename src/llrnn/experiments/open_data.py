@@ -28,11 +28,11 @@ import numpy as np
 from llrnn import analysers
 from llrnn.analysers.affix_file import read_affix_file, split_flags
 from llrnn.analysers.lines import Line, encoding_of, read_encoded
-from llrnn.bundle import write_atomically
 from llrnn.corpus import Corpus
 from llrnn.domains.characters import CharacterModel
 from llrnn.errors import ConfigError, LexiconError, MissingExtraError
 from llrnn.experiments.units import BytePairs, Characters, Units
+from llrnn.files import write_atomically
 from llrnn.french import conllu
 from llrnn.lexicon import Lexicon
 from llrnn.vocabulary import EOS

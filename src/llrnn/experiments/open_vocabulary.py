@@ -30,7 +30,6 @@ import torch
 from numpy.typing import NDArray
 
 from llrnn.batches import Sentences
-from llrnn.bundle import write_atomically
 from llrnn.checkpoint import load
 from llrnn.config import Config, read_config
 from llrnn.corpus import Corpus
@@ -41,6 +40,7 @@ from llrnn.experiments.engines import Engine
 from llrnn.experiments.jobs import Job, run_jobs
 from llrnn.experiments.tables import markdown, write_results
 from llrnn.experiments.units import Units
+from llrnn.files import write_atomically
 from llrnn.model import LLRNN
 from llrnn.project import Project
 from llrnn.scoring import walk

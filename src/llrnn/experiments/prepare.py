@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llrnn import analysers
-from llrnn.bundle import write_atomically
 from llrnn.clusters import cluster_words, tokenise
 from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError, LexiconError
+from llrnn.files import write_atomically
 from llrnn.french import conllu
 from llrnn.lexicon import Lexicon
 from llrnn.pairs import make_pairs, write_pairs

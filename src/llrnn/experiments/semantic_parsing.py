@@ -23,7 +23,6 @@ from typing import Any
 import torch
 
 from llrnn.backgrounds import Grammar
-from llrnn.bundle import write_atomically
 from llrnn.corpus import Corpus
 from llrnn.corpus.acts import Conditions
 from llrnn.experiments.engines import Engine
@@ -32,6 +31,7 @@ from llrnn.experiments.sp_data import DATASETS, PARTS, SHARES, write_parts
 from llrnn.experiments.sp_scores import WellFormed, scores
 from llrnn.experiments.sp_types import Typing
 from llrnn.experiments.tables import markdown, mean_and_spread, write_results
+from llrnn.files import write_atomically
 from llrnn.model import LLRNN
 from llrnn.steering import swap
 from llrnn.writing import write

@@ -27,10 +27,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from llrnn.bundle import write_atomically
 from llrnn.corpus.acts import Act, Slot
 from llrnn.corpus.source import StrPath, read_lines
 from llrnn.errors import CorpusError
+from llrnn.files import write_atomically
 from llrnn.words import value_attribute
 
 DATASETS = ("geo", "calendar", "publications", "recipes", "restaurants")

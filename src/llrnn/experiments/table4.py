@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from llrnn.backgrounds import NGram
-from llrnn.bundle import write_atomically
 from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError
 from llrnn.experiments import tables
@@ -21,6 +20,7 @@ from llrnn.experiments.engines import Engine
 from llrnn.experiments.jobs import Job, run_jobs
 from llrnn.experiments.prepare import prepare
 from llrnn.experiments.tables import write_results
+from llrnn.files import write_atomically
 from llrnn.text import Text
 from llrnn.vocabulary import Vocabulary
 

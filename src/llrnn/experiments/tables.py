@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from llrnn.bundle import write_atomically
 from llrnn.errors import MissingExtraError
+from llrnn.files import write_atomically
 
 Results = Mapping[str, Sequence[Mapping[str, Any]]]  # the results of all seeds, by name
 

@@ -26,9 +26,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from llrnn.bundle import write_atomically
 from llrnn.corpus import Corpus
 from llrnn.errors import CheckpointError, CorpusError, MissingExtraError
+from llrnn.files import write_atomically
 
 END = "▁"
 OTHER = "<other>"

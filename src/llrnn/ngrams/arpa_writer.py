@@ -7,19 +7,16 @@ Only some thousand n-grams are text at a time.
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import os
-import tempfile
 from collections.abc import Iterator
 from os import fspath
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
 from llrnn.corpus.source import StrPath
 from llrnn.errors import BackgroundError
+from llrnn.files import replacing
 from llrnn.ngrams.arpa import BOS
 from llrnn.ngrams.binding import written_out
 from llrnn.ngrams.table import Floats, Level, NGramTable
@@ -35,7 +32,7 @@ def write_arpa(table: NGramTable, path: StrPath) -> None:
     table = written_out(table)
     _check_words(table)
     try:
-        with _replaced(Path(path)) as file:
+        with replacing(Path(path)) as file:
             packed = gzip.GzipFile("", "wb", 4, file, mtime=0) if fspath(path).endswith(".gz") else None
             for lines in _lines(table):
                 (packed or file).write(f"{lines}\n".encode())
@@ -44,23 +41,6 @@ def write_arpa(table: NGramTable, path: StrPath) -> None:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise BackgroundError(f"{fspath(path)}: the ARPA file cannot be written: {reason or error}") from error
-
-
-@contextlib.contextmanager
-def _replaced(path: Path) -> Iterator[BinaryIO]:
-    """A temporary file beside it, which takes its name if all goes well."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
 
 
 def _check_words(table: NGramTable) -> None:

@@ -18,9 +18,9 @@ from os import fspath
 from pathlib import Path, PurePath
 from typing import Literal, NoReturn
 
-from llrnn.bundle import write_atomically
 from llrnn.corpus.source import StrPath, read_lines
 from llrnn.errors import CorpusError
+from llrnn.files import write_atomically
 from llrnn.pairs.pair import Pair, Words
 
 _HEADER = ("good", "bad", "group", "distance", "distractors")

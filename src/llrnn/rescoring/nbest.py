@@ -21,9 +21,9 @@ from os import fspath
 from pathlib import Path, PurePath
 from typing import NoReturn
 
-from llrnn.bundle import write_atomically
 from llrnn.corpus.source import StrPath, read_lines
 from llrnn.errors import CorpusError
+from llrnn.files import write_atomically
 
 __all__ = [
     "Hypothesis",

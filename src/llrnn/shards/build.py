@@ -28,6 +28,7 @@ from llrnn.corpus.corpus import Format
 from llrnn.corpus.source import StrPath
 from llrnn.corpus.streaming import Words, stream_words
 from llrnn.errors import CorpusError, UnknownWordError
+from llrnn.files import sync_folder
 from llrnn.shards.columns import BLOCK
 from llrnn.shards.corpus import BuiltCorpus
 from llrnn.shards.layout import COLUMNS, Manifest, Shard, write_manifest
@@ -125,18 +126,10 @@ def _being_built(out: Path) -> Iterator[Path]:
             building.mkdir()
             yield building
             os.rename(building, out)
-            _sync(out.parent)
+            sync_folder(out.parent)
         finally:
             shutil.rmtree(building, ignore_errors=True)
             mark.unlink(missing_ok=True)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class _Numbers(dict[str, int]):

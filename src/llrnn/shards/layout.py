@@ -19,8 +19,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from llrnn.bundle import write_atomically
 from llrnn.errors import CorpusError
+from llrnn.files import open_file, read_file, write_atomically
 
 FORMAT = 1
 MANIFEST = "corpus.json"
@@ -94,7 +94,7 @@ _AGAIN = "restore it from a copy, or build the corpus again: llrnn corpus build"
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path, limit=2_000_000_000)
     except (FileNotFoundError, NotADirectoryError):
         what = "a folder that `llrnn corpus build` finished is required"
         folder = path.parent
@@ -117,7 +117,7 @@ def check_files(folder: Path, manifest: Manifest) -> int:
 def check_file(path: Path, size: int, sha256: str) -> int:
     check_size(path, size)
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise CorpusError(f"the file cannot be read: {error.strerror or error}", path=path) from error

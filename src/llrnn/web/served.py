@@ -126,7 +126,7 @@ def open_served(
         if key in _TAKEN:
             raise ConfigError(f"the background names {', '.join(_TAKEN)} are taken, found {key!r}; choose another")
     others = {key: open_background(path, restrict=True) for key, path in (backgrounds or {}).items()}
-    return Served(name or folder.resolve().name, load(folder).to(torch.device(device)), others)
+    return Served(name or folder.resolve().name, load(folder, copy=True).to(torch.device(device)), others)
 
 
 def model_words(model: LLRNN) -> list[str]:

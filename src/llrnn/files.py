@@ -1,0 +1,99 @@
+"""Files of the user: read only where they are plain files, replaced as a whole or not at all.
+
+Reading. A FIFO without a writer is waited for for ever, and a device has no end: `open_file` refuses both, whatever is
+read (corpora, lexicons, tables, configurations, models). What is read as a whole has a largest size (`read_file`).
+All that can be wrong with a path is an OSError, also a NUL character in it.
+
+Writing. The new content goes into a temporary file beside the old one, is synced to the disk and renamed; then the
+folder is synced. A process killed at any point, a full disk or a power cut leaves the old file or the new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from os import PathLike, fspath
+from pathlib import Path
+from typing import BinaryIO
+
+__all__ = ["StrPath", "open_file", "read_file", "replacing", "sync_folder", "write_atomically"]
+
+StrPath = str | PathLike[str]
+
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def open_file(path: StrPath) -> io.BufferedReader:
+    """A plain file, to read its bytes; anything else is an OSError that says what was found and what to do."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # or a pipe would be waited for
+    except ValueError as cause:  # a NUL character, a lone surrogate
+        raise OSError(errno.EINVAL, f"no file can have this name ({cause}); correct it", repr(path)) from cause
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), fspath(path))
+        if not stat.S_ISREG(mode):
+            found = next((kind for is_kind, kind in _KINDS if is_kind(mode)), "no file")
+            raise OSError(
+                errno.EINVAL, f"a file is required, but this is {found}; copy what it gives into a file", fspath(path)
+            )
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_file(path: StrPath, *, limit: int = 256_000_000) -> bytes:
+    """All of a plain file of at most `limit` bytes."""
+    with open_file(path) as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise OSError(errno.EFBIG, f"at most {limit:,} bytes can be read, but the file is larger", fspath(path))
+    return content
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace the file by one with this content."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A temporary file to write to, which takes the name of the file if all goes well."""
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except ValueError as cause:
+        raise OSError(errno.EINVAL, f"no file can have this name ({cause}); correct it", repr(str(path))) from cause
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+        sync_folder(path.parent)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """The rename itself must reach the disk too."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
