@@ -162,9 +162,9 @@ feature_values = st.one_of(st.just(1.0), st.floats(-2.0, 2.0, allow_nan=False))
 
 
 @st.composite
-def feature_rows(draw: st.DrawFn, n_words: int) -> list[Row]:
+def feature_rows(draw: st.DrawFn, n_words: int, numbers: st.SearchStrategy[float] = feature_values) -> list[Row]:
     """A few distinct rows, one of them perhaps empty, dealt out to the words: classes have several members."""
-    row = st.dictionaries(st.sampled_from("abcd"), feature_values, max_size=3)
+    row = st.dictionaries(st.sampled_from("abcd"), numbers, max_size=3)
     kinds = draw(st.lists(row, min_size=1, max_size=4))
     kinds[0] = {"a": 1.0, **kinds[0], "z": 1.0}
     dealt = draw(st.lists(st.integers(0, len(kinds) - 1), min_size=n_words, max_size=n_words))
@@ -207,8 +207,10 @@ def sparse_knowledge(
 
 
 @st.composite
-def context_knowledge(draw: st.DrawFn, rows: Sequence[Row], n: int) -> ContextKnowledge:
-    number = st.floats(-2.0, 2.0, allow_nan=False)
+def context_knowledge(
+    draw: st.DrawFn, rows: Sequence[Row], n: int, number: st.SearchStrategy[float] | None = None
+) -> ContextKnowledge:
+    number = st.floats(-2.0, 2.0, allow_nan=False) if number is None else number
     return ContextKnowledge([draw(number) for _ in range(n)], [draw(own_words(rows, number)) for _ in range(n)])
 
 
@@ -219,9 +221,11 @@ def cases(
     kinds: Sequence[str] = ("static", "sparse", "mixture", "dense"),
     context: bool = True,
     max_words: int = 9,
+    numbers: st.SearchStrategy[float] | None = None,
 ) -> Case:
+    """`numbers`: what values of features may be, static and contextual ones."""
     n = draw(st.integers(1, 4))
-    rows = draw(feature_rows(draw(st.integers(2, max_words))))
+    rows = draw(feature_rows(draw(st.integers(2, max_words)), feature_values if numbers is None else numbers))
     kind = draw(st.sampled_from(kinds))
     known = draw(
         sparse_knowledge(
@@ -233,5 +237,5 @@ def cases(
     )
     log_b = known.log_b()
     prior: Prior = DensePrior(torch.from_numpy(log_b)) if kind == "dense" else known.prior()
-    parts = [draw(context_knowledge(rows, n)) for _ in range(draw(st.integers(0, 2)) if context else 0)]
+    parts = [draw(context_knowledge(rows, n, numbers)) for _ in range(draw(st.integers(0, 2)) if context else 0)]
     return Case(rows, prior, log_b, parts, draw(st.integers(0, 10_000)), draw(st.integers(1, 3)))

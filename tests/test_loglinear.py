@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from unittest import mock
 
 import numpy as np
@@ -14,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from brute import Array
+from brute import Array, Brute
 from llrnn import drawing
 from llrnn.errors import BackgroundError, ZeroMassError
+from llrnn.frozen import Composed
 from llrnn.loglinear import Distribution, LogLinear
 from llrnn.masses import Classes
 from llrnn.numerics import SparseMatrix, class_logsumexp, segment_logsumexp
@@ -108,10 +110,102 @@ def test_float32_is_close_to_float64(case: Case) -> None:
     p, brute = case.distribution(torch.float32), case.brute()
     targets = torch.tensor(case.possible_words())
     found = p.log_prob(targets)
-    assert found.dtype == p.log_z.dtype == p.log_probs().dtype == p.entropy().dtype == torch.float32
+    assert found.dtype == p.log_probs().dtype == p.entropy().dtype == torch.float32
+    assert p.log_z.dtype == torch.float64  # beside large scores float32 has no digits left for it
     assert p.expected_features().dtype == p.top(1)[0].dtype == torch.float32
     close(found, brute.log_probs[np.arange(case.n), targets.numpy()], 2e-3)
     close(p.expected_features(), brute.expected_features, 2e-3)
+
+
+# --- large weights ------------------------------------------------------------------------------------------------
+
+LOUD = [0.0, 1.0, -3.0, 250.0, -1e3, 1e3, 999_997.0, 999_999.0, 1e6, -1e6]
+
+
+@dataclass(frozen=True)
+class LoudCase:
+    """A case with weights of up to a million that float32 holds exactly, as it does their sums: a = W h, h one-hot."""
+
+    case: Case
+    a: list[list[float]]  # (N, m + k)
+
+    def layer(self, dtype: torch.dtype) -> LogLinear:
+        layer = LogLinear(matrix_of(self.case.rows), self.case.n, len(self.case.context)).to(dtype)
+        m, a = layer.weight.shape[0], torch.tensor(self.a, dtype=dtype)
+        with torch.no_grad():
+            layer.weight.copy_(a[:, :m].t())
+            layer.context_weight.copy_(a[:, m:].t())
+        return layer
+
+    def distribution(self, dtype: torch.dtype, frozen: bool = False) -> Distribution:
+        layer = Composed(self.layer(dtype)) if frozen else self.layer(dtype)
+        made = layer(torch.eye(self.case.n, dtype=dtype), self.case.prior, self.case.values())
+        assert isinstance(made, Distribution)
+        return made
+
+    def brute(self) -> Brute:
+        return replace(self.case.brute(), a=np.array(self.a))
+
+
+@st.composite
+def loud_cases(draw: st.DrawFn) -> LoudCase:
+    case = draw(cases(numbers=st.sampled_from([0.0, 1.0, -1.0, 0.5])))
+    width = len(matrix_of(case.rows).names) + len(case.context)
+    row = st.lists(st.sampled_from(LOUD), min_size=width, max_size=width)
+    return LoudCase(case, draw(st.lists(row, min_size=case.n, max_size=case.n)))
+
+
+# float32 rounds log b, here of as little as −2000, at the fourth digit behind the point
+@pytest.mark.parametrize(("dtype", "near"), [(torch.float64, 1e-9), (torch.float32, 2e-4)])
+@given(loud_cases())
+@QUICK
+def test_large_weights_lose_no_digits(dtype: torch.dtype, near: float, loud: LoudCase) -> None:
+    """0 ≤ H ≤ log V, totals of 1 and every log p, as summed in float64, whatever the weights."""
+    brute, n, V = loud.brute(), loud.case.n, loud.case.n_words
+    with torch.no_grad():
+        for p in (loud.distribution(dtype), loud.distribution(dtype, frozen=True)):
+            entropy = p.entropy().double().numpy()
+            assert (entropy >= 0).all()
+            assert (entropy <= math.log(V) + near).all()
+            npt.assert_allclose(entropy, brute.entropy, atol=near)
+            each = torch.stack([p.log_prob(torch.full((n,), x)) for x in range(V)], 1)
+            for log_p in (each, p.log_probs(), loud.distribution(dtype).log_probs()):
+                assert log_p.dtype == dtype
+                npt.assert_allclose(log_p.double().exp().sum(-1), 1.0, atol=near)
+                npt.assert_allclose(log_p.double(), brute.log_probs, rtol=1e-6, atol=near)
+            npt.assert_allclose(p.class_probabilities().double().sum(-1), 1.0, atol=near)
+            npt.assert_allclose(p.expected_features().double(), brute.expected_features, atol=near)
+            npt.assert_allclose(p.top(3)[0].double(), brute.top(3), rtol=1e-6, atol=near)
+            npt.assert_allclose(p.log_z, brute.log_z, rtol=1e-9, atol=near)
+
+
+@given(loud_cases())
+@QUICK
+def test_large_weights_have_the_gradient_of_the_sum(loud: LoudCase) -> None:
+    """Observed minus expected features: no NaN, and nothing of a shift."""
+    layer, targets = loud.layer(torch.float32), loud.case.possible_words()
+    p = layer(torch.eye(loud.case.n), loud.case.prior, loud.case.values())
+    p.log_prob(torch.tensor(targets)).sum().backward()
+    weights = (layer.weight, layer.context_weight)
+    found = torch.cat([torch.zeros_like(one) if one.grad is None else one.grad for one in weights])
+    npt.assert_allclose(found.t(), loud.brute().gradient(targets), atol=1e-3)
+
+
+@pytest.mark.parametrize("loud", [1.0, 1e6])
+def test_long_rows_are_summed_to_the_last_digits(loud: float) -> None:
+    """A hundred thousand words that hardly differ: float32 sums of them must not drift."""
+    generator = torch.Generator().manual_seed(0)
+    log_b = torch.rand(100_000, generator=generator, dtype=torch.float64)
+    layer = LogLinear(matrix_of([{"a": 1.0, "b": float(x % 3 == 0)} for x in range(100_000)]), 1)
+    with torch.no_grad():
+        layer.bias.copy_(torch.tensor([loud, loud]))
+        for prior in (SparsePrior.static(Table(log_b)), DensePrior(log_b.float()[None])):
+            p = layer(torch.zeros(2, 1), prior.dense(2) if isinstance(prior, DensePrior) else prior)
+            score = loud * (1 + (torch.arange(100_000) % 3 == 0).double()) + log_b
+            wanted = torch.log_softmax(score, 0)
+            npt.assert_allclose(p.log_probs().double().exp().sum(-1), 1.0, atol=2e-6)
+            npt.assert_allclose(p.log_z, torch.logsumexp(score, 0).expand(2), rtol=1e-15, atol=2e-6)
+            npt.assert_allclose(p.entropy(), -(wanted.exp() * wanted).sum().expand(2), atol=2e-5)
 
 
 # --- gradients ----------------------------------------------------------------------------------------------------

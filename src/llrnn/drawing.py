@@ -20,7 +20,7 @@ from torch import Tensor
 from llrnn import costs, plain
 from llrnn.knowledge import Knowledge
 from llrnn.masses import Classes, ClassMass, Left
-from llrnn.numerics import MINUS_INFINITY, SparseMatrix
+from llrnn.numerics import MINUS_INFINITY, SparseMatrix, less, shifted_sums
 from llrnn.priors import ContextValues, SparsePrior
 
 _ROUNDS_OF_REJECTION = 64
@@ -53,7 +53,8 @@ class Drawable(plain.Plain, Protocol):
     @property
     def context_adaptor(self) -> Tensor: ...  # (N, k)
     @property
-    def weights(self) -> Tensor: ...  # (N, V)
+    def word_terms(self) -> tuple[Tensor, Tensor]: ...  # (N, V) and (N,)
+    def log_probs(self) -> Tensor: ...  # (N, V)
 
 
 def sample(p: Drawable, count: int, generator: torch.Generator | None) -> Tensor:
@@ -63,7 +64,7 @@ def sample(p: Drawable, count: int, generator: torch.Generator | None) -> Tensor
         return plain.sample(p, alone, count, generator)
     prior = p.known.prior
     if not isinstance(prior, SparsePrior):
-        weights = (p.weights - p.possible().log_z[:, None]).detach().double().exp()
+        weights = p.log_probs().detach().double().exp()
         return torch.multinomial(weights, count, replacement=True, generator=generator).t()
     rest, own = (part.detach().double() for part in p.parts)
     position = torch.arange(p.n, device=rest.device).expand(count, -1).reshape(-1)
@@ -152,14 +153,6 @@ def _draw_member(p: Drawable, mass: ClassMass, position: int, klass: int, genera
     return members[torch.multinomial(weights, 1, generator=generator)][0]
 
 
-def quick_log_z(p: Drawable) -> Tensor | None:
-    """log Z without gradients, (N,), where there is a shorter way to it than by joining all that is known."""
-    if are_few(p):
-        return torch.logsumexp(p.weights, -1)
-    alone = plain.table_of(p)
-    return None if alone is None else plain.log_z(p, alone)
-
-
 def are_few(p: Drawable) -> bool:
     """Whether N × V are few terms compared with what exceptions cost: a small vocabulary, or a beam."""
     listed = len(p.prior.exceptions) if isinstance(p.prior, SparsePrior) else 0
@@ -167,26 +160,22 @@ def are_few(p: Drawable) -> bool:
     return p.n * p.prior.n_symbols <= min(_FEW_TERMS + _AN_EXCEPTION * exceptions, _MANY_TERMS)
 
 
-def written_out(p: Drawable) -> Tensor:
-    """log b + a·φ of every word, (N, V)."""
-    whole = p.scores.index_select(1, p.classes.class_of)
-    whole = whole + p.prior.dense(1 if p.prior.is_static else p.n, whole.dtype).log_b
-    if not p.values:
-        return whole
-    rest = torch.cat([part.rest for part in p.values], 1)
-    whole = whole + (p.context_adaptor * rest).sum(-1, keepdim=True)
-    weights = torch.split(p.context_adaptor, [part.width for part in p.values], 1)
+def written_out(p: Drawable) -> tuple[Tensor, Tensor]:
+    """log b + a·φ of every word less the origin and a shift, (N, V), and that shift, float64 (N,)."""
+    whole, prior = p.scores.index_select(1, p.classes.class_of), p.centred[0]
+    weights = torch.split(p.context_adaptor, [part.width for part in p.values], 1) if p.values else ()
     for part, a in zip(p.values, weights, strict=True):
         if len(part.position):
             whole = _with_gains(whole, part, a)
-    return whole
+    terms, shift = shifted_sums(whole, prior.dense(1 if prior.is_static else p.n, whole.dtype).log_b)
+    return terms, terms.new_zeros(p.n, dtype=torch.float64) if shift is None else shift.double()
 
 
 def _with_gains(whole: Tensor, part: ContextValues, a: Tensor) -> Tensor:
     """The rows with what the exceptions of a source gain."""
     if part.everywhere is not None:  # the same columns in every row
-        own = torch.bmm(part.value.view(len(a), -1, part.width), a.unsqueeze(2)).squeeze(2)
-        return whole.index_add(1, part.everywhere, own - (a * part.rest).sum(-1, keepdim=True))
+        gained = part.value.view(len(a), -1, part.width) - part.rest.unsqueeze(1)
+        return whole.index_add(1, part.everywhere, torch.bmm(gained, a.unsqueeze(2)).squeeze(2))
     gained = (a[part.position] * (part.value - part.rest[part.position])).sum(-1)
     at = part.position * whole.shape[1] + part.word
     return whole.view(-1).index_add(0, at, gained).view_as(whole)
@@ -194,12 +183,13 @@ def _with_gains(whole: Tensor, part: ContextValues, a: Tensor) -> Tensor:
 
 def top(p: Drawable, k: int) -> tuple[Tensor, Tensor]:
     """The k most probable words at each position, log p and words (N, k); of words that tie, the first ones."""
-    prior = p.prior
+    prior = p.centred[0]
     k = min(k, prior.n_symbols)
     few = prior.n_symbols <= _WRITTEN_OUT and p.n * prior.n_symbols <= _MOST_WRITTEN
     if few or not isinstance(prior, SparsePrior) or len(prior.tables) > 1:
-        values, words = _largest(p.weights.detach(), k)
-        return values - p.possible().log_z.detach()[:, None], words
+        terms, shift = p.word_terms
+        values, words = _largest(terms.detach(), k)
+        return less(values, 0.0, (p.possible().log_total - shift).detach()[:, None]), words
     alone = plain.table_of(p)
     if alone is not None:
         return plain.top(p, alone, k)
@@ -227,12 +217,13 @@ def _largest(weights: Tensor, k: int) -> tuple[Tensor, Tensor]:
 def _best_words(p: Drawable, prior: SparsePrior, bound: Tensor, n: int, k: int) -> list[tuple[float, int]]:
     known = p.known
     here = known.position == n
-    words, context = known.word[here], p.context_adaptor[n].detach()
+    words, context = known.word[here], p.context_adaptor[n].detach().double()
     gone = set(words.tolist())
-    log_z = float(p.log_z[n].detach())
-    shift = float(prior.shift[n if prior.n > 1 else 0, 0]) + float((context * known.rest[n]).sum()) - log_z
-    own_scores = p.scores[n, p.classes.class_of[words]].detach().double() + known.log_b[here]
-    own_scores = own_scores + (known.value[here] * context).sum(-1) - log_z
+    log_total = float(p.log_total[n].detach())
+    shift = float(prior.shift[n if prior.n > 1 else 0, 0]) - log_total
+    own_scores = p.scores[n, p.classes.class_of[words]].detach().double()
+    own_scores = own_scores + ((known.value[here] - known.rest[n]).double() * context).sum(-1)
+    own_scores = own_scores + known.log_b[here] - log_total
     own = sorted(zip(own_scores.tolist(), words.tolist(), strict=True), key=_falling)
     walk = _walk_down(p, prior, bound, n, min(k + len(gone), len(bound)))
     rest = ((score + shift, word) for score, word in walk if word not in gone)

@@ -1,7 +1,9 @@
 """Expectations under a log-linear distribution, class by class.
 
 E φ = Σ_s P(s) φ_s + Σ_{x∈E} p(x) φ(K, x)                       P(s): the rest of the class
-−Σ p log p = log Z − E[a·φ] − E[log b]
+−Σ p log p = Σ_s P(s) [H(s) − log P(s)] − Σ_{x∈E} p(x) log p(x)         H(s): of the words of the class, by their shares
+
+No part of the entropy is below 0, and none is a difference of large numbers: log Z − E[a·φ] − E[log b] would be.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from torch import Tensor
 
 from llrnn.knowledge import Knowledge
 from llrnn.masses import Classes, Left
-from llrnn.numerics import Cells, finite
+from llrnn.numerics import Cells, finite, less
 from llrnn.priors import DensePrior, SparsePrior
 
 
@@ -32,31 +34,27 @@ class Distribution(Protocol):
     @property
     def log_mass(self) -> tuple[Tensor, Cells | None]: ...
     @property
+    def log_parts(self) -> tuple[Tensor, Tensor]: ...
+    @property
     def parts(self) -> tuple[Tensor, Tensor]: ...
     @property
     def left(self) -> Left: ...
     @property
-    def log_z(self) -> Tensor: ...
-    @property
-    def adaptor(self) -> Tensor: ...
-    @property
-    def context_adaptor(self) -> Tensor: ...
+    def log_total(self) -> Tensor: ...
+    def own_terms(self) -> tuple[Tensor, Tensor]: ...
     def class_probabilities(self) -> Tensor: ...
     def log_probs(self) -> Tensor: ...
     def possible(self) -> Distribution: ...
 
 
-def parts(p: Distribution) -> tuple[Tensor, Tensor]:
-    """The probability of the rest of each class, (N, G), and of each exception, (E,)."""
-    known, (whole, cells), scores = p.known, p.log_mass, p.scores
-    terms = scores + whole
+def log_parts(p: Distribution) -> tuple[Tensor, Tensor]:
+    """log of the probability of the rest of each class, (N, G), and of each exception, (E,)."""
+    (whole, cells), scores, log_total = p.log_mass, p.scores, p.possible().log_total
+    rest = less(scores, whole, log_total[:, None])
     if cells is not None:
-        terms[cells.position, cells.klass] = scores[cells.position, cells.klass] + cells.log_mass
-    own = scores[known.position, p.classes.class_of[known.word]] + known.log_b.to(scores.dtype)
-    terms = terms + (p.context_adaptor * known.rest).sum(-1, keepdim=True)
-    own = own + (p.context_adaptor[known.position] * known.value).sum(-1)
-    log_z = p.possible().log_z
-    return (terms - log_z[:, None]).exp(), (own - log_z[known.position]).exp()
+        where = (cells.position, cells.klass)
+        rest = rest.index_put(where, less(scores[where], cells.log_mass, log_total[cells.position]))
+    return rest, less(*p.own_terms(), log_total[p.known.position])
 
 
 def expected_features(p: Distribution) -> Tensor:
@@ -72,20 +70,22 @@ def entropy(p: Distribution) -> Tensor:
     """−Σ p log p, in nats, (N,)."""
     prior = p.known.prior
     if isinstance(prior, DensePrior) or len(prior.tables) > 1:
-        log_p = finite(p.log_probs())
-        return -(log_p.exp() * log_p).sum(-1)
-    a = torch.cat([p.adaptor, p.context_adaptor], 1)
-    return p.log_z - (a * expected_features(p)).sum(-1) - _expected_log_b(p, prior)
+        return _surprise(p.log_probs()).sum(-1)
+    rest, own = p.log_parts
+    found = (_surprise(rest) + rest.exp() * _within_classes(p, prior).to(rest.dtype)).sum(-1)
+    return found.index_add(0, p.known.position, _surprise(own))
 
 
-def _expected_log_b(p: Distribution, prior: SparsePrior) -> Tensor:
-    """E_p[log b] over the rest by the means of its classes, plus the exceptions one by one, (N,)."""
-    rest, own = p.parts
+def _surprise(log_p: Tensor) -> Tensor:
+    """−p log p, 0 for what is impossible; rounding makes no probability larger than 1."""
+    return -(log_p.exp() * finite(log_p).clamp(max=0.0))
+
+
+def _within_classes(p: Distribution, prior: SparsePrior) -> Tensor:
+    """The entropy of the words that are left in each class, (1, G) or (N, G)."""
     mass, left = p.classes.mass(prior.tables[0]), p.left
-    mean = mass.mean_log_b + prior.shift  # (N, G) or (1, G)
-    if len(left.position):
-        mean = mean.expand(p.n, -1).clone()
-        shift = prior.shift[left.position, 0] if prior.n > 1 else prior.shift[0]
-        mean[left.position, left.klass] = mass.without(p.known.word, left).mean_log_b + shift
-    own = own * finite(p.known.log_b).to(own.dtype)
-    return (rest * finite(mean).to(rest.dtype)).sum(-1).index_add(0, p.known.position, own)
+    if len(left.position) == 0:
+        return mass.entropy[None]
+    found = mass.entropy.expand(p.n, -1).clone()
+    found[left.position, left.klass] = mass.without(p.known.word, left).entropy
+    return found

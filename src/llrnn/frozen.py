@@ -17,10 +17,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from llrnn import numerics, plain
 from llrnn.loglinear import Distribution, LogLinear, Values
 from llrnn.model import LLRNN, FeatureEmbedding
 from llrnn.numerics import SparseMatrix
-from llrnn.priors import Prior, Table
+from llrnn.priors import Prior
 
 _SCORES_AT_ONCE = 1_000_000  # 4 MB; in smaller pieces, what a product does before it begins counts (measured on CPU)
 
@@ -84,24 +85,26 @@ class Composed(LogLinear):
 class Read(Distribution):
     """A distribution that nobody trains: what only gradients of weights need is left out."""
 
-    def _static_log_prob(self, table: Table, word: Tensor, position: Tensor | None) -> Tensor:
+    def _static_log_prob(self, word: Tensor, position: Tensor | None) -> Tensor | None:
         """log p of its class, some rows at a time, which stay in the cache; and the word's share in the class."""
-        if position is not None:  # not one word for each position
-            return super()._static_log_prob(table, word, position)
-        mass, klass = self.classes.mass(table), self.classes.class_of.index_select(0, word)
-        offset = mass.log_mass_in(self.h.dtype)
+        mass = plain.table_of(self)
+        if mass is None or self.scale != 1.0 or position is not None or self.dtype != self.h.dtype:
+            return super()._static_log_prob(word, position)
+        klass, offset = self.classes.class_of.index_select(0, word), mass.log_mass_in(self.dtype)
         times = min(-(-self.n * self.classes.count // _SCORES_AT_ONCE), self.n) if self.h.device.type == "cpu" else 1
-        if times <= 1:
-            log_p = self._log_p(self.h, offset, klass)
-        else:
-            pieces = zip(self.h.tensor_split(times), klass.tensor_split(times), strict=True)
-            log_p = torch.cat([self._log_p(h, offset, own) for h, own in pieces])
+        pieces = zip(self.h.tensor_split(max(times, 1)), klass.tensor_split(max(times, 1)), strict=True)
+        found = [self._log_p(h, offset, own) for h, own in pieces]
+        if any(numerics.are_loud(largest) for _, largest in found):
+            return None
+        log_p = found[0][0] if len(found) == 1 else torch.cat([own for own, _ in found])
         return log_p.add_(mass.log_share_of(word, klass))
 
-    def _log_p(self, h: Tensor, offset: Tensor, klass: Tensor) -> Tensor:
-        """(n, H), (G,), (n,) -> (n,)"""
-        log_p = torch.log_softmax(self.layer.scores(h, offset), -1)
-        return log_p.view(-1).index_select(0, klass) if len(h) == 1 else log_p.gather(1, klass[:, None]).squeeze(1)
+    def _log_p(self, h: Tensor, offset: Tensor, klass: Tensor) -> tuple[Tensor, Tensor]:
+        """(n, H), (G,), (n,) -> (n,), and the largest score of each position."""
+        scores = self.layer.scores(h, offset)
+        log_p = torch.log_softmax(scores, -1)
+        own = log_p.view(-1).index_select(0, klass) if len(h) == 1 else log_p.gather(1, klass[:, None]).squeeze(1)
+        return own, scores.amax(-1)
 
 
 class ComposedEmbedding(FeatureEmbedding):

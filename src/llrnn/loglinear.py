@@ -9,6 +9,9 @@ Sets and sizes: N positions; V words in G classes s of equal static features φ_
 E exceptions in all, words that stand alone at a position; H, the size of h. `scores[n, s]` is a_n·φ_s. The sum over V
 is exact, by whichever way `llrnn.costs` finds the cheapest; word by word where N × V is little beside the exceptions.
 
+All numbers of a position are relative to its *origin*, what every word has in common (the values of contextual features
+on the rest, the scale of the prior), and log Z is float64: so log p keeps its digits however large the scores are.
+
     LogLinear(h, prior, values) -> Distribution          log_prob, log_z, entropy, expected_features, sample, top
 """
 
@@ -20,14 +23,14 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from llrnn import costs, drawing, expectations, numerics
+from llrnn import costs, drawing, expectations, numerics, plain
 from llrnn.errors import ZeroMassError
 from llrnn.features.matrix import FeatureMatrix
 from llrnn.fused import Pairs, chosen, products
 from llrnn.knowledge import Knowledge, join
 from llrnn.masses import Classes, Left
 from llrnn.numerics import MINUS_INFINITY, Cells, SparseMatrix
-from llrnn.priors import ContextValues, DensePrior, Prior, SparsePrior, Table
+from llrnn.priors import ContextValues, DensePrior, Prior, SparsePrior
 
 Values = Sequence[ContextValues]
 
@@ -89,26 +92,45 @@ class Distribution:
         self.layer, self.h, self.prior, self.values, self.scale, self.n = layer, h, prior, values, scale, len(h)
         self.classes, self.adding = layer.classes, True  # the sum for Z: words in their classes plus gains, or gone
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """The numbers of the scores: those of the model, or float32 where these are shorter."""
+        return torch.promote_types(self.h.dtype, torch.float32)
+
+    @cached_property
+    def centred(self) -> tuple[Prior, Tensor]:
+        """The prior without its scale, and the scale in log, float64 (N,) or (1,)."""
+        return self.prior.centred(self.dtype)
+
     @cached_property
     def known(self) -> Knowledge:
-        """What all sources say, over one common set of exceptions."""
-        return join(self.prior, self.values, self.n)
+        """What all sources say, over one common set of exceptions; log b without its scale."""
+        return join(self.centred[0], self.values, self.n)
 
     @cached_property
     def scores(self) -> Tensor:
         """a·φ_s, (N, G)."""
-        scores = self.layer.scores(self.h)
+        scores = self.layer.scores(self.h).to(self.dtype)
         return scores if self.scale == 1.0 else scores * self.scale
 
     @cached_property
     def adaptor(self) -> Tensor:
         """a over the static features, (N, m)."""
-        return self.layer.adaptor(self.h) * self.scale
+        return self.layer.adaptor(self.h).to(self.dtype) * self.scale
 
     @cached_property
     def context_adaptor(self) -> Tensor:
         """a over the contextual features, (N, k)."""
-        return self.layer.context_adaptor(self.h) * self.scale
+        return self.layer.context_adaptor(self.h).to(self.dtype) * self.scale
+
+    @cached_property
+    def origin(self) -> Tensor:
+        """What all words have in common, float64 (N,): log b of its scale, and a · φ of contextual features on the rest."""
+        scale = self.centred[1].expand(self.n)
+        if not self.values:
+            return scale
+        rest = torch.cat([part.rest for part in self.values], 1)
+        return scale + (self.context_adaptor.double() * rest.double()).sum(-1)
 
     @cached_property
     def left(self) -> Left:
@@ -118,10 +140,9 @@ class Distribution:
     @cached_property
     def log_mass(self) -> tuple[Tensor, Cells | None]:
         """log B_s^rest: for whole classes, (N, G) or (1, G), and for the cells that exceptions leave."""
-        known, prior, dtype = self.known, self.prior, self.h.dtype
+        known, prior, dtype = self.known, self.known.prior, self.dtype
         if isinstance(prior, DensePrior):
-            wide = DensePrior(prior.log_b.to(torch.promote_types(prior.log_b.dtype, dtype)))  # no digits are lost
-            return self.classes.log_mass_dense(wide.dense(self.n), known.position, known.word).to(dtype), None
+            return self.classes.log_mass_dense(prior.dense(self.n), known.position, known.word).to(dtype), None
         whole = self.classes.log_mass(prior).to(dtype)
         if len(known.position) == 0:
             return whole, None
@@ -129,69 +150,92 @@ class Distribution:
 
     def log_prob(self, word: Tensor, position: Tensor | None = None) -> Tensor:
         """log p of one word a position, (N,) -> (N,), or of words at given positions in rising order, (E,) -> (E,)."""
-        if not self.values and self.prior.is_static and len(self.prior.tables) == 1 and self.scale == 1.0:
-            return self._static_log_prob(self.prior.tables[0], word, position)
+        if (quick := self._static_log_prob(word, position)) is not None:
+            return quick
         at = torch.arange(self.n, device=word.device) if position is None else position
         if drawing.are_few(self):
-            log_z, score = numerics.class_logsumexp(self.weights, None, None, at, word)
-            return score - log_z[at]
-        log_z, score = self._log_z_and_scores(at, word)
-        return score + self.prior.at(at, word).to(score.dtype) - log_z[at]
+            log_total, term = numerics.class_logsumexp(self.word_terms[0], None, None, at, word)
+            return (term.double() - log_total[at]).to(self.dtype)
+        log_total, score = self._log_total_and_scores(at, word)
+        return (score.double() + self.centred[0].at(at, word) - log_total[at]).to(self.dtype)
 
-    def _static_log_prob(self, table: Table, word: Tensor, position: Tensor | None) -> Tensor:
-        """Nothing depends on the context: log B_s rides on the bias, so that a pass over N × G is saved."""
+    def _static_log_prob(self, word: Tensor, position: Tensor | None) -> Tensor | None:
+        """Nothing depends on the context: log B_s rides on the bias, so that a pass over N × G is saved.
+
+        None where something does, and where scores are so large that a bias would have no digits left for log B_s.
+        """
+        mass = plain.table_of(self)
+        if mass is None or self.scale != 1.0 or not isinstance(self.layer, LogLinear) or self.dtype != self.h.dtype:
+            return None
         at = torch.arange(self.n, device=word.device) if position is None else position
-        mass, klass = self.classes.mass(table), self.classes.class_of[word]
-        offset, pairs = mass.log_mass.to(self.h.dtype), Pairs(at, klass)
-        if isinstance(self.layer, LogLinear):
-            log_z, term = chosen.log_sums(self.layer, self.h, offset, pairs)
-        else:  # weights of its own at every position
-            log_z, term = numerics.class_logsumexp(self.layer.scores(self.h, offset), None, None, *pairs)
-        return term + mass.log_share_of(word, klass).to(term.dtype) - log_z[at]
+        klass = self.classes.class_of[word]
+        log_sum, term = chosen.log_sums(self.layer, self.h, mass.log_mass.to(self.dtype), Pairs(at, klass))
+        if numerics.are_loud(log_sum):
+            return None
+        return (term.double() + mass.log_share_of(word, klass) - log_sum[at]).to(self.dtype)
 
     @cached_property
     def log_z(self) -> Tensor:
-        """(N,)"""
-        if not torch.is_grad_enabled() and (quick := drawing.quick_log_z(self)) is not None:
-            return quick
-        return self._log_z_and_scores(*torch.zeros(2, 0, dtype=torch.long, device=self.h.device))[0]
+        """float64 (N,)"""
+        return self.log_total + self.origin
+
+    @cached_property
+    def log_total(self) -> Tensor:
+        """log Z less the origin, float64 (N,)."""
+        if drawing.are_few(self):
+            terms, shift = self.word_terms
+            nowhere = torch.zeros(0, dtype=torch.long, device=self.h.device)
+            return numerics.class_logsumexp(terms, None, None, nowhere, nowhere)[0] + shift
+        if not torch.is_grad_enabled() and (alone := plain.table_of(self)) is not None:
+            return plain.log_total(self, alone)
+        return self._log_total_and_scores(*torch.zeros(2, 0, dtype=torch.long, device=self.h.device))[0]
 
     def log_b(self, word: Tensor) -> Tensor:
         """log b(K_n, word_n), (N,) -> (N,) float64."""
         return self.prior.at(torch.arange(self.n, device=word.device), word)
 
-    def _log_z_and_scores(self, position: Tensor, word: Tensor) -> tuple[Tensor, Tensor]:
-        """log Z (N,), and aᵀφ(K, x) of the asked (position, word) pairs, contextual features included."""
+    def _log_total_and_scores(self, position: Tensor, word: Tensor) -> tuple[Tensor, Tensor]:
+        """log Z (N,), and aᵀφ(K, x) of the asked (position, word) pairs; both less the origin."""
         known = self.known
         rows, words = torch.cat([position, known.position]), torch.cat([word, known.word])
         log_rest, score = self._log_rest_and_scores(rows, self.classes.class_of[words])
         asked, static = score[: len(position)], score[len(position) :]
-        own = static + known.log_b.to(static.dtype)
-        if known.rest.shape[1]:
-            rest = (self.context_adaptor * known.rest).sum(-1)
-            log_rest = log_rest + rest
-            static = static + rest[known.position]
-            asked = asked + (self.context_adaptor[position] * self.context_values(word, position)).sum(-1)
-            own = own + (self.context_adaptor[known.position] * known.value).sum(-1)
+        own, log_b = self.own_terms(static)
+        if self.values:
+            asked = asked + self._gains(self.context_values(word, position), position)
         if len(own) == 0:
             return log_rest, asked
         if self.adding:
-            before = static + known.log_b_before.to(static.dtype)
-            if (log_z := numerics.add_differences(log_rest, own, before, known.position)) is not None:
-                return log_z, asked
+            before = known.log_b_before.to(self.dtype)
+            change = numerics.Change((own, log_b), (static, before), known.position)
+            if (log_total := numerics.add_differences(log_rest, change)) is not None:
+                return log_total, asked
             self.adding = False  # let the words leave
-            return self._log_z_and_scores(position, word)
-        log_own = numerics.segment_logsumexp(own, known.position, self.n)
+            return self._log_total_and_scores(position, word)
+        log_own = numerics.segment_logsumexp(own, known.position, self.n, log_b)
         return torch.logaddexp(log_rest, log_own), asked
+
+    def own_terms(self, static: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Of the exceptions: a·φ with contextual features, less the origin, and log b; each (E,)."""
+        known = self.known
+        if static is None:
+            static = self.scores[known.position, self.classes.class_of[known.word]]
+        own = static + self._gains(known.value, known.position) if self.values else static
+        return own, known.log_b.to(self.dtype)
+
+    def _gains(self, values: Tensor, position: Tensor) -> Tensor:
+        """What contextual features add to words beyond the rest, (E, k) -> (E,): 0 where the values are the same."""
+        return (self.context_adaptor[position] * (values - self.known.rest[position])).sum(-1)
 
     def _log_rest_and_scores(self, rows: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
         """log Σ over the classes, exceptions in their classes or gone, (N,); and the asked static scores."""
-        prior, dtype = self.prior, self.h.dtype
+        prior = self.known.prior
         if not self.adding:
             return numerics.class_logsumexp(self.scores, *self.log_mass, rows, classes)
         if isinstance(prior, SparsePrior):
-            return numerics.class_logsumexp(self.scores, self.classes.log_mass(prior).to(dtype), None, rows, classes)
-        log_b = prior.dense(self.n).log_b.to(dtype)
+            log_mass = self.classes.log_mass(prior).to(self.dtype)
+            return numerics.class_logsumexp(self.scores, log_mass, None, rows, classes)
+        log_b = prior.dense(self.n).log_b.to(self.dtype)
         return numerics.word_logsumexp(self.scores, self.classes.class_of, log_b, rows, classes)
 
     def context_values(self, word: Tensor, position: Tensor | None = None) -> Tensor:
@@ -203,24 +247,37 @@ class Distribution:
     @cached_property
     def parts(self) -> tuple[Tensor, Tensor]:
         """The probability of the rest of each class, (N, G), and of each exception, (E,)."""
-        return expectations.parts(self)
+        rest, own = self.log_parts
+        return rest.exp(), own.exp()
+
+    @cached_property
+    def log_parts(self) -> tuple[Tensor, Tensor]:
+        """Their logarithms."""
+        return expectations.log_parts(self)
 
     def possible(self) -> Distribution:
         """This distribution, once it is sure that some word is possible at every position."""
-        nowhere = torch.nonzero(self.log_z == MINUS_INFINITY)
+        nowhere = torch.nonzero(self.log_total == MINUS_INFINITY)
         if len(nowhere):
             where = f"the background gives no symbol any mass at position {int(nowhere[0])}: nothing can follow"
             raise ZeroMassError(f"{where}; allow at least one symbol there")
         return self
 
     @cached_property
-    def weights(self) -> Tensor:
-        """log b + a·φ of every word, (N, V): the brute way, for few words and for checks."""
+    def word_terms(self) -> tuple[Tensor, Tensor]:
+        """log b + a·φ of every word, (N, V), less the origin and a shift, float64 (N,): for few words, and for checks."""
         return drawing.written_out(self)
+
+    @property
+    def weights(self) -> Tensor:
+        """log b + a·φ of every word, (N, V)."""
+        terms, shift = self.word_terms
+        return terms + (shift + self.origin).to(terms.dtype)[:, None]
 
     def log_probs(self) -> Tensor:
         """log p of every word, (N, V)."""
-        return self.weights - self.possible().log_z[:, None]
+        terms, shift = self.word_terms
+        return numerics.less(terms, 0.0, (self.possible().log_total - shift)[:, None])
 
     def class_probabilities(self) -> Tensor:
         """The probability of each class with its exceptions, (N, G)."""

@@ -19,22 +19,20 @@ from llrnn.features.matrix import FeatureMatrix, Floats, Ints
 MINUS_INFINITY = float("-inf")
 
 
-class _ClassLogSumExp(torch.autograd.Function):
-    """Both results share one gradient, softmax(scores + log_mass) · g plus what was picked: one pass instead of four.
+# Float32 keeps seven digits, so that beside a score of a million none is left for log b, nor for log Σ exp. Therefore
+# log-sums are float64, a number for each position, and where scores are loud they are shifted before anything is added.
+_LOUD = 128.0  # of terms up to this float32 rounds off a hundred-thousandth at most
+_ENOUGH_LEFT = 0.1  # of a sum from which is subtracted: one digit of seven may be lost
 
-    A row of minus infinities has log-sum minus infinity and gradient 0, where torch.logsumexp would give NaN. The
-    other log-sums (`segment_logsumexp`, `add_differences`, `log_matmul`, the kernels of `fused`) guard their own.
-    """
+
+class _ClassLogSumExp(torch.autograd.Function):
+    """Both results share one gradient, softmax(scores + log_mass) · g plus what was picked: one pass instead of four."""
 
     @staticmethod
     def forward(
         ctx: Any, scores: Tensor, log_mass: Tensor | None, cells: Cells | None, rows: Tensor, columns: Tensor
     ) -> tuple[Tensor, Tensor]:
-        terms = scores if log_mass is None else scores + log_mass  # (N, G)
-        if cells is not None:
-            where = (cells.position, cells.klass)
-            terms[where] = scores[where] + cells.log_mass
-        log_sum, p = _normalised(terms)
+        log_sum, p = _normalised(*shifted_sums(scores, log_mass, cells))
         ctx.save_for_backward(p, rows, columns)
         return log_sum, scores[rows, columns]
 
@@ -43,22 +41,52 @@ class _ClassLogSumExp(torch.autograd.Function):
     def backward(ctx: Any, *grad_outputs: Any) -> tuple[Tensor, None, None, None, None]:
         grad_log_sum, grad_picked = grad_outputs
         p, rows, columns = ctx.saved_tensors
-        grad = p * grad_log_sum.unsqueeze(-1)
+        grad = p * grad_log_sum.to(p.dtype).unsqueeze(-1)
         grad.index_put_((rows, columns), grad_picked, accumulate=True)
         return grad, None, None, None, None
 
 
-def _normalised(terms: Tensor) -> tuple[Tensor, Tensor]:
-    """logsumexp of each row, and its softmax; 0 in a row of minus infinities."""
+def shifted_sums(scores: Tensor, log_mass: Tensor | None, cells: Cells | None = None) -> tuple[Tensor, Tensor | None]:
+    """Terms scores + log_mass − shift, (N, G), and the shift (N,), None where it is nothing.
+
+    Where the largest term of a row is loud it is subtracted from the scores first: numbers that are close to each other
+    are subtracted exactly, and log_mass keeps its digits.
+    """
+    terms = _summed(scores, log_mass, cells)
+    largest = terms.detach().amax(-1)  # (N,)
+    if not are_loud(largest):
+        return terms, None
+    shift = largest.masked_fill(largest == MINUS_INFINITY, 0.0)  # a row of minus infinities stays one
+    return _summed(scores - shift[:, None], log_mass, cells), shift
+
+
+def are_loud(log_sums: Tensor) -> bool:
+    """Whether some are so large that sums of float32 numbers of their size lose digits of what is added."""
+    return not bool((log_sums.detach().abs() <= _LOUD).all())
+
+
+def _summed(scores: Tensor, log_mass: Tensor | None, cells: Cells | None) -> Tensor:
+    terms = scores if log_mass is None else scores + log_mass  # (N, G)
+    if cells is not None:
+        where = (cells.position, cells.klass)
+        terms = terms.index_put(where, scores[where] + cells.log_mass)
+    return terms
+
+
+def _normalised(terms: Tensor, shift: Tensor | None) -> tuple[Tensor, Tensor]:
+    """shift + logsumexp of each row, float64 (N,), and its softmax.
+
+    A row of minus infinities has log-sum minus infinity and gradient 0 (torch.logsumexp would give NaN).
+    """
     largest = terms.amax(-1)  # (N,)
     p = torch.softmax(terms, -1)
     # p of the largest term is at least one in as many as there are terms, so its logarithm is accurate
-    log_sum = largest - p.amax(-1).log()
+    log_sum = largest.double() - p.amax(-1).double().log()
+    if shift is None:
+        return log_sum, p
     empty = largest == MINUS_INFINITY
-    if empty.any():
-        p[empty] = 0.0
-        log_sum = log_sum.masked_fill(empty, MINUS_INFINITY)
-    return log_sum, p
+    log_sum = (shift.double() + log_sum).masked_fill(empty, MINUS_INFINITY)
+    return log_sum, p.masked_fill(empty[:, None], 0.0) if bool(empty.any()) else p
 
 
 class _WordLogSumExp(torch.autograd.Function):
@@ -68,7 +96,7 @@ class _WordLogSumExp(torch.autograd.Function):
     def forward(
         ctx: Any, scores: Tensor, class_of: Tensor, log_b: Tensor, rows: Tensor, columns: Tensor
     ) -> tuple[Tensor, Tensor]:
-        log_sum, p = _normalised(scores.index_select(1, class_of) + log_b)  # (N, V)
+        log_sum, p = _normalised(*shifted_sums(scores.index_select(1, class_of), log_b))  # (N, V)
         ctx.save_for_backward(p, class_of, rows, columns)
         ctx.shape = scores.shape
         return log_sum, scores[rows, columns]
@@ -78,7 +106,7 @@ class _WordLogSumExp(torch.autograd.Function):
     def backward(ctx: Any, *grad_outputs: Any) -> tuple[Tensor, None, None, None, None]:
         grad_log_sum, grad_picked = grad_outputs
         p, class_of, rows, columns = ctx.saved_tensors
-        grad = p.new_zeros(ctx.shape).index_add_(1, class_of, p * grad_log_sum.unsqueeze(-1))
+        grad = p.new_zeros(ctx.shape).index_add_(1, class_of, p * grad_log_sum.to(p.dtype).unsqueeze(-1))
         grad.index_put_((rows, columns), grad_picked, accumulate=True)
         return grad, None, None, None, None
 
@@ -86,7 +114,7 @@ class _WordLogSumExp(torch.autograd.Function):
 def word_logsumexp(
     scores: Tensor, class_of: Tensor, log_b: Tensor, rows: Tensor, columns: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """`logsumexp_x(scores[n, class_of[x]] + log_b[n, x])` (N,), and the bare `scores[rows, columns]`."""
+    """`logsumexp_x(scores[n, class_of[x]] + log_b[n, x])`, float64 (N,), and the bare `scores[rows, columns]`."""
     return cast(
         tuple[Tensor, Tensor],
         _WordLogSumExp.apply(scores, class_of, log_b, rows, columns),  # type: ignore[no-untyped-call]
@@ -104,7 +132,7 @@ class Cells(NamedTuple):
 def class_logsumexp(
     scores: Tensor, log_mass: Tensor | None, cells: Cells | None, rows: Tensor, columns: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """`logsumexp_s(scores[n, s] + log_mass[n, s])` (N,), and the bare `scores[rows, columns]`, in one operation.
+    """`logsumexp_s(scores[n, s] + log_mass[n, s])`, float64 (N,), and the bare `scores[rows, columns]`.
 
     `log_mass` is (N, G) or (1, G), and constant, or None where the scores hold it already; `cells` overrule it at
     single places.
@@ -115,33 +143,55 @@ def class_logsumexp(
     )
 
 
-def segment_logsumexp(values: Tensor, segment: Tensor, count: int) -> Tensor:
-    """logsumexp of the values of each segment 0..count-1; minus infinity for an empty one."""
-    largest = values.new_full((count,), MINUS_INFINITY).scatter_reduce(0, segment, values.detach(), "amax")
+def less(scores: Tensor, log_mass: Tensor | float, log_sum: Tensor) -> Tensor:
+    """scores + log_mass − log_sum, where log_sum is float64: its first digits go off the scores, which are of its size.
+
+    A log-sum of minus infinity takes nothing away: there every term is minus infinity itself.
+    """
+    log_sum = finite(log_sum)
+    first = log_sum.to(scores.dtype)
+    return scores - first + log_mass - (log_sum - first.double()).to(scores.dtype)
+
+
+def segment_logsumexp(
+    values: Tensor, segment: Tensor, count: int, log_mass: Tensor | float = 0.0
+) -> Tensor:
+    """logsumexp of values + log_mass of each segment 0..count-1, float64; minus infinity for an empty one."""
+    largest = _largest_of_each(values.detach() + log_mass, segment, count)
     shift = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
-    total = values.new_zeros(count).index_add(0, segment, (values - shift[segment]).exp())
+    terms = (values - shift[segment] + log_mass).exp()
+    total = terms.new_zeros(count, dtype=torch.float64).index_add(0, segment, terms.double())
     positive = total > 0
-    return torch.where(positive, total.masked_fill(~positive, 1.0).log() + shift, MINUS_INFINITY)
+    return torch.where(positive, total.masked_fill(~positive, 1.0).log() + shift.double(), MINUS_INFINITY)
 
 
-# a difference of float32 numbers keeps five digits as long as a hundredth of the sum is left
-_ENOUGH_LEFT = 0.01
+def _largest_of_each(values: Tensor, segment: Tensor, count: int) -> Tensor:
+    return values.new_full((count,), MINUS_INFINITY).scatter_reduce(0, segment, values, "amax")
 
 
-def add_differences(log_sum: Tensor, log_new: Tensor, log_old: Tensor, position: Tensor) -> Tensor | None:
-    """log(exp log_sum[n] + Σ_{e at n} (exp log_new[e] − exp log_old[e])), (N,), (E,), (E,) -> (N,).
+class Change(NamedTuple):
+    """Words that count for something else than before: for exp(score + log_b), each part (E,)."""
+
+    new: tuple[Tensor, Tensor]
+    old: tuple[Tensor, Tensor]
+    position: Tensor
+
+
+def add_differences(log_sum: Tensor, change: Change) -> Tensor | None:
+    """log(exp log_sum[n] + Σ_{e at n} (exp new[e] − exp old[e])), float64 (N,) -> (N,).
 
     None where so little would be left at some position that its digits were lost.
     """
-    gained = torch.full_like(log_sum, MINUS_INFINITY).scatter_reduce(0, position, log_new.detach(), "amax")
-    largest = torch.maximum(log_sum.detach(), gained)
+    (new, log_new), (old, log_old), position = change
+    gained = _largest_of_each(new.detach() + log_new, position, len(log_sum))
+    largest = torch.maximum(log_sum.detach().to(new.dtype), gained)
     scale = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
     of_entry = scale[position]
-    change = (log_new - of_entry).exp() - (log_old - of_entry).exp()
-    total = (log_sum - scale).exp().index_add(0, position, change)
-    if bool((total.detach() < _ENOUGH_LEFT).any()):  # the largest term is 1
+    difference = (new - of_entry + log_new).exp() - (old - of_entry + log_old).exp()
+    total = (log_sum - scale.double()).exp().index_add(0, position, difference.double())
+    if not bool((total.detach() >= _ENOUGH_LEFT).all()):  # the largest term is 1
         return None
-    return total.log() + scale
+    return total.log() + scale.double()
 
 
 def log_matmul(left: Tensor, right: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from llrnn.masses import Classes, ClassMass
-from llrnn.numerics import MINUS_INFINITY
+from llrnn.numerics import MINUS_INFINITY, shifted_sums
 from llrnn.priors import ContextValues, Prior
 
 _FEW = 4  # draws: so few are made faster one by one than by operations on tensors (measured on CPU)
@@ -38,26 +38,30 @@ class Plain(Protocol):
     @property
     def n(self) -> int: ...
     @property
+    def centred(self) -> tuple[Prior, Tensor]: ...
+    @property
     def scores(self) -> Tensor: ...  # (N, G)
     @property
-    def log_z(self) -> Tensor: ...  # (N,)
+    def log_total(self) -> Tensor: ...  # (N,) float64
     def possible(self) -> Any: ...
 
 
 def table_of(p: Plain) -> ClassMass | None:
     """The table that says all, seen by classes; None where something else has a say."""
-    alone = p.prior.is_static and len(p.prior.tables) == 1 and not p.values
+    alone = p.prior.is_static and len(p.prior.tables) == 1 and not p.values and p.centred[0] is p.prior
     return p.classes.mass(p.prior.tables[0]) if alone else None
 
 
-def terms(p: Plain, mass: ClassMass) -> Tensor:
-    """a·φ_s + log B_s, (N, G), but for what is the same for all words."""
-    return p.scores.detach() + mass.log_mass_in(p.scores.dtype)
+def terms(p: Plain, mass: ClassMass) -> tuple[Tensor, Tensor | None]:
+    """a·φ_s + log B_s, (N, G), but for what is the same for all words; and what was subtracted, (N,)."""
+    return shifted_sums(p.scores.detach(), mass.log_mass_in(p.scores.dtype))
 
 
-def log_z(p: Plain, mass: ClassMass) -> Tensor:
-    """(N,)"""
-    return torch.logsumexp(terms(p, mass), -1) + _shift(p).to(p.scores.dtype)
+def log_total(p: Plain, mass: ClassMass) -> Tensor:
+    """log Z, float64 (N,)."""
+    found, shift = terms(p, mass)
+    log_sum = torch.logsumexp(found, -1).double()
+    return _shift(p) + (log_sum if shift is None else log_sum + shift.double())
 
 
 def _shift(p: Plain) -> Tensor:
@@ -76,7 +80,7 @@ def sample(p: Plain, mass: ClassMass, count: int, generator: torch.Generator | N
 
 def _weights(p: Plain, mass: ClassMass) -> Tensor:
     """Of the classes, the largest is 1, (N, G)."""
-    logs = terms(p, mass)
+    logs, _ = terms(p, mass)
     largest = logs.amax(-1, keepdim=True)
     if p.n and float(largest.amin()) == MINUS_INFINITY:
         p.possible()  # which says where
@@ -115,7 +119,7 @@ def _where(ends: npt.NDArray[np.float64], u: float) -> int:
 
 def top(p: Plain, mass: ClassMass, k: int) -> tuple[Tensor, Tensor]:
     """The k most probable words at each position, log p and words (N, k); of words that tie, the first ones."""
-    shift = (_shift(p) - p.possible().log_z.detach().double()).expand(p.n).tolist()
+    shift = (_shift(p) - p.possible().log_total.detach()).expand(p.n).tolist()
     scores = p.scores.detach().double()
     bound = scores + mass.best_log_b
     best = bound.topk(min(k, bound.shape[1]), -1)

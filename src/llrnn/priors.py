@@ -21,6 +21,7 @@ from llrnn.errors import BackgroundError
 
 MINUS_INFINITY = float("-inf")
 _FEW = 200_000  # numbers that are worth remembering
+_FAR = 128.0  # nats: float32 numbers of this size have five digits behind the point
 
 
 class Table:
@@ -46,6 +47,11 @@ class Table:
         if device not in self._made:
             self._made[device] = Table(self.log_b.to(device))
         return self._made[device]
+
+    @cached_property
+    def largest(self) -> Tensor:
+        """log b of the likeliest word, a number; minus infinity of none."""
+        return self.log_b.amax() if len(self.log_b) else self.log_b.new_tensor(MINUS_INFINITY)
 
     def in_numbers(self, dtype: torch.dtype) -> Tensor:
         """The vector in other numbers, remembered."""
@@ -205,6 +211,20 @@ class SparsePrior:
             log_b[self.exceptions.position, self.exceptions.word] = self.exceptions.log_b.to(dtype)
         return DensePrior(log_b)
 
+    def centred(self, dtype: torch.dtype) -> tuple[Prior, Tensor]:
+        """The same but for a factor a position, which is 1 unless b is far from 1; and its logarithm, (N,) or (1,).
+
+        A prefix of a grammar may have a weight of e^−600: beside that, float32 has few digits for words.
+        """
+        largest = torch.stack([self.shift[:, k] + table.largest for k, table in enumerate(self.tables)]).amax(0)
+        scale = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
+        if bool((scale.abs() <= _FAR).all()):
+            return self, torch.zeros_like(scale[:1])
+        own, old = scale if self.n > 1 else scale.expand(1), self.exceptions
+        log_b = old.log_b - own[old.position if self.n > 1 else torch.zeros_like(old.position)]
+        moved = Exceptions(old.position, old.word, log_b)
+        return SparsePrior(self.tables, self.shift - scale[:, None], moved), scale
+
     def row(self, n: int) -> SparsePrior:
         """One position alone; what is the same at every position stays the same object."""
         if self.is_static:
@@ -258,6 +278,15 @@ class DensePrior:
 
     def dense(self, n: int, dtype: torch.dtype | None = None) -> DensePrior:
         return DensePrior(self.log_b.expand(n, -1).to(dtype or self.log_b.dtype))
+
+    def centred(self, dtype: torch.dtype) -> tuple[Prior, Tensor]:
+        """In numbers of this type, but for a factor a position where digits would be lost; and its logarithm."""
+        none = self.log_b.new_zeros(1, dtype=torch.float64)
+        if torch.finfo(dtype).eps <= torch.finfo(self.log_b.dtype).eps:
+            return self, none
+        largest = self.log_b.amax(-1)
+        scale = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
+        return DensePrior((self.log_b - scale[:, None]).to(dtype)), scale.double()
 
     def row(self, n: int) -> DensePrior:
         return self if self.n == 1 else DensePrior(self.log_b[n : n + 1])

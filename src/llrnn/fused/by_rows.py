@@ -44,7 +44,7 @@ class _LogSums(torch.autograd.Function):
         ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, way: MakeWay, pairs: Pairs, rows: int, keeps: bool
     ) -> tuple[Tensor, Tensor]:
         made, kept = way(h, weight, bias), []
-        log_sum, asked = h.new_empty(len(h)), h.new_empty(len(pairs.row))
+        log_sum, asked = h.new_empty(len(h), dtype=torch.float64), h.new_empty(len(pairs.row))
         for part, own, within in _parts(len(h), rows, pairs):
             block = made.block(part, within)
             log_sum[part], asked[own] = block.log_sum, block.asked
@@ -61,7 +61,7 @@ class _LogSums(torch.autograd.Function):
         made.start()
         for i, (part, own, within) in enumerate(_parts(len(h), ctx.rows, ctx.pairs)):
             exps, total = kept[2 * i : 2 * i + 2] if kept else made.block(part, within)[:2]
-            made.add(part, exps, _over(grads[0][part], total), within, grads[1][own])
+            made.add(part, exps, _over(grads[0][part].to(h.dtype), total), within, grads[1][own])
         return made.d_h, made.d_weight, made.d_bias, None, None, None, None
 
 
@@ -74,16 +74,16 @@ class _MeanLoss(torch.autograd.Function):
         share = 1.0 / len(pairs.row)
         g_sum = torch.bincount(pairs.row, minlength=len(h)).to(h.dtype) * share  # (N,)
         g_asked = torch.full_like(pairs.row, -share, dtype=h.dtype)
-        loss = h.new_zeros(())
+        loss = h.new_zeros((), dtype=torch.float64)
         if wanted:
             made.start()
         for part, own, within in _parts(len(h), rows, pairs):
             block = made.block(part, within)
-            loss += torch.dot(g_sum[part], block.log_sum) - share * block.asked.sum()
+            loss += share * (block.log_sum[within.row] - block.asked.double()).sum()
             if wanted:
                 made.add(part, block.exps, _over(g_sum[part], block.total), within, g_asked[own])
         ctx.save_for_backward(made.d_h, made.d_weight, made.d_bias)
-        return loss
+        return loss.to(h.dtype)
 
     @staticmethod
     @once_differentiable

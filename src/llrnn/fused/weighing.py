@@ -28,7 +28,7 @@ class Pairs(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Some positions: e, (R, G) or (G, R), its sums t (R,), log Σ exp x (R,), and the asked scores."""
+    """Some positions: e, (R, G) or (G, R), its sums t (R,), log Σ exp x (R,) float64, and the asked scores."""
 
     exps: Tensor
     total: Tensor
@@ -59,7 +59,7 @@ class Way(ABC):
         largest = x.amax(self._classes, keepdim=True)
         shift = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
         total = x.sub_(shift).exp_().sum(self._classes)
-        return Block(x, total, shift.view(-1) + total.log(), asked)
+        return Block(x, total, shift.view(-1).double() + total.double().log(), asked)
 
     def start(self) -> None:
         """Gradients that are nothing yet."""

@@ -34,10 +34,10 @@ class Left(NamedTuple):
 
 
 class Remainder(NamedTuple):
-    """What is left in each cell: its log-mass, and the mean of log b over it."""
+    """What is left in each cell: its log-mass, and the entropy of its words by their shares."""
 
     log_mass: Tensor  # (C,)
-    mean_log_b: Tensor  # (C,)
+    entropy: Tensor  # (C,)
 
 
 class Classes(torch.nn.Module):
@@ -111,7 +111,7 @@ class Classes(torch.nn.Module):
 
 
 class ClassMass:
-    """One table seen by classes: masses, means, the best members first, and alias tables for drawing."""
+    """One table seen by classes: masses, entropies, the best members first, and alias tables for drawing."""
 
     def __init__(self, log_b: Tensor, classes: Classes) -> None:
         self.log_b, self._classes, self._class_of = log_b, classes, classes.class_of  # (V,)
@@ -150,13 +150,14 @@ class ClassMass:
         return self.log_share.exp()  # 0 where it underflows, though its logarithm does not
 
     @cached_property
-    def _share_log_b(self) -> Tensor:
-        return torch.where(self._share > 0, self._share * self.log_b, 0.0)
+    def _surprise(self) -> Tensor:
+        """−share · log share, (V,): never below 0."""
+        return torch.where(self._share > 0, -self._share * self.log_share.clamp(max=0.0), 0.0)
 
     @cached_property
-    def mean_log_b(self) -> Tensor:
-        """(G,)"""
-        return self._per_class(self._share_log_b)
+    def entropy(self) -> Tensor:
+        """Of the words of each class by their shares, (G,)."""
+        return self._per_class(self._surprise)
 
     @cached_property
     def _alive(self) -> Tensor:
@@ -182,14 +183,15 @@ class ClassMass:
         share = 1.0 - gone(self._share)
         alive = self._alive[left.klass] - gone((self.log_b > MINUS_INFINITY).to(torch.float64))
         log_mass = self.log_mass[left.klass] + share.clamp(min=_SUM_ANEW_BELOW).log()
-        mean = (self.mean_log_b[left.klass] - gone(self._share_log_b)) / share.clamp(min=_SUM_ANEW_BELOW)
+        stays = share.clamp(min=_SUM_ANEW_BELOW)  # −Σ (q/r) log (q/r) = log r − Σ (q/r) log q
+        entropy = (stays.log() + (self.entropy[left.klass] - gone(self._surprise)) / stays).clamp(min=0.0)
         empty = alive < 0.5
-        log_mass, mean = log_mass.masked_fill(empty, MINUS_INFINITY), mean.masked_fill(empty, 0.0)
+        log_mass, entropy = log_mass.masked_fill(empty, MINUS_INFINITY), entropy.masked_fill(empty, 0.0)
         for cell in torch.nonzero((share < _SUM_ANEW_BELOW) & ~empty).view(-1).tolist():
-            stays = self._staying(int(left.klass[cell]), word[left.of_exception == cell])
-            log_mass[cell] = torch.logsumexp(stays, 0)
-            mean[cell] = (torch.softmax(stays, 0) * stays).sum()
-        return Remainder(log_mass, mean)
+            few = self._staying(int(left.klass[cell]), word[left.of_exception == cell])
+            log_mass[cell] = torch.logsumexp(few, 0)
+            entropy[cell] = -(torch.softmax(few, 0) * torch.log_softmax(few, 0)).sum()
+        return Remainder(log_mass, entropy)
 
     def _staying(self, klass: int, gone: Tensor) -> Tensor:
         members = self._members[self._offsets[klass] : self._offsets[klass + 1]]

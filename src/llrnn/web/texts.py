@@ -70,7 +70,7 @@ def chosen(texts: Sequence[Text], p: Distribution, state: ModelState) -> list[An
 def _row(p: Distribution, n: int) -> Distribution:
     """One position, with what was computed for all of them at once."""
     alone = p.row(n)
-    alone.scores, alone.log_z = p.scores[n : n + 1], p.log_z[n : n + 1]
+    alone.scores, alone.log_total = p.scores[n : n + 1], p.log_total[n : n + 1]
     return alone
 
 
