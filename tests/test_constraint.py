@@ -256,7 +256,7 @@ def test_log_z_and_gradients_are_those_of_the_sum_over_v(form: str) -> None:
         assert ours.isfinite().all()
         found = torch.autograd.grad(ours.sum(), list(model.parameters()))
         distribution, _ = model.scan(batch)
-        rows = torch.log_softmax(distribution.weights, -1)
+        rows = torch.log_softmax(distribution.word_terms[0], -1)
         theirs = rows.gather(1, batch.targets[batch.mask][:, None])[:, 0]
         for own, other in zip(found, torch.autograd.grad(theirs.sum(), list(model.parameters())), strict=True):
             assert torch.allclose(own, other, atol=1e-10)
@@ -272,7 +272,7 @@ def test_class_by_class_over_a_large_vocabulary(monkeypatch: pytest.MonkeyPatch)
     found = torch.autograd.grad(ours.sum(), list(model.parameters()))
     distribution, _ = model.scan(batch)
     assert not isinstance(distribution.prior, llrnn.priors.DensePrior)
-    rows = torch.log_softmax(distribution.weights, -1)
+    rows = torch.log_softmax(distribution.word_terms[0], -1)
     theirs = rows.gather(1, batch.targets[batch.mask][:, None])[:, 0]
     assert torch.allclose(ours, theirs, atol=1e-9)
     for own, other in zip(found, torch.autograd.grad(theirs.sum(), list(model.parameters())), strict=True):

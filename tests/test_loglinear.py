@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from torch import Tensor
 from brute import Array, Brute
 from llrnn import drawing
 from llrnn.errors import BackgroundError, ZeroMassError
+from llrnn.features import FeatureMatrix
 from llrnn.frozen import Composed
 from llrnn.loglinear import Distribution, LogLinear
 from llrnn.masses import Classes
@@ -191,21 +193,64 @@ def test_large_weights_have_the_gradient_of_the_sum(loud: LoudCase) -> None:
     npt.assert_allclose(found.t(), loud.brute().gradient(targets), atol=1e-3)
 
 
-@pytest.mark.parametrize("loud", [1.0, 1e6])
-def test_long_rows_are_summed_to_the_last_digits(loud: float) -> None:
-    """A hundred thousand words that hardly differ: float32 sums of them must not drift."""
-    generator = torch.Generator().manual_seed(0)
-    log_b = torch.rand(100_000, generator=generator, dtype=torch.float64)
-    layer = LogLinear(matrix_of([{"a": 1.0, "b": float(x % 3 == 0)} for x in range(100_000)]), 1)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@given(cases())
+@QUICK
+def test_half_precision_is_of_the_weights_alone(dtype: torch.dtype, case: Case) -> None:
+    """The numbers of the distribution are those of a float64 model with the same weights and the same h."""
+    short, h = case.layer(dtype), case.h(dtype)
+    wide = copy.deepcopy(short).double()
     with torch.no_grad():
-        layer.bias.copy_(torch.tensor([loud, loud]))
-        for prior in (SparsePrior.static(Table(log_b)), DensePrior(log_b.float()[None])):
-            p = layer(torch.zeros(2, 1), prior.dense(2) if isinstance(prior, DensePrior) else prior)
-            score = loud * (1 + (torch.arange(100_000) % 3 == 0).double()) + log_b
-            wanted = torch.log_softmax(score, 0)
-            npt.assert_allclose(p.log_probs().double().exp().sum(-1), 1.0, atol=2e-6)
-            npt.assert_allclose(p.log_z, torch.logsumexp(score, 0).expand(2), rtol=1e-15, atol=2e-6)
-            npt.assert_allclose(p.entropy(), -(wanted.exp() * wanted).sum().expand(2), atol=2e-5)
+        p, wanted = short(h, case.prior, case.values()), wide(h.double(), case.prior, case.values())
+        words = torch.tensor(case.possible_words())
+        assert p.log_prob(words).dtype == torch.float32
+        for found, expected in (
+            (p.log_prob(words), wanted.log_prob(words)),
+            (p.log_probs(), wanted.log_probs()),
+            (p.entropy(), wanted.entropy()),
+            (p.top(3)[0], wanted.top(3)[0]),
+            (p.expected_features(), wanted.expected_features()),
+        ):
+            close(found.double(), expected.numpy(), 2e-4)
+        generator = torch.Generator().manual_seed(case.seed)
+        drawn = p.sample(generator=generator, count=20)
+        assert (p.log_probs()[torch.arange(case.n), drawn] > MINUS_INFINITY).all()
+
+
+def test_feature_values_survive_half_precision() -> None:
+    """A model that was in half precision for a while: weights are rounded, what is known of words is not."""
+    layer = LogLinear(matrix_of([{"a": 0.1}, {"a": 0.3}]), 1).double()
+    again = copy.deepcopy(layer).half().double()
+    with torch.no_grad():
+        for one in (layer, again):
+            one.bias.fill_(1.0)
+    assert torch.equal(again.scores(torch.zeros(1, 1).double()), layer.scores(torch.zeros(1, 1).double()))
+
+
+@pytest.mark.parametrize("loud", [0.0, 1e6])
+@pytest.mark.parametrize("kind", ["static", "sparse", "dense"])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_long_rows_are_summed_to_the_last_digits(kind: str, loud: float, frozen: bool) -> None:
+    """As many words as a novel has, the frequent ones first: added one by one in float32, the rare ones are lost."""
+    V, generator = 45_000, torch.Generator().manual_seed(0)
+    noise = torch.randn(V, generator=generator, dtype=torch.float64)
+    log_b = -1.2 * torch.arange(1, V + 1).double().log() + 0.3 * noise
+    prior: Prior = SparsePrior.static(Table(log_b))
+    if kind == "sparse":
+        prior = SparsePrior.listed(Table(log_b), [{0: float(log_b[0])}, {1: float(log_b[1])}])
+    elif kind == "dense":
+        prior = DensePrior(log_b.float()[None]).dense(2)
+    everywhere, each = np.arange(V), np.ones(V)
+    words = FeatureMatrix(tuple(map(str, range(V))), ("a",) * V, everywhere, np.arange(V + 1), everywhere, each)
+    plain = LogLinear(words, 1)
+    with torch.no_grad():
+        plain.bias.fill_(loud)
+        p = (Composed(plain) if frozen else plain)(torch.zeros(2, 1), prior)
+        wanted = torch.log_softmax(log_b, 0)
+        npt.assert_allclose(p.log_probs().double().exp().sum(-1), 1.0, atol=3e-6)
+        npt.assert_allclose(p.log_z - loud, torch.logsumexp(log_b, 0).expand(2), atol=3e-6)
+        npt.assert_allclose(p.log_prob(torch.tensor([0, V - 1])), wanted[[0, V - 1]], rtol=2e-7, atol=3e-6)
+        npt.assert_allclose(p.entropy(), -(wanted.exp() * wanted).sum().expand(2), atol=3e-5)
 
 
 # --- gradients ----------------------------------------------------------------------------------------------------

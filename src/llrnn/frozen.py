@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from llrnn import numerics, plain
+from llrnn.knowledge import placed
 from llrnn.loglinear import Distribution, LogLinear, Values
 from llrnn.model import LLRNN, FeatureEmbedding
 from llrnn.numerics import SparseMatrix
@@ -79,7 +80,7 @@ class Composed(LogLinear):
 
     def forward(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
         """The distributions at the N positions of h (N, H)."""
-        return Read(self, h, prior.to(h.device), [part.to(h.device, h.dtype) for part in values])
+        return Read(numerics.wide(self, self.weight), *placed(h, prior, values))
 
 
 class Read(Distribution):
@@ -88,23 +89,23 @@ class Read(Distribution):
     def _static_log_prob(self, word: Tensor, position: Tensor | None) -> Tensor | None:
         """log p of its class, some rows at a time, which stay in the cache; and the word's share in the class."""
         mass = plain.table_of(self)
-        if mass is None or self.scale != 1.0 or position is not None or self.dtype != self.h.dtype:
+        if mass is None or self.scale != 1.0 or position is not None:
             return super()._static_log_prob(word, position)
-        klass, offset = self.classes.class_of.index_select(0, word), mass.log_mass_in(self.dtype)
+        klass, offset = self.classes.class_of.index_select(0, word), mass.log_mass_in(self.h.dtype)
         times = min(-(-self.n * self.classes.count // _SCORES_AT_ONCE), self.n) if self.h.device.type == "cpu" else 1
         pieces = zip(self.h.tensor_split(max(times, 1)), klass.tensor_split(max(times, 1)), strict=True)
         found = [self._log_p(h, offset, own) for h, own in pieces]
-        if any(numerics.are_loud(largest) for _, largest in found):
+        if any(numerics.are_loud(log_sum) for _, log_sum in found):
             return None
         log_p = found[0][0] if len(found) == 1 else torch.cat([own for own, _ in found])
-        return log_p.add_(mass.log_share_of(word, klass))
+        return (log_p + mass.log_share_of(word, klass)).to(self.h.dtype)
 
     def _log_p(self, h: Tensor, offset: Tensor, klass: Tensor) -> tuple[Tensor, Tensor]:
-        """(n, H), (G,), (n,) -> (n,), and the largest score of each position."""
+        """log p of a class a position and the log-sum over all, (n, H), (G,), (n,) -> (n,), (n,), both float64."""
         scores = self.layer.scores(h, offset)
-        log_p = torch.log_softmax(scores, -1)
-        own = log_p.view(-1).index_select(0, klass) if len(h) == 1 else log_p.gather(1, klass[:, None]).squeeze(1)
-        return own, scores.amax(-1)
+        own = scores.gather(1, klass[:, None]).squeeze(1)
+        log_sum = numerics.log_sums(scores, None)[0]
+        return own.double() - log_sum, log_sum
 
 
 class ComposedEmbedding(FeatureEmbedding):

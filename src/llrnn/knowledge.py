@@ -31,6 +31,12 @@ class Knowledge:
     log_b_before: Tensor  # (E,) float64: what log b would be if the words were not exceptional
 
 
+def placed(h: Tensor, prior: Prior, values: Sequence[ContextValues]) -> tuple[Tensor, Prior, list[ContextValues]]:
+    """All where h is, and in its numbers; in float32 where these are shorter."""
+    h = h.to(torch.promote_types(h.dtype, torch.float32))
+    return h, prior.to(h.device), [part.to(h.device, h.dtype) for part in values]
+
+
 def join(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:
     """Join: a word that is exceptional to one source takes the rest's value from every other."""
     V, device = prior.n_symbols, prior.shift.device if isinstance(prior, SparsePrior) else prior.log_b.device

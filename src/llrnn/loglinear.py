@@ -27,7 +27,7 @@ from llrnn import costs, drawing, expectations, numerics, plain
 from llrnn.errors import ZeroMassError
 from llrnn.features.matrix import FeatureMatrix
 from llrnn.fused import Pairs, chosen, products
-from llrnn.knowledge import Knowledge, join
+from llrnn.knowledge import Knowledge, join, placed
 from llrnn.masses import Classes, Left
 from llrnn.numerics import MINUS_INFINITY, Cells, SparseMatrix
 from llrnn.priors import ContextValues, DensePrior, Prior, SparsePrior
@@ -82,7 +82,7 @@ class LogLinear(nn.Module):
 
     def forward(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
         """The distributions at the N positions of h (N, H)."""
-        return Distribution(self, h, prior.to(h.device), [part.to(h.device, h.dtype) for part in values])
+        return Distribution(numerics.wide(self, self.weight), *placed(h, prior, values))
 
 
 class Distribution:
@@ -92,15 +92,10 @@ class Distribution:
         self.layer, self.h, self.prior, self.values, self.scale, self.n = layer, h, prior, values, scale, len(h)
         self.classes, self.adding = layer.classes, True  # the sum for Z: words in their classes plus gains, or gone
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """The numbers of the scores: those of the model, or float32 where these are shorter."""
-        return torch.promote_types(self.h.dtype, torch.float32)
-
     @cached_property
     def centred(self) -> tuple[Prior, Tensor]:
         """The prior without its scale, and the scale in log, float64 (N,) or (1,)."""
-        return self.prior.centred(self.dtype)
+        return self.prior.centred(self.h.dtype)
 
     @cached_property
     def known(self) -> Knowledge:
@@ -110,22 +105,22 @@ class Distribution:
     @cached_property
     def scores(self) -> Tensor:
         """a·φ_s, (N, G)."""
-        scores = self.layer.scores(self.h).to(self.dtype)
+        scores = self.layer.scores(self.h)
         return scores if self.scale == 1.0 else scores * self.scale
 
     @cached_property
     def adaptor(self) -> Tensor:
         """a over the static features, (N, m)."""
-        return self.layer.adaptor(self.h).to(self.dtype) * self.scale
+        return self.layer.adaptor(self.h) * self.scale
 
     @cached_property
     def context_adaptor(self) -> Tensor:
         """a over the contextual features, (N, k)."""
-        return self.layer.context_adaptor(self.h).to(self.dtype) * self.scale
+        return self.layer.context_adaptor(self.h) * self.scale
 
     @cached_property
     def origin(self) -> Tensor:
-        """What all words have in common, float64 (N,): log b of its scale, and a · φ of contextual features on the rest."""
+        """What all words have in common, float64 (N,): the scale of b, and a·φ of contextual features on the rest."""
         scale = self.centred[1].expand(self.n)
         if not self.values:
             return scale
@@ -140,7 +135,7 @@ class Distribution:
     @cached_property
     def log_mass(self) -> tuple[Tensor, Cells | None]:
         """log B_s^rest: for whole classes, (N, G) or (1, G), and for the cells that exceptions leave."""
-        known, prior, dtype = self.known, self.known.prior, self.dtype
+        known, prior, dtype = self.known, self.known.prior, self.h.dtype
         if isinstance(prior, DensePrior):
             return self.classes.log_mass_dense(prior.dense(self.n), known.position, known.word).to(dtype), None
         whole = self.classes.log_mass(prior).to(dtype)
@@ -155,24 +150,23 @@ class Distribution:
         at = torch.arange(self.n, device=word.device) if position is None else position
         if drawing.are_few(self):
             log_total, term = numerics.class_logsumexp(self.word_terms[0], None, None, at, word)
-            return (term.double() - log_total[at]).to(self.dtype)
+            return (term.double() - log_total[at]).to(self.h.dtype)
         log_total, score = self._log_total_and_scores(at, word)
-        return (score.double() + self.centred[0].at(at, word) - log_total[at]).to(self.dtype)
+        return (score.double() + self.centred[0].at(at, word) - log_total[at]).to(self.h.dtype)
 
     def _static_log_prob(self, word: Tensor, position: Tensor | None) -> Tensor | None:
         """Nothing depends on the context: log B_s rides on the bias, so that a pass over N × G is saved.
 
         None where something does, and where scores are so large that a bias would have no digits left for log B_s.
         """
-        mass = plain.table_of(self)
-        if mass is None or self.scale != 1.0 or not isinstance(self.layer, LogLinear) or self.dtype != self.h.dtype:
+        if (mass := plain.table_of(self)) is None or self.scale != 1.0 or not isinstance(self.layer, LogLinear):
             return None
         at = torch.arange(self.n, device=word.device) if position is None else position
         klass = self.classes.class_of[word]
-        log_sum, term = chosen.log_sums(self.layer, self.h, mass.log_mass.to(self.dtype), Pairs(at, klass))
+        log_sum, term = chosen.log_sums(self.layer, self.h, mass.log_mass.to(self.h.dtype), Pairs(at, klass))
         if numerics.are_loud(log_sum):
             return None
-        return (term.double() + mass.log_share_of(word, klass) - log_sum[at]).to(self.dtype)
+        return (term.double() + mass.log_share_of(word, klass) - log_sum[at]).to(self.h.dtype)
 
     @cached_property
     def log_z(self) -> Tensor:
@@ -182,12 +176,11 @@ class Distribution:
     @cached_property
     def log_total(self) -> Tensor:
         """log Z less the origin, float64 (N,)."""
-        if drawing.are_few(self):
-            terms, shift = self.word_terms
-            nowhere = torch.zeros(0, dtype=torch.long, device=self.h.device)
-            return numerics.class_logsumexp(terms, None, None, nowhere, nowhere)[0] + shift
-        if not torch.is_grad_enabled() and (alone := plain.table_of(self)) is not None:
-            return plain.log_total(self, alone)
+        if not torch.is_grad_enabled():  # shorter ways than by joining all that is known
+            if drawing.are_few(self):
+                return numerics.log_sums(*self.word_terms)[0]
+            if (alone := plain.table_of(self)) is not None:
+                return plain.log_total(self, alone)
         return self._log_total_and_scores(*torch.zeros(2, 0, dtype=torch.long, device=self.h.device))[0]
 
     def log_b(self, word: Tensor) -> Tensor:
@@ -206,7 +199,7 @@ class Distribution:
         if len(own) == 0:
             return log_rest, asked
         if self.adding:
-            before = known.log_b_before.to(self.dtype)
+            before = known.log_b_before.to(self.h.dtype)
             change = numerics.Change((own, log_b), (static, before), known.position)
             if (log_total := numerics.add_differences(log_rest, change)) is not None:
                 return log_total, asked
@@ -221,7 +214,7 @@ class Distribution:
         if static is None:
             static = self.scores[known.position, self.classes.class_of[known.word]]
         own = static + self._gains(known.value, known.position) if self.values else static
-        return own, known.log_b.to(self.dtype)
+        return own, known.log_b.to(self.h.dtype)
 
     def _gains(self, values: Tensor, position: Tensor) -> Tensor:
         """What contextual features add to words beyond the rest, (E, k) -> (E,): 0 where the values are the same."""
@@ -233,9 +226,9 @@ class Distribution:
         if not self.adding:
             return numerics.class_logsumexp(self.scores, *self.log_mass, rows, classes)
         if isinstance(prior, SparsePrior):
-            log_mass = self.classes.log_mass(prior).to(self.dtype)
+            log_mass = self.classes.log_mass(prior).to(self.h.dtype)
             return numerics.class_logsumexp(self.scores, log_mass, None, rows, classes)
-        log_b = prior.dense(self.n).log_b.to(self.dtype)
+        log_b = prior.dense(self.n).log_b.to(self.h.dtype)
         return numerics.word_logsumexp(self.scores, self.classes.class_of, log_b, rows, classes)
 
     def context_values(self, word: Tensor, position: Tensor | None = None) -> Tensor:
@@ -265,14 +258,8 @@ class Distribution:
 
     @cached_property
     def word_terms(self) -> tuple[Tensor, Tensor]:
-        """log b + a·φ of every word, (N, V), less the origin and a shift, float64 (N,): for few words, and for checks."""
+        """log b + a·φ of every word, (N, V), less the origin and a shift, float64 (N,): for few words, for checks."""
         return drawing.written_out(self)
-
-    @property
-    def weights(self) -> Tensor:
-        """log b + a·φ of every word, (N, V)."""
-        terms, shift = self.word_terms
-        return terms + (shift + self.origin).to(terms.dtype)[:, None]
 
     def log_probs(self) -> Tensor:
         """log p of every word, (N, V)."""

@@ -6,7 +6,8 @@ SparseMatrix @ W                       = Φ W        for a constant sparse Φ
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, cast
+import copy
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 import torch
@@ -26,22 +27,22 @@ _ENOUGH_LEFT = 0.1  # of a sum from which is subtracted: one digit of seven may 
 
 
 class _ClassLogSumExp(torch.autograd.Function):
-    """Both results share one gradient, softmax(scores + log_mass) · g plus what was picked: one pass instead of four."""
+    """Both results share one gradient, softmax(scores + log_mass) · g plus what was picked: one pass, not four."""
 
     @staticmethod
     def forward(
         ctx: Any, scores: Tensor, log_mass: Tensor | None, cells: Cells | None, rows: Tensor, columns: Tensor
     ) -> tuple[Tensor, Tensor]:
-        log_sum, p = _normalised(*shifted_sums(scores, log_mass, cells))
-        ctx.save_for_backward(p, rows, columns)
+        log_sum, exps, total = log_sums(*shifted_sums(scores, log_mass, cells))
+        ctx.save_for_backward(exps, total, rows, columns)
         return log_sum, scores[rows, columns]
 
     @staticmethod
-    @once_differentiable  # p is kept as a constant: a second derivative would be wrong
+    @once_differentiable  # what was summed is kept as a constant: a second derivative would be wrong
     def backward(ctx: Any, *grad_outputs: Any) -> tuple[Tensor, None, None, None, None]:
         grad_log_sum, grad_picked = grad_outputs
-        p, rows, columns = ctx.saved_tensors
-        grad = p * grad_log_sum.to(p.dtype).unsqueeze(-1)
+        exps, total, rows, columns = ctx.saved_tensors
+        grad = _gradient(exps, total, grad_log_sum)
         grad.index_put_((rows, columns), grad_picked, accumulate=True)
         return grad, None, None, None, None
 
@@ -73,20 +74,23 @@ def _summed(scores: Tensor, log_mass: Tensor | None, cells: Cells | None) -> Ten
     return terms
 
 
-def _normalised(terms: Tensor, shift: Tensor | None) -> tuple[Tensor, Tensor]:
-    """shift + logsumexp of each row, float64 (N,), and its softmax.
+def log_sums(terms: Tensor, shift: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """shift + logsumexp of each row, float64 (N,); what was summed, less its largest, (N, G); and its sums t (N,).
 
-    A row of minus infinities has log-sum minus infinity and gradient 0 (torch.logsumexp would give NaN).
+    torch adds these up pairwise, while its softmax adds one by one: over the 45,000 words of a novel, the frequent ones
+    first, that loses four of seven digits. A row of minus infinities has log-sum minus infinity, and t = 0.
     """
-    largest = terms.amax(-1)  # (N,)
-    p = torch.softmax(terms, -1)
-    # p of the largest term is at least one in as many as there are terms, so its logarithm is accurate
-    log_sum = largest.double() - p.amax(-1).double().log()
-    if shift is None:
-        return log_sum, p
-    empty = largest == MINUS_INFINITY
-    log_sum = (shift.double() + log_sum).masked_fill(empty, MINUS_INFINITY)
-    return log_sum, p.masked_fill(empty[:, None], 0.0) if bool(empty.any()) else p
+    largest = terms.amax(-1, keepdim=True)
+    largest = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
+    exps = (terms - largest).exp_()
+    total = exps.sum(-1)
+    log_sum = total.double().log() + largest.squeeze(-1).double()
+    return (log_sum if shift is None else log_sum + shift.double()), exps, total
+
+
+def _gradient(exps: Tensor, total: Tensor, grad_log_sum: Tensor) -> Tensor:
+    """g · softmax, (N, G); 0 in a row of minus infinities."""
+    return exps * (grad_log_sum.to(total.dtype) / total).masked_fill(total == 0.0, 0.0).unsqueeze(-1)
 
 
 class _WordLogSumExp(torch.autograd.Function):
@@ -96,8 +100,8 @@ class _WordLogSumExp(torch.autograd.Function):
     def forward(
         ctx: Any, scores: Tensor, class_of: Tensor, log_b: Tensor, rows: Tensor, columns: Tensor
     ) -> tuple[Tensor, Tensor]:
-        log_sum, p = _normalised(*shifted_sums(scores.index_select(1, class_of), log_b))  # (N, V)
-        ctx.save_for_backward(p, class_of, rows, columns)
+        log_sum, exps, total = log_sums(*shifted_sums(scores.index_select(1, class_of), log_b))  # (N, V)
+        ctx.save_for_backward(exps, total, class_of, rows, columns)
         ctx.shape = scores.shape
         return log_sum, scores[rows, columns]
 
@@ -105,8 +109,8 @@ class _WordLogSumExp(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grad_outputs: Any) -> tuple[Tensor, None, None, None, None]:
         grad_log_sum, grad_picked = grad_outputs
-        p, class_of, rows, columns = ctx.saved_tensors
-        grad = p.new_zeros(ctx.shape).index_add_(1, class_of, p * grad_log_sum.to(p.dtype).unsqueeze(-1))
+        exps, total, class_of, rows, columns = ctx.saved_tensors
+        grad = exps.new_zeros(ctx.shape).index_add_(1, class_of, _gradient(exps, total, grad_log_sum))
         grad.index_put_((rows, columns), grad_picked, accumulate=True)
         return grad, None, None, None, None
 
@@ -153,9 +157,7 @@ def less(scores: Tensor, log_mass: Tensor | float, log_sum: Tensor) -> Tensor:
     return scores - first + log_mass - (log_sum - first.double()).to(scores.dtype)
 
 
-def segment_logsumexp(
-    values: Tensor, segment: Tensor, count: int, log_mass: Tensor | float = 0.0
-) -> Tensor:
+def segment_logsumexp(values: Tensor, segment: Tensor, count: int, log_mass: Tensor | float = 0.0) -> Tensor:
     """logsumexp of values + log_mass of each segment 0..count-1, float64; minus infinity for an empty one."""
     largest = _largest_of_each(values.detach() + log_mass, segment, count)
     shift = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
@@ -205,6 +207,18 @@ def log_matmul(left: Tensor, right: Tensor) -> Tensor:
     return ((shifted - of_left).exp() @ (right - of_right[:, None]).exp()).log() + of_left
 
 
+_Module = TypeVar("_Module", bound=torch.nn.Module)
+
+
+def wide(module: _Module, weight: Tensor) -> _Module:
+    """The module, in float32 where its weights are in half precision: sums over a vocabulary need the digits."""
+    if weight.dtype.itemsize >= torch.float32.itemsize:
+        return module
+    made = copy.copy(module)
+    made._parameters = {name: cast(Any, own.float()) for name, own in module.named_parameters(recurse=False)}
+    return made
+
+
 def finite(log: Tensor) -> Tensor:
     """0 for minus infinity: 0 · log 0 is 0 in an expectation, and so is its gradient."""
     return log.masked_fill(log == MINUS_INFINITY, 0.0)
@@ -234,9 +248,9 @@ class CompressedRows(Protocol):
     def values(self) -> Tensor: ...
 
 
-def row_sums(rows: CompressedRows, dense: Tensor) -> Tensor:
-    """The product with a dense matrix, (n, H) -> (rows, H)."""
-    weights = rows.values.to(dense.dtype)
+def row_sums(rows: CompressedRows, dense: Tensor, rounded: Tensor | None = None) -> Tensor:
+    """The product with a dense matrix, (n, H) -> (rows, H); `rounded`: the values in its numbers, if they are kept."""
+    weights = rows.values.to(dense.dtype) if rounded is None else rounded
     return F.embedding_bag(
         rows.columns, dense, rows.offsets, mode="sum", per_sample_weights=weights, include_last_offset=True
     )
@@ -254,9 +268,24 @@ class Bags(torch.nn.Module):
         self.register_buffer("offsets", torch.from_numpy(offsets), persistent=False)
         self.register_buffer("columns", torch.from_numpy(columns), persistent=False)
         self.register_buffer("values", torch.from_numpy(values), persistent=False)
+        self._rounded: dict[torch.dtype, Tensor] = {}
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Bags:
+        """Moves with a model, but stays float64: a model that was in half precision for a while knows its features."""
+        exact = self.values
+        super()._apply(fn, recurse)
+        self.values = exact.to(self.values.device)
+        self._rounded = {}
+        return self
+
+    def values_in(self, dtype: torch.dtype) -> Tensor:
+        """The values in other numbers, remembered."""
+        if dtype not in self._rounded:
+            self._rounded[dtype] = self.values.to(dtype)
+        return self._rounded[dtype]
 
     def sums(self, dense: Tensor) -> Tensor:
-        return row_sums(self, dense)
+        return row_sums(self, dense, self.values_in(dense.dtype))
 
 
 class SparseMatrix(torch.nn.Module):
@@ -309,5 +338,5 @@ class SparseMatrix(torch.nn.Module):
         within = torch.arange(int(ends[-1]) if len(ends) else 0, device=dense.device)
         entries = within + (starts - ends + widths).repeat_interleave(widths)
         segment = torch.arange(len(classes), device=dense.device).repeat_interleave(widths)
-        weighted = dense[self._rows.columns[entries]] * self._rows.values[entries].to(dense.dtype).unsqueeze(-1)
+        weighted = dense[self._rows.columns[entries]] * self._rows.values_in(dense.dtype)[entries].unsqueeze(-1)
         return dense.new_zeros(len(classes), dense.shape[-1]).index_add(0, segment, weighted)

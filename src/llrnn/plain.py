@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from llrnn.masses import Classes, ClassMass
-from llrnn.numerics import MINUS_INFINITY, shifted_sums
+from llrnn.numerics import MINUS_INFINITY, log_sums, shifted_sums
 from llrnn.priors import ContextValues, Prior
 
 _FEW = 4  # draws: so few are made faster one by one than by operations on tensors (measured on CPU)
@@ -59,9 +59,7 @@ def terms(p: Plain, mass: ClassMass) -> tuple[Tensor, Tensor | None]:
 
 def log_total(p: Plain, mass: ClassMass) -> Tensor:
     """log Z, float64 (N,)."""
-    found, shift = terms(p, mass)
-    log_sum = torch.logsumexp(found, -1).double()
-    return _shift(p) + (log_sum if shift is None else log_sum + shift.double())
+    return _shift(p) + log_sums(*terms(p, mass))[0]
 
 
 def _shift(p: Plain) -> Tensor:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from llrnn.knowledge import placed
 from llrnn.loglinear import Distribution, LogLinear, Values
+from llrnn.numerics import wide
 from llrnn.priors import Prior
 
 
@@ -38,4 +40,5 @@ class Steered:
 
     def __call__(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
         """The distributions at the N positions of h (N, H)."""
-        return Distribution(self, h, prior.to(h.device), [part.to(h.device, h.dtype) for part in values])
+        layer = Steered(wide(self.layer, self.layer.weight), self.scale, self.offset)
+        return Distribution(layer, *placed(h, prior, values))
