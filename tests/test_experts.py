@@ -23,7 +23,7 @@ from llrnn.contextual import ContextualFeature, Expert, Repeated
 from llrnn.errors import BackgroundError, FeatureError, TrainingError
 from llrnn.explain import Explanation
 from llrnn.features import Function, Identity, Suffixes
-from llrnn.numerics import add_differences
+from llrnn.numerics import Change, add_differences
 from llrnn.priors import ContextValues, DensePrior, Prior
 from llrnn.process import Saved
 from llrnn.records import Record
@@ -273,8 +273,8 @@ class Spy:
         self.added = self.refused = 0
         monkeypatch.setattr("llrnn.numerics.add_differences", self)
 
-    def __call__(self, *given: Tensor) -> Tensor | None:
-        found = add_differences(*given)
+    def __call__(self, log_sum: Tensor, change: Change) -> Tensor | None:
+        found = add_differences(log_sum, change)
         self.added, self.refused = self.added + (found is not None), self.refused + (found is None)
         return found
 

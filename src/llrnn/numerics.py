@@ -273,7 +273,7 @@ class Bags(torch.nn.Module):
     def _apply(self, fn: Any, recurse: bool = True) -> Bags:
         """Moves with a model, but stays float64: a model that was in half precision for a while knows its features."""
         exact = self.values
-        super()._apply(fn, recurse)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self.values = exact.to(self.values.device)
         self._rounded = {}
         return self
