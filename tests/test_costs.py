@@ -85,6 +85,10 @@ def test_more_of_anything_costs_more() -> None:
             assert way(more, training=True).seconds() > usual
 
 
+def test_no_position_is_a_size_too() -> None:
+    assert costs.cheapest(FRENCH._replace(positions=0)).multiplications == 0
+
+
 def test_sharing_pays_for_many_repeated_positions_only() -> None:
     assert not costs.sharing_pays(1, 3244, 256)
     assert costs.sharing_pays(500, 3244, 256)

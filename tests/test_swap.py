@@ -72,8 +72,8 @@ def log_b(kn: KneserNey, fed: Sequence[Gram]) -> Array:
 
 
 def expert_values(kn: KneserNey, fed: Sequence[Gram]) -> Array:
-    """How much more than usual, kept in float32."""
-    more: Array = (log_b(kn, fed) - np.array(kn.log_probs(()))).astype(np.float32).astype(np.float64)
+    """How much more than usual."""
+    more: Array = log_b(kn, fed) - np.array(kn.log_probs(()))
     return more
 
 

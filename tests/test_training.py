@@ -237,7 +237,7 @@ def test_the_penalty_shrinks_the_adaptors(p: float) -> None:
     found = []
     for penalty in (0.0, 0.01, 1.0):
         model = tiny(contextual=[Repeated()])
-        run(model, epochs=4, learning_rate=0.02, penalty=penalty, penalty_norm=p)
+        run(model, epochs=4, learning_rate=0.02, **({"penalty": penalty, "penalty_norm": p} if penalty else {}))
         found.append(adaptors(model, p))
     assert found[0] > 1.2 * found[1] > 1.2 * found[2]
 

@@ -109,7 +109,7 @@ class Work:
 def composed(size: Size, *, training: bool = False, machine: Machine = CPU) -> Work:
     """h (Φ W)ᵀ + Φ c."""
     N, G, _, E, H = size
-    passes, sums, rows = 3 if training else 1, 2 if training else 1, min(N, machine.composed_rows)
+    passes, sums, rows = 3 if training else 1, 2 if training else 1, min(max(N, 1), machine.composed_rows)
     blocks = -(-N // rows)
     weights = 4 * H * (G * passes * blocks + E * sums)  # the rows of W that are summed are read as well
     return Work("composed", passes * N * G * H, sums * E * H, sums * E, weights, N * G, blocks, 0, rows)
@@ -118,7 +118,7 @@ def composed(size: Size, *, training: bool = False, machine: Machine = CPU) -> W
 def direct(size: Size, *, training: bool = False, machine: Machine = CPU) -> Work:
     """Φ (W h + c)."""
     N, G, m, E, H = size
-    passes, sums, rows = 3 if training else 1, 2 if training else 1, min(N, machine.direct_rows)
+    passes, sums, rows = 3 if training else 1, 2 if training else 1, min(max(N, 1), machine.direct_rows)
     blocks = -(-N // rows)
     weights = 4 * m * H * passes * blocks
     entries, turns = sums * E * blocks, passes * blocks
