@@ -23,6 +23,7 @@ torch.set_num_threads(1)
 # `make test` draws the same cases in every run; `make explore` (scripts/explore.py) draws new ones
 settings.register_profile(
     "same",
+    max_examples=50,
     derandomize=True,
     deadline=None,
     database=None,

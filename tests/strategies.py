@@ -21,7 +21,7 @@ MINUS_INFINITY = -math.inf
 
 torch.set_num_threads(1)  # the tensors are tiny: threads only wait for each other, and for the other test processes
 
-QUICK = settings(max_examples=60)
+QUICK = settings(max_examples=30)
 
 Row = Mapping[str, float]
 Own = dict[int, float]

@@ -420,6 +420,7 @@ def test_faults_in_lists_of_forms(tmp_path: Path, read: Callable[[Path], Lexicon
 # --- the real ones
 
 
+@pytest.mark.slow
 @needs_french
 def test_the_french_dictionary() -> None:
     lexicon = analysers.hunspell(FRENCH_DIC)

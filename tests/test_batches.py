@@ -207,6 +207,7 @@ def order_digest() -> str:
     return digest.hexdigest()
 
 
+@pytest.mark.slow
 def test_the_order_is_the_same_in_another_process() -> None:
     environment = {**os.environ, "PYTHONHASHSEED": "12345", "PYTHONPATH": str(Path(__file__).parent)}
     command = "import sys, test_batches; sys.stdout.write(test_batches.order_digest())"

@@ -270,7 +270,7 @@ ODD_VALUES = st.one_of(
 
 
 @given(st.data())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_a_forged_description_is_a_model_or_one_checkpoint_error(
     saved: Path, tmp_path: Path, data: st.DataObject
 ) -> None:
@@ -286,7 +286,7 @@ def test_a_forged_description_is_a_model_or_one_checkpoint_error(
 
 
 @given(st.data())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_forged_tensors_are_a_model_or_one_checkpoint_error(saved: Path, tmp_path: Path, data: st.DataObject) -> None:
     bundle = read_bundle(saved, "model")
     name = data.draw(st.sampled_from(sorted(bundle.tensors)))

@@ -482,7 +482,7 @@ def naive_stream(
     return stream, words
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(
     texts=st.lists(lines_of_words, min_size=1, max_size=3),
     lowercase=st.booleans(),

@@ -21,7 +21,7 @@ from llrnn.errors import CorpusError, LexiconError
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"the shared corpora are not at {DATA}")
-fuzz = settings(max_examples=150)
+fuzz = settings(max_examples=60)
 
 Reader = Callable[[Path], Iterator[Sentence]]
 

@@ -683,6 +683,7 @@ def test_a_finite_cell_of_millions_is_not_written_out() -> None:
     assert np.exp(log_mass_left(plates, ["ab-123-cd", "car"])[0]) == pytest.approx(left, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_cells_are_the_same_in_every_process() -> None:
     """Weights are drawn and saved by the numbers of cells: they may not depend on the hash of strings."""
     code = (

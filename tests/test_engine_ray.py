@@ -75,6 +75,7 @@ def test_a_killed_worker_changes_nothing(cluster: RunningCluster, undisturbed: S
     assert names - {engine_ray.LOG} == {"good.seed0"}
 
 
+@pytest.mark.slow
 def test_a_node_that_does_not_see_the_folder_is_named(cluster: RunningCluster, tmp_path: Path) -> None:
     def look(place: Place) -> None:
         (mark,) = tmp_path.glob(".ray-*")
@@ -154,6 +155,7 @@ def process_with(wanted: Sequence[Command]) -> int | None:
     return next((pid for pid, words in commands().items() if words[-4:] in arguments and "-c" in words), None)
 
 
+@pytest.mark.slow
 def test_no_cluster_at_an_address(tmp_path: Path) -> None:
     with (
         pytest.raises(ConfigError, match=r"--address 127\.0\.0\.1:1: .*see .*ray\.log"),

@@ -45,7 +45,7 @@ def row(grammar: Grammar, words: object, vocabulary: Vocabulary = AB) -> dict[st
 
 
 @given(grammars())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_weights_are_those_of_all_strings(drawn: Drawn) -> None:
     oracle = Oracle(drawn, LONGEST)
     grammar = Grammar(drawn.text, weights=drawn.weights).bind(AB)
@@ -96,7 +96,7 @@ def test_the_oracle_knows_rare_strings_and_sums_that_are_known() -> None:
 
 @given(grammars())
 @example(RARE)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_what_is_allowed_is_what_can_be_completed(drawn: Drawn) -> None:
     oracle = Oracle(drawn, LONGEST)
     grammar = Grammar(drawn.text).bind(AB)
@@ -111,7 +111,7 @@ def test_what_is_allowed_is_what_can_be_completed(drawn: Drawn) -> None:
 
 
 @given(grammars(), st.integers(0, 7))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_a_limit_of_length_keeps_what_fits_and_no_dead_end(drawn: Drawn, longest: int) -> None:
     oracle = Oracle(drawn, LONGEST)
     fits = [string for string in oracle.strings() if len(string) <= longest and oracle.probability(string) > 0]
@@ -128,7 +128,7 @@ def test_a_limit_of_length_keeps_what_fits_and_no_dead_end(drawn: Drawn, longest
 
 
 @given(grammars(), st.integers(0, 3))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_a_limit_of_depth_is_a_sublanguage_without_dead_ends(drawn: Drawn, deepest: int) -> None:
     whole = Grammar(drawn.text).bind(AB)
     limited = Grammar(drawn.text, deepest=deepest).bind(AB)
@@ -260,7 +260,7 @@ def json_grammar() -> Grammar:
 
 
 @given(st.data())
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_over_characters_what_is_whole_is_what_lark_parses(json_grammar: Grammar, data: st.DataObject) -> None:
     from lark.exceptions import LarkError
 

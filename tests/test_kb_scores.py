@@ -365,6 +365,7 @@ def test_rates() -> None:
 # --- the dialogues themselves
 
 
+@pytest.mark.slow
 @needs_data
 def test_the_restaurant_dialogues(tmp_path: Path) -> None:
     """What people said is mostly right by the table, and wrong by a changed one."""

@@ -70,7 +70,7 @@ PIECES = st.recursive(
 
 
 @given(PIECES)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_random_regular_expressions_are_what_python_matches(pattern: str) -> None:
     compiled_ = re.compile(pattern)
     wanted, matcher = {text for text in strings(CHARACTERS, 3) if compiled_.fullmatch(text)}, Matcher(pattern)
@@ -206,7 +206,7 @@ def test_wrong_expressions_over_symbols_are_refused_at_their_column(text: str, c
 
 
 @given(st.text('ab ()|*+?<>0.5"/\\', max_size=12))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_any_text_is_an_expression_or_refused(text: str) -> None:
     for parse in (symbolic, regular):
         try:

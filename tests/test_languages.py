@@ -24,7 +24,7 @@ from llrnn.languages.letters import Columns
 from llrnn.languages.machine import columns_of, compiled
 
 LETTERS, LONGEST = "abc", 6
-QUICK = settings(max_examples=40)
+QUICK = settings(max_examples=25)
 
 FACTORS = st.sampled_from([0.1, 0.25, 0.5, 1.0, 1.5])
 AGAIN = st.sampled_from([0.05, 0.1, 0.2])

@@ -16,7 +16,7 @@ from llrnn.lexicon import Lexicon, read_frequencies
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"the shared corpora are not at {DATA}")
-fuzz = settings(max_examples=150)
+fuzz = settings(max_examples=60)
 
 LE = Token("le", pos="DET", feats={"Gender": "Masc", "Number": "Sing"})
 LE_PRONOUN = Token("le", pos="PRON", feats={"Case": "Acc,Nom"})

@@ -25,7 +25,7 @@ from llrnn.ngrams.table import backed_off
 BOS, EOS = "<s>", "</s>"
 LN_10 = math.log(10.0)
 Grams = dict[tuple[str, ...], tuple[float, float]]  # words -> natural log p, log of the back-off weight
-fuzz = settings(max_examples=100)
+fuzz = settings(max_examples=50)
 
 SMALL = r"""
 \data\

@@ -46,7 +46,7 @@ from llrnn.text import Text, sentence_key
 from llrnn.words import Entry, add, remove
 
 torch.set_num_threads(1)
-quick = settings(max_examples=40)
+quick = settings(max_examples=25)
 quiet = pytest.mark.filterwarnings("ignore::llrnn.errors.EstimationWarning")
 
 WORDS = ("a", "b", BOUNDARY, "c")  # the boundary in the middle: no number is special

@@ -155,7 +155,7 @@ def truncated(which: int) -> Truncated:
     return Truncated(words, order=(2, 3, 4)[which], cells=which != 2)
 
 
-@settings(QUICK, max_examples=40)
+@settings(QUICK, max_examples=25)
 @given(st.integers(0, 2), st.integers(0, 2**31), st.floats(0.1, 4.0), st.lists(st.integers(0, 20), max_size=4))
 def test_all_strings_together_have_probability_one(which: int, seed: int, loud: float, prefix: list[int]) -> None:
     """Every string of three characters at most, one by one; longer ones are summed by length."""

@@ -694,7 +694,7 @@ def test_a_screen_reader_is_told_the_result_once(page: Page) -> None:
     assert "explained" not in names[1]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_axe_finds_nothing_serious(page: Page, scheme: str) -> None:
     page.browser.prefer(color_scheme=scheme, reduced_motion="reduce")
     page.open(prefix=PREFIX, word="grande", rival="grand", influence=FEATURE, change=f"1,1,{FEATURE}", model2="softmax")

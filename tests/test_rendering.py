@@ -287,7 +287,7 @@ def test_no_word_becomes_markup(word: str) -> None:
         found._repr_html_().encode("utf8")
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.text(max_size=12), st.lists(st.floats(-1e6, 1e6), max_size=4), st.sampled_from([-1e300, -40.0, 0.0, -math.inf])
 )

@@ -423,6 +423,7 @@ def in_a_script(place: Path, stride: int) -> dict[str, int]:
     return found
 
 
+@pytest.mark.slow
 def test_a_run_killed_while_writing_comes_out_the_same(tmp_path: Path) -> None:
     found = in_a_script(tmp_path, stride=9)
     assert found["writes"] > 80

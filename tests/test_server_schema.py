@@ -51,7 +51,7 @@ known = described(schemathesis.GenerationMode.POSITIVE)
 
 
 @everything.parametrize()
-@settings(quick, max_examples=25)
+@settings(quick, max_examples=12)
 def test_every_endpoint_does_as_described(case: schemathesis.Case[Any]) -> None:
     case.call_and_validate(headers=AUTHORIZED)
 
@@ -99,7 +99,7 @@ statuses: Counter[int] = Counter()
 
 
 @known.parametrize()
-@settings(quick, max_examples=30)
+@settings(quick, max_examples=15)
 def test_every_answer_is_as_described(case: schemathesis.Case[Any]) -> None:
     statuses[case.call_and_validate(headers=AUTHORIZED).status_code] += 1
 
@@ -107,5 +107,5 @@ def test_every_answer_is_as_described(case: schemathesis.Case[Any]) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def most_had_an_answer() -> Iterator[None]:
     yield
-    if statuses.total() > 100:  # not the few that a worker of pytest-xdist may have had
+    if statuses.total() > 50:  # not the few that a worker of pytest-xdist may have had
         assert statuses[200] > statuses.total() / 2
