@@ -18,11 +18,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
 
 from helpers import small_corpus, small_model
 from llrnn import LLRNN, Records, contextual, evaluate, explain, train
 from llrnn.backgrounds import Mask, Unigram
 from llrnn.charts import Bar, BarChart, LineChart, apart, log_text, running, svg, ticks, visible
+from llrnn.cli import show
+from llrnn.cli.options import print_json
 from llrnn.errors import CheckpointError, MissingExtraError, TrainingError
 from llrnn.explain import Comparison, Explanation, Term, compare
 from llrnn.records import Record
@@ -544,3 +548,32 @@ def test_data_stays_data() -> None:
     assert set(json.loads(json.dumps(dataclasses.asdict(found)))) >= {"word", "log_p", "terms"}
     assert found == explained()
     assert not isinstance(found, Comparison)
+
+
+NASTY = ["\x1b]0;owned\x07", "\x1b[2J", "\x9b2J", "\x85", "a\u202eb\u2066c", "\r\x08\x7f"]
+
+
+@pytest.mark.parametrize("word", NASTY)
+def test_what_a_terminal_would_obey_is_shown_as_text(word: str) -> None:
+    """Colours are rich's own; of the word nothing is left that is no visible character."""
+    for said in (word, f"[bold]{escape(word)}[/]", Text(word, "bold"), Sheet(((word,), Table((word,), ((word,),))))):
+        file = io.StringIO()
+        console = show.VisibleConsole(file=file, force_terminal=True, color_system="standard", highlight=False)
+        console.print(said, soft_wrap=True)
+        left = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue()).replace("\n", "")
+        assert visible(left) == left
+        assert all(sign in left for sign in word if sign.isalnum())
+
+
+@pytest.mark.parametrize("word", NASTY)
+def test_json_says_the_same_and_steers_nothing(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"word": word, "é": "日本"})
+    written = capsys.readouterr().out
+    assert json.loads(written) == {"word": word, "é": "日本"}
+    assert visible(written.replace("\n", "")) == written.replace("\n", "")
+    assert "日本" in written
+
+
+def test_the_consoles_of_the_command_line_are_such() -> None:
+    assert isinstance(show.out, show.VisibleConsole)
+    assert isinstance(show.err, show.VisibleConsole)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import contextvars
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -15,7 +17,7 @@ from starlette.testclient import TestClient
 from llrnn.web.app import create_app
 from llrnn.web.batching import CLIENT
 from llrnn.web.engine import Engine
-from llrnn.web.guard import Gate
+from llrnn.web.guard import Gate, _Answer
 from llrnn.web.limits import Limits
 from llrnn.web.metrics import Counter, Gauge, Histogram, resident_bytes
 from llrnn.web.page_files import PageFile, page_files
@@ -226,3 +228,29 @@ def test_eight_clients_leave_room_for_another() -> None:
         CLIENT.set(("10.0.0.99", 1))
         with gate.place():
             pass
+
+
+@pytest.mark.parametrize("error", [RuntimeError("unable to perform; the handler is closed"), ConnectionResetError()])
+def test_a_client_that_leaves_is_no_defect_of_the_server(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    app = create_app(FakeEngine(), page=PAGE)
+
+    async def send(message: object) -> None:
+        raise error
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    headers = [(b"host", b"localhost")]
+    scope = {"type": "http", "method": "GET", "path": "/v1/health", "query_string": b"", "headers": headers}
+    asyncio.run(app({**scope, "client": ("127.0.0.1", 1)}, receive, send))
+    assert not caplog.records
+    assert 'status="none"' in app.state.metrics.text()
+
+
+def test_a_send_that_fails_otherwise_is_a_defect(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(RuntimeError, match="something else"):
+        _Answer(_failing, has_body=True).send({"type": "http.response.body"}).send(None)
+
+
+async def _failing(message: object) -> None:
+    raise RuntimeError("something else")

@@ -21,6 +21,7 @@ from starlette.testclient import TestClient
 
 from llrnn import cli, demo
 from llrnn.cli import serve
+from llrnn.errors import ConfigError
 from llrnn.web import serving
 from llrnn.web.app import create_app
 from llrnn.web.limits import Limits
@@ -242,6 +243,16 @@ def test_the_token_of_a_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("a-token\n")
     assert serve.read_token(tmp_path / "token") == "a-token"
     assert serve.read_token(None) is None
+
+
+def test_an_empty_variable_is_no_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setenv(serve.TOKEN, "")
+    assert serve.read_token(None) is None
+    assert "LLRNN_TOKEN is empty: no token is asked for" in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(ConfigError, match="is empty, and others can reach this server; put a token there, or unset it"):
+        serve.read_token(None, local=False)
+    (tmp_path / "token").write_text("a-token\n", encoding="utf8")
+    assert serve.read_token(tmp_path / "token", local=False) == "a-token"
 
 
 def test_the_demos_models_are_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:

@@ -110,6 +110,11 @@ def visible(text: str) -> str:
     return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") or c in _TURNING else c for c in text)
 
 
+def visible_json(text: str) -> str:
+    """JSON with every character that `visible` would replace as an escape: it means the same, and steers nothing."""
+    return "\n".join("".join(c if visible(c) == c else f"\\u{ord(c):04x}" for c in line) for line in text.split("\n"))
+
+
 def shortened(text: str, longest: int = 25) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 

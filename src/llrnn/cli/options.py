@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 import torch
 import typer
 
+from llrnn.charts import visible_json
 from llrnn.errors import ConfigError
 
 Result = TypeVar("Result")
@@ -27,7 +28,7 @@ Changes = Annotated[
 
 def print_json(data: Any) -> None:
     """JSON has no infinity: log p of what is impossible, or a perplexity without bound, is null."""
-    typer.echo(json.dumps(_finite(data), ensure_ascii=False, indent=1, allow_nan=False))
+    typer.echo(visible_json(json.dumps(_finite(data), ensure_ascii=False, indent=1, allow_nan=False)))
 
 
 def say(result: Result, as_json: bool, show_it: Callable[[Result], None]) -> None:

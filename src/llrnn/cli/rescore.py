@@ -92,7 +92,7 @@ def rescore_verb(
         show.out.print(f"lists: {out}", markup=False)
     elif test.references is None:
         for utterance, words in result.best.items():
-            typer.echo(" ".join((utterance, *words)))
+            show.line(" ".join((utterance, *words)))
 
 
 def _check_options(

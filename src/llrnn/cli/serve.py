@@ -69,7 +69,7 @@ def serve_verb(
     from llrnn.web.guard import LOCAL_HOSTS
 
     limits = Limits(in_flight=in_flight, client_connections=client_connections, seconds=seconds)
-    token = read_token(token_file)
+    token = read_token(token_file, local=_is_local(host))
     names = [_host_name(name) for name in allow_host or []]
     folders = named_folders(models or [])
     paths = dict(_named_path(option) for option in background or [])
@@ -130,9 +130,16 @@ def _named_path(option: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
-def read_token(file: Path | None) -> str | None:
-    """The token of the file or of the environment; None where there is neither."""
-    given = os.environ.get(TOKEN)
+def read_token(file: Path | None, *, local: bool = True) -> str | None:
+    """The token of the file or of the environment; None where there is neither, and an empty variable is none.
+
+    `local`: only this machine can reach the server, so that no token is no danger.
+    """
+    given = os.environ.get(TOKEN) or None
+    if given is None and file is None and TOKEN in os.environ:  # as a script leaves it that has found no token
+        if not local:
+            raise ConfigError(f"{TOKEN} is empty, and others can reach this server; put a token there, or unset it")
+        show.err.print(f"note: {TOKEN} is empty: no token is asked for; put one there to have it asked", markup=False)
     if file is None and given is None:
         return None
     if file is not None and given is not None:

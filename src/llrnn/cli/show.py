@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from rich.console import Console
+import typer
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
 
+from llrnn.charts import visible
 from llrnn.decode import Generated
 from llrnn.demo import Demo, table_rows
 from llrnn.evaluate import Evaluation
 from llrnn.model import LLRNN
 from llrnn.pairs import PairScores, Share
 
-out = Console(highlight=False, emoji=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
+
+class VisibleConsole(Console):
+    """A terminal that no word of a model, a file or a message can steer: control characters are shown as signs."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            text = segment.text
+            if segment.control or (text.isascii() and text.replace("\n", "").isprintable()):
+                yield segment
+            else:
+                yield Segment("\n".join(map(visible, text.split("\n"))), segment.style)
+
+
+out = VisibleConsole(highlight=False, emoji=False, soft_wrap=True)
+err = VisibleConsole(stderr=True, highlight=False, emoji=False, soft_wrap=True)
+
+
+def line(text: str) -> None:
+    """A line of plain words: as they are into a file or another program, and visible on a terminal."""
+    typer.echo(visible(text) if sys.stdout.isatty() else text)
 
 
 @contextmanager

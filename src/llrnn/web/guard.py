@@ -229,4 +229,15 @@ class _Answer:
             message = {**message, "headers": [*headers, *_ALWAYS, *([] if is_kept else [_NOT_KEPT])]}
         elif not self._has_body:
             message = {**message, "body": b""}
-        await self._send(message)
+        try:
+            await self._send(message)
+        except (OSError, RuntimeError) as error:
+            if _is_of_a_closed_connection(error):
+                self.status = "none"
+                raise ClientGoneError from None
+            raise
+
+
+def _is_of_a_closed_connection(error: Exception) -> bool:
+    """asyncio raises an OSError there, uvloop an error of no kind that says so in words."""
+    return isinstance(error, OSError) or "closed" in str(error)

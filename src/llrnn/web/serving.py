@@ -61,6 +61,7 @@ def serve(app: FastAPI, taken: socket.socket, *, ready: Callable[[], None]) -> N
     """Answer until a signal comes; `ready` is called when the first connection may come."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what clients do wrong is counted, not logged
+    logging.getLogger("uvicorn.error").addFilter(_is_no_client_that_left)
     gate: Gate = app.state.gate
     config = uvicorn.Config(
         app,
@@ -76,6 +77,11 @@ def serve(app: FastAPI, taken: socket.socket, *, ready: Callable[[], None]) -> N
         h11_max_incomplete_event_size=2 * gate.limits.header_bytes + 2**20,  # `connections` bounds it, with our answer
     )
     _Server(config, gate, ready).run(sockets=[taken])
+
+
+def _is_no_client_that_left(record: logging.LogRecord) -> bool:
+    """uvicorn calls it an error of the application that it does not answer whoever has left."""
+    return "returned without completing response" not in record.getMessage()
 
 
 class _Server(uvicorn.Server):
