@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import ast
 import math
+import sys
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import torch
 
+import llrnn.experiments
 from helpers import sentence_log_probs, small_corpus, small_features, small_model, small_vocabulary
-from llrnn import GRU, LLRNN, Corpus, Lexicon, Vocabulary, Windows, contextual, evaluate, features
-from llrnn.errors import CorpusError, UnknownWordError
+from llrnn import (
+    GRU,
+    LLRNN,
+    Corpus,
+    Lexicon,
+    Vocabulary,
+    Windows,
+    beam_search,
+    contextual,
+    evaluate,
+    explain,
+    features,
+    generate,
+)
+from llrnn.errors import AuditError, CorpusError, FeatureError, NumericalError, UnknownWordError
 from llrnn.evaluate import BANDS, Audit, Coverage
 from llrnn.text import Seen, Text
 
@@ -188,3 +207,68 @@ def test_no_text_is_an_error(model: LLRNN) -> None:
 
 def test_the_vocabulary_of_these_tests_lists_the_test_words() -> None:
     assert all(word in small_vocabulary() for sentence in TEST for word in sentence.words)
+
+
+# --- numbers that are none ------------------------------------------------------------------------------------------
+
+
+class Broken(contextual.ContextualFeature):
+    """A feature of one's own whose value on one word is what it is given."""
+
+    reads_conditions = False
+
+    def __init__(self, given: float) -> None:
+        self._given = given
+
+    def initial(self, condition: object = None) -> object:
+        return None
+
+    def advance(self, state: object, symbol: int) -> object:
+        return None
+
+    def value(self, state: object) -> tuple[float, dict[int, float]]:
+        return 0.0, {3: self._given}
+
+
+@pytest.mark.parametrize("given", [math.nan, math.inf, 1e39, 10**400])
+def test_a_contextual_value_that_no_model_can_compute_with(given: float) -> None:
+    word = small_vocabulary().symbols[3]
+    message = f"the feature 'Broken' must be a finite number of at most 3.4e[+]38.* on '{word}' at position 0"
+    with pytest.raises(FeatureError, match=message):
+        evaluate(small_model(context=[Broken(given)]), TEST)
+
+
+@pytest.mark.parametrize("context", [(), (contextual.Repeated(3),)])
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_scores_that_are_no_numbers_are_told(number: float, context: tuple[contextual.ContextualFeature, ...]) -> None:
+    """Never `log p = nan` in a figure, a text, an explanation or a list."""
+    broken = small_model(context=context)
+    with torch.no_grad():
+        broken.layer.bias[0] = number
+    asked: list[Callable[[], object]] = [
+        lambda: evaluate(broken, TEST),
+        lambda: generate(broken),
+        lambda: beam_search(broken, width=2),
+        lambda: explain(broken, word=small_vocabulary().symbols[0]),
+    ]
+    for ask in asked:
+        with pytest.raises(NumericalError, match=r"must be a finite number, found (nan|inf|-inf)"):
+            ask()
+
+
+def test_an_audit_that_fails_is_an_error_in_a_study(model: LLRNN, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert evaluate(model, TEST).sound("here").words > 0
+    monkeypatch.setattr(sys.modules["llrnn.evaluate"], "_worst_sum_error", lambda *given: 2e-5)
+    with pytest.raises(AuditError, match=r"^study, test: probabilities do not sum to one \(off by 2.0e-05\)"):
+        evaluate(model, TEST).sound("study, test")
+    monkeypatch.setattr(sys.modules["llrnn.evaluate"], "_worst_sum_error", lambda *given: math.nan)
+    assert evaluate(model, TEST).audit.failures()
+
+
+def test_every_study_asks_for_sound_figures() -> None:
+    """A figure that goes into a file must not fail its audit silently."""
+    for path in Path(llrnn.experiments.__file__).parent.glob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf8"))))
+        calls = [node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "evaluate"]
+        sound = [node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr == "sound"]
+        assert all(call in sound for call in calls), path

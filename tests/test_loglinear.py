@@ -18,7 +18,7 @@ from torch import Tensor
 
 from brute import Array, Brute
 from llrnn import drawing
-from llrnn.errors import BackgroundError, ZeroMassError
+from llrnn.errors import BackgroundError, NumericalError, ZeroMassError
 from llrnn.features import FeatureMatrix
 from llrnn.frozen import Composed
 from llrnn.loglinear import Distribution, LogLinear
@@ -251,6 +251,25 @@ def test_long_rows_are_summed_to_the_last_digits(kind: str, loud: float, frozen:
         npt.assert_allclose(p.log_z - loud, torch.logsumexp(log_b, 0).expand(2), atol=3e-6)
         npt.assert_allclose(p.log_prob(torch.tensor([0, V - 1])), wanted[[0, V - 1]], rtol=2e-7, atol=3e-6)
         npt.assert_allclose(p.entropy(), -(wanted.exp() * wanted).sum().expand(2), atol=3e-5)
+
+
+@pytest.mark.parametrize("number", [1e300, -1e300])
+def test_log_b_that_float32_cannot_hold(number: float) -> None:
+    with pytest.raises(BackgroundError, match=r"log b of a symbol must be within ±3.4e\+38"):
+        Table(torch.tensor([0.0, number, MINUS_INFINITY], dtype=torch.float64))
+    with pytest.raises(BackgroundError, match=r"log b at position 1 of word 2 must be within ±3.4e\+38"):
+        Exceptions.listed([{}, {2: number}])
+
+
+@pytest.mark.parametrize("number", [1e300, math.nan, math.inf])
+def test_a_prior_of_numbers_that_are_none_is_told(number: float) -> None:
+    """What a model as background, or one of the user's own, may answer."""
+    p = LogLinear(matrix_of([{"a": 1.0}, {"b": 1.0}]), 1)(
+        torch.zeros(2, 1), DensePrior(torch.tensor([[0.0, 0.0], [0.0, number]]))
+    )
+    for ask in (p.log_probs, p.entropy, p.sample, lambda: p.top(1), p.expected_features):
+        with pytest.raises(NumericalError, match="at position 1 of 2: log b or a·φ there is NaN or too large"):
+            ask()
 
 
 # --- gradients ----------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from llrnn.errors import ConfigError, ZeroMassError
+from llrnn.expectations import require_numbers
 from llrnn.loglinear import Distribution
 from llrnn.model import LLRNN
 from llrnn.sequences import ModelState
@@ -232,6 +233,7 @@ def _grown(model: LLRNN, state: ModelState, beams: list[_Beam]) -> tuple[Distrib
     """
     words = [found[-1] for beam in beams for _, found in beam.going]
     distribution, after = model.step(state, words)
+    require_numbers(distribution.log_z)
     alive: list[bool] = (distribution.log_z > float("-inf")).tolist()
     if all(alive):
         return distribution, after, beams

@@ -124,7 +124,7 @@ def _contender(name: str, model: LLRNN, records: list[Record], test: Corpus) -> 
     if records[-1].event == "interrupted":
         raise TrainingError("the demo was stopped before its table was complete; start it again")
     valid = [record.valid for record in records if record.valid is not None]
-    return Contender(name, model, valid, records[-1].words_per_second, evaluate(model, test))
+    return Contender(name, model, valid, records[-1].words_per_second, evaluate(model, test).sound(name))
 
 
 def _agreement_decision(model: LLRNN, test: Corpus) -> Comparison | None:

@@ -11,8 +11,10 @@
     │   └── ZeroMassError      the background gives an observed word no mass at all
     ├── ConfigError            a configuration with an unknown key, a wrong type, a missing file
     ├── CheckpointError        a model folder with a missing, truncated, altered or mismatched file
+    ├── NumericalError         NaN or infinity where a number is required: in weights, scores, probabilities
+    ├── AuditError             figures of a model that cannot be believed: probabilities that do not sum to one
     ├── TrainingError          training that cannot start or go on
-    │   ├── NonFiniteError     NaN or infinity in the loss, a gradient or a weight
+    │   ├── NonFiniteError     NaN or infinity in the loss, a gradient or a weight; a NumericalError, too
     │   └── LostWorkerError    another process of the same training ended
     ├── DatasetError           a public corpus that could not be fetched, or is not what it should be
     ├── LawError               knowledge of one's own that breaks a law (llrnn.testing)
@@ -30,6 +32,7 @@ from __future__ import annotations
 from os import PathLike, fspath
 
 __all__ = [
+    "AuditError",
     "BackgroundError",
     "CheckpointError",
     "ConfigError",
@@ -43,6 +46,7 @@ __all__ = [
     "LostWorkerError",
     "MissingExtraError",
     "NonFiniteError",
+    "NumericalError",
     "ServerError",
     "TableError",
     "TrainingError",
@@ -129,11 +133,19 @@ class CheckpointError(LLRNNError):
     """A model folder with a missing, truncated, altered or mismatched file."""
 
 
+class NumericalError(LLRNNError):
+    """NaN or infinity where a number is required: in weights, scores, probabilities."""
+
+
+class AuditError(LLRNNError):
+    """Figures of a model that cannot be believed; see `llrnn.evaluate.Audit`."""
+
+
 class TrainingError(LLRNNError):
     """Training that cannot start or go on."""
 
 
-class NonFiniteError(TrainingError):
+class NonFiniteError(TrainingError, NumericalError):
     """NaN or infinity in the loss, a gradient or a weight."""
 
 

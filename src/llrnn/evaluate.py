@@ -18,12 +18,14 @@ import torch
 from llrnn.batches import Batching
 from llrnn.bounds import log_z_interval
 from llrnn.corpus import Corpus
+from llrnn.errors import AuditError
 from llrnn.model import LLRNN
 from llrnn.rendering import Line, Sheet, Shown, Strong, Table
 from llrnn.scoring import Tally, tally, walk
 from llrnn.text import Text
 
 BANDS = ((0, 0, "unseen"), (1, 5, "1-5"), (6, 50, "6-50"), (51, None, "more"))
+_SUM_TO_ONE = 1e-5  # within this Σ p must be 1: float32 adds up the longest rows to a millionth
 _FEATURES_SHOWN = 12  # the most frequent ones
 
 
@@ -61,12 +63,18 @@ class Audit:
     coverage: dict[str, Coverage]  # by feature group
     log_z_width: float = 0.0  # how far bounded features leave log Z open, at worst (see `llrnn.bounds`)
 
-    def problems(self) -> list[str]:
+    def failures(self) -> list[str]:
+        """Why the figure is wrong, whatever the texts: a defect of the model's code."""
         found = []
-        if self.worst_sum_error > 1e-4:
+        if not self.worst_sum_error <= _SUM_TO_ONE:  # nor is NaN
             found.append(f"probabilities do not sum to one (off by {self.worst_sum_error:.1e})")
         if self.words_counted != self.words_expected:
             found.append(f"{self.words_counted} words were counted where {self.words_expected} were expected")
+        return found
+
+    def problems(self) -> list[str]:
+        """The failures, and what the texts and the knowledge may have to do with the figure."""
+        found = self.failures()
         if self.seen_in_training is not None and self.seen_in_training > 0.05:
             found.append(f"{self.seen_in_training:.0%} of the sentences were in the training text")
         for group, share in self.coverage.items():
@@ -102,6 +110,12 @@ class Evaluation(Shown):
     by_frequency: dict[str, Slice]
     by_feature: dict[str, Slice]
     audit: Audit
+
+    def sound(self, of: str) -> Evaluation:
+        """This, if its audit holds; for studies, whose figures nobody looks at one by one."""
+        if failures := self.audit.failures():
+            raise AuditError(f"{of}: {'; '.join(failures)}; this is a defect of llrnn or of a background of your own")
+        return self
 
     @property
     def perplexity(self) -> float:

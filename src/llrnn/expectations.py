@@ -8,14 +8,16 @@ No part of the entropy is below 0, and none is a difference of large numbers: lo
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from llrnn.errors import NumericalError, ZeroMassError
 from llrnn.knowledge import Knowledge
 from llrnn.masses import Classes, Left
-from llrnn.numerics import Cells, finite, less
+from llrnn.numerics import MINUS_INFINITY, Cells, finite, less
 from llrnn.priors import DensePrior, SparsePrior
 
 
@@ -45,6 +47,27 @@ class Distribution(Protocol):
     def class_probabilities(self) -> Tensor: ...
     def log_probs(self) -> Tensor: ...
     def possible(self) -> Distribution: ...
+
+
+def require_numbers(log_z: Tensor) -> None:
+    """That log Z is a number at every position, or minus infinity."""
+    broken = torch.nonzero(~(log_z.detach() < math.inf)).view(-1)
+    if len(broken):
+        n = int(broken[0])
+        found = float(log_z[n].detach())
+        raise NumericalError(
+            f"log Z must be a finite number, found {found} at position {n} of {len(log_z)}: log b or a·φ "
+            "there is NaN or too large; look for such values in the background, the contextual features and the weights"
+        )
+
+
+def require_possible(log_z: Tensor) -> None:
+    """That some word is possible at every position."""
+    require_numbers(log_z)
+    nowhere = torch.nonzero(log_z == MINUS_INFINITY)
+    if len(nowhere):
+        where = f"the background gives no symbol any mass at position {int(nowhere[0])}: nothing can follow"
+        raise ZeroMassError(f"{where}; allow at least one symbol there")
 
 
 def log_parts(p: Distribution) -> tuple[Tensor, Tensor]:

@@ -24,12 +24,11 @@ import torch
 from torch import Tensor, nn
 
 from llrnn import costs, drawing, expectations, numerics, plain
-from llrnn.errors import ZeroMassError
 from llrnn.features.matrix import FeatureMatrix
 from llrnn.fused import Pairs, chosen, products
 from llrnn.knowledge import Knowledge, join, placed
 from llrnn.masses import Classes, Left
-from llrnn.numerics import MINUS_INFINITY, Cells, SparseMatrix
+from llrnn.numerics import Cells, SparseMatrix
 from llrnn.priors import ContextValues, DensePrior, Prior, SparsePrior
 
 Values = Sequence[ContextValues]
@@ -250,10 +249,7 @@ class Distribution:
 
     def possible(self) -> Distribution:
         """This distribution, once it is sure that some word is possible at every position."""
-        nowhere = torch.nonzero(self.log_total == MINUS_INFINITY)
-        if len(nowhere):
-            where = f"the background gives no symbol any mass at position {int(nowhere[0])}: nothing can follow"
-            raise ZeroMassError(f"{where}; allow at least one symbol there")
+        expectations.require_possible(self.log_total)
         return self
 
     @cached_property

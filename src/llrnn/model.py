@@ -22,7 +22,7 @@ from llrnn.bundle import write_bundle
 from llrnn.contextual import ContextualFeature
 from llrnn.controllers import LSTM, Controller, described_controller, initialise, still_first, uniform
 from llrnn.domain import Domain
-from llrnn.errors import CheckpointError, ConfigError, ZeroMassError
+from llrnn.errors import CheckpointError, ConfigError, NumericalError, ZeroMassError
 from llrnn.features import FeatureMatrix, Features, compile_features
 from llrnn.fused import product
 from llrnn.loglinear import Distribution, LogLinear
@@ -203,6 +203,7 @@ class LLRNN(nn.Module):
         log_p = distribution.log_prob(targets)
         if not torch.isfinite(log_p.detach()).all():
             self.refuse_zero_mass(distribution, targets)
+            self._refuse_numbers(log_p.detach(), targets)
         return log_p if batch.inside is None else log_p + batch.picked(batch.inside)
 
     def refuse_zero_mass(self, distribution: Distribution, targets: Tensor) -> None:
@@ -214,6 +215,15 @@ class LLRNN(nn.Module):
                 f"the background {self.background!r} gives the observed word {word!r} no mass, so its probability is 0 "
                 "whatever the network does; smooth the background, or take the word out of the text"
             )
+
+    def _refuse_numbers(self, log_p: Tensor, targets: Tensor) -> None:
+        """An error that names the first target whose log p is no number."""
+        n = int(torch.nonzero(~torch.isfinite(log_p))[0])
+        raise NumericalError(
+            f"log p of {self.vocabulary.symbol(int(targets[n]))!r} must be a finite number, found {float(log_p[n])} at "
+            f"position {n} of {len(targets)}: log b or a·φ there is NaN or too large; look for such values in the "
+            "weights, the background and the contextual features"
+        )
 
     def _drop_words(self, psi: Tensor, generator: torch.Generator | None) -> Tensor:
         """Word dropout: whole words of the input are silenced, so that the model does not lean on one alone."""

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from llrnn.masses import Classes, ClassMass
-from llrnn.numerics import MINUS_INFINITY, log_sums, shifted_sums
+from llrnn.numerics import log_sums, shifted_sums
 from llrnn.priors import ContextValues, Prior
 
 _FEW = 4  # draws: so few are made faster one by one than by operations on tensors (measured on CPU)
@@ -80,7 +80,7 @@ def _weights(p: Plain, mass: ClassMass) -> Tensor:
     """Of the classes, the largest is 1, (N, G)."""
     logs, _ = terms(p, mass)
     largest = logs.amax(-1, keepdim=True)
-    if p.n and float(largest.amin()) == MINUS_INFINITY:
+    if not bool(torch.isfinite(largest).all()):
         p.possible()  # which says where
     return (logs - largest).exp()
 

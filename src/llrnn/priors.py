@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from llrnn.errors import BackgroundError
+from llrnn.features.base import LARGEST
 
 MINUS_INFINITY = float("-inf")
 _FEW = 200_000  # numbers that are worth remembering
@@ -35,8 +36,11 @@ class Table:
         self._check()
 
     def _check(self) -> None:
-        if len(self.log_b) and not float(self.log_b.amax()) < float("inf"):  # NaN is not below anything
+        if len(self.log_b) and not float(self.largest) < float("inf"):  # NaN is not below anything
             raise BackgroundError("log b must be a number below infinity for every symbol, found NaN or infinity")
+        least = float(self.log_b.masked_fill(self.log_b == MINUS_INFINITY, 0.0).amin()) if len(self.log_b) else 0.0
+        for log_b in (float(self.largest), least):
+            _require_float32(log_b, "of a symbol")
 
     def __len__(self) -> int:
         return len(self.log_b)
@@ -111,6 +115,7 @@ class Exceptions:
         for n, x, log in rows:
             if not log < float("inf"):
                 raise BackgroundError(f"log b at position {n} of word {x} must be a number below infinity, found {log}")
+            _require_float32(log, f"at position {n} of word {x}")
         return cls(torch.tensor(position), torch.tensor(word), torch.tensor(log_b, dtype=torch.float64))
 
 
@@ -370,6 +375,14 @@ def _check_words(per_position: Sequence[Mapping[int, float]], n_symbols: int) ->
                 raise BackgroundError(
                     f"an exception at position {n} names the word {word}, but words are numbered 0 to {n_symbols - 1}"
                 )
+
+
+def _require_float32(log_b: float, place: str) -> None:
+    """Models compute in float32 unless they are told otherwise, and there a larger number is infinity."""
+    if log_b != MINUS_INFINITY and not abs(log_b) <= LARGEST:
+        raise BackgroundError(
+            f"log b {place} must be within ±{LARGEST:.1e}, which float32 can hold, or minus infinity, found {log_b}"
+        )
 
 
 def _times(log_b: Tensor, exponent: float) -> Tensor:

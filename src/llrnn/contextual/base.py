@@ -5,11 +5,15 @@ As a background, but with feature values instead of log b: one value for the res
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
+from torch import Tensor
 
+from llrnn.errors import FeatureError
+from llrnn.features.base import LARGEST
 from llrnn.priors import ContextValues
 from llrnn.process import Process, State, States
 
@@ -38,8 +42,23 @@ class ContextualFeature(Process):
         rows = [(n, word, own[word]) for n, (_, own) in enumerate(answers) for word in sorted(own)]
         position, word, value = zip(*rows, strict=True) if rows else ((), (), ())
         return ContextValues(
-            torch.tensor([rest for rest, _ in answers], dtype=torch.float64).view(-1, width),
+            self._numbers([rest for rest, _ in answers], width, lambda n: f"the rest at position {n}"),
             torch.tensor(position, dtype=torch.long),
             torch.tensor(word, dtype=torch.long),
-            torch.tensor(value, dtype=torch.float64).view(-1, width),
+            self._numbers(value, width, lambda e: f"{self.vocabulary.symbol(word[e])!r} at position {position[e]}"),
         )
+
+    def _numbers(self, values: Sequence[Value], width: int, place: Callable[[int], str]) -> Tensor:
+        """Values as (E, k); what no model can compute with is an error that says where."""
+        try:
+            made = torch.tensor(values, dtype=torch.float64).view(-1, width)
+        except OverflowError:  # an integer of hundreds of digits
+            made = torch.tensor([[math.inf] * width for _ in values], dtype=torch.float64).view(-1, width)
+        broken = torch.nonzero(~(made.abs() <= LARGEST))
+        if len(broken):
+            row, column = broken[0].tolist()
+            raise FeatureError(
+                f"the feature {self.names[column]!r} must be a finite number of at most {LARGEST:.1e}, which float32 "
+                f"can hold, found {float(made[row, column])} on {place(row)}; scale it, or take its logarithm"
+            )
+        return made

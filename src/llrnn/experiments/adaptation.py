@@ -203,7 +203,7 @@ def _trained(
     *_, last = train(model, domain, valid=texts["valid"], settings=settings, learning_rate=rate)
     assert last.best is not None
     before = score(model, _text(texts["valid"], model)).log_perplexity
-    tested = evaluate(model, texts["test"])
+    tested = evaluate(model, texts["test"]).sound(f"a model of {domain.tokens} words of the novel, rate {rate:g}")
     return {
         "valid": before,
         "test": tested.log_perplexity,

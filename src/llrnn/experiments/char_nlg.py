@@ -155,7 +155,7 @@ def perplexity(model: LLRNN, text: Corpus, judge: Judge) -> dict[str, Any]:
     """log-perplexity of a character, on the sentences of dictionary words and values: others have no probability."""
     own = zip(text, in_words(text), strict=True)
     within = [sentence for sentence, words in own if judge.dictionary.issuperset(outside_values(words))]
-    found = evaluate(model, Corpus(tuple(within), text.name)).log_perplexity
+    found = evaluate(model, Corpus(tuple(within), text.name)).sound(text.name).log_perplexity
     return {"log_perplexity": found, "sentences_within": len(within), "sentences": len(text)}
 
 

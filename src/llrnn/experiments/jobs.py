@@ -97,9 +97,12 @@ def run_job(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[st
     config, model = found.config, found.model
     batching = config.training.batches.make()
     texts = {Path(path).stem: Corpus.from_file(path, lowercase=True) for path in config.corpus.test}
-    evaluations = {name: evaluate(model, corpus, batching=batching) for name, corpus in texts.items()}
+    of, train = f"{job.name}, seed {job.seed}", found.project.corpora["train"][:1000]
+    evaluations = {
+        name: evaluate(model, corpus, batching=batching).sound(f"{of}, {name}") for name, corpus in texts.items()
+    }
     result: dict[str, Any] = {
-        "train": evaluate(model, found.project.corpora["train"][:1000], batching=batching).log_perplexity,
+        "train": evaluate(model, train, batching=batching).sound(f"{of}, training text").log_perplexity,
         "symbols": model.output_features.n_symbols,
         "features": model.output_features.n_features,
         "classes": model.output_features.n_classes,

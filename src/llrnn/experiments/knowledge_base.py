@@ -84,7 +84,7 @@ def _answers(model: LLRNN, text: Corpus, table: KnowledgeBase, other: KnowledgeB
     return {
         "right": {column: {"said": one.said, "right": one.right} for column, one in rates(statements).items()},
         "bleu": bleu([[sentence.words] for sentence in text], outputs),
-        "log_perplexity": evaluate(prepared(model, conditions), text).log_perplexity,
+        "log_perplexity": evaluate(prepared(model, conditions), text).sound(text.name).log_perplexity,
     }
 
 

@@ -98,7 +98,7 @@ def _scored(model: LLRNN, config: Config, text: Corpus, inventory: Inventory, pa
     outputs = [found.words for found in write(model, acts, beam=BEAM)]
     write_atomically(path, "".join(f"{' '.join(words)}\n" for words in outputs).encode())
     comparable = not config.corpus.delexicalised  # placeholders are easier than names
-    perplexity = evaluate(prepared(model, acts), text).log_perplexity if comparable else None
+    perplexity = evaluate(prepared(model, acts), text).sound(text.name).log_perplexity if comparable else None
     return {**scores(text, outputs, inventory), "log_perplexity": perplexity}
 
 

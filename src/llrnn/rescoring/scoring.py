@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from llrnn.errors import ConfigError, CorpusError
+from llrnn.expectations import require_numbers
 from llrnn.loglinear import Distribution
 from llrnn.model import LLRNN
 from llrnn.rescoring.nbest import NBest
@@ -155,6 +156,7 @@ def _walk(model: LLRNN, tree: _Tree) -> list[float]:
 
 def _log_prob(distribution: Distribution, position: Tensor, word: Tensor) -> Tensor:
     """log p of any words at any positions, (E,) -> (E,) float64; `Distribution.log_prob` takes one a position."""
+    require_numbers(distribution.log_z)
     log_b = distribution.prior.at(position, word)
     score = distribution.scores[position, distribution.classes.class_of[word]]
     if distribution.values:
