@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import socket
 import threading
 from collections.abc import Iterator
@@ -40,6 +41,11 @@ class Server:
             self.silence.wait(HANG)
         if body is None:
             request.send_error(404)
+            return
+        if fault is not None and "://" in fault:
+            request.send_response(302)
+            request.send_header("Location", fault)
+            request.end_headers()
             return
         request.send_response(200)
         if fault != "unknown length":
@@ -80,17 +86,20 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def get(server: Server, folder: Path, **options: float) -> tuple[Path, ...]:
-    return datasets.get("small", folder, base_url=server.url, timeout=options.get("timeout", HANG))
+    return datasets.get("small", folder, base_url=server.url, loopback=True, timeout=options.get("timeout", HANG))
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+    """All files but the notes about them."""
+    return sorted(path.name for path in folder.iterdir() if path.name != "sha256.json")
 
 
 def test_files_arrive_whole_and_in_order(server: Server, tmp_path: Path) -> None:
     seen: list[tuple[str, int, int | None]] = []
     folder = tmp_path / "new" / "folder"
-    paths = datasets.get("small", folder, base_url=f"{server.url}/", progress=lambda *news: seen.append(news))
+    paths = datasets.get(
+        "small", folder, base_url=f"{server.url}/", loopback=True, progress=lambda *news: seen.append(news)
+    )
     assert paths == (folder / "train.conllu", folder / "dev.conllu")
     assert paths[0].read_bytes() == conllu(7)
     assert names(folder) == ["dev.conllu", "train.conllu"]
@@ -173,7 +182,7 @@ def test_offline(tmp_path: Path) -> None:
         free.bind(("127.0.0.1", 0))  # bound, but nobody listens
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
         with pytest.raises(LLRNNError, match=r"could not be reached: .*refused.*are you online") as caught:
-            datasets.get("small", tmp_path, base_url=url, timeout=HANG)
+            datasets.get("small", tmp_path, base_url=url, loopback=True, timeout=HANG)
     assert f"{url}/train.conllu by hand" in str(caught.value)
     assert names(tmp_path) == []
 
@@ -192,7 +201,7 @@ def test_an_interruption_leaves_nothing_half_written(server: Server, tmp_path: P
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        datasets.get("small", tmp_path, base_url=server.url, progress=interrupted)
+        datasets.get("small", tmp_path, base_url=server.url, loopback=True, progress=interrupted)
     assert names(tmp_path) == []
 
 
@@ -202,7 +211,7 @@ def test_names_and_folders(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DatasetError, match="the folder cannot be made"):
         datasets.get("small", tmp_path / "file")
-    with pytest.raises(DatasetError, match="no proper answer"):
+    with pytest.raises(DatasetError, match=r"https:// is required, found 'nowhere/train\.conllu'"):
         datasets.get("small", tmp_path, base_url="nowhere")
 
 
@@ -213,3 +222,95 @@ def test_the_registry() -> None:
     for name, dataset in DATASETS.items():
         assert name == dataset.name
         assert name == "small" or (len(dataset.files) == 3 and dataset.url.startswith("https://"))
+
+
+# --- what comes is what came first, from where it should, and not without end --------------------------------------
+
+
+@pytest.mark.parametrize("address", ["http://192.0.2.1", "ftp://192.0.2.1", "file:///etc", "http://localhost.example"])
+def test_only_https_is_spoken(server: Server, tmp_path: Path, address: str) -> None:
+    for loopback in (False, True):
+        with pytest.raises(DatasetError, match="https:// is required"):
+            datasets.get("small", tmp_path, base_url=address, loopback=loopback)
+    with pytest.raises(DatasetError, match=r"https:// is required, found 'http://127\.0\.0\.1"):
+        datasets.get("small", tmp_path, base_url=server.url)  # this machine too, unless it was said
+    server.faults["train.conllu"] = f"{address}/other"  # sent on
+    with pytest.raises(DatasetError, match=r"https:// is required|Redirection to url .* is not allowed"):
+        get(server, tmp_path)
+    assert names(tmp_path) == []
+
+
+def test_a_redirection_to_where_one_may_go_is_followed(server: Server, tmp_path: Path) -> None:
+    server.files["moved"] = server.files["train.conllu"]
+    server.faults["train.conllu"] = f"{server.url}/moved"
+    assert get(server, tmp_path)[0].read_bytes() == conllu(7)
+
+
+def other(sentences: int) -> bytes:
+    """As many sentences and words, but not these."""
+    return conllu(sentences).replace(b"mot", b"nom")
+
+
+def test_a_file_must_stay_what_it_was_when_it_first_came(server: Server, tmp_path: Path) -> None:
+    get(server, tmp_path)
+    (tmp_path / "train.conllu").write_bytes(other(7))
+    with pytest.raises(
+        DatasetError, match=r"train\.conllu: its SHA-256 must be \w{64}, found \w{64}; remove or rename"
+    ):
+        get(server, tmp_path)
+    (tmp_path / "train.conllu").unlink()  # as the message says
+    assert get(server, tmp_path)[0].read_bytes() == conllu(7)
+
+
+def test_another_file_of_the_same_counts_is_refused(server: Server, tmp_path: Path) -> None:
+    get(server, tmp_path)
+    (tmp_path / "train.conllu").unlink()
+    server.files["train.conllu"] = other(7)
+    with pytest.raises(DatasetError, match=r"is not train\.conllu: its SHA-256 must be .* remove .*sha256\.json"):
+        get(server, tmp_path)
+    assert names(tmp_path) == ["dev.conllu"]
+    (tmp_path / "sha256.json").unlink()  # as the message says
+    assert get(server, tmp_path)[0].read_bytes() == other(7)
+
+
+def test_a_digest_that_is_known_decides_from_the_first_time(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = hashlib.sha256(conllu(7)).hexdigest()
+    files = (RemoteFile("train.conllu", 7, sha256=known), RemoteFile("dev.conllu", 2))
+    monkeypatch.setitem(DATASETS, "small", Dataset("small", "A small corpus", "", "https://192.0.2.1", files))
+    server.files["train.conllu"] = other(7)
+    with pytest.raises(DatasetError, match=f"its SHA-256 must be {known}"):
+        get(server, tmp_path)
+    server.files["train.conllu"] = conllu(7)
+    assert get(server, tmp_path)[0].read_bytes() == conllu(7)
+
+
+def test_notes_that_are_none(server: Server, tmp_path: Path) -> None:
+    for notes in ("[1]", "{", '{"train.conllu": 7}'):
+        (tmp_path / "sha256.json").write_text(notes)
+        with pytest.raises(DatasetError, match=r"sha256\.json"):
+            get(server, tmp_path)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("length", ["told", "unknown length"])
+def test_a_file_has_a_largest_size(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: str
+) -> None:
+    monkeypatch.setattr(datasets, "_LARGEST", 100)
+    server.faults["train.conllu"] = length
+    with pytest.raises(DatasetError, match="more than 100 bytes come"):
+        get(server, tmp_path)
+    assert names(tmp_path) == []
+
+
+def test_a_file_that_drips_in_has_a_time_to_arrive(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = iter([0.0, 59.0, 61.0])  # at the start, and after each block
+    monkeypatch.setattr(datasets, "_clock", lambda: next(moments))
+    monkeypatch.setattr(datasets, "_BLOCK", 100)
+    with pytest.raises(DatasetError, match="not there after 60 seconds"):
+        datasets.get("small", tmp_path, base_url=server.url, loopback=True, longest=60.0)
+    assert names(tmp_path) == []

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 import llrnn
-from helpers import shaken, small_corpus, small_features, small_model, small_vocabulary
+from helpers import HANG, shaken, small_corpus, small_features, small_model, small_vocabulary
 from llrnn import GRU, LLRNN, Sampling, Vocabulary, backgrounds, beam_search, contextual, features, words
 from llrnn.backgrounds import Background, Mixture, NGram, Uniform, Unigram
 from llrnn.bench import french_like
@@ -198,6 +202,60 @@ def test_a_composition_follows_its_weights() -> None:
     W[0] += 1.0
     assert not torch.equal(composition.of(W), first)
     torch.testing.assert_close(composition.of(W), phi @ W)
+
+
+def test_a_thread_that_comes_while_another_composes_has_the_whole_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first use by several threads: the second one comes in the middle of what the first one does."""
+    phi = SparseMatrix(small_model().output_features)
+    composition, W = Composition(phi), torch.randn(phi.n_features, 3)
+    multiply = SparseMatrix.__matmul__
+    found: list[torch.Tensor] = []
+
+    def interrupted(own: SparseMatrix, dense: torch.Tensor) -> torch.Tensor:
+        if not found:
+            found.append(torch.zeros(0))  # the second thread does not come again
+            found.append(composition.of(W))
+        return multiply(own, dense)
+
+    monkeypatch.setattr(SparseMatrix, "__matmul__", interrupted)
+    torch.testing.assert_close(composition.of(W), multiply(phi, W))
+    torch.testing.assert_close(found[1], multiply(phi, W))
+
+
+THREADS = 4
+
+
+def test_threads_may_share_a_model_that_nobody_changes() -> None:
+    """What docs/scale.md promises: the same numbers in any thread, from the first use on."""
+    for model in (small_model(), frozen(small_model())):
+        wanted = log_probs(small_model())
+        begin = threading.Barrier(THREADS)
+
+        def use(model: LLRNN = model, begin: threading.Barrier = begin) -> torch.Tensor:
+            begin.wait()
+            return log_probs(model)
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            futures = [pool.submit(use) for _ in range(THREADS)]
+        for future in futures:
+            torch.testing.assert_close(future.result(), wanted, rtol=1e-5, atol=1e-5)
+
+
+def _in_a_process(models: list[LLRNN], answers: multiprocessing.Queue[list[list[float]]]) -> None:
+    torch.set_num_threads(1)
+    answers.put([log_probs(model).tolist() for model in models])
+
+
+@pytest.mark.parametrize("way", ["fork", "spawn"])
+def test_models_go_to_another_process(way: str) -> None:
+    """Forked, as workers of a DataLoader are, or pickled to one that begins anew."""
+    context: Any = multiprocessing.get_context(way)
+    models, answers = [small_model(), frozen(small_model())], context.Queue()
+    process = context.Process(target=_in_a_process, args=(models, answers))
+    process.start()
+    found = answers.get(timeout=HANG)
+    process.join()
+    assert found == [log_probs(model).tolist() for model in models]
 
 
 # --- what others do with it ----------------------------------------------------------------------------------------

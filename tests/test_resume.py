@@ -219,6 +219,54 @@ def test_a_folder_that_holds_a_run_is_not_overwritten(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
 
 
+HOLDER = """
+import sys
+from pathlib import Path
+from llrnn.runs import _Lock
+lock = _Lock(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_another_process_that_trains_into_the_folder_is_named(tmp_path: Path) -> None:
+    undisturbed(tiny, tmp_path, epochs=1)
+    before = contents(tmp_path)
+    given: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], **given) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        named = rf"process {holder.pid} on \S+ trains into this folder; wait for it or stop it"
+        with pytest.raises(TrainingError, match=named):
+            train(tiny(), TRAIN, folder=tmp_path, resume=True, **GIVEN)
+        holder.kill()  # it holds nothing any more
+    assert {**contents(tmp_path), ".run.lock": b""} == {**before, ".run.lock": b""}
+    assert list(train(tiny(), TRAIN, folder=tmp_path, resume=True, **GIVEN))[-1].event == "end"
+    assert ".run.lock" not in contents(tmp_path)
+
+
+def test_a_later_run_of_the_same_process_takes_the_folder_over(tmp_path: Path) -> None:
+    left = train(tiny(), TRAIN, folder=tmp_path, **GIVEN)
+    next(left)
+    assert list(train(tiny(), TRAIN, folder=tmp_path, resume=True, **GIVEN))[-1].event == "end"
+    after = contents(tmp_path)
+    with pytest.raises(TrainingError, match="a later run of this process has taken the folder over"):
+        list(left)
+    assert contents(tmp_path) == after
+
+
+def test_a_run_that_fails_to_begin_or_is_left_holds_nothing(tmp_path: Path) -> None:
+    undisturbed(tiny, tmp_path, epochs=1)
+    with pytest.raises(TrainingError, match="learning_rate"):
+        train(tiny(), TRAIN, folder=tmp_path, resume=True, **{**GIVEN, "learning_rate": 0.5})
+    assert ".run.lock" not in contents(tmp_path)
+    records = train(tiny(), TRAIN, folder=tmp_path, resume=True, **GIVEN)
+    assert ".run.lock" in contents(tmp_path)
+    next(records)
+    records.close()  # type: ignore[attr-defined]
+    assert ".run.lock" not in contents(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -32,20 +32,24 @@ class Composition:
 
     def __init__(self, phi: SparseMatrix) -> None:
         self._phi = phi
-        self._of, self._version = torch.zeros(0), -1  # the weights, kept so that no others come to stand in their place
-        self._made = torch.zeros(0)
+        # the weights (kept, so that no others come to stand in their place), their count of writes, and the product:
+        # one value, which other threads see as a whole
+        self._kept = (torch.zeros(0), -1, torch.zeros(0))
 
     def of(self, weight: Tensor) -> Tensor:
         """(m, H) -> (G, H), or (m,) -> (G,)."""
-        if not self._is_of(weight):
+        of, version, made = self._kept
+        if version != weight._version or not _is_same(of, weight):
             with torch.inference_mode(False), torch.no_grad():
-                self._of, self._version = weight.detach(), weight._version
-                self._made = self._phi @ self._of
-        return self._made
+                of, version = weight.detach(), weight._version
+                made = self._phi @ of
+            self._kept = of, version, made
+        return made
 
-    def _is_of(self, weight: Tensor) -> bool:
-        same_place = self._of.data_ptr() == weight.data_ptr() and self._of.dtype == weight.dtype
-        return same_place and self._version == weight._version and self._of.shape == weight.shape
+
+def _is_same(one: Tensor, other: Tensor) -> bool:
+    """Whether they are the same memory."""
+    return one.data_ptr() == other.data_ptr() and one.dtype == other.dtype and one.shape == other.shape
 
 
 class Composed(LogLinear):

@@ -3,15 +3,26 @@
 model.json, model-*.safetensors            the best model so far; what `llrnn.load` reads
 training.json, training-*.safetensors      weights, optimizer and progress at the last checkpoint
 log.jsonl                                  one record a line
+.run.lock                                  who trains here, while it lasts
+
+A run holds a lock, which ends with its process however that ends. Another process that would train into the same folder
+is told who holds it. Within one process the later run takes the folder over, since the earlier one may be an iterator
+that somebody has left; should it go on after all, it is told before it writes.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
+import os
+import socket
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TextIO
+from weakref import WeakValueDictionary, finalize
 
 from torch import Tensor
 
@@ -55,6 +66,7 @@ class RunFolder:
         launch: str | None = None,
     ) -> None:
         self.folder, self._launch = folder, launch
+        self._lock: _Lock | None = None
         self._settings = settings.model_dump()
         self._digests = {
             "vocabulary": model.vocabulary.digest(),
@@ -63,8 +75,32 @@ class RunFolder:
             "model": digest_of(model),
         }
 
+    def hold(self) -> None:
+        """From now on this run, and no other, writes here."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _Lock(self.folder)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise CheckpointError(f"{self.folder}: cannot write the training: {reason}") from error
+
+    def release(self) -> None:
+        """Others may write here again."""
+        if self._lock is not None:
+            self._lock.release()
+
+    def require_held(self) -> None:
+        if self._lock is not None and not self._lock.is_held:
+            raise TrainingError(
+                f"{self.folder}: a later run of this process has taken the folder over; go on with that one, "
+                "or choose another folder"
+            )
+
+    def has_run(self) -> bool:
+        return has_bundle(self.folder, "training")
+
     def refuse_overwriting(self) -> None:
-        if has_bundle(self.folder, "training"):
+        if self.has_run():
             raise TrainingError(
                 f"{self.folder}: holds a training run already; go on with --resume, or choose another folder"
             )
@@ -82,6 +118,7 @@ class RunFolder:
                 leftover.unlink(missing_ok=True)
 
     def write(self, progress: Progress, tensors: dict[str, Tensor]) -> None:
+        self.require_held()
         data: dict[str, Any] = {"settings": self._settings, "progress": asdict(progress), "digests": self._digests}
         data |= {} if self._launch is None else {"launch": self._launch}
         write_bundle(self.folder, "training", data, tensors)
@@ -101,6 +138,7 @@ class RunFolder:
 
     def keep(self, model: LLRNN) -> None:
         """As the best so far."""
+        self.require_held()
         model.save(self.folder)
 
     def best_weights(self) -> dict[str, Tensor]:
@@ -124,6 +162,7 @@ class RunFolder:
                 )
 
     def log(self, record: Record) -> None:
+        self.require_held()
         with (self.folder / "log.jsonl").open("a", encoding="utf8") as log:
             log.write(json.dumps(asdict(record)) + "\n")
 
@@ -137,6 +176,9 @@ class RunFolder:
 
 class LookedOnFolder(RunFolder):
     """The folder of a run that another process writes: it is only read."""
+
+    def hold(self) -> None:
+        pass
 
     def refuse_overwriting(self) -> None:
         pass
@@ -158,6 +200,58 @@ class LookedOnFolder(RunFolder):
 
     def _cut_log(self, progress: Progress) -> None:
         pass
+
+
+class _Lock:
+    """A lock on a folder that says whose it is."""
+
+    release: Callable[[], object]
+    _known: ClassVar[WeakValueDictionary[Path, _Lock]] = WeakValueDictionary()  # a run that nobody has any more lets go
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder.resolve() / ".run.lock"
+        self._process = os.getpid()
+        earlier = self._known.get(self._path)
+        if earlier is not None and earlier._process == self._process:  # after a fork, the lock is the parent's
+            earlier.release()
+        self._file = self._locked()
+        self._file.truncate(0)
+        self._file.write(f"process {os.getpid()} on {socket.gethostname()}")
+        self._file.flush()
+        self._known[self._path] = self
+        self.release = finalize(
+            self, _let_go, self._file, self._path, self._process
+        )  # also when nobody has it any more
+
+    @property
+    def is_held(self) -> bool:
+        return not self._file.closed
+
+    def _locked(self) -> TextIO:
+        while True:
+            file = self._path.open("a+", encoding="utf8")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                holder = file.read(200).strip() or "another process"
+                file.close()
+                raise TrainingError(
+                    f"{self._path.parent}: {holder} trains into this folder; wait for it or stop it, "
+                    "or choose another folder"
+                ) from None
+            except OSError:  # a file system without locks
+                return file
+            with contextlib.suppress(FileNotFoundError):
+                if os.stat(self._path).st_ino == os.fstat(file.fileno()).st_ino:
+                    return file
+            file.close()  # the former holder has removed it since it was opened: the next one is another file
+
+
+def _let_go(file: TextIO, path: Path, process: int) -> None:
+    if os.getpid() == process:  # a forked one has a copy of what is the parent's
+        path.unlink(missing_ok=True)  # before it is given free: nobody else has it yet
+    file.close()
 
 
 def digest_of(model: LLRNN) -> str:

@@ -55,11 +55,15 @@ def train(
     """Train the model in place and yield records; it ends with the best weights, by validation where there is any."""
     settings = (settings or TrainingSettings()).changed(**changes)
     run = _Run(model, corpus, valid, settings, None if folder is None else Path(folder), workers or Alone())
-    if resume or run.was_begun_by_this_launch():
-        run.resume()
-    else:
-        run.begin()
-    return run.records(should_stop)
+    try:
+        if resume or run.was_begun_by_this_launch():
+            run.resume()
+        else:
+            run.begin()
+    except BaseException:
+        run.release()
+        raise
+    return run.held(should_stop)
 
 
 class _Run:
@@ -112,6 +116,17 @@ class _Run:
         self.workers.require_same("settings", lambda: hashlib.sha256(said).hexdigest())
         self.workers.require_same("training text", self.text.digest)
         self.workers.require_same("model", lambda: digest_of(self.model))
+
+    def held(self, should_stop: Callable[[], bool]) -> Iterator[Record]:
+        """The records; when they end, or are left, or something fails, others may write to the folder."""
+        try:
+            yield from self.records(should_stop)
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        if self.folder is not None:
+            self.folder.release()
 
     def records(self, should_stop: Callable[[], bool]) -> Iterator[Record]:
         progress = self.progress
@@ -210,6 +225,8 @@ class _Run:
         """Start a run; a folder that holds one already is not overwritten."""
         if self.folder is not None:
             self.folder.refuse_overwriting()
+            self.folder.hold()
+            self.folder.refuse_overwriting()  # nobody has begun one in the meantime
             self.folder.remove_leftovers()
             self.checkpoint()
 
@@ -221,6 +238,8 @@ class _Run:
         """Go on from the last checkpoint of the folder."""
         if self.folder is None:
             raise TrainingError("resume=True needs the folder of the run")
+        if self.folder.has_run():
+            self.folder.hold()
         self.progress, tensors = self.folder.read()
         fill_parameters(self.model, tensors.get)
         set_learning_rate(self.updater.optimizer, self.progress.learning_rate)

@@ -40,6 +40,13 @@ class Remainder(NamedTuple):
     entropy: Tensor  # (C,)
 
 
+class Masses(WeakKeyDictionary[Table, "ClassMass"]):
+    """What the masses of tables are, for as long as somebody has the table; a pickled one is empty, and fills again."""
+
+    def __reduce__(self) -> tuple[type[Masses], tuple[()]]:
+        return Masses, ()
+
+
 class Classes(torch.nn.Module):
     """The partition of V into classes, on the device of the model, with the masses of the tables that came by."""
 
@@ -50,7 +57,7 @@ class Classes(torch.nn.Module):
         self.count, self._features = features.n_classes, features
         self._by_class: tuple[Tensor, Tensor] | None = None
         self.register_buffer("class_of", torch.from_numpy(features.class_of), persistent=False)
-        self.masses: WeakKeyDictionary[Table, ClassMass] = WeakKeyDictionary()
+        self.masses = Masses()
 
     @property
     def members(self) -> Tensor:
