@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-all coverage explore check format docs bench setup clean
+.PHONY: demo test test-all coverage explore campaign check format docs bench setup clean
 
 setup: $(INSTALLED)
 
@@ -58,6 +58,10 @@ docs: $(INSTALLED)
 # every row, half an hour and more; stopped, it goes on. `python scripts/figures.py runs/bench` makes the page
 bench: $(INSTALLED)
 	$(BIN)/llrnn bench --out runs/bench
+
+# files, processes, requests and numbers as bad as they can be; minutes. docs/reliability.md says what is promised
+campaign: $(INSTALLED)
+	$(BIN)/python -m campaign --out runs/campaign
 
 clean:
 	rm -rf $(VENV) demo site

@@ -9,7 +9,6 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from campaign.load import overload, soak
 from campaign.malformed import malformed
 from campaign.numbers import numbers
 from campaign.requests import requests
-from campaign.results import Part, Setting, Tally, table
+from campaign.results import Part, Setting, Tally, table, tallied
 from campaign.workers import Here, Pool, Workers
 
 PARTS: dict[str, Part] = {
@@ -56,16 +55,11 @@ def run(names: list[str], setting: Setting) -> dict[str, Any]:
 
 
 def _tallied(name: str, setting: Setting) -> Tally:
-    tally, began = Tally(), time.monotonic()
-    for outcome in _within(setting, name):
-        tally.add(outcome)
+    """A part whose own code fails ends the campaign: it is never taken for one without findings."""
+    began = time.monotonic()
+    tally = tallied(PARTS[name](setting))
     tally.seconds = time.monotonic() - began
     return tally
-
-
-def _within(setting: Setting, name: str) -> Iterator[Any]:
-    """A part whose own code fails is a failed campaign, not a clean one."""
-    yield from PARTS[name](setting)
 
 
 def _commit() -> str:
@@ -80,7 +74,9 @@ def _say(text: str) -> None:
 
 
 def _asked(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m campaign", description="The fault campaign; see docs/reliability.md.")
+    parser = argparse.ArgumentParser(
+        prog="python -m campaign", description="The fault campaign; see docs/reliability.md."
+    )
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; all by default")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other cases")
     parser.add_argument("--scale", type=float, default=1.0, help="how much of the full campaign: 0.01 takes seconds")

@@ -22,7 +22,7 @@ from llrnn import analysers
 from llrnn.bundle import read_bundle, write_bundle
 from llrnn.records import Records
 
-JSON_LINES = (*ANY, *[json_lines_spoiled] * 6)
+LINES = (*ANY, *[json_lines_spoiled] * 6)
 JSON_TEXT = (*ANY, *[json_text_spoiled] * 6)
 
 
@@ -56,7 +56,7 @@ def _deep(opening: str, closing: str, count: int) -> str:
 
 _GRAMMARS = (
     'start: ((("la"~40)~40)~40)~40',
-    "start: f{x}\nf{x}: f{f{x}} | x\nx: \"la\"",
+    'start: f{x}\nf{x}: f{f{x}} | x\nx: "la"',
     "\n".join([*(f"r{i}: r{i + 1}" for i in range(2000)), 'r2000: "la"']).replace("r0:", "start:", 1),
     "start: /(a+)+c|b/",
     "start: " + _deep("(", ")", 5000).replace("()", '("la")'),
@@ -64,7 +64,14 @@ _GRAMMARS = (
     "start: A\nA: /(?:a|a)*b/",
     "start: " + " | ".join(f'"w{i}"' for i in range(20_000)),
 )
-_PATTERNS = ("(a+)+c|b", "(" * 3000 + "la" + ")" * 3000, "la" + " la?" * 300, "( la | la )* " * 40, "/(x+x+)+y/", "la ~ 100000")
+_PATTERNS = (
+    "(a+)+c|b",
+    "(" * 3000 + "la" + ")" * 3000,
+    "la" + " la?" * 300,
+    "( la | la )* " * 40,
+    "/(x+x+)+y/",
+    "la ~ 100000",
+)
 
 MODEL = "explain {file} --prefix la --word la", "generate {file} --max-words 4", "evaluate {file} test.txt"
 TABLE = ("generate runs/acts --condition inform(name=ritz;area=nord) --expert venues={file} --max-words 3",)
@@ -78,10 +85,10 @@ FORMATS: dict[str, Format] = {
     "text": Format("text.txt", ("evaluate runs/open {file}", "ngram estimate {file} --order 3 --out {out}.arpa",
                                 "ngram perplexity text.arpa {file}", "corpus build {file} --out {out}"), cases=70),
     "text.gz": Format("text.txt.gz", ("evaluate runs/open {file} --format text", "corpus build {file} --out {out}")),
-    "JSON lines": Format("acts.jsonl", ("evaluate runs/acts {file}", "corpus build {file} --out {out}"), ways=JSON_LINES),
+    "JSON lines": Format("acts.jsonl", ("evaluate runs/acts {file}", "corpus build {file} --out {out}"), ways=LINES),
     "TSV": Format("acts.tsv", ("evaluate runs/acts {file}", "corpus build {file} --format tsv --out {out}")),
     "conditions": Format("acts.txt", ("generate runs/acts --conditions {file} --greedy --max-words 4",)),
-    "conditions.jsonl": Format("acts.jsonl", ("generate runs/acts --conditions {file} --max-words 3",), ways=JSON_LINES),
+    "conditions.jsonl": Format("acts.jsonl", ("generate runs/acts --conditions {file} --greedy",), ways=LINES),
     "act": Format("inform(name='le chat noir';area=nord)", ("generate runs/acts --max-words 3 --condition {text}",),
                   hostile=("inform(" + "name=x;" * 100_000 + ")", "inform(nmae=ritz)", "inform(name='x'")),
     "ARPA": Format("text.arpa", ARPA, cases=90),
@@ -91,7 +98,7 @@ FORMATS: dict[str, Format] = {
     "TOML, open": Format("open.toml", ("features {file}",), asks_for_memory=True),
     "TOML, conditions": Format("acts.toml", ("features {file}",), asks_for_memory=True),
     "setting": Format("training.epochs=2", ("features plain.toml --set {text}",), asks_for_memory=True,
-                      hostile=("a." * 500 + "b=1", "training.epochs=" + "[" * 5000, "corpus=1", "=", "a=" + "9" * 5000)),
+                      hostile=("a." * 500 + "b=1", "training.epochs=" + "[" * 5000, "corpus=1", "=", "a=" + "9" * 900)),
     "grammar": Format("grammar.lark", (GENERATE + " --constraint {file}", "generate runs/open --constraint {file} "
                                        "--over characters --longest 8 --max-words 4"), cases=80, hostile=_GRAMMARS),
     "pattern": Format("la ( petite | grande )* /[a-z]+/ .", (GENERATE + " --constraint pattern:{text}",), cases=70,
@@ -104,7 +111,7 @@ FORMATS: dict[str, Format] = {
     "table.tsv": Format("table.tsv", TABLE, cases=25),
     "table.json": Format("table.json", TABLE, ways=JSON_TEXT,
                          hostile=('[{"a": 1, ' + ", ".join('"a": 1' for _ in range(20_000)) + "}]", "[" * 100_000)),
-    "table.jsonl": Format("table.jsonl", TABLE, ways=JSON_LINES, cases=25),
+    "table.jsonl": Format("table.jsonl", TABLE, ways=LINES, cases=25),
     "SQLite": Format("table.sqlite", TABLE),
     "hunspell .dic": Format("hun.dic", function=analysers.hunspell, beside=("hun.aff",)),
     "hunspell .aff": Format("hun.aff", function=lambda file: analysers.hunspell(file.with_suffix(".dic")),
@@ -116,18 +123,18 @@ FORMATS: dict[str, Format] = {
     "word list": Format("words.txt", ("ngram estimate text.txt --order 2 --words {file} --out {out}.arpa",
                                       "corpus build text.txt --vocabulary {file} --unknown <unk> --out {out}")),
     "pairs.tsv": Format("pairs.tsv", ("evaluate runs/open --pairs {file}",)),
-    "pairs.jsonl": Format("pairs.jsonl", ("evaluate runs/open --pairs {file}",), ways=JSON_LINES),
+    "pairs.jsonl": Format("pairs.jsonl", ("evaluate runs/open --pairs {file}",), ways=LINES),
     "n-best": Format("nbest.tsv", ("rescore runs/open {file} --references references.txt", "rescore runs/open {file}")),
     "references": Format("references.txt", ("rescore runs/open nbest.tsv --references {file}",)),
     "Kaldi": Format("kaldi.txt", ("rescore runs/open {file} --scores kaldi.am",)),
     "Kaldi scores": Format("kaldi.am", ("rescore runs/open kaldi.txt --scores {file}",)),
-    "words": Format("added.tsv", ("words add runs/plain {file} --out {out}", "words remove runs/plain {file} --out {out}"),
-                    cases=60),
-    "log of a run": Format("runs/plain/log.jsonl", function=Records.read, ways=JSON_LINES),
+    "words": Format("added.tsv", cases=60, commands=(
+        "words add runs/plain {file} --out {out}", "words remove runs/plain {file} --out {out}")),
+    "log of a run": Format("runs/plain/log.jsonl", function=Records.read, ways=LINES),
 }  # fmt: skip
 
 
-# --- folders: check sums right, content wrong --------------------------------------------------------------------------
+# --- folders: check sums right, content wrong --------------------------------------------------------------------
 
 
 def _tensor_spoiled(tensor: Tensor, rng: Random) -> Tensor:
@@ -198,7 +205,7 @@ FOLDERS: dict[str, Folder] = {
                                       _bundle_spoiled("model"), cases=140),
     "open model, data": Folder("runs/open", ("generate {file} --max-words 3", "evaluate {file} test.txt"),
                                _bundle_spoiled("model"), cases=140),
-    "words as arrays, data": Folder("runs/spelled", ("explain {file} --prefix la --word la",), _bundle_spoiled("model")),
+    "words as arrays, data": Folder("runs/spelled", ("explain {file} --word la",), _bundle_spoiled("model")),
     "n-gram folder, data": Folder("text.ngram", ("ngram query {file} le+chat", BACKGROUND), _bundle_spoiled("ngram")),
     "n-gram folder, bytes": Folder("text.ngram", ("ngram query {file} le+chat",), _file_spoiled, cases=20),
     "built corpus, manifest": Folder("built", BUILT, _sealed_spoiled("corpus.json"), cases=60),

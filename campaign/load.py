@@ -58,11 +58,15 @@ def usual(rng: Random) -> bytes:
     if kind < 0.6:
         return posted("/v1/next", {"prefix": prefix, "top": 10})
     if kind < 0.75:
-        return posted("/v1/generate", {"prefix": prefix, "max_words": 8, "seed": rng.randrange(1000), "stream": kind < 0.7})
+        return posted(
+            "/v1/generate", {"prefix": prefix, "max_words": 8, "seed": rng.randrange(1000), "stream": kind < 0.7}
+        )
     if kind < 0.9:
         changes = [{"feature": "POS:*", "offset": rng.uniform(-1, 1)}]
         return posted("/v1/score", {"texts": [prefix], "changes": changes})
-    return posted("/v1/generate", {"model": "acts", "condition": f"inform(name=x{rng.randrange(10**6)})", "max_words": 5})
+    return posted(
+        "/v1/generate", {"model": "acts", "condition": f"inform(name=x{rng.randrange(10**6)})", "max_words": 5}
+    )
 
 
 def worst(rng: Random) -> bytes:
@@ -72,7 +76,9 @@ def worst(rng: Random) -> bytes:
     if kind == 0:
         return posted("/v1/score", {"texts": ["la " * 60] * 64, "changes": changes})
     if kind == 1:
-        return posted("/v1/generate", {"model": "acts", "condition": "inform(" + "name=x;" * 2800 + ")", "max_words": 500})
+        return posted(
+            "/v1/generate", {"model": "acts", "condition": "inform(" + "name=x;" * 2800 + ")", "max_words": 500}
+        )
     if kind == 2:
         return posted("/v1/next", {"prefix": "la " * 1000, "top": 1000, "changes": changes, "words": ["la"] * 1000})
     return posted("/v1/generate", {"prefix": "la " * 900, "max_words": 500, "changes": changes, "stream": False})
@@ -132,14 +138,16 @@ def soak(setting: Setting) -> Iterator[Outcome | Figure]:
 
 
 def overload(setting: Setting) -> Iterator[Outcome | Figure]:
-    """More clients than places, a third of them asking for as much as is allowed; then more connections than allowed."""
+    """More clients than places, a third of them asking for as much as may be; then more connections than allowed."""
     samples, load = make_samples(setting.out / "samples"), Load()
     with serving(samples, setting.out / "overload.log", "--in-flight", str(IN_FLIGHT)) as server:
         seconds = max(2.0, OVERLOAD_SECONDS * setting.scale)
         asyncio.run(_clients(server, OVERLOAD_CLIENTS, seconds, load, setting.seed, hard=True))
         yield from load.outcomes("overload")
         if _p99(load.health) > SLOW_HEALTH:
-            slow = Finding("slow", "overload-0", f"health takes more than {SLOW_HEALTH:.0f} s", f"p99 {_p99(load.health):.2f} s")
+            slow = Finding(
+                "slow", "overload-0", f"health takes more than {SLOW_HEALTH:.0f} s", f"p99 {_p99(load.health):.2f} s"
+            )
             yield Outcome("health", "slow", slow)
         yield from asyncio.run(_flood(server, setting.count(CONNECTIONS, least=20)))
         yield from alive(server)

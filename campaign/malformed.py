@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
@@ -184,10 +183,12 @@ def malformed(setting: Setting) -> Iterator[Outcome | Figure]:
     """Every format, by its number of cases; the hostile ones are always among them."""
     samples = make_samples(setting.out / "samples")
     keep = setting.folder("findings")
+    kinds = [(name, kind.cases, len(kind.hostile)) for name, kind in FORMATS.items()]
+    kinds += [(name, folder.cases, 1) for name, folder in FOLDERS.items()]
     cases = [
         Spoiled(name, number, setting.seed, keep)
-        for name, kind in {**FORMATS, **FOLDERS}.items()
-        for number in range(setting.count(kind.cases, least=max(1, len(getattr(kind, "hostile", ())))))
+        for name, full, least in kinds
+        for number in range(setting.count(full, least=max(1, least)))
     ]
     yield from setting.pool.run(read_one, (case for case in cases if setting.wanted(str(case))), samples)
     yield Figure("formats", len(FORMATS) + len(FOLDERS))

@@ -15,10 +15,49 @@ from typing import Any
 Mutation = Callable[[bytes, Random], bytes]
 
 HUGE = [b"1e400", b"-1e400", b"nan", b"NaN", b"inf", b"-inf", b"Infinity", b"9" * 400, b"1e308", b"-0", b"1e-400"]
-HUGE += [b"9223372036854775808", b"-9223372036854775809", b"4294967296", b"0x1F", b"1_000", b"\xd9\xa3", b"0.1.2", b"--1"]
-ODD = [b"\x00", b"\xff\xfe", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\x1b[2J", b"\x07", b"\x7f", b"\xef\xbb\xbf"]
+HUGE += [
+    b"9223372036854775808",
+    b"-9223372036854775809",
+    b"4294967296",
+    b"0x1F",
+    b"1_000",
+    b"\xd9\xa3",
+    b"0.1.2",
+    b"--1",
+]
+ODD = [
+    b"\x00",
+    b"\xff\xfe",
+    b"\xc3",
+    b"\xed\xa0\x80",
+    b"\xf4\x90\x80\x80",
+    b"\x1b[2J",
+    b"\x07",
+    b"\x7f",
+    b"\xef\xbb\xbf",
+]
 ODD += ["\u2028".encode(), "\u202e".encode(), b"\x0b", b"\x0c", b"\x1c", b"\x85", "\U0001f600".encode(), b"\\ud800"]
-SIGNS = [b"\t", b" ", b",", b";", b":", b"=", b'"', b"'", b"(", b")", b"[", b"]", b"{", b"}", b"|", b"/", b"\\", b"#", b"*"]
+SIGNS = [
+    b"\t",
+    b" ",
+    b",",
+    b";",
+    b":",
+    b"=",
+    b'"',
+    b"'",
+    b"(",
+    b")",
+    b"[",
+    b"]",
+    b"{",
+    b"}",
+    b"|",
+    b"/",
+    b"\\",
+    b"#",
+    b"*",
+]
 SIGNS += [b"~", b"%", b"?", b"+", b"-", b"_", b"<", b">", b"&", b"^", b"$", b"@", b"!", b"\n", b"\r"]
 DEEP = 20_000
 _NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -123,7 +162,9 @@ def columns_spoiled(content: bytes, rng: Random) -> bytes:
 
 def nested(content: bytes, rng: Random) -> bytes:
     """Brackets in brackets, thousands deep; closed or not."""
-    opening, closing = rng.choice([(b"[", b"]"), (b"(", b")"), (b"{", b"}"), (b'{"a":', b"}"), (b"a(", b")"), (b"a.", b"")])
+    opening, closing = rng.choice(
+        [(b"[", b"]"), (b"(", b")"), (b"{", b"}"), (b'{"a":', b"}"), (b"a(", b")"), (b"a.", b"")]
+    )
     deep = rng.choice([60, 1_000, DEEP])
     inside = opening * deep + (b"1" if rng.random() < 0.5 else b"") + (closing * deep if rng.random() < 0.7 else b"")
     return inside if rng.random() < 0.3 else _replaced(content, _WORD, inside, rng)
@@ -159,7 +200,24 @@ def spoiled(content: bytes, rng: Random, ways: tuple[Mutation, ...] = ANY) -> by
 
 # --- JSON whose form is right and whose content is not ---------------------------------------------------------------
 
-_VALUES: list[Any] = [None, True, -1, 0, 10**9, 10**400, 1e308, "", "x", "\x00", "\x1b[2J", [], {}, [[]], ["x"], {"x": 1}]
+_VALUES: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    10**9,
+    10**400,
+    1e308,
+    "",
+    "x",
+    "\x00",
+    "\x1b[2J",
+    [],
+    {},
+    [[]],
+    ["x"],
+    {"x": 1},
+]
 _VALUES += [float("nan"), float("inf"), "a" * 10_000, [0] * 1000, "../../etc/passwd", "/dev/zero", -(2**63) - 1, 0.5]
 
 

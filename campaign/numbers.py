@@ -68,7 +68,9 @@ class Drawn:
     def _draw_context(self, rng: Random) -> None:
         rest = torch.tensor([[rng.choice([0.0, 0.5, -1.0]) for _ in range(self.k)] for _ in range(self.n)])
         self.rest = rest.reshape(self.n, self.k)
-        own = [(n, x) for n in range(self.n) for x in sorted(rng.sample(range(self.V), min(self.V, 3)))] if self.k else []
+        own = (
+            [(n, x) for n in range(self.n) for x in sorted(rng.sample(range(self.V), min(self.V, 3)))] if self.k else []
+        )
         self.own = own
         self.own_values = torch.tensor([[rng.choice([1.0, 2.0, -0.5]) for _ in range(self.k)] for _ in own])
         self.own_values = self.own_values.reshape(len(own), self.k)
@@ -247,7 +249,10 @@ def _far(what: str, found: Tensor, wanted: Array, tolerance: float) -> Iterator[
         near = (here == wanted) | (abs(here - wanted) <= tolerance)
     if not near.all():
         place = tuple(np.argwhere(~near)[0])
-        yield what, f"{what}{list(map(int, place))} = {here[place]:.9g}, brute force {wanted[place]:.9g} ± {tolerance:.2g}"
+        yield (
+            what,
+            f"{what}{list(map(int, place))} = {here[place]:.9g}, brute force {wanted[place]:.9g} ± {tolerance:.2g}",
+        )
 
 
 def numbers(setting: Setting) -> Iterator[Outcome | Figure]:

@@ -129,7 +129,7 @@ def table(parts: dict[str, dict[str, Any]]) -> str:
         for found in part["found"]:
             lines.append(f"\n{name}: {found['kind']}, {found['times']} times: {found['signature']}")
             lines.append(f"  again: python -m campaign {name} --case {found['case']}")
-            lines += [f"  | {line}" for line in found["detail"].splitlines()[-12:]]
+            lines += [f"  | {line[:240]}" for line in found["detail"].splitlines()[-12:]]
     return "\n".join(lines)
 
 

@@ -117,8 +117,13 @@ class Answer:
         return None
 
 
-async def asked(port: int, *pieces: bytes, pause: float = 0.0, leaves: bool = False) -> Answer | None:
-    """Send, and read until the server closes; None where it does not answer in time, `leaves`: does not wait for it."""
+async def asked(
+    port: int, *pieces: bytes, pause: float = 0.0, leaves: bool = False, ends: bool = False
+) -> Answer | None:
+    """Send, and read until the server closes; None where it does not answer in time.
+
+    `leaves`: does not wait for an answer. `ends`: says that nothing more will come.
+    """
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         with contextlib.suppress(ConnectionError):  # whoever has answered need not read on
@@ -129,8 +134,9 @@ async def asked(port: int, *pieces: bytes, pause: float = 0.0, leaves: bool = Fa
                     await asyncio.sleep(pause)
         if leaves:
             return Answer(0, b"", b"")
-        with contextlib.suppress(OSError):
-            writer.write_eof()
+        if ends:
+            with contextlib.suppress(OSError):
+                writer.write_eof()
         try:
             raw = await asyncio.wait_for(_all_of(reader), PATIENCE)
         except TimeoutError:
