@@ -263,7 +263,7 @@ def _difference(work: Path, whole: Path) -> str | None:
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
-    """Everything but the times in the log, which no two runs share, and the mark of a lock, which the dead do not hold."""
+    """Everything but the times in the log, which no two runs share, and locks, which the dead do not hold."""
     files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     files = {name: path for name, path in files.items() if name != "said" and path.suffix != ".lock"}
     return {name: _timeless(path) if path.name == "log.jsonl" else path.read_bytes() for name, path in files.items()}
