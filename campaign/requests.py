@@ -253,9 +253,9 @@ def described(server: Server, count: int, seed: int) -> list[Outcome]:
             phases=[hypothesis.Phase.generate],
         )
         try:
-            hypothesis.seed(seed)(
-                quick(hypothesis.given(operation.as_strategy(generation_mode=mode))(_asking(group, outcomes)))
-            )()
+            drawn = hypothesis.given(operation.as_strategy(generation_mode=mode))(_asking(group, outcomes))
+            run: Any = hypothesis.seed(seed)(quick(drawn))
+            run()
         except hypothesis.errors.Unsatisfiable:
             continue  # nothing can be wrong with an operation that takes nothing
     return outcomes

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from campaign import flips, kills, malformed, mutations, numbers, server
+from campaign import flips, formats, kills, malformed, mutations, numbers, server
 from campaign.results import Finding, Outcome, Setting, Tally, rng_of, table, tallied
 from campaign.workers import Here
 from llrnn import bundle, cli, expectations
@@ -72,8 +72,8 @@ def read(pool: Here, samples: Path, name: str, count: int = 12) -> list[Outcome]
 
 @pytest.fixture
 def building(monkeypatch: pytest.MonkeyPatch) -> None:
-    build = malformed.Format("text.txt", ("corpus build {file} --out {out}",))
-    monkeypatch.setitem(malformed.FORMATS, "text", build)
+    build = formats.Format("text.txt", ("corpus build {file} --out {out}",))
+    monkeypatch.setitem(formats.FORMATS, "text", build)
 
 
 @pytest.mark.usefixtures("building")
