@@ -253,8 +253,8 @@ def described(server: Server, count: int, seed: int) -> list[Outcome]:
             phases=[hypothesis.Phase.generate],
         )
         try:
-            drawn = hypothesis.given(operation.as_strategy(generation_mode=mode))(_asking(group, outcomes))
-            run: Any = hypothesis.seed(seed)(quick(drawn))
+            given: Any = hypothesis.given(operation.as_strategy(generation_mode=mode))
+            run: Any = hypothesis.seed(seed)(quick(given(_asking(group, outcomes))))
             run()
         except hypothesis.errors.Unsatisfiable:
             continue  # nothing can be wrong with an operation that takes nothing
