@@ -12,6 +12,7 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from lark.load_grammar import load_grammar
 
 import llrnn
 from brute_grammars import Drawn, Oracle, grammars
@@ -21,6 +22,7 @@ from llrnn.backgrounds.constraint import At
 from llrnn.decode import Sampling, beam_search, generate
 from llrnn.errors import BackgroundError, ZeroMassError
 from llrnn.languages.context_free import ContextFree
+from llrnn.languages.notation import _size
 from llrnn.vocabulary import EOS, Vocabulary
 
 AB = Vocabulary([EOS, "a", "b"])
@@ -340,11 +342,35 @@ def test_a_terminal_that_the_vocabulary_lacks_is_no_way() -> None:
         ("start: X\nX: /[/", "X .* no regular expression"),
         ("start: " + "(\"a\"|\"b\")" * 40, "more than 20000 alternatives"),
         ("start: " + "(\"a\" [\"b\"])" * 40, "more than 20000 alternatives"),
+        ("start: (((\"la\"~40)~40)~40)~40", "more than 20000 alternatives, or 50000 symbols in them"),
+        ("start: (" + "|".join(f"\"w{n}\"" for n in range(100)) + ")~125", "50000 symbols in them"),
+        ("start: ((\"a\"|\"b\")~30 \"c\")+", "50000 symbols in them"),
+        ("start: \"a\"~" + "9" * 5000, "repeats too often"),
+        ("start: f{\"a\"}\nf{x}: f{f{x}} | x", "the template f .* ever new arguments, more than 1000 times"),
+        ("start: f{\"a\"}\nf{x}: f{g{x,x}} | x\ng{x,y}: x y", "in a name of more than 1000 characters"),
+        ("start: X\nX: (((\"la\"~40)~40)~40)~40", "terminal X .* more than 20,000 states"),
     ],
 )  # fmt: skip
 def test_bad_grammars_are_refused_with_the_rule(text: str, reason: str) -> None:
     with pytest.raises(BackgroundError, match=reason):
         Grammar(text)
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        '"a"~7', '"a"~0..40', '("a"|"b")~3..5', '("a"|"b")~60', '("a" "b"?)~55..77', '"a"~0..10000', '(("a"~60)~60)~60',
+        '("a"|"b" "a")*', '("a" ["b"])+ "b"?', '("a"|"b"|"a" "a")~1..60', '((("a"~40)~40)~2)~2', "sep{X, Y} sep{Y, X}",
+    ],
+)  # fmt: skip
+def test_the_size_of_a_grammar_is_known_before_lark_writes_it_out(repeated: str) -> None:
+    """What is counted is never less than what lark makes of it, and not much more."""
+    with_template = 'sep{x,y}: x (y x)*\nX: "a"\nY: "b"\n' if "sep" in repeated else ""
+    grammar, _ = load_grammar(f"start: {repeated}\n{with_template}", "text", [], False)  # type: ignore[no-untyped-call]
+    counted = sum(_size(tree).whole for _, _, tree, _ in grammar.rule_defs)
+    _, rules, _ = grammar.compile(["start"], "*")
+    made = sum(1 + len(rule.expansion) for rule in rules)
+    assert made <= (2 if "sep" in repeated else 1) * counted <= 6 * made + 40
 
 
 def test_weights_must_be_of_alternatives() -> None:

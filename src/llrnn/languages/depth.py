@@ -13,8 +13,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 from llrnn.errors import BackgroundError
-from llrnn.languages.notation import Notation, Production, productive_rules
-from llrnn.languages.rules import MOST_RULES
+from llrnn.languages.notation import MOST_RULES, Notation, Production, productive_rules
 
 
 def limited(notation: Notation, deepest: int) -> Notation:

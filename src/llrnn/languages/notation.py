@@ -18,13 +18,16 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import mul
-from typing import Any
+from typing import Any, NamedTuple
 
 from llrnn.errors import BackgroundError, MissingExtraError
 from llrnn.languages.matcher import parsed
 
-MOST_ALTERNATIVES = 20_000
+MOST_ALTERNATIVES = 20_000  # of a rule
+MOST_RULES = 50_000  # symbols in all alternatives of all rules
+MOST_TEMPLATES = 1_000  # rules that templates become
+_LONGEST_NAME = 1_000  # of such a rule
+_WRITTEN_OUT, _FACTOR = 50, 5  # lark writes out fewer repeats than this, and makes rules of so many parts of more
 # lark's own definition looks behind itself, which only a search from left to right can do
 _ESCAPED_STRING = '".*?(?<!\\\\)(\\\\\\\\)*?"', r'"(?:[^"\\\n]|\\[^\n])*"'
 
@@ -87,49 +90,119 @@ def _compiled(text: str, start: str, place: str) -> tuple[Any, Any]:
         names = [str(name) for name, *_ in grammar.rule_defs]
         if start not in names:
             raise BackgroundError(f"{place} has no rule {start!r} to start from, only {', '.join(names)}")
-        _check_alternatives(grammar.rule_defs, place)
+        _check_size(grammar.rule_defs, place)
+        _check_templates(grammar.rule_defs, place)
         return grammar.compile([start], "*"), grammar.rule_defs
     except (LarkError, re.error) as error:
         reason = " ".join(str(error).split())
         raise BackgroundError(f"{place} is no grammar in lark's notation: {reason}") from None
     except OSError as error:
         raise BackgroundError(f"{place} imports what lark does not have: {error.filename or error}") from None
-    except RecursionError:
-        raise BackgroundError(f"{place} nests groups within groups too deeply; make rules of them") from None
+    except (RecursionError, ValueError):  # of numbers with thousands of digits
+        raise BackgroundError(f"{place} nests groups too deeply, or repeats too often; make rules of them") from None
 
 
-def _check_alternatives(definitions: Any, place: str) -> None:
+def _check_size(definitions: Any, place: str) -> None:
     """lark multiplies groups out, so a few lines can stand for more rules than fit into memory."""
     for name, _, tree, _ in definitions:
-        if _alternatives(tree) > MOST_ALTERNATIVES:
+        size = _size(tree)
+        if size.alternatives > MOST_ALTERNATIVES or size.whole > MOST_RULES:
             raise BackgroundError(
-                f"the rule {name!s} of {place} stands for more than {MOST_ALTERNATIVES} alternatives once its groups "
-                "are multiplied out; make rules of its groups"
+                f"the rule {name!s} of {place} stands for more than {MOST_ALTERNATIVES} alternatives, or {MOST_RULES} "
+                "symbols in them, once its groups and repeats are multiplied out; make rules of its groups"
             )
 
 
-def _alternatives(tree: Any) -> float:
-    """How many alternatives a part of a definition stands for."""
-    children = [child for child in getattr(tree, "children", []) if hasattr(child, "data")]
-    counts = [_alternatives(child) for child in children]
+class _Size(NamedTuple):
+    """How many alternatives a part of a definition stands for, the symbols in all of them, and in rules beside it."""
+
+    alternatives: float
+    symbols: float
+    beside: float = 0.0
+
+    @property
+    def whole(self) -> float:
+        return self.alternatives + self.symbols + self.beside
+
+    def then(self, other: _Size) -> _Size:
+        symbols = self.symbols * other.alternatives + other.symbols * self.alternatives
+        return _Size(self.alternatives * other.alternatives, symbols, self.beside + other.beside)
+
+    def or_else(self, other: _Size) -> _Size:
+        return _Size(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def times(self, count: int) -> _Size:
+        return reduce(_Size.then, [self._replace(beside=0.0)] * count, _Size(1, 0, self.beside))
+
+
+def _size(tree: Any) -> _Size:
     kind = getattr(tree, "data", "")
+    if kind in ("value", "template_usage", "literal", "range"):
+        return _Size(1, 1)
+    parts = [_size(child) for child in getattr(tree, "children", []) if hasattr(child, "data")]
     if kind == "expansions":
-        return sum(counts)
+        return reduce(_Size.or_else, parts, _Size(0, 0))
+    whole = reduce(_Size.then, parts, _Size(1, 0))
     if kind == "maybe":
-        return 1 + sum(counts)
-    if kind == "expr":
-        return _repeated(counts[0] if counts else 1, [str(child) for child in tree.children[1:]])
-    return reduce(mul, counts, 1.0)
+        return whole.or_else(_Size(1, 0))
+    return _repeated(whole, [str(child) for child in tree.children[1:]]) if kind == "expr" else whole
 
 
-def _repeated(count: float, operator: list[str]) -> float:
+def _repeated(part: _Size, operator: list[str]) -> _Size:
     """`?` is one more; `*` and `+` become a rule of their own; `~ 2..5` is written out while that is short."""
     if operator[0] == "?":
-        return count + 1
+        return part.or_else(_Size(1, 0))
     if operator[0] in "*+":
-        return 2.0
-    bounds = [int(number) for number in operator[1:]]
-    return count ** min(bounds[0], 50) * (bounds[-1] - bounds[0] + 1) if bounds[-1] < 50 else max(count, 2.0)
+        return _Size(2, 1, 2 * part.whole + part.alternatives)  # the part, and the part behind such a rule
+    least, most = int(operator[1]), int(operator[-1])
+    if most < _WRITTEN_OUT:
+        return reduce(_Size.or_else, (part.times(count) for count in range(least, most + 1)), _Size(0, 0))
+    alone, more = part._replace(beside=0.0), most - least
+    beside = part.beside + _in_rules(alone, least) + (_in_rules(alone, more + 1) if more else 0.0)
+    return _Size(1, 1 + (more > 0), beside)
+
+
+def _in_rules(part: _Size, count: int) -> float:
+    """The symbols of the rules that lark makes of many repeats: one for each factor, and one for what is optional."""
+    from lark.utils import small_factors
+
+    found, target = 0.0, part
+    for factor, more in small_factors(count, _FACTOR):
+        found += sum(target.times(n).whole + 1 for n in range(factor + 1))
+        found += sum(target.times(factor).then(part.times(n)).whole for n in range(more + 1))
+        target = _Size(1, 1)
+    return found
+
+
+def _check_templates(definitions: Any, place: str) -> None:
+    """lark makes a rule of every use of a template with other arguments; in `f{x}: f{f{x}}` there is no last one."""
+    templates = {str(name): ([str(one) for one in given], tree) for name, given, tree, _ in definitions if given}
+    made, waiting = set[str](), [(tree, dict[str, str]()) for _, given, tree, _ in definitions if not given]
+    while waiting:
+        tree, given = waiting.pop()
+        for use in tree.find_data("template_usage"):
+            arguments = [_argument(child, given) for child in use.children[1:]]
+            name = str(use.children[0].name)
+            key = f"{name}{{{','.join(arguments)}}}"
+            if key in made or name not in templates:
+                continue
+            made.add(key)
+            if len(made) > MOST_TEMPLATES or len(key) > _LONGEST_NAME:
+                raise BackgroundError(
+                    f"the template {name} of {place} is used with ever new arguments, more than {MOST_TEMPLATES} times "
+                    f"or in a name of more than {_LONGEST_NAME} characters; use templates within themselves less"
+                )
+            names, body = templates[name]
+            waiting.append((body, dict(zip(names, arguments, strict=False))))
+
+
+def _argument(tree: Any, given: Mapping[str, str]) -> str:
+    """An argument of a template, as text; `given` are those of the template within which it stands."""
+    if not hasattr(tree, "data"):
+        name = str(getattr(tree, "name", tree))
+        return given.get(name, name)
+    inner = [_argument(child, given) for child in tree.children]
+    return f"{inner[0]}{{{','.join(inner[1:])}}}" if tree.data == "template_usage" else ",".join(inner)
 
 
 def _terminal(found: Any) -> Terminal:
@@ -187,7 +260,9 @@ def _check_terminals(terminals: Iterable[Terminal], place: str) -> None:
         try:
             empty = not terminal.is_literal and parsed(terminal.text)[2]
         except BackgroundError as error:
-            raise BackgroundError(f"the terminal {terminal.name} of {place}: {error}") from None
+            raise BackgroundError(
+                f"the terminal {terminal.name} of {place} is no regular expression: {error}"
+            ) from None
         if empty or not terminal.text:
             raise BackgroundError(
                 f"the terminal {terminal.name} of {place} matches the empty string; make it optional in a rule instead"

@@ -23,9 +23,8 @@ import numpy as np
 
 from llrnn.domain import Floats
 from llrnn.errors import BackgroundError
-from llrnn.languages.notation import Notation, Production, productive_rules
+from llrnn.languages.notation import MOST_RULES, Notation, Production, productive_rules
 
-MOST_RULES = 50_000
 MOST_NONTERMINALS = 3_000  # two matrices of so many squared: 144 MB
 _NEWTON_STEPS = 200
 
