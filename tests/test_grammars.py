@@ -8,6 +8,7 @@ from collections import Counter
 from fractions import Fraction
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import example, given, settings
@@ -21,6 +22,8 @@ from llrnn.backgrounds import Grammar
 from llrnn.backgrounds.constraint import At
 from llrnn.decode import Sampling, beam_search, generate
 from llrnn.errors import BackgroundError, ZeroMassError
+from llrnn.languages import rules
+from llrnn.languages.components import derived, reachable
 from llrnn.languages.context_free import ContextFree
 from llrnn.languages.notation import _size
 from llrnn.vocabulary import EOS, Vocabulary
@@ -461,3 +464,59 @@ def test_it_composes_and_is_saved(tmp_path) -> None:  # type: ignore[no-untyped-
     assert [found.words for found in text] == [
         found.words for found in generate(model, count=20, generator=torch.Generator().manual_seed(0))
     ]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.lists(st.integers(0, 6), max_size=3)), max_size=12),
+    st.sets(st.integers(0, 6)),
+)
+def test_what_follows_from_what_is_known(implications: list[tuple[int, list[int]]], known: set[int]) -> None:
+    wanted = set(known)
+    for _ in range(8):
+        wanted |= {conclusion for conclusion, premises in implications if wanted.issuperset(premises)}
+    assert derived(implications, known) == wanted
+
+
+class Asked(int):
+    """A number that counts how often it is looked up."""
+
+    times = 0
+
+    def __hash__(self) -> int:
+        Asked.times += 1
+        return int.__hash__(self)
+
+
+def test_a_long_chain_is_followed_in_linear_time() -> None:
+    """In the order in which every round over all rules would find one of them."""
+    n = 2_000
+    chain = [(Asked(i), [Asked(i + 1)]) for i in range(n)]
+    Asked.times = 0
+    assert len(derived(chain, [Asked(n)])) == n + 1
+    assert Asked.times < 20 * n
+
+
+@given(st.integers(0, 9), st.data())
+def test_where_a_way_leads(n: int, data: st.DataObject) -> None:
+    step = np.array(data.draw(st.lists(st.booleans(), min_size=n * n, max_size=n * n)), dtype=np.bool_).reshape(n, n)
+    wanted = np.linalg.matrix_power(np.eye(n) + step, max(n, 1)) > 0
+    assert np.array_equal(reachable(step), wanted.astype(float))
+
+
+def test_a_chain_of_two_thousand_rules_makes_no_table_of_all_pairs_of_lengths() -> None:
+    n = 2_000
+    text = "start: r0\n" + "".join(f'r{i}: r{i + 1} "a"\n' for i in range(n)) + f'r{n}: "b"\n'
+    grammar = Grammar(text, longest=n + 5).bind(AB)
+    language = grammar._reader(None).language
+    assert isinstance(language, ContextFree)
+    assert grammar.allowed(at(grammar, "")) == ["b"]
+    assert grammar.allowed(at(grammar, "baa")) == ["a"]
+    assert language.shortest(language.root) == n + 1
+    assert len(language.lengths._corners) + len(language.rules._chains) < 20
+
+
+def test_empty_symbols_in_a_row_meet_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "MOST_TAILS", 100)
+    assert Grammar("start: " + 'x "a" ' * 30 + '\nx: | "b"').bind(AB)
+    with pytest.raises(BackgroundError, match="more than 100 pairs of them may follow each other"):
+        Grammar("start: " + "x " * 30 + '\nx: | "b"').bind(AB)

@@ -268,7 +268,7 @@ class _Growth:
             origin = self._origins[-heapq.heappop(self._latest)]
             whole: dict[int, float] = defaultdict(float)
             for left, c in self._whole.pop(origin.number).items():
-                for other, factor in self.rules.chains[left]:
+                for other, factor in self.rules.chain(left):
                     whole[other] += c * factor
             for left, c in whole.items():
                 self._completed(left, origin, c)

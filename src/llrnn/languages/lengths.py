@@ -9,7 +9,10 @@ corner(Z, A) are the letters that must follow A, where A begins Z.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from heapq import heappop, heappush
+from itertools import accumulate
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -27,7 +30,8 @@ class Lengths:
         self._rules, self._terminals = rules, terminals
         self._least = self._least_of_rules()
         self._rest = self._rests()
-        self._corner = self._corners()
+        self._after = self._edges()
+        self._corners: dict[int, Floats] = {}
         self._ahead: WeakKeyDictionary[Any, Floats] = WeakKeyDictionary()
 
     def _symbol(self, symbol: int, least: Floats) -> float:
@@ -35,35 +39,59 @@ class Lengths:
         return float(least[symbol]) if symbol >= 0 else float(self._terminals[~symbol][0])
 
     def _least_of_rules(self) -> Floats:
-        least = np.where(self._rules.empty > 0, 0.0, np.inf)
-        changed = True
-        while changed:
-            changed = False
-            for left, right in self._rules.productions:
-                found = sum(self._symbol(symbol, least) for symbol in right)
-                if found < least[left]:
-                    least[left], changed = found, True
+        """Rules by their least length, shortest first (Knuth): each production is summed once, when all is known."""
+        least: Floats = np.full(len(self._rules.names), np.inf)
+        missing: list[int] = []
+        waiting: dict[int, list[int]] = defaultdict(list)
+        ready: list[tuple[float, int]] = []
+        productions = self._rules.productions
+        for number, (left, right) in enumerate(productions):
+            rules = {symbol for symbol in right if symbol >= 0}
+            missing.append(len(rules))
+            for symbol in rules:
+                waiting[symbol].append(number)
+            if not rules:
+                heappush(ready, (sum(self._symbol(symbol, least) for symbol in right), left))
+        while ready:
+            length, rule = heappop(ready)
+            if least[rule] < np.inf:
+                continue
+            least[rule] = length
+            for number in waiting[rule]:
+                missing[number] -= 1
+                if missing[number] == 0:
+                    left, right = productions[number]
+                    heappush(ready, (sum(self._symbol(symbol, least) for symbol in right), left))
         return least
 
     def _rests(self) -> list[float]:
         rests: list[float] = []
         for _, right in self._rules.productions:
             lengths = [self._symbol(symbol, self._least) for symbol in right]
-            rests += [sum(lengths[i + 1 :]) for i in range(len(right))]
+            rests += [*accumulate(lengths[:0:-1], initial=0.0)][::-1][: len(right)]
         return rests
 
-    def _corners(self) -> Floats:
-        """corner[Z, A], by relaxing one nonterminal in the middle after the other."""
-        n = len(self._rules.names)
-        corner = np.full((n, n), np.inf)
-        np.fill_diagonal(corner, 0.0)
+    def _edges(self) -> dict[int, list[tuple[int, float]]]:
+        """For each rule: the rules that begin it, and the letters that must follow them there."""
+        found: dict[int, list[tuple[int, float]]] = defaultdict(list)
         for number, position in enumerate(self._rules.positions):
             if position.symbol >= 0 and position.enter > 0:
-                old = corner[position.left, position.symbol]
-                corner[position.left, position.symbol] = min(old, self._rest[number])
-        for middle in range(n):
-            np.minimum(corner, corner[:, middle, None] + corner[None, middle], out=corner)
-        return corner
+                found[position.left].append((position.symbol, self._rest[number]))
+        return found
+
+    def _corner(self, rule: int) -> Floats:
+        """corner[Z, ·] of one rule (Dijkstra), remembered; of most rules nobody asks."""
+        if rule not in self._corners:
+            found: Floats = np.full(len(self._rules.names), np.inf)
+            ready = [(0.0, rule)]
+            while ready:
+                length, here = heappop(ready)
+                if length < found[here]:
+                    found[here] = length
+                    for after, more in self._after[here]:
+                        heappush(ready, (length + more, after))
+            self._corners[rule] = found
+        return self._corners[rule]
 
     def of(self, node: Any) -> int:
         """The letters that must follow at least after a node."""
@@ -98,10 +126,10 @@ class Lengths:
         return self._ahead[node]
 
     def _from_items(self, node: Any) -> Floats:
-        ahead = self._corner[self._rules.start].copy() if node.number == 0 else np.full(len(self._corner), np.inf)
+        ahead = self._corner(self._rules.start).copy() if node.number == 0 else np.full(len(self._least), np.inf)
         for (place, _), origin, _ in node.items:
             position = self._rules.positions[place]
             if position.symbol >= 0:
                 after = self._rest[place] + self._ahead[origin][position.left]
-                np.minimum(ahead, self._corner[position.symbol] + after, out=ahead)
+                np.minimum(ahead, self._corner(position.symbol) + after, out=ahead)
         return ahead

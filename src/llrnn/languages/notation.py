@@ -21,6 +21,7 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from llrnn.errors import BackgroundError, MissingExtraError
+from llrnn.languages.components import derived
 from llrnn.languages.matcher import parsed
 
 MOST_ALTERNATIVES = 20_000  # of a rule
@@ -248,11 +249,8 @@ def _leads_back(rule: str, after: Mapping[str, set[str]]) -> bool:
 
 def productive_rules(productions: Iterable[Production], terminals: Iterable[str]) -> set[str]:
     """The rules that derive a string, if these terminals do."""
-    found, waiting, before = set(terminals), list(productions), -1
-    while len(found) > before:
-        before = len(found)
-        found.update(one.rule for one in waiting if all(symbol in found for symbol in one.symbols))
-    return found.difference(terminals)
+    known = set(terminals)
+    return derived(((one.rule, one.symbols) for one in productions), known) - known
 
 
 def _check_terminals(terminals: Iterable[Terminal], place: str) -> None:

@@ -15,16 +15,20 @@ weights is the same over {0, 1}. `positions` are places (rule, i) at which the i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
+from operator import mul
 
 import numpy as np
 
 from llrnn.domain import Floats
 from llrnn.errors import BackgroundError
+from llrnn.languages.components import derived, reachable
 from llrnn.languages.notation import MOST_RULES, Notation, Production, productive_rules
 
+MOST_TAILS = 2_000_000
 MOST_NONTERMINALS = 3_000  # two matrices of so many squared: 144 MB
 _NEWTON_STEPS = 200
 
@@ -67,6 +71,7 @@ class Rules:
         self._productions = [one for one in kept if one.rule in self._number]
         self._left = np.array([self._number[one.rule] for one in self._productions])
         self._right = [tuple(self._symbol(name) for name in one.symbols) for one in self._productions]
+        self._chains: dict[int, list[tuple[int, float]]] = {}
         self.empty, self._p = self._probabilities() if weighted else self._possibilities()
 
     def _symbol(self, name: str) -> int:
@@ -74,11 +79,7 @@ class Rules:
 
     def _possibilities(self) -> tuple[Floats, Floats]:
         empty: Floats = np.zeros(len(self.names))
-        before = -1.0
-        while empty.sum() > before:
-            before = float(empty.sum())
-            for left, right in zip(self._left.tolist(), self._right, strict=True):
-                empty[left] = max(empty[left], float(all(s >= 0 and empty[s] for s in right)))
+        empty[list(derived(zip(self._left.tolist(), self._right, strict=True), ()))] = 1.0
         return empty, np.ones(len(self._right))
 
     def _probabilities(self) -> tuple[Floats, Floats]:
@@ -100,10 +101,11 @@ class Rules:
             value, slope = np.zeros(n), np.zeros((n, n))
             for r, (left, right) in enumerate(zip(self._left.tolist(), self._right, strict=True)):
                 factors = [x[s] if s >= 0 else terminal for s in right]
-                value[left] += p[r] * np.prod(factors)
+                before, behind = _products(factors), _products(factors[::-1])[::-1]
+                value[left] += p[r] * before[-1]
                 for i, s in enumerate(right):
                     if s >= 0:
-                        slope[left, s] += p[r] * np.prod(factors[:i] + factors[i + 1 :])
+                        slope[left, s] += p[r] * before[i] * behind[i + 1]
             step = _newton_step(np.eye(n) - slope, value - x)
             x = np.clip(x + step, 0.0, 1.0)
             if np.abs(step).max() < 1e-15:
@@ -118,20 +120,21 @@ class Rules:
     @cached_property
     def positions(self) -> list[Position]:
         """All positions that can be reached; numbered through."""
-        places = [(r, i) for r, right in enumerate(self._right) for i in range(len(right))]
-        number = {place: k for k, place in enumerate(places)}
-        return [self._position(r, i, number) for r, i in places]
-
-    def _position(self, r: int, i: int, number: Mapping[tuple[int, int], int]) -> Position:
-        right = self._right[r]
-        empty = [self.empty[s] if s >= 0 else 0.0 for s in right]
-        tail, between = [], 1.0
-        for j in range(i + 1, len(right)):
-            if between > 0.0:
-                tail.append((number[r, j], between))
-            between *= empty[j]
-        enter = float(self._p[r] * np.prod(empty[:i]))
-        return Position(int(self._left[r]), right[i], enter, float(between), tuple(tail))
+        found: list[Position] = []
+        tails = 0
+        for left, right, p in zip(self._left.tolist(), self._right, self._p.tolist(), strict=True):
+            begin, empty = len(found), [float(self.empty[s]) if s >= 0 else 0.0 for s in right]
+            before, behind = _products(empty), _products(empty[::-1])[::-1]
+            for i, symbol in enumerate(right):
+                tail = _tail(begin, i, empty)
+                tails += len(tail)
+                if tails > MOST_TAILS:
+                    raise BackgroundError(
+                        f"symbols that may be empty stand in a row, so that more than {MOST_TAILS} pairs of them may "
+                        "follow each other; make rules of such rows, or repeat with *"
+                    )
+                found.append(Position(left, symbol, p * before[i], behind[i + 1], tail))
+        return found
 
     @cached_property
     def entered(self) -> dict[int, list[tuple[int, Position]]]:
@@ -151,22 +154,27 @@ class Rules:
                 L[position.left, position.symbol] += position.enter
         return self._closed(L)
 
+    def chain(self, symbol: int) -> list[tuple[int, float]]:
+        """The A that are B and nothing else, with R_U[B, A]."""
+        if symbol not in self._chains:
+            row = self._units[symbol]
+            self._chains[symbol] = [(int(a), float(row[a])) for a in np.flatnonzero(row)]
+        return self._chains[symbol]
+
     @cached_property
-    def chains(self) -> list[list[tuple[int, float]]]:
-        """For each B: the A that are B and nothing else, with R_U[B, A]."""
+    def _units(self) -> Floats:
         U = np.zeros((len(self.names), len(self.names)))
         for position in self.positions:
             if position.symbol >= 0:
                 U[position.symbol, position.left] += position.enter * position.done
-        closed = self._closed(U)
-        return [[(int(a), float(row[a])) for a in np.flatnonzero(row)] for row in closed]
+        return self._closed(U)
 
     def _closed(self, matrix: Floats) -> Floats:
         """I + M + M² + …; over {0, 1} where there are no weights."""
         if self.weighted:
             inverse: Floats = np.maximum(np.linalg.inv(np.eye(len(matrix)) - matrix), 0.0)
-            return inverse * _reachable(matrix > 0)  # 0 where rounding saw a way that is none
-        return _reachable(matrix > 0)
+            return inverse * reachable(matrix > 0)  # 0 where rounding saw a way that is none
+        return reachable(matrix > 0)
 
 
 def _newton_step(slope: Floats, error: Floats) -> Floats:
@@ -176,14 +184,20 @@ def _newton_step(slope: Floats, error: Floats) -> Floats:
         return np.asarray(np.linalg.lstsq(slope, error, rcond=None)[0], dtype=np.float64)
 
 
-def _reachable(step: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> Floats:
-    """1 where a way leads, by doubling its length."""
-    way = (step | np.eye(len(step), dtype=np.bool_)).astype(np.float32)
-    while True:
-        longer = np.minimum(way @ way, 1.0)
-        if np.array_equal(longer > 0, way > 0):
-            return way.astype(np.float64)
-        way = longer
+def _products(factors: Sequence[float]) -> list[float]:
+    """1, the first one, the first two multiplied, ..."""
+    return list(accumulate(factors, mul, initial=1.0))
+
+
+def _tail(begin: int, place: int, empty: Sequence[float]) -> tuple[tuple[int, float], ...]:
+    """The positions that may be the next one after a place, up to the first that cannot be empty."""
+    found, between = [], 1.0
+    for after in range(place + 1, len(empty)):
+        found.append((begin + after, between))
+        between *= empty[after]
+        if between == 0.0:
+            break
+    return tuple(found)
 
 
 def _reached(productions: Sequence[Production], start: str) -> tuple[str, ...]:
