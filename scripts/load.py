@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,10 +88,11 @@ def prefixes_for(folder: Path, count: int = 500) -> list[str]:
 
 
 @contextmanager
-def server(folder: Path, rows: int, clients: int) -> Iterator[tuple[int, int]]:
-    """Process id and port of a server that is ready."""
-    options = ["--port", "0", "--rows", str(rows), "--in-flight", str(max(64, clients))]
-    process = subprocess.Popen([LLRNN_COMMAND, "serve", str(folder), *options], stdout=subprocess.PIPE, text=True)
+def server(folders: Sequence[Path], rows: int, clients: int) -> Iterator[tuple[int, int]]:
+    """Process id and port of a server that is ready; one address may have all the clients."""
+    room = ["--in-flight", str(max(64, 2 * clients)), "--client-connections", str(max(48, clients + 8))]
+    command = [LLRNN_COMMAND, "serve", *map(str, folders), "--port", "0", "--rows", str(rows), *room]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         found = re.search(r":(\d+) ", process.stdout.readline())
@@ -143,7 +144,7 @@ async def drive(process: int, port: int, requests: list[bytes], seconds: float, 
 def measured(folder: Path, rows: int, clients: int, seconds: float) -> Run:
     requests = [request_for(prefix) for prefix in prefixes_for(folder)]
     run = Run(rows, clients)
-    with server(folder, rows, clients) as (process, port):
+    with server([folder], rows, clients) as (process, port):
         asyncio.run(asyncio.wait_for(drive(process, port, requests, seconds, run), seconds + 60))
     print(json.dumps(run.summary()))  # noqa: T201
     return run

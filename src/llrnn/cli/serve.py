@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,6 +76,9 @@ def serve_verb(
     paths = dict(_named_path(option) for option in background or [])
     device_named(device)
     os.environ.setdefault(_ONEDNN, "128")
+    sys.setswitchinterval(
+        0.001
+    )  # seconds that a model's thread may keep the others, the event loop among them, waiting
     torch.set_num_threads(threads)  # steps are small: on cores that others use too, threads wait for one another
     with serving.listener(host, port) as taken:  # before the models: a port that is taken is said at once
         folders = demo_models(demo_folder) | folders if demo else folders

@@ -24,6 +24,7 @@ Client = tuple[str, int]  # address and port: turns go round addresses, and then
 CLIENT: ContextVar[Client] = ContextVar("CLIENT", default=("", 0))  # who asks; the guard sets it for every request
 TURN = 1000  # work of one turn, in words that are read: about a tenth of a second for models of some thousand classes
 _MOST_KNOWN = 10_000  # clients and addresses whose payments are known
+THREAD = "llrnn-model"
 _PATIENCE = 5.0  # seconds that closing waits for a step that has begun
 
 
@@ -106,7 +107,7 @@ class Batcher:
         self._waiting = Turns()
         self._changed = threading.Condition()
         self._closing = False
-        self._thread = threading.Thread(target=self._work, name="llrnn-model", daemon=True)
+        self._thread = threading.Thread(target=self._work, name=THREAD, daemon=True)
         self._thread.start()
 
     async def submit(self, key: Hashable, run: Run, payload: Any, cost: float = 1.0) -> Any:

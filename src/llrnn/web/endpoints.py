@@ -39,6 +39,9 @@ Part = Annotated[str, Query(max_length=most("characters"), description="a part o
 Count = Annotated[int, Query(ge=1, le=most("listing"), description="how many at most")]
 
 
+_LARGE = 8192  # bytes of a body that takes a millisecond or so to read
+
+
 class AnyEngine(Protocol):
     """What answers: `llrnn.web.engine.Engine`, or whatever a test puts in its place."""
 
@@ -80,7 +83,7 @@ class Endpoints:
         self, path: str, message: type[Asked], answer: type[answers.Answer], ask: Callable[[Asked], Awaitable[Answer]]
     ) -> None:
         async def endpoint(request: Request) -> Response:
-            asked = await _read(request, message, self.gate.limits)
+            asked = await _read(request, message, self.gate)
             with self.gate.place():
                 return _json(await _within(self.gate.limits, ask(asked)))
 
@@ -129,7 +132,7 @@ class Endpoints:
         )
 
     async def generate(self, request: Request) -> Response:
-        asked = await _read(request, GenerateRequest, self.gate.limits)
+        asked = await _read(request, GenerateRequest, self.gate)
         events = self.engine.generate(asked)
         if asked.stream:
             return EventStream(events, self.gate, self._saw)
@@ -188,8 +191,16 @@ def _json(data: Answer, status: int = 200) -> Response:
     return Response(json_bytes(data), status, media_type="application/json")
 
 
-async def _read(request: Request, message: type[Asked], limits: Limits) -> Asked:
-    body = await read_body(request.scope, request.receive, limits)
+async def _read(request: Request, message: type[Asked], gate: Gate) -> Asked:
+    body = await read_body(request.scope, request.receive, gate.limits)
+    if len(body) <= _LARGE:
+        return _validated(body, message)
+    async with gate.one_large_body:  # else all that have come would be read in a row, and health would wait for them
+        await asyncio.sleep(0)
+        return _validated(body, message)
+
+
+def _validated(body: bytes, message: type[Asked]) -> Asked:
     try:
         return message.model_validate_json(body)
     except ValidationError as error:

@@ -60,6 +60,7 @@ class Gate:
     def __init__(self, limits: Limits) -> None:
         self.limits, self.stopping = limits, False
         self.inside = 0  # worked on
+        self.one_large_body = asyncio.Lock()  # is read at a time
         self._inside_of: dict[str, int] = {}  # by the address of the client
         self.present = 0  # between their headers and the end of their answer
 

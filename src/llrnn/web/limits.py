@@ -72,7 +72,7 @@ _ROWS = (
     ),
     # single fields
     Limit(
-        "body_commas", 10_000, "commas in a request's body", 413, "body_too_large",
+        "body_commas", 6000, "commas in a request's body", 413, "body_too_large",
         "the body must have at most {most} commas, found {found}; send fewer words or texts at once",
     ),
     Limit(
