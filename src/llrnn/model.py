@@ -291,12 +291,17 @@ def require_finite(tensors: Mapping[str, Tensor]) -> None:
     """That the weights and the values of features are numbers: with another, every probability would be nan."""
     for name, tensor in tensors.items():
         is_of_the_sum = name.startswith("weights.") or name.endswith("put_features.values")
-        if is_of_the_sum and tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+        if is_of_the_sum and tensor.is_floating_point() and not _is_finite(tensor):
             found = tensor[~torch.isfinite(tensor)][0].item()
             raise CheckpointError(
                 f"finite numbers are required, but {name} holds {found}; the model is of no use: go back to an "
                 "earlier save, and train on with a lower learning rate or harder clipping"
             )
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    """By its extremes, which are nan where a number is: one pass, and nothing of its size is made."""
+    return tensor.numel() == 0 or all(bool(torch.isfinite(extreme)) for extreme in torch.aminmax(tensor))
 
 
 def _describe_words(vocabulary: Vocabulary, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:
