@@ -53,6 +53,8 @@ def test_the_values_of_a_slot() -> None:
         ("inform(name=;food=thai)", "column 13 .* the slot 'name' has no value"),
         ("inform(name='';food=thai)", "the slot 'name' has no value"),
         ("inform(name='thai)", "column 13 .* the quote ' is not closed"),
+        ("inform(name='x'", "column 16 .*: `;` or `.` is required behind a value, found the end"),
+        ("inform(name='x' food=y)", "column 16 .*: `;` or `.` is required behind a value, found ' food=y.'"),
         ("inform(=thai)", "column 8 .* the name of a slot is required, found '=thai\\)'"),
         ("inform(food=thai", "column 17 .* `;` or `\\)` is required behind a slot, found the end"),
         ("inform(food=thai) now", "column 18 .* nothing may follow"),

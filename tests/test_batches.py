@@ -252,6 +252,20 @@ def test_a_corpus_as_numbers() -> None:
     assert counts == {"a": 2, "b": 2, "</s>": 3}
 
 
+def test_unknown_words_are_told_all_at_once_and_the_first_one_first() -> None:
+    vocabulary = Vocabulary.from_corpus(Corpus.from_sentences([["a", "b"]]))
+    lines = ["a b", "b zut a ah", "oh zut hm b", "x y z"]
+    corpus = Corpus.from_sentences([line.split() for line in lines])
+    required = (
+        r"sentence 1: the word 'zut' is not among the 3 symbols of the vocabulary, nor are 6 others: "
+        r"'ah', 'oh', 'hm', 'x', \.\.\.; "
+    )
+    with pytest.raises(UnknownWordError, match=required):
+        Text.encode(corpus, vocabulary)
+    with pytest.raises(UnknownWordError, match=r"'zut' is not among the 3 symbols of the vocabulary; add it"):
+        Text.encode(Corpus.from_sentences([["zut", "zut"]]), vocabulary)
+
+
 def test_an_unlisted_word_is_named_with_its_sentence() -> None:
     vocabulary = Vocabulary.from_corpus(Corpus.from_sentences([["a"]]))
     with pytest.raises(UnknownWordError, match=r"sentence 1: the word 'zut'"):

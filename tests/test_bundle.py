@@ -386,7 +386,7 @@ def test_missing_files_and_folders(folder: Path, tmp_path: Path) -> None:
     assert "holds no complete model" in refused(folder)
     assert "no such folder" in refused(tmp_path / "nowhere")
     (tmp_path / "file").write_text("x")
-    assert "no such folder" in refused(tmp_path / "file")
+    assert "but this is a file" in refused(tmp_path / "file")
     assert "too long" in refused(tmp_path / ("a" * 300))
 
 

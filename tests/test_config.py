@@ -27,6 +27,7 @@ output = [{kind = "identity", top = 20}, {kind = "suffixes", longest = 2}]
 
 
 def written(folder: Path, text: str | bytes) -> Path:
+    folder.mkdir(exist_ok=True)
     path = folder / "my.toml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
@@ -158,6 +159,7 @@ def test_what_does_not_fit_together_is_said(tmp_path: Path, text: str, said: str
         "a = 1\na = 2",
         "a = 'open",
         "a = " + "[" * 5000,
+        ".".join("a" * 5000) + " = 1",
         "a = " + "9" * 5000,
         "a = 2020-13-45",
         "\0",
@@ -167,6 +169,14 @@ def test_what_does_not_fit_together_is_said(tmp_path: Path, text: str, said: str
 )
 def test_what_is_not_toml_is_refused(tmp_path: Path, text: str) -> None:
     assert "not TOML" in refusal(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "text", [".".join("a" * 500) + " = 1", "a = " + "[" * 100 + "]" * 100, "a = " + "{a = " * 50 + "1" + "}" * 50]
+)
+def test_what_is_nested_deeply_is_refused(tmp_path: Path, path: Path, text: str) -> None:
+    assert "nested 20 deep" in refusal(written(tmp_path / "deep", MINIMAL.replace("[corpus]", f"{text}\n[corpus]", 1)))
+    assert "nested 20 deep" in refusal(path, text.replace(" ", ""))
 
 
 def test_what_is_not_text_is_refused(tmp_path: Path) -> None:

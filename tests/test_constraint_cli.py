@@ -195,7 +195,7 @@ def test_the_free_model_does_not_keep_to_it(capsys: Capture) -> None:
 
 
 def test_the_longest_text_is_longer_than_max_words(capsys: Capture) -> None:
-    arguments = ["--constraint", "sums.lark", "--longest", "9", "--max-words", "2", "--count", "20"]
+    arguments = ["--constraint", "sums.lark", "--longest", "9", "--count", "20"]
     found = as_json(capsys, "generate", "free", *arguments)
     assert all(one["finished"] for one in found)
     assert max(len(one["words"]) for one in found) > 2

@@ -26,7 +26,7 @@ from llrnn import GRU, LLRNN, LSTM, Corpus, load
 from llrnn.backgrounds import Mask
 from llrnn.bundle import has_bundle, read_bundle
 from llrnn.contextual import Repeated
-from llrnn.errors import CheckpointError, TrainingError
+from llrnn.errors import CheckpointError, LLRNNWarning, TrainingError
 from llrnn.records import Record
 from llrnn.runs import RunFolder
 from llrnn.training import train
@@ -267,6 +267,26 @@ def test_a_run_that_fails_to_begin_or_is_left_holds_nothing(tmp_path: Path) -> N
     assert ".run.lock" not in contents(tmp_path)
 
 
+def test_a_folder_that_holds_a_model_is_not_overwritten(tmp_path: Path) -> None:
+    tiny().save(tmp_path)
+    before = contents(tmp_path)
+    with pytest.raises(TrainingError, match="holds a model already; choose another folder"):
+        train(tiny(), TRAIN, folder=tmp_path, **GIVEN)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("broken", [b"garbage", b"{}", b"[]", b'{"event": 5}', b"\xff", b"[" * 9000, b"1" * 9000])
+def test_a_broken_line_in_a_log_is_named_and_its_removal_is_the_cure(tmp_path: Path, broken: bytes) -> None:
+    list(train(tiny(), TRAIN, folder=tmp_path, should_stop=StopAfter(2), **GIVEN))
+    log = tmp_path / "log.jsonl"
+    whole = log.read_bytes()
+    log.write_bytes(broken + b"\n" + whole)
+    with pytest.raises(CheckpointError, match=r"log\.jsonl:1: a .* of training is required.*; remove the line"):
+        train(tiny(), TRAIN, folder=tmp_path, resume=True, **GIVEN)
+    log.write_bytes(whole)
+    train(tiny(), TRAIN, folder=tmp_path, resume=True, **GIVEN)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -353,7 +373,8 @@ def test_a_torn_line_of_the_log_is_mended(tmp_path: Path) -> None:
     list(train(dropping(), TRAIN, folder=tmp_path / "torn", should_stop=StopAfter(6), **GIVEN))
     with (tmp_path / "torn" / "log.jsonl").open("a") as log:
         log.write('{"event": "step", "epo')
-    list(train(dropping(), TRAIN, folder=tmp_path / "torn", resume=True, **GIVEN))
+    with pytest.warns(LLRNNWarning, match=r"log\.jsonl: the last line was being written .* left out"):
+        list(train(dropping(), TRAIN, folder=tmp_path / "torn", resume=True, **GIVEN))
     assert_same_run(tmp_path / "whole", tmp_path / "torn")
 
 

@@ -24,6 +24,7 @@ SOURCE = ROOT / "src" / "llrnn"
 
 # Imports point to the left only: a module may import what stands before it.
 ORDER = """
+    interrupts
     errors files caches charts figures rendering automata domain bundle corpus conditions tables datasets french lexicon
     analysers clusters spellings vocabulary features text shards numerics costs fused priors knowledge process
     sequences ngrams languages domains backgrounds contextual masses plain drawing expectations loglinear steered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -591,6 +592,17 @@ def test_the_verbs_add_and_remove(folder: Path, capsys: Capture) -> None:
     )
 
 
+def test_another_model_is_replaced_only_when_that_is_said(folder: Path) -> None:
+    Path("words.tsv").write_text("zorglub\t_\t3\n", encoding="utf8")
+    shutil.copytree("model", "other")
+    asked = ["words", "add", "model", "words.tsv", "--out", "other"]
+    assert cli.run(asked) == 2
+    assert "zorglub" not in load("other").vocabulary
+    assert cli.run([*asked, "--force"]) == 0
+    assert "zorglub" in load("other").vocabulary
+    assert cli.run(["words", "add", "model", "words.tsv", "--out", "./model"]) == 0  # in its own place
+
+
 def test_a_model_of_small_letters_gets_small_words(folder: Path) -> None:
     model = closed_model()
     model.provenance = {"config": {"corpus": {"lowercase": True}}}
@@ -609,11 +621,13 @@ def test_a_model_of_small_letters_gets_small_words(folder: Path) -> None:
         ("\t_\t2\n", ["add", "model", "words.tsv", "--out", "x"], "(words.tsv:1) can be no new word: it is empty"),
         ("a\u0085b\t_\t2\n", ["add", "model", "words.tsv", "--out", "x"], "(words.tsv:1) can be no new word"),
         ("qq\tPOS:NUON\t2\n", ["add", "model", "words.tsv", "--out", "x"], "'POS:NUON' of 'qq' (words.tsv:1)"),
-        ("qq\t_\t2\n", ["add", "nowhere", "words.tsv", "--out", "x"], "nowhere: no such folder"),
+        ("qq\t_\t2\n", ["add", "nowhere", "words.tsv", "--out", "x"], "nowhere: a model folder is required"),
         ("qq\t_\t2\n", ["add", "model", "other.tsv", "--out", "x"], "other.tsv: a file is required"),
         ("qq\t_\t2\n", ["add", "model", "words.tsv"], "Missing option '--out'"),
         ("qq\t_\t2\n", ["add", "model", "words.tsv", "--out", "words.tsv"], "cannot be made a folder"),
         ("qq\t_\t2\n", ["add", "model", "words.tsv", "--out", "run"], "holds a training run already"),
+        ("qq\t_\t2\n", ["add", "model", "words.tsv", "--out", "run", "--force"], "holds a training run already"),
+        ("qq\t_\t2\n", ["add", "model", "words.tsv", "--out", "other"], "holds a model already; choose another"),
         ("zorglub\n", ["remove", "model", "words.tsv", "--out", "x"], "not listed: 'zorglub'"),
         ("</s>\n", ["remove", "model", "words.tsv", "--out", "x"], "cannot be removed"),
     ],
@@ -624,6 +638,7 @@ def test_mistakes_of_the_command_line(
     Path("words.tsv").write_text(table, encoding="utf8")
     Path("run").mkdir()
     Path("run/training.json").write_text("{}")
+    shutil.copytree("model", "other")
     assert cli.run(["words", *arguments]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

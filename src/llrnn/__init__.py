@@ -6,6 +6,7 @@ The user says what is known about the symbols (`features`), about what is likely
 network learns, at every step, how much each piece of that knowledge counts. Words that nobody listed are in `domains`.
 """
 
+import llrnn.interrupts  # noqa: F401, for its effect, and first: the rest takes seconds
 from llrnn import backgrounds, contextual, domains, features, french, words
 from llrnn.batches import Continuous, Sentences, Sliding, Windows
 from llrnn.checkpoint import load

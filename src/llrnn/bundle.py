@@ -140,6 +140,12 @@ def _remove_old(folder: Path, name: str, kept: str) -> None:
                     old.unlink()
 
 
+def held_by(folder: Path) -> str | None:
+    """What a folder holds that must not be replaced by accident."""
+    names = {"training": "a training run", "model": "a model"}
+    return next((said for name, said in names.items() if has_bundle(folder, name)), None)
+
+
 def has_bundle(folder: str | PathLike[str], name: str) -> bool:
     try:
         return (Path(folder) / f"{name}.json").is_file()
@@ -202,8 +208,9 @@ def _read_manifest(path: Path, name: str) -> tuple[dict[str, Any], object]:
         manifest = json.loads(content)
     except (FileNotFoundError, NotADirectoryError):
         if not path.parent.is_dir():
+            found = "this is a file" if path.parent.exists() else "there is no such folder"
             raise CheckpointError(
-                f"{path.parent}: no such folder; give the folder that `llrnn train --out` wrote"
+                f"{path.parent}: a model folder is required, as `llrnn train --out` writes it, but {found}"
             ) from None
         raise CheckpointError(f"{path}: missing; {path.parent} holds no complete {name}") from None
     except OSError as error:

@@ -86,6 +86,7 @@ class Reading(ABC):
 
     kind: str
     ends = True  # whether the end of the condition is a symbol too
+    passed_over: frozenset[str] = frozenset()  # slots that are for others to look at
 
     @abstractmethod
     def tokens(self, condition: object) -> list[Token]:
@@ -116,7 +117,8 @@ class Slots(Reading):
     kind = "slots"
 
     def __init__(self, unread: Collection[str] = (), ignored: Collection[str] = ()) -> None:
-        self.unread, self.ignored = frozenset(unread), frozenset(ignored)
+        self.unread = frozenset(unread)
+        self.ignored = self.passed_over = frozenset(ignored)
 
     def tokens(self, condition: object) -> list[Token]:
         fields = [(slot, text) for slot, text in fields_of(condition) if slot not in self.ignored]

@@ -21,7 +21,8 @@
     ├── ServerError            a server that refuses, cannot be reached or breaks off (llrnn.Client)
     └── MissingExtraError      a feature whose optional dependency is not installed
 
-    EstimationWarning          knowledge that could be estimated, but not as usual (too little text)
+    LLRNNWarning               what is possible, but hardly meant; the message says what to do
+    └── EstimationWarning      knowledge that could be estimated, but not as usual (too little text)
 
 A message says what was required, what was found and where, and what to do. The command line prints it as
 one line and exits with code 2; a traceback is always our own defect.
@@ -29,6 +30,8 @@ one line and exits with code 2; a traceback is always our own defect.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from os import PathLike, fspath
 
 __all__ = [
@@ -41,6 +44,7 @@ __all__ = [
     "EstimationWarning",
     "FeatureError",
     "LLRNNError",
+    "LLRNNWarning",
     "LawError",
     "LexiconError",
     "LostWorkerError",
@@ -60,7 +64,16 @@ class LLRNNError(Exception):
     """Base of every error that llrnn raises on purpose."""
 
 
-class EstimationWarning(UserWarning):
+class LLRNNWarning(UserWarning):
+    """What is possible, but hardly meant. The command line shows it as one line on standard error."""
+
+
+def warn(message: str, stacklevel: int = 3) -> None:
+    """Give an `LLRNNWarning`, by default at the line that called the caller."""
+    warnings.warn(message, LLRNNWarning, stacklevel=stacklevel)
+
+
+class EstimationWarning(LLRNNWarning):
     """Knowledge that could be estimated, but not as usual; the message says what was done instead."""
 
 
@@ -100,11 +113,14 @@ class VocabularyError(LLRNNError):
 class UnknownWordError(VocabularyError):
     """A word that the vocabulary does not list."""
 
-    def __init__(self, word: str, *, size: int, place: str = "") -> None:
-        self.word = word
+    def __init__(self, word: str, *, size: int, place: str = "", others: Sequence[str] = ()) -> None:
+        """`word` is the first; `others` are those that are missing too, in the order of the text."""
+        self.word, self.others = word, tuple(others)
         where = f"{place}: " if place else ""
+        more = f", nor are {len(others):,} others: {', '.join(map(repr, others[:4]))}" if others else ""
+        more += ", ..." if len(others) > 4 else ""
         super().__init__(
-            f"{where}the word {word!r} is not among the {size} symbols of the vocabulary; "
+            f"{where}the word {word!r} is not among the {size} symbols of the vocabulary{more}; "
             "add it to the vocabulary (llrnn has no UNK by default), or map unknown words with `unknown`"
         )
 

@@ -37,16 +37,20 @@ from llrnn.config.knowledge import (
 from llrnn.contextual import ContextualFeature, Expert, Lookup, Repeated
 from llrnn.contextual.columns import value_words
 from llrnn.controllers import Controller
-from llrnn.corpus import Corpus
+from llrnn.corpus import Corpus, warn_if_raw
 from llrnn.corpus.acts import Conditions
 from llrnn.corpus.delexical import delexicalise
-from llrnn.errors import ConfigError, ZeroMassError
+from llrnn.errors import ConfigError, ZeroMassError, warn
 from llrnn.features import Features
 from llrnn.lexicon import Lexicon, read_frequencies
 from llrnn.model import LLRNN
 from llrnn.text import Text
 from llrnn.vocabulary import Vocabulary
 from llrnn.words import value_attribute
+
+_RARE = 2  # how often a rare word was seen, at most
+_WELL_KNOWN = 0.8  # share of words with attributes, where a lexicon claims to know the words of the text
+_ENOUGH_TYPES = 50  # rare and new words, for their shares to say anything
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class Project:
     @classmethod
     def from_config(cls, config: Config) -> Project:
         corpora = read_corpora(config)
+        warn_if_raw(corpora["train"])
         if config.condition is not None:
             _require_conditions(corpora)
         context = tuple(_contextual(one, config, corpora) for one in config.contextual)
@@ -74,7 +79,26 @@ class Project:
         background = _primed(config.background.primed, _background(config, corpora), corpora, vocabulary)
         languages = [config.background.grammar, config.background.automaton, config.background.dictionary]
         background = reduce(mul, [language.make() for language in languages if language is not None], background)
-        return cls(config, corpora, lexicon, vocabulary, output, given, background, context)
+        made = cls(config, corpora, lexicon, vocabulary, output, given, background, context)
+        made._warn_of_coverage()
+        return made
+
+    def _warn_of_coverage(self) -> None:
+        """That attributes are of the training text alone: what is learnt of them will help no word that is new."""
+        if "valid" not in self.corpora or self.vocabulary.is_open or not self.lexicon.forms():
+            return
+        seen = self.corpora["train"].counts()
+        rare = [word for word, count in seen.items() if count <= _RARE]
+        new = [word for word in self.corpora["valid"].counts() if word not in seen]
+        if min(len(rare), len(new)) < _ENOUGH_TYPES:
+            return
+        of_rare, of_new = (sum(bool(self.lexicon(word)) for word in words) / len(words) for words in (rare, new))
+        if of_rare > _WELL_KNOWN and of_new < of_rare / 2:
+            warn(
+                f"the lexicon has attributes for {of_rare:.0%} of the rare words of the training text, but for "
+                f"{of_new:.0%} of the words that only the validation text has: what is learnt of attributes will not "
+                "help there; give a lexicon of the language (lexicon.tsv), or name valid and test in lexicon.parts"
+            )
 
     def model(self) -> LLRNN:
         """A fresh model; its weights are a function of the seed."""
@@ -284,11 +308,22 @@ def _ngram(given: AnyNGrams, config: Config, corpora: dict[str, Corpus]) -> Back
         case ArpaFile():
             return NGram.from_arpa(given.arpa, restrict=given.restrict)
         case CountedFiles(order=order, min_counts=least):
+            if {Path(file).resolve() for file in given.files} & {Path(file).resolve() for file in config.corpus.train}:
+                _warn_of_own_text(f"files = {given.files}")
             text = _read(given.files, config)
             return NGram.from_corpus(text, order=order, min_counts=least, folds=0, restrict=given.restrict)
         case CountedParts(order=order, min_counts=least):
+            if given.folds == 0 and "train" in given.parts:
+                _warn_of_own_text("folds = 0")
             counted = reduce(add, _named_parts("n-grams", given.parts, corpora))
             return NGram.from_corpus(counted, order=order, min_counts=least, folds=given.folds)
+
+
+def _warn_of_own_text(found: str) -> None:
+    warn(
+        f"n-grams of the training text itself, without cross-fitting ({found}), predict it far better than any other: "
+        "the network will trust them too much; count parts = ['train'] with folds = 10, or another text"
+    )
 
 
 def _contextual(given: AnyContextual, config: Config, corpora: dict[str, Corpus]) -> ContextualFeature:

@@ -87,7 +87,9 @@ class Records(UserList[Record], Drawn):
             raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from None
         except UnicodeDecodeError as error:
             line = error.object.count(b"\n", 0, error.start) + 1
-            raise CheckpointError(f"{path}:{line}: a log of training is required, this is not UTF-8") from None
+            raise CheckpointError(
+                f"{path}:{line}: a log of training is required, this is not UTF-8; remove the line"
+            ) from None
         lines = text.split("\n")[:-1]
         return cls(_read(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip())
 
@@ -161,7 +163,10 @@ def _read(line: str, place: str) -> Record:
         found = error.errors()[0]
         field = ".".join(map(str, found["loc"]))
         raise CheckpointError(
-            f"{place}: a record of training is required, {field or 'it'}: {found['msg']}; found {line[:60]!r}"
+            f"{place}: a record of training is required, {field or 'it'}: {found['msg']}; found {line[:60]!r}; "
+            "remove the line"
         ) from None
-    except ValueError as error:
-        raise CheckpointError(f"{place}: a record of training is required, found no JSON ({error})") from None
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(
+            f"{place}: a record of training is required, found no JSON ({error}); remove the line"
+        ) from None

@@ -26,11 +26,11 @@ from weakref import WeakValueDictionary, finalize
 
 from torch import Tensor
 
-from llrnn.bundle import has_bundle, read_bundle, write_bundle
-from llrnn.errors import CheckpointError, TrainingError
+from llrnn.bundle import has_bundle, held_by, read_bundle, write_bundle
+from llrnn.errors import CheckpointError, TrainingError, warn
 from llrnn.files import write_atomically
 from llrnn.model import LLRNN
-from llrnn.records import Record
+from llrnn.records import Record, Records
 from llrnn.settings import TrainingSettings
 from llrnn.text import Text
 
@@ -100,10 +100,10 @@ class RunFolder:
         return has_bundle(self.folder, "training")
 
     def refuse_overwriting(self) -> None:
-        if self.has_run():
-            raise TrainingError(
-                f"{self.folder}: holds a training run already; go on with --resume, or choose another folder"
-            )
+        found = held_by(self.folder)
+        if found is not None:
+            go_on = "go on with --resume, or " if self.has_run() else ""
+            raise TrainingError(f"{self.folder}: holds {found} already; {go_on}choose another folder")
 
     def is_of_this_launch(self) -> bool:
         """Whether the last checkpoint was written by processes with the same launcher as this one has."""
@@ -170,8 +170,10 @@ class RunFolder:
         """Drop what a killed run logged after its last checkpoint: the resumed run will log it again."""
         path = self.folder / "log.jsonl"
         if path.exists():
-            lines = [line for line in path.read_bytes().splitlines() if _logged_before(line, progress)]
-            write_atomically(path, b"".join(line + b"\n" for line in lines))
+            if path.read_bytes()[-1:] not in (b"", b"\n"):
+                warn(f"{path}: the last line was being written when the run was stopped; it is left out")
+            records = [record for record in Records.read(path) if _logged_before(record, progress)]
+            write_atomically(path, "".join(json.dumps(asdict(record)) + "\n" for record in records).encode())
 
 
 class LookedOnFolder(RunFolder):
@@ -272,15 +274,11 @@ def _without_repr(data: Any) -> Any:
     return [_without_repr(value) for value in data] if isinstance(data, list | tuple) else data
 
 
-def _logged_before(line: bytes, progress: Progress) -> bool:
-    try:
-        record = json.loads(line)
-    except ValueError:  # the line that was being written when the process died
-        return False
-    match record["event"]:
+def _logged_before(record: Record, progress: Progress) -> bool:
+    match record.event:
         case "step":
-            return bool(record["step"] <= progress.step)
+            return record.step <= progress.step
         case "epoch":
-            return bool(record["epoch"] < progress.epoch)
+            return record.epoch < progress.epoch
         case _:
             return False

@@ -14,7 +14,7 @@ import numpy as np
 from llrnn.corpus import Corpus
 from llrnn.corpus.acts import Act
 from llrnn.domain import Floats
-from llrnn.errors import TrainingError, UnknownWordError
+from llrnn.errors import TrainingError, UnknownWordError, warn
 from llrnn.features.matrix import Ints
 from llrnn.vocabulary import Vocabulary
 
@@ -23,6 +23,9 @@ def sentence_key(words: Sequence[str]) -> int:
     """A number below 2⁶³ that names a sentence by its words: equal sentences have equal keys, on every machine."""
     digest = hashlib.blake2b("\x1f".join(words).encode("utf8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
+
+
+_CAPITALS = 0.02  # share of words that only a capital letter keeps out of the vocabulary; names are fewer
 
 
 class Stored(ABC):
@@ -194,11 +197,15 @@ def _first_shown_as(sentences: Sequence[Ints], others: dict[int, int]) -> Sequen
 
 def _look_up(corpus: Corpus, vocabulary: Vocabulary) -> dict[str, tuple[int, float]]:
     """Every distinct word once: its symbol, and its log-probability within the symbol."""
-    places = {word: sentence.name for sentence in reversed(corpus.sentences) for word in sentence.words}
+    places: dict[str, str] = {}  # in the order of the text, so that the first word that is missing is told first
+    for sentence in corpus.sentences:
+        for word in sentence.words:
+            places.setdefault(word, sentence.name)
     try:
         ids, inside = vocabulary.locate(list(places))
     except UnknownWordError as error:
-        raise UnknownWordError(error.word, size=len(vocabulary), place=places[error.word]) from None
+        place = places[error.word]
+        raise UnknownWordError(error.word, size=len(vocabulary), place=place, others=error.others) from None
     return dict(zip(places, zip(ids.tolist(), inside.tolist(), strict=True), strict=True))
 
 
@@ -217,3 +224,15 @@ class Seen:
         """The share of a text's distinct sentences that were seen."""
         asked = text.fingerprints()
         return float(np.isin(asked, self.sentences).mean()) if len(asked) else 0.0
+
+
+def warn_of_capitals(vocabulary: Vocabulary, corpus: Corpus) -> None:
+    """That a text has capital letters, where the model has none."""
+    counts = corpus.counts()
+    large = [word for word in counts if word not in vocabulary and word.lower() in vocabulary]
+    share = sum(counts[word] for word in large) / max(1, sum(counts.values()))
+    if share > _CAPITALS:
+        warn(
+            f"{corpus.name or 'the text'}: {share:.0%} of the words are in the vocabulary only when they are "
+            f"written small, such as {large[0]!r}; give --lowercase"
+        )

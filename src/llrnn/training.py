@@ -25,7 +25,7 @@ from llrnn.batches import derived_seed
 from llrnn.captured import updater_for
 from llrnn.checkpoint import fill_parameters
 from llrnn.corpus import Corpus
-from llrnn.errors import NonFiniteError, TrainingError
+from llrnn.errors import NonFiniteError, TrainingError, warn
 from llrnn.model import LLRNN
 from llrnn.optimizers import optimizer_tensors, restore_optimizer, set_learning_rate
 from llrnn.parallel import Alone, Workers
@@ -38,6 +38,8 @@ from llrnn.settings import TrainingSettings
 from llrnn.text import Seen, Text
 from llrnn.updates import NotFiniteError, Update
 from llrnn.words import listed_if_it_can
+
+_LOST = 4.0  # times what words at random cost, and a nat: no model that learns anything is there after an epoch
 
 
 def train(
@@ -186,11 +188,22 @@ class _Run:
         progress.epochs_since_best = 0 if better else progress.epochs_since_best + 1
         self._maybe_halve()
         record = self._record("epoch", batches, valid)
+        self._warn_if_lost(record)
         progress.epoch += 1
         progress.position, progress.loss_sum, progress.words = 0, 0.0, 0
         progress.finished = self._is_over()
         self.checkpoint()
         return record
+
+    def _warn_if_lost(self, record: Record) -> None:
+        """An epoch that ends far above log V was wasted; all that follow will be."""
+        chance = math.log(len(self.model.vocabulary))
+        if record.train is not None and record.train > _LOST * (chance + 1) and self.workers.leads:
+            warn(
+                f"the training loss of epoch {record.epoch + 1} is {record.train:,.1f} nats a word, where words at "
+                f"random have {chance:.1f}: the learning rate {record.learning_rate:g} is too large; stop, and set "
+                f"training.learning_rate to {TrainingSettings().learning_rate:g} or less"
+            )
 
     def _validated(self) -> float:
         assert self.valid is not None

@@ -234,10 +234,12 @@ class Vocabulary:
             found = cells >= 0
             ids[missing[found]] = cells[found] + self.n_words
             inside[missing[found]] = log_q[found] - self.log_left[cells[found]]
-        for i in np.flatnonzero(ids < 0).tolist():
-            if self.unknown is None:
-                raise UnknownWordError(words[i], size=len(self), place=place)
-            ids[i] = self.id(self.unknown)
+        missing = np.flatnonzero(ids < 0)
+        if len(missing) and self.unknown is None:
+            first, *others = dict.fromkeys(words[i] for i in missing.tolist())
+            raise UnknownWordError(first, size=len(self), place=place, others=others)
+        if self.unknown is not None:
+            ids[missing] = self.id(self.unknown)
         return ids, inside
 
     def log_inside(self, word: str) -> float:

@@ -10,6 +10,7 @@ list, of the condition or of a table that it consults, are listed for the time. 
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -21,7 +22,7 @@ from llrnn.contextual import Lookup
 from llrnn.corpus.acts import Conditions, lowercased, parse_act
 from llrnn.corpus.delexical import relexicalise
 from llrnn.decode import Generated, Greedy, Strategy, beam_search_each, generate_each
-from llrnn.errors import ConfigError, CorpusError
+from llrnn.errors import ConfigError, CorpusError, warn
 from llrnn.model import LLRNN
 from llrnn.words import listed_if_it_can
 
@@ -61,6 +62,20 @@ def check_condition(model: LLRNN, condition: object) -> None:
         raise ConfigError("this model writes from a condition, and none was given; give one: --condition '...'")
     if condition is not None and not looks_at_conditions(model):
         raise ConfigError("this model does not look at conditions: it was trained without [condition]; leave it out")
+
+
+def warn_of_unknown_names(model: LLRNN, conditions: Iterable[object]) -> None:
+    """That acts or slots of conditions are new to the model, which ignores them: most likely they are misspelt."""
+    found: dict[str, None] = {}
+    for condition in conditions:
+        found.update(dict.fromkeys(model.controller.unknown_names(condition)))
+    if found:
+        known = sorted(name for name in model.controller.known_names if name.isidentifier())
+        near = [difflib.get_close_matches(name, known, n=1) for name in found]
+        meant = [repr(one[0]) for one in near if one]
+        advice = f"did you mean {', '.join(meant)}?" if meant else "check their spelling"
+        listed = ", ".join(map(repr, [*found][:5])) + (", ..." if len(found) > 5 else "")
+        warn(f"the model was trained without acts or slots of the name {listed}, and ignores them; {advice}")
 
 
 def prepared(model: LLRNN, conditions: Sequence[object]) -> LLRNN:

@@ -71,7 +71,10 @@ class HuggingFace(Background):
             raise MissingExtraError("transformers", "hf") from None
         folder = Path(path).resolve()
         if not folder.is_dir():
-            raise BackgroundError(f"{path}: no such folder; give one that save_pretrained of a language model wrote")
+            found = "this is a file" if folder.exists() else "there is no such folder"
+            raise BackgroundError(
+                f"{path}: a folder is required that save_pretrained of a language model wrote, but {found}"
+            )
         try:
             model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)

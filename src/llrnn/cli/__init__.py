@@ -13,7 +13,7 @@ from llrnn.cli import bench_french, conditional, show
 from llrnn.cli.corpus import corpus_app
 from llrnn.cli.verbs import app
 from llrnn.cli.words import words_app
-from llrnn.errors import EstimationWarning, LLRNNError
+from llrnn.errors import EstimationWarning, LLRNNError, LLRNNWarning
 
 __all__ = ["app", "bench_french", "conditional", "main", "run"]
 
@@ -36,14 +36,15 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code."""
     with warnings.catch_warnings():
-        warnings.simplefilter("always", EstimationWarning)
+        warnings.simplefilter("always", LLRNNWarning)
         warnings.showwarning = _show_note
         return _run(arguments)
 
 
 def _show_note(message: Warning | str, *place: object, **other: object) -> None:
     """A warning as one line, without the line of our code that gave it."""
-    show.err.print(f"note: {message}", markup=False)
+    kind = "note" if isinstance(message, EstimationWarning) else "warning"
+    show.err.print(f"{kind}: {' '.join(str(message).split())}", markup=False)
 
 
 def _run(arguments: list[str] | None) -> int:

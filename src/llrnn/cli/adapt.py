@@ -9,7 +9,7 @@ import typer
 
 from llrnn.adaptation import adaptor, base_log_perplexity, default_settings, open_base
 from llrnn.cli import show
-from llrnn.cli.options import AsJson, Device, Seed, device_named, make_output_folder, print_json
+from llrnn.cli.options import AsJson, Device, Seed, device_named, make_output_folder, print_json, refuse_idle
 from llrnn.cli.progress import StopFlag, follow
 from llrnn.corpus import Corpus
 from llrnn.errors import ConfigError
@@ -19,6 +19,7 @@ from llrnn.training import train
 
 
 def adapt_verb(
+    context: typer.Context,
     base: Annotated[Path, typer.Argument(help="An llrnn model, an ARPA file, an n-gram or a Hugging Face folder.")],
     corpus: Annotated[Path, typer.Argument(help="Text of the domain.")],
     out: Annotated[Path, typer.Option(help="The folder for the adapted model.")],
@@ -41,6 +42,8 @@ def adapt_verb(
     changes = {"learning_rate": learning_rate, "epochs": epochs}
     default_settings(1, seed=seed).changed(**changes)
     opened = open_base(base)
+    if opened.donor is not None:
+        refuse_idle(context, "where the base has a network, whose size is taken", "hidden")
     text, held_out = _parts(
         opened.read(corpus, lowercase=lowercase), None if valid is None else opened.read(valid, lowercase=lowercase)
     )

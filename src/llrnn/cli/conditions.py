@@ -17,7 +17,7 @@ from llrnn.corpus.source import read_lines
 from llrnn.decode import Generated
 from llrnn.errors import CorpusError, LLRNNError
 from llrnn.model import LLRNN
-from llrnn.writing import read_condition
+from llrnn.writing import read_condition, warn_of_unknown_names
 
 Condition = Annotated[
     str | None,
@@ -49,6 +49,7 @@ def write_lines(model: LLRNN, path: Path, write: Callable[[list[object]], list[G
             outcomes[place] = Outcome(place, text)
         except LLRNNError as error:
             outcomes[place] = Outcome(place, text, problem=str(error))
+    warn_of_unknown_names(model, [condition for *_, condition in read])
     for (place, text, _), found in zip(read, _each(write, [condition for *_, condition in read]), strict=True):
         problem = str(found) if isinstance(found, LLRNNError) else None
         outcomes[place] = Outcome(place, text, None if isinstance(found, LLRNNError) else found, problem)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -48,14 +49,34 @@ def _finite(data: Any) -> Any:
 
 
 def device_named(name: str) -> torch.device:
+    if re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", name) is None:
+        raise ConfigError(f"--device must be cpu, cuda, or one of several GPUs such as cuda:1, found {name!r}")
     try:
         device = torch.device(name)
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as error:
         raise ConfigError(f"--device {name}: not available here ({str(error).splitlines()[0]}); use cpu") from None
-    if device.type not in ("cpu", "cuda"):
-        raise ConfigError(f"--device must be cpu or cuda, found {name}")
     return device
+
+
+def refuse_idle(context: typer.Context, reason: str, *names: str) -> None:
+    """Options that were written on the command line, and would do nothing there."""
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise ConfigError(f"--{name.replace('_', '-')} does nothing {reason}; leave it out")
+
+
+def require_models_and_texts(folders: list[Path], files: list[Path], pairs: bool) -> None:
+    """What `evaluate` needs; which of its arguments is what, they show themselves."""
+    for path in files:
+        if not path.exists():
+            raise ConfigError(f"{path}: no such file or folder; give model folders first, then texts")
+    if not folders:
+        listed = ", ".join(map(str, files))
+        raise ConfigError(f"a model folder is required, as `llrnn train --out` writes it, found only files: {listed}")
+    if not (files or pairs):
+        raise ConfigError(f"{folders[-1]}: a text to evaluate on is required behind the models, or --pairs; found none")
 
 
 def make_output_folder(folder: Path) -> None:

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from llrnn.checkpoint import load
 from llrnn.cli import show
-from llrnn.cli.options import AsJson, Device, ModelFolder, Seed, device_named, print_json
+from llrnn.cli.options import AsJson, Device, ModelFolder, Seed, device_named, print_json, refuse_idle
 from llrnn.errors import ConfigError
 from llrnn.model import LLRNN
 from llrnn.rescoring import (
@@ -41,6 +41,7 @@ Scores = Annotated[
 
 
 def rescore_verb(
+    context: typer.Context,
     model: ModelFolder,
     nbest: Annotated[Path, typer.Argument(help="N-best lists: utterance TAB hypothesis TAB score ...")],
     references: Annotated[
@@ -62,6 +63,8 @@ def rescore_verb(
 
     Example: llrnn rescore runs/french nbest.tsv --references ref.txt --dev dev.tsv --dev-references devref.txt
     """
+    if dev is None:
+        refuse_idle(context, "without --dev, on which weights are tuned", "seed")
     _check_options(dev, dev_references, dev_scores, scores, weights, out)
     given = None if weights is None else Weights.parse(weights)
     test = _Part.read(nbest, scores, references)

@@ -15,7 +15,7 @@ from llrnn import demo as demonstration
 from llrnn.bundle import has_bundle
 from llrnn.cli import show
 from llrnn.cli.demo import train_demo
-from llrnn.cli.options import Device, device_named
+from llrnn.cli.options import Device, device_named, refuse_idle
 from llrnn.errors import ConfigError, MissingExtraError
 from llrnn.web.limits import Limits
 
@@ -29,6 +29,7 @@ _ONEDNN = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"  # read when the first step is made
 
 
 def serve_verb(
+    context: typer.Context,
     models: Annotated[
         list[str] | None,
         typer.Argument(metavar="[NAME=]DIR", help="Model folders; NAME is that of the folder by default."),
@@ -69,6 +70,8 @@ def serve_verb(
     from llrnn.web.engine import Engine
     from llrnn.web.guard import LOCAL_HOSTS
 
+    if not demo:
+        refuse_idle(context, "without --demo", "demo_folder")
     limits = Limits(in_flight=in_flight, client_connections=client_connections, seconds=seconds)
     token = read_token(token_file, local=_is_local(host))
     names = [_host_name(name) for name in allow_host or []]

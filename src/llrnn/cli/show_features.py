@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 from rich.markup import escape
 
+from llrnn import costs
 from llrnn.cli import show
 from llrnn.costs import Choice, Forecast, Work
 from llrnn.features import FeatureSummary
+from llrnn.project import Project
+from llrnn.settings import SentenceBatches, SlidingBatches
 
 
 def features(summary: FeatureSummary, ways: Forecast) -> None:
@@ -63,3 +66,14 @@ def _number(count: int) -> str:
 def _list(what: str, names: Sequence[str], at_most: int = 12) -> None:
     shown = ", ".join(names[:at_most]) + (", …" if len(names) > at_most else "")
     show.out.print(f"{what}: {len(names)}" + (f" ({escape(shown)})" if names else ""))
+
+
+def forecast(project: Project, summary: FeatureSummary) -> costs.Forecast:
+    """For the batches and the network of the configuration."""
+    batches = project.config.training.batches
+    rows = batches.words if isinstance(batches, SentenceBatches) else batches.rows
+    long = 1 if isinstance(batches, SentenceBatches | SlidingBatches) else batches.length
+    entries = 0 if summary.shares_nothing else summary.entries
+    size = costs.Size(rows * long, summary.classes, summary.features, entries, project.config.controller.hidden)
+    follows = bool(project.contextual) or not project.background.is_static
+    return costs.forecast(size, summary.symbols, follows=follows)

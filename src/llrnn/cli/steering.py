@@ -53,6 +53,8 @@ def open_model(
     model = load(folder)
     pairs = [_split(option) for option in expert_options or []]
     paths = {name: Path(value) for name, value in pairs if _number(value) is None}
+    if restrict and background is None and not paths:
+        raise ConfigError("--restrict is for --background PATH and --expert NAME=PATH, found neither; leave it out")
     if background is not None or paths:
         model = _swapped(model, paths, background, restrict)
     return steered(model, weights, [f"{name}={value}" for name, value in pairs if _number(value) is not None])

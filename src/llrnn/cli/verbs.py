@@ -11,7 +11,6 @@ from typing import Annotated
 import torch
 import typer
 
-from llrnn import costs
 from llrnn import demo as demonstration
 from llrnn.batches import Batching, Sentences
 from llrnn.cli import show, show_features
@@ -42,27 +41,38 @@ from llrnn.cli.options import (
     Seed,
     device_named,
     print_json,
+    refuse_idle,
+    require_models_and_texts,
 )
 from llrnn.cli.progress import StopFlag, follow
 from llrnn.cli.rescore import rescore_verb
 from llrnn.cli.serve import serve_verb
 from llrnn.cli.steering import Experts, Restrict, Swap, Weights, open_model
 from llrnn.config import described_keys, read_config
-from llrnn.corpus import Corpus
+from llrnn.corpus import Corpus, warn_if_raw
 from llrnn.corpus.delexical import delexicalise
 from llrnn.decode import Greedy, Sampling, Strategy, beam_search, generate_each
 from llrnn.errors import ConfigError
 from llrnn.evaluate import evaluate
 from llrnn.explain import explain
-from llrnn.features import FeatureSummary, summarise
+from llrnn.features import summarise
 from llrnn.model import LLRNN
 from llrnn.pairs import read_pairs, score_pairs
 from llrnn.parallel import joined
 from llrnn.project import Project
-from llrnn.settings import SentenceBatches, SlidingBatches, read_batches
+from llrnn.settings import read_batches
 from llrnn.shards import BuiltCorpus, is_built
+from llrnn.text import warn_of_capitals
 from llrnn.training import train
-from llrnn.writing import check_condition, condition_kind, prepared, read_condition, spoken, write
+from llrnn.writing import (
+    check_condition,
+    condition_kind,
+    prepared,
+    read_condition,
+    spoken,
+    warn_of_unknown_names,
+    write,
+)
 
 app = typer.Typer(
     help="Language models that take prior knowledge: Log-Linear RNNs.",
@@ -140,6 +150,7 @@ def train_verb(
 
 @app.command("evaluate")
 def evaluate_verb(
+    context: typer.Context,
     models: Annotated[list[Path], typer.Argument(help="Model folders, then text files or built corpora.")],
     lowercase: Annotated[
         bool | None, typer.Option(help="Write every word small first; as the model was trained by default.")
@@ -179,11 +190,11 @@ def evaluate_verb(
     """
     folders = [path for path in models if path.is_dir() and not is_built(path)]
     files = [path for path in models if path not in folders]
-    if not folders or not (files or pairs):
-        raise ConfigError(
-            "evaluate needs at least one model folder and one text file, found "
-            f"{len(folders)} folders and {len(files)} files among {', '.join(map(str, models))}"
-        )
+    require_models_and_texts(folders, files, bool(pairs))
+    if not any(not is_built(path) for path in files):
+        refuse_idle(context, "without a text to read", "lowercase", "format")
+    if constraint is not None or not files:
+        refuse_idle(context, "where no text is drawn", "seed")
     opened = ((folder, open_model(folder, weight, expert, background, restrict)) for folder in folders)
     placed = ((folder, model.to(device_named(device))) for folder, model in opened)
     language = wanted_constraint(constraint, over, longest, violation)
@@ -196,6 +207,7 @@ def evaluate_verb(
     for folder, model in placed:
         for file in files:
             corpus = _read_for(model, file, format, lowercase)
+            warn_of_unknown_names(model, corpus.conditions)
             batching = _read_in(batches, model, corpus)
             result = evaluate(prepared(model, corpus.conditions), corpus, batching=batching, seed=seed)
             results.append({"model": str(folder), "text": str(file), "perplexity": result.perplexity, **asdict(result)})
@@ -227,12 +239,15 @@ def _read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None) -> 
         return BuiltCorpus(file)
     kind, small = condition_kind(model), model.reads_lowercase if lowercase is None else lowercase
     corpus = Corpus.from_file(file, format=format, lowercase=small, conditions=kind)  # type: ignore[arg-type]
+    warn_if_raw(corpus)
+    warn_of_capitals(model.vocabulary, corpus)
     slots = model.provenance.get("config", {}).get("corpus", {}).get("delexicalised")
     return delexicalise(corpus, slots) if slots else corpus
 
 
 @app.command("generate")
 def generate_verb(
+    context: typer.Context,
     model: ModelFolder,
     prefix: Annotated[str, typer.Option(help="The words to go on from, separated by spaces.")] = "",
     count: Annotated[int, typer.Option(min=1, help="How many texts.")] = 1,
@@ -265,9 +280,17 @@ def generate_verb(
     Example: llrnn generate runs/nlg --condition "inform(name='le chat noir';food=french)" --beam 5
     """
     strategy = _strategy(greedy, beam, Sampling(temperature, top_k, top_p))
+    if beam is not None:
+        refuse_idle(context, "with --beam, which draws nothing", "seed")
+        if count > beam:
+            raise ConfigError(f"--beam {beam} finds so many texts at most, found --count {count}; widen --beam")
+    if longest is not None:
+        refuse_idle(context, "with --longest, which says when texts end", "max_words")
     if conditions is not None and (condition is not None or count != 1 or features):
         raise ConfigError("--conditions writes one text for each line: without --condition, --count and --features")
     free = open_model(model, weight, expert, background, restrict).to(device_named(device))
+    if greedy and not free.vocabulary.is_open:
+        refuse_idle(context, "with --greedy, which draws nothing", "seed")
     loaded = held_to(free, constraint, over, longest, violation)
     max_words = max_words if longest is None else max(max_words, longest + 1)  # so that no text is cut
     generator = torch.Generator(loaded.device).manual_seed(seed)
@@ -279,6 +302,7 @@ def generate_verb(
         raise typer.Exit(print_outcomes(outcomes, as_json=as_json))
     wanted = None if condition is None else read_condition(loaded, condition)
     check_condition(free, wanted)
+    warn_of_unknown_names(free, [wanted])
     ready = prepared(loaded, [wanted])
     if beam is not None:
         found = beam_search(ready, prefix=prefix, width=beam, max_words=max_words, condition=wanted)[:count]
@@ -329,6 +353,7 @@ def explain_verb(
         prefix, word, rival = prefix.lower(), word.lower(), rival.lower() if rival is not None else None
     wanted = None if condition is None else read_condition(loaded, condition)
     check_condition(free, wanted)
+    warn_of_unknown_names(free, [wanted])
     found = explain(prepared(loaded, [wanted]), prefix=prefix, word=word, rival=rival, condition=wanted)
     if as_json:
         print_json({**asdict(found), "total": found.total})
@@ -346,22 +371,11 @@ def features_verb(
     """
     project = Project.from_config(read_config(config, changes or [], data=data))
     summary = summarise(project.output_features, project.vocabulary)
-    ways = _forecast(project, summary)
+    ways = show_features.forecast(project, summary)
     if as_json:
         print_json({**asdict(summary), "reduction": summary.reduction, "ways": asdict(ways)})
     else:
         show_features.features(summary, ways)
-
-
-def _forecast(project: Project, summary: FeatureSummary) -> costs.Forecast:
-    """For the batches and the network of the configuration."""
-    batches = project.config.training.batches
-    rows = batches.words if isinstance(batches, SentenceBatches) else batches.rows
-    long = 1 if isinstance(batches, SentenceBatches | SlidingBatches) else batches.length
-    entries = 0 if summary.shares_nothing else summary.entries
-    size = costs.Size(rows * long, summary.classes, summary.features, entries, project.config.controller.hidden)
-    follows = bool(project.contextual) or not project.background.is_static
-    return costs.forecast(size, summary.symbols, follows=follows)
 
 
 @app.command("demo")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from llrnn.bundle import has_bundle
+from llrnn.bundle import has_bundle, held_by
 from llrnn.checkpoint import load
 from llrnn.cli import show
 from llrnn.cli.options import AsJson, ModelFolder, make_output_folder, print_json
@@ -18,6 +18,7 @@ from llrnn.words import add, read_words, remove
 words_app = typer.Typer(help="Words added to a trained model and removed from it, without training.")
 
 Out = Annotated[Path, typer.Option(help="The folder for the new model.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace another model in --out.")]
 
 
 @words_app.command("add")
@@ -28,6 +29,7 @@ def add_verb(
         typer.Argument(help="form TAB attributes TAB count: names of features or _, and how often it is seen."),
     ],
     out: Out,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Add words: known by what their spelling shows and by their attributes, with a count or the mass of their cell.
@@ -36,7 +38,7 @@ def add_verb(
 
     Example: llrnn words add runs/embedded words.tsv --out runs/more-words
     """
-    _refuse_overwriting(out)
+    _refuse_overwriting(out, model, force)
     old = load(model)
     entries = read_words(words, lowercase=old.reads_lowercase)
     _write(add(old, entries), out, "added", len(entries), as_json)
@@ -47,21 +49,26 @@ def remove_verb(
     model: ModelFolder,
     words: Annotated[Path, typer.Argument(help="The words, in a table as for `add`, or one a line.")],
     out: Out,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove words: each is a string of its cell again, or unknown where the vocabulary is closed.
 
     Example: llrnn words remove runs/more-words words.tsv --out runs/fewer-words
     """
-    _refuse_overwriting(out)
+    _refuse_overwriting(out, model, force)
     old = load(model)
     forms = [entry.form for entry in read_words(words, lowercase=old.reads_lowercase)]
     _write(remove(old, forms), out, "removed", len(forms), as_json)
 
 
-def _refuse_overwriting(out: Path) -> None:
-    if has_bundle(out, "training"):
-        raise ConfigError(f"--out {out}: holds a training run already; choose another folder")
+def _refuse_overwriting(out: Path, model: Path, force: bool) -> None:
+    """A run could not go on with other words, whatever was meant; a model may be replaced if that is said."""
+    found = held_by(out)
+    if found is None or (not has_bundle(out, "training") and (force or out.resolve() == model.resolve())):
+        return
+    replace = "" if has_bundle(out, "training") else ", or replace it with --force"
+    raise ConfigError(f"--out {out}: holds {found} already; choose another folder{replace}")
 
 
 def _write(model: LLRNN, out: Path, done: str, count: int, as_json: bool) -> None:

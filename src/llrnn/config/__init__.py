@@ -30,6 +30,8 @@ from llrnn.files import read_file
 from llrnn.settings import TrainingSettings, first_problem
 from llrnn.vocabulary import EOS
 
+_DEEPEST = 20  # levels of tables and lists
+
 
 class Embedded(Strict):
     """The embedded French grammar as a corpus: how many sentences for each part."""
@@ -191,9 +193,25 @@ def read_config(
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start}); give a TOML configuration") from None
     except (ValueError, RecursionError) as error:  # tomllib lets some faults of its parts through as they are
         raise ConfigError(f"{path}: not TOML: {error}") from None
+    _require_flat(content, str(path))
     for change in changes:
         _apply(content, change)
     return parse_config(_filled_in(content, str(data)), str(path))
+
+
+def _require_flat(content: dict[str, Any], place: str) -> None:
+    """No configuration is nested deeply; what is would exhaust the stack of whatever walks through it."""
+    level: list[Any] = [content]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for value in level
+            for inner in (value.values() if isinstance(value, dict) else value)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return
+    raise ConfigError(f"{place}: tables and lists may be nested {_DEEPEST} deep, found deeper ones; write it flatter")
 
 
 def _filled_in(value: Any, data: str) -> Any:
@@ -217,6 +235,8 @@ def _apply(data: dict[str, Any], change: str) -> None:
     if not equals or not all(part.strip() for part in key.split(".")):
         raise ConfigError(f"--set needs key=value, such as training.epochs=5, found {change!r}")
     *above, last = (part.strip() for part in key.split("."))
+    if len(above) > _DEEPEST:
+        raise ConfigError(f"--set {key[:40]}...: keys are nested {_DEEPEST} deep at most, found {len(above)} dots")
     for part in above:
         data = data.setdefault(part, {})
         if not isinstance(data, dict):
@@ -228,6 +248,7 @@ def _value(text: str) -> Any:
     """As TOML reads it; what is not TOML is plain text."""
     try:
         read = tomllib.loads(f"value = {text}")
+        _require_flat(read, f"--set value {text[:40]}")
     except (ValueError, RecursionError):
         return text
     return read["value"] if len(read) == 1 else text  # more than one: there was a line break in it

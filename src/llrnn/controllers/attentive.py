@@ -39,6 +39,13 @@ class Attentive(Controller):
         self.query = nn.Parameter(torch.zeros(encoder.size, below.hidden))  # Q
         draw_first(self, [("query", self.query)])
 
+    def unknown_names(self, condition: object) -> list[str]:
+        return self.encoder.unknown_names(condition)
+
+    @property
+    def known_names(self) -> frozenset[str]:
+        return self.encoder.known_names
+
     @property
     def state_size(self) -> int:
         return 2 + self.below.state_size + self.above.state_size

@@ -32,6 +32,15 @@ class Controller(nn.Module):
     hidden: int
     reads_conditions = False  # whether every sequence needs one
 
+    def unknown_names(self, condition: object) -> list[str]:
+        """The act and the slots of a condition that it has never seen, and ignores."""
+        return []
+
+    @property
+    def known_names(self) -> frozenset[str]:
+        """What acts and slots may be called."""
+        return frozenset()
+
     @property
     @abstractmethod
     def state_size(self) -> int:

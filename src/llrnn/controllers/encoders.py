@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -21,9 +22,10 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from llrnn.caches import ByteCache
-from llrnn.conditions import Reading, Token, make_reading
+from llrnn.conditions import Reading, Token, fields_of, make_reading
 from llrnn.controllers.base import draw_first, undrawn, variational_dropout
 from llrnn.controllers.torch_lstm import TorchLSTM
+from llrnn.corpus.acts import Act
 from llrnn.errors import ConfigError
 
 _OTHER = "Other"  # fires on a symbol of which nothing is known
@@ -98,6 +100,19 @@ class Encoder(nn.Module):
         tokens = [*tokens, _END] if self.reading.ends or not tokens else tokens
         known = [[self._column[name] for name in token if name in self._column] for token in tokens]
         return [columns or [self._column[_OTHER]] for columns in known]
+
+    def unknown_names(self, condition: object) -> list[str]:
+        """The act and the slots of a condition that it ignores: no condition that it was made for had them."""
+        if not isinstance(condition, Act | Mapping):
+            return []
+        given = [*([condition.name] if isinstance(condition, Act) else []), *(slot for slot, _ in fields_of(condition))]
+        return [name for name in dict.fromkeys(given) if name and name not in self.known_names]
+
+    @cached_property
+    def known_names(self) -> frozenset[str]:
+        """Whatever an act or a slot may be called: it is a feature, part of one, or for others to look at."""
+        named = {name.partition(":")[2] for name in self.names if name.startswith(("Act:", "Slot:", "Word:"))}
+        return frozenset({*named, *(name.partition("=")[0] for name in self.names), *self.reading.passed_over})
 
     def settings(self) -> dict[str, Any]:
         """What it was made with."""

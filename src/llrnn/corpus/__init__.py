@@ -1,7 +1,7 @@
 """Corpora: sentences from CoNLL-U, plain text, JSON lines and two columns."""
 
 from llrnn.corpus.conllu import read_conllu
-from llrnn.corpus.corpus import Corpus
+from llrnn.corpus.corpus import Corpus, warn_if_raw
 from llrnn.corpus.delexical import delexicalise, relexicalise
 from llrnn.corpus.jsonl import read_jsonl
 from llrnn.corpus.text import read_text
@@ -18,4 +18,5 @@ __all__ = [
     "read_text",
     "read_tsv",
     "relexicalise",
+    "warn_if_raw",
 ]

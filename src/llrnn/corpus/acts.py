@@ -141,9 +141,12 @@ def _value(text: str, place: int) -> tuple[str, int]:
         return plain[0].strip(), plain.end()
     # a quote ends the value where the act can go on: `'chef's table'` has one inside
     closing = _CLOSING[quote].search(text, begin + 1)
-    if closing is None:
+    if closing is not None:
+        return text[begin + 1 : closing.start()].strip(), closing.end()
+    end = text.find(quote, begin + 1)
+    if end < 0:
         raise _problem(text, begin, f"the quote {quote} is not closed")
-    return text[begin + 1 : closing.start()].strip(), closing.end()
+    raise _problem(text, end + 1, "`;` or `)` is required behind a value")
 
 
 def act_at(text: str, path: StrPath, line: int, column: int, *, inside: bool = True) -> Act:

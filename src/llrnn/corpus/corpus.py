@@ -16,9 +16,9 @@ from llrnn.corpus.source import StrPath
 from llrnn.corpus.text import PlainTokens, read_text
 from llrnn.corpus.tsv import read_tsv
 from llrnn.corpus.types import Sentence
-from llrnn.errors import CorpusError
+from llrnn.errors import CorpusError, warn
 
-__all__ = ["Conditions", "Corpus", "Format"]
+__all__ = ["Conditions", "Corpus", "Format", "warn_if_raw"]
 
 Format = Literal["auto", "conllu", "text", "jsonl", "tsv"]
 
@@ -30,6 +30,11 @@ _EXTENSIONS = {
     ".jsonl": "jsonl",
     ".tsv": "tsv",
 }
+
+
+_PUNCTUATION = frozenset(".,;:!?")
+_ENOUGH_WORDS = 100  # below, a few abbreviations are a large share
+_RAW = 0.04  # abbreviations are fewer; raw text has about one mark in ten words
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -213,3 +218,16 @@ def _from_words(words: Sequence[str], tokens: PlainTokens, index: int) -> Senten
         if not isinstance(word, str) or not word:
             raise CorpusError(f"the words of sentence {index} must be non-empty strings, found {word!r}; correct it")
     return Sentence(tuple([tokens[word] for word in words]), name=f"sentence {index}")
+
+
+def warn_if_raw(corpus: Corpus) -> None:
+    """That words of a text still have their punctuation on them: it was never cut into tokens."""
+    counts = corpus.counts()
+    attached = [word for word in counts if word[-1:] in _PUNCTUATION and word[-2:-1].isalpha() and len(word) > 3]
+    total, found = sum(counts.values()), sum(counts[word] for word in attached)
+    if total >= _ENOUGH_WORDS and found > _RAW * total:
+        shown = ", ".join(map(repr, attached[:3]))
+        warn(
+            f"{corpus.name or 'the text'}: {found / total:.0%} of the words end in punctuation, such as {shown}: it "
+            "looks like raw text; put blanks between words and punctuation first"
+        )

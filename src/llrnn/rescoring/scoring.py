@@ -18,7 +18,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from llrnn.errors import ConfigError, CorpusError
+from llrnn.errors import ConfigError, CorpusError, UnknownWordError, warn
 from llrnn.expectations import require_numbers
 from llrnn.loglinear import Distribution
 from llrnn.model import LLRNN
@@ -73,6 +73,7 @@ def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024) -> Sh
     """
     if rows < 1:
         raise ConfigError(f"rows must be 1 or more, found {rows}")
+    _look_up(model, lists)
     log_probs: list[list[float]] = [[] for _ in lists]
     steps = steps_without_sharing = 0
     for group in _groups(lists, rows):
@@ -98,6 +99,26 @@ def _groups(lists: Sequence[NBest], rows: int) -> Iterator[list[int]]:
         filled += len(lists[i].hypotheses)
     if group:
         yield group
+
+
+def _look_up(model: LLRNN, lists: Sequence[NBest]) -> None:
+    """Refuse words that have no symbol, all at once, or say how many share that of unknown words."""
+    if model.vocabulary.is_open:
+        return
+    places: dict[str, str] = {}
+    for one in lists:
+        for word in (word for hypothesis in one.hypotheses for word in _as_read(model, hypothesis.words)):
+            places.setdefault(word, one.utterance)
+    missing = [word for word in places if word not in model.vocabulary]
+    if missing and model.vocabulary.unknown is None:
+        where = f"utterance {places[missing[0]]}"
+        raise UnknownWordError(missing[0], size=len(model.vocabulary), place=where, others=missing[1:])
+    if missing:
+        listed = ", ".join(map(repr, missing[:4])) + (", ..." if len(missing) > 4 else "")
+        warn(
+            f"{len(missing):,} of {len(places):,} distinct words of the hypotheses are not in the vocabulary and count "
+            f"as {model.vocabulary.unknown}: {listed}; list them with `llrnn words add`, or take a model with domains"
+        )
 
 
 def _ids(model: LLRNN, utterance: str, words: Sequence[str]) -> list[int]:

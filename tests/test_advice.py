@@ -1,0 +1,454 @@
+"""What a message advises is done as it says, and cures; what is possible but hardly meant is told, and only that."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from llrnn import GRU, LLRNN, Corpus, Vocabulary, cli, load
+from llrnn.conditions import Slots, Spelled, Whole, Words
+from llrnn.config import read_config
+from llrnn.controllers import Encoder
+from llrnn.corpus import warn_if_raw
+from llrnn.corpus.acts import parse_act
+from llrnn.errors import LLRNNWarning
+from llrnn.features import Identity
+from llrnn.project import Project
+from llrnn.rescoring import Hypothesis, NBest, score_lists
+from llrnn.training import train
+from llrnn.vocabulary import EOS
+
+Capture = pytest.CaptureFixture[str]
+
+CONFIG = """
+[corpus]
+train = ["train.txt"]
+valid = ["valid.txt"]
+[vocabulary]
+parts = ["train", "valid"]
+[features]
+output = [{kind = "identity"}]
+[background]
+kind = "unigram"
+smoothing = 0.5
+[controller]
+kind = "gru"
+hidden = 4
+[training]
+epochs = 1
+"""
+PLAIN = CONFIG.replace('kind = "unigram"\nsmoothing = 0.5', "")
+ACTS = ["inform(name=ritz;food=thai)\tritz serves thai", "inform(name=ivy;food=french)\tivy serves french"] * 3
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Texts, configurations and two models, of which one writes from acts."""
+    folder = tmp_path_factory.mktemp("advice")
+    contents = {
+        "base.toml": CONFIG,
+        "plain.toml": PLAIN,
+        "train.txt": "le chat dort\nla reine dort\nle roi mange\n" * 4,
+        "valid.txt": "le roi dort bien\n",
+        "test.txt": "la reine mange\n",
+        "counts.tsv": "bien\t1\nle\t5\n",
+        "few.txt": "le chat\nla reine\n",
+        "words.tsv": "zorglub\tWord:chat\t3\n",
+        "alone.tsv": "zorglub\t_\t3\n",
+        "nbest.tsv": "u1\tle chat\t1.0\nu1\tla reine\t0.5\n",
+        "references.txt": "u1 le chat\n",
+        "other.txt": "le zèbre dort\n",
+        "acts.tsv": "".join(line + "\n" for line in ACTS),
+        "acts.toml": CONFIG.replace('train = ["train.txt"]', 'train = ["acts.tsv"]\nconditions = "act"')
+        .replace('valid = ["valid.txt"]', "")
+        .replace('"train", "valid"', '"train"')
+        + '[condition]\nreading = "slots"\nencoder = "none"\nsize = 4\n',
+    }
+    for name, text in contents.items():
+        (folder / name).write_text(text, encoding="utf8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name in ("base", "acts"):
+            assert cli.run(["train", f"{name}.toml", "--out", name, "--quiet"]) == 0
+        model = load("base")
+        model.save("saved")
+        assert cli.run(["ngram", "estimate", "other.txt", "--order", "2", "--out", "other.arpa"]) == 0
+        assert cli.run(["corpus", "build", "test.txt", "--out", "built", "--lowercase", "--vocabulary", "base"]) == 0
+    return folder
+
+
+@pytest.fixture
+def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy to spoil."""
+    copy = Path(shutil.copytree(made, tmp_path / "copy"))
+    monkeypatch.chdir(copy)
+    return copy
+
+
+def changed(verb: Sequence[str], *changes: str) -> list[str]:
+    return [*verb, *(word for change in changes for word in ("--set", change))]
+
+
+FEATURES, TRAIN = ["features", "base.toml"], ["train", "base.toml", "--out", "new", "--quiet"]
+UNIFORM = ["features", "plain.toml"]
+UNSMOOTHED = "background={kind='unigram'}"
+DISCOUNTED = "background={kind='discounted'}"
+FROM_LIST = "background={kind='unigram', frequencies='counts.tsv'}"
+
+# (the mistake, what the message advises, and what that comes to)
+MISTAKES: list[tuple[list[str], str, list[list[str]]]] = [
+    (
+        changed(TRAIN, "training.momentum=0.5"),
+        "leave momentum out, or choose optimizer = 'sgd' or 'rmsprop'",
+        [TRAIN, *(changed(TRAIN, "training.momentum=0.5", f"training.optimizer={one}") for one in ("sgd", "rmsprop"))],
+    ),
+    (
+        changed(TRAIN, "training.penalty_norm=1.5"),
+        "leave penalty_norm out, or set penalty above 0",
+        [TRAIN, changed(TRAIN, "training.penalty_norm=1.5", "training.penalty=0.1")],
+    ),
+    (
+        changed(UNIFORM, "background.smoothing=0.5"),
+        "leave it out, or choose kind = 'unigram'",
+        [UNIFORM, changed(UNIFORM, "background.smoothing=0.5", "background.kind=unigram")],
+    ),
+    (
+        changed(UNIFORM, "background.folds=5"),
+        "leave it out, or choose kind = 'ngram'",
+        [UNIFORM, changed(UNIFORM, "background.folds=5", "background.kind=ngram")],
+    ),
+    (
+        changed(UNIFORM, "background.frequencies=counts.tsv"),
+        "choose kind = 'unigram' with frequencies or 'discounted'",
+        [
+            changed(UNIFORM, "background.frequencies=counts.tsv", f"background.kind={one}")
+            for one in ("unigram", "discounted")
+        ],
+    ),
+    (
+        changed(TRAIN, DISCOUNTED, "background.smoothing=0.5"),
+        "leave it out, or choose kind = 'unigram'",
+        [changed(TRAIN, DISCOUNTED, "background.smoothing=0.5", "background.kind=unigram")],
+    ),
+    (
+        changed(TRAIN, DISCOUNTED),
+        "name valid in background.parts, or give background.frequencies, a list that holds the word",
+        [
+            changed(TRAIN, DISCOUNTED, "background.parts=['train', 'valid']"),
+            changed(TRAIN, DISCOUNTED, "background.frequencies=counts.tsv"),
+        ],
+    ),
+    (
+        changed(TRAIN, UNSMOOTHED),
+        "set background.smoothing above 0, or name valid in background.parts",
+        [
+            changed(TRAIN, UNSMOOTHED, "background.smoothing=0.1"),
+            changed(TRAIN, UNSMOOTHED, "background.parts=['train', 'valid']"),
+        ],
+    ),
+    (
+        changed(TRAIN, FROM_LIST),
+        "set background.smoothing above 0, or count it in the frequency file",
+        [changed(TRAIN, FROM_LIST, "background.smoothing=0.1")],
+    ),
+    (changed(FEATURES, "training.epoch=2"), "did you mean epochs?", [changed(FEATURES, "training.epochs=2")]),
+    (changed(FEATURES, "kind=softmax"), "leave [features] out", [changed(FEATURES, "kind=softmax", "features={}")]),
+    (
+        changed(FEATURES, "vocabulary.unknown='</s>'"),
+        "name another symbol, such as '<unk>'",
+        [changed(FEATURES, "vocabulary.unknown='<unk>'")],
+    ),
+    (
+        changed(TRAIN, "vocabulary.parts=['train']"),
+        "add it to the vocabulary (llrnn has no UNK by default), or map unknown words with `unknown`",
+        [TRAIN, changed(TRAIN, "vocabulary.parts=['train']", "vocabulary.unknown='<unk>'")],
+    ),
+    (
+        changed(FEATURES, "vocabulary.parts=['train', 'test']"),
+        "give corpus.test, or leave it out",
+        [FEATURES, changed(FEATURES, "vocabulary.parts=['train', 'test']", "corpus.test=['test.txt']")],
+    ),
+    (
+        changed(TRAIN, "training.halve_after=1", "corpus.valid=[]", "vocabulary.parts=['train']"),
+        "leave it out, or give corpus.valid, corpus.valid_last",
+        [
+            changed(TRAIN, "corpus.valid=[]", "vocabulary.parts=['train']"),
+            changed(TRAIN, "training.halve_after=1"),
+            changed(TRAIN, "training.halve_after=1", "corpus.valid=[]", "corpus.valid_last=1"),
+        ],
+    ),
+    (
+        changed(FEATURES, "contextual=[{kind='expert', folds=1}]"),
+        "2 or more, or 0 for none",
+        [changed(FEATURES, "contextual=[{kind='expert', folds=2}]")],
+    ),
+    (
+        changed(FEATURES, "background.arpa=other.arpa", "background.files=['other.txt']", "background.kind=ngram"),
+        "leave it out",
+        [changed(UNIFORM, "background={kind='ngram', arpa='other.arpa', restrict=true}")],
+    ),
+    (["train", "base.toml", "--out", "base"], "choose another folder", [TRAIN]),
+    (["train", "base.toml", "--out", "saved"], "choose another folder", [TRAIN]),
+    (
+        ["words", "add", "base", "words.tsv", "--out", "base"],
+        "choose another folder",
+        [["words", "add", "base", "words.tsv", "--out", "new"]],
+    ),
+    (
+        ["words", "add", "base", "words.tsv", "--out", "saved"],
+        "choose another folder, or replace it with --force",
+        [
+            ["words", "add", "base", "words.tsv", "--out", "new"],
+            ["words", "add", "base", "words.tsv", "--out", "saved", "--force"],
+        ],
+    ),
+    (
+        ["words", "add", "base", "alone.tsv", "--out", "new"],
+        "name a word in the table that it shall be like",
+        [["words", "add", "base", "words.tsv", "--out", "new"]],
+    ),
+    (["evaluate", "test.txt", "base"], "", []),  # models and texts are told apart by what they are
+    (["evaluate", "bsae", "test.txt"], "give model folders first, then texts", [["evaluate", "base", "test.txt"]]),
+    (["evaluate", "test.txt"], "a model folder is required", [["evaluate", "base", "test.txt"]]),
+    (["evaluate", "base"], "a text to evaluate on is required", [["evaluate", "base", "test.txt"]]),
+    (
+        ["evaluate", "base", "test.txt", "--device", "gpu"],
+        "must be cpu",
+        [["evaluate", "base", "test.txt", "--device", "cpu"]],
+    ),
+    (["evaluate", "base", "test.txt", "--restrict"], "leave it out", [["evaluate", "base", "test.txt"]]),
+    (
+        ["evaluate", "base", "test.txt", "--background", "other.arpa"],
+        "--restrict",
+        [["evaluate", "base", "test.txt", "--background", "other.arpa", "--restrict"]],
+    ),
+    (["evaluate", "base", "built", "--format", "text"], "leave it out", [["evaluate", "base", "built"]]),
+    (["evaluate", "base", "other.txt"], "add it to the vocabulary", []),
+    (["generate", "other.arpa"], "a model folder is required", [["generate", "base"]]),
+    (
+        ["generate", "base", "--greedy", "--temperature", "2"],
+        "choose one way",
+        [["generate", "base", "--temperature", "2"]],
+    ),
+    (["generate", "base", "--beam", "2", "--seed", "3"], "leave it out", [["generate", "base", "--beam", "2"]]),
+    (["generate", "base", "--greedy", "--seed", "3"], "leave it out", [["generate", "base", "--greedy"]]),
+    (
+        ["generate", "base", "--beam", "2", "--count", "3"],
+        "widen --beam",
+        [["generate", "base", "--beam", "3", "--count", "3"]],
+    ),
+    (["generate", "base", "--condition", "x"], "leave it out", [["generate", "base"]]),
+    (["generate", "acts"], "give one: --condition", [["generate", "acts", "--condition", "inform(name=ritz)"]]),
+    (
+        ["generate", "acts", "--condition", "inform(name='ritz'"],
+        "`;` or `)` is required behind a value",
+        [["generate", "acts", "--condition", "inform(name='ritz')"]],
+    ),
+    (["generate", "base", "--over", "symbols"], "give one, or leave it out", [["generate", "base"]]),
+    (
+        ["generate", "base", "--constraint", "pattern: le chat", "--longest", "2", "--max-words", "1"],
+        "leave it out",
+        [["generate", "base", "--constraint", "pattern: le chat", "--longest", "2"]],
+    ),
+    (["explain", "base", "--word", "zut"], "add it to the vocabulary", []),
+    (["rescore", "base", "nbest.tsv", "--seed", "1"], "leave it out", [["rescore", "base", "nbest.tsv"]]),
+    (
+        ["rescore", "base", "nbest.tsv", "--dev", "nbest.tsv"],
+        "give both or neither",
+        [
+            ["rescore", "base", "nbest.tsv"],
+            ["rescore", "base", "nbest.tsv", "--dev", "nbest.tsv", "--dev-references", "references.txt"],
+        ],
+    ),
+    (
+        ["adapt", "base", "few.txt", "--out", "new"],
+        "give more text",
+        [["adapt", "base", "train.txt", "--out", "new", "--epochs", "1"]],
+    ),
+    (
+        ["adapt", "base", "train.txt", "--out", "new", "--epochs", "1", "--hidden", "8"],
+        "leave it out",
+        [["adapt", "base", "train.txt", "--out", "new", "--epochs", "1"]],
+    ),
+    (
+        ["ngram", "estimate", "train.txt", "--out", "new.arpa", "--temporary", "."],
+        "give both or none",
+        [["ngram", "estimate", "train.txt", "--out", "new.arpa", "--temporary", ".", "--memory", "5M"]],
+    ),
+    (
+        ["data", "french", "--out", "nowhere/x.conllu", "--sentences", "3"],
+        "make it first",
+        [["data", "french", "--out", "x.conllu", "--sentences", "3"]],
+    ),
+    (
+        ["corpus", "build", "test.txt", "--out", "new", "--vocabulary", "base", "--words", "3"],
+        "leave --words and --min-count out",
+        [["corpus", "build", "test.txt", "--out", "new", "--vocabulary", "base", "--lowercase"]],
+    ),
+    (["serve", "base", "--demo-folder", "x"], "leave it out", []),
+    (["serve"], "serve needs a model folder, or --demo", []),
+]
+
+
+@pytest.mark.parametrize(("mistake", "advice", "cures"), MISTAKES, ids=[" ".join(one[0]) for one in MISTAKES])
+def test_what_is_advised_cures(
+    here: Path, capsys: Capture, mistake: list[str], advice: str, cures: list[list[str]]
+) -> None:
+    if advice:
+        assert cli.run(mistake) == 2
+        said = capsys.readouterr().err
+        assert advice in said
+        assert "Traceback" not in said
+    for cure in cures or ([mistake] if not advice else []):
+        shutil.rmtree("new", ignore_errors=True)
+        assert cli.run(cure) == 0, capsys.readouterr().err
+
+
+# --- what is possible, but hardly meant ----------------------------------------------------------------------------
+
+
+def said_by(capsys: Capture, *arguments: str) -> str:
+    capsys.readouterr()
+    assert cli.run(list(arguments)) == 0
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("inform(nmae=ritz)", "of the name 'nmae', and ignores them; did you mean 'name'?"),
+        ("infrom(name=ritz)", "of the name 'infrom', and ignores them; did you mean 'inform'?"),
+        ("reject(qqq=ritz)", "of the name 'reject', 'qqq', and ignores them; check their spelling"),
+        ("inform(name=savoy)", ""),  # another value is what one writes for
+    ],
+)
+def test_acts_and_slots_that_a_model_does_not_know(here: Path, capsys: Capture, condition: str, told: str) -> None:
+    for verb in (["generate", "acts"], ["explain", "acts", "--word", "serves"]):
+        said = said_by(capsys, *verb, "--condition", condition)
+        assert said.count("warning: ") == bool(told)
+        assert told in said
+    Path("text.tsv").write_text(f"{condition}\tritz serves thai\n", encoding="utf8")
+    Path("conditions.txt").write_text(f"{condition}\n", encoding="utf8")
+    assert told in said_by(capsys, "evaluate", "acts", "text.tsv")
+    assert told in said_by(capsys, "generate", "acts", "--conditions", "conditions.txt")
+
+
+@pytest.mark.parametrize("reading", [Words(), Slots(ignored=["note"]), Spelled(), Whole()], ids=lambda one: one.kind)
+def test_names_of_every_reading(reading: Words | Slots | Spelled | Whole) -> None:
+    seen = [parse_act(line.partition("\t")[0]) for line in ACTS]
+    encoder = Encoder.for_conditions(reading, seen, 4, kind="none")
+    assert all(encoder.unknown_names(condition) == [] for condition in seen)
+    assert encoder.unknown_names(parse_act("infrom(name=ritz;nmae=ivy)")) == ["infrom", "nmae"]
+    assert encoder.unknown_names("a text") == []
+    assert encoder.unknown_names(parse_act("inform(note=x)")) == ([] if reading.kind == "slots" else ["note"])
+
+
+@pytest.mark.parametrize(
+    ("expert", "told"),
+    [
+        ("{kind='expert', order=2, folds=0}", "without cross-fitting (folds = 0)"),
+        ("{kind='expert', order=2, files=['./train.txt']}", "without cross-fitting (files = ['./train.txt'])"),
+        ("{kind='expert', order=2, folds=10}", ""),
+        ("{kind='expert', order=2, folds=0, parts=['valid']}", ""),
+        ("{kind='expert', order=2, files=['other.txt'], restrict=true}", ""),
+    ],
+)
+def test_ngrams_of_the_training_text_itself(here: Path, capsys: Capture, expert: str, told: str) -> None:
+    for table in (f"contextual=[{expert}]", f"background={expert.replace('expert', 'ngram')}"):
+        said = said_by(capsys, "features", "base.toml", "--set", table)
+        assert said.count("warning: ") == bool(told)
+        assert told in said
+
+
+def test_a_learning_rate_that_is_too_large(here: Path, capsys: Capture) -> None:
+    rate = ["--set", "training.learning_rate=1000.0", "--set", "training.batches={kind='sentences', words=4}"]
+    said = said_by(capsys, "train", "base.toml", "--out", "new", "--quiet", *rate)
+    assert said.count("warning: the training loss of epoch 1 is ") == 1
+    assert "stop, and set training.learning_rate to 0.002 or less" in said
+    shutil.rmtree("new")
+    cured = ["--set", "training.learning_rate=0.002", *rate[2:]]
+    assert said_by(capsys, "train", "base.toml", "--out", "new", "--quiet", *cured) == ""
+
+
+def test_words_of_hypotheses_that_are_unknown() -> None:
+    vocabulary = Vocabulary(["a", "b", "<unk>", EOS], unknown="<unk>")
+    model = LLRNN(vocabulary, output_features=Identity(), controller=GRU(3))
+    known, strange = (NBest("u", (Hypothesis(words, ()),)) for words in (("a", "b"), ("a", "zut", "ah", "zut")))
+    score_lists(model, [known])
+    with pytest.warns(LLRNNWarning, match="2 of 3 distinct words of the hypotheses .* count as <unk>: 'zut', 'ah'; "):
+        score_lists(model, [strange])
+
+
+def test_words_that_are_listed_are_no_longer_unknown(here: Path, capsys: Capture) -> None:
+    """What the warning advises."""
+    unknown = ["--set", "vocabulary.parts=['train']", "--set", "vocabulary.unknown='<unk>'"]
+    assert cli.run(["train", "base.toml", "--out", "new", "--quiet", *unknown]) == 0
+    Path("strange.tsv").write_text("u1\tle zorglub\t1.0\nu1\tla reine\t0.5\n", encoding="utf8")
+    assert "list them with `llrnn words add`" in said_by(capsys, "rescore", "new", "strange.tsv")
+    assert cli.run(["words", "add", "new", "words.tsv", "--out", "more"]) == 0
+    assert said_by(capsys, "rescore", "more", "strange.tsv") == ""
+
+
+RAW = "The cat sat on the mat, and the dog barked. It was late; nobody came.\n"
+
+
+def test_raw_text(here: Path, capsys: Capture) -> None:
+    Path("raw.txt").write_text(RAW * 10, encoding="utf8")
+    changes = ["--set", "corpus.train=['raw.txt']", "--set", "vocabulary.parts=['train', 'valid']"]
+    said = said_by(capsys, "features", "base.toml", *changes)
+    assert "raw.txt: 27% of the words end in punctuation, such as " in said
+    assert said.count("\n") == 1
+    Path("raw.txt").write_text(RAW.replace(",", " ,").replace(".", " .").replace(";", " ;") * 10, encoding="utf8")
+    assert said_by(capsys, "features", "base.toml", *changes) == ""
+
+
+def test_text_with_abbreviations_is_not_raw() -> None:
+    warn_if_raw(
+        Corpus.from_sentences([["Mr.", "Smith", "met", "Dr.", "Brown", ",", "etc.", "."] * 3] * 2)
+    )  # too little
+    sentence = (
+        "the professor and Mrs. Smith of Acme Corp. went to the sea , where they were happy for many years and more"
+    )
+    assert sum(one.endswith(".") for one in sentence.split()) == 2
+    warn_if_raw(
+        Corpus.from_sentences([[*sentence.split(), *(["and", "so", "on", "it", "went", "for", "ever"] * 5)]] * 9)
+    )
+
+
+def test_capital_letters_that_the_vocabulary_has_not(here: Path, capsys: Capture) -> None:
+    unknown = ["--set", "vocabulary.unknown='<unk>'", "--set", "corpus.lowercase=false"]
+    assert cli.run(["train", "base.toml", "--out", "new", "--quiet", *unknown]) == 0
+    Path("large.txt").write_text("Le Roi dort\n", encoding="utf8")
+    said = said_by(capsys, "evaluate", "new", "large.txt")
+    assert (
+        "67% of the words are in the vocabulary only when they are written small, such as 'Le'; give --lowercase"
+        in said
+    )
+    assert "written small" not in said_by(capsys, "evaluate", "new", "large.txt", "--lowercase")
+
+
+def test_a_lexicon_of_the_training_text_alone(here: Path) -> None:
+    config = """
+    [corpus]
+    embedded = {train = 300, valid = 300, test = 5}
+    [vocabulary]
+    parts = ["train", "valid", "test"]
+    [lexicon]
+    parts = ["train"]
+    [features]
+    output = [{kind = "attributes"}]
+    """
+    path = Path("lexicon.toml")
+    path.write_text(config)
+    with pytest.warns(LLRNNWarning, match=r"100% of the rare words of the training text, but for 0% of the words that"):
+        Project.from_config(read_config(path))
+    Project.from_config(read_config(path, ["lexicon.parts=['train', 'valid', 'test']"]))  # as it advises
+
+
+def test_a_loss_that_is_high_but_sinks_is_not_told(here: Path) -> None:
+    """No training of ours says anything: it would be an error here."""
+    project = Project.from_config(read_config("base.toml"))
+    list(train(project.model(), project.corpora["train"], epochs=2, learning_rate=0.05))
