@@ -242,7 +242,7 @@ def test_conditions_are_told_to_the_model_and_to_the_constraint(capsys: Capture,
     assert [line.split()[:2] for line in out.splitlines()] == [["two", "+"]] * 2
     (row,) = as_json(capsys, "evaluate", "condition", "pairs.jsonl", "--constraint", 'pattern: two "+" three')
     assert row["log_perplexity_constrained"] == pytest.approx(0.0, abs=1e-6)
-    assert cli.run([*arguments, "--conditions", "many.jsonl", "--max-words", "2"]) == 0
+    assert "--max-words does nothing with --longest" in refused(capsys, *arguments, "--max-words", "2")
 
 
 # --- explain -------------------------------------------------------------------------------------------------------
