@@ -37,21 +37,17 @@ PARTS: dict[str, Part] = {
 
 
 def run(names: list[str], setting: Setting) -> dict[str, Any]:
-    """The result of these parts, as it is written."""
-    found: dict[str, dict[str, Any]] = {}
+    """The result of these parts; it is written after every one of them, and parts of an earlier run stay in it."""
+    file = setting.out / "campaign.json"
+    found: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf8"))["parts"] if file.exists() else {}
     for name in names:
-        found[name] = _tallied(name, setting).as_json()
+        found[name] = {"scale": setting.scale, "commit": _commit(), **_tallied(name, setting).as_json()}
         _say(f"{name}: {found[name]['cases']:,} cases, {found[name]['findings']:,} findings")
-    return {
-        "seed": setting.seed,
-        "scale": setting.scale,
-        "commit": _commit(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
-        "cases": sum(part["cases"] for part in found.values()),
-        "findings": sum(part["findings"] for part in found.values()),
-        "seconds": round(sum(part["seconds"] for part in found.values()), 1),
-        "parts": found,
-    }
+        machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+        parts = {part: found[part] for part in PARTS if part in found}
+        result = {"seed": setting.seed, "machine": machine, "parts": parts}
+        file.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf8")
+    return {name: found[name] for name in names}
 
 
 def _tallied(name: str, setting: Setting) -> Tally:
@@ -98,10 +94,9 @@ def main(arguments: list[str] | None = None) -> int:
     pool: Pool = Here(out / "here") if asked.case else Workers(out, asked.workers)
     setting = Setting(asked.seed, asked.scale, out, pool, asked.case)
     out.mkdir(parents=True, exist_ok=True)
-    result = run(asked.parts or list(PARTS), setting)
-    (out / "campaign.json").write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf8")
-    sys.stdout.write(table(result["parts"]) + "\n")
-    return 1 if result["findings"] else 0
+    found = run(asked.parts or list(PARTS), setting)
+    sys.stdout.write(table(found) + "\n")
+    return 1 if any(part["findings"] for part in found.values()) else 0
 
 
 if __name__ == "__main__":

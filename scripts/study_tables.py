@@ -14,7 +14,7 @@ from results import DATASETS, RUNS, figures, log_perplexities, log_perplexity, o
 SHOWN = (
     *("table4", "experts", "ablations", "by_frequency", "agreement", "agreement_by_kind", "small"),
     *("adaptation", "rescoring", "open_vocabulary", "rare_words", "added_words"),
-    *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "kenlm", "objectives"),
+    *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "kenlm", "objectives", "campaign"),
 )
 TESTS = ("test1", "test2")
 SIZES = (10000, 5000, 3000, 2500, 2000, 1000, 500, 10)
@@ -359,3 +359,13 @@ def objectives() -> str:
     return markdown(
         ["objective", "log-perplexity", "with 32 samples", *speeds, "log Z − log B after the last epoch"], rows
     )
+
+
+def campaign() -> str:
+    """The parts of the fault campaign: how many cases, and what was found."""
+    found = read("campaign.json")
+    rows = [
+        [name, f"{part['cases']:,}", f"{part['findings']:,}", f"{part['scale']:g}"]
+        for name, part in found["parts"].items()
+    ]
+    return markdown([f"part (seed {found['seed']})", "cases", "findings", "scale"], rows)

@@ -464,3 +464,12 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
         with pytest.raises(CheckpointError, match="cannot write the model"):
             write_bundle(place, "model", DATA, some_tensors())
     assert (tmp_path / "file").read_text() == "x"
+
+
+def test_the_files_do_not_depend_on_the_order_of_tensors(tmp_path: Path) -> None:
+    """A run that was resumed gives them in the order of a file, one that was not in that of the optimizer."""
+    tensors = some_tensors()
+    for folder, names in (("one", [*tensors]), ("other", [*reversed(tensors)])):
+        write_bundle(tmp_path / folder, "b", DATA, {name: tensors[name] for name in names})
+    one, other = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("one", "other"))
+    assert one == other

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import struct
 from pathlib import Path
@@ -196,3 +197,12 @@ def test_equal_findings_are_counted_and_few_are_shown() -> None:
 def test_the_scale_bounds_the_number_of_cases(pool: Here, tmp_path: Path) -> None:
     setting = Setting(0, 0.01, tmp_path, pool)
     assert (setting.count(1000), setting.count(10), setting.count(10, least=5)) == (10, 1, 5)
+
+
+def test_the_committed_figures_add_up() -> None:
+    """docs/reliability.md shows them (tests/test_figures.py holds its table to the file)."""
+    found = json.loads((Path(__file__).parents[1] / "docs" / "results" / "campaign.json").read_text(encoding="utf8"))
+    assert {*found["parts"]} <= {"flips", "kills", "malformed", "requests", "soak", "overload", "numbers"}
+    for part in found["parts"].values():
+        assert part["findings"] == sum(one["times"] for one in part["found"])
+        assert part["cases"] == sum(sum(counts.values()) for counts in part["counts"].values())

@@ -70,7 +70,9 @@ def write_bundle(
         "format": version,
         "file": data_file,
         "header": hashlib.sha256(_header(blob)).hexdigest(),
-        "sha256": {key: _digest(tensor) for key, tensor in plain.items()},
+        "sha256": {
+            key: _digest(plain[key]) for key in sorted(plain)
+        },  # the same bytes in whatever order they are given
         "data": dict(data),
     }
     try:
