@@ -22,7 +22,7 @@ GROWTH_MB, GROWTH_SHARE = 12.0, 0.05  # from the first third of a soak to its la
 TYPED = {200, 413, 422, 429, 503}  # what may be answered under load
 SLOW_HEALTH = 5.0  # seconds, on a machine that clients and server share
 
-WORDS = ["la", "maison", "est", "le", "chat", "dort", "grande"]
+WORDS = ["la", "maison", "est", "le", "grande", "et"]  # of the samples' text
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Load:
 
 def usual(rng: Random) -> bytes:
     """What a user asks."""
-    prefix = " ".join(rng.choices(WORDS[:6], k=rng.randint(1, 8)))
+    prefix = " ".join(rng.choices(WORDS, k=rng.randint(1, 8)))
     kind = rng.random()
     if kind < 0.6:
         return posted("/v1/next", {"prefix": prefix, "top": 10})
@@ -65,7 +65,8 @@ def usual(rng: Random) -> bytes:
         changes = [{"feature": "POS:*", "offset": rng.uniform(-1, 1)}]
         return posted("/v1/score", {"texts": [prefix], "changes": changes})
     return posted(
-        "/v1/generate", {"model": "acts", "condition": f"inform(name=x{rng.randrange(10**6)})", "max_words": 5}
+        "/v1/generate",
+        {"model": "acts", "condition": f"inform(name=ritz;area=x{rng.randrange(10**6)})", "max_words": 5},
     )
 
 

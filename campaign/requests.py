@@ -30,7 +30,7 @@ RAW, BODIES, DESCRIBED = 5_000, 14_000, 2_000
 CLIENTS = 12
 GROWTH_MB = 400  # that a server may be larger than before
 
-WORDS = ["la", "maison", "est", "le", "chat", "dort", "zzz", "", " ", "\x1b[2J", "é" * 300, "</s>", "\ud7ff", "10 000"]
+WORDS = ["la", "maison", "est", "le", "grande", "et", "zzz", "", " ", "\x1b[2J", "é" * 300, "</s>", "\ud7ff", "10 000"]
 PATTERNS = ["*" * 30 + "Z", "POS:*", "*", "**", "*a*a*a*a*a*a*a*a*a*a*a*a*b", "Word:la", "?" * 900, "[a-z]*", "(a+)+$"]
 CONDITIONS = [
     "inform(name=ritz)",

@@ -50,8 +50,9 @@ class Server:
         if code != 0:
             yield Finding("exit code", "log-0", f"SIGTERM ends the server with {code}", self._log())
         if self._log().strip():
-            first = next((line for line in self._log().splitlines() if "Error" in line), "") or "a line in the log"
-            yield Finding("traceback", "log-0", f"log: {first[:120]}", self._log())
+            first = next((line for line in self._log().splitlines() if "Error" in line), None)
+            kind, told = ("log", "lines in the log") if first is None else ("traceback", f"log: {first[:120]}")
+            yield Finding(kind, "log-0", told, self._log())
 
     def _log(self) -> str:
         return self.log.read_text(encoding="utf8", errors="replace")[-4000:]
@@ -97,8 +98,11 @@ class Answer:
     @classmethod
     def of(cls, raw: bytes) -> Answer:
         found = re.match(rb"HTTP/1\.[01] (\d{3}) ", raw)
-        body = raw.partition(b"\r\n\r\n")[2]
-        return cls(int(found[1]) if found else 0, body, raw)
+        head, _, body = raw.partition(b"\r\n\r\n")
+        length = re.search(
+            rb"content-length: (\d+)", head, re.IGNORECASE
+        )  # of the first answer, where there are several
+        return cls(int(found[1]) if found else 0, body[: int(length[1])] if length else body, raw)
 
     def wrong(self) -> str | None:
         """What is wrong with it in itself: a status that is a fault, an error that is not in our form."""
