@@ -221,6 +221,10 @@ class SparsePrior:
 
         A prefix of a grammar may have a weight of e^−600: beside that, float32 has few digits for words.
         """
+        return self._centred
+
+    @cached_property  # a static background is one object, which is looked at once: a recorded step must not ask a GPU
+    def _centred(self) -> tuple[SparsePrior, Tensor]:
         largest = torch.stack([self.shift[:, k] + table.largest for k, table in enumerate(self.tables)]).amax(0)
         scale = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
         if bool((scale.abs() <= _FAR).all()):
