@@ -238,6 +238,7 @@ class _Run:
         """Start a run; a folder that holds one already is not overwritten."""
         if self.folder is not None:
             self.folder.refuse_overwriting()
+            self._require_finite_weights()  # before anything is written
             self.folder.hold()
             self.folder.refuse_overwriting()  # nobody has begun one in the meantime
             self.folder.remove_leftovers()
