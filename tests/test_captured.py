@@ -101,7 +101,7 @@ def trained(model: LLRNN, **changes: Any) -> list[float | None]:
     return [record.train for record in train(model, TRAIN, valid=VALID, **{**given, **changes})]
 
 
-class NoNumberAsked(TorchDispatchMode):
+class NoNumberAsked(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Refuses what a GPU would have to be waited for."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -113,7 +113,7 @@ def test_a_step_with_a_static_background_asks_for_no_number_once_it_has_run() ->
     """Recording a CUDA graph fails where the GPU is asked for one."""
     model, batch = a_model(), Continuous(4, 12).plan(Text.encode(TRAIN, VOCABULARY), seed=0)[0]
     plain.table_of(model.scan(batch)[0])
-    with NoNumberAsked():
+    with NoNumberAsked():  # type: ignore[no-untyped-call]
         assert plain.table_of(model.scan(batch)[0]) is not None
 
 
