@@ -29,7 +29,7 @@ embedded = {train = 150, valid = 30, test = 30}
 [vocabulary]
 parts = ["train", "valid", "test"]
 [lexicon]
-parts = ["train"]
+parts = ["train", "valid", "test"]
 [features]
 output = [{kind = "identity", top = 50}, {kind = "attributes"}, {kind = "suffixes", longest = 2, min_count = 5}]
 [background]

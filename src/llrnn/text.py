@@ -228,6 +228,8 @@ class Seen:
 
 def warn_of_capitals(vocabulary: Vocabulary, corpus: Corpus) -> None:
     """That a text has capital letters, where the model has none."""
+    if vocabulary.unknown is None and not vocabulary.is_open:
+        return  # such words will be refused, and named
     counts = corpus.counts()
     large = [word for word in counts if word not in vocabulary and word.lower() in vocabulary]
     share = sum(counts[word] for word in large) / max(1, sum(counts.values()))
