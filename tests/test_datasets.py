@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -314,3 +315,9 @@ def test_a_file_that_drips_in_has_a_time_to_arrive(
     with pytest.raises(DatasetError, match="not there after 60 seconds"):
         datasets.get("small", tmp_path, base_url=server.url, loopback=True, longest=60.0)
     assert names(tmp_path) == []
+
+
+def test_every_address_names_a_release() -> None:
+    """What the newest version is changes from one day to the next, and with it what a study reads."""
+    for dataset in DATASETS.values():
+        assert re.search(r"/r\d+\.\d+$", dataset.url), dataset.url

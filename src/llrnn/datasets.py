@@ -9,7 +9,7 @@ first file that is missing. What arrives goes to a temporary file, is read as Co
 Only https is spoken, also where a server sends us on to another address. A file has a largest size, and a time by which
 it must have arrived. Its SHA-256 is checked where it is known; those of the corpora below are not. So the first time
 counts: what passed its other checks is noted in `sha256.json` beside the files, and from then on a file must have the
-SHA-256 that it had. Of `ud-french-v1` the address names a release; those of the others name the newest version.
+SHA-256 that it had. Every address names a release, never the newest version.
 
 `ud-french-v1` is UD French as the paper used it (release 1.3). Its sentences must be exactly the paper's 14,554, 1,596
 and 298. The paper also gives 463,069 tokens, but 16,448 sentences of this treebank hold about 402,000 words (402,426 by
@@ -51,11 +51,12 @@ _NOTES = "sha256.json"  # beside the files: what each of them was when it first 
 _clock = time.monotonic
 _HOME = "https://github.com/UniversalDependencies"
 _RAW = "https://raw.githubusercontent.com/UniversalDependencies"
+_RELEASE = "r2.16"  # the tag of a release: what it names does not change, as the newest version does
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of a corpus; it must have exactly `sentences`, or at least that many where it still grows."""
+    """A file of a corpus; it must have exactly `sentences`, or at least that many where the number was not counted here."""
 
     name: str
     sentences: int
@@ -76,10 +77,10 @@ class Dataset:
 
 
 def _treebank(name: str, what: str, repository: str, prefix: str, *least: int) -> Dataset:
-    """A treebank of Universal Dependencies as it is now; `least` sentences in train, dev and test."""
+    """A treebank of Universal Dependencies, as released; at least so many sentences in train, dev and test."""
     parts = zip(("train", "dev", "test"), least, strict=True)
     files = tuple(RemoteFile(f"{prefix}-ud-{part}.conllu", sentences) for part, sentences in parts)
-    return Dataset(name, what, f"{_HOME}/{repository}", f"{_RAW}/{repository}/master", files)
+    return Dataset(name, what, f"{_HOME}/{repository}", f"{_RAW}/{repository}/{_RELEASE}", files)
 
 
 _ALL = (
