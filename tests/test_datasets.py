@@ -319,5 +319,5 @@ def test_a_file_that_drips_in_has_a_time_to_arrive(
 
 def test_every_address_names_a_release() -> None:
     """What the newest version is changes from one day to the next, and with it what a study reads."""
-    for dataset in DATASETS.values():
+    for dataset in datasets._ALL:
         assert re.search(r"/r\d+\.\d+$", dataset.url), dataset.url

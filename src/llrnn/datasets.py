@@ -56,7 +56,7 @@ _RELEASE = "r2.16"  # the tag of a release: what it names does not change, as th
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of a corpus; it must have exactly `sentences`, or at least that many where the number was not counted here."""
+    """A file of a corpus; it must have exactly `sentences`, or at least that many where nobody counted here."""
 
     name: str
     sentences: int
