@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,6 +89,36 @@ def replace_by(path: Path, then: Callable[[], object]) -> None:
     with replacing(path) as file:
         file.write(b"new")
         then()
+
+
+def leave_half_a_file(path: Path) -> None:
+    """A process that is killed while it writes: a child, whose lock ends with it."""
+    child = os.fork()
+    if child == 0:
+        with replacing(path) as file:
+            file.write(b"half")
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_writer(tmp_path: Path) -> None:
+    path = tmp_path / "x.arpa.gz"
+    others = [tmp_path / name for name in (".x.arpa.gz.notes", ".x.arpa.abcdefgh", ".x.arpa.gz.abcdefgh.txt")]
+    for other in others:
+        other.write_bytes(b"the user's own")
+    leave_half_a_file(path)
+    assert len(list(tmp_path.iterdir())) == 4, "nothing was left: the test shows nothing"
+    write_atomically(path, b"new")
+    assert set(tmp_path.iterdir()) == {path, *others}
+
+
+def test_the_temporary_file_of_a_living_writer_stays(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with replacing(path) as slow:
+        slow.write(b"slow")
+        write_atomically(path, b"quick")
+        assert len(list(tmp_path.iterdir())) == 2
+    assert path.read_bytes() == b"slow"
 
 
 @pytest.mark.parametrize("step", ["write", "fsync", "chmod", "replace"])

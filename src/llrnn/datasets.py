@@ -25,7 +25,6 @@ import http.client
 import ipaddress
 import json
 import os
-import tempfile
 import time
 import urllib.error
 import urllib.parse
@@ -38,7 +37,7 @@ from typing import Any
 
 from llrnn.corpus import read_conllu
 from llrnn.errors import CorpusError, DatasetError
-from llrnn.files import open_file, read_file, sync_folder, write_atomically
+from llrnn.files import open_file, read_file, sync_folder, temporary_beside, write_atomically
 
 __all__ = ["DATASETS", "Dataset", "Progress", "RemoteFile", "get"]
 
@@ -210,13 +209,13 @@ class _Fetched:
     def unfinished(self) -> Iterator[Path]:
         """A temporary file beside the final one, which is gone whatever happens."""
         try:
-            descriptor, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
+            descriptor, name = temporary_beside(self.path)
         except OSError as cause:
             raise DatasetError(f"{self.path.parent}: nothing can be written there: {cause.strerror}") from cause
-        os.close(descriptor)
         try:
             yield Path(name)
         finally:
+            os.close(descriptor)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name)
 

@@ -5,15 +5,18 @@ read (corpora, lexicons, tables, configurations, models). What is read as a whol
 All that can be wrong with a path is an OSError, also a NUL character in it.
 
 Writing. The new content goes into a temporary file beside the old one, is synced to the disk and renamed; then the
-folder is synced. A process killed at any point, a full disk or a power cut leaves the old file or the new one.
+folder is synced. A process killed at any point, a full disk or a power cut leaves the old file or the new one; whoever
+writes the same file next removes the temporary file of a killed process, told by its lock, which ends with the process.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import io
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -21,7 +24,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["StrPath", "open_file", "read_file", "replacing", "sync_folder", "write_atomically"]
+__all__ = ["StrPath", "open_file", "read_file", "replacing", "sync_folder", "temporary_beside", "write_atomically"]
 
 StrPath = str | PathLike[str]
 
@@ -72,22 +75,52 @@ def write_atomically(path: Path, content: bytes) -> None:
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A temporary file to write to, which takes the name of the file if all goes well."""
+    descriptor, temporary = temporary_beside(path)
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except ValueError as cause:
-        raise OSError(errno.EINVAL, f"no file can have this name ({cause}); correct it", repr(str(path))) from cause
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+        with os.fdopen(descriptor, "wb") as file:  # renamed while it is open and locked: nobody takes it for a leftover
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
         sync_folder(path.parent)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+def temporary_beside(path: Path) -> tuple[int, str]:
+    """A new temporary file for what will be at this path: its descriptor, which holds a lock, and its name."""
+    _remove_leftovers(path)
+    while True:
+        try:
+            descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        except ValueError as cause:
+            raise OSError(errno.EINVAL, f"no file can have this name ({cause}); correct it", repr(str(path))) from cause
+        with contextlib.suppress(OSError):  # a file system without locks: then nothing is removed there either
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor, temporary
+        os.close(descriptor)  # another writer took it for a leftover before it was locked
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Temporary files for this path that nobody holds; none of them is worth failing for."""
+    named = re.compile(re.escape(f".{path.name}.") + "[a-z0-9_]{8}")  # as tempfile names them
+    with contextlib.suppress(OSError, ValueError):
+        for leftover in [one for one in os.listdir(path.parent) if named.fullmatch(one)]:
+            with contextlib.suppress(OSError):
+                _remove_if_nobody_writes(path.parent / leftover)
+
+
+def _remove_if_nobody_writes(leftover: Path) -> None:
+    descriptor = os.open(leftover, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(leftover)
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(folder: Path) -> None:
