@@ -317,6 +317,17 @@ def test_indices_out_of_range_are_refused(saved: Path, tmp_path: Path, name: str
         llrnn.load(tmp_path)
 
 
+@pytest.mark.parametrize("side", ["input", "output"])
+@pytest.mark.parametrize("name", ["class_of", "columns", "offsets"])
+def test_indices_of_another_type_are_refused(saved: Path, tmp_path: Path, side: str, name: str) -> None:
+    """They were an IndexError at the first step of the model."""
+    bundle, name = read_bundle(saved, "model"), f"{side}_features.{name}"
+    for other in (torch.float64, torch.uint8):
+        write_bundle(tmp_path, "model", bundle.data, {**bundle.tensors, name: bundle.tensors[name].to(other)})
+        with pytest.raises(CheckpointError, match="do not fit together"):
+            llrnn.load(tmp_path)
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
 @pytest.mark.parametrize(
     "name", ["weights.layer.bias", "weights.controller.layers.0.weight_hh_l0", "output_features.values"]

@@ -24,7 +24,7 @@ import torch
 from helpers import HANG
 from llrnn import GRU, LLRNN, LSTM, Corpus, load
 from llrnn.backgrounds import Mask
-from llrnn.bundle import has_bundle, read_bundle
+from llrnn.bundle import has_bundle, read_bundle, write_bundle
 from llrnn.contextual import Repeated
 from llrnn.errors import CheckpointError, LLRNNWarning, TrainingError
 from llrnn.records import Record
@@ -351,6 +351,20 @@ def test_a_damaged_state_is_refused(tmp_path: Path) -> None:
     content[-3] ^= 1
     data.write_bytes(content)
     with pytest.raises(CheckpointError, match="altered after saving"):
+        train(tiny(), TRAIN, folder=tmp_path, resume=True, **GIVEN)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("settings", "none"), ("digests", [1]), ("progress", None), ("epoch", -1), ("step", 10**30), ("best", "good")],
+)
+def test_a_sealed_state_of_wrong_content_is_refused(tmp_path: Path, key: str, value: object) -> None:
+    list(train(tiny(), TRAIN, folder=tmp_path, should_stop=StopAfter(2), **GIVEN))
+    state = read_bundle(tmp_path, "training")
+    data = {**state.data, "progress": dict(state.data["progress"])}
+    (data if key in data else data["progress"])[key] = value
+    write_bundle(tmp_path, "training", data, state.tensors)
+    with pytest.raises(CheckpointError, match=rf"training\.json: .*{key} is wrong: "):
         train(tiny(), TRAIN, folder=tmp_path, resume=True, **GIVEN)
 
 

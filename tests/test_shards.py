@@ -33,7 +33,7 @@ from llrnn.batches import Batching, Continuous, Sentences, Sliding, Windows
 from llrnn.cli import corpus
 from llrnn.errors import ConfigError, CorpusError, LLRNNError, UnknownWordError
 from llrnn.scoring import score, tally
-from llrnn.shards import BuiltCorpus, Listing, build, build_corpus, columns
+from llrnn.shards import BuiltCorpus, Listing, build, build_corpus, columns, layout
 from llrnn.text import Seen, Text
 
 WAYS: list[Batching] = [Sentences(40), Continuous(5, 7), Windows(4, 6), Sliding(3, 11)]
@@ -324,6 +324,37 @@ def test_a_manifest_that_was_altered(text: Path, tmp_path: Path) -> None:
         file.write_text(content, encoding="utf8")
         with pytest.raises(CorpusError, match=rf"corpus\.json: .*{said}"):
             BuiltCorpus(tmp_path / "built")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"shards": [7]}, "of another type"),
+        ({"shards": 1.5}, "of another type"),
+        ({"shards": [{"name": "00000", "sentences": 1, "words": 2, "sha256": 7}]}, "of another type"),
+        ({"shards": [{"name": "../00000", "sentences": 1, "words": 2, "sha256": {}}]}, "named by their numbers"),
+        ({"shards": []}, "sentences of the shards"),
+        ({"words": ["la"]}, "the end of sentences"),
+        ({"words": None}, "of another type"),
+        ({"counts": [1]}, "its count"),
+        ({"unknown": "nobody"}, "one of the words"),
+        ({"unknown": [[]]}, "one of the words"),
+        ({"lowercase": 1}, "true or false"),
+        ({"sentences": True}, "whole"),
+        ({"tokens": 10**400}, "whole"),
+        ({"characters": -1}, "whole"),
+        ({"tokens": 1}, "words of the shards"),
+    ],
+)
+def test_a_sealed_manifest_of_wrong_content(change: dict[str, object], said: str, text: Path, tmp_path: Path) -> None:
+    """They were TypeErrors when the corpus was opened, or later."""
+    build_corpus([text], tmp_path / "built")
+    file = tmp_path / "built" / "corpus.json"
+    data = json.loads(file.read_bytes())
+    del data["seal"]
+    file.write_bytes(layout._sealed({**data, **change}))
+    with pytest.raises(CorpusError, match=rf"corpus\.json: what it says of the corpus cannot be: .*{said}"):
+        BuiltCorpus(tmp_path / "built")
 
 
 KILLED_EVERYWHERE = """

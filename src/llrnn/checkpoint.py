@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
 
+import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
@@ -160,6 +161,9 @@ def _spellings(tensors: dict[str, Tensor]) -> Spellings:
 
 def _features(side: str, data: _FeatureData, tensors: dict[str, Tensor], n_symbols: int) -> FeatureMatrix:
     arrays = {name: tensors[f"{side}_features.{name}"].numpy() for name in FEATURE_ARRAYS}
+    for name in ("class_of", "offsets", "columns"):  # torch takes bytes in the place of indices for a mask
+        found = arrays[name]
+        _require(found.dtype == np.int64 and found.ndim == 1, f"{side} features with {name} of type {found.dtype}")
     matrix = FeatureMatrix(data.names, data.groups, **arrays)
     _require(matrix.n_symbols == n_symbols, f"{side} features of {matrix.n_symbols} symbols for {n_symbols}")
     in_range: list[tuple[str, int]] = [("class_of", matrix.n_classes), ("columns", matrix.n_features)]

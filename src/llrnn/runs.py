@@ -21,9 +21,10 @@ import socket
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TextIO
+from typing import Annotated, Any, ClassVar, TextIO
 from weakref import WeakValueDictionary, finalize
 
+from pydantic import BaseModel, Field, ValidationError
 from torch import Tensor
 
 from llrnn.bundle import has_bundle, held_by, read_bundle, write_bundle
@@ -37,20 +38,31 @@ from llrnn.text import Text
 # A resumed run may change how long it goes on and how it reports, but nothing that changes the numbers.
 _MAY_CHANGE = {"epochs", "patience", "checkpoint_every", "log_every"}
 
+Count = Annotated[int, Field(strict=True, ge=0, lt=2**62)]
+Real = Annotated[float, Field(strict=True)]
+
 
 @dataclass
 class Progress:
     """Where a run stands, besides its tensors."""
 
-    epoch: int = 0
-    position: int = 0  # batches of this epoch that are done
-    step: int = 0
-    loss_sum: float = 0.0
-    words: int = 0
-    learning_rate: float = 0.0
-    best: float | None = None
-    epochs_since_best: int = 0
+    epoch: Count = 0
+    position: Count = 0  # batches of this epoch that are done
+    step: Count = 0
+    loss_sum: Real = 0.0
+    words: Count = 0
+    learning_rate: Real = 0.0
+    best: Real | None = None
+    epochs_since_best: Count = 0
     finished: bool = False
+
+
+class _Kept(BaseModel):
+    """The data of a checkpoint, as they are read."""
+
+    progress: Progress
+    settings: dict[str, Any] = {}
+    digests: dict[str, str] = {}
 
 
 class RunFolder:
@@ -126,11 +138,17 @@ class RunFolder:
     def read(self) -> tuple[Progress, dict[str, Tensor]]:
         """The last checkpoint, if it is of this run."""
         bundle = read_bundle(self.folder, "training")
-        self._check_same_run(bundle.data)
         try:
-            progress = Progress(**bundle.data["progress"])
-        except (TypeError, KeyError) as error:
-            raise CheckpointError(f"{self.folder}/training.json: the progress is damaged ({error})") from None
+            kept = _Kept.model_validate(bundle.data)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))[:80]
+            raise CheckpointError(
+                f"{self.folder}/training.json: what a checkpoint says of its run is required, but {where} is wrong: "
+                f"{first['msg']}; restore the folder from a copy, or start anew in another"
+            ) from None
+        self._check_same_run(kept)
+        progress = kept.progress
         self.remove_leftovers()
         self._cut_log(progress)
         # clones lie in memory as torch aligns it: a matrix product may round otherwise elsewhere
@@ -144,18 +162,17 @@ class RunFolder:
     def best_weights(self) -> dict[str, Tensor]:
         return read_bundle(self.folder, "model").tensors
 
-    def _check_same_run(self, data: dict[str, Any]) -> None:
+    def _check_same_run(self, kept: _Kept) -> None:
         # a run of an earlier version: settings that came later were at their defaults
-        before = TrainingSettings().model_dump() | data.get("settings", {})
+        before = TrainingSettings().model_dump() | kept.settings
         for name in sorted(self._settings.keys() - _MAY_CHANGE):
             if before.get(name) != self._settings[name]:
                 raise TrainingError(
                     f"{self.folder}: the run was started with {name} = {before.get(name)!r}, now it is "
                     f"{self._settings[name]!r}; resume with the same settings, or start anew in another folder"
                 )
-        digests = data.get("digests", {})
         for name, digest in self._digests.items():
-            if digests.get(name) != digest:
+            if kept.digests.get(name) != digest:
                 raise TrainingError(
                     f"{self.folder}: the run was started with another {name}; resume with the same, "
                     "or start anew in another folder"

@@ -21,6 +21,7 @@ from typing import Any
 
 from llrnn.errors import CorpusError
 from llrnn.files import open_file, read_file, write_atomically
+from llrnn.vocabulary import EOS
 
 FORMAT = 1
 MANIFEST = "corpus.json"
@@ -84,9 +85,59 @@ def read_manifest(folder: str | PathLike[str]) -> Manifest:
         raise CorpusError(f"format {FORMAT} of built corpora is required, found {number!r}; {_AGAIN}", path=path)
     if content != _sealed({key: value for key, value in data.items() if key != "seal"}):
         raise CorpusError(f"altered after it was written (its SHA-256 differs); {_AGAIN}", path=path)
-    shards = tuple(Shard(**shard) for shard in data["shards"])
-    plain = {key: data[key] for key in ("unknown", "lowercase", "sentences", "tokens", "characters")}
-    return Manifest(words=tuple(data["words"]), counts=tuple(data["counts"]), shards=shards, **plain)
+    return _manifest(data, path)
+
+
+def _manifest(data: Mapping[str, Any], path: Path) -> Manifest:
+    """A right seal says that nothing was altered, not that what was sealed was right: who may write may also seal."""
+    try:
+        plain = {key: data[key] for key in ("unknown", "lowercase", "sentences", "tokens", "characters")}
+        shards = tuple(Shard(**shard) for shard in data["shards"])
+        manifest = Manifest(words=tuple(data["words"]), counts=tuple(data["counts"]), shards=shards, **plain)
+        wrong = _contradiction(manifest)
+    except (TypeError, KeyError, AttributeError) as error:
+        wrong = f"a field is missing, unknown or of another type ({str(error)[:100]})"
+    if wrong is not None:
+        raise CorpusError(f"what it says of the corpus cannot be: {wrong}; {_AGAIN}", path=path)
+    return manifest
+
+
+def _contradiction(manifest: Manifest) -> str | None:
+    """What is wrong with the fields among themselves; None where they agree."""
+    words, shards = manifest.words, manifest.shards
+    sizes = [manifest.sentences, manifest.tokens, manifest.characters, *manifest.counts]
+    sizes += [size for shard in shards for size in (shard.sentences, shard.words)]
+    checks = {
+        "words must be strings, each once, the end of sentences among them": all(type(word) is str for word in words)
+        and len(set(words)) == len(words)
+        and EOS in words,
+        "numbers must be whole, from 0 and below 2^62": all(type(size) is int and 0 <= size < 2**62 for size in sizes),
+        "every word must have its count": len(manifest.counts) == len(words),
+        "`unknown` must be one of the words, or null": manifest.unknown is None or manifest.unknown in words,
+        "`lowercase` must be true or false": type(manifest.lowercase) is bool,
+        "shards must be named by their numbers, with a SHA-256 for each column": all(
+            shard.name == f"{number:05}" and _digests_of_columns(shard) for number, shard in enumerate(shards)
+        ),
+    }
+    wrong = next((rule for rule, holds in checks.items() if not holds), None)
+    return wrong if wrong is not None else _other_total(manifest)
+
+
+def _digests_of_columns(shard: Shard) -> bool:
+    return shard.sha256.keys() == COLUMNS.keys() and all(type(digest) is str for digest in shard.sha256.values())
+
+
+def _other_total(manifest: Manifest) -> str | None:
+    sentences, positions = manifest.sentences, manifest.sentences + manifest.tokens
+    totals = {
+        "sentences of the shards": (sum(shard.sentences for shard in manifest.shards), sentences),
+        "words of the shards": (sum(shard.words for shard in manifest.shards), positions),
+        "counts of words": (sum(manifest.counts), positions),
+    }
+    for what, (found, required) in totals.items():
+        if found != required:
+            return f"the {what} must add up to {required:.6g}, found {found:.6g}"
+    return None
 
 
 _AGAIN = "restore it from a copy, or build the corpus again: llrnn corpus build"
