@@ -21,7 +21,7 @@ from llrnn.adaptation import default_settings
 from llrnn.backgrounds import Background, CrossFitted, NGram
 from llrnn.config import read_config
 from llrnn.contextual import Expert
-from llrnn.errors import ConfigError, LLRNNError
+from llrnn.errors import ConfigError, LLRNNError, LLRNNWarning
 from llrnn.experiments import adaptation, rescoring
 from llrnn.experiments.prepare import Source
 from llrnn.experiments.rescoring import NGramScorer
@@ -126,7 +126,8 @@ def test_the_ngrams_of_a_configuration_are_those_of_its_text(config: Path, where
     assert repr(cross_fitted).endswith("in 10 folds")
     assert_is(cross_fitted, KneserNey(train, words, 3), vocabulary)
     assert repr(made(order=3, folds=4)).endswith("in 4 folds")
-    plain = made(order=2, folds=0)
+    with pytest.warns(LLRNNWarning, match="without cross-fitting"):
+        plain = made(order=2, folds=0)
     assert isinstance(plain, NGram)
     assert_is(plain, KneserNey(train, words, 2), vocabulary)
     assert_is(made(order=3, parts=["train", "valid"]), KneserNey([*train, *valid], words, 3), vocabulary)
