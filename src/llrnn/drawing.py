@@ -165,8 +165,7 @@ def written_out(p: Drawable) -> tuple[Tensor, Tensor]:
     whole, prior = p.scores.index_select(1, p.classes.class_of), p.centred[0]
     weights = torch.split(p.context_adaptor, [part.width for part in p.values], 1) if p.values else ()
     for part, a in zip(p.values, weights, strict=True):
-        if len(part.position):
-            whole = _with_gains(whole, part, a)
+        whole = _with_gains(whole, part, a)  # also of no exceptions: a weight that changes nothing has gradient 0
     terms, shift = shifted_sums(whole, prior.dense(1 if prior.is_static else p.n, whole.dtype).log_b)
     return terms, terms.new_zeros(p.n, dtype=torch.float64) if shift is None else shift.double()
 
