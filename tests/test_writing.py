@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import warnings
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from llrnn.corpus.acts import parse_act
 from llrnn.decode import beam_search_each, generate_each
 from llrnn.errors import ConfigError, CorpusError, EstimationWarning
 from llrnn.text import Text
+from llrnn.web.served import Served
 from llrnn.words import listed
 from llrnn.writing import check_condition, prepared, read_condition, write
 
@@ -191,6 +193,19 @@ class Shouted(ContextualFeature):
 
     def value(self, state: object) -> tuple[float, dict[int, float]]:
         return 0.0, {1: 1.0}
+
+
+def test_a_server_tells_once_that_a_model_takes_no_words() -> None:
+    """Its log would grow with every new value that a client names."""
+    vocabulary = llrnn.Vocabulary(["</s>", "a"], counts=[1, 1])
+    model = LLRNN(vocabulary, output_features=llrnn.features.Identity(), contextual=[Copied()], controller=llrnn.GRU(3))
+    served = Served("plain", model)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for number in range(5):
+            served.ready("own", json.dumps({"wish": f"new{number}"}))
+    assert len(told) == 1
+    assert "model plain: new words of conditions are not listed" in str(told[0].message)
 
 
 def test_knowledge_that_takes_no_words_is_told_and_does_not_stop_training() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from llrnn.corpus.delexical import relexicalise
 from llrnn.decode import Generated, Greedy, Strategy, beam_search_each, generate_each
 from llrnn.errors import ConfigError, CorpusError, warn
 from llrnn.model import LLRNN
-from llrnn.words import listed_if_it_can
+from llrnn.words import listed_if_it_can, warn_unlisted
 
 
 def condition_kind(model: LLRNN) -> Conditions:
@@ -78,11 +78,10 @@ def warn_of_unknown_names(model: LLRNN, conditions: Iterable[object]) -> None:
         warn(f"the model was trained without acts or slots of the name {listed}, and ignores them; {advice}")
 
 
-def prepared(model: LLRNN, conditions: Sequence[object]) -> LLRNN:
-    """The model with the words of these conditions, and of the tables that it consults, listed."""
-    return listed_if_it_can(
-        model, conditions, words_by_column(one for one in model.contextual if isinstance(one, Lookup))
-    )
+def prepared(model: LLRNN, conditions: Sequence[object], tell: Callable[[str], None] = warn_unlisted) -> LLRNN:
+    """The model with the words of these conditions, and of the tables that it consults, listed if it can be."""
+    words = words_by_column(one for one in model.contextual if isinstance(one, Lookup))
+    return listed_if_it_can(model, conditions, words, tell)
 
 
 def words_by_column(lookups: Iterable[Lookup]) -> dict[str, set[str]]:

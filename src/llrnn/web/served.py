@@ -18,7 +18,7 @@ from llrnn.backgrounds import Background, Uniform, Unigram
 from llrnn.caches import ByteCache
 from llrnn.checkpoint import load
 from llrnn.decode import Greedy, generate
-from llrnn.errors import ConfigError, LLRNNError, UnknownWordError, ZeroMassError
+from llrnn.errors import ConfigError, LLRNNError, UnknownWordError, ZeroMassError, warn
 from llrnn.features.naming import FeatureNames
 from llrnn.model import LLRNN
 from llrnn.steering import open_background, swap
@@ -51,11 +51,18 @@ class Served:
         others = {**_always_there(model), **(backgrounds or {})}
         self.variants = {OWN: model} | {key: _with_background(model, other) for key, other in others.items()}
         self.names = FeatureNames(model.feature_names)
+        self._told = False
         self._ready: ByteCache[tuple[str, str | None], Ready] = ByteCache(_READY_BYTES, self._bytes_of)
 
     def ready(self, background: str, condition: str | None) -> Ready:
         """The model to ask; words of the condition are listed for the time."""
         return self._ready.get((background, condition), lambda: self._prepared(background, condition))
+
+    def _tell_once(self, told: str) -> None:
+        """Of the model, not of the request: a log must not grow with what clients ask for."""
+        if not self._told:
+            self._told = True
+            warn(f"model {self.name}: {told} (told once, for the first condition that it befell)")
 
     def _bytes_of(self, key: tuple[str, str | None], ready: Ready) -> int:
         """Roughly, and rather too many: a condition as it is read, and the words of a model that had to list some."""
@@ -73,7 +80,7 @@ class Served:
         try:
             wanted = None if condition is None else read_condition(model, condition)
             check_condition(model, wanted)
-            listed = prepared(model, [wanted])
+            listed = prepared(model, [wanted], tell=self._tell_once)
         except LLRNNError as error:
             raise Refused(409, "condition", str(error)) from None
         same = listed.feature_names == self.names.names

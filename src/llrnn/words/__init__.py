@@ -17,8 +17,8 @@ table names them. A feature has the value that it has on the old words, or else 
 
 from __future__ import annotations
 
-from llrnn.words.listing import listed, listed_if_it_can, value_attribute
+from llrnn.words.listing import listed, listed_if_it_can, value_attribute, warn_unlisted
 from llrnn.words.revising import add, remove
 from llrnn.words.table import Entry, read_words
 
-__all__ = ["Entry", "add", "listed", "listed_if_it_can", "read_words", "remove", "value_attribute"]
+__all__ = ["Entry", "add", "listed", "listed_if_it_can", "read_words", "remove", "value_attribute", "warn_unlisted"]

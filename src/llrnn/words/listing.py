@@ -10,7 +10,7 @@ swapped in are listed in the same way.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from llrnn.automata import check_string
 from llrnn.conditions import values_of
@@ -46,15 +46,22 @@ def listed(model: LLRNN, conditions: Iterable[object], others: Mapping[str, Iter
     return add(model, [Entry(word, _attributes(of, known), count=1) for word, of in sorted(slots.items())])
 
 
+def warn_unlisted(told: str) -> None:
+    """A warning, each time."""
+    warnings.warn(told, EstimationWarning, stacklevel=3)
+
+
 def listed_if_it_can(
-    model: LLRNN, conditions: Iterable[object], others: Mapping[str, Iterable[str]] | None = None
+    model: LLRNN,
+    conditions: Iterable[object],
+    others: Mapping[str, Iterable[str]] | None = None,
+    tell: Callable[[str], None] = warn_unlisted,
 ) -> LLRNN:
     """Likewise; a model that can take no words, for what its knowledge or its features are, stays, and that is told."""
     try:
         return listed(model, conditions, others)
     except LLRNNError as reason:
-        told = f"new words of conditions are not listed, so that nothing points at them: {reason}"
-        warnings.warn(told, EstimationWarning, stacklevel=2)
+        tell(f"new words of conditions are not listed, so that nothing points at them: {reason}")
         return model
 
 
