@@ -24,7 +24,7 @@ from llrnn.ngrams import read_table
 from llrnn.shards import BuiltCorpus
 from llrnn.tables import KnowledgeBase
 
-FLIPS = 24_000
+FLIPS = 20_400
 
 
 def _digest(*parts: object) -> str:

@@ -56,22 +56,22 @@ class Job:
     read: Callable[[Path], object]
     out: str = "out"
     before: str | None = None  # a folder of the samples that stands where the result will be
-    kills: int = 12
+    kills: int = 10
 
 
 JOBS = {
-    "train": Job(_command("train plain.toml --quiet --out {out}", resumable=True), llrnn.load, kills=44),
+    "train": Job(_command("train plain.toml --quiet --out {out}", resumable=True), llrnn.load, kills=30),
     "train from acts": Job(
         _command("train acts.toml --quiet --set training.checkpoint_every=1 --out {out}", resumable=True),
         llrnn.load,
-        kills=16,
+        kills=12,
     ),
-    "save over a model": Job(_save, llrnn.load, before="runs/spelled", kills=20),
-    "corpus build": Job(_build, lambda out: BuiltCorpus(out).check(), kills=24),
+    "save over a model": Job(_save, llrnn.load, before="runs/spelled", kills=16),
+    "corpus build": Job(_build, lambda out: BuiltCorpus(out).check(), kills=18),
     "n-grams to a folder": Job(_command("ngram estimate text.txt --order 3 --out {out}"), read_table),
     "n-grams to ARPA": Job(_command("ngram estimate text.txt --order 3 --out {out}"), read_table, out="out.arpa.gz"),
     "n-grams on disk": Job(
-        _command("ngram estimate text.txt --order 3 --memory 1M --out {out}"), read_table, out="out.arpa", kills=16
+        _command("ngram estimate text.txt --order 3 --memory 1M --out {out}"), read_table, out="out.arpa", kills=12
     ),
 }
 

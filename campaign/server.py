@@ -49,13 +49,25 @@ class Server:
             return
         if code != 0:
             yield Finding("exit code", "log-0", f"SIGTERM ends the server with {code}", self._log())
-        if self._log().strip():
-            first = next((line for line in self._log().splitlines() if "Error" in line), None)
+        lines = unexpected(self._log())
+        if lines:
+            first = next((line for line in lines if "Error" in line), None)
             kind, told = ("log", "lines in the log") if first is None else ("traceback", f"log: {first[:120]}")
             yield Finding(kind, "log-0", told, self._log())
 
     def _log(self) -> str:
         return self.log.read_text(encoding="utf8", errors="replace")[-4000:]
+
+
+def unexpected(log: str) -> list[str]:
+    """Lines that a log should not have: all but one warning for each model, which does not grow with requests."""
+    left, seen = [], set()
+    for line in log.splitlines():
+        found = re.match(r"warning: model (\w+): ", line)
+        if line.strip() and (found is None or found[1] in seen):
+            left.append(line)
+        seen.add(found and found[1])
+    return left
 
 
 @contextlib.contextmanager

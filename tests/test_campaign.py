@@ -185,6 +185,13 @@ def test_answers_are_judged(raw: bytes, wrong: str | None) -> None:
     assert server.Answer.of(raw).wrong() == wrong
 
 
+def test_a_log_may_hold_one_warning_for_each_model() -> None:
+    once = "warning: model acts: new words are not listed\nwarning: model open: new words are not listed\n"
+    assert server.unexpected(once) == []
+    assert server.unexpected(once + once) == once.splitlines()
+    assert server.unexpected("warning: another\n\nKeyError: 'a'\n") == ["warning: another", "KeyError: 'a'"]
+
+
 def test_equal_findings_are_counted_and_few_are_shown() -> None:
     outcomes = [Outcome("group", "bad", Finding("hang", f"group-{i}", "the same")) for i in range(9)]
     made: Tally = tallied([*outcomes, Outcome("group", "good")])
