@@ -237,7 +237,7 @@ def _samples(drawn: Drawn, rng: Random, slack: float) -> Iterator[tuple[str, str
         yield "a word was drawn that cannot be", f"log p = {log_p.min()}"
     best = drawn.log_p.argmax(1)
     share, wanted = (words == best).mean(0), np.exp(drawn.log_p[np.arange(drawn.n), best])
-    far = 6 * np.sqrt(wanted * (1 - wanted) / DRAWS) + 1 / DRAWS + math.expm1(min(4 * slack, 1.0))
+    far = 6 * np.sqrt(wanted * (1 - wanted) / DRAWS) + 6 / DRAWS + math.expm1(min(4 * slack, 1.0))
     if bool((abs(share - wanted) > far).any()):
         yield "shares of draws", f"{share.tolist()} of {wanted.tolist()}"
 

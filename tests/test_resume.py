@@ -624,3 +624,10 @@ def test_a_killed_process_resumed_again_and_again_comes_out_the_same(place: Path
 
 if __name__ == "__main__":
     sys.stdout.write(json.dumps(kill_everywhere(Path(sys.argv[1]), int(sys.argv[2]))))
+
+
+def test_a_run_without_a_validation_text_is_resumed(tmp_path: Path) -> None:
+    """What a checkpoint says of a text that is not there is nothing."""
+    list(train(tiny(), TRAIN, epochs=1, seed=1, folder=tmp_path))
+    records = list(train(tiny(), TRAIN, epochs=1, seed=1, folder=tmp_path, resume=True))
+    assert [record.event for record in records] == ["end"]

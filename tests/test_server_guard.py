@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from llrnn.web import guard
 from llrnn.web.app import create_app
 from llrnn.web.batching import CLIENT
 from llrnn.web.engine import Engine
 from llrnn.web.guard import Gate, _Answer
 from llrnn.web.limits import Limits
-from llrnn.web.metrics import Counter, Gauge, Histogram, resident_bytes
+from llrnn.web.metrics import Counter, Gauge, Histogram, Metrics, resident_bytes
 from llrnn.web.page_files import PageFile, page_files
 from llrnn.web.refusals import Refused
 from llrnn.web.served import Served
@@ -254,3 +255,32 @@ def test_a_send_that_fails_otherwise_is_a_defect(caplog: pytest.LogCaptureFixtur
 
 async def _failing(message: object) -> None:
     raise RuntimeError("something else")
+
+
+def test_a_body_that_is_refused_for_its_size_is_read_before_the_answer() -> None:
+    """A connection that is closed with bytes on their way is reset, and nobody sees the answer."""
+    given = [{"type": "http.request", "body": b"x" * 1000, "more_body": n < 4} for n in range(5)]
+    left = iter(given)
+
+    async def receive() -> Any:
+        return next(left)
+
+    scope = {"headers": [(b"content-type", b"application/json"), (b"content-length", b"5000")]}
+    with pytest.raises(Refused, match="body"):
+        asyncio.run(guard.read_body(scope, receive, Limits(body_bytes=100)))
+    assert next(left, None) is None
+
+
+def test_an_answer_to_a_client_that_has_left_is_no_defect(caplog: pytest.LogCaptureFixture) -> None:
+    """Also where the answer is a refusal."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise Refused(422, "wrong", "something is wrong")
+
+    async def send(message: Any) -> None:
+        raise ConnectionResetError
+
+    made = guard.Guard(app, gate=guard.Gate(Limits()), metrics=Metrics(lambda: 0.0), hosts={"localhost"})
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": [(b"host", b"localhost")]}
+    asyncio.run(made(scope, send, send))
+    assert not caplog.records

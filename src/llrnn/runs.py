@@ -62,7 +62,7 @@ class _Kept(BaseModel):
 
     progress: Progress
     settings: dict[str, Any] = {}
-    digests: dict[str, str] = {}
+    digests: dict[str, str | None] = {}  # none of a text that is not there
 
 
 class RunFolder:

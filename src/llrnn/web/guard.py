@@ -12,6 +12,7 @@ headers), and a name that its owner points at this machine (DNS rebinding) is no
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import json
 import logging
@@ -41,6 +42,7 @@ _ALWAYS = [
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
 _NOT_KEPT = (b"cache-control", b"no-store")
+_MOST_READ_PAST, _READ_PAST_SECONDS = 1 << 23, 1.0  # of a body that is refused for its size: bytes, and how long
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -92,8 +94,9 @@ async def read_body(scope: Scope, receive: Receive, limits: Limits) -> bytes:
     """The body of a JSON request."""
     _require_json(_header(scope, b"content-type"))
     declared = _header(scope, b"content-length") or b""
-    if declared.isdigit() and int(declared[:20]) > limits.body_bytes:
-        raise limits.refused("body_bytes", found=int(declared[:20]))
+    if declared.isdigit() and (size := int(declared[:20])) > limits.body_bytes:
+        await _read_past(receive, size)
+        raise limits.refused("body_bytes", found=size)
     try:
         async with asyncio.timeout(limits.body_seconds):
             body = await _collected(receive, limits)
@@ -103,6 +106,19 @@ async def read_body(scope: Scope, receive: Receive, limits: Limits) -> bytes:
     if (commas := body.count(b",")) > most("body_commas"):
         raise LIMITS["body_commas"].refused(found=commas)
     return body
+
+
+async def _read_past(receive: Receive, size: int) -> None:
+    """A body that is refused is read all the same, if it comes soon and is not without measure: a connection that is
+    closed with bytes on their way is reset, and the client would never see why."""
+    if size > _MOST_READ_PAST:
+        return
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_READ_PAST_SECONDS):
+            while (message := await receive()).get("more_body", False):
+                pass
+            if message["type"] == "http.disconnect":
+                raise ClientGoneError
 
 
 async def _collected(receive: Receive, limits: Limits) -> bytes:
@@ -201,8 +217,9 @@ class Guard:
         body = json_bytes(refused.body())
         headers = [(name.lower().encode(), value.encode()) for name, value in refused.headers.items()]
         headers += [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        await answer.send({"type": "http.response.start", "status": refused.status, "headers": headers})
-        await answer.send({"type": "http.response.body", "body": body})
+        with contextlib.suppress(ClientGoneError):
+            await answer.send({"type": "http.response.start", "status": refused.status, "headers": headers})
+            await answer.send({"type": "http.response.body", "body": body})
 
 
 class _Answer:
