@@ -277,10 +277,13 @@ def test_an_answer_to_a_client_that_has_left_is_no_defect(caplog: pytest.LogCapt
     async def app(scope: Any, receive: Any, send: Any) -> None:
         raise Refused(422, "wrong", "something is wrong")
 
+    async def receive() -> Any:
+        raise AssertionError("nothing is read")
+
     async def send(message: Any) -> None:
         raise ConnectionResetError
 
     made = guard.Guard(app, gate=guard.Gate(Limits()), metrics=Metrics(lambda: 0.0), hosts={"localhost"})
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": [(b"host", b"localhost")]}
-    asyncio.run(made(scope, send, send))
+    asyncio.run(made(scope, receive, send))
     assert not caplog.records
