@@ -79,7 +79,7 @@ def seconds_of_a_step(path: Path, data: Path, device: torch.device) -> float:
     """What a step of training takes, the median of some; the automaton has read the whole text before."""
     config = read_config(path, data=data)
     project = Project.from_config(config)
-    settings = config.training.changed(log_every=1, epochs=3 * STEPS)
+    settings = config.training.changed(log_every=1, epochs=3 * STEPS, halve_after=None)
     records = train(project.model().to(device), project.corpora["train"], settings=settings)
     times = [time.perf_counter() for _ in islice((one for one in records if one.event == "step"), 2 * STEPS)]
     return statistics.median(after - before for before, after in pairwise(times[STEPS:]))
