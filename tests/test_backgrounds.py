@@ -372,6 +372,10 @@ NEEDS_BINDING = "must be bound to a vocabulary before it is used: .bind(vocabula
             "Uniform() is a vector over 5 symbols, but the vocabulary lists 1: make both from the same vocabulary",
         ),
         (
+            lambda: restore(Saved("static", {"name": math.inf}, {"log_b": torch.zeros(5)})),
+            "the name of a background must be a string, found inf",
+        ),
+        (
             lambda: Static(torch.tensor([math.nan])),
             "log b must be a number below infinity for every symbol, found NaN or infinity",
         ),

@@ -433,12 +433,29 @@ def no_words(data: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
     del data["words"]
 
 
+def a_word_that_is_a_list(data: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+    data["words"][1] = []
+
+
+def words_within_a_list(data: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+    data["words"] = [[word] for word in data["words"]]
+
+
+def words_as_one_string(data: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+    data["words"] = "x" * len(data["words"])
+
+
+def a_note_that_is_a_number(data: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+    data["notes"] = [1]
+
+
 def no_levels(data: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
     data["order"] = 0
 
 
 MISFITS = [lacking_an_array, too_short, too_few_probabilities, unsorted, out_of_range, another_order]
 MISFITS += [fewer_words, no_words, no_levels]
+MISFITS += [a_word_that_is_a_list, words_within_a_list, words_as_one_string, a_note_that_is_a_number]
 
 
 @pytest.mark.parametrize("change", MISFITS)

@@ -15,6 +15,7 @@ from helpers import small_corpus, small_model, small_vocabulary
 from llrnn import GRU, LLRNN, LSTM, Elman, Stacked, backgrounds, load, train
 from llrnn.conditions import Reading, Slots, Whole, Words
 from llrnn.controllers import Attentive, Controller, Encoder, Hidden, make_controller, variational_dropout
+from llrnn.controllers.encoders import make_encoder
 from llrnn.controllers.torch_lstm import TorchLSTM, WithoutOneDNN
 from llrnn.corpus.acts import parse_act
 from llrnn.errors import CheckpointError, ConfigError
@@ -306,6 +307,9 @@ def test_making_a_controller_leaves_the_global_generator_alone() -> None:
         (lambda: attentive().initial(["a", None]), "writes from a condition, and none was given"),
         (lambda: Stacked(), "at least one controller"),
         (lambda: Stacked(LSTM(3), GRU(4)), r"LSTM\(hidden=3.* puts out 3 and GRU\(hidden=4.* takes 4"),
+        (lambda: make_encoder({**Encoder(Words(), [], 4).settings(), "names": ["Word:a", True]}), "names, found True"),
+        (lambda: make_encoder({**Encoder(Words(), [], 4).settings(), "names": "Word:a"}), "names, found 'Word:a'"),
+        (lambda: make_controller({"kind": "a" * 9_999}), r"controller 'a{78}…: use one of"),
         (lambda: make_controller({"kind": "transformer"}), "'transformer': use one of elman, gru, lstm, stacked"),
     ],
 )

@@ -749,6 +749,8 @@ BAD_TABLES: list[tuple[Callable[[], object], str]] = [
     (lambda: KnowledgeBase("t", ({"a": "1", "b": "2"},), ("a",)), "a row has the column 'b', but there are only a"),
     (lambda: KnowledgeBase("t", (), ("a", "a")), "distinct"),
     (lambda: KnowledgeBase("t", ({"a": ["x"]},)), "a text or a number is required in column 'a'"),  # type: ignore[dict-item]
+    (lambda: KB.values("p" * 9_999), "has no column 'p{78}…; it has name, food"),
+    (lambda: KnowledgeBase("t", ({"n" * 9_999: "a"},)).values("price"), "has no column 'price'; it has n{79}…$"),
     (lambda: KB.values("price"), "the table 'venues' has no column 'price'; it has name, food, area, phone"),
     (lambda: KB.where(price="cheap"), "no column 'price'; it has name, food, area, phone"),
 ]

@@ -88,6 +88,7 @@ def test_tsv_without_header_names_scores_by_number(tmp_path: Path) -> None:
     [
         ("a\tb\t1\na\tc\n", 2, "found 2 columns"),
         ("a\tb\t1\na\tc\t1\t2\n", 2, "1 scores (score1) are required as in the first line, found 2"),
+        (f"a\tb\t{'a.' * 9_999}\n", 1, f"a score must be a number, found '{'a.' * 39}…; correct it"),
         ("a\tb\tnan\n", 1, "a score must be a number, found 'nan'"),
         ("a\tb\t1\na\tb\tinf\n", 2, "a score must be a number, found 'inf'"),
         ("a\tb\t1_0\n", 1, "found '1_0'"),

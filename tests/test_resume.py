@@ -368,6 +368,29 @@ def test_a_sealed_state_of_wrong_content_is_refused(tmp_path: Path, key: str, va
         train(tiny(), TRAIN, folder=tmp_path, resume=True, **GIVEN)
 
 
+@pytest.mark.parametrize("optimizer", ["adamw", "rmsprop", "sgd"])
+def test_a_sealed_state_of_the_optimizer_that_is_not_whole_is_refused(tmp_path: Path, optimizer: str) -> None:
+    """Each entry of the first parameter in turn: left out, of another shape, of no parameter."""
+    given = {**GIVEN, "optimizer": optimizer, "momentum": 0.0 if optimizer == "adamw" else 0.5}
+    list(train(tiny(), TRAIN, folder=tmp_path, should_stop=StopAfter(2), **given))
+    state = read_bundle(tmp_path, "training")
+    entries = [name for name in state.tensors if name.startswith("optimizer.0.")]
+    assert entries
+    for name in entries:
+        others = {key: tensor for key, tensor in state.tensors.items() if key != name}
+        odd = {
+            f"{name} must be of shape": {**others, name: torch.zeros(2, 3, 5)},
+            "names no parameter": {**others, name.replace(".0.", ".x."): state.tensors[name]},
+            "names no parameter by": {**others, name.replace(".0.", f".{'0' * 5_000}."): state.tensors[name]},
+        }
+        if len(entries) > 1:  # a parameter without any was never updated
+            odd[f"{name} is missing"] = others
+        for message, tensors in odd.items():
+            write_bundle(tmp_path, "training", state.data, tensors)
+            with pytest.raises(CheckpointError, match=f"the optimizer is not whole: .*{message}"):
+                train(tiny(), TRAIN, folder=tmp_path, resume=True, **given)
+
+
 def test_what_a_killed_run_left_behind_is_removed(tmp_path: Path) -> None:
     leftovers = [".training.json.abc", ".training-12.safetensors.x", ".model.json.y", ".model-3.safetensors.z"]
     leftovers += [".log.jsonl.q"]

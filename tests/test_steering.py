@@ -347,6 +347,9 @@ def test_a_mistaken_name_is_compared_with_few_others() -> None:
     many = FeatureNames([f"Word:{n}" for n in range(100_000)])
     assert len(many._candidates("Word:x")) <= 2000
     assert not many._candidates("x" * 1000)
+    for long, said in [("a." * 9_999, "is named"), ("a*" * 9_999, "matches the pattern")]:
+        with pytest.raises(ConfigError, match=rf"{said} '(a.){{39}}…; names look like"):
+            many.rows(long)
     with pytest.raises(ConfigError, match="names look like 'Word:0'"):
         many.rows("x" * 1000)
 

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from llrnn.corpus.acts import MOST_SLOTS, Act, check_depth
-from llrnn.errors import ConfigError, CorpusError
+from llrnn.errors import ConfigError, CorpusError, quoted
 
 NOT_SAID = frozenset({"none", "dontcare", "dont_care", "yes", "no", "true", "false", "?"})  # values nobody copies
 
@@ -199,5 +199,5 @@ def make_reading(settings: Mapping[str, Any]) -> Reading:
     kinds: dict[str, type[Reading]] = {kind.kind: kind for kind in (Words, Slots, Spelled, Whole)}
     kind = given.pop("kind")
     if kind not in kinds:
-        raise ConfigError(f"unknown way to read a condition {kind!r}: use one of {', '.join(kinds)}")
+        raise ConfigError(f"unknown way to read a condition {quoted(kind)}: use one of {', '.join(kinds)}")
     return kinds[kind](**given)

@@ -59,6 +59,19 @@ __all__ = [
     "ZeroMassError",
 ]
 
+_LONGEST_QUOTE = 80  # characters of the user's input that a message repeats
+
+
+def short(found: object) -> str:
+    """What was found, as a message quotes it: on one line, and cut where it is long."""
+    text = " ".join(str(found).split())
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[: _LONGEST_QUOTE - 1]}…"
+
+
+def quoted(value: object) -> str:
+    """A value of the user's, as Python writes it, in a message."""
+    return short(repr(value))
+
 
 class LLRNNError(Exception):
     """Base of every error that llrnn raises on purpose."""
@@ -117,10 +130,10 @@ class UnknownWordError(VocabularyError):
         """`word` is the first; `others` are those that are missing too, in the order of the text."""
         self.word, self.others = word, tuple(others)
         where = f"{place}: " if place else ""
-        more = f", nor are {len(others):,} others: {', '.join(map(repr, others[:4]))}" if others else ""
+        more = f", nor are {len(others):,} others: {', '.join(quoted(other) for other in others[:4])}" if others else ""
         more += ", ..." if len(others) > 4 else ""
         super().__init__(
-            f"{where}the word {word!r} is not among the {size} symbols of the vocabulary{more}; "
+            f"{where}the word {quoted(word)} is not among the {size} symbols of the vocabulary{more}; "
             "add it to the vocabulary (llrnn has no UNK by default), or map unknown words with `unknown`"
         )
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from llrnn.errors import CheckpointError, TrainingError
+from llrnn.errors import CheckpointError, TrainingError, short
 from llrnn.settings import TrainingSettings
+
+_NUMBER = re.compile("[0-9]{1,9}")
+# what each keeps of a parameter besides its momentum; those that are listed count its steps, too
+_ENTRIES = {torch.optim.AdamW: ("exp_avg", "exp_avg_sq"), torch.optim.RMSprop: ("square_avg",)}
 
 
 def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
@@ -54,9 +59,37 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         if key.startswith("optimizer."):
-            _, number, name = key.split(".", 2)
+            number, _, name = key.removeprefix("optimizer.").partition(".")
+            if not _NUMBER.fullmatch(number):
+                raise _unfit(f"{short(key)} names no parameter by its number")
             state.setdefault(int(number), {})[name] = tensor
-    whole = optimizer.state_dict()
-    if not set(state) <= set(range(sum(len(group["params"]) for group in whole["param_groups"]))):
+    parameters = [(group, parameter) for group in optimizer.param_groups for parameter in group["params"]]
+    if not set(state) <= set(range(len(parameters))):
         raise CheckpointError("the saved state of the optimizer is of another model")
-    optimizer.load_state_dict({"state": state, "param_groups": whole["param_groups"]})
+    for number, entries in state.items():
+        _require_whole(f"optimizer.{number}", entries, _shapes(optimizer, *parameters[number]))
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _shapes(optimizer: torch.optim.Optimizer, group: dict[str, Any], parameter: Tensor) -> dict[str, torch.Size]:
+    """The entries that the optimizer keeps of a parameter that it has updated, and their shapes."""
+    names = _ENTRIES.get(type(optimizer), ())
+    shapes = dict.fromkeys(names, parameter.shape)
+    if group.get("momentum"):
+        shapes["momentum_buffer"] = parameter.shape
+    return {**shapes, "step": torch.Size()} if names else shapes
+
+
+def _require_whole(place: str, entries: dict[str, Tensor], shapes: dict[str, torch.Size]) -> None:
+    for name, shape in shapes.items():
+        if name not in entries:
+            raise _unfit(f"{place}.{name} is missing")
+        if entries[name].shape != shape:
+            raise _unfit(f"{place}.{name} must be of shape {tuple(shape)}, found {tuple(entries[name].shape)}")
+
+
+def _unfit(reason: str) -> CheckpointError:
+    return CheckpointError(
+        f"the saved state of the optimizer is not whole: {reason}; restore the folder from a copy, "
+        "or start anew in another"
+    )

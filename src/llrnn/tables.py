@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from llrnn.corpus.source import StrPath, read_lines
-from llrnn.errors import TableError
+from llrnn.errors import TableError, quoted, short
 from llrnn.files import open_file
 
 __all__ = ["KnowledgeBase", "Row", "plain", "short"]
@@ -60,7 +60,9 @@ class KnowledgeBase:
         known = set(columns)
         lost = [column for row in given for column in row if column not in known]
         if lost:
-            raise TableError(f"a row has the column {lost[0]!r}, but there are only {_listed(columns)}; name it too")
+            raise TableError(
+                f"a row has the column {quoted(lost[0])}, but there are only {_listed(columns)}; name it too"
+            )
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "rows", tuple(_row(columns, map(row.get, columns)) for row in given))
 
@@ -138,7 +140,9 @@ class KnowledgeBase:
         """That there are these columns."""
         for column in columns:
             if column not in self.columns:
-                raise TableError(f"the table {self.name!r} has no column {column!r}; it has {_listed(self.columns)}")
+                raise TableError(
+                    f"the table {self.name!r} has no column {quoted(column)}; it has {_listed(self.columns)}"
+                )
 
     @cached_property
     def _plain(self) -> list[Row]:
@@ -160,7 +164,7 @@ def _row(columns: Sequence[str], values: Iterable[object], refuse: Refuse = Tabl
         text = "" if value is None else str(value).strip()
         flat = isinstance(value, str | int | None) or (isinstance(value, float) and isfinite(value))
         if not flat or re.search("[\ud800-\udfff]", text):
-            raise refuse(f"a text or a number is required in column {column!r}, found {_shown(value)}; mend it")
+            raise refuse(f"a text or a number is required in column {quoted(column)}, found {_shown(value)}; mend it")
         if text:
             row[column] = text.lower() if lowercase or isinstance(value, bool) else text
     return row
@@ -173,9 +177,9 @@ def _check_columns(columns: Sequence[str], refuse: Refuse = TableError) -> None:
         raise refuse(f"a table may have {MOST_COLUMNS:,} columns, found {len(columns):,}; leave some out")
     for column, times in Counter(columns).items():
         if not isinstance(column, str) or not column:
-            raise refuse(f"every column needs a name, found {column!r}; name it")
+            raise refuse(f"every column needs a name, found {quoted(column)}; name it")
         if times > 1:
-            raise refuse(f"columns must be distinct, but {column!r} comes {times} times; rename them")
+            raise refuse(f"columns must be distinct, but {quoted(column)} comes {times} times; rename them")
 
 
 def _csv_records(path: StrPath, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -267,24 +271,18 @@ def _table_name(database: sqlite3.Connection, table: str | None, refuse: Refuse)
     names = [str(name) for (name,) in listing if not name.startswith("sqlite_")]
     found = [name for name in names if table is None or name.lower() == table.lower()]
     if len(found) != 1:
-        asked = "one table is required" if table is None else f"there is no table {table!r}"
+        asked = "one table is required" if table is None else f"there is no table {quoted(table)}"
         raise refuse(f"{asked}, but the database holds {_listed(names) or 'none'}; name one of them")
     return found[0]
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-
-
-def short(found: object) -> str:
-    """What was found, on one line that is not too long."""
-    text = " ".join(str(found).split())
-    return text if len(text) <= 80 else f"{text[:79]}…"
+    return ", ".join(map(short, names[:_SHOWN])) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
 def _shown(value: object) -> str:
     try:
-        return short(repr(value))
+        return quoted(value)
     except RecursionError:
         return "lists or objects within each other, too deep to show"
 

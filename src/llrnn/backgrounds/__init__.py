@@ -15,7 +15,7 @@ from llrnn.backgrounds.neural import Model
 from llrnn.backgrounds.ngram import NGram
 from llrnn.backgrounds.primed import Primed, entity_words
 from llrnn.backgrounds.unigram import Discounted, Uniform, Unigram
-from llrnn.errors import CheckpointError
+from llrnn.errors import CheckpointError, quoted
 from llrnn.ngrams.store import SHARING
 from llrnn.process import Saved
 
@@ -73,5 +73,5 @@ def restore(saved: Saved) -> Background:
             "give it again at loading, llrnn.load(folder, background=...)"
         )
     if saved.kind not in _RESTORERS:
-        raise CheckpointError(f"unknown kind of background {saved.kind!r}: it needs a newer llrnn")
+        raise CheckpointError(f"unknown kind of background {quoted(saved.kind)}: it needs a newer llrnn")
     return _RESTORERS[saved.kind](saved, [restore(part) for part in saved.parts])

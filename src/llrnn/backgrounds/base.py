@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 import torch
 from torch import Tensor
 
-from llrnn.errors import BackgroundError
+from llrnn.errors import BackgroundError, quoted
 from llrnn.priors import DensePrior, Exceptions, Prior, SparsePrior, Table
 from llrnn.process import Parallel, Process, Revision, Saved, State, States
 from llrnn.vocabulary import Vocabulary
@@ -58,6 +58,8 @@ class Static(Background):
     """The same log b(x) everywhere, as a vector over the vocabulary: what Uniform and Unigram become when bound."""
 
     def __init__(self, log_b: Tensor, *, name: str = "Static") -> None:
+        if not isinstance(name, str):
+            raise BackgroundError(f"the name of a background must be a string, found {quoted(name)}")
         self._table, self._name = Table(log_b), name
 
     @property

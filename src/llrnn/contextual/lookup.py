@@ -26,10 +26,10 @@ from llrnn.caches import ByteCache
 from llrnn.contextual.base import ContextualFeature, Value
 from llrnn.contextual.columns import BEGUN, Bound, Column, going_on
 from llrnn.contextual.matching import Matching
-from llrnn.errors import FeatureError
+from llrnn.errors import FeatureError, quoted, short
 from llrnn.priors import ContextValues
 from llrnn.process import Revision, Saved, States
-from llrnn.tables import KnowledgeBase, short
+from llrnn.tables import KnowledgeBase
 from llrnn.vocabulary import Vocabulary
 
 # (table, condition, the words of the sentence so far) -> the rows that are right now, each a mapping from columns
@@ -213,19 +213,19 @@ class Lookup(ContextualFeature):
             raise self._refused(f"its query raised {type(cause).__name__}: {cause}", condition) from cause
         if rows is None or not all(isinstance(row, (dict, Mapping)) for row in rows):
             said = "its query must return rows of the table (a list of mappings; an empty one for none)"
-            raise self._refused(f"{said}, found {short(repr(found))}", condition)
+            raise self._refused(f"{said}, found {quoted(found)}", condition)
         return rows
 
     def _spelled(self, column: Column, text: str, condition: object) -> tuple[str, ...]:
         """A value that a query made: of words of the table, else nobody could have listed them."""
         words = tuple(self._words(text))
         if not column.words.issuperset(words):
-            said = f"its query returned {short(repr(text))} in column {column.name!r}"
+            said = f"its query returned {quoted(text)} in column {column.name!r}"
             raise self._refused(f"{said}, but only words of that column of the table can be right", condition)
         return words
 
     def _refused(self, reason: str, condition: object) -> FeatureError:
-        said = f"lookup {self._name!r}: {reason}; the condition was {short(repr(condition))}"
+        said = f"lookup {self._name!r}: {reason}; the condition was {quoted(condition)}"
         return FeatureError(" ".join(said.split()))
 
     def revised(self, revision: Revision) -> Self:
@@ -269,7 +269,7 @@ def _check(
         if column not in columns or isinstance(words, str):
             raise FeatureError(
                 f"lookup {name!r}: `domain` takes a list of words for some of {', '.join(columns)}, "
-                f"found {short(repr(words))} for {column!r}"
+                f"found {quoted(words)} for {column!r}"
             )
     if isinstance(query, Matching):
         query.index(kb)  # a column that is not there shows now, not in the middle of a text

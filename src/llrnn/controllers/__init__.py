@@ -21,7 +21,7 @@ from llrnn.controllers.base import (
 )
 from llrnn.controllers.encoders import Encoder, make_encoder
 from llrnn.controllers.recurrent import GRU, LSTM, Elman, Recurrent, Stacked
-from llrnn.errors import CheckpointError, ConfigError, LLRNNError
+from llrnn.errors import CheckpointError, ConfigError, LLRNNError, quoted
 
 __all__ = [
     "GRU",
@@ -54,7 +54,8 @@ def make_controller(settings: dict[str, Any]) -> Controller:
         return Attentive(below, make_encoder(given["encoder"]), above)
     kinds: dict[str, type[Recurrent]] = {"elman": Elman, "gru": GRU, "lstm": LSTM}
     if kind not in kinds:
-        raise ConfigError(f"unknown kind of controller {kind!r}: use one of {', '.join(sorted(kinds))}, stacked")
+        known = ", ".join(sorted(kinds))
+        raise ConfigError(f"unknown kind of controller {quoted(kind)}: use one of {known}, stacked")
     return kinds[kind](**given)
 
 

@@ -26,7 +26,7 @@ from llrnn.conditions import Reading, Token, fields_of, make_reading
 from llrnn.controllers.base import draw_first, undrawn, variational_dropout
 from llrnn.controllers.torch_lstm import TorchLSTM
 from llrnn.corpus.acts import Act
-from llrnn.errors import ConfigError
+from llrnn.errors import ConfigError, quoted
 
 _OTHER = "Other"  # fires on a symbol of which nothing is known
 _END: Token = ("End",)  # behind the last symbol, so that there is always something to look at
@@ -45,7 +45,7 @@ class Encoder(nn.Module):
         if kind not in ("none", *_NETWORKS) or size < 1 or (kind != "none" and size % 2):
             raise ConfigError(
                 "an encoder is lstm, gru (of an even size: half for each direction) or none, of a size of 1 or more; "
-                f"found {kind!r} of size {size}"
+                f"found {quoted(kind)} of size {size}"
             )
         self.reading, self.size, self.kind, self.dropout = reading, size, kind, dropout
         self.names = tuple(dict.fromkeys((_OTHER, *_END, *names)))
@@ -135,4 +135,8 @@ def _bytes_of(key: str, symbols: list[list[int]]) -> int:
 def make_encoder(settings: dict[str, Any]) -> Encoder:
     """An encoder from what `settings()` says."""
     given = dict(settings)
+    names = given.get("names")
+    wrong = [name for name in names if not isinstance(name, str)] if isinstance(names, list | tuple) else [names]
+    if wrong:
+        raise ConfigError(f"the features of an encoder must be a list of their names, found {quoted(wrong[0])}")
     return Encoder(make_reading(given.pop("reading")), **given)

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from llrnn.corpus.source import StrPath, read_lines
-from llrnn.errors import CorpusError
+from llrnn.errors import CorpusError, short
 from llrnn.files import write_atomically
-from llrnn.tables import KnowledgeBase, Row, short
+from llrnn.tables import KnowledgeBase, Row
 
 COLUMNS = ("name", "area", "food", "pricerange", "phone", "address", "postcode")
 WANTED = ("food", "area", "pricerange")  # what a user may restrict

@@ -14,7 +14,7 @@ import numpy as np
 
 from llrnn.caches import ByteCache
 from llrnn.domain import Ints
-from llrnn.errors import ConfigError
+from llrnn.errors import ConfigError, quoted
 
 STAR = "*"
 _REMEMBERED = 4 * 2**20  # bytes of names and patterns that were resolved
@@ -67,7 +67,7 @@ class FeatureNames:
             found = self._found.get(feature, lambda: self._matching(feature))
             if len(found):
                 return found
-        what = f"matches the pattern {feature!r}" if STAR in feature else f"is named {feature!r}"
+        what = f"{'matches the pattern' if STAR in feature else 'is named'} {quoted(feature)}"
         raise ConfigError(f"none of the {len(self)} features of this model {what}; {self._advice(feature)}")
 
     def _matching(self, pattern: str) -> Ints:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from llrnn.bundle import read_bundle, write_bundle
-from llrnn.errors import CheckpointError, LLRNNError
+from llrnn.errors import CheckpointError, LLRNNError, quoted
 from llrnn.ngrams.arpa import read_arpa
 from llrnn.ngrams.arpa_writer import write_arpa
 from llrnn.ngrams.binding import written_out
@@ -38,12 +38,20 @@ def table_from(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> NGramT
     try:
         levels = [Level(*(tensors[f"{name}.{n}"].numpy() for name in _ARRAYS)) for n in range(int(data["order"]))]
         shared = _shared(data["shared"], tensors) if "shared" in data else None
-        table = NGramTable(tuple(data["words"]), tuple(levels), tuple(data["notes"]), shared)
+        table = NGramTable(_strings(data, "words"), tuple(levels), _strings(data, "notes"), shared)
     except (LookupError, TypeError, ValueError, LLRNNError) as error:
         raise CheckpointError(f"the files of the n-gram model do not fit together ({error})") from error
     if not _is_sound(table):
         raise CheckpointError("the files of the n-gram model do not fit together; estimate it again")
     return table
+
+
+def _strings(data: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    found = data[name]
+    wrong = [one for one in found if not isinstance(one, str)] if isinstance(found, list) else [found]
+    if wrong:
+        raise CheckpointError(f"its {name} must be a list of strings, found {quoted(wrong[0])}")
+    return tuple(found)
 
 
 def _is_sound(table: NGramTable) -> bool:

@@ -22,7 +22,7 @@ from pathlib import Path, PurePath
 from typing import NoReturn
 
 from llrnn.corpus.source import StrPath, read_lines
-from llrnn.errors import CorpusError
+from llrnn.errors import CorpusError, quoted
 from llrnn.files import write_atomically
 
 __all__ = [
@@ -80,13 +80,13 @@ class NBestLists:
 
     def _fault(self, entry: NBest) -> str | None:
         if not entry.hypotheses:
-            return f"the list of {entry.utterance!r} must have a hypothesis, found none; leave the utterance out"
+            return f"the list of {quoted(entry.utterance)} must have a hypothesis, found none; leave the utterance out"
         for hypothesis in entry.hypotheses:
             if len(hypothesis.scores) != len(self.names):
                 wanted = f"{len(self.names)} scores ({', '.join(self.names)})"
-                return f"{wanted} are required, a hypothesis of {entry.utterance!r} has {len(hypothesis.scores)}"
+                return f"{wanted} are required, a hypothesis of {quoted(entry.utterance)} has {len(hypothesis.scores)}"
             if any(not score < math.inf for score in hypothesis.scores):
-                return f"scores must be numbers below infinity, found {hypothesis.scores} in {entry.utterance!r}"
+                return f"scores must be numbers below infinity, found {hypothesis.scores} in {quoted(entry.utterance)}"
         return None
 
     def __len__(self) -> int:
@@ -117,9 +117,9 @@ class NBestLists:
 def _fault_in_names(names: Sequence[str]) -> str | None:
     for index, name in enumerate(names):
         if not _NAME.fullmatch(name) or name == WORDS:
-            return f"a score needs a name without spaces, commas and =, and other than {WORDS!r}, found {name!r}"
+            return f"a score needs a name without spaces, commas and =, and other than {WORDS!r}, found {quoted(name)}"
         if name in names[:index]:
-            return f"every score needs a name of its own, found {name!r} twice; rename one"
+            return f"every score needs a name of its own, found {quoted(name)} twice; rename one"
     return None
 
 
@@ -140,7 +140,7 @@ class _Line:
         value = float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
         value = -value if negate else value
         if not value < math.inf:
-            self.fail(f"a score must be a number, found {text!r}; correct it or leave the hypothesis out", text)
+            self.fail(f"a score must be a number, found {quoted(text)}; correct it or leave the hypothesis out", text)
         return value
 
 
@@ -170,7 +170,7 @@ def read_nbest(path: StrPath) -> NBestLists:
 def _names_in(line: _Line, columns: Sequence[str]) -> tuple[str, ...]:
     names = tuple(name.strip() for name in columns[2:])
     if columns[1:2] != [_HEADER[1]] or not names:
-        line.fail(f"a header is {' TAB '.join(_HEADER)} TAB name TAB ..., found {line.text!r}; correct it")
+        line.fail(f"a header is {' TAB '.join(_HEADER)} TAB name TAB ..., found {quoted(line.text)}; correct it")
     return _checked_names(line, names)
 
 
@@ -192,7 +192,7 @@ def _utterance_in(line: _Line, columns: Sequence[str], names: Sequence[str]) -> 
         line.fail(f"{wanted}, found {len(columns) - 2}; give every hypothesis the same scores")
     utterance = columns[0].strip()
     if not utterance or utterance.split() != [utterance]:
-        line.fail(f"the name of an utterance must be one word, found {columns[0]!r}; name it")
+        line.fail(f"the name of an utterance must be one word, found {quoted(columns[0])}; name it")
     return utterance
 
 
@@ -226,7 +226,7 @@ def _by_key(lines: Iterable[_Line]) -> dict[str, _Line]:
     for line in lines:
         key = line.text.split()[0]
         if key in found:
-            line.fail(f"every name may come once, found {key!r} already in line {found[key].number}; rename one")
+            line.fail(f"every name may come once, found {quoted(key)} already in line {found[key].number}; rename one")
         found[key] = line
     return found
 
@@ -234,7 +234,7 @@ def _by_key(lines: Iterable[_Line]) -> dict[str, _Line]:
 def _ranked(line: _Line, key: str) -> tuple[str, int]:
     utterance, dash, rank = key.rpartition("-")
     if not (utterance and dash and rank.isascii() and rank.isdigit() and len(rank) <= 9 and int(rank) > 0):
-        line.fail(f"a hypothesis is named UTTERANCE-RANK, with ranks 1, 2, ..., found {key!r}; rename it")
+        line.fail(f"a hypothesis is named UTTERANCE-RANK, with ranks 1, 2, ..., found {quoted(key)}; rename it")
     return utterance, int(rank)
 
 
@@ -245,11 +245,11 @@ def _kaldi_scores(path: StrPath, texts: Mapping[str, _Line], *, negate: bool) ->
         if len(parts) != 2:
             line.fail(f"a name and one score are required, found {len(parts)} words; keep these two")
         if key not in texts:
-            line.fail(f"a hypothesis of the file of texts is required, found {key!r}, which it does not list")
+            line.fail(f"a hypothesis of the file of texts is required, found {quoted(key)}, which it does not list")
         found[key] = line.score(parts[1], negate=negate)
     for key, line in texts.items():
         if key not in found:
-            line.fail(f"every hypothesis needs a score, but {fspath(path)} has none for {key!r}; add it")
+            line.fail(f"every hypothesis needs a score, but {fspath(path)} has none for {quoted(key)}; add it")
     return found
 
 
@@ -259,7 +259,8 @@ def read_references(path: StrPath, known: Container[str] | None = None) -> dict[
     for utterance, line in found.items():
         if known is not None and utterance not in known:
             line.fail(
-                f"an utterance of the n-best lists is required, found {utterance!r}; leave it out, or add its list"
+                f"an utterance of the n-best lists is required, found {quoted(utterance)}; leave it out, "
+                "or add its list"
             )
     if not found:
         raise CorpusError("at least one reference is required, but the file has none", path=path)
@@ -271,7 +272,8 @@ def check_references(lists: Iterable[NBest], references: References) -> None:
     for entry in lists:
         if entry.utterance not in references:
             raise CorpusError(
-                f"every utterance needs a reference, found none for {entry.utterance!r}; add it, or leave its list out"
+                f"every utterance needs a reference, found none for {quoted(entry.utterance)}; add it, "
+                "or leave its list out"
             )
 
 
@@ -290,6 +292,6 @@ def write_nbest(path: StrPath, lists: NBestLists) -> None:
 def _rows(entry: NBest) -> Iterator[str]:
     for word in (entry.utterance, *(word for hypothesis in entry.hypotheses for word in hypothesis.words)):
         if word.split() != [word]:
-            raise CorpusError(f"a word with whitespace in it cannot be written, found {word!r}; leave it out")
+            raise CorpusError(f"a word with whitespace in it cannot be written, found {quoted(word)}; leave it out")
     for hypothesis in entry.hypotheses:
         yield "\t".join((entry.utterance, " ".join(hypothesis.words), *map(repr, hypothesis.scores)))
