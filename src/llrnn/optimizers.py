@@ -66,8 +66,8 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
     parameters = [(group, parameter) for group in optimizer.param_groups for parameter in group["params"]]
     if not set(state) <= set(range(len(parameters))):
         raise CheckpointError("the saved state of the optimizer is of another model")
-    for number, entries in state.items():
-        _require_whole(f"optimizer.{number}", entries, _shapes(optimizer, *parameters[number]))
+    for place, entries in state.items():
+        _require_whole(f"optimizer.{place}", entries, _shapes(optimizer, *parameters[place]))
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
