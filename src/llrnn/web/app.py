@@ -44,7 +44,7 @@ def create_app(
 
     app = Described(
         version=llrnn.__version__,
-        openapi_url="/v1/openapi.json",
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -56,8 +56,14 @@ def create_app(
     app.add_exception_handler(HTTPException, _refuse_http)
     app.add_exception_handler(RequestValidationError, _refuse_parameters)
     Endpoints(app, engine, gate, metrics).add_all()
+    app.add_api_route("/v1/openapi.json", _describe, include_in_schema=False, response_model=None)
     _add_page(app, page_files() if page is None else page)
     return app
+
+
+async def _describe(request: Request) -> Response:
+    app: Described = request.app
+    return Response(app.openapi_bytes, media_type="application/json")
 
 
 # FastAPI's own errors become ours: raised again, they reach the guard, which is the one place that answers errors

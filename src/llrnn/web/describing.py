@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from functools import cached_property
 from typing import Any
 
 from fastapi import FastAPI
@@ -65,6 +67,11 @@ class Described(FastAPI):
     """An application that describes the bodies which its endpoints read by themselves."""
 
     needs_token = False
+
+    @cached_property
+    def openapi_bytes(self) -> bytes:
+        """The description as it is sent: serialised once, for doing it in the event loop kept others waiting."""
+        return json.dumps(self.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
