@@ -18,11 +18,11 @@ import llrnn
 from campaign.results import Figure, Finding, Outcome, Setting, rng_of
 from campaign.samples import make_samples
 from campaign.workers import untyped
-from llrnn.bundle import read_bundle
-from llrnn.errors import LLRNNError
-from llrnn.ngrams import read_table
-from llrnn.shards import BuiltCorpus
-from llrnn.tables import KnowledgeBase
+from llrnn.ground.bundle import read_bundle
+from llrnn.ground.errors import LLRNNError
+from llrnn.languages.ngrams import read_table
+from llrnn.text.shards import BuiltCorpus
+from llrnn.text.tables import KnowledgeBase
 
 FLIPS = 20_400
 

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from campaign import mutations
 from campaign.mutations import ANY, Mutation, json_lines_spoiled, json_spoiled, json_text_spoiled
-from llrnn import analysers
-from llrnn.bundle import read_bundle, write_bundle
-from llrnn.records import Records
+from llrnn.ground.bundle import read_bundle, write_bundle
+from llrnn.text import analysers
+from llrnn.training.records import Records
 
 LINES = (*ANY, *[json_lines_spoiled] * 6)
 JSON_TEXT = (*ANY, *[json_text_spoiled] * 6)

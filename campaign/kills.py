@@ -23,9 +23,9 @@ from campaign.results import Figure, Finding, Outcome, Setting, rng_of
 from campaign.samples import make_samples
 from campaign.workers import CPU_SECONDS, cpu_seconds
 from llrnn import cli
-from llrnn.errors import LLRNNError
-from llrnn.ngrams import read_table
-from llrnn.shards import BuiltCorpus
+from llrnn.ground.errors import LLRNNError
+from llrnn.languages.ngrams import read_table
+from llrnn.text.shards import BuiltCorpus
 
 Run = Callable[[Path], int]  # makes `out`, in the folder of the samples; the exit code
 

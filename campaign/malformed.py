@@ -24,7 +24,7 @@ from campaign.results import Figure, Finding, Outcome, Setting, rng_of
 from campaign.samples import make_samples
 from campaign.workers import untyped
 from llrnn import cli
-from llrnn.errors import LLRNNError
+from llrnn.ground.errors import LLRNNError
 
 SPECIAL = ("directory", "fifo", "device", "missing", "null device", "own link", "long name")
 LONGEST_MESSAGE = 4_000

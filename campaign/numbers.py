@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 from campaign.results import Figure, Finding, Outcome, Setting, rng_of
-from llrnn.features.matrix import FeatureMatrix
-from llrnn.loglinear import Distribution, LogLinear
-from llrnn.priors import ContextValues, DensePrior, Exceptions, Prior, SparsePrior, Table
+from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.matrix import FeatureMatrix
+from llrnn.layer.priors import ContextValues, DensePrior, Exceptions, Prior, SparsePrior, Table
 
 CASES = 3_000
 KINDS = ("static", "masked", "exceptions", "two tables", "dense", "contextual", "all together")

@@ -6,7 +6,4 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported: a process that 
 
 import torch
 
-import llrnn.analysers
-import llrnn.cli  # noqa: F401
-
 torch.set_num_threads(1)

@@ -14,7 +14,8 @@ from io import StringIO
 from pathlib import Path
 from unittest import mock
 
-from llrnn import LLRNN, LSTM, Corpus, Lexicon, Vocabulary, backgrounds, cli, features, french, model
+from llrnn import LLRNN, LSTM, Corpus, Lexicon, Vocabulary, backgrounds, cli, features, french
+from llrnn.model import network as model
 
 SENTENCES = 60
 VENUES = [

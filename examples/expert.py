@@ -2,7 +2,7 @@
 
 import llrnn
 from llrnn import backgrounds, contextual, features, french
-from llrnn.steering import Change, steer
+from llrnn.model.steering import Change, steer
 
 corpus = llrnn.Corpus.from_sentences(french.sentences(1200)).lowercased()
 train, valid = corpus.split(1100)

@@ -8,11 +8,11 @@ import random
 
 import llrnn
 from llrnn import backgrounds, contextual, domains, features
-from llrnn.conditions import Slots
-from llrnn.controllers import Attentive, Encoder
-from llrnn.corpus.acts import parse_act
-from llrnn.words import value_attribute
-from llrnn.writing import prepared, write
+from llrnn.model.controllers import Attentive, Encoder
+from llrnn.model.words import value_attribute
+from llrnn.model.writing import prepared, write
+from llrnn.text.conditions import Slots
+from llrnn.text.corpus.acts import parse_act
 
 FOODS, AREAS = ("thai", "greek", "french"), ("north", "south", "old town")
 SAYINGS = {

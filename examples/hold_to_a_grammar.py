@@ -10,9 +10,9 @@ import torch
 
 import llrnn
 from llrnn import backgrounds, contextual, features
-from llrnn.decode import generate
-from llrnn.distortion import distortion
-from llrnn.steering import constrained
+from llrnn.inference.constraint_loss import distortion
+from llrnn.model.decode import generate
+from llrnn.model.steering import constrained
 
 GRAMMAR = """
 start: "answer" "(" set ")"

@@ -10,12 +10,12 @@ from typing import Any
 
 import llrnn
 from llrnn import KnowledgeBase, backgrounds, contextual, features
-from llrnn.conditions import Slots
-from llrnn.controllers import Attentive, Encoder
-from llrnn.steering import swap
-from llrnn.testing import check_contextual
-from llrnn.words import value_attribute
-from llrnn.writing import write
+from llrnn.knowledge.testing import check_contextual
+from llrnn.model.controllers import Attentive, Encoder
+from llrnn.model.steering import swap
+from llrnn.model.words import value_attribute
+from llrnn.model.writing import write
+from llrnn.text.conditions import Slots
 
 NAMES = ("golden wok", "blue door", "zur post", "chez anna", "la luna", "taj", "river cafe", "anchor")
 ANSWERS = {

@@ -25,9 +25,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, contextual, features, french, load
-from llrnn.conditions import Words
-from llrnn.controllers import Attentive, Encoder
-from llrnn.web.metrics import resident_bytes
+from llrnn.model.controllers import Attentive, Encoder
+from llrnn.serve.metrics import resident_bytes
+from llrnn.text.conditions import Words
 from load import server, untrained
 
 ATTACKERS, CONNECTIONS = 8, 4

@@ -11,9 +11,9 @@ import sys
 
 import kenlm  # type: ignore[import-not-found, unused-ignore]
 
-from llrnn.backgrounds import NGram
-from llrnn.ngrams import UNKNOWN, read_arpa
-from llrnn.vocabulary import EOS, Vocabulary
+from llrnn.knowledge.backgrounds import NGram
+from llrnn.languages.ngrams import UNKNOWN, read_arpa
+from llrnn.text.vocabulary import EOS, Vocabulary
 
 SENTENCES, LONGEST = 3000, 7
 

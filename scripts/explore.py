@@ -1,7 +1,7 @@
 """Draws new cases for the property tests, for as long as one likes, and prints what fails as a regression test.
 
     make explore MINUTES=30                                  all of them, in rounds, until the time is up
-    python scripts/explore.py --minutes 5 tests/test_laws.py -k mask     what pytest takes, pytest is given
+    python scripts/explore.py --minutes 5 tests/knowledge/test_laws.py -k mask     what pytest takes, pytest is given
 
 `make test` draws the same cases every time (tests/conftest.py), so that it fails for a reason and not by chance; here
 every round draws others. What is printed can be pasted above the test. Exit code 1: something was found.

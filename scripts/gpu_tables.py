@@ -1,10 +1,10 @@
-"""Tables of docs/performance.md that `llrnn.bench.page` does not make: the layer on a GPU, a step taken apart."""
+"""Tables of docs/performance.md that `llrnn_lab.bench.page` does not make: the layer on a GPU, a step taken apart."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from llrnn.experiments.tables import markdown
+from llrnn_lab.studies.tables import markdown
 from results import figures, read
 
 WAYS = ("one graph", "callables", "eager")

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from llrnn import LLRNN, LSTM, Corpus, Lexicon, Vocabulary, backgrounds, features, french, load
-from llrnn.web.metrics import resident_bytes
+from llrnn.serve.metrics import resident_bytes
 
 LLRNN_COMMAND = str(Path(sys.executable).parent / "llrnn")
 WARM_UP = 1.0  # seconds that are not counted

@@ -1,4 +1,4 @@
-"""Measures the constants of `llrnn.costs` on one core, and both ways against what the model predicts of them.
+"""Measures the constants of `llrnn.layer.costs` on one core, and both ways against what the model predicts of them.
 
 python scripts/measure_costs.py
 python scripts/measure_costs.py matrices FOLDER CONFIG=DATA...    writes Φ of configurations, to be carried to a GPU
@@ -24,21 +24,22 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from llrnn import costs
 from llrnn.config import read_config
-from llrnn.controllers.torch_lstm import WithoutOneDNN
-from llrnn.features import compile_features
-from llrnn.features.matrix import FeatureMatrix, Floats
-from llrnn.fused import chosen
-from llrnn.fused.by_rows import MakeWay, log_sums, mean_loss
-from llrnn.fused.weighing import Composed, Direct, Pairs
-from llrnn.loglinear import LogLinear
-from llrnn.numerics import SparseMatrix
-from llrnn.parallel import Alone
-from llrnn.project import Project
-from llrnn.settings import AnyBatches, SentenceBatches, SlidingBatches
-from llrnn.text import Text
-from llrnn.updates import Updater
+from llrnn.config.project import Project
+from llrnn.ground.arrays import Floats
+from llrnn.knowledge.features import compile_features
+from llrnn.layer import costs
+from llrnn.layer.fused import chosen
+from llrnn.layer.fused.by_rows import MakeWay, log_sums, mean_loss
+from llrnn.layer.fused.weighing import Composed, Direct, Pairs
+from llrnn.layer.loglinear import LogLinear
+from llrnn.layer.matrix import FeatureMatrix
+from llrnn.layer.numerics import SparseMatrix
+from llrnn.model.controllers.torch_lstm import WithoutOneDNN
+from llrnn.text.ids import Text
+from llrnn.training.parallel import Alone
+from llrnn.training.settings import AnyBatches, SentenceBatches, SlidingBatches
+from llrnn.training.updates import Updater
 
 ENTRIES = 6  # of each class
 SIZES = ((1024, 3244, 2553, 256), (1024, 10_000, 500, 256), (1024, 900, 440, 128), (256, 3244, 2553, 256))  # N, G, m, H

@@ -15,10 +15,11 @@ import tomllib
 from pathlib import Path
 
 import llrnn
-from llrnn import demo, features, french
-from llrnn.charts import LineChart, svg
+from llrnn import features, french
+from llrnn.cli import demonstration as demo
 from llrnn.config import parse_config
-from llrnn.project import Project
+from llrnn.config.project import Project
+from llrnn.ground.charts import LineChart, svg
 
 DOCS = Path(__file__).parents[1] / "docs"
 PICTURES = DOCS / "pictures"

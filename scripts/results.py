@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from llrnn.bench.page import times
-from llrnn.bench.rows import Row
+from llrnn_lab.bench.page import times
+from llrnn_lab.bench.rows import Row
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import typer
 
-from llrnn.corpus import Corpus
-from llrnn.experiments import open_data, units
-from llrnn.experiments.open_vocabulary import evaluate_folder
+from llrnn.text.corpus import Corpus
+from llrnn_lab.studies import open_data, units
+from llrnn_lab.studies.open_vocabulary import evaluate_folder
 
 
 def main() -> None:

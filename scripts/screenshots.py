@@ -1,7 +1,7 @@
 """The pictures of docs/playground.md, taken in a real browser: PYTHONPATH=tests python scripts/screenshots.py [DEMO]
 
 DEMO is the folder of `llrnn demo` (default: demo), whose models are trained where they are not there. Everything is
-seeded, so the pictures change only where the page or a model does. Needs what tests/test_page.py needs.
+seeded, so the pictures change only where the page or a model does. Needs what tests/serve/test_page.py needs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from PIL import Image
 
 from browser import Browser, chromium
 from llrnn.cli.serve import demo_models
-from llrnn.web.app import create_app
-from llrnn.web.engine import Engine
-from llrnn.web.served import open_served
+from llrnn.serve.app import create_app
+from llrnn.serve.engine import Engine
+from llrnn.serve.served import open_served
 from web_client import running
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"

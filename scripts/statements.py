@@ -274,7 +274,7 @@ STATEMENTS: dict[str, Callable[[], Iterable[str]]] = {
 }
 
 # Figures that no committed file holds, and why. Short: a claim belongs into a file, or out of the page.
-_LIST = "the size of a list of others: forms of `llrnn.experiments.open_data.from_wordfreq` that a vocabulary can list"
+_LIST = "the size of a list of others: forms of `llrnn_lab.studies.open_data.from_wordfreq` that a vocabulary can list"
 _STEP = "scripts/time_configs.py prints it, for models that are not committed"
 _EXAMPLE = "an example from a model of some minutes, which is not committed; the command stands beside it"
 WITHOUT_A_FILE: dict[str, dict[str, str]] = {
@@ -301,7 +301,7 @@ WITHOUT_A_FILE: dict[str, dict[str, str]] = {
 
 # Pages whose tables hold no measured figures, or such as are printed by a command of the page and kept in no file.
 NOT_MEASURED = {
-    "server.md": "limits and codes, held to the code by tests/test_server_limits.py",
+    "server.md": "limits and codes, held to the code by tests/serve/test_server_limits.py",
     "large-corpora.md": "bytes by the layout of the files; seconds of one run on a busy machine, as the page says",
     "reliability.md": "what `make campaign` printed when it was last run",
 }

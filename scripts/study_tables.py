@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from llrnn.experiments import added_words as added
-from llrnn.experiments import rescoring as rescored
-from llrnn.experiments.tables import agreement_table, markdown, mean_and_spread, perplexity_table
+from llrnn_lab.studies import added_words as added
+from llrnn_lab.studies import rescoring as rescored
+from llrnn_lab.studies.tables import agreement_table, markdown, mean_and_spread, perplexity_table
 from results import DATASETS, RUNS, figures, log_perplexities, log_perplexity, over_seeds, read
 
 SHOWN = (

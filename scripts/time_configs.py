@@ -13,9 +13,9 @@ import time
 import torch
 
 from llrnn.config import read_config
-from llrnn.project import Project
-from llrnn.settings import TrainingSettings
-from llrnn.text import Text
+from llrnn.config.project import Project
+from llrnn.text.ids import Text
+from llrnn.training.settings import TrainingSettings
 
 
 def main() -> None:

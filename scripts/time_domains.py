@@ -17,16 +17,16 @@ import numpy as np
 import torch
 import typer
 
-from llrnn.backgrounds import Static
-from llrnn.batches import Sentences
 from llrnn.config import read_config
-from llrnn.corpus import Corpus
-from llrnn.model import LLRNN
-from llrnn.project import Project
-from llrnn.scoring import score
-from llrnn.text import Text
-from llrnn.vocabulary import Vocabulary
-from llrnn.words.features import of_symbols
+from llrnn.config.project import Project
+from llrnn.knowledge.backgrounds import Static
+from llrnn.model.batches import Sentences
+from llrnn.model.network import LLRNN
+from llrnn.model.scoring import score
+from llrnn.model.words.features import of_symbols
+from llrnn.text.corpus import Corpus
+from llrnn.text.ids import Text
+from llrnn.text.vocabulary import Vocabulary
 
 
 def without_cells(model: LLRNN, project: Project) -> LLRNN:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from llrnn.languages import expressions as ex
-from llrnn.languages.expressions import Expression
+from llrnn.languages.grammars import expressions as ex
+from llrnn.languages.grammars.expressions import Expression
 
 
 class Naive:

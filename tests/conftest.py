@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
-from llrnn import drawing
+from llrnn.layer import drawing
 
 torch.set_num_threads(1)
 

@@ -8,12 +8,12 @@ from functools import cache
 import torch
 
 from llrnn import GRU, LLRNN, Corpus, Lexicon, Vocabulary, backgrounds, contextual, features, french
-from llrnn.backgrounds import Background
-from llrnn.contextual import ContextualFeature
-from llrnn.controllers import Controller
-from llrnn.features import Features
-from llrnn.text import Seen, Text
-from llrnn.vocabulary import EOS
+from llrnn.knowledge.backgrounds import Background
+from llrnn.knowledge.contextual import ContextualFeature
+from llrnn.knowledge.features import Features
+from llrnn.model.controllers import Controller
+from llrnn.text.ids import Seen, Text
+from llrnn.text.vocabulary import EOS
 
 HANG = 1200.0  # seconds after which something hangs: no test measures time, however busy the machine is
 

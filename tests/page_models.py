@@ -21,10 +21,10 @@ from llrnn import (
     french,
     train,
 )
-from llrnn.conditions import Slots
-from llrnn.controllers import Attentive, Encoder
-from llrnn.corpus.acts import parse_act
-from llrnn.web.served import Served
+from llrnn.model.controllers import Attentive, Encoder
+from llrnn.serve.served import Served
+from llrnn.text.conditions import Slots
+from llrnn.text.corpus.acts import parse_act
 
 # a word that would run if the page ever took text for HTML; it follows BAIT
 HOSTILE = "<img/src=x/onerror=document.title='broken'>"

@@ -24,9 +24,9 @@ import pytest
 import torch
 
 from helpers import HANG
-from llrnn.errors import TrainingError
-from llrnn.experiments.engines import Engine
-from llrnn.experiments.jobs import Job, run_job, run_jobs
+from llrnn.ground.errors import TrainingError
+from llrnn_lab.studies.engines import Engine
+from llrnn_lab.studies.jobs import Job, run_job, run_jobs
 from test_resume import assert_same_run
 
 # --- processes --------------------------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from brute import Array, Brute, log_sum
-from llrnn.features import FeatureMatrix, Features, compile_features
-from llrnn.loglinear import Distribution, LogLinear
-from llrnn.priors import ContextValues, DensePrior, Exceptions, Prior, SparsePrior, Table
-from llrnn.vocabulary import EOS, Vocabulary
+from llrnn.knowledge.features import FeatureMatrix, Features, compile_features
+from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.priors import ContextValues, DensePrior, Exceptions, Prior, SparsePrior, Table
+from llrnn.text.vocabulary import EOS, Vocabulary
 
 MINUS_INFINITY = -math.inf
 

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, cli, load
-from llrnn.conditions import Slots, Spelled, Whole, Words
 from llrnn.config import read_config
-from llrnn.controllers import Encoder
-from llrnn.corpus import warn_if_raw
-from llrnn.corpus.acts import parse_act
-from llrnn.errors import LLRNNWarning
-from llrnn.features import Identity
-from llrnn.project import Project
-from llrnn.rescoring import Hypothesis, NBest, score_lists
-from llrnn.training import train
-from llrnn.vocabulary import EOS
+from llrnn.config.project import Project
+from llrnn.ground.errors import LLRNNWarning
+from llrnn.inference.rescoring import Hypothesis, NBest, score_lists
+from llrnn.knowledge.features import Identity
+from llrnn.model.controllers import Encoder
+from llrnn.text.conditions import Slots, Spelled, Whole, Words
+from llrnn.text.corpus import warn_if_raw
+from llrnn.text.corpus.acts import parse_act
+from llrnn.text.vocabulary import EOS
+from llrnn.training.loop import train
 
 Capture = pytest.CaptureFixture[str]
 

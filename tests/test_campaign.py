@@ -14,8 +14,10 @@ import torch
 from campaign import flips, formats, kills, malformed, mutations, numbers, server
 from campaign.results import Finding, Outcome, Setting, Tally, rng_of, table, tallied
 from campaign.workers import Here
-from llrnn import bundle, cli, expectations
-from llrnn.errors import CorpusError
+from llrnn import cli
+from llrnn.ground import bundle
+from llrnn.ground.errors import CorpusError
+from llrnn.layer import expectations
 
 
 @pytest.fixture(scope="module")

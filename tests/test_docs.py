@@ -36,17 +36,19 @@ from doc_pages import (
     same_json,
 )
 from helpers import HANG
-from llrnn import charts, cli
+from llrnn import cli
 from llrnn.cli import show
+from llrnn.ground import charts
 
 README = read_page(ROOT / "README.md")  # tests/test_structure.py runs it
 PAGES = pages()
 # Blocks that are not run, with their reasons in the page: they need real corpora, hours, or a server that goes on.
 EXEMPT = {"experiments.md": 15, "scale.md": 3, "server.md": 1}
 PUBLIC = """
-    llrnn llrnn.analysers llrnn.backgrounds llrnn.contextual llrnn.controllers llrnn.corpus llrnn.domains llrnn.errors
-    llrnn.features llrnn.french llrnn.hf llrnn.languages llrnn.ngrams llrnn.pairs llrnn.rescoring llrnn.shards
-    llrnn.tables llrnn.testing llrnn.words
+    llrnn.ground.errors llrnn.inference.hf llrnn.inference.pairs llrnn.inference.rescoring llrnn.knowledge.backgrounds
+    llrnn.knowledge.contextual llrnn.knowledge.features llrnn.knowledge.testing llrnn.languages.domains
+    llrnn.languages.grammars llrnn.languages.ngrams llrnn.model.controllers llrnn.model.words llrnn.text.analysers
+    llrnn.text.corpus llrnn.text.french llrnn.text.shards llrnn.text.tables
 """.split()  # noqa: SIM905
 
 

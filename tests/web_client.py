@@ -18,9 +18,9 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from helpers import HANG
-from llrnn.web import serving
-from llrnn.web.answers import ErrorAnswer
-from llrnn.web.messages import ExplainRequest, GenerateRequest, InfluenceRequest, ScoreRequest
+from llrnn.serve import serving
+from llrnn.serve.answers import ErrorAnswer
+from llrnn.serve.messages import ExplainRequest, GenerateRequest, InfluenceRequest, ScoreRequest
 
 PATIENCE = HANG
 

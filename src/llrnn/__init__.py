@@ -4,28 +4,70 @@
 
 The user says what is known about the symbols (`features`), about what is likely or allowed (`backgrounds`); a recurrent
 network learns, at every step, how much each piece of that knowledge counts. Words that nobody listed are in `domains`.
+
+Names are imported when they are first used: `import llrnn.layer` needs nothing but the layer, `llrnn --help` no torch.
 """
 
-import llrnn.interrupts  # noqa: F401, for its effect, and first: the rest takes seconds
-from llrnn import backgrounds, contextual, domains, features, french, words
-from llrnn.batches import Continuous, Sentences, Sliding, Windows
-from llrnn.checkpoint import load
-from llrnn.client import Client
-from llrnn.controllers import GRU, LSTM, Elman, Stacked
-from llrnn.corpus import Corpus, Sentence, Token
-from llrnn.decode import Greedy, Sampling, beam_search, generate
-from llrnn.errors import LLRNNError
-from llrnn.evaluate import evaluate
-from llrnn.explain import explain
-from llrnn.frozen import frozen
-from llrnn.influence import influence
-from llrnn.lexicon import Lexicon
-from llrnn.model import LLRNN
-from llrnn.records import Records
-from llrnn.settings import TrainingSettings
-from llrnn.tables import KnowledgeBase
-from llrnn.training import train
-from llrnn.vocabulary import EOS, Vocabulary
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import llrnn.ground.interrupts  # noqa: F401, for its effect, and first: the rest takes seconds
+
+if TYPE_CHECKING:
+    from llrnn.ground import errors
+    from llrnn.ground.errors import LLRNNError
+    from llrnn.inference.evaluation import evaluate
+    from llrnn.inference.explanation import explain
+    from llrnn.inference.saliency import influence
+    from llrnn.knowledge import backgrounds, contextual, features, testing
+    from llrnn.languages import domains
+    from llrnn.model import words
+    from llrnn.model.batches import Continuous, Sentences, Sliding, Windows
+    from llrnn.model.checkpoint import load
+    from llrnn.model.controllers import GRU, LSTM, Elman, Stacked
+    from llrnn.model.decode import Greedy, Sampling, beam_search, generate
+    from llrnn.model.frozen import frozen
+    from llrnn.model.network import LLRNN
+    from llrnn.serve.client import Client
+    from llrnn.text import french
+    from llrnn.text.corpus import Corpus, Sentence, Token
+    from llrnn.text.lexicon import Lexicon
+    from llrnn.text.tables import KnowledgeBase
+    from llrnn.text.vocabulary import EOS, Vocabulary
+    from llrnn.training.loop import train
+    from llrnn.training.records import Records
+    from llrnn.training.settings import TrainingSettings
+
+# the rooms, each of which may import those before it (`layer`: only the ground)
+ROOMS = tuple("ground layer text languages knowledge model training inference config serve cli".split())  # noqa: SIM905
+
+# where each public name lives; a name that is a module itself lives in its room
+_HOMES = {
+    "ground": "errors",
+    "ground.errors": "LLRNNError",
+    "text": "french",
+    "text.corpus": "Corpus Sentence Token",
+    "text.lexicon": "Lexicon",
+    "text.tables": "KnowledgeBase",
+    "text.vocabulary": "EOS Vocabulary",
+    "languages": "domains",
+    "knowledge": "backgrounds contextual features testing",
+    "model": "words",
+    "model.batches": "Continuous Sentences Sliding Windows",
+    "model.checkpoint": "load",
+    "model.controllers": "GRU LSTM Elman Stacked",
+    "model.decode": "Greedy Sampling beam_search generate",
+    "model.frozen": "frozen",
+    "model.network": "LLRNN",
+    "training.loop": "train",
+    "training.records": "Records",
+    "training.settings": "TrainingSettings",
+    "inference.evaluation": "evaluate",
+    "inference.explanation": "explain",
+    "inference.saliency": "influence",
+    "serve.client": "Client",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "EOS",
@@ -54,6 +96,7 @@ __all__ = [
     "beam_search",
     "contextual",
     "domains",
+    "errors",
     "evaluate",
     "explain",
     "features",
@@ -62,8 +105,24 @@ __all__ = [
     "generate",
     "influence",
     "load",
+    "testing",
     "train",
     "words",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name in ROOMS:
+        return import_module(f"llrnn.{name}")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'llrnn' has no attribute {name!r}")
+    home = f"llrnn.{_HOME_OF[name]}"
+    found = import_module(f"{home}.{name}") if home.count(".") == 1 else getattr(import_module(home), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *ROOMS, "__version__"})

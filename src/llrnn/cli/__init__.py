@@ -8,15 +8,21 @@ from __future__ import annotations
 import io
 import sys
 import warnings
+from importlib.util import find_spec
 
-from llrnn.cli import bench_french, conditional, show
+from llrnn.cli import show
 from llrnn.cli.corpus import corpus_app
 from llrnn.cli.verbs import app
 from llrnn.cli.words import words_app
-from llrnn.errors import EstimationWarning, LLRNNError, LLRNNWarning
+from llrnn.ground.errors import EstimationWarning, LLRNNError, LLRNNWarning
 
-__all__ = ["app", "bench_french", "conditional", "main", "run"]
+__all__ = ["app", "main", "run"]
 
+if find_spec("llrnn_lab") is not None:
+    from llrnn_lab.cli import bench_app, experiment_app
+
+    app.add_typer(bench_app, name="bench")
+    app.add_typer(experiment_app, name="experiment")
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(words_app, name="words")
 

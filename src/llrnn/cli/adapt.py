@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from llrnn.adaptation import adaptor, base_log_perplexity, default_settings, open_base
 from llrnn.cli import show
 from llrnn.cli.options import AsJson, Device, Seed, device_named, make_output_folder, print_json, refuse_idle
 from llrnn.cli.progress import StopFlag, follow
-from llrnn.corpus import Corpus
-from llrnn.errors import ConfigError
-from llrnn.scoring import score
-from llrnn.text import Text
-from llrnn.training import train
+from llrnn.ground.errors import ConfigError
+from llrnn.inference.adaptation import adaptor, base_log_perplexity, default_settings, open_base
+from llrnn.model.scoring import score
+from llrnn.text.corpus import Corpus
+from llrnn.text.ids import Text
+from llrnn.training.loop import train
 
 
 def adapt_verb(

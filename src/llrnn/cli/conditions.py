@@ -12,12 +12,12 @@ import typer
 
 from llrnn.cli import show
 from llrnn.cli.options import print_json
-from llrnn.corpus.acts import lowercased
-from llrnn.corpus.source import read_lines
-from llrnn.decode import Generated
-from llrnn.errors import CorpusError, LLRNNError
-from llrnn.model import LLRNN
-from llrnn.writing import read_condition, warn_of_unknown_names
+from llrnn.ground.errors import CorpusError, LLRNNError
+from llrnn.model.decode import Generated
+from llrnn.model.network import LLRNN
+from llrnn.model.writing import read_condition, warn_of_unknown_names
+from llrnn.text.corpus.acts import lowercased
+from llrnn.text.corpus.source import read_lines
 
 Condition = Annotated[
     str | None,

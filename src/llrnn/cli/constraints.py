@@ -1,7 +1,7 @@
 """Options that hold a model to a language, and what `llrnn evaluate` reports of it.
 
 --constraint FILE               a grammar in lark's notation
---constraint 'pattern: ...'     a regular expression: over symbols as `llrnn.languages.symbolic` reads it, with blanks
+--constraint 'pattern: ...'     a regular expression: over symbols as `grammars.symbolic` reads it, with blanks
                                 between symbols; over characters as Python writes it
 --constraint 'weighted: ...'    the same, with the weights that are written in it
 --over symbols|characters       what the language reads one by one        --longest N    strings of N of them at most
@@ -18,17 +18,17 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from llrnn.backgrounds import Automaton, Grammar
-from llrnn.backgrounds.constraint import Constraint
 from llrnn.cli import show
 from llrnn.cli.options import print_json
-from llrnn.corpus import Corpus
-from llrnn.decode import Generated
-from llrnn.distortion import Distortion, distortion
-from llrnn.errors import ConfigError
-from llrnn.model import LLRNN
-from llrnn.steering import constrained
-from llrnn.writing import prepared
+from llrnn.ground.errors import ConfigError
+from llrnn.inference.constraint_loss import Distortion, distortion
+from llrnn.knowledge.backgrounds import Automaton, Grammar
+from llrnn.knowledge.backgrounds.constraint import Constraint
+from llrnn.model.decode import Generated
+from llrnn.model.network import LLRNN
+from llrnn.model.steering import constrained
+from llrnn.model.writing import prepared
+from llrnn.text.corpus import Corpus
 
 Constrain = Annotated[
     str | None,

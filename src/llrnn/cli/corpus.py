@@ -8,16 +8,16 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from llrnn.bundle import has_bundle
-from llrnn.checkpoint import load
 from llrnn.cli import show
 from llrnn.cli.options import AsJson, print_json
-from llrnn.corpus.corpus import Format
-from llrnn.corpus.source import read_lines
-from llrnn.errors import ConfigError
-from llrnn.shards import BuiltCorpus, Listing, build_corpus
-from llrnn.shards.build import SHARD_WORDS
-from llrnn.shards.layout import COLUMNS
+from llrnn.ground.bundle import has_bundle
+from llrnn.ground.errors import ConfigError
+from llrnn.model.checkpoint import load
+from llrnn.text.corpus.corpus import Format
+from llrnn.text.corpus.source import read_lines
+from llrnn.text.shards import BuiltCorpus, Listing, build_corpus
+from llrnn.text.shards.build import SHARD_WORDS
+from llrnn.text.shards.layout import COLUMNS
 
 corpus_app = typer.Typer(help="Corpora larger than memory: built once, checked, and then read where they lie.")
 

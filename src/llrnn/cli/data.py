@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from llrnn import french
 from llrnn.cli import show
 from llrnn.cli.options import Seed
-from llrnn.datasets import DATASETS, get
-from llrnn.errors import ConfigError
-from llrnn.files import write_atomically
+from llrnn.ground.errors import ConfigError
+from llrnn.ground.files import write_atomically
+from llrnn.text import french
+from llrnn.text.datasets import DATASETS, get
 
 data_app = typer.Typer(help="Corpora.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llrnn import demo as demonstration
+from llrnn.cli import demonstration as demonstration
 from llrnn.cli import show
 from llrnn.cli.options import make_output_folder
 from llrnn.cli.progress import StopFlag, follow

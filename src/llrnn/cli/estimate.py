@@ -17,11 +17,11 @@ import typer
 
 from llrnn.cli import show
 from llrnn.cli.options import AsJson, print_json
-from llrnn.corpus.source import read_lines
-from llrnn.errors import ConfigError, CorpusError
-from llrnn.ngrams import UNKNOWN, Scratch, estimate, estimate_on_disk, stream_pieces, write_table
-from llrnn.ngrams.table import Ints
-from llrnn.shards import BuiltCorpus, is_built
+from llrnn.ground.errors import ConfigError, CorpusError
+from llrnn.languages.ngrams import UNKNOWN, Scratch, estimate, estimate_on_disk, stream_pieces, write_table
+from llrnn.languages.ngrams.table import Ints
+from llrnn.text.corpus.source import read_lines
+from llrnn.text.shards import BuiltCorpus, is_built
 
 Lowercase = Annotated[bool, typer.Option("--lowercase", help="Write every word small first.")]
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kKMGT]?)B?")

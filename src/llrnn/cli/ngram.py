@@ -10,13 +10,13 @@ import numpy as np
 import torch
 import typer
 
-from llrnn.backgrounds import NGram
 from llrnn.cli import show
 from llrnn.cli.estimate import Lowercase, estimate_verb
 from llrnn.cli.options import AsJson, print_json
-from llrnn.errors import BackgroundError, CorpusError
-from llrnn.ngrams import UNKNOWN, NGramTable, read_stream, read_table, write_table
-from llrnn.vocabulary import EOS, Vocabulary
+from llrnn.ground.errors import BackgroundError, CorpusError
+from llrnn.knowledge.backgrounds import NGram
+from llrnn.languages.ngrams import UNKNOWN, NGramTable, read_stream, read_table, write_table
+from llrnn.text.vocabulary import EOS, Vocabulary
 
 ngram_app = typer.Typer(help="n-gram models: estimate, convert, ask. ARPA files, plain or gzip, or folders of arrays.")
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any, TypeVar
 import torch
 import typer
 
-from llrnn.charts import visible_json
-from llrnn.errors import ConfigError
+from llrnn.ground.charts import visible_json
+from llrnn.ground.errors import ConfigError
 
 Result = TypeVar("Result")
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]

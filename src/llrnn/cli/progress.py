@@ -10,7 +10,7 @@ from types import FrameType
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from llrnn.cli import show
-from llrnn.records import Record
+from llrnn.training.records import Record
 
 
 class StopFlag:

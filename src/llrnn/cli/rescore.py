@@ -10,12 +10,10 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from llrnn.checkpoint import load
 from llrnn.cli import show
 from llrnn.cli.options import AsJson, Device, ModelFolder, Seed, device_named, print_json, refuse_idle
-from llrnn.errors import ConfigError
-from llrnn.model import LLRNN
-from llrnn.rescoring import (
+from llrnn.ground.errors import ConfigError
+from llrnn.inference.rescoring import (
     Errors,
     NBestLists,
     References,
@@ -32,6 +30,8 @@ from llrnn.rescoring import (
     tune,
     write_nbest,
 )
+from llrnn.model.checkpoint import load
+from llrnn.model.network import LLRNN
 
 NAME = "llrnn"  # of the model's score
 

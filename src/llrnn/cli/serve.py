@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import torch
 import typer
 
-from llrnn import demo as demonstration
-from llrnn.bundle import has_bundle
+from llrnn.cli import demonstration as demonstration
 from llrnn.cli import show
 from llrnn.cli.demo import train_demo
 from llrnn.cli.options import Device, device_named, refuse_idle
-from llrnn.errors import ConfigError, MissingExtraError
-from llrnn.web.limits import Limits
+from llrnn.ground.bundle import has_bundle
+from llrnn.ground.errors import ConfigError, MissingExtraError
+from llrnn.serve.limits import Limits
 
 if TYPE_CHECKING:  # the server's own libraries are an extra
-    from llrnn.web.served import Served
+    from llrnn.serve.served import Served
 
 HOST, PORT = "127.0.0.1", 8017
 TOKEN = "LLRNN_TOKEN"
@@ -65,10 +65,10 @@ def serve_verb(
     Example: llrnn serve big=runs/big small=runs/small --background kn=runs/french.arpa.gz --port 8080
     """
     require_extra()
-    from llrnn.web import serving
-    from llrnn.web.app import create_app
-    from llrnn.web.engine import Engine
-    from llrnn.web.guard import LOCAL_HOSTS
+    from llrnn.serve import serving
+    from llrnn.serve.app import create_app
+    from llrnn.serve.engine import Engine
+    from llrnn.serve.guard import LOCAL_HOSTS
 
     if not demo:
         refuse_idle(context, "without --demo", "demo_folder")
@@ -105,7 +105,7 @@ def require_extra() -> None:
 
 
 def _opened(folders: dict[str, Path], backgrounds: dict[str, Path], device: str) -> list[Served]:
-    from llrnn.web.served import open_served
+    from llrnn.serve.served import open_served
 
     return [open_served(folder, name=name, backgrounds=backgrounds, device=device) for name, folder in folders.items()]
 

@@ -14,12 +14,12 @@ from rich.markup import escape
 from rich.segment import Segment
 from rich.table import Table
 
-from llrnn.charts import visible
-from llrnn.decode import Generated
-from llrnn.demo import Demo, table_rows
-from llrnn.evaluate import Evaluation
-from llrnn.model import LLRNN
-from llrnn.pairs import PairScores, Share
+from llrnn.cli.demonstration import Demo, table_rows
+from llrnn.ground.charts import visible
+from llrnn.inference.evaluation import Evaluation
+from llrnn.inference.pairs import PairScores, Share
+from llrnn.model.decode import Generated
+from llrnn.model.network import LLRNN
 
 
 class VisibleConsole(Console):

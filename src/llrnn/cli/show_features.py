@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from rich.markup import escape
 
-from llrnn import costs
 from llrnn.cli import show
-from llrnn.costs import Choice, Forecast, Work
-from llrnn.features import FeatureSummary
-from llrnn.project import Project
-from llrnn.settings import SentenceBatches, SlidingBatches
+from llrnn.config.project import Project
+from llrnn.knowledge.features import FeatureSummary
+from llrnn.layer import costs
+from llrnn.layer.costs import Choice, Forecast, Work
+from llrnn.training.settings import SentenceBatches, SlidingBatches
 
 
 def features(summary: FeatureSummary, ways: Forecast) -> None:
@@ -35,7 +35,7 @@ def features(summary: FeatureSummary, ways: Forecast) -> None:
 
 
 def _ways(ways: Forecast) -> None:
-    """How log Z will be computed, and why (`llrnn.costs`)."""
+    """How log Z will be computed, and why (`layer.costs`)."""
     many = f"{ways.saved:.1f} times fewer multiplications than" if ways.saved >= 1.05 else "as many multiplications as"
     kept = f"; {ways.kept / 2**20:,.1f} MiB of scores are kept, for knowledge follows the text" if ways.kept else ""
     _choice(f"log Z of {ways.positions:,} positions, in training", ways.batch, f"; {many} a softmax over words{kept}")

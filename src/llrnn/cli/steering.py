@@ -13,11 +13,11 @@ from typing import Annotated
 
 import typer
 
-from llrnn.checkpoint import load
-from llrnn.errors import ConfigError
-from llrnn.model import LLRNN
-from llrnn.steering import Change, experts, open_background, require_experts, steer, swap, tables_of
-from llrnn.tables import KnowledgeBase
+from llrnn.ground.errors import ConfigError
+from llrnn.model.checkpoint import load
+from llrnn.model.network import LLRNN
+from llrnn.model.steering import Change, experts, open_background, require_experts, steer, swap, tables_of
+from llrnn.text.tables import KnowledgeBase
 
 Weights = Annotated[
     list[str] | None,

@@ -11,11 +11,9 @@ from typing import Annotated
 import torch
 import typer
 
-from llrnn import demo as demonstration
-from llrnn.batches import Batching, Sentences
+from llrnn.cli import demonstration as demonstration
 from llrnn.cli import show, show_features
 from llrnn.cli.adapt import adapt_verb
-from llrnn.cli.bench import bench_app
 from llrnn.cli.conditions import Condition, ConditionFile, print_outcomes, write_lines
 from llrnn.cli.constraints import (
     Constrain,
@@ -29,7 +27,6 @@ from llrnn.cli.constraints import (
 )
 from llrnn.cli.data import data_app
 from llrnn.cli.demo import train_demo
-from llrnn.cli.experiment import experiment_app, pairs_app
 from llrnn.cli.ngram import ngram_app
 from llrnn.cli.options import (
     AsJson,
@@ -44,27 +41,22 @@ from llrnn.cli.options import (
     refuse_idle,
     require_models_and_texts,
 )
+from llrnn.cli.pairs import pairs_app
 from llrnn.cli.progress import StopFlag, follow
 from llrnn.cli.rescore import rescore_verb
 from llrnn.cli.serve import serve_verb
 from llrnn.cli.steering import Experts, Restrict, Swap, Weights, open_model
 from llrnn.config import described_keys, read_config
-from llrnn.corpus import Corpus, warn_if_raw
-from llrnn.corpus.delexical import delexicalise
-from llrnn.decode import Greedy, Sampling, Strategy, beam_search, generate_each
-from llrnn.errors import ConfigError
-from llrnn.evaluate import evaluate
-from llrnn.explain import explain
-from llrnn.features import summarise
-from llrnn.model import LLRNN
-from llrnn.pairs import read_pairs, score_pairs
-from llrnn.parallel import joined
-from llrnn.project import Project
-from llrnn.settings import read_batches
-from llrnn.shards import BuiltCorpus, is_built
-from llrnn.text import warn_of_capitals
-from llrnn.training import train
-from llrnn.writing import (
+from llrnn.config.project import Project
+from llrnn.ground.errors import ConfigError
+from llrnn.inference.evaluation import evaluate
+from llrnn.inference.explanation import explain
+from llrnn.inference.pairs import read_pairs, score_pairs
+from llrnn.knowledge.features import summarise
+from llrnn.model.batches import Batching, Sentences
+from llrnn.model.decode import Greedy, Sampling, Strategy, beam_search, generate_each
+from llrnn.model.network import LLRNN
+from llrnn.model.writing import (
     check_condition,
     condition_kind,
     prepared,
@@ -73,6 +65,13 @@ from llrnn.writing import (
     warn_of_unknown_names,
     write,
 )
+from llrnn.text.corpus import Corpus, warn_if_raw
+from llrnn.text.corpus.delexical import delexicalise
+from llrnn.text.ids import warn_of_capitals
+from llrnn.text.shards import BuiltCorpus, is_built
+from llrnn.training.loop import train
+from llrnn.training.parallel import joined
+from llrnn.training.settings import read_batches
 
 app = typer.Typer(
     help="Language models that take prior knowledge: Log-Linear RNNs.",
@@ -81,9 +80,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.add_typer(bench_app, name="bench")
 app.add_typer(data_app, name="data")
-app.add_typer(experiment_app, name="experiment")
 app.add_typer(ngram_app, name="ngram")
 app.add_typer(pairs_app, name="pairs")
 

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from llrnn.bundle import has_bundle, held_by
-from llrnn.checkpoint import load
 from llrnn.cli import show
 from llrnn.cli.options import AsJson, ModelFolder, make_output_folder, print_json
-from llrnn.errors import ConfigError
-from llrnn.model import LLRNN
-from llrnn.words import add, read_words, remove
+from llrnn.ground.bundle import has_bundle, held_by
+from llrnn.ground.errors import ConfigError
+from llrnn.model.checkpoint import load
+from llrnn.model.network import LLRNN
+from llrnn.model.words import add, read_words, remove
 
 words_app = typer.Typer(help="Words added to a trained model and removed from it, without training.")
 

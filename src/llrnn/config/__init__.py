@@ -25,10 +25,10 @@ from llrnn.config.conditions import ConditionConfig, ControllerConfig
 from llrnn.config.domains import AnyDomain
 from llrnn.config.features import AnyFeature, Strict, refuse_unused
 from llrnn.config.knowledge import AnyBackground, AnyContextual, Part, UniformConfig
-from llrnn.errors import ConfigError
-from llrnn.files import read_file
-from llrnn.settings import TrainingSettings, first_problem
-from llrnn.vocabulary import EOS
+from llrnn.ground.errors import ConfigError
+from llrnn.ground.files import read_file
+from llrnn.text.vocabulary import EOS
+from llrnn.training.settings import TrainingSettings, first_problem
 
 _DEEPEST = 20  # levels of tables and lists
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from llrnn.config import Config
 from llrnn.config.knowledge import CountedParts
-from llrnn.corpus import Corpus
-from llrnn.errors import ConfigError
-from llrnn.shards import BuiltCorpus
+from llrnn.ground.errors import ConfigError
+from llrnn.text.corpus import Corpus
+from llrnn.text.shards import BuiltCorpus
 
 
 def open_built(paths: Sequence[str], config: Config) -> Corpus:

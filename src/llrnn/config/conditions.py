@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from llrnn.conditions import Reading, Slots, Spelled, Whole, Words
 from llrnn.config.features import Strict
-from llrnn.controllers import Attentive, Controller, Encoder, make_controller
+from llrnn.model.controllers import Attentive, Controller, Encoder, make_controller
+from llrnn.text.conditions import Reading, Slots, Spelled, Whole, Words
 
 
 class ControllerConfig(Strict):

@@ -8,9 +8,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from llrnn.config.features import Strict, refuse_unused
-from llrnn.domain import Domain
-from llrnn.domains import Names, Numbers, Spelling
-from llrnn.lexicon import Lexicon
+from llrnn.languages.domains import Names, Numbers, Spelling
+from llrnn.text.domain import Domain
+from llrnn.text.lexicon import Lexicon
 
 
 class NumbersConfig(Strict):

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field
 
-from llrnn import features
-from llrnn.features import Features
-from llrnn.lexicon import Lexicon
+from llrnn.knowledge import features
+from llrnn.knowledge.features import Features
+from llrnn.text.lexicon import Lexicon
 
 
 class Strict(BaseModel):

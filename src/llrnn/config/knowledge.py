@@ -6,11 +6,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, Tag, field_validator, model_validator
 
-from llrnn.backgrounds import Automaton, Dictionary, Grammar
 from llrnn.config.features import Strict, by_kind, refuse_unused
-from llrnn.contextual import ContextualFeature, Continued, Copied, Lookup, Matching, Said, Unsaid
-from llrnn.languages.letters import Over
-from llrnn.tables import KnowledgeBase
+from llrnn.knowledge.backgrounds import Automaton, Dictionary, Grammar
+from llrnn.knowledge.contextual import ContextualFeature, Continued, Copied, Lookup, Matching, Said, Unsaid
+from llrnn.languages.grammars.letters import Over
+from llrnn.text.tables import KnowledgeBase
 
 Part = Literal["train", "valid", "test"]
 

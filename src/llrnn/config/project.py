@@ -1,0 +1,339 @@
+"""From a configuration to corpora, knowledge and a model that is ready to train."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add, mul
+from pathlib import Path
+
+from llrnn.config import Config
+from llrnn.config.built import open_built, require_loaded, unknown_of
+from llrnn.config.features import AnyFeature
+from llrnn.config.knowledge import (
+    AdvisingAutomatonConfig,
+    AdvisingGrammarConfig,
+    AnyBackground,
+    AnyContextual,
+    AnyNGrams,
+    ArpaFile,
+    ContinuedConfig,
+    CopiedConfig,
+    CountedFiles,
+    CountedParts,
+    DiscountedConfig,
+    FrequenciesConfig,
+    LookupConfig,
+    PrimedConfig,
+    RepeatedConfig,
+    UniformConfig,
+    UnigramConfig,
+)
+from llrnn.ground.errors import ConfigError, ZeroMassError, warn
+from llrnn.knowledge import features
+from llrnn.knowledge.backgrounds import Background, Discounted, NGram, Primed, Uniform, Unigram, entity_words
+from llrnn.knowledge.backgrounds.unigram import absolute_discount
+from llrnn.knowledge.contextual import ContextualFeature, Expert, Lookup, Repeated
+from llrnn.knowledge.contextual.columns import value_words
+from llrnn.knowledge.features import Features
+from llrnn.model.controllers import Controller
+from llrnn.model.network import LLRNN
+from llrnn.model.words import value_attribute
+from llrnn.text import french
+from llrnn.text.corpus import Corpus, warn_if_raw
+from llrnn.text.corpus.acts import Conditions
+from llrnn.text.corpus.delexical import delexicalise
+from llrnn.text.ids import Text
+from llrnn.text.lexicon import Lexicon, read_frequencies
+from llrnn.text.vocabulary import Vocabulary
+
+_RARE = 2  # how often a rare word was seen, at most
+_WELL_KNOWN = 0.8  # share of words with attributes, where a lexicon claims to know the words of the text
+_ENOUGH_TYPES = 50  # rare and new words, for their shares to say anything
+
+
+@dataclass(frozen=True)
+class Project:
+    """The parts that a configuration names, made in the order in which data flows."""
+
+    config: Config
+    corpora: dict[str, Corpus]
+    lexicon: Lexicon
+    vocabulary: Vocabulary
+    output_features: Features
+    input_features: Features | None
+    background: Background
+    contextual: tuple[ContextualFeature, ...]
+
+    @classmethod
+    def from_config(cls, config: Config) -> Project:
+        corpora = read_corpora(config)
+        warn_if_raw(corpora["train"])
+        if config.condition is not None:
+            _require_conditions(corpora)
+        context = tuple(_contextual(one, config, corpora) for one in config.contextual)
+        lexicon = _lexicon(config, corpora, context)
+        vocabulary = _vocabulary(config, corpora, _said_by_knowledge(config, lexicon, context))
+        output, given = _features(config, lexicon)
+        background = _primed(config.background.primed, _background(config, corpora), corpora, vocabulary)
+        languages = [config.background.grammar, config.background.automaton, config.background.dictionary]
+        background = reduce(mul, [language.make() for language in languages if language is not None], background)
+        made = cls(config, corpora, lexicon, vocabulary, output, given, background, context)
+        made._warn_of_coverage()
+        return made
+
+    def _warn_of_coverage(self) -> None:
+        """That attributes are of the training text alone: what is learnt of them will help no word that is new."""
+        if "valid" not in self.corpora or self.vocabulary.is_open or not self.lexicon.forms():
+            return
+        seen = self.corpora["train"].counts()
+        rare = [word for word, count in seen.items() if count <= _RARE]
+        new = [word for word in self.corpora["valid"].counts() if word not in seen]
+        if min(len(rare), len(new)) < _ENOUGH_TYPES:
+            return
+        of_rare, of_new = (sum(bool(self.lexicon(word)) for word in words) / len(words) for words in (rare, new))
+        if of_rare > _WELL_KNOWN and of_new < of_rare / 2:
+            warn(
+                f"the lexicon has attributes for {of_rare:.0%} of the rare words of the training text, but for "
+                f"{of_new:.0%} of the words that only the validation text has: what is learnt of attributes will not "
+                "help there; give a lexicon of the language (lexicon.tsv), or name valid and test in lexicon.parts"
+            )
+
+    def model(self) -> LLRNN:
+        """A fresh model; its weights are a function of the seed."""
+        config = self.config
+        model = LLRNN(
+            self.vocabulary,
+            output_features=self.output_features,
+            input_features=self.input_features,
+            background=self.background,
+            controller=self._controller(),
+            contextual=self.contextual,
+            tied=config.tied,
+            word_dropout=config.word_dropout,
+            seed=config.training.seed,
+        )
+        model.provenance = {"config": config.model_dump(mode="json")}
+        for part in ("train", "valid"):
+            if part in self.corpora:
+                self._require_mass(model, part)
+        return model
+
+    def _require_mass(self, model: LLRNN, part: str) -> None:
+        """Every word of the text is possible; said before training, not after an epoch of it."""
+        if not model.background.is_static:
+            _require_language(model, self.corpora[part])
+            return
+        log_b = model.background.prior([]).dense(1).log_b[0]
+        counts = Text.encode(self.corpora[part], model.vocabulary).counts(len(model.vocabulary))
+        for word in counts.nonzero()[0].tolist():
+            if log_b[word] == float("-inf"):
+                raise ZeroMassError(
+                    f"the background {model.background!r} gives {model.vocabulary.symbols[word]!r} no mass, but it is "
+                    f"a word of the {part} text; {_more_mass(self.config.background, part)}"
+                )
+
+    def _controller(self) -> Controller:
+        if self.config.condition is None:
+            return self.config.controller.make()
+        conditions = (sentence.condition for sentence in self.corpora["train"])
+        return self.config.condition.controller(self.config.controller, conditions)
+
+
+def _require_conditions(corpora: dict[str, Corpus]) -> None:
+    for sentence in (sentence for corpus in corpora.values() for sentence in corpus):
+        if sentence.condition is None:
+            raise ConfigError(
+                f"{sentence.name}: a condition is required of every sentence, since [condition] is set, found none; "
+                "give it one, or leave [condition] out"
+            )
+
+
+def _more_mass(given: AnyBackground, part: str) -> str:
+    """How a background of this kind comes to know all words of a part of the corpus."""
+    if isinstance(given, DiscountedConfig):
+        return f"name {part} in background.parts, or give background.frequencies, a list that holds the word"
+    counted = (
+        f"name {part} in background.parts" if isinstance(given, UnigramConfig) else "count it in the frequency file"
+    )
+    return f"set background.smoothing above 0, or {counted}"
+
+
+def _require_language(model: LLRNN, corpus: Corpus) -> None:
+    """Every sentence is a string of the languages that the background holds it to."""
+    if not model.background.constraints:
+        return
+    text = Text.encode(corpus, model.vocabulary)
+    for constraint in model.background.constraints:
+        for sentence, ids in zip(corpus, text.sentences, strict=True):
+            reason = constraint.objection(sentence.condition, ids.tolist())
+            if reason is not None:
+                raise ZeroMassError(f"{sentence.name}: {reason}")
+
+
+def _named_parts(table: str, parts: Sequence[str], corpora: dict[str, Corpus]) -> list[Corpus]:
+    for part in parts:
+        if part not in corpora:
+            raise ConfigError(
+                f"{table}.parts names {part!r}, but [corpus] has no {part} text; give corpus.{part}, or leave it out"
+            )
+    return [corpora[part] for part in parts]
+
+
+def read_corpora(config: Config) -> dict[str, Corpus]:
+    """train, and valid and test where there are any."""
+    given, own = config.corpus, config.corpus.embedded
+    if own is not None:
+        return embedded_corpora(own.train, own.valid, own.test, own.seed, given.lowercase)
+    files = {"train": given.train, "valid": given.valid, "test": given.test}
+    corpora = {part: _read(paths, config, given.conditions) for part, paths in files.items() if paths}
+    require_loaded(config, corpora)
+    if given.valid_last is not None:
+        if given.valid_last >= len(corpora["train"]):
+            raise ConfigError(
+                f"corpus.valid_last = {given.valid_last} leaves nothing of {len(corpora['train'])} training sentences"
+            )
+        corpora["train"], corpora["valid"] = corpora["train"].split(len(corpora["train"]) - given.valid_last)
+    return corpora
+
+
+def _read(paths: list[str], config: Config, conditions: Conditions = "plain") -> Corpus:
+    """Files as one text; only the parts of the corpus have conditions to read, not texts to count words in."""
+    if any(Path(path).is_dir() for path in paths):
+        return open_built(paths, config)
+    lowercase, format = config.corpus.lowercase, config.corpus.format
+    read = [Corpus.from_file(path, format=format, lowercase=lowercase, conditions=conditions) for path in paths]
+    whole = reduce(add, read)
+    return delexicalise(whole, config.corpus.delexicalised) if config.corpus.delexicalised else whole
+
+
+def embedded_corpora(train: int, valid: int, test: int, seed: int, lowercase: bool = True) -> dict[str, Corpus]:
+    """Consecutive parts of the embedded French corpus that a seed names."""
+    whole = Corpus.from_sentences(french.sentences(train + valid + test, seed=seed), name=f"french/{seed}")
+    whole = whole.lowercased() if lowercase else whole
+    return dict(zip(("train", "valid", "test"), whole.split(train, valid), strict=True))
+
+
+def _said_by_knowledge(config: Config, lexicon: Lexicon, context: Sequence[ContextualFeature]) -> list[str]:
+    """Words that a table may want to be said, and words of values: these are listed whenever a condition has them."""
+    tables = [word for one in context if isinstance(one, Lookup) for word in sorted(one.words_of_table)]
+    if not (config.lexicon.values and (context or config.background.primed is not None)):
+        return tables
+    attributes = {value_attribute(slot) for slot in config.lexicon.values}
+    return [*tables, *(form for form in lexicon.forms() if lexicon(form) & attributes)]
+
+
+def _vocabulary(config: Config, corpora: dict[str, Corpus], said: Sequence[str]) -> Vocabulary:
+    given = config.vocabulary
+    texts = _named_parts("vocabulary", given.parts, corpora) + [_read([path], config) for path in given.files]
+    counts = sum((Counter(corpus.counts()) for corpus in texts), Counter())
+    discount = absolute_discount(counts) if config.domains else 0.0
+    return Vocabulary.from_corpus(
+        *texts,
+        top=given.top,
+        min_count=given.min_count,
+        unknown=given.unknown if given.unknown is not None else unknown_of(texts),
+        others=[*(word for path in given.lists for word in read_frequencies(path)), *said],
+        domains=[domain.make(counts) for domain in config.domains],
+        as_new=discount if given.as_new is None else given.as_new,
+    )
+
+
+def _lexicon(config: Config, corpora: dict[str, Corpus], context: Sequence[ContextualFeature]) -> Lexicon:
+    annotated = _named_parts("lexicon", config.lexicon.parts, corpora)
+    annotated += [Corpus.from_file(path, lowercase=config.corpus.lowercase) for path in config.lexicon.corpora]
+    lexicon = Lexicon.from_corpus(*annotated)
+    for path in config.lexicon.tsv:
+        lexicon = lexicon | Lexicon.from_tsv(path, lowercase=config.corpus.lowercase)
+    if config.lexicon.values:
+        found = entity_words(corpora["train"], config.lexicon.values, config.lexicon.support)
+        lexicon = lexicon | Lexicon.from_mapping({word: map(value_attribute, slots) for word, slots in found.items()})
+    for column in config.lexicon.columns:
+        words = value_words(_of_column(column, context), corpora["train"], config.lexicon.support)
+        lexicon = lexicon | Lexicon.from_mapping({word: [value_attribute(column)] for word in words})
+    return lexicon
+
+
+def _of_column(column: str, context: Sequence[ContextualFeature]) -> list[str]:
+    """The values of a column of all tables that are looked up."""
+    there = [(name, one.table) for one in context if isinstance(one, Lookup) for name in one.words_by_column]
+    if column not in dict(there):
+        listed = ", ".join(dict(there)) or "none; give [[contextual]] kind = 'lookup'"
+        raise ConfigError(f"lexicon.columns names {column!r}, but the columns that are looked up are {listed}")
+    return [text for name, table in there if name == column for text in table.values(column)]
+
+
+def _features(config: Config, lexicon: Lexicon) -> tuple[Features, Features | None]:
+    if config.kind == "softmax":
+        return features.Identity(), None
+    given = config.features.input
+    return _sum(config.features.output, lexicon), None if given is None else _sum(given, lexicon)
+
+
+def _sum(groups: list[AnyFeature], lexicon: Lexicon) -> Features:
+    return reduce(lambda left, right: left + right, [group.make(lexicon) for group in groups])
+
+
+def _background(config: Config, corpora: dict[str, Corpus]) -> Background:
+    match config.background:
+        case UniformConfig():
+            return Uniform()
+        case UnigramConfig(parts=parts, smoothing=smoothing):
+            return Unigram.from_corpus(*_named_parts("background", parts, corpora), smoothing=smoothing)
+        case FrequenciesConfig(frequencies=path, smoothing=smoothing):
+            return Unigram.from_file(path, smoothing=smoothing)
+        case DiscountedConfig(parts=parts, frequencies=listed):
+            frequencies = None if listed is None else read_frequencies(listed)
+            return Discounted.from_corpus(*_named_parts("background", parts, corpora), frequencies=frequencies)
+        case ngrams:
+            return _ngram(ngrams, config, corpora)
+
+
+def _primed(
+    given: PrimedConfig | None, base: Background, corpora: dict[str, Corpus], vocabulary: Vocabulary
+) -> Background:
+    if given is None:
+        return base
+    slots = given.slots or None
+    if given.boost is None or given.absent is None:
+        return Primed.fitted(base, corpora["train"], vocabulary, slots=slots, support=given.support, cells=given.cells)
+    entities = entity_words(corpora["train"], slots, given.support)
+    return Primed(base, entities, boost=given.boost, absent=given.absent, cells=given.cells)
+
+
+def _ngram(given: AnyNGrams, config: Config, corpora: dict[str, Corpus]) -> Background:
+    """From a file, from other texts, or from the corpus itself: then cross-fitted, since the model trains on it."""
+    match given:
+        case ArpaFile():
+            return NGram.from_arpa(given.arpa, restrict=given.restrict)
+        case CountedFiles(order=order, min_counts=least):
+            if {Path(file).resolve() for file in given.files} & {Path(file).resolve() for file in config.corpus.train}:
+                _warn_of_own_text(f"files = {given.files}")
+            text = _read(given.files, config)
+            return NGram.from_corpus(text, order=order, min_counts=least, folds=0, restrict=given.restrict)
+        case CountedParts(order=order, min_counts=least):
+            if given.folds == 0 and "train" in given.parts:
+                _warn_of_own_text("folds = 0")
+            counted = reduce(add, _named_parts("n-grams", given.parts, corpora))
+            return NGram.from_corpus(counted, order=order, min_counts=least, folds=given.folds)
+
+
+def _warn_of_own_text(found: str) -> None:
+    warn(
+        f"n-grams of the training text itself, without cross-fitting ({found}), predict it far better than any other: "
+        "the network will trust them too much; count parts = ['train'] with folds = 10, or another text"
+    )
+
+
+def _contextual(given: AnyContextual, config: Config, corpora: dict[str, Corpus]) -> ContextualFeature:
+    if isinstance(given, RepeatedConfig):
+        return Repeated(given.window)
+    if isinstance(given, CopiedConfig | ContinuedConfig):
+        return given.make()
+    if isinstance(given, LookupConfig):
+        return given.make(config.corpus.lowercase)
+    if isinstance(given, AdvisingGrammarConfig | AdvisingAutomatonConfig):
+        return Expert(given.make(), name=given.name)
+    return Expert(_ngram(given, config, corpora), name=given.name)

@@ -1,0 +1,307 @@
+"""Tensors and plain data on disk, so that a reader sees all of a save or nothing of it.
+
+A bundle NAME in a folder is `NAME.json`, the manifest, and one safetensors file whose name holds its own digest. The
+data file is written first and the manifest replaced last, by one atomic rename: a process killed at any point leaves
+the old bundle or the new one. The manifest lists the SHA-256 of every tensor, of the header of the data file, and of
+its own plain data, so that no edit of either file goes unseen; nothing is ever pickled or executed.
+
+A save holds a lock on the folder, so that two do not remove each other's files. A reader needs none: where the data
+file that a manifest names is gone, a save has replaced both since, and the new manifest is read.
+
+A data file above 16 MB is mapped into memory, not read: pages come when they are used, and are shared by processes. Our
+own saves never touch such a file, they make another. Another program that cuts it short while it is in use ends the
+process (SIGBUS), which is told on standard error; with `copy=True` everything is read into memory, and nothing happens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import fcntl
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from io import BufferedReader
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save
+from torch import Tensor
+
+from llrnn.ground.errors import CheckpointError
+from llrnn.ground.files import open_file, write_atomically
+
+FORMAT = 2  # the newest that is read; 1: symbols of a model are plain data, 2: many of them are tensors
+_MAPPED_ABOVE = 16_000_000  # bytes; reading fewer takes no time, and what is in memory cannot change under our feet
+_LARGEST_MANIFEST = 256_000_000  # bytes: ten million words of an n-gram model, and room for as many again
+_MOST_REPLACED = 1_000  # saves that may overtake one reader
+_KINDS = {
+    "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "BOOL": torch.bool,
+    "I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What was saved: plain data and named tensors."""
+
+    data: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+
+def write_bundle(
+    folder: str | PathLike[str], name: str, data: Mapping[str, Any], tensors: Mapping[str, Tensor], *, version: int = 1
+) -> None:
+    """Write or replace the bundle, atomically; data files that no manifest names any more are removed.
+
+    `version`: the oldest format whose readers understand what it holds.
+    """
+    folder = Path(folder)
+    plain = _unshared({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()})
+    blob = save(plain)
+    data_file = _data_file(name, blob)
+    manifest = {
+        "format": version,
+        "file": data_file,
+        "header": hashlib.sha256(_header(blob)).hexdigest(),
+        "sha256": {
+            key: _digest(plain[key]) for key in sorted(plain)
+        },  # the same bytes in whatever order they are given
+        "data": dict(data),
+    }
+    try:
+        sealed = _sealed(manifest)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{folder}: the {name} holds data that JSON cannot hold ({error})") from error
+    if len(sealed) > _LARGEST_MANIFEST:
+        raise CheckpointError(
+            f"{folder}: {name}.json would have {len(sealed):,} bytes, and {_LARGEST_MANIFEST:,} are read at most; "
+            "make the vocabulary, tables or word lists of the model smaller"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _one_writer(folder):
+            write_atomically(folder / data_file, blob)
+            write_atomically(folder / f"{name}.json", sealed)
+            _remove_old(folder, name, data_file)
+    except OSError as error:
+        raise CheckpointError(f"{folder}: cannot write the {name}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise CheckpointError(f"{str(folder)!r}: no folder can have this name ({error}); correct it") from error
+
+
+@contextlib.contextmanager
+def _one_writer(folder: Path) -> Iterator[None]:
+    """Wait for another process or thread that saves here; a file system without locks has none."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # ends with the process that holds it
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _unshared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copies of what shares its memory with another: one piece of knowledge may serve twice, which the file refuses."""
+    found: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for key, tensor in tensors.items():
+        memory = tensor.untyped_storage().data_ptr()
+        found[key] = tensor.clone() if memory in seen else tensor
+        seen.add(memory)
+    return found
+
+
+def _data_file(name: str, blob: bytes) -> str:
+    return f"{name}-{hashlib.sha256(blob).hexdigest()[:16]}.safetensors"
+
+
+def _sealed(manifest: Mapping[str, Any]) -> bytes:
+    """The manifest as it stands on disk; its last key is the SHA-256 of everything before it."""
+    seal = hashlib.sha256(_encoded(manifest)).hexdigest()
+    return _encoded({**manifest, "seal": seal})
+
+
+def _encoded(manifest: Mapping[str, Any]) -> bytes:
+    return json.dumps(manifest, ensure_ascii=False, indent=1).encode()
+
+
+def _remove_old(folder: Path, name: str, kept: str) -> None:
+    """Data files of earlier saves, and what a killed process left half-written; none of it is worth failing for."""
+    for pattern in (f"{name}-*.safetensors", f".{name}-*.safetensors.*", f".{name}.json.*"):
+        for old in folder.glob(pattern):
+            if old.name != kept:
+                with contextlib.suppress(OSError):
+                    old.unlink()
+
+
+def held_by(folder: Path) -> str | None:
+    """What a folder holds that must not be replaced by accident."""
+    names = {"training": "a training run", "model": "a model"}
+    return next((said for name, said in names.items() if has_bundle(folder, name)), None)
+
+
+def has_bundle(folder: str | PathLike[str], name: str) -> bool:
+    try:
+        return (Path(folder) / f"{name}.json").is_file()
+    except OSError:  # a name that is too long
+        return False
+
+
+def read_bundle(folder: str | PathLike[str], name: str, *, verify: bool = True, copy: bool = False) -> Bundle:
+    """Read and check a bundle; anything wrong with it is a CheckpointError that names the file.
+
+    Without `verify`, the manifest and the header of the data file are checked, and that the file is complete, but not
+    the numbers in it: a bit that has flipped there goes unseen, and what is not used is not even read. With `copy`, all
+    is read into memory: whatever happens to the files, what was opened stays as it is.
+    """
+    folder = Path(folder)
+    manifest_file = folder / f"{name}.json"
+    manifest, data_file, file = _opened(folder, manifest_file, name)
+    with file:
+        tensors = _read_data(file, data_file, name, manifest.get("header"), copy)
+    expected = manifest["sha256"]
+    if set(tensors) != set(expected):
+        odd = sorted(set(tensors) ^ set(expected))[0]
+        raise CheckpointError(
+            f"{data_file}: the tensors do not match {manifest_file.name} ({odd!r} is in one of them only); "
+            "restore both files from one save"
+        )
+    for key, tensor in tensors.items() if verify else ():
+        if _digest(tensor) != expected[key]:
+            raise CheckpointError(
+                f"{data_file}: the tensor {key!r} was altered after saving (its SHA-256 differs from "
+                f"{manifest_file.name}); restore the file from a copy"
+            )
+    return Bundle(manifest["data"], tensors)
+
+
+def _opened(folder: Path, manifest_file: Path, name: str) -> tuple[dict[str, Any], Path, BufferedReader]:
+    """The manifest and the data file that it names, open: from now on no save can take it away."""
+    last = None
+    for _ in range(_MOST_REPLACED):
+        manifest, stamp = _read_manifest(manifest_file, name)
+        path = folder / manifest["file"]
+        try:
+            return manifest, path, open_file(path)
+        except FileNotFoundError:
+            if stamp == last:  # nobody has replaced the manifest since it was last read
+                raise CheckpointError(f"{path}: missing, though the manifest names it; restore it") from None
+            last = stamp
+        except OSError as error:
+            raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
+    raise CheckpointError(f"{folder}: the {name} is replaced faster than it can be read; stop who writes it")
+
+
+def _read_manifest(path: Path, name: str) -> tuple[dict[str, Any], object]:
+    """What it says, and a stamp that every save changes."""
+    try:
+        with open_file(path) as file:
+            status, content = os.fstat(file.fileno()), file.read(_LARGEST_MANIFEST + 1)
+        if len(content) > _LARGEST_MANIFEST:
+            raise CheckpointError(f"{path}: larger than {_LARGEST_MANIFEST:,} bytes, so not one of ours; restore it")
+        manifest = json.loads(content)
+    except (FileNotFoundError, NotADirectoryError):
+        if not path.parent.is_dir():
+            found = "this is a file" if path.parent.exists() else "there is no such folder"
+            raise CheckpointError(
+                f"{path.parent}: a model folder is required, as `llrnn train --out` writes it, but {found}"
+            ) from None
+        raise CheckpointError(f"{path}: missing; {path.parent} holds no complete {name}") from None
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path}: not JSON ({error}); the file is damaged, restore it") from None
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
+        raise CheckpointError(f"{path}: not the manifest of a {name}; restore the file")
+    if manifest["format"] > FORMAT:
+        raise CheckpointError(f"{path}: format {manifest['format']} needs a newer llrnn, this one reads {FORMAT}")
+    file_name, digests, data = (manifest.get(key) for key in ("file", "sha256", "data"))
+    complete = isinstance(file_name, str) and isinstance(digests, dict) and isinstance(data, dict)
+    if not complete or Path(manifest["file"]).name != file_name:
+        raise CheckpointError(f"{path}: the manifest lacks file, sha256 or data; the file is damaged, restore it")
+    _check_seal(path, content, manifest)
+    return manifest, (status.st_ino, status.st_mtime_ns, manifest["seal"])
+
+
+def _check_seal(path: Path, content: bytes, manifest: dict[str, Any]) -> None:
+    """Every byte is as it was written: a changed word or number would make another model, silently."""
+    tail = b',\n "seal": ' + json.dumps(manifest.get("seal"), ensure_ascii=False).encode(errors="replace") + b"\n}"
+    sealed = content.removesuffix(tail) + b"\n}"  # what the seal was made of
+    if not content.endswith(tail) or hashlib.sha256(sealed).hexdigest() != manifest["seal"]:
+        raise CheckpointError(f"{path}: altered after saving (its SHA-256 differs); restore the file from a copy")
+
+
+def _read_data(file: BufferedReader, path: Path, name: str, header: object, copy: bool) -> dict[str, Tensor]:
+    """The tensors of a data file; what is around them must be as it was written."""
+    altered = CheckpointError(f"{path}: altered after saving (its SHA-256 differs); restore it")
+    try:
+        size = os.fstat(file.fileno()).st_size
+        length = file.read(8)
+        start = length + file.read(min(int.from_bytes(length, "little"), size))
+        if header is None:  # a folder of before: the name of the file is the digest of all of it
+            file.seek(0)
+            if f"{name}-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}.safetensors" != path.name:
+                raise altered
+        elif hashlib.sha256(start).hexdigest() != header:
+            raise altered
+        return _tensors(file, json.loads(start[8:]), len(start), size, copy)
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: truncated or not a safetensors file ({error}); restore it") from None
+
+
+def _tensors(file: BufferedReader, header: dict[str, Any], start: int, size: int, copy: bool) -> dict[str, Tensor]:
+    """The numbers that the header tells of: each tensor in memory of its own, or all in the mapped file."""
+    places = {name: entry for name, entry in header.items() if name != "__metadata__"}
+    end = start + max((entry["data_offsets"][1] for entry in places.values()), default=0)
+    if end != size:
+        raise ValueError(f"{end:,} bytes are required, found {size:,}")
+    mapped = _mapped(file) if size > _MAPPED_ABOVE and not copy else None
+    found = {}
+    for name, entry in places.items():
+        kind, shape, (begin, stop) = _KINDS[entry["dtype"]], entry["shape"], entry["data_offsets"]
+        if not 0 <= begin <= stop or min(shape, default=0) < 0 or math.prod(shape) * kind.itemsize != stop - begin:
+            raise ValueError(f"{name!r} of shape {shape} does not fit into {stop - begin:,} bytes")
+        own = _read(file, start + begin, stop - begin) if mapped is None else mapped[start + begin : start + stop]
+        found[name] = own.view(kind).view(shape)
+    return found
+
+
+def _read(file: BufferedReader, start: int, size: int) -> Tensor:
+    numbers = torch.empty(size, dtype=torch.uint8)
+    left = memoryview(numbers.numpy().data) if size else memoryview(b"")
+    while left:
+        done = os.preadv(file.fileno(), [left], start + size - len(left))  # without the buffer of the file
+        if done == 0:
+            raise ValueError("the file was cut while it was read")
+        left = left[done:]
+    return numbers
+
+
+def _mapped(file: BufferedReader) -> Tensor:
+    """All of the file as bytes that come when they are used; whoever writes to them writes to a copy."""
+    if not faulthandler.is_enabled():  # a page that is gone when it is used ends the process: by no means silently
+        with contextlib.suppress(RuntimeError, ValueError, OSError, AttributeError):  # no standard error to tell it to
+            faulthandler.enable()
+    return torch.from_numpy(np.memmap(file, dtype=np.uint8, mode="c"))
+
+
+def _header(blob: bytes) -> bytes:
+    """What stands before the numbers: its own length, names, types and places."""
+    return blob[: 8 + int.from_bytes(blob[:8], "little")]
+
+
+def _digest(tensor: Tensor) -> str:
+    digest = hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)} ".encode())
+    if tensor.numel():
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)  # no copy of it
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""A trained model judged and explained: evaluation, explanations, rescoring, adaptation."""

@@ -1,0 +1,175 @@
+"""Adaptation: a frozen base model as the background of a small log-linear model of the domain (paper §4).
+
+    p(x | K) ∝ b(K, x) · exp(a(h)·φ(K, x))        b = λ · base + (1 − λ) · n-grams of the domain
+
+The base is another LL-RNN, an n-gram model or a Hugging Face language model. The n-grams are cross-fitted, and λ is set
+on the domain text by EM, each sentence under the n-grams of the other folds. φ: the words of the domain text, what is
+known of words in general, and the n-grams once more as an expert. The output weights begin at 0: training begins at the
+mixture; where the base is an LL-RNN, the adaptor's body begins as a copy of its body.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from llrnn.ground.bundle import has_bundle
+from llrnn.ground.errors import ConfigError
+from llrnn.knowledge import features
+from llrnn.knowledge.backgrounds import Background, HuggingFace, Mixture, Model, NGram
+from llrnn.knowledge.backgrounds.huggingface import tokenised, vocabulary_of
+from llrnn.knowledge.contextual import Expert
+from llrnn.knowledge.features import Features
+from llrnn.languages.ngrams import UNKNOWN, read_table
+from llrnn.model.batches import Sentences
+from llrnn.model.checkpoint import load
+from llrnn.model.controllers import LSTM, make_controller
+from llrnn.model.network import LLRNN
+from llrnn.text.corpus import Corpus
+from llrnn.text.corpus.source import read_lines
+from llrnn.text.ids import Text
+from llrnn.text.vocabulary import Vocabulary
+from llrnn.training.settings import SentenceBatches, TrainingSettings
+
+EXPERT = "domain"
+_FOLDS, _ROUNDS, _POSITIONS = 10, 50, 512
+
+
+@dataclass(frozen=True)
+class Base:
+    """What is adapted: its words, what it predicts, and its network where it is an LL-RNN."""
+
+    vocabulary: Vocabulary
+    background: Background
+    donor: LLRNN | None = None
+    tokenizer: Any = None
+
+    def read(self, path: str | PathLike[str], *, lowercase: bool | None = None) -> Corpus:
+        """A domain text, in the words or tokens of the base, written small if the base's are."""
+        if self.tokenizer is not None:
+            made: Corpus = tokenised(self.tokenizer, (line for _, line in read_lines(path)), name=str(path))
+            return made
+        small = self.donor is not None and self.donor.reads_lowercase if lowercase is None else lowercase
+        return Corpus.from_file(path, lowercase=small)
+
+
+def open_base(path: str | PathLike[str]) -> Base:
+    """An llrnn model folder, a Hugging Face folder, an ARPA file or an n-gram folder: by what is there."""
+    path = Path(path)
+    if not path.exists():
+        raise ConfigError(f"{path}: no such base; give an ARPA file, an llrnn model or a Hugging Face folder")
+    if has_bundle(path, "model"):
+        return base_of(load(path))
+    if (path / "config.json").exists():
+        background = HuggingFace.from_folder(path)
+        return Base(vocabulary_of(background.tokenizer), background, tokenizer=background.tokenizer)
+    table = read_table(path)
+    vocabulary = Vocabulary(table.words, unknown=UNKNOWN if UNKNOWN in table.index else None)
+    return Base(vocabulary, NGram(table))
+
+
+def base_of(model: LLRNN) -> Base:
+    """A trained model as a base; it is not changed."""
+    return Base(model.vocabulary, Model(model), model)
+
+
+def adaptor(base: Base, corpus: Corpus, *, order: int = 3, hidden: int = 128, seed: int = 0) -> LLRNN:
+    """A model ready to train on the domain text; before that it predicts what the mixture does."""
+    donor, phi = base.donor, _features(base, corpus)
+    domain = NGram.from_corpus(corpus, order=order, folds=min(_FOLDS, max(2, len(corpus) // 2)))
+    domain, frozen = domain.bind(base.vocabulary), base.background.bind(base.vocabulary)
+    share = base_share(frozen, domain, Text.to_train_on(corpus, base.vocabulary))
+    controller = LSTM(hidden=hidden, dropout=0.5) if donor is None else make_controller(donor.controller.settings())
+    model = LLRNN(
+        base.vocabulary,
+        output_features=phi,
+        input_features=None if donor is None else donor.input_features,
+        background=Mixture(frozen, domain, weights=[share, 1.0 - share]),
+        controller=controller,
+        contextual=[Expert(domain, name=EXPERT)],
+        word_dropout=0.1,
+        seed=seed,
+    )
+    with torch.no_grad():
+        for weight in (model.layer.weight, model.layer.bias, model.layer.context_weight, model.layer.context_bias):
+            weight.zero_()
+        if donor is not None:
+            model.controller.load_state_dict(donor.controller.state_dict())
+            model.embedding.weight.copy_(donor.embedding.weight)
+            model.provenance = {"config": donor.provenance.get("config", {})}
+    return model
+
+
+@torch.no_grad()
+def base_share(base: Background, domain: Background, text: Text) -> float:
+    """λ: the share of the base in the mixture under which the text is most probable, found by EM."""
+    base_log_p, domain_log_p = (_log_probs(part, text) for part in (base, domain))
+    share = 0.5
+    for _ in range(_ROUNDS):
+        mine, other = base_log_p + math.log(share), domain_log_p + math.log(1.0 - share)
+        share = float((mine - torch.logaddexp(mine, other)).exp().mean().clamp(0.001, 0.999))
+    return share
+
+
+@torch.no_grad()
+def base_log_perplexity(base: Base, corpus: Corpus) -> float:
+    """What the base alone makes of a text, in nats a word."""
+    bound = base.background.bind(base.vocabulary)
+    return float(-_log_probs(bound, Text.encode(corpus, base.vocabulary)).mean())
+
+
+def _log_probs(background: Background, text: Text) -> Tensor:
+    """log b of every target of a text to train on, (N,)."""
+    found = []
+    for batch in Sentences(_POSITIONS).plan(text):
+        start = [background.initial(condition) for condition in batch.conditions or [None] * len(batch.inputs)]
+        states, _ = background.follow(start, batch.inputs, batch.mask, batch.sentences)
+        targets = batch.picked(batch.targets)
+        found.append(background.prior(states).at(torch.arange(len(targets)), targets).cpu())
+    return torch.cat(found)
+
+
+def default_settings(words: int, *, seed: int = 0) -> TrainingSettings:
+    """Some twenty updates in an epoch, so that a small text is stopped in time and a large one is not slow."""
+    size = max(128, min(2048, words // 20))
+    return TrainingSettings(
+        batches=SentenceBatches(words=size),
+        learning_rate=0.001,
+        weight_decay=0.01,
+        average=0.98,
+        epochs=40,
+        patience=3,
+        seed=seed,
+    )
+
+
+def _features(base: Base, corpus: Corpus) -> Features:
+    counts = corpus.counts()
+    seen = frozenset(word for word, count in counts.items() if count > 1)
+    known = base.donor
+    if known is not None:
+        return _Domain(seen, {word: known.output_features.row(i) for i, word in enumerate(base.vocabulary)})
+    spelled = features.Suffixes(3, min_count=20) + features.Shape() + features.Numeric()
+    general = spelled.fitted(base.vocabulary)
+    return _Domain(seen, {word: general(word) for word in base.vocabulary})
+
+
+class _Domain(Features):
+    """What the base knows of words, and the identity of those that the domain text has more than once."""
+
+    def __init__(self, seen: frozenset[str], known: Mapping[str, Mapping[str, float]]) -> None:
+        self._seen, self._known = seen, known
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        own = {f"Word:{symbol}": 1.0} if symbol in self._seen else {}
+        return {**self._known.get(symbol, {}), **own}
+
+    def __repr__(self) -> str:
+        return f"Domain({len(self._seen)} words)"

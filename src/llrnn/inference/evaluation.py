@@ -1,0 +1,255 @@
+"""How good a model is on a text, and whether the figure can be believed.
+
+    log-perplexity = −mean log p(word)                     natural logarithm, ends of sentences included
+    bits per character = −Σ log₂ p / characters            a space or line end counts after every word
+
+Every figure comes with its audit (DESIGN §6): that Σ p = 1, how many words were counted, what became of unknown words,
+whether test sentences were in the training text, and whether knowledge covers test words better than training words.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from llrnn.ground.errors import AuditError
+from llrnn.ground.rendering import Line, Sheet, Shown, Strong, Table
+from llrnn.inference.bounds import log_z_interval
+from llrnn.model.batches import Batching
+from llrnn.model.network import LLRNN
+from llrnn.model.scoring import Tally, tally, walk
+from llrnn.text.corpus import Corpus
+from llrnn.text.ids import Text
+
+BANDS = ((0, 0, "unseen"), (1, 5, "1-5"), (6, 50, "6-50"), (51, None, "more"))
+_SUM_TO_ONE = 1e-5  # within this Σ p must be 1: float32 adds up the longest rows to a millionth
+_FEATURES_SHOWN = 12  # the most frequent ones
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of the words: how many, and their log-perplexity."""
+
+    words: int
+    log_perplexity: float
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The share of word types on which a group fires: rare training types against types of the test alone."""
+
+    rare_in_training: float
+    only_here: float
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether knowledge knows the test's own words better than comparable training words."""
+        return self.only_here > self.rare_in_training + 0.05
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What must hold for the figure to mean anything."""
+
+    worst_sum_error: float  # largest |Σ p − 1| over the contexts that were checked
+    contexts_checked: int
+    words_counted: int
+    words_expected: int
+    unknown_policy: str
+    seen_in_training: float | None  # share of sentences; None where the model does not know its training text
+    coverage: dict[str, Coverage]  # by feature group
+    log_z_width: float = 0.0  # how far bounded features leave log Z open, at worst (see `inference.bounds`)
+
+    def failures(self) -> list[str]:
+        """Why the figure is wrong, whatever the texts: a defect of the model's code."""
+        found = []
+        if not self.worst_sum_error <= _SUM_TO_ONE:  # nor is NaN
+            found.append(f"probabilities do not sum to one (off by {self.worst_sum_error:.1e})")
+        if self.words_counted != self.words_expected:
+            found.append(f"{self.words_counted} words were counted where {self.words_expected} were expected")
+        return found
+
+    def problems(self) -> list[str]:
+        """The failures, and what the texts and the knowledge may have to do with the figure."""
+        found = self.failures()
+        if self.seen_in_training is not None and self.seen_in_training > 0.05:
+            found.append(f"{self.seen_in_training:.0%} of the sentences were in the training text")
+        for group, share in self.coverage.items():
+            if share.suspicious:
+                found.append(
+                    f"{group} covers {share.only_here:.0%} of the types found here alone, but "
+                    f"{share.rare_in_training:.0%} of rare training types: knowledge favours the test words"
+                )
+        return found
+
+    def lines(self) -> list[Line]:
+        overlap = "unknown" if self.seen_in_training is None else f"{self.seen_in_training:.1%}"
+        sums = f"Σp = 1 within {self.worst_sum_error:.1e} at {self.contexts_checked} contexts"
+        counted = f"{self.words_counted:,} of {self.words_expected:,} words counted"
+        said = [f"{sums}; {counted}; {self.unknown_policy}; sentences seen in training: {overlap}"]
+        said += [
+            f"{group} fires on {share.rare_in_training:.1%} of rare training types, "
+            f"on {share.only_here:.1%} of the types found here alone"
+            for group, share in self.coverage.items()
+        ]
+        return [(f"audit: {text}",) for text in said]
+
+
+@dataclass(frozen=True)
+class Evaluation(Shown):
+    """The figures of one model on one text."""
+
+    words: int
+    sentences: int
+    characters: int
+    log_perplexity: float
+    bits_per_character: float
+    by_frequency: dict[str, Slice]
+    by_feature: dict[str, Slice]
+    audit: Audit
+
+    def sound(self, of: str) -> Evaluation:
+        """This, if its audit holds; for studies, whose figures nobody looks at one by one."""
+        if failures := self.audit.failures():
+            raise AuditError(f"{of}: {'; '.join(failures)}; this is a defect of llrnn or of a background of your own")
+        return self
+
+    @property
+    def perplexity(self) -> float:
+        """exp(log-perplexity): infinity where that is more than a float can hold (above 709 nats a word)."""
+        return math.exp(self.log_perplexity) if self.log_perplexity < 709.0 else math.inf
+
+    def sheet(self, name: str = "evaluation") -> Sheet:
+        figures = (
+            f": log-perplexity {self.log_perplexity:.4f} nats a word, perplexity {self.perplexity:.1f}, "
+            f"{self.bits_per_character:.3f} bits per character "
+            f"({self.words:,} words with ends of sentence, {self.sentences:,} sentences)"
+        )
+        some = dict(list(self.by_feature.items())[:_FEATURES_SHOWN])
+        tables = [_table("seen in training", self.by_frequency), _table("feature of the word", some)]
+        found = (table for table in tables if table.rows)
+        return Sheet(((Strong(name), figures), *found, *self.audit.lines()), warnings=tuple(self.audit.problems()))
+
+
+def _table(title: str, slices: dict[str, Slice]) -> Table:
+    rows = tuple((name, f"{part.words:,}", f"{part.log_perplexity:.3f}") for name, part in slices.items())
+    return Table((title, "words", "log-perplexity"), rows)
+
+
+def evaluate(
+    model: LLRNN,
+    corpus: Corpus,
+    *,
+    batching: Batching | None = None,
+    contexts_checked: int = 64,
+    seed: int = 0,
+) -> Evaluation:
+    """Score every word and end of sentence of the corpus."""
+    text = Text.encode(corpus, model.vocabulary)
+    found = tally(model, text, batching)
+    words, characters = int(found.words.sum()), corpus.characters
+    return Evaluation(
+        words=words,
+        sentences=len(corpus),
+        characters=characters,
+        log_perplexity=found.log_perplexity,
+        bits_per_character=float(found.nats.sum() / math.log(2) / max(characters, 1)),
+        by_frequency=_by_frequency(model, found),
+        by_feature=_by_feature(model, found),
+        audit=_audit(model, corpus, text, words, contexts_checked, seed),
+    )
+
+
+def _by_frequency(model: LLRNN, found: Tally) -> dict[str, Slice]:
+    """By how often the word was seen in training."""
+    seen = model.seen.counts if model.seen is not None else np.array(model.vocabulary.counts)
+    slices = {}
+    for low, high, name in BANDS:
+        inside = (seen >= low) & ((seen <= high) if high is not None else True)
+        words = int(found.words[inside].sum())
+        if words:
+            slices[name] = Slice(words, float(found.nats[inside].sum() / words))
+    return slices
+
+
+def _by_feature(model: LLRNN, found: Tally) -> dict[str, Slice]:
+    """By the features that fire on the word, those that name single words aside; most frequent first."""
+    phi = model.output_features
+    words = np.bincount(phi.class_of, weights=found.words, minlength=phi.n_classes)
+    nats = np.bincount(phi.class_of, weights=found.nats, minlength=phi.n_classes)
+    row = np.repeat(np.arange(phi.n_classes), np.diff(phi.offsets))
+    words_of = np.bincount(phi.columns, weights=words[row], minlength=phi.n_features)
+    nats_of = np.bincount(phi.columns, weights=nats[row], minlength=phi.n_features)
+    order = [int(k) for k in np.argsort(-words_of, kind="stable") if words_of[k] > 0 and phi.groups[k] != "Identity"]
+    return {phi.names[k]: Slice(int(words_of[k]), float(nats_of[k] / words_of[k])) for k in order}
+
+
+def _audit(model: LLRNN, corpus: Corpus, text: Text, counted: int, contexts: int, seed: int) -> Audit:
+    unknown = model.vocabulary.unknown
+    outside = sum(n for word, n in corpus.counts().items() if word not in model.vocabulary)
+    if model.vocabulary.is_open:
+        policy = f"{outside} words that are not listed were spelled out, each with its own probability"
+    elif unknown is None:
+        policy = "every word is listed; there is no unknown-word symbol"
+    else:
+        policy = f"{outside} words outside the vocabulary were counted as {unknown}"
+    return Audit(
+        worst_sum_error=_worst_sum_error(model, text, contexts, seed),
+        contexts_checked=min(contexts, counted),
+        words_counted=counted,
+        words_expected=corpus.tokens + len(corpus),
+        unknown_policy=policy,
+        seen_in_training=None if model.seen is None else model.seen.share_of(text),
+        coverage=_coverage(model, text),
+        log_z_width=_log_z_width(model, text, contexts, seed),
+    )
+
+
+@torch.no_grad()
+def _worst_sum_error(model: LLRNN, text: Text, contexts: int, seed: int) -> float:
+    """Σ_x p(x) summed word by word at contexts of randomly chosen sentences."""
+    worst, left = 0.0, contexts
+    for _, distribution in walk(model, _some_of(text, contexts, seed)):
+        sums = distribution.log_probs().double().exp().sum(-1)[:left]
+        worst = max(worst, float((sums - 1).abs().max()))
+        left -= len(sums)
+        if left <= 0:
+            break
+    return worst
+
+
+def _log_z_width(model: LLRNN, text: Text, contexts: int, seed: int) -> float:
+    """The widest interval of log Z at those contexts; 0 where every feature is known everywhere."""
+    if not model.radius:
+        return 0.0
+    return max(log_z_interval(model, found).width for _, found in walk(model, _some_of(text, contexts, seed)))
+
+
+def _some_of(text: Text, contexts: int, seed: int) -> Text:
+    """Randomly chosen sentences, enough for so many contexts."""
+    chosen = np.random.default_rng(seed).permutation(len(text.sentences))[: max(1, contexts // 8)]
+    return Text(tuple(text.sentences[i] for i in chosen), tuple(text.conditions[i] for i in chosen), text.eos)
+
+
+def _coverage(model: LLRNN, text: Text) -> dict[str, Coverage]:
+    """For each feature group that not every word has: rare training types against types that only this text has."""
+    if model.seen is None:
+        return {}
+    here = text.counts(len(model.vocabulary)) > 0
+    rare = (model.seen.counts >= 1) & (model.seen.counts <= 2) & ~here
+    only_here = here & (model.seen.counts == 0)
+    if not rare.any() or not only_here.any():
+        return {}
+    phi = model.output_features
+    row = np.repeat(np.arange(phi.n_classes), np.diff(phi.offsets))
+    groups = np.array(phi.groups)[phi.columns] if len(phi.columns) else np.array([])
+    shares = {}
+    for group in dict.fromkeys(phi.groups):
+        fires = np.zeros(phi.n_classes, dtype=bool)
+        fires[row[groups == group]] = True
+        of_type = fires[phi.class_of]
+        shares[group] = Coverage(float(of_type[rare].mean()), float(of_type[only_here].mean()))
+    return shares

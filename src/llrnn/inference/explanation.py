@@ -1,0 +1,251 @@
+"""Why this word? Exactly, and adding up.
+
+log p(x | K) = log b(K, x) + Σ_k a_k·φ_k(K, x) − log Z(K)
+
+A background that is a product, or primed by the condition, shows each factor: log b = Σ_i log b_i.
+
+A word that is not listed is explained by its cell: log b(x) = log b(c) + log q(x) / Q'(c), and φ(x) = φ(c).
+
+log p(x) − log p(y) = [log b(x) − log b(y)] + Σ_k a_k·(φ_k(x) − φ_k(y))         log Z cancels
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import torch
+
+from llrnn.ground.charts import BarChart, log_text, shortened
+from llrnn.ground.rendering import Drawn, Part, Sheet, Strong, Sum
+from llrnn.knowledge.sequences import ModelState
+from llrnn.layer.loglinear import Distribution
+from llrnn.layer.priors import MINUS_INFINITY, Prior
+from llrnn.model.decode import read_prefix
+from llrnn.model.network import LLRNN
+
+
+@dataclass(frozen=True)
+class Term:
+    """One feature's share: its weight a_k at this moment, its value φ_k, and their product."""
+
+    name: str
+    weight: float
+    value: float
+
+    @property
+    def share(self) -> float:
+        return self.weight * self.value
+
+
+@dataclass(frozen=True)
+class Explanation(Drawn):
+    """log p of a word as a sum: `log_b + Σ share − log_z`."""
+
+    prefix: tuple[str, ...]
+    word: str
+    log_p: float
+    log_b: float
+    log_z: float
+    terms: tuple[Term, ...]  # largest share first, by magnitude
+    cell: str | None = None  # for a word that is not listed: the cell that it belongs to
+    log_inside: float = 0.0  # and log q(x) / Q'(c), its share of the cell, which `log_b` includes
+    factors: tuple[tuple[str, float], ...] = ()  # of a background that has several: each by name, and its log b
+
+    @property
+    def total(self) -> float:
+        """The sum of the parts; equals `log_p`."""
+        return self.log_b + sum(term.share for term in self.terms) - self.log_z
+
+    @property
+    def forbidden_by(self) -> tuple[str, ...]:
+        """The factors of the background, or the background, that give the word no mass: b = 0."""
+        return tuple(name for name, log_b in self.factors if log_b == MINUS_INFINITY)
+
+    @property
+    def verdict(self) -> str:
+        if self.forbidden_by:
+            return f"forbidden by {' and by '.join(self.forbidden_by)}, p = 0"
+        return f"log p = {self.log_p:.4f}, p = {math.exp(self.log_p):.4g}"
+
+    def sheet(self) -> Sheet:
+        line = (*(f"{word} " for word in self.prefix), Strong(self.word), f": {self.verdict}")
+        return Sheet((line, self.chart(), self._sum().table("value φ")))
+
+    def chart(self) -> BarChart:
+        return self._sum().waterfall("log p", " ".join((*self.prefix, self.word)))
+
+    def _sum(self) -> Sum:
+        """The background is one part; of a word that is not listed two: its cell, and which string of it."""
+        parts: tuple[Part, ...] = (Part("log b (background)", self.log_b, factors=self.factors),)
+        if self.cell is not None:
+            of_cell = Part(f"log b of {self.cell}", self.log_b - self.log_inside, factors=self.factors)
+            parts = (of_cell, Part(f"{self.word} among its strings", self.log_inside))
+        return Sum(parts, self.terms, (Part("− log Z (normalisation)", -self.log_z),), self.total)
+
+
+@dataclass(frozen=True)
+class Comparison(Drawn):
+    """Why one word and not another: the difference of their log p, term by term."""
+
+    chosen: Explanation
+    rival: Explanation
+    terms: tuple[Term, ...]  # features on which the two words differ; `value` is φ(word) − φ(rival)
+
+    @property
+    def log_ratio(self) -> float:
+        """log p(word) / p(rival); of two that are both forbidden, what the features make of it."""
+        both = self.chosen.forbidden_by and self.rival.forbidden_by
+        return self.total if both else self.chosen.log_p - self.rival.log_p
+
+    @property
+    def log_b_difference(self) -> float:
+        if self.chosen.log_b == self.rival.log_b == MINUS_INFINITY:
+            return sum(difference for _, difference in self.factors)
+        return self.chosen.log_b - self.rival.log_b
+
+    @property
+    def factors(self) -> tuple[tuple[str, float], ...]:
+        """Of a background that has several factors: by how much each prefers the word; 0 where it forbids both."""
+        if len(self.chosen.factors) != len(self.rival.factors):  # one background, which forbids one of the two
+            return ()
+        pairs = zip(self.chosen.factors, self.rival.factors, strict=True)
+        return tuple((name, _difference(ours, theirs)) for (name, ours), (_, theirs) in pairs)
+
+    @property
+    def total(self) -> float:
+        """The sum of the parts; equals `log_ratio`."""
+        return self.log_b_difference + sum(term.share for term in self.terms)
+
+    def sheet(self) -> Sheet:
+        chosen, rival = self.chosen, self.rival
+        line = (
+            *(f"{word} " for word in chosen.prefix), Strong(chosen.word), f" rather than {rival.word}: "
+            f"log p {chosen.log_p:.4f} against {rival.log_p:.4f}, difference {log_text(self.log_ratio)}",
+        )  # fmt: skip
+        return Sheet((*self._notes(), line, self.chart(), self._sum().table("Δφ")))
+
+    def chart(self) -> BarChart:
+        word, rival = self.chosen.word, self.rival.word
+        title = " ".join((*self.chosen.prefix, word, f"rather than {rival}"))
+        label = f"nats for “{shortened(word)}” (right) or “{shortened(rival)}” (left)"
+        return self._sum().balance(title, label)
+
+    def _notes(self) -> list[tuple[str, ...]]:
+        sides = (self.chosen, self.rival)
+        notes = [f"{one.word} is not listed: a string of the cell {one.cell}" for one in sides if one.cell is not None]
+        notes += [f"{one.word} is {one.verdict}" for one in sides if one.forbidden_by]
+        if all(one.forbidden_by for one in sides):
+            notes.append("both are forbidden: neither is possible, whatever the features say")
+        return [(note,) for note in notes]
+
+    def _sum(self) -> Sum:
+        background = Part("log b (background)", self.log_b_difference, factors=self.factors)
+        return Sum((background,), self.terms, (), self.total)
+
+
+@overload
+def explain(
+    model: LLRNN, *, word: str, rival: None = None, prefix: str | tuple[str, ...] = "", condition: object = None
+) -> Explanation: ...
+@overload
+def explain(
+    model: LLRNN, *, word: str, rival: str, prefix: str | tuple[str, ...] = "", condition: object = None
+) -> Comparison: ...
+@overload
+def explain(
+    model: LLRNN, *, word: str, rival: str | None, prefix: str | tuple[str, ...] = "", condition: object = None
+) -> Explanation | Comparison: ...
+def explain(
+    model: LLRNN,
+    *,
+    word: str,
+    rival: str | None = None,
+    prefix: str | tuple[str, ...] = "",
+    condition: object = None,
+) -> Explanation | Comparison:
+    """Explain log p(word | prefix), or how much likelier it is than a rival."""
+    prefix_words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
+    with torch.no_grad():
+        distribution, state = read_prefix(model, prefix_words, [condition])
+        return explain_next(model, distribution, state, prefix_words, word, rival)
+
+
+def explain_next(
+    model: LLRNN,
+    distribution: Distribution,
+    state: ModelState,
+    prefix: tuple[str, ...],
+    word: str,
+    rival: str | None = None,
+) -> Explanation | Comparison:
+    """The same of a distribution at one position, and the state that it was made from."""
+    factors = model.background.factors(state.knowledge[0][0])
+    chosen = _explanation(model, distribution, factors, prefix, word)
+    if rival is None:
+        return chosen
+    return compare(chosen, _explanation(model, distribution, factors, prefix, rival))
+
+
+def _difference(ours: float, theirs: float) -> float:
+    """Of logarithms; of two that are both minus infinity there is none."""
+    return 0.0 if ours == theirs == MINUS_INFINITY else ours - theirs
+
+
+def compare(chosen: Explanation, rival: Explanation) -> Comparison:
+    """Two explanations after one prefix, subtracted."""
+    ours, theirs = ({term.name: term for term in side.terms} for side in (chosen, rival))
+    terms = []
+    for name in ours | theirs:
+        value = (ours[name].value if name in ours else 0.0) - (theirs[name].value if name in theirs else 0.0)
+        if value:
+            terms.append(Term(name, (ours.get(name) or theirs[name]).weight, value))
+    return Comparison(chosen, rival, _largest_first(terms))
+
+
+def _explanation(
+    model: LLRNN, distribution: Distribution, factors: Sequence[tuple[str, Prior]], prefix: tuple[str, ...], word: str
+) -> Explanation:
+    vocabulary = model.vocabulary
+    located, inside = vocabulary.locate([word], place="word")
+    symbol, log_inside = int(located[0]), float(inside[0])
+    asked = torch.tensor([symbol], device=model.device)
+    return Explanation(
+        prefix=prefix,
+        word=word,
+        log_p=float(distribution.possible().log_prob(asked)[0]) + log_inside,
+        log_b=float(distribution.log_b(asked)[0]) + log_inside,
+        log_z=float(distribution.log_z[0]),
+        terms=_largest_first(Term(name, weight, value) for name, weight, value in _firing(model, distribution, symbol)),
+        cell=vocabulary.symbols[symbol] if symbol >= len(vocabulary.words) else None,
+        log_inside=log_inside,
+        factors=_shares(factors, symbol),
+    )
+
+
+def _shares(factors: Sequence[tuple[str, Prior]], symbol: int) -> tuple[tuple[str, float], ...]:
+    """Of several factors, or of one that forbids the word."""
+    first = torch.zeros(1, dtype=torch.long)
+    found = [(name, float(prior.to(torch.device("cpu")).at(first, first + symbol)[0])) for name, prior in factors]
+    return tuple(found) if len(found) > 1 or found[0][1] == MINUS_INFINITY else ()
+
+
+def _firing(model: LLRNN, distribution: Distribution, symbol: int) -> list[tuple[str, float, float]]:
+    """(name, a_k, φ_k) of every feature that fires on the word, static ones first."""
+    weights = _weights(model, distribution)
+    static = [(name, weights[name], value) for name, value in model.output_features.row(symbol).items()]
+    values = distribution.context_values(torch.tensor([symbol], device=model.device))[0].tolist()
+    names = model.context_names
+    context = [(name, weights[name], value) for name, value in zip(names, values, strict=True) if value]
+    return static + context
+
+
+def _weights(model: LLRNN, distribution: Distribution) -> Mapping[str, float]:
+    a = torch.cat([distribution.adaptor, distribution.context_adaptor], 1)[0]
+    return dict(zip(model.feature_names, a.tolist(), strict=True))
+
+
+def _largest_first(terms: Iterable[Term]) -> tuple[Term, ...]:
+    return tuple(sorted(terms, key=lambda term: (-abs(term.share), term.name)))

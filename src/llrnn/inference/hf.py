@@ -1,0 +1,106 @@
+"""llrnn and the `transformers` library: an adaptor on top of a frozen language model.
+
+    log p(x | K) = log p_LM(x | K) + a(h)·φ(K, x) − log Z(K)
+
+An adaptor is an LLRNN whose background is the LM: it trains as any other model, and the LM does not.
+
+    V = hf.vocabulary(tokenizer)
+    adaptor = LLRNN(V, output_features=..., background=backgrounds.HuggingFace(lm, tokenizer))
+    list(train(adaptor, hf.corpus(tokenizer, lines)))
+    lm.generate(..., logits_processor=[hf.LogLinearProcessor(adaptor)])
+"""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor
+
+from llrnn.ground.errors import ConfigError, MissingExtraError
+from llrnn.knowledge.backgrounds import Background, HuggingFace
+from llrnn.knowledge.backgrounds.huggingface import symbol_of, token_of
+from llrnn.knowledge.backgrounds.huggingface import tokenised as corpus
+from llrnn.knowledge.backgrounds.huggingface import vocabulary_of as vocabulary
+from llrnn.knowledge.process import States
+from llrnn.knowledge.sequences import Batch, ModelState
+from llrnn.layer.priors import DensePrior, Prior
+from llrnn.model.network import LLRNN
+
+try:
+    from transformers import LogitsProcessor
+except ImportError:
+    raise MissingExtraError("transformers", "hf") from None
+
+__all__ = ["LogLinearProcessor", "corpus", "symbol_of", "token_of", "vocabulary"]
+
+
+class _Given(Background):
+    """log b as it was given: the LM has run already."""
+
+    log_b: Tensor
+
+    @property
+    def is_static(self) -> bool:
+        return True
+
+    def prior(self, states: States) -> Prior:
+        return DensePrior(self.log_b)
+
+
+class LogLinearProcessor(LogitsProcessor):  # type: ignore[misc]
+    """Puts a trained adaptor on top of its LM in `generate()`: the LM's own scores are log b, so it runs once a token.
+
+    The adaptor reads EOS and then the tokens of a row; the bos, eos or padding tokens that a row begins with stand for
+    that EOS. Its states are kept by prefix from one call to the next, since beam search puts rows in another order. A
+    prefix that was not there is read from the beginning. `condition` is what contextual features are told.
+    """
+
+    def __init__(self, adaptor: LLRNN, *, condition: object = None) -> None:
+        if not isinstance(adaptor.background, HuggingFace):
+            raise ConfigError(
+                "an adaptor is a model whose background is the language model, backgrounds.HuggingFace(...), "
+                f"found {adaptor.background!r}"
+            )
+        self._boundary, self._condition = adaptor.background.boundary, condition
+        self._given = _Given().bind(adaptor.vocabulary)
+        self._model = copy.copy(adaptor)  # the same weights, another background
+        self._model.background = self._given
+        self._states: dict[tuple[int, ...], ModelState] = {}
+
+    @torch.no_grad()
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """(B, L) tokens and (B, V) scores of the LM -> (B, V) log p."""
+        V = len(self._model.vocabulary)
+        if scores.shape[1] < V:
+            raise ConfigError(f"the adaptor is over {V} tokens, but the language model scores {scores.shape[1]}")
+        prefixes = [self._prefix(row) for row in input_ids.tolist()]
+        before = [self._before(prefix[:-1]) for prefix in prefixes]
+        self._given.log_b = torch.log_softmax(scores[:, :V].float(), -1)
+        distribution, after = self._model.step(
+            ModelState.joined(before, self._model.device), [prefix[-1] for prefix in prefixes]
+        )
+        self._states = {prefix: after.select([row]) for row, prefix in enumerate(prefixes)}
+        adapted = torch.full_like(scores, float("-inf"))  # also where the LM has more scores than tokens
+        adapted[:, :V] = distribution.log_probs().to(scores)
+        return adapted
+
+    def _prefix(self, row: list[int]) -> tuple[int, ...]:
+        """A row as llrnn reads it: EOS, then its tokens."""
+        begin = next((n for n, token in enumerate(row) if token not in self._boundary), len(row))
+        return (self._model.vocabulary.eos, *row[begin:])
+
+    def _before(self, prefix: tuple[int, ...]) -> ModelState:
+        """The adaptor's state after a prefix: from the call before, or read anew."""
+        if not prefix:
+            return self._model.start([self._condition])
+        if prefix not in self._states:
+            self._states[prefix] = self._read(prefix)
+        return self._states[prefix]
+
+    def _read(self, prefix: tuple[int, ...]) -> ModelState:
+        """No distribution on the way is asked for."""
+        inputs = torch.tensor([prefix], device=self._model.device)
+        self._given.log_b = torch.zeros(0, len(self._model.vocabulary), device=inputs.device)
+        batch = Batch(inputs, inputs, torch.zeros_like(inputs, dtype=torch.bool), [self._condition])
+        return self._model.scan(batch)[1]

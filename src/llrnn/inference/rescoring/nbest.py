@@ -1,0 +1,297 @@
+"""N-best lists in files: what a recogniser or a translator thought possible, with its scores.
+
+    #utterance	hypothesis	am	lm                      a header, if any, names the scores; they are logarithms:
+    utt7	il dort	-10.5	-4.2                            higher is better
+
+    utt7-1 il dort                                          Kaldi's form: a file of texts, named UTTERANCE-RANK,
+    utt7-1 10.5                                             and a file for each score; they are costs: lower is better
+
+References are Kaldi texts, `utt7 il dort`. A hypothesis may have no words, and may come twice; an impossible one has
+the score -inf. `.gz` may stand behind every name.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import fspath
+from pathlib import Path, PurePath
+from typing import NoReturn
+
+from llrnn.ground.errors import CorpusError, quoted
+from llrnn.ground.files import write_atomically
+from llrnn.text.corpus.source import StrPath, read_lines
+
+__all__ = [
+    "Hypothesis",
+    "NBest",
+    "NBestLists",
+    "References",
+    "Words",
+    "check_references",
+    "read_kaldi",
+    "read_nbest",
+    "read_references",
+    "write_nbest",
+]
+
+Words = tuple[str, ...]
+References = Mapping[str, Words]
+
+WORDS = "words"  # how weights call the number of words: no score may have this name
+_HEADER = ("#utterance", "hypothesis")
+# Narrower than float(), which also takes 1_000, nan and the digits of other scripts.
+_NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf)")
+_NAME = re.compile(r"[^\s,=]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """What may have been said, with one logarithm for each source of scores."""
+
+    words: Words
+    scores: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NBest:
+    """The hypotheses of one utterance, in the order of whoever made them."""
+
+    utterance: str
+    hypotheses: tuple[Hypothesis, ...]
+
+
+@dataclass(frozen=True)
+class NBestLists:
+    """Lists with the same scores, `names` of them."""
+
+    names: tuple[str, ...]
+    lists: tuple[NBest, ...]
+
+    def __post_init__(self) -> None:
+        reason = _fault_in_names(self.names) or next(filter(None, map(self._fault, self.lists)), None)
+        if not reason and len({entry.utterance for entry in self.lists}) != len(self.lists):
+            reason = "every utterance must have one list, found two for one; put their hypotheses together"
+        if reason or not self.lists:
+            raise CorpusError(reason or "at least one n-best list is required, found none; give some")
+
+    def _fault(self, entry: NBest) -> str | None:
+        if not entry.hypotheses:
+            return f"the list of {quoted(entry.utterance)} must have a hypothesis, found none; leave the utterance out"
+        for hypothesis in entry.hypotheses:
+            if len(hypothesis.scores) != len(self.names):
+                wanted = f"{len(self.names)} scores ({', '.join(self.names)})"
+                return f"{wanted} are required, a hypothesis of {quoted(entry.utterance)} has {len(hypothesis.scores)}"
+            if any(not score < math.inf for score in hypothesis.scores):
+                return f"scores must be numbers below infinity, found {hypothesis.scores} in {quoted(entry.utterance)}"
+        return None
+
+    def __len__(self) -> int:
+        return len(self.lists)
+
+    def __iter__(self) -> Iterator[NBest]:
+        return iter(self.lists)
+
+    def __repr__(self) -> str:
+        return f"NBestLists({len(self):,} utterances, {self.n_hypotheses:,} hypotheses, {', '.join(self.names)})"
+
+    @property
+    def n_hypotheses(self) -> int:
+        return sum(len(entry.hypotheses) for entry in self.lists)
+
+    def with_scores(self, name: str, scores: Sequence[Sequence[float]]) -> NBestLists:
+        """The same lists with one more score for every hypothesis."""
+        lists = tuple(
+            NBest(
+                entry.utterance,
+                tuple(Hypothesis(h.words, (*h.scores, new)) for h, new in zip(entry.hypotheses, own, strict=True)),
+            )
+            for entry, own in zip(self.lists, scores, strict=True)
+        )
+        return NBestLists((*self.names, name), lists)
+
+
+def _fault_in_names(names: Sequence[str]) -> str | None:
+    for index, name in enumerate(names):
+        if not _NAME.fullmatch(name) or name == WORDS:
+            return f"a score needs a name without spaces, commas and =, and other than {WORDS!r}, found {quoted(name)}"
+        if name in names[:index]:
+            return f"every score needs a name of its own, found {quoted(name)} twice; rename one"
+    return None
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One line of a file, with its place for messages."""
+
+    path: StrPath
+    number: int
+    text: str
+
+    def fail(self, reason: str, part: str = "") -> NoReturn:
+        column = max(self.text.rfind(part), 0) + 1 if part else 1
+        raise CorpusError(reason, path=self.path, line=self.number, column=column)
+
+    def score(self, text: str, *, negate: bool = False) -> float:
+        """A logarithm, or a cost that is to become one; -inf is the score of what is impossible."""
+        value = float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
+        value = -value if negate else value
+        if not value < math.inf:
+            self.fail(f"a score must be a number, found {quoted(text)}; correct it or leave the hypothesis out", text)
+        return value
+
+
+def _lines(path: StrPath) -> Iterator[_Line]:
+    """The lines of a file that are not blank."""
+    return (_Line(path, number, text) for number, text in read_lines(path) if text.strip())
+
+
+def read_nbest(path: StrPath) -> NBestLists:
+    """Lists from TSV. Lines of one utterance belong together wherever they stand; their order is kept."""
+    names: tuple[str, ...] = ()
+    found: dict[str, list[Hypothesis]] = {}
+    for line in _lines(path):
+        columns = line.text.split("\t")
+        if line.number == 1 and columns[0] == _HEADER[0]:
+            names = _names_in(line, columns)
+            continue
+        names = names or tuple(f"score{i}" for i in range(1, len(columns) - 1))
+        found.setdefault(_utterance_in(line, columns, names), []).append(
+            Hypothesis(tuple(columns[1].split()), tuple(line.score(text) for text in columns[2:]))
+        )
+    if not found:
+        raise CorpusError("at least one hypothesis is required, but the file has none", path=path)
+    return NBestLists(names, tuple(NBest(utterance, tuple(own)) for utterance, own in found.items()))
+
+
+def _names_in(line: _Line, columns: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in columns[2:])
+    if columns[1:2] != [_HEADER[1]] or not names:
+        line.fail(f"a header is {' TAB '.join(_HEADER)} TAB name TAB ..., found {quoted(line.text)}; correct it")
+    return _checked_names(line, names)
+
+
+def _checked_names(line: _Line, names: tuple[str, ...]) -> tuple[str, ...]:
+    reason = _fault_in_names(names)
+    if reason:
+        line.fail(reason)
+    return names
+
+
+def _utterance_in(line: _Line, columns: Sequence[str], names: Sequence[str]) -> str:
+    if len(columns) < 3:
+        line.fail(
+            f"utterance TAB hypothesis TAB score ... is required, found {len(columns)} columns; separate them by TABs, "
+            "or name the files of scores where these are Kaldi's"
+        )
+    if len(columns) != 2 + len(names):
+        wanted = f"{len(names)} scores ({', '.join(names)}) are required as in the first line"
+        line.fail(f"{wanted}, found {len(columns) - 2}; give every hypothesis the same scores")
+    utterance = columns[0].strip()
+    if not utterance or utterance.split() != [utterance]:
+        line.fail(f"the name of an utterance must be one word, found {quoted(columns[0])}; name it")
+    return utterance
+
+
+def read_kaldi(path: StrPath, scores: Sequence[StrPath], *, negate: bool = True) -> NBestLists:
+    """Lists from Kaldi's texts and scores; scores are called after their files, and `negate` makes costs logarithms."""
+    if not scores:
+        raise CorpusError("at least one file of scores is required beside the texts, found none; name one", path=path)
+    texts: dict[str, _Line] = _by_key(_lines(path))
+    if not texts:
+        raise CorpusError("at least one hypothesis is required, but the file has none", path=path)
+    columns = [_kaldi_scores(file, texts, negate=negate) for file in scores]
+    ranked: dict[str, list[tuple[int, Hypothesis]]] = {}
+    for key, line in texts.items():
+        utterance, rank = _ranked(line, key)
+        hypothesis = Hypothesis(tuple(line.text.split()[1:]), tuple(column[key] for column in columns))
+        ranked.setdefault(utterance, []).append((rank, hypothesis))
+    lists = (
+        NBest(utterance, tuple(hypothesis for _, hypothesis in sorted(own, key=lambda pair: pair[0])))
+        for utterance, own in ranked.items()
+    )
+    return NBestLists(tuple(_name_of(file) for file in scores), tuple(lists))
+
+
+def _name_of(file: StrPath) -> str:
+    return PurePath(file).name.removesuffix(".gz").split(".")[0]
+
+
+def _by_key(lines: Iterable[_Line]) -> dict[str, _Line]:
+    """Each line under its first word, which may come only once."""
+    found: dict[str, _Line] = {}
+    for line in lines:
+        key = line.text.split()[0]
+        if key in found:
+            line.fail(f"every name may come once, found {quoted(key)} already in line {found[key].number}; rename one")
+        found[key] = line
+    return found
+
+
+def _ranked(line: _Line, key: str) -> tuple[str, int]:
+    utterance, dash, rank = key.rpartition("-")
+    if not (utterance and dash and rank.isascii() and rank.isdigit() and len(rank) <= 9 and int(rank) > 0):
+        line.fail(f"a hypothesis is named UTTERANCE-RANK, with ranks 1, 2, ..., found {quoted(key)}; rename it")
+    return utterance, int(rank)
+
+
+def _kaldi_scores(path: StrPath, texts: Mapping[str, _Line], *, negate: bool) -> dict[str, float]:
+    found = {}
+    for key, line in _by_key(_lines(path)).items():
+        parts = line.text.split()
+        if len(parts) != 2:
+            line.fail(f"a name and one score are required, found {len(parts)} words; keep these two")
+        if key not in texts:
+            line.fail(f"a hypothesis of the file of texts is required, found {quoted(key)}, which it does not list")
+        found[key] = line.score(parts[1], negate=negate)
+    for key, line in texts.items():
+        if key not in found:
+            line.fail(f"every hypothesis needs a score, but {fspath(path)} has none for {quoted(key)}; add it")
+    return found
+
+
+def read_references(path: StrPath, known: Container[str] | None = None) -> dict[str, Words]:
+    """What was said, from Kaldi's text; with `known` utterances, another one is an error."""
+    found = _by_key(_lines(path))
+    for utterance, line in found.items():
+        if known is not None and utterance not in known:
+            line.fail(
+                f"an utterance of the n-best lists is required, found {quoted(utterance)}; leave it out, "
+                "or add its list"
+            )
+    if not found:
+        raise CorpusError("at least one reference is required, but the file has none", path=path)
+    return {utterance: tuple(line.text.split()[1:]) for utterance, line in found.items()}
+
+
+def check_references(lists: Iterable[NBest], references: References) -> None:
+    """Refuse lists of which nobody knows what was said."""
+    for entry in lists:
+        if entry.utterance not in references:
+            raise CorpusError(
+                f"every utterance needs a reference, found none for {quoted(entry.utterance)}; add it, "
+                "or leave its list out"
+            )
+
+
+def write_nbest(path: StrPath, lists: NBestLists) -> None:
+    """Write what `read_nbest` reads, header included. The file is there as a whole or not at all."""
+    rows = ["\t".join((*_HEADER, *lists.names)), *(row for entry in lists for row in _rows(entry))]
+    content = "".join(f"{row}\n" for row in rows).encode()
+    if fspath(path).endswith(".gz"):
+        content = gzip.compress(content, mtime=0)  # the same lists, the same bytes
+    try:
+        write_atomically(Path(path), content)
+    except OSError as cause:
+        raise CorpusError(f"the file cannot be written: {cause.strerror or cause}", path=path) from cause
+
+
+def _rows(entry: NBest) -> Iterator[str]:
+    for word in (entry.utterance, *(word for hypothesis in entry.hypotheses for word in hypothesis.words)):
+        if word.split() != [word]:
+            raise CorpusError(f"a word with whitespace in it cannot be written, found {quoted(word)}; leave it out")
+    for hypothesis in entry.hypotheses:
+        yield "\t".join((entry.utterance, " ".join(hypothesis.words), *map(repr, hypothesis.scores)))

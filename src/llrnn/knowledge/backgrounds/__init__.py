@@ -1,0 +1,77 @@
+"""Backgrounds b(K, x): what is likely or allowed before the network has its say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from llrnn.ground.errors import CheckpointError, quoted
+from llrnn.knowledge.backgrounds.automaton import Automaton
+from llrnn.knowledge.backgrounds.base import Background, Mixture, Product, Static
+from llrnn.knowledge.backgrounds.crossfit import CrossFitted
+from llrnn.knowledge.backgrounds.dictionary import Dictionary
+from llrnn.knowledge.backgrounds.grammar import Grammar
+from llrnn.knowledge.backgrounds.huggingface import HuggingFace
+from llrnn.knowledge.backgrounds.mask import Mask
+from llrnn.knowledge.backgrounds.neural import Model
+from llrnn.knowledge.backgrounds.ngram import NGram
+from llrnn.knowledge.backgrounds.primed import Primed, entity_words
+from llrnn.knowledge.backgrounds.unigram import Discounted, Uniform, Unigram
+from llrnn.knowledge.process import Saved
+from llrnn.languages.ngrams.store import SHARING
+
+__all__ = [
+    "Automaton",
+    "Background",
+    "CrossFitted",
+    "Dictionary",
+    "Discounted",
+    "Grammar",
+    "HuggingFace",
+    "Mask",
+    "Mixture",
+    "Model",
+    "NGram",
+    "Primed",
+    "Product",
+    "Saved",
+    "Static",
+    "Uniform",
+    "Unigram",
+    "entity_words",
+    "register",
+    "restore",
+]
+
+Restorer = Callable[[Saved, Sequence[Background]], Background]  # from what was saved, and its parts, restored before
+
+_RESTORERS: dict[str, Restorer] = {
+    "static": lambda saved, parts: Static(saved.tensors["log_b"], name=saved.fields["name"]),
+    "product": lambda saved, parts: Product(*parts),
+    "mixture": lambda saved, parts: Mixture(*parts, weights=saved.fields["weights"]),
+    "mask": lambda saved, parts: Mask(**saved.fields),
+    "primed": lambda saved, parts: Primed(parts[0], **saved.fields),
+    "ngram": lambda saved, parts: NGram.restored(saved),
+    SHARING: lambda saved, parts: NGram.restored(saved),
+    "crossfitted": lambda saved, parts: CrossFitted.restored(parts[0], **saved.fields),
+    "grammar": lambda saved, parts: Grammar(**saved.fields),
+    "automaton": lambda saved, parts: Automaton.restored(saved),
+    "dictionary": lambda saved, parts: Dictionary(**saved.fields),
+    "huggingface": lambda saved, parts: HuggingFace.restored(saved),
+}
+
+
+def register(kind: str, restorer: Restorer) -> None:
+    """Say how a kind of background comes back from a model folder; `Background.saved` names the kind."""
+    _RESTORERS[kind] = restorer
+
+
+def restore(saved: Saved) -> Background:
+    """A background from what a model folder holds of it; the inverse of `Background.saved`."""
+    if saved.kind == "custom":
+        raise CheckpointError(
+            f"the model was saved with a background of your own, {saved.fields.get('repr')}: "
+            "give it again at loading, llrnn.load(folder, background=...)"
+        )
+    if saved.kind not in _RESTORERS:
+        raise CheckpointError(f"unknown kind of background {quoted(saved.kind)}: it needs a newer llrnn")
+    return _RESTORERS[saved.kind](saved, [restore(part) for part in saved.parts])

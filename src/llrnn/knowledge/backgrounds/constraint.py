@@ -1,0 +1,230 @@
+"""Backgrounds that hold a text to a language: the common half of `Automaton` and `Grammar`.
+
+    b(K, x) = weight of x after the prefix, in a language        0 for what no string of the language goes on with
+    b(K, x) = violation                                          instead of 0, in a soft constraint
+
+The end-of-sentence symbol is allowed where a string is whole, and begins the next one. In a soft constraint a symbol
+that leaves the language costs the factor `violation`; then b = 1 until the sentence ends.
+
+At a node the answer is a row over V, made once and remembered with its class masses. Small vocabularies are answered
+row by row; in large ones few allowed symbols are exceptions to nothing, and many are a table of their own.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import operator
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from llrnn.ground.errors import BackgroundError
+from llrnn.knowledge.backgrounds.base import Background, Mixture, Product, _Combined
+from llrnn.knowledge.backgrounds.mask import Mask
+from llrnn.knowledge.process import State, States
+from llrnn.languages.grammars.base import Node
+from llrnn.languages.grammars.letters import Over
+from llrnn.languages.grammars.rows import BLANK, Reader, Row
+from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Exceptions, Prior, SparsePrior, Table
+from llrnn.text.revision import Revision
+from llrnn.text.vocabulary import Vocabulary
+
+_SMALL = 4_096  # symbols: rows of so many are written out
+_FEW = 64  # allowed symbols that are listed one by one rather than made a table
+_SHOWN = 8  # symbols that a message lists
+_HOW = {"violation", "longest", "deepest", "weights", "weighted", "name"}  # not which language, but how it is held to
+
+
+class At(NamedTuple):
+    """Where a sentence is in a language. Outside of it there is no node, but what left it: a symbol, and from where."""
+
+    reader: Reader
+    node: Node | None
+    symbols: int = 0  # read so far ...
+    letters: int = 0  # ... and the letters that they spell
+    left: tuple[At, int] | None = None
+
+
+class Constraint(Background):
+    """A language as a background. A subclass says which: `_reader(condition)`."""
+
+    def __init__(
+        self,
+        *,
+        over: Over = "symbols",
+        violation: float = 0.0,
+        longest: int | None = None,
+        spelling: Mapping[str, str] | None = None,
+    ) -> None:
+        if over not in ("symbols", "characters"):
+            raise BackgroundError(f"a language is over 'symbols' or 'characters', found {over!r}")
+        if not 0.0 <= violation <= 1.0:
+            raise BackgroundError(f"violation is the factor of what the language forbids, 0 to 1, found {violation}")
+        if longest is not None and longest < 0:
+            raise BackgroundError(f"longest is a number of letters, 0 or more, found {longest}")
+        self.over, self.violation, self.longest = over, float(violation), longest
+        self.spelling = {BLANK: " "} if spelling is None else dict(spelling)
+        self._as_exceptions = violation > 0.0  # listing keeps the rest constant, as the features of an expert must be
+        self._constant: dict[float, Table] = {}
+
+    @abstractmethod
+    def _reader(self, condition: object) -> Reader:
+        """The language for a condition, over the symbols of the vocabulary; remembered by the subclass."""
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        bound._constant = {}
+        return bound
+
+    def as_expert(self) -> Self:
+        """The same, with one value on all symbols but those that are listed."""
+        found = copy.copy(self)  # the language is bound already, and need not be compiled again
+        found._as_exceptions = True
+        return found
+
+    def strict(self) -> Self:
+        """The same, where nothing outside the language is possible."""
+        found = copy.copy(self)
+        found.violation, found._as_exceptions = 0.0, False
+        return found
+
+    def is_of(self, other: Background) -> bool:
+        """Whether the other is a constraint of the same kind and text, however strictly and at what length it holds."""
+        if type(self) is not type(other):
+            return False
+        own, its = self.saved(), other.saved()
+        if own.kind != its.kind or own.tensors.keys() != its.tensors.keys():
+            return False
+        same = all(torch.equal(tensor, its.tensors[name]) for name, tensor in own.tensors.items())
+        return same and all(own.fields[name] == its.fields[name] for name in own.fields.keys() - _HOW)
+
+    def revised(self, revision: Revision) -> Self:
+        """New words are in the language or not as any others: by what they are called."""
+        return self.bind(revision.vocabulary)
+
+    def initial(self, condition: object = None) -> State:
+        reader = self._reader(condition)
+        return At(reader, reader.language.root)
+
+    def advance(self, state: State, symbol: int) -> State:
+        reader, node, symbols, letters, _ = state
+        if symbol == self.vocabulary.eos:
+            return At(reader, reader.language.root)
+        if node is None:
+            return state
+        after = reader.advance(node, symbol)
+        if after is None or (self.longest is not None and reader.row(node, letters).log_b[symbol] == MINUS_INFINITY):
+            return At(reader, None, symbols + 1, left=(state, symbol))
+        return At(reader, after, symbols + 1, letters + reader.length(symbol))
+
+    def allowed(self, state: State) -> list[str]:
+        """The symbols that may follow."""
+        if state.node is None:
+            return []
+        return [self.vocabulary.symbols[symbol] for symbol in self._row(state).allowed.tolist()]
+
+    def allows(self, states: Sequence[State]) -> Tensor:
+        """Which symbols stay in the language, (N, V); all of them, once a sentence has left it."""
+        rows = [None if state.node is None else self._row(state).log_b for state in states]
+        everything = torch.ones(len(self.vocabulary), dtype=torch.bool)
+        found = [everything if row is None else row > MINUS_INFINITY for row in rows]
+        return torch.stack(found) if found else everything.new_zeros(0, len(everything))
+
+    def prior(self, states: States) -> Prior:
+        if self._as_exceptions:
+            return self._listed(states)
+        if len(self.vocabulary) <= _SMALL:
+            nothing = torch.full((len(self.vocabulary),), MINUS_INFINITY, dtype=torch.float64)
+            rows = [nothing if state.node is None else self._row(state).log_b for state in states]
+            return DensePrior(torch.stack(rows) if rows else nothing.new_zeros(0, len(nothing)))
+        if len(states) == 1 and states[0].node is not None:
+            return self._alone(self._row(states[0]))
+        return self._of_rows([None if state.node is None else self._row(state) for state in states])
+
+    def _alone(self, row: Row) -> SparsePrior:
+        """The answer at one position, which is remembered with its row: decoding asks for it again and again."""
+        if row.prior is None:
+            row.prior = self._of_rows([row])
+        return row.prior
+
+    def _row(self, state: State) -> Row:
+        row: Row = state.reader.row(state.node, state.letters)
+        return row
+
+    def _all(self, log_b: float) -> Table:
+        """The same for every symbol."""
+        if log_b not in self._constant:
+            self._constant[log_b] = Table(torch.full((len(self.vocabulary),), log_b, dtype=torch.float64))
+        return self._constant[log_b]
+
+    def _of_rows(self, rows: Sequence[Row | None]) -> SparsePrior:
+        """A table for each row with many symbols; few are exceptions to a table of nothing."""
+        nothing = self._all(MINUS_INFINITY)
+        few = [row if row is not None and len(row.allowed) <= _FEW else None for row in rows]
+        own = [nothing if row is None or row is listed else row.table for row, listed in zip(rows, few, strict=True)]
+        place = {table: k for k, table in enumerate(dict.fromkeys(own or [nothing]))}
+        shift = torch.full((len(rows), len(place)), MINUS_INFINITY, dtype=torch.float64)
+        shift[torch.arange(len(rows)), [place[table] for table in own]] = 0.0
+        return SparsePrior(tuple(place), shift, _exceptions(few))
+
+    def _listed(self, states: Sequence[State]) -> SparsePrior:
+        """One constant for what is forbidden, and own values for what is allowed; outside, 1 for everything."""
+        rows = [None if state.node is None else self._row(state) for state in states]
+        forbidden = math.log(self.violation) if self.violation else MINUS_INFINITY
+        shift = [0.0 if row is None and self.violation else forbidden for row in rows]
+        return SparsePrior((self._all(0.0),), torch.tensor(shift, dtype=torch.float64).view(-1, 1), _exceptions(rows))
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        return () if self.violation else (self,)
+
+    def objection(self, condition: object, symbols: Sequence[int]) -> str | None:
+        """Why a sentence, without its end, is not in the language; None if it is."""
+        state = self.initial(condition)
+        for symbol in symbols:
+            state = self.advance(state, int(symbol))
+        if state.node is not None and self._row(state).log_b[self.vocabulary.eos] == MINUS_INFINITY:
+            state = At(state.reader, None, state.symbols + 1, left=(state, self.vocabulary.eos))
+        return self.refusal(state)
+
+    def refusal(self, state: State) -> str | None:
+        """Why nothing can follow: where the sentence left the language, and what was possible there."""
+        if state.left is None or self.violation:
+            return None
+        before, symbol = state.left
+        could = self.allowed(before)
+        shown = " ".join(could[:_SHOWN]) + (f" ... ({len(could)} symbols)" if len(could) > _SHOWN else "")
+        return (
+            f"{self.vocabulary.symbols[symbol]!r} at position {state.symbols} is outside the language of {self!r}, "
+            f"which allows there: {shown}"
+        )
+
+
+def _exceptions(rows: Sequence[Row | None]) -> Exceptions:
+    """What is allowed at all positions, one after the other."""
+    listed = [row for row in rows if row is not None]
+    if not listed:
+        return Exceptions.none()
+    counts = torch.tensor([0 if row is None else len(row.allowed) for row in rows])
+    words, log_b = zip(*((row.allowed, row.log_b[row.allowed]) for row in listed), strict=True)
+    return Exceptions(torch.repeat_interleave(counts), torch.cat(words), torch.cat(log_b))
+
+
+def without(background: Background, constraint: Constraint) -> Background:
+    """What is left of a product without this factor; the background itself, where the constraint is none."""
+    everything = Mask(forbidden=())  # b = 1, for the cells of an open vocabulary too
+    if constraint.is_of(background):
+        return everything
+    if isinstance(background, Mixture) or not isinstance(background, _Combined):
+        return background
+    parts, in_product = background._parts, isinstance(background, Product)
+    left = [without(part, constraint) for part in parts if not (in_product and constraint.is_of(part))]
+    if len(left) == len(parts) and all(map(operator.is_, left, parts)):
+        return background
+    made = copy.copy(background)
+    made._parts = tuple(left)
+    return made if left else everything

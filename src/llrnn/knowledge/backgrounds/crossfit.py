@@ -1,0 +1,190 @@
+"""Cross-fitting: knowledge that was estimated on the training text, without fooling itself.
+
+An n-gram model is over-confident on the text that it was counted on: it has seen every word of it in its context. A
+network that trains with such a model at its side learns to trust it too much. So the text is cut into k folds; each
+training sentence sees the model that was estimated without its fold, every other text sees the model of the whole.
+
+    b(K, x) at a training sentence s = b_{text without fold(s)}(K, x)          fold(s) = key(s) mod k
+
+The fold follows from the words of the sentence, so that equal sentences share their fold and no order has to be kept.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from llrnn.ground.errors import BackgroundError, EstimationWarning, TrainingError
+from llrnn.knowledge.backgrounds.base import Background
+from llrnn.knowledge.process import Saved, State, States
+from llrnn.layer.priors import DensePrior, Exceptions, Prior, SparsePrior
+from llrnn.text.corpus import Corpus
+from llrnn.text.ids import sentence_key
+from llrnn.text.revision import Revision
+from llrnn.text.vocabulary import Vocabulary
+
+_WHOLE = 0  # the part that was estimated on everything; fold f is part f + 1
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A batch of N states, part by part: the positions that belong to it, and the states of its own there."""
+
+    n: int
+    parts: tuple[tuple[int, Tensor, States], ...]  # (part, positions, states)
+
+    def __len__(self) -> int:
+        return self.n
+
+
+class CrossFitted(Background):
+    """A background estimated by `make(corpus)`, on everything and without each of `folds` folds."""
+
+    def __init__(self, make: Callable[[Corpus], Background], corpus: Corpus, *, folds: int = 10) -> None:
+        if folds < 2:
+            raise BackgroundError(f"cross-fitting needs 2 folds or more, found {folds}")
+        fold_of = [sentence_key(sentence.words) % folds for sentence in corpus]
+        empty = [fold for fold in range(folds) if fold_of.count(fold) == len(corpus)]
+        if empty or not fold_of:
+            raise BackgroundError(
+                f"{folds} folds of {len(corpus)} sentences leave nothing to estimate on; give more text, or folds=0"
+            )
+        without = [
+            Corpus.from_sentences([s for s, own in zip(corpus, fold_of, strict=True) if own != fold], name=corpus.name)
+            for fold in range(folds)
+        ]
+        self._folds = folds
+        self._parts: tuple[Background, ...] = (make(corpus), *(make(part) for part in without))
+
+    @classmethod
+    def restored(cls, whole: Background, folds: int) -> CrossFitted:
+        """From a model folder, which keeps the model of the whole text only."""
+        made = cls.__new__(cls)
+        made._folds, made._parts = folds, (whole,)
+        return made
+
+    @property
+    def whole(self) -> Background:
+        """The background that was estimated on all of the text."""
+        return self._parts[_WHOLE]
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        if self._vocabulary is vocabulary:
+            return self  # it is large: one is enough for all who share it
+        bound = super().bind(vocabulary)
+        whole = self.whole.bind(vocabulary)
+        with warnings.catch_warnings():  # what there is to say of the folds, the whole has said
+            warnings.simplefilter("ignore", EstimationWarning)
+            bound._parts = (whole, *(part.bind(vocabulary) for part in self._parts[1:]))
+        return bound
+
+    def revised(self, revision: Revision) -> Self:
+        made = copy.copy(self)
+        made._parts = tuple(part.revised(revision) for part in self._parts)
+        return made.bind(revision.vocabulary)
+
+    @property
+    def reads_conditions(self) -> bool:
+        return self.whole.reads_conditions
+
+    def initial(self, condition: object = None) -> State:
+        return _WHOLE, self.whole.initial(condition), condition
+
+    def advance(self, state: State, symbol: int) -> State:
+        part, own, condition = state
+        return part, self._parts[part].advance(own, symbol), condition
+
+    def follow(
+        self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
+    ) -> tuple[States, Sequence[State]]:
+        which = self._part_of(sentences, inputs)
+        number = (mask.reshape(-1).cumsum(0) - 1).view(mask.shape)  # of each position that counts
+        found: list[tuple[int, Tensor, States]] = []
+        after: list[Any] = list(states)
+        for part in torch.unique(which).tolist():
+            rows = torch.nonzero((which == part).any(1)).view(-1)
+            counts = mask[rows] & (which[rows] == part)
+            own = [self._own(states[row], part) for row in rows.tolist()]
+            seen, last = self._parts[part].follow(own, inputs[rows], counts)
+            found.append((part, number[rows][counts], seen))
+            for row, state in zip(rows.tolist(), last, strict=True):
+                if which[row, -1] == part:
+                    after[row] = (part, state, states[row][2])
+        return Folded(int(mask.sum()), tuple(found)), after
+
+    def _part_of(self, sentences: Tensor | None, inputs: Tensor) -> Tensor:
+        """Which part answers at each position, (B, T)."""
+        if sentences is None:
+            return torch.full_like(inputs, _WHOLE)
+        if len(self._parts) == 1:
+            raise TrainingError(
+                f"{self!r} was estimated on the text of an earlier training, and its folds are not kept in the model "
+                "folder; give it again: llrnn.load(folder, background=..., contextual=[...])"
+            )
+        return sentences % self._folds + 1
+
+    def _own(self, state: State, part: int) -> State:
+        """The state that a part goes on from: its own, or a fresh one where another part came before."""
+        before, own, condition = state
+        return own if before == part else self._parts[part].initial(condition)
+
+    def prior(self, states: States) -> Prior:
+        folded = _folded(states)
+        return stitched_priors([(at, self._parts[part].prior(own)) for part, at, own in folded.parts], folded.n)
+
+    def saved(self) -> Saved:
+        return Saved("crossfitted", {"folds": self._folds}, parts=(self.whole.saved(),))
+
+    def __repr__(self) -> str:
+        return f"{self.whole!r} in {self._folds} folds"
+
+
+def _folded(states: States) -> Folded:
+    """States one by one, sorted into the form that `follow` makes."""
+    if isinstance(states, Folded):
+        return states
+    parts = sorted({part for part, _, _ in states}) or [_WHOLE]
+    at = {part: [n for n, state in enumerate(states) if state[0] == part] for part in parts}
+    own = tuple((part, torch.tensor(at[part], dtype=torch.long), [states[n][1] for n in at[part]]) for part in parts)
+    return Folded(len(states), own)
+
+
+def _in_order(position: Tensor, n: int) -> Tensor:
+    """For entries in blocks of equal position, where each goes when the blocks are put in the order of positions."""
+    count = torch.bincount(position, minlength=n)
+    begin = count.cumsum(0) - count
+    ends = torch.ones_like(position, dtype=torch.bool)
+    ends[1:] = position[1:] != position[:-1]
+    first = torch.nonzero(ends).view(-1)
+    within = torch.arange(len(position), device=position.device) - first[ends.cumsum(0) - 1]
+    return begin[position] + within
+
+
+def stitched_priors(pieces: Sequence[tuple[Tensor, Prior]], n: int) -> Prior:
+    """One prior from priors over some positions each: tables side by side, each with mass at its own positions."""
+    if len(pieces) == 1 and len(pieces[0][0]) == n:
+        return pieces[0][1]
+    if any(isinstance(prior, DensePrior) for _, prior in pieces):
+        dense = [(at, prior.dense(len(at)).log_b) for at, prior in pieces]
+        order = torch.argsort(torch.cat([at for at, _ in dense]))
+        return DensePrior(torch.cat([log_b for _, log_b in dense])[order])
+    sparse = [(at, prior) for at, prior in pieces if isinstance(prior, SparsePrior)]
+    tables = tuple(table for _, prior in sparse for table in prior.tables)
+    shift = sparse[0][1].shift.new_full((n, len(tables)), float("-inf"))
+    column = 0
+    for at, prior in sparse:
+        width = len(prior.tables)
+        shift[at, column : column + width] = prior.shift.expand(len(at), -1)
+        column += width
+    position = torch.cat([at[prior.exceptions.position] for at, prior in sparse])
+    to = _in_order(position, n)
+    word = torch.cat([prior.exceptions.word for _, prior in sparse])
+    log_b = torch.cat([prior.exceptions.log_b for _, prior in sparse])
+    moved = (torch.empty_like(part).index_copy(0, to, part) for part in (position, word, log_b))
+    return SparsePrior(tables, shift, Exceptions(*moved))

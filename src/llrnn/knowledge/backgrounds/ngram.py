@@ -1,0 +1,235 @@
+"""n-grams as a background: what was seen after the last few words.
+
+b(K, x) = p(x | last n - 1 words)       listed continuations are exceptions, the rest is back-off · unigram
+
+Its cost follows the continuations of the context and not |V|. Words that the model does not list have a part of
+`<unk>`: they are a second static table, whose weight at a position is what `<unk>` has there.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from llrnn.ground.errors import BackgroundError, EstimationWarning
+from llrnn.knowledge.backgrounds.base import Background
+from llrnn.knowledge.backgrounds.folded import FoldedNGram
+from llrnn.knowledge.process import Saved, State, States
+from llrnn.languages.ngrams import (
+    EMPTY,
+    DenseRows,
+    NGramTable,
+    Rows,
+    Trie,
+    estimate,
+    for_vocabulary,
+    read_arpa,
+    read_table,
+    revised,
+)
+from llrnn.languages.ngrams.store import SHARING, described, table_from
+from llrnn.layer.priors import Exceptions, Prior, SparsePrior, Table
+from llrnn.text.corpus import Corpus
+from llrnn.text.ids import Text
+from llrnn.text.revision import Revision
+from llrnn.text.vocabulary import Vocabulary
+
+
+class NGram(Background):
+    """A back-off n-gram model. The state is the longest known suffix of the prefix, as a node of its trie."""
+
+    def __init__(self, table: NGramTable, *, restrict: bool = False) -> None:
+        self.table = table
+        self._restrict = restrict
+        self._tries: dict[torch.device, Trie] = {}
+        self._static: tuple[Table, ...] = ()  # unigrams; those of the words that share `<unk>` apart
+        self._dense: DenseRows | None = None
+
+    @classmethod
+    def from_arpa(cls, path: str | PathLike[str], *, restrict: bool = False) -> NGram:
+        """From an ARPA file, plain or gzip; `restrict` leaves out words that the vocabulary does not list."""
+        return cls(read_arpa(path), restrict=restrict)
+
+    @classmethod
+    def from_path(cls, path: str | PathLike[str], *, restrict: bool = False) -> NGram:
+        """From what `llrnn ngram estimate` wrote: an ARPA file or a folder."""
+        return cls(read_table(path), restrict=restrict)
+
+    @classmethod
+    def from_corpus(
+        cls,
+        corpus: Corpus,
+        *,
+        order: int = 5,
+        min_counts: Sequence[int] = (),
+        folds: int = 10,
+        restrict: bool = False,
+    ) -> Background:
+        """Modified Kneser-Ney, estimated when it is bound, over all words of the vocabulary.
+
+        With folds (the default) it is cross-fitted: a model that trains on the same text sees, at each sentence, counts
+        that were made without it. `folds=0` switches that off, for text that no model trains on. Words that the
+        vocabulary does not list are an error, or with `restrict` counted and then left out.
+        """
+
+        def estimated(part: Corpus) -> Background:
+            return _Estimated(part, order, tuple(min_counts), restrict)
+
+        return FoldedNGram(estimated, corpus, folds=folds) if folds else estimated(corpus)
+
+    @property
+    def order(self) -> int:
+        return self.table.order
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        if self._vocabulary is vocabulary:
+            return self  # it is large: one is enough for all who share it
+        bound = super().bind(vocabulary)
+        bound.table = for_vocabulary(self.table, vocabulary, restrict=self._restrict)
+        bound._static = _static_tables(bound.table)
+        bound._dense = None
+        bound._tries = {torch.device("cpu"): Trie.from_table(bound.table)}
+        return bound
+
+    def revised(self, revision: Revision) -> Self:
+        made = copy.copy(self)
+        made.table = revised(self.table, revision)
+        return made.bind(revision.vocabulary)
+
+    def trie(self, device: torch.device) -> Trie:
+        if not self._tries:
+            raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
+        if device not in self._tries:
+            self._tries[device] = self._tries[torch.device("cpu")].to(device)
+        return self._tries[device]
+
+    reads_conditions = False
+
+    def initial(self, condition: object = None) -> State:
+        return EMPTY
+
+    def advance(self, state: State, symbol: int) -> State:
+        return self.trie(torch.device("cpu")).advance(state, symbol)
+
+    def follow(
+        self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
+    ) -> tuple[States, Sequence[State]]:
+        trie = self.trie(inputs.device)
+        seen = trie.states(torch.tensor(list(states), dtype=torch.long, device=inputs.device), inputs)
+        return seen[mask], seen[:, -1].tolist()
+
+    def rows(self, states: States) -> Rows:
+        """The next-word distributions of a batch of states, in the sparse form.
+
+        Words that share `<unk>` (`table.shared`) are not among the listed ones: see `prior`.
+        """
+        nodes = _as_tensor(states)
+        rows = self.trie(nodes.device).rows(nodes)
+        if self.table.shared is None or not self.table.shared.hidden:
+            return rows
+        seen = rows.word != self.table.shared.word
+        return Rows(rows.rest, rows.position[seen], rows.word[seen], rows.log_prob[seen])
+
+    def prior(self, states: States) -> Prior:
+        nodes = _as_tensor(states)
+        rows = self.rows(nodes)
+        tables = tuple(table.to(nodes.device) for table in self._static)
+        shift = [rows.rest, *([self._shift_of_shared(nodes, rows.rest)] if len(tables) > 1 else [])]
+        return SparsePrior(tables, torch.stack(shift, 1), Exceptions(rows.position, rows.word, rows.log_prob))
+
+    def _shift_of_shared(self, nodes: Tensor, rest: Tensor) -> Tensor:
+        """log p(<unk> | state) − log p(<unk>): what the words that share it have above their unigrams, (N,)."""
+        assert self.table.shared is not None
+        trie, word = self.trie(nodes.device), torch.full_like(nodes, self.table.shared.word)
+        log_prob, length = trie.log_prob_of(nodes, word)
+        return torch.where(length > 1, log_prob - trie.log_prob[word], rest)  # not listed: exactly as the rest
+
+    def log_probs(self, states: States, *, out: Tensor | None = None) -> Tensor:
+        """Whole distributions, log p of every word in float32, (N, V); `out` is filled where it is given."""
+        nodes = _as_tensor(states)
+        trie = self.trie(nodes.device)
+        if self.table.shared is not None:
+            written = self.prior(nodes).dense(len(nodes), torch.float32).log_b
+            return written if out is None else out.copy_(written)
+        whole = torch.empty(len(nodes), trie.n_words, device=nodes.device) if out is None else out
+        if nodes.device.type == "cpu":
+            if self._dense is None:
+                self._dense = DenseRows(trie)
+            self._dense.fill(nodes, whole)
+            return whole
+        rows = trie.rows(nodes)
+        torch.add(trie.log_prob[: trie.n_words].float(), rows.rest.float().unsqueeze(-1), out=whole)
+        whole[rows.position, rows.word] = rows.log_prob.float()
+        return whole
+
+    def score(self, symbols: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """log p of every symbol of a text EOS, sentence, EOS, ... but the first, and the lengths of their n-grams."""
+        trie = self.trie(torch.device("cpu"))
+        text = torch.as_tensor(symbols, dtype=torch.long)
+        states = trie.states(text[:1], text[None, :-1])[0]
+        if (shared := self.table.shared) is None:
+            return trie.log_prob_of(states, text[1:])
+        follows, log_share = torch.arange(trie.n_words), torch.zeros(trie.n_words, dtype=torch.float64)
+        follows[shared.words], log_share[shared.words] = shared.word, torch.from_numpy(shared.log_share)
+        log_prob, length = trie.log_prob_of(states, follows[text[1:]])
+        return log_prob + log_share[text[1:]], length
+
+    def saved(self) -> Saved:
+        return Saved("ngram" if self.table.shared is None else SHARING, *described(self.table))
+
+    @classmethod
+    def restored(cls, saved: Saved) -> NGram:
+        """The inverse of `saved`."""
+        return cls(table_from(saved.fields, saved.tensors))
+
+    def __repr__(self) -> str:
+        return f"NGram(order={self.order}, {self.table.size} n-grams)"
+
+
+def _static_tables(table: NGramTable) -> tuple[Table, ...]:
+    """The unigrams; where words share `<unk>`, in two parts: theirs, which has a weight of its own, comes second."""
+    log_prob = torch.from_numpy(table.levels[0].log_prob[: len(table.symbols)])
+    if table.shared is None:
+        return (Table(log_prob),)
+    shares = torch.zeros_like(log_prob, dtype=torch.bool)
+    shares[table.shared.words] = True
+    return tuple(Table(log_prob.masked_fill(without, float("-inf"))) for without in (shares, ~shares))
+
+
+def _as_tensor(states: States) -> Tensor:
+    return states if isinstance(states, Tensor) else torch.tensor(list(states), dtype=torch.long)
+
+
+class _Estimated(Background):
+    """An n-gram model that is estimated when the vocabulary is known."""
+
+    def __init__(self, corpus: Corpus, order: int, min_counts: tuple[int, ...], restrict: bool) -> None:
+        self._corpus, self._order, self._min_counts, self._restrict = corpus, order, min_counts, restrict
+
+    def bind(self, vocabulary: Vocabulary) -> NGram:  # type: ignore[override]
+        counted = self._counted_words(vocabulary)
+        text = Text.to_train_on(self._corpus, counted)
+        stream = replace(text, conditions=(None,) * len(text.sentences)).stream()
+        table = estimate(stream, counted.symbols, order=self._order, min_counts=self._min_counts)
+        for note in table.notes:
+            warnings.warn(f"{self!r}: {note}", EstimationWarning, stacklevel=2)
+        return NGram(table, restrict=self._restrict).bind(vocabulary)
+
+    def _counted_words(self, vocabulary: Vocabulary) -> Vocabulary:
+        """The vocabulary, and where others are left out later, behind it all other words of the text."""
+        if not self._restrict or vocabulary.unknown is not None or vocabulary.is_open:
+            return vocabulary
+        return Vocabulary(dict.fromkeys([*vocabulary.symbols, *self._corpus.counts()]))
+
+    def prior(self, states: States) -> Prior:
+        raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
+
+    def __repr__(self) -> str:
+        return f"NGram.from_corpus({len(self._corpus)} sentences, order={self._order})"

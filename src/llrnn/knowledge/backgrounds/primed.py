@@ -1,0 +1,233 @@
+"""Priming by the condition (paper §4): words that the condition speaks of take their mass from it.
+
+    b(C, K, x) = base(K, x)                              for words that are no entities
+    b(C, K, x) = base(K, x) · evidence(C)[x] · boost     for entities with evidence in the condition
+    b(C, K, x) = base(K, x) · absent                     for entities without
+
+The base is any background; the factor beside it has one static table, and a few exceptions at each position. Over a
+static base the weights can be learnt, `Primed.fitted`: with n₁, n₂ of the n words of a target being entities with and
+without evidence, and m₀, m₁(C), m₂(C) the masses of the base on the rest, on entities with and on entities without,
+
+    log-likelihood = Σ_targets n₁ log boost + n₂ log absent − n log(m₀ + boost · m₁(C) + absent · m₂(C)) + constant
+
+is concave in (log boost, log absent).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Self
+
+import numpy as np
+import torch
+
+from llrnn.ground.arrays import Floats
+from llrnn.ground.errors import BackgroundError, ZeroMassError
+from llrnn.knowledge.backgrounds.base import Background, _Combined, multiply
+from llrnn.knowledge.backgrounds.mask import Evidence, Priming, words_of
+from llrnn.knowledge.process import Saved, State, States
+from llrnn.layer.priors import DensePrior, Prior
+from llrnn.text import conditions
+from llrnn.text.corpus import Corpus
+from llrnn.text.corpus.acts import Act
+from llrnn.text.vocabulary import Vocabulary
+
+LEAST_ABSENT = 1e-6  # a fit never says 0: an entity without evidence that was not seen may still be said one day
+_WIDEST = 30.0  # |log weight| is looked for up to here; there is an optimum: all targets end with a word without weight
+_HALVINGS = 50  # of an interval of that width: to 1e-13
+
+
+class Primed(_Combined):
+    """A background in which `entities` depend on the condition (paper §4, condition-based priming).
+
+    Entities are words, or cells of an open vocabulary by their symbols (`"‹number:digits4›"`); with `cells`, all cells:
+    names and numbers that are not listed then need evidence too, and a cell has it where one of its words does. A name
+    that is not listed says nothing of its cell; it is an entity once it is added to the vocabulary, as is a word that
+    comes out of a cell which is one.
+    """
+
+    def __init__(
+        self,
+        base: Background,
+        entities: Collection[str],
+        *,
+        evidence: Evidence = words_of,
+        boost: float = 1.0,
+        absent: float = 0.0,
+        cells: bool = False,
+    ) -> None:
+        if not (boost > 0 and absent >= 0 and math.isfinite(boost) and math.isfinite(absent)):
+            raise BackgroundError(f"Primed needs boost > 0 and absent >= 0, found {boost} and {absent}")
+        if isinstance(entities, str):
+            raise BackgroundError(f"Primed(entities=...) must be a collection of words, found the text {entities!r}")
+        super().__init__(base, Priming(entities, evidence, boost, absent, cells))
+        self._product: tuple[Prior | None, Prior] = (None, DensePrior(torch.zeros(0, 0)))
+
+    @classmethod
+    def fitted(
+        cls,
+        base: Background,
+        corpus: Corpus,
+        vocabulary: Vocabulary,
+        *,
+        slots: Collection[str] | None = None,
+        support: float = 0.9,
+        cells: bool = False,
+    ) -> Self:
+        """Entities from pairs of condition and target (`entity_words`), and the weights that are likeliest by them.
+
+        `absent` is at least 1e-6, so that no word gets zero for not having been seen. The base must be static.
+        """
+        bound = base.bind(vocabulary)
+        if not bound.is_static:
+            raise BackgroundError(
+                f"the weights of Primed can be fitted over a static base such as Unigram only, found {base!r}; fit "
+                "them over one, and give boost=... and absent=... to Primed"
+            )
+        entities = entity_words(corpus, slots, support)
+        factor = Priming(entities, words_of, 1.0, 1.0, cells).bind(vocabulary)
+        counts, masses = _counted(bound, factor, corpus)
+        if not counts[:, 1].any():
+            raise BackgroundError(
+                f"no listed word or cell has evidence in its own condition in {support:g} of the cases where the "
+                f"targets say it, so there is nothing to fit in {corpus!r}; name other slots, or lower `support`"
+            )
+        boost, absent = _likeliest(counts, masses)
+        return cls(base, entities, boost=boost, absent=absent, cells=cells)
+
+    @property
+    def _factor(self) -> Priming:
+        factor = self._parts[1]
+        assert isinstance(factor, Priming)
+        return factor
+
+    @property
+    def base(self) -> Background:
+        return self._parts[0]
+
+    @property
+    def entities(self) -> frozenset[str]:
+        """The words and cells that are named; with `cells`, all cells are entities too."""
+        return self._factor.entities
+
+    @property
+    def boost(self) -> float:
+        return self._factor.boost
+
+    @property
+    def absent(self) -> float:
+        return self._factor.absent
+
+    def prior(self, states: States) -> Prior:
+        if self._vocabulary is None:
+            raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
+        base, factor = self._priors(states)
+        if not self.base.is_static:  # by what it is: at one position, the prior of a grammar may look static
+            return multiply(base, factor)
+        if self._product[0] is not factor:  # the factor remembers its last answer, so this does
+            self._product = factor, multiply(base, factor)
+        return self._product[1]
+
+    def factors(self, state: State) -> list[tuple[str, Prior]]:
+        return [*self.base.factors(state[0]), ("priming", self._factor.prior([state[1]]))]
+
+    def saved(self) -> Saved:
+        own = self._factor
+        if own.evidence is not words_of:
+            return super().saved()
+        fields = {"entities": sorted(own.entities), "boost": own.boost, "absent": own.absent, "cells": own.cells}
+        return Saved("primed", fields, parts=(self.base.saved(),))
+
+    def __repr__(self) -> str:
+        return f"Primed({self.base!r}, {len(self.entities)} entities{' and all cells' if self._factor.cells else ''})"
+
+
+def entity_words(
+    corpus: Corpus, slots: Collection[str] | None = None, support: float = 0.9
+) -> dict[str, frozenset[str]]:
+    """Words of the values of conditions that targets say because of them, each with the slots in whose values it is.
+
+    Because: at least a share `support` of its occurrences in targets, and one, have it in their own condition. Of named
+    `slots` only, if any; a condition that is a text has no slots.
+    """
+    if not 0 < support <= 1:
+        raise BackgroundError(f"support must be a share above 0, 1 at most, found {support}")
+    _check_slots(corpus, slots)
+    found: dict[str, set[str]] = {}
+    said: Counter[str] = Counter()
+    supported: Counter[str] = Counter()
+    for sentence in corpus:
+        for word, slot in _values(sentence.condition):
+            if slots is None or slot in slots:
+                found.setdefault(word, set()).update(() if slot is None else (slot,))
+        evidence = words_of(sentence.condition)
+        said.update(sentence.words)
+        supported.update(word for word in sentence.words if word in evidence)
+    return {w: frozenset(found[w]) for w in sorted(found) if supported[w] and supported[w] / said[w] >= support}
+
+
+def _check_slots(corpus: Corpus, slots: Collection[str] | None) -> None:
+    if slots is None:
+        return
+    known = {slot for sentence in corpus for slot, _ in conditions.fields_of(sentence.condition)}
+    missing = sorted(set(slots) - known)
+    if missing:
+        raise BackgroundError(
+            f"no condition has a slot {missing[0]!r}; there are: {', '.join(sorted(known)) or 'none'}"
+        )
+
+
+def _values(condition: object) -> Iterator[tuple[str, str | None]]:
+    if isinstance(condition, Act | Mapping):
+        yield from ((word, value.slot) for value in conditions.values_of(condition) for word in value.words)
+    else:
+        yield from ((word, None) for word in words_of(condition))
+
+
+def _counted(base: Background, factor: Priming, corpus: Corpus) -> tuple[Floats, Floats]:
+    """Of each target: its words, and the mass of the base, that are no entities, with and without evidence, (C, 3)."""
+    vocabulary = factor.vocabulary
+    mass = torch.softmax(base.prior([]).dense(1).log_b[0], 0).numpy()
+    entities = np.array(sorted(factor.ids.values()), dtype=np.int64)
+    rest = np.delete(mass, entities).sum()
+    counts, masses = [], []
+    for sentence in corpus:
+        ids = np.append(vocabulary.locate(sentence.words, place=sentence.name)[0], vocabulary.eos)
+        if not mass[ids].all():
+            word = vocabulary.symbols[int(ids[mass[ids] == 0][0])]
+            raise ZeroMassError(
+                f"{base!r} gives {word!r} of {sentence.name!r} no mass, whatever the weights; smooth it"
+            )
+        primed = np.array(sorted(factor.initial(sentence.condition)), dtype=np.int64)
+        n, n_primed = int(np.isin(ids, entities).sum()), int(np.isin(ids, primed).sum())
+        counts.append((len(ids) - n, n_primed, n - n_primed))
+        masses.append((rest, mass[primed].sum(), mass[np.setdiff1d(entities, primed)].sum()))
+    return np.array(counts, dtype=np.float64).reshape(-1, 3), np.array(masses).reshape(-1, 3)
+
+
+def _likeliest(counts: Floats, masses: Floats) -> tuple[float, float]:
+    """boost and absent: the root of one derivative along the roots of the other, both of which fall."""
+    seen, length = counts.sum(0), counts.sum(1)
+
+    def slope(kind: int, log_boost: float, log_absent: float) -> float:
+        """Entities that were seen, less those that are expected."""
+        weights = np.exp([0.0, log_boost, log_absent])
+        return float(seen[kind] - length @ (masses[:, kind] * weights[kind] / (masses @ weights)))
+
+    def best_boost(log_absent: float) -> float:
+        return _root(lambda log_boost: slope(1, log_boost, log_absent), -_WIDEST)
+
+    log_absent = _root(lambda log: slope(2, best_boost(log), log), math.log(LEAST_ABSENT))
+    return math.exp(best_boost(log_absent)), math.exp(log_absent)
+
+
+def _root(falling: Callable[[float], float], low: float, high: float = _WIDEST) -> float:
+    """Where a falling function is 0, or the lower end if it is never above."""
+    if falling(low) <= 0:
+        return low
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if falling(middle) > 0 else (low, middle)
+    return low

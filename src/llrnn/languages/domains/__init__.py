@@ -1,0 +1,42 @@
+"""Domains: infinite sets of strings with exact mass. `text.domain` says what a domain is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import NDArray
+
+from llrnn.ground.errors import DomainError
+from llrnn.languages.domains.headed import Headed
+from llrnn.languages.domains.names import Names
+from llrnn.languages.domains.numbers import Numbers
+from llrnn.languages.domains.regular import Regular
+from llrnn.languages.domains.spelling import Spelling
+from llrnn.text.domain import Cell, Domain, check
+
+__all__ = ["Cell", "Domain", "Headed", "Names", "Numbers", "Regular", "Spelling", "check", "register", "restore"]
+
+Restorer = Callable[[dict[str, Any], dict[str, NDArray[Any]]], Domain]
+
+_KINDS: dict[str, Restorer] = {
+    "regular": Regular.restored,
+    "spelling": Spelling.restored,
+    "names": Names.restored,
+    "headed": Headed.restored,
+}
+
+
+def register(kind: str, restored: Restorer) -> None:
+    """Name the function that makes a domain of one's own again from what it `described`."""
+    _KINDS[kind] = restored
+
+
+def restore(plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Domain:
+    """A domain from its description in a model folder."""
+    kind = plain.get("kind")
+    if kind not in _KINDS:
+        raise DomainError(
+            f"no domain of the kind {kind!r} is known; register it: llrnn.domains.register(kind, restored)"
+        )
+    return _KINDS[kind](plain, arrays)

@@ -1,0 +1,18 @@
+"""Formal languages over the symbols of a vocabulary: weighted automata and context-free grammars."""
+
+from __future__ import annotations
+
+from llrnn.languages.grammars.expressions import Expression, from_condition, letter, matching, ngram, words
+from llrnn.languages.grammars.regular import regular
+from llrnn.languages.grammars.symbolic import symbolic
+
+__all__ = [
+    "Expression",
+    "from_condition",
+    "letter",
+    "matching",
+    "ngram",
+    "regular",
+    "symbolic",
+    "words",
+]

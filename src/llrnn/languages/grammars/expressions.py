@@ -1,0 +1,213 @@
+"""Expressions: what an automaton is made of, before it knows its vocabulary.
+
+    a + b     one after the other          a | b     either              a & b     strings of both, weights multiplied
+    a.repeated(again=0.5)                  any number of times, each for a factor
+    a.weighted(0.3)                        every string of a, for a factor
+    a.times(2, 5)                          from twice to five times
+    words(["new york", "boston"])          a list, perhaps with weights
+    ngram(table)                           all strings, as an n-gram model weighs them
+    from_condition(function)               what a function makes of the condition, at each text anew
+
+The weight of a string is the sum over all ways to read it, of the product of the factors on the way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from llrnn.ground.errors import BackgroundError
+from llrnn.languages.grammars.letters import Atom, Letter, Matching
+from llrnn.languages.grammars.matcher import matcher
+from llrnn.languages.ngrams import NGramTable, written_out
+
+MOST_TIMES = 1_000  # of a part that is repeated from so often to so often
+
+
+class _Operators:
+    """What can be done with any expression."""
+
+    def __add__(self, other: Expression) -> Expression:
+        return Sequence((*_sequence(self), *_sequence(other)))
+
+    def __or__(self, other: Expression) -> Expression:
+        return Choice((*_choice(self), *_choice(other)))
+
+    def __and__(self, other: Expression) -> Expression:
+        return Both(_checked(self), _checked(other))
+
+    def repeated(self, *, again: float = 1.0) -> Expression:
+        """Any number of times, none at all included; `again` is the factor of each time."""
+        return Repeat(_checked(self), _factor(again))
+
+    def times(self, least: int, most: int | None = None) -> Expression:
+        """From so often to so often; exactly so often if only one number is given."""
+        return Times(_checked(self), *_bounds(least, least if most is None else most))
+
+    def weighted(self, factor: float) -> Expression:
+        """The same strings, for a factor."""
+        return Scaled(_checked(self), _factor(factor))
+
+    def optional(self) -> Expression:
+        return Choice((_checked(self), NOTHING))
+
+
+@dataclass(frozen=True)
+class One(_Operators):
+    """One letter out of those that an atom holds."""
+
+    atom: Atom
+
+
+@dataclass(frozen=True)
+class Sequence(_Operators):
+    """One after the other; nothing at all if there are no parts."""
+
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Choice(_Operators):
+    """Any of them; the weights of a string that several hold are added."""
+
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Repeat(_Operators):
+    """Any number of times."""
+
+    part: Expression
+    again: float
+
+
+@dataclass(frozen=True)
+class Times(_Operators):
+    """From so often to so often. (Optional parts in a row would be read in many ways, each of which counts.)"""
+
+    part: Expression
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Scaled(_Operators):
+    """For a factor."""
+
+    part: Expression
+    factor: float
+
+
+@dataclass(frozen=True)
+class Both(_Operators):
+    """The strings of both, with the product of their weights."""
+
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True)
+class Listed(_Operators):
+    """A list of texts with weights; a text is read as its words or its characters, as the automaton does."""
+
+    entries: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class NGrams(_Operators):
+    """All strings, as an n-gram model over the letters weighs them."""
+
+    table: NGramTable
+
+
+@dataclass(frozen=True)
+class FromCondition(_Operators):
+    """What a function makes of the condition; None if nothing fits."""
+
+    function: Callable[[object], Expression | None]
+
+
+Expression: TypeAlias = One | Sequence | Choice | Repeat | Times | Scaled | Both | Listed | NGrams | FromCondition
+NOTHING: Expression = Sequence(())
+
+
+def letter(text: str) -> Expression:
+    """This one letter: a symbol, or a character."""
+    return One(Letter(text))
+
+
+def matching(regex: str) -> Expression:
+    """One letter that matches a regular expression of Python's: `matching("[a-z]+")` is any small word."""
+    matcher(regex)  # what is wrong, or no regular language, is refused here
+    return One(Matching(regex))
+
+
+def words(texts: Iterable[str] | Mapping[str, float]) -> Expression:
+    """Any text of a list, or of a mapping text -> weight."""
+    entries = texts.items() if isinstance(texts, Mapping) else ((text, 1.0) for text in texts)
+    found = tuple(sorted((text, _factor(weight)) for text, weight in dict(entries).items()))
+    if not found:
+        raise BackgroundError("a list of words must hold at least one word, found none")
+    return Listed(found)
+
+
+def ngram(table: NGramTable) -> Expression:
+    """All strings over the letters that an n-gram model lists: `NGram.from_path(...).table`, `ngrams.estimate(...)`."""
+    if not isinstance(table, NGramTable):
+        raise BackgroundError(f"ngram takes an NGramTable (NGram.from_path(...).table), found {table!r}")
+    return NGrams(written_out(table))
+
+
+def from_condition(function: Callable[[object], Expression | None]) -> Expression:
+    """Where the condition has a say: `function(condition)` gives an expression, or None if nothing fits."""
+    if not callable(function):
+        raise BackgroundError(f"from_condition takes a function of the condition, found {function!r}")
+    return FromCondition(function)
+
+
+def parts_of(expression: Expression) -> Iterator[Expression]:
+    """The expression and all that it is made of."""
+    stack = [expression]
+    while stack:
+        found = stack.pop()
+        yield found
+        match found:
+            case Sequence(parts) | Choice(parts):
+                stack += parts
+            case Repeat(part, _) | Scaled(part, _) | Times(part, _, _):
+                stack.append(part)
+            case Both(left, right):
+                stack += [left, right]
+            case One() | Listed() | NGrams() | FromCondition():
+                pass
+
+
+def _factor(value: float) -> float:
+    if not (value > 0 and math.isfinite(value)):
+        raise BackgroundError(f"a weight must be above 0 and finite, found {value}")
+    return float(value)
+
+
+def _bounds(least: int, most: int) -> tuple[int, int]:
+    if not 0 <= least <= most <= MOST_TIMES:
+        raise BackgroundError(f"times takes two numbers, 0 ≤ least ≤ most ≤ {MOST_TIMES}, found {least} and {most}")
+    return least, most
+
+
+def _sequence(found: object) -> tuple[Expression, ...]:
+    """The parts of a sequence, so that a + b + c + ... does not nest as deep as it is long."""
+    checked = _checked(found)
+    return checked.parts if isinstance(checked, Sequence) else (checked,)
+
+
+def _choice(found: object) -> tuple[Expression, ...]:
+    checked = _checked(found)
+    return checked.parts if isinstance(checked, Choice) else (checked,)
+
+
+def _checked(found: object) -> Expression:
+    if not isinstance(found, Expression):
+        raise BackgroundError(f"expressions are combined with expressions, found {found!r}; for a word: letter('word')")
+    return found

@@ -1,0 +1,318 @@
+"""From letters to symbols: what a language says of every symbol of the vocabulary at a node.
+
+    log b(node, x) = log w(c_1 | node) + log w(c_2 | node c_1) + …            x spells the letters c_1 c_2 …
+
+Where a symbol is one letter this is one look at its column. Where symbols spell several (characters, tokens), all are
+walked at once, as a trie of columns, level by level: symbols that no atom tells apart share their way through it, and
+a vocabulary of a hundred thousand tokens costs some milliseconds where a walk goes new ways, a fraction of one at other
+new nodes, and a look-up at one that was seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.errors import BackgroundError
+from llrnn.languages.grammars.base import Language, Node
+from llrnn.languages.grammars.letters import UNREAD, Columns, Over
+from llrnn.layer.priors import SparsePrior, Table
+
+BLANK = "␣"  # how a blank is written as a symbol of its own
+MOST_REMEMBERED = 32_000_000  # numbers in the rows of one language: 256 MB
+MOST_ASKED = 2_000_000  # keys in the ways of walks that are remembered
+MOST_NODES = 200_000  # whose rows are remembered: nested brackets have ever new nodes, but the same few rows
+
+
+def letters_of(symbols: Sequence[str], over: Over, spelling: Mapping[str, str]) -> list[str]:
+    """The letters that symbols are, or spell with some characters read as others."""
+    if over == "symbols":
+        return list(symbols)
+    used = set().union(*symbols)
+    return sorted({letter for character in used for letter in spelling.get(character, character)})
+
+
+def spelled(symbol: str, spelling: Mapping[str, str]) -> str:
+    """The characters of a symbol."""
+    return "".join([spelling.get(character, character) for character in symbol])
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """The nodes of a trie at one depth, and the symbols that end there."""
+
+    parent: Ints  # the place of each node's parent in the level before
+    column: Ints
+    ends: Ints  # the places of the nodes at which a symbol ends ...
+    symbols: Ints  # ... and the symbols
+
+
+class Spelled:
+    """The symbols of a vocabulary as sequences of columns. `eos` is none of them."""
+
+    def __init__(self, symbols: Sequence[str], eos: int, columns: Columns, spelling: Mapping[str, str]) -> None:
+        self.columns, self.n_symbols, self.eos = columns, len(symbols), eos
+        columns_of = dict(zip(columns.letters, columns.of_letter.tolist(), strict=True))
+        self.read: list[tuple[int, ...] | None] = [
+            None if number == eos else self._columns(symbol, spelling, columns_of)
+            for number, symbol in enumerate(symbols)
+        ]
+        known = [number for number, read in enumerate(self.read) if read is not None]
+        self.single = all(len(self.read[number] or ()) == 1 for number in known)
+        self.known = np.array(known, dtype=np.int64)
+        if self.single:
+            self.column = np.array([(self.read[number] or (UNREAD,))[0] for number in known], dtype=np.int64)
+        else:
+            self._check_single_letters(known)
+
+    def _columns(
+        self, symbol: str, spelling: Mapping[str, str], columns_of: Mapping[str, int]
+    ) -> tuple[int, ...] | None:
+        """What a symbol spells; None where it holds a letter that the language never reads."""
+        letters = (symbol,) if self.columns.over == "symbols" else spelled(symbol, spelling)
+        found = tuple([columns_of.get(letter, UNREAD) for letter in letters])
+        return None if UNREAD in found or not found else found
+
+    def _check_single_letters(self, known: Sequence[int]) -> None:
+        """Every letter must be a symbol too: otherwise a string may be begun that no symbols complete."""
+        alone = {read[0] for number in known if (read := self.read[number]) is not None and len(read) == 1}
+        missing = [column for column in range(self.columns.count) if column not in alone]
+        if missing:
+            raise BackgroundError(
+                f"every character that the language reads must be a symbol by itself, but "
+                f"{self.columns.example(missing[0])!r} stands in longer symbols only; add it to the vocabulary"
+            )
+
+    @cached_property
+    def levels(self) -> list[_Level]:
+        """The trie, level by level: a node is known by its parent and its column."""
+        ways = [self.read[number] or () for number in self.known.tolist()]
+        lengths = np.array([len(way) for way in ways], dtype=np.int64)
+        first, letters = np.cumsum(lengths) - lengths, np.fromiter(chain.from_iterable(ways), dtype=np.int64)
+        left, place = np.arange(len(ways)), np.zeros(len(ways), dtype=np.int64)
+        levels, C = list[_Level](), self.columns.count
+        while len(left):
+            keys, place = np.unique(place * C + letters[first[left] + len(levels)], return_inverse=True)
+            ends = lengths[left] == len(levels) + 1
+            levels.append(_Level(keys // C, keys % C, place[ends], self.known[left[ends]]))
+            left, place = left[~ends], place[~ends]
+        return levels
+
+
+class Row:
+    """log b of every symbol at a node, in the forms in which it may be asked for; minus infinity forbids."""
+
+    def __init__(self, log_b: Floats) -> None:
+        self.log_b = torch.from_numpy(log_b)  # (V,)
+        self.prior: SparsePrior | None = None  # as an answer at one position, once it was asked for
+
+    @cached_property
+    def allowed(self) -> Tensor:
+        """The symbols that may follow, sorted."""
+        return torch.nonzero(self.log_b > -torch.inf).view(-1)
+
+    @cached_property
+    def table(self) -> Table:
+        """One object for good, so that its class masses are remembered."""
+        return Table(self.log_b)
+
+
+Answers: TypeAlias = tuple[tuple[int, ...], tuple[float, ...]]
+
+
+class _Way:
+    """What a walk asks at a level, and how it goes on after each set of answers; at the end, the rows it came to.
+
+    A walk is a function of the answers. Nodes that differ only where no symbol reaches (deep in a stack, say) give the
+    same ones, and need no walk of their own.
+    """
+
+    __slots__ = ("after", "keys", "rows")
+
+    def __init__(self) -> None:
+        self.keys: list[int] = []  # (place of a node, column) as one number; none at the end
+        self.after: dict[Answers, _Way] = {}
+        self.rows: dict[float, Row] = {}  # by the weight of the end
+
+
+class Reader:
+    """A language over the symbols of a vocabulary: rows of log weights, and the node after a symbol."""
+
+    def __init__(self, language: Language, spelled: Spelled, longest: int | None = None) -> None:
+        self.language, self.spelled, self.longest = language, spelled, longest
+        self._rows: OrderedDict[Node, Row] = OrderedDict()
+        self._interned: dict[bytes, Row] = {}
+        self._comfort: dict[Node, int] = {}
+        self._ways, self._asked = _Way(), 0  # ... and the keys in them
+        if longest is not None and language.shortest(language.root) > longest:
+            raise BackgroundError(
+                f"the shortest string has {language.shortest(language.root)} letters, but longest={longest}; allow more"
+            )
+
+    def __deepcopy__(self, memo: object) -> Reader:
+        return self  # a value: what it remembers follows from what it is
+
+    def advance(self, node: Node, symbol: int) -> Node | None:
+        """The node after a symbol; None if the language does not go on so."""
+        for column in self.spelled.read[symbol] or (UNREAD,):
+            after = self.language.after(node, column) if column != UNREAD else None
+            if after is None:
+                return None
+            node = after
+        return node
+
+    def length(self, symbol: int) -> int:
+        """How many letters a symbol is."""
+        return len(self.spelled.read[symbol] or ())
+
+    def row(self, node: Node, read: int) -> Row:
+        """What may follow after `read` letters."""
+        if self.longest is None:
+            return self._remembered(node, None)
+        left = self.longest - read
+        return self._remembered(node, None if left >= self._needed(node) else left)
+
+    def _remembered(self, node: Node, left: int | None) -> Row:
+        key = node if left is None else (node, left)
+        found = self._rows.get(key)
+        if found is None:
+            found = self._row(node) if left is None else self._interning(self._within(node, left))
+            self._rows[key] = found
+            while len(self._rows) > 1 and self._is_too_much():
+                self._forget()
+        return found
+
+    def _is_too_much(self) -> bool:
+        return len(self._interned) * self.spelled.n_symbols > MOST_REMEMBERED or len(self._rows) > MOST_NODES
+
+    def _forget(self) -> None:
+        """The older half: what is asked again is made again."""
+        for _ in range(max(1, len(self._rows) // 2)):
+            self._rows.popitem(last=False)
+        self._interned = {_digest(row.log_b.numpy()): row for row in self._rows.values()}
+        self._comfort.clear()
+        self._ways, self._asked = _Way(), 0
+
+    def _row(self, node: Node) -> Row:
+        if self.spelled.single:
+            return self._interning(self._of_columns(node))
+        end = self.language.end(node)
+        way = self._way_of(node)
+        if way is None or end not in way.rows:
+            row = self._ending(end)
+            way = self._walk(node, row)
+            way.rows[end] = self._interning(row)
+        return way.rows[end]
+
+    def _interning(self, row: Floats) -> Row:
+        return self._interned.setdefault(_digest(row), Row(row))
+
+    def _ending(self, end: float) -> Floats:
+        row = np.full(self.spelled.n_symbols, -np.inf)
+        with np.errstate(divide="ignore"):
+            row[self.spelled.eos] = np.log(end)
+        return row
+
+    def _of_columns(self, node: Node) -> Floats:
+        row = self._ending(self.language.end(node))
+        with np.errstate(divide="ignore"):
+            row[self.spelled.known] = np.log(self.language.weights(node))[self.spelled.column]
+        return row
+
+    def _walk(self, node: Node, row: Floats) -> _Way:
+        """All symbols at once; `at` holds the place of each trie node's language node in `nodes`, -1 for none."""
+        if self._asked > MOST_ASKED:
+            self._ways, self._asked = _Way(), 0
+        way, nodes = self._ways, [node]
+        at, log_w = np.zeros(1, dtype=np.int64), np.zeros(1)
+        C = self.spelled.columns.count
+        for level in self.spelled.levels:
+            alive = at[level.parent] >= 0
+            parent = level.parent[alive]
+            asked = at[parent] * C + level.column[alive]
+            way.keys = _distinct(asked, len(nodes) * C)
+            if not way.keys:
+                break
+            place, gained = np.full(len(nodes) * C, -1, dtype=np.int64), np.full(len(nodes) * C, -np.inf)
+            nodes, answers = self._answers(nodes, way.keys)
+            place[way.keys], gained[way.keys] = answers
+            before_w = log_w
+            at, log_w = np.full(len(level.parent), -1, dtype=np.int64), np.full(len(level.parent), -np.inf)
+            at[alive], log_w[alive] = place[asked], before_w[parent] + gained[asked]
+            row[level.symbols] = log_w[level.ends]
+            self._asked += 0 if answers in way.after else len(way.keys)
+            way = way.after.setdefault(answers, _Way())
+        return way
+
+    def _way_of(self, node: Node) -> _Way | None:
+        """How a walk from a node would end, if one went the same way before."""
+        way, nodes = self._ways, [node]
+        while way.keys:
+            nodes, answers = self._answers(nodes, way.keys)
+            after = way.after.get(answers)
+            if after is None:
+                return None
+            way = after
+        return way
+
+    def _answers(self, nodes: Sequence[Node], keys: Sequence[int]) -> tuple[list[Node], Answers]:
+        """The nodes after some letters, each once; for each key (node, column) the place of its node, and log w."""
+        C, language = self.spelled.columns.count, self.language
+        found: dict[Node, int] = {}
+        place, gained = [-1] * len(keys), [-math.inf] * len(keys)
+        for k, key in enumerate(keys):
+            before, column = nodes[key // C], key % C
+            after = language.after(before, column)
+            if after is not None:
+                place[k] = found.setdefault(after, len(found))
+                weight = language.weights(before)[column]
+                gained[k] = 0.0 if weight == 1.0 else float(np.log(weight))
+        return list(found), (tuple(place), tuple(gained))
+
+    def _needed(self, node: Node) -> int:
+        """How many letters there must be left for no symbol to be cut by the limit."""
+        if node not in self._comfort:
+            self._comfort[node] = max((length for _, length in self._lengths(node)), default=0)
+        return self._comfort[node]
+
+    def _lengths(self, node: Node) -> list[tuple[int, int]]:
+        """Each symbol that may follow, and the shortest string that goes on with it, in letters."""
+        allowed = self._remembered(node, None).allowed.tolist()
+        found, by_way = list[tuple[int, int]](), dict[tuple[int, ...], int]()
+        for symbol in allowed:
+            way = self.spelled.read[symbol] or ()
+            if way not in by_way:
+                after = self.advance(node, symbol) if symbol != self.spelled.eos else None
+                by_way[way] = 0 if after is None else len(way) + self.language.shortest(after)
+            found.append((symbol, by_way[way]))
+        return found
+
+    def _within(self, node: Node, left: int) -> Floats:
+        """The row without what cannot be completed in the letters that are left."""
+        row: Floats = self._remembered(node, None).log_b.numpy().copy()
+        row[[symbol for symbol, length in self._lengths(node) if length > left]] = -np.inf
+        return row
+
+
+def _distinct(keys: Ints, stop: int) -> list[int]:
+    """The numbers below `stop` that are among some, sorted."""
+    used = np.zeros(stop, dtype=np.bool_)
+    used[keys] = True
+    found: list[int] = np.flatnonzero(used).tolist()
+    return found
+
+
+def _digest(row: Floats) -> bytes:
+    """What equal rows have in common, and no others."""
+    return hashlib.blake2b(row.tobytes(), digest_size=16).digest()

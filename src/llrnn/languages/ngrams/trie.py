@@ -1,0 +1,188 @@
+"""An n-gram model on a device: the states of whole batches and the rows of whole distributions, without a Python loop.
+
+A node is an n-gram; nodes are numbered level by level, so that node x < V is the unigram of word x, and the empty
+context is node -1. The state after some words is the node of their longest suffix that has continuations, or a back-off
+weight of its own (a pruned model may have one without the other). For a state with contexts c₁, c₂, ..., c_k (its
+suffixes, shortest first):
+
+    p(x | state) = backoff(c_k) ··· backoff(c_1) · p(x)                  for the rest
+    p(x | state) = backoff(c_k) ··· backoff(c_{j+1}) · listed(c_j x)     with c_j x the longest that is listed
+
+Since every suffix of an n-gram is listed, the continuations of c₁ hold all others: they are the exceptions, in the
+order of their words, and longer contexts only overwrite their values. `bigram[node]` says where.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from llrnn.languages.ngrams.table import Ints, NGramTable, completed
+
+EMPTY = -1  # the node of the empty context
+
+
+class Rows(NamedTuple):
+    """Next-word distributions of N states: `rest[n]` shifts the unigrams, the listed words have their own log p."""
+
+    rest: Tensor  # (N,)
+    position: Tensor  # (E,) sorted
+    word: Tensor  # (E,) sorted within a position
+    log_prob: Tensor  # (E,)
+
+
+@dataclass(frozen=True, eq=False)
+class Trie:
+    """All nodes of all levels in flat tensors; `keys` are (context · V + word) for each level from the second on."""
+
+    n_words: int
+    offsets: tuple[int, ...]  # where each level begins, and the end
+    keys: tuple[Tensor, ...]
+    word: Tensor
+    level: Tensor
+    suffix: Tensor
+    bigram: Tensor
+    first_child: Tensor
+    children: Tensor
+    matters: Tensor  # whether a node may be a state
+    log_prob: Tensor
+    backoff: Tensor  # log, summed over the node and its suffixes: from here down to the unigrams
+
+    @classmethod
+    def from_table(cls, table: NGramTable) -> Trie:
+        table = completed(table)
+        V, sizes = len(table.words), [len(level) for level in table.levels]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        suffix = np.concatenate([np.arange(V), *(s + offsets[n] for n, s in enumerate(table.suffixes))])
+        bigram, backoff = _along_suffixes(table, suffix, offsets)
+        first, children = _children(table, offsets)
+        weighted = np.concatenate([level.log_backoff != 0 for level in table.levels])
+        keys = tuple(torch.from_numpy(level.keys(V)) for level in table.levels[1:])
+        joined = {
+            "word": np.concatenate([level.word for level in table.levels]),
+            "level": np.repeat(np.arange(1, table.order + 1), sizes),
+            "suffix": suffix,
+            "bigram": bigram,
+            "first_child": first,
+            "children": children,
+            "matters": (children > 0) | weighted,
+            "log_prob": np.concatenate([level.log_prob for level in table.levels]),
+            "backoff": backoff,
+        }
+        # one node more, which is also node -1: the empty context, of level 0
+        tensors = {name: torch.from_numpy(np.append(array, array.dtype.type(0))) for name, array in joined.items()}
+        return cls(V, tuple(offsets.tolist()), keys, **tensors)
+
+    @property
+    def order(self) -> int:
+        return len(self.offsets) - 1
+
+    def to(self, device: torch.device) -> Trie:
+        moved = {f.name: getattr(self, f.name) for f in fields(self)}
+        for name, value in moved.items():
+            if isinstance(value, Tensor):
+                moved[name] = value.to(device)
+        return Trie(**{**moved, "keys": tuple(key.to(device) for key in self.keys)})
+
+    def child(self, node: Tensor, word: Tensor, level: int) -> Tensor:
+        """The nodes of `level` that extend nodes of the level below by a word, -1 where there are none."""
+        keys = self.keys[level - 2]
+        if len(keys) == 0:
+            return torch.full_like(node, -1)
+        asked = (node - self.offsets[level - 2]) * self.n_words + word
+        found = torch.searchsorted(keys, asked).clamp(max=len(keys) - 1)
+        return torch.where((keys[found] == asked) & (node >= 0), found + self.offsets[level - 1], -1)
+
+    def suffix_of_level(self, node: Tensor) -> list[Tensor]:
+        """The suffixes of nodes by level, 1 to order - 1; -1 for levels longer than the node."""
+        found: list[Tensor] = []
+        for level in range(self.order - 1, 0, -1):
+            here = self.level[node] == level
+            found.append(torch.where(here, node, -1))
+            node = torch.where(here & (self.level[node] > 1), self.suffix[node], node)
+        return found[::-1]
+
+    def states(self, before: Tensor, words: Tensor) -> Tensor:
+        """The states after each word of B rows, which begin in the states `before`: (B,), (B, T) -> (B, T).
+
+        The node of the last k words is a child of the node of the k - 1 words that end one place before: so all places
+        are looked up at once, level by level.
+        """
+        state = node = words
+        for level, start in enumerate(self.suffix_of_level(before)[: self.order - 2], 2):
+            node = self.child(torch.cat([start[:, None], node[:, :-1]], 1), words, level)
+            state = torch.where((node >= 0) & self.matters[node], node, state)
+        return state
+
+    def advance(self, state: int, word: int) -> int:
+        """One state, one word further."""
+        return int(self.states(torch.tensor([state]), torch.tensor([[word]]))[0, 0])
+
+    def log_prob_of(self, states: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+        """log p of one word after each state, and the length of the n-gram that says so, (N,), (N,) -> (N,), (N,)."""
+        rest = self.backoff[states]
+        log_prob, length = rest + self.log_prob[words], torch.ones_like(words)
+        for level, context in enumerate(self.suffix_of_level(states), 2):
+            node = self.child(context, words, level)
+            listed = self.log_prob[node] + rest - self.backoff[context]
+            log_prob = torch.where(node >= 0, listed, log_prob)
+            length = torch.where(node >= 0, level, length)
+        return log_prob, length
+
+    def rows(self, states: Tensor) -> Rows:
+        """The distributions that follow N states."""
+        rest = self.backoff[states]
+        if self.order == 1:
+            none = torch.zeros(0, dtype=torch.long, device=states.device)
+            return Rows(torch.zeros_like(rest), none, none, rest[none])
+        shortest, *longer = self.suffix_of_level(states)
+        count = self.children[shortest]
+        begin = count.cumsum(0) - count  # where the exceptions of each position begin
+        position, node = ranges(self.first_child[shortest], count)
+        log_prob = self.log_prob[node] + (rest - self.backoff[shortest])[position]
+        for context in longer:
+            known = torch.nonzero(context >= 0).view(-1)
+            which, child = ranges(self.first_child[context[known]], self.children[context[known]])
+            at = known[which]
+            place = begin[at] + self.bigram[child] - self.first_child[shortest[at]]
+            log_prob[place] = self.log_prob[child] + (rest[known] - self.backoff[context[known]])[which]
+        return Rows(rest, position, self.word[node], log_prob)
+
+
+def ranges(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """`first[i], first[i] + 1, ...`, `count[i]` of them, for one i after the other; and to which i each belongs."""
+    row = torch.repeat_interleave(count)
+    begin = count.cumsum(0) - count
+    return row, torch.arange(len(row), device=count.device) + (first - begin)[row]
+
+
+def _along_suffixes(
+    table: NGramTable, suffix: Ints, offsets: Ints
+) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    """For each node its suffix of two words, and the back-offs summed along its suffixes."""
+    bigram = np.arange(len(suffix))
+    backoff = np.concatenate([level.log_backoff for level in table.levels])
+    for n in range(1, table.order):
+        level = slice(offsets[n], offsets[n + 1])
+        backoff[level] += backoff[suffix[level]]
+        if n > 1:
+            bigram[level] = bigram[suffix[level]]
+    return bigram, backoff
+
+
+def _children(table: NGramTable, offsets: Ints) -> tuple[Ints, Ints]:
+    """Where the continuations of each node begin, and how many there are."""
+    first, count = [], []
+    for n, level in enumerate(table.levels):
+        if n + 1 == table.order:
+            first.append(np.zeros(len(level), dtype=np.int64))
+            count.append(np.zeros(len(level), dtype=np.int64))
+            continue
+        bounds = np.searchsorted(table.levels[n + 1].context, np.arange(len(level) + 1))
+        first.append(bounds[:-1] + offsets[n + 1])
+        count.append(np.diff(bounds))
+    return np.concatenate(first), np.concatenate(count)

@@ -1,0 +1,170 @@
+"""The primitives of `twin` as Triton kernels, for the GPU; `available` says whether Triton is there."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from llrnn.layer.fused.sparse import Rows
+
+available = importlib.util.find_spec("triton") is not None
+PARTS = 64  # at most as many partial column sums are kept
+_SUM_ROWS, _SUM_COLUMNS = 2, 2048  # one step of `log_sums`, measured on an H200
+_GRADIENT_ROWS, _GRADIENT_COLUMNS = 4, 1024  # one step of `gradients`
+
+if available:
+    import triton  # type: ignore[import-not-found]
+    import triton.language as tl  # type: ignore[import-not-found]
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def _row_sums(  # type: ignore[no-untyped-def]
+        matrix, vector, offsets, columns, values, target, offset, scale, out, out_vector, part, part_vector,
+        H, HAS_OFFSET: tl.constexpr, HAS_SCALE: tl.constexpr,
+        ENTRIES: tl.constexpr, BLOCK: tl.constexpr,
+    ):  # fmt: skip
+        piece = tl.program_id(0)
+        h = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        start, stop = tl.load(offsets + piece), tl.load(offsets + piece + 1)
+        total = tl.zeros((BLOCK,), tl.float32)
+        of_vector = tl.zeros((ENTRIES,), tl.float32)
+        for first in range(start, stop, ENTRIES):
+            entry = first + tl.arange(0, ENTRIES)
+            inside = entry < stop
+            column = tl.load(columns + entry, inside, 0).to(tl.int64)
+            value = tl.load(values + entry, inside, 0).to(tl.float32)
+            x = tl.load(matrix + column[:, None] * H + h[None, :], inside[:, None] & (h < H)[None, :], 0.0)
+            total += tl.sum(x.to(tl.float32) * value[:, None], 0)
+            of_vector += tl.load(vector + column, inside, 0.0).to(tl.float32) * value
+        sum_of_vector = tl.sum(of_vector, 0)
+        if HAS_SCALE:
+            factor = tl.load(scale).to(tl.float32)
+            total, sum_of_vector = total * factor, sum_of_vector * factor
+        row = tl.load(target + piece)
+        if HAS_OFFSET and row >= 0:
+            sum_of_vector += tl.load(offset + row)
+        if row >= 0:
+            tl.store(out + row * H + h, total.to(out.dtype.element_ty), h < H)
+            tl.store(out_vector + row, sum_of_vector)
+        else:
+            tl.store(part + (-1 - row) * H + h, total, h < H)
+            tl.store(part_vector - 1 - row, sum_of_vector)
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def _convert(  # type: ignore[no-untyped-def]
+        tensor, factor, out, size, HAS_FACTOR: tl.constexpr, BLOCK: tl.constexpr
+    ):
+        i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+        x = tl.load(tensor + i, i < size, 0.0).to(tl.float32)
+        if HAS_FACTOR:
+            x *= tl.load(factor).to(tl.float32)
+        tl.store(out + i, x.to(out.dtype.element_ty), i < size)
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def _log_sums(  # type: ignore[no-untyped-def]
+        logits, bias, klass, log_sum, score, N, G, ROWS: tl.constexpr, BLOCK: tl.constexpr
+    ):
+        log2e: tl.constexpr = 1.4426950408889634
+        n = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+        row = logits + n.to(tl.int64) * G
+        largest = tl.full((ROWS,), float("-inf"), tl.float32)  # of the terms in base 2
+        total = tl.zeros((ROWS,), tl.float32)
+        for first in range(0, G, BLOCK):
+            s = first + tl.arange(0, BLOCK)
+            x = tl.load(row[:, None] + s[None, :], (n < N)[:, None] & (s < G)[None, :], float("-inf")).to(tl.float32)
+            x = x * log2e + (tl.load(bias + s, s < G, 0.0) * log2e)[None, :]
+            above = tl.maximum(largest, tl.max(x, 1))
+            shift = tl.where(above == float("-inf"), 0.0, above)
+            total = total * tl.exp2(largest - shift) + tl.sum(tl.exp2(x - shift[:, None]), 1)
+            largest = above
+        shift = tl.where(largest == float("-inf"), 0.0, largest)
+        k = tl.load(klass + n, n < N, 0)
+        tl.store(log_sum + n, (tl.log2(total) + shift) / log2e, n < N)
+        tl.store(score + n, tl.load(row + k, n < N, 0.0).to(tl.float32) + tl.load(bias + k), n < N)
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def _gradients(  # type: ignore[no-untyped-def]
+        logits, bias, klass, log_sum, g_sum, g_score, out, sums, N, G, per_part,
+        HAS_SCORE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    ):  # fmt: skip
+        log2e: tl.constexpr = 1.4426950408889634
+        s = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        of_class = tl.load(bias + s, s < G, 0.0) * log2e
+        total = tl.zeros((BLOCK,), tl.float32)
+        start = tl.program_id(1) * per_part
+        for first in range(start, min(start + per_part, N), ROWS):
+            n = first + tl.arange(0, ROWS)
+            inside = (n < N)[:, None] & (s < G)[None, :]
+            at = n.to(tl.int64)[:, None] * G + s[None, :]
+            x = tl.load(logits + at, inside, float("-inf")).to(tl.float32)
+            z = tl.load(log_sum + n, n < N, float("-inf"))
+            g = tl.load(g_sum + n, n < N, 0.0)
+            of_score = tl.load(g_score + n, n < N, 0.0) if HAS_SCORE else -g
+            g = tl.where(z == float("-inf"), 0.0, g)
+            z = tl.where(z == float("-inf"), 0.0, z) * log2e
+            k = tl.load(klass + n, n < N, -1)
+            d = g[:, None] * tl.exp2(x * log2e + (of_class[None, :] - z[:, None]))
+            d += tl.where(s[None, :] == k[:, None], of_score[:, None], 0.0)
+            tl.store(out + at, d.to(out.dtype.element_ty), inside)
+            total += tl.sum(d, 0)
+        where = sums + tl.program_id(1) * G + s
+        tl.store(where, tl.load(where, s < G, 0.0) + total, s < G)
+
+
+def row_sums(
+    rows: Rows, matrix: Tensor, vector: Tensor, offset: Tensor | None, scale: Tensor | None, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """As `twin.row_sums`."""
+    H, pieces = matrix.shape[1], rows.pieces
+    out, out_vector = matrix.new_empty(rows.n_rows, H, dtype=dtype), matrix.new_empty(rows.n_rows, dtype=torch.float32)
+    part = matrix.new_empty(len(pieces.partial), H, dtype=torch.float32)
+    part_vector = matrix.new_empty(len(pieces.partial), dtype=torch.float32)
+    block = min(512, triton.next_power_of_2(H))  # H itself is no constant of the kernel: it may be N, ever another one
+
+    def launch(dense: tuple[Tensor, Tensor], where: tuple[Tensor, ...], scale: Tensor | None, target: Tensor) -> None:
+        _row_sums[(len(target), triton.cdiv(H, block))](
+            *dense, *where, target, offset, scale, out, out_vector, part, part_vector,
+            H, offset is not None, scale is not None, ENTRIES=8, BLOCK=block, num_warps=max(1, block // 256),
+        )  # fmt: skip
+
+    launch((matrix, vector), (pieces.offsets, rows.columns, rows.values), scale, pieces.target)
+    if len(pieces.long_rows):
+        launch((part, part_vector), (pieces.long_offsets, pieces.partial, pieces.ones), None, pieces.long_rows)
+    return out, out_vector
+
+
+def convert(tensor: Tensor, factor: Tensor | None, out: Tensor) -> None:
+    """As `twin.convert`; both contiguous. torch takes two to four times as long between half types."""
+    size = tensor.numel()
+    _convert[(triton.cdiv(size, 4096),)](tensor, factor, out, size, factor is not None, BLOCK=4096, num_warps=8)
+
+
+def log_sums(logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, score: Tensor) -> None:
+    """As `twin.log_sums`."""
+    C, G = logits.shape
+    block = min(_SUM_COLUMNS, triton.next_power_of_2(G))
+    _log_sums[(triton.cdiv(C, _SUM_ROWS),)](
+        logits, bias, klass, log_sum, score, C, G, ROWS=_SUM_ROWS, BLOCK=block, num_warps=4
+    )
+
+
+def gradients(
+    logits: Tensor,
+    bias: Tensor,
+    klass: Tensor,
+    log_sum: Tensor,
+    g_sum: Tensor,
+    g_score: Tensor | None,
+    out: Tensor,
+    sums: Tensor,
+) -> None:
+    """As `twin.gradients`; sums (PARTS, G)."""
+    C, G = logits.shape
+    per_part = _GRADIENT_ROWS * triton.cdiv(C, _GRADIENT_ROWS * len(sums))
+    grid: Any = (triton.cdiv(G, _GRADIENT_COLUMNS), triton.cdiv(C, per_part))
+    _gradients[grid](
+        logits, bias, klass, log_sum, g_sum, g_score, out, sums, C, G, per_part, g_score is not None,
+        ROWS=_GRADIENT_ROWS, BLOCK=_GRADIENT_COLUMNS, num_warps=4,
+    )  # fmt: skip

@@ -1,0 +1,395 @@
+"""What knowledge says of N positions: the one data structure between knowledge and the log-linear layer.
+
+    log b(n, x) = log Σ_k exp(shift[n, k] + table_k[x])     for the rest: a few static tables, weighted by position
+    log b(n, x) = its own value                             for the exceptions E(n), few words at each position
+
+A static background is one table and no exception; a dense one (another neural model) gives all N × V values. Contextual
+features answer in the same form: one value for the rest, own values for the exceptions. `knowledge.join` joins both.
+Positions are numbered 0..N-1; a prior with `n == 1` holds for every position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from llrnn.ground.arrays import LARGEST_FLOAT32
+from llrnn.ground.errors import BackgroundError
+
+MINUS_INFINITY = float("-inf")
+_FEW = 200_000  # numbers that are worth remembering
+_FAR = 128.0  # nats: float32 numbers of this size have five digits behind the point
+
+
+class Table:
+    """A static vector log b(x) over V, float64. It is one object for good: its class masses are remembered."""
+
+    def __init__(self, log_b: Tensor) -> None:
+        self.log_b = log_b.detach().to(torch.float64)  # (V,)
+        self._made: dict[object, Table] = {}
+        self._rounded: dict[torch.dtype, Tensor] = {}
+        self._everywhere: SparsePrior | None = None
+        self._check()
+
+    def _check(self) -> None:
+        if len(self.log_b) and not float(self.largest) < float("inf"):  # NaN is not below anything
+            raise BackgroundError("log b must be a number below infinity for every symbol, found NaN or infinity")
+        least = float(self.log_b.masked_fill(self.log_b == MINUS_INFINITY, 0.0).amin()) if len(self.log_b) else 0.0
+        for log_b in (float(self.largest), least):
+            _require_float32(log_b, "of a symbol")
+
+    def __len__(self) -> int:
+        return len(self.log_b)
+
+    def to(self, device: torch.device) -> Table:
+        if self.log_b.device == device:
+            return self
+        if device not in self._made:
+            self._made[device] = Table(self.log_b.to(device))
+        return self._made[device]
+
+    @cached_property
+    def largest(self) -> Tensor:
+        """log b of the likeliest word, a number; minus infinity of none."""
+        return self.log_b.amax() if len(self.log_b) else self.log_b.new_tensor(MINUS_INFINITY)
+
+    def in_numbers(self, dtype: torch.dtype) -> Tensor:
+        """The vector in other numbers, remembered."""
+        if dtype == self.log_b.dtype:
+            return self.log_b
+        if dtype not in self._rounded:
+            self._rounded[dtype] = self.log_b.to(dtype)
+        return self._rounded[dtype]
+
+    def powered(self, exponent: float) -> Table:
+        """b(x) to a power: what a temperature does to a background; 0 stays 0."""
+        if exponent not in self._made:
+            self._made[exponent] = Table(_times(self.log_b, exponent))
+        return self._made[exponent]
+
+    def everywhere(self) -> SparsePrior:
+        """This table and nothing else, at every position: one object for good, like the table."""
+        if self._everywhere is None:
+            device = self.log_b.device
+            shift = torch.zeros(1, 1, dtype=torch.float64, device=device)
+            self._everywhere = SparsePrior((self,), shift, Exceptions.none(device))
+        return self._everywhere
+
+    def times(self, other: Table) -> Table:
+        """The product with another table, remembered by the table that it was made with."""
+        key = id(other)
+        if key not in self._made:
+            product = Table(self.log_b + other.log_b)
+            product._made["kept alive"] = other  # so that its id is not used again
+            self._made[key] = product
+        return self._made[key]
+
+
+@dataclass(frozen=True, eq=False)
+class Exceptions:
+    """Words that stand alone: `log_b[e]` holds for `word[e]` at `position[e]`; sorted by position, then word."""
+
+    position: Tensor  # (E,)
+    word: Tensor  # (E,)
+    log_b: Tensor  # (E,) float64
+
+    def __len__(self) -> int:
+        return len(self.position)
+
+    @classmethod
+    def none(cls, device: torch.device | None = None) -> Exceptions:
+        empty = torch.zeros(0, dtype=torch.long, device=device)
+        return cls(empty, empty, torch.zeros(0, dtype=torch.float64, device=device))
+
+    @classmethod
+    def listed(cls, per_position: Sequence[Mapping[int, float]]) -> Exceptions:
+        """From a mapping word -> log b for each position."""
+        rows = [(n, word, row[word]) for n, row in enumerate(per_position) for word in sorted(row)]
+        if not rows:
+            return cls.none()
+        position, word, log_b = zip(*rows, strict=True)
+        for n, x, log in rows:
+            if not log < float("inf"):
+                raise BackgroundError(f"log b at position {n} of word {x} must be a number below infinity, found {log}")
+            _require_float32(log, f"at position {n} of word {x}")
+        return cls(torch.tensor(position), torch.tensor(word), torch.tensor(log_b, dtype=torch.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class SparsePrior:
+    """A few static tables weighted by position, plus exceptions."""
+
+    tables: tuple[Table, ...]
+    shift: Tensor  # (N, K) float64, or (1, K) for every position
+    exceptions: Exceptions
+
+    @classmethod
+    def static(cls, table: Table) -> SparsePrior:
+        return table.everywhere()
+
+    @classmethod
+    def listed(
+        cls, table: Table, per_position: Sequence[Mapping[int, float]], shift: Sequence[float] | None = None
+    ) -> SparsePrior:
+        """One table for the rest, `shift` in log for each position, and a mapping word -> log b of exceptions."""
+        _check_words(per_position, len(table))
+        log_shift = torch.zeros(len(per_position), 1, dtype=torch.float64)
+        if shift is not None:
+            log_shift[:, 0] = torch.tensor(shift, dtype=torch.float64)
+        return cls((table,), log_shift, Exceptions.listed(per_position))
+
+    @property
+    def n(self) -> int:
+        return len(self.shift)
+
+    @property
+    def is_static(self) -> bool:
+        return self.n == 1 and len(self.exceptions) == 0
+
+    @property
+    def n_symbols(self) -> int:
+        return len(self.tables[0])
+
+    @cached_property
+    def active(self) -> Tensor | None:
+        """Which table alone has mass at each position, (N,) or (1,); None where several blend."""
+        if len(self.tables) == 1:
+            return torch.zeros(self.n, dtype=torch.long, device=self.shift.device)
+        with_mass = self.shift > MINUS_INFINITY
+        return self.shift.argmax(1) if bool((with_mass.sum(1) == 1).all()) else None
+
+    @cached_property
+    def regions(self) -> Tensor | None:
+        """Which table alone has mass on each word, (V,), 0 where none has; None where several have."""
+        with_mass = torch.stack([table.log_b for table in self.tables]) > MINUS_INFINITY  # (K, V)
+        return with_mass.long().argmax(0) if bool((with_mass.sum(0) <= 1).all()) else None
+
+    def rest(self, position: Tensor, word: Tensor) -> Tensor:
+        """log b of single words by the tables alone, (E,)."""
+        row = position if self.n > 1 else torch.zeros_like(position)
+        if len(self.tables) == 1:
+            return self.shift[row, 0] + self.tables[0].log_b[word]
+        tables = torch.stack([table.log_b for table in self.tables])  # (K, V)
+        if self.active is not None:
+            which = self.active[row]
+            return self.shift[row, which] + tables[which, word]
+        return torch.logsumexp(self.shift[row] + tables[:, word].t(), -1)
+
+    def at(self, position: Tensor, word: Tensor) -> Tensor:
+        """log b of single words, exceptions included, (E,)."""
+        if len(self.exceptions) == 0:
+            return self.rest(position, word)
+        own, found = _look_up(self.exceptions.position, self.exceptions.word, position, word, self.n_symbols)
+        return torch.where(found, self.exceptions.log_b[own], self.rest(position, word))
+
+    def dense(self, n: int, dtype: torch.dtype = torch.float64) -> DensePrior:
+        """All N × V values written out; the last few are remembered, for some sources give one answer many times."""
+        if (n, dtype) not in self._written:
+            made = self._dense(n, dtype)
+            if n * self.n_symbols > _FEW:
+                return made
+            self._written.clear()
+            self._written[n, dtype] = made
+        return self._written[n, dtype]
+
+    @cached_property
+    def _written(self) -> dict[tuple[int, torch.dtype], DensePrior]:
+        return {}
+
+    def _dense(self, n: int, dtype: torch.dtype) -> DensePrior:
+        if len(self.tables) == 1:
+            log_b = self.tables[0].in_numbers(dtype) + self.shift.to(dtype)
+            return self._with_exceptions(log_b if len(log_b) == n else log_b.repeat(n, 1), dtype)
+        tables, shift = torch.stack([table.log_b for table in self.tables]).to(dtype), self.shift.to(dtype)  # (K, V)
+        if self.active is not None:
+            log_b = tables[self.active] + shift.gather(1, self.active[:, None])
+        else:
+            log_b = torch.logsumexp(shift.unsqueeze(-1) + tables, 1)
+        return self._with_exceptions(log_b.expand(n, -1).contiguous(), dtype)
+
+    def _with_exceptions(self, log_b: Tensor, dtype: torch.dtype) -> DensePrior:
+        if len(self.exceptions):
+            log_b[self.exceptions.position, self.exceptions.word] = self.exceptions.log_b.to(dtype)
+        return DensePrior(log_b)
+
+    def centred(self, dtype: torch.dtype) -> tuple[Prior, Tensor]:
+        """The same but for a factor a position, which is 1 unless b is far from 1; and its logarithm, (N,) or (1,).
+
+        A prefix of a grammar may have a weight of e^−600: beside that, float32 has few digits for words.
+        """
+        return self._centred
+
+    @cached_property  # a static background is one object, which is looked at once: a recorded step must not ask a GPU
+    def _centred(self) -> tuple[SparsePrior, Tensor]:
+        largest = torch.stack([self.shift[:, k] + table.largest for k, table in enumerate(self.tables)]).amax(0)
+        scale = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
+        if bool((scale.abs() <= _FAR).all()):
+            return self, torch.zeros_like(scale[:1])
+        own, old = scale if self.n > 1 else scale.expand(1), self.exceptions
+        log_b = old.log_b - own[old.position if self.n > 1 else torch.zeros_like(old.position)]
+        moved = Exceptions(old.position, old.word, log_b)
+        return SparsePrior(self.tables, self.shift - scale[:, None], moved), scale
+
+    def row(self, n: int) -> SparsePrior:
+        """One position alone; what is the same at every position stays the same object."""
+        if self.is_static:
+            return self
+        own, old = _own(self.exceptions.position, n), self.exceptions
+        shift = self.shift if self.n == 1 else self.shift[n : n + 1]
+        alone = Exceptions(torch.zeros_like(old.position[own]), old.word[own], old.log_b[own])
+        return SparsePrior(self.tables, shift, alone)
+
+    def powered(self, exponent: float) -> Prior:
+        """b to a power, at every word: table by table; where some blend at a word, they are written out first."""
+        blends = self.active is None and self.regions is None
+        if blends and self.n > 1:
+            return self.dense(self.n).powered(exponent)
+        if blends:  # weighted alike at every position: they are one table
+            tables = SparsePrior(self.tables, self.shift, Exceptions.none(self.shift.device)).dense(1)
+            one = (Table(tables.log_b[0]),)
+            return SparsePrior(one, torch.zeros_like(self.shift[:, :1]), self.exceptions).powered(exponent)
+        exceptions = Exceptions(self.exceptions.position, self.exceptions.word, _times(self.exceptions.log_b, exponent))
+        powered = tuple(table.powered(exponent) for table in self.tables)
+        return SparsePrior(powered, _times(self.shift, exponent), exceptions)
+
+    def to(self, device: torch.device) -> SparsePrior:
+        if self.shift.device == device:
+            return self
+        if self is self.tables[0].everywhere():
+            return self.tables[0].to(device).everywhere()  # nothing is copied to a GPU at every step
+        old = self.exceptions
+        moved = Exceptions(old.position.to(device), old.word.to(device), old.log_b.to(device))
+        return SparsePrior(tuple(table.to(device) for table in self.tables), self.shift.to(device), moved)
+
+
+@dataclass(frozen=True, eq=False)
+class DensePrior:
+    """All N × V values of log b, float64 or what a model gave."""
+
+    log_b: Tensor  # (N, V)
+    is_static = False
+    tables: tuple[Table, ...] = ()  # it has none
+
+    @property
+    def n(self) -> int:
+        return len(self.log_b)
+
+    @property
+    def n_symbols(self) -> int:
+        return self.log_b.shape[1]
+
+    def at(self, position: Tensor, word: Tensor) -> Tensor:
+        return self.log_b[position if self.n > 1 else torch.zeros_like(position), word].to(torch.float64)
+
+    def dense(self, n: int, dtype: torch.dtype | None = None) -> DensePrior:
+        return DensePrior(self.log_b.expand(n, -1).to(dtype or self.log_b.dtype))
+
+    def centred(self, dtype: torch.dtype) -> tuple[Prior, Tensor]:
+        """In numbers of this type, but for a factor a position where digits would be lost; and its logarithm."""
+        none = self.log_b.new_zeros(1, dtype=torch.float64)
+        if torch.finfo(dtype).eps <= torch.finfo(self.log_b.dtype).eps:
+            return self, none
+        largest = self.log_b.amax(-1)
+        scale = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
+        return DensePrior((self.log_b - scale[:, None]).to(dtype)), scale.double()
+
+    def row(self, n: int) -> DensePrior:
+        return self if self.n == 1 else DensePrior(self.log_b[n : n + 1])
+
+    def powered(self, exponent: float) -> Prior:
+        return DensePrior(_times(self.log_b, exponent))
+
+    def to(self, device: torch.device) -> DensePrior:
+        return self if self.log_b.device == device else DensePrior(self.log_b.to(device))
+
+
+Prior = SparsePrior | DensePrior
+
+
+@dataclass(frozen=True, eq=False)
+class ContextValues:
+    """Values of contextual features: `rest[n]` for every word but the exceptions, which have `value[e]`."""
+
+    rest: Tensor  # (N, k)
+    position: Tensor  # (E,)
+    word: Tensor  # (E,)
+    value: Tensor  # (E, k)
+    everywhere: Tensor | None = None  # (D,) the words, if they are the same ones at every position: E = N · D
+
+    @classmethod
+    def none(cls, n: int, width: int) -> ContextValues:
+        """0 on every word at n positions."""
+        empty = torch.zeros(0, dtype=torch.long)
+        return cls(torch.zeros(n, width), empty, empty, torch.zeros(0, width))
+
+    @property
+    def width(self) -> int:
+        return self.rest.shape[1]
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> ContextValues:
+        """The same values where the layer is, in the numbers that it computes with."""
+        if self.rest.device == device and self.rest.dtype == self.value.dtype == dtype:
+            return self
+        rest, value = self.rest.to(device, dtype), self.value.to(device, dtype)
+        everywhere = None if self.everywhere is None else self.everywhere.to(device)
+        return ContextValues(rest, self.position.to(device), self.word.to(device), value, everywhere)
+
+    def row(self, n: int) -> ContextValues:
+        """One position alone."""
+        own = _own(self.position, n)
+        position = torch.zeros_like(self.position[own])
+        rest = self.rest if len(self.rest) == 1 else self.rest[n : n + 1]
+        return ContextValues(rest, position, self.word[own], self.value[own], self.everywhere)
+
+    def at(self, position: Tensor, word: Tensor, n_symbols: int) -> Tensor:
+        """Values at single words, (E, k)."""
+        if len(self.position) == 0:
+            return self.rest[position]
+        own, found = _look_up(self.position, self.word, position, word, n_symbols)
+        return torch.where(found.unsqueeze(-1), self.value[own], self.rest[position])
+
+
+def _own(position: Tensor, n: int) -> slice:
+    """Where the entries of one position stand in a list sorted by position."""
+    first, last = torch.searchsorted(position, torch.tensor([n, n + 1], device=position.device)).tolist()
+    return slice(first, last)
+
+
+def _look_up(
+    listed_position: Tensor, listed_word: Tensor, position: Tensor, word: Tensor, n_symbols: int
+) -> tuple[Tensor, Tensor]:
+    """Where (position, word) stands in a sorted list, and whether it does."""
+    listed = listed_position * n_symbols + listed_word
+    asked = position * n_symbols + word
+    if len(listed) == 0:
+        return torch.zeros_like(asked), torch.zeros_like(asked, dtype=torch.bool)
+    found = torch.searchsorted(listed, asked).clamp(max=len(listed) - 1)
+    return found, listed[found] == asked
+
+
+def _check_words(per_position: Sequence[Mapping[int, float]], n_symbols: int) -> None:
+    """A word outside V would be taken for a word of another position."""
+    for n, row in enumerate(per_position):
+        for word in row:
+            if not 0 <= word < n_symbols:
+                raise BackgroundError(
+                    f"an exception at position {n} names the word {word}, but words are numbered 0 to {n_symbols - 1}"
+                )
+
+
+def _require_float32(log_b: float, place: str) -> None:
+    """Models compute in float32 unless they are told otherwise, and there a larger number is infinity."""
+    if log_b != MINUS_INFINITY and not abs(log_b) <= LARGEST_FLOAT32:
+        raise BackgroundError(
+            f"log b {place} must be within ±{LARGEST_FLOAT32:.1e}, which float32 can hold, or minus infinity, "
+            f"found {log_b}"
+        )
+
+
+def _times(log_b: Tensor, exponent: float) -> Tensor:
+    """exponent · log b, where minus infinity stays minus infinity even for exponent 0."""
+    return torch.where(log_b == MINUS_INFINITY, log_b, log_b * exponent)

@@ -1,0 +1,1 @@
+"""The model ψ → controller → layer: scored, decoded, edited, saved."""

@@ -1,0 +1,208 @@
+"""A model from its folder: the inverse of `LLRNN.save`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, ValidationError
+from torch import Tensor
+
+from llrnn.ground.bundle import Bundle, read_bundle
+from llrnn.ground.errors import CheckpointError, LLRNNError
+from llrnn.knowledge import backgrounds, contextual
+from llrnn.knowledge.backgrounds import Background
+from llrnn.knowledge.contextual import ContextualFeature
+from llrnn.knowledge.features import FeatureMatrix
+from llrnn.knowledge.process import Saved
+from llrnn.languages import domains
+from llrnn.model.controllers import Controller, make_controller, unfilled
+from llrnn.model.network import FEATURE_ARRAYS, LLRNN, require_finite
+from llrnn.text.domain import Domain
+from llrnn.text.ids import Seen
+from llrnn.text.spellings import ARRAYS, Spellings
+from llrnn.text.vocabulary import Vocabulary
+
+
+class _FeatureData(BaseModel):
+    names: tuple[str, ...]
+    groups: tuple[str, ...]
+
+
+class _SourceData(BaseModel):
+    kind: str
+    fields: dict[str, Any]
+    tensors: list[str]
+    parts: list[_SourceData]
+
+
+class _DomainData(BaseModel):
+    plain: dict[str, Any]
+    arrays: list[str]
+
+
+class _ModelData(BaseModel):
+    """The plain half of a model folder, checked before anything is built from it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    symbols: list[str] | None = None  # None: they are tensors
+    unknown: str | None
+    controller: dict[str, Any]
+    contextual: list[_SourceData]
+    tied: bool
+    word_dropout: float
+    provenance: dict[str, Any]
+    output_features: _FeatureData
+    input_features: _FeatureData | None = None
+    background: _SourceData
+    domains: list[_DomainData] = []
+    radius: dict[str, float] = {}
+
+
+def load(
+    folder: str | PathLike[str],
+    *,
+    background: Background | None = None,
+    contextual: Sequence[ContextualFeature] | None = None,
+    controller: Controller | None = None,
+    verify: bool = True,
+    copy: bool = False,
+) -> LLRNN:
+    """Read a model; a background or contextual features of one's own are given again here, or swapped.
+
+    A `controller` of one's own is given again, too, as it was made: its weights are filled in.
+    Without `verify`, damage to the numbers of the model goes unseen (see `read_bundle`): a large one opens faster. With
+    `copy`, a large one is read into memory, not mapped: it stays as it is whatever happens to its files.
+    """
+    try:
+        bundle = read_bundle(folder, "model", verify=verify, copy=copy)
+    except MemoryError as error:
+        raise CheckpointError(f"{folder}: the model does not fit into memory ({error})") from error
+    try:
+        return _build(bundle, background, contextual, controller)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise CheckpointError(f"{folder}: {place} in model.json is wrong ({first['msg']}); restore the file") from None
+    except MemoryError as error:
+        raise CheckpointError(f"{folder}: the model does not fit into memory ({error or 'MemoryError'})") from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"{folder}: the files of the model do not fit together ({error})") from error
+    except CheckpointError as error:
+        raise CheckpointError(f"{folder}: {error}") from None
+    except LLRNNError as error:
+        raise CheckpointError(f"{folder}: the files of the model do not fit together: {error}") from error
+
+
+def _build(
+    bundle: Bundle,
+    background: Background | None = None,
+    context: Sequence[ContextualFeature] | None = None,
+    controller: Controller | None = None,
+) -> LLRNN:
+    data, tensors = _ModelData.model_validate(bundle.data), bundle.tensors
+    require_finite(tensors)
+    words = data.symbols if data.symbols is not None else _spellings(tensors)
+    vocabulary = Vocabulary(
+        words,
+        counts=tensors["symbols.counts"].numpy(),
+        unknown=data.unknown,
+        domains=[_domain(saved, f"domains.{i}", tensors) for i, saved in enumerate(data.domains)],
+        checked=True,
+    )
+    output = _features("output", data.output_features, tensors, len(vocabulary))
+    own_input = data.input_features
+    model = LLRNN(
+        vocabulary,
+        output_features=output,
+        input_features=None if own_input is None else _features("input", own_input, tensors, len(vocabulary)),
+        background=background or backgrounds.restore(_source(data.background, "background", tensors)),
+        controller=controller or _controller(data.controller),
+        contextual=_contextual(data.contextual, tensors) if context is None else context,
+        tied=data.tied,
+        word_dropout=data.word_dropout,
+        seed=None,
+    )
+    model.provenance, model.radius = data.provenance, data.radius
+    if "seen.counts" in tensors:
+        model.seen = Seen(tensors["seen.counts"].numpy(), tensors["seen.sentences"].numpy())
+    model.to(tensors["weights.layer.bias"].dtype)  # float64 stays float64
+    fill_parameters(model, tensors.get)
+    unused = {name for name in tensors if name.startswith("weights.")} - {
+        f"weights.{n}" for n, _ in model.named_parameters()
+    }
+    _require(not unused, f"{', '.join(sorted(unused)[:3])}, which the model has no place for")
+    return model
+
+
+def _controller(settings: dict[str, Any]) -> Controller:
+    if settings.get("kind") == "custom":
+        raise CheckpointError(
+            f"the model has a controller of your own, {settings.get('class')}: make it as it was made, and give it "
+            "again: load(folder, controller=...)"
+        )
+    with unfilled():
+        return make_controller(settings)
+
+
+def _restored_model(saved: Saved, parts: Sequence[Background]) -> Background:
+    return backgrounds.Model(_build(Bundle(saved.fields, saved.tensors)))
+
+
+backgrounds.register("model", _restored_model)  # here, since backgrounds stand before the model
+
+
+def _spellings(tensors: dict[str, Tensor]) -> Spellings:
+    return Spellings.from_arrays({name: tensors[f"symbols.{name}"].numpy() for name in ARRAYS})
+
+
+def _features(side: str, data: _FeatureData, tensors: dict[str, Tensor], n_symbols: int) -> FeatureMatrix:
+    arrays = {name: tensors[f"{side}_features.{name}"].numpy() for name in FEATURE_ARRAYS}
+    for name in ("class_of", "offsets", "columns"):  # torch takes bytes in the place of indices for a mask
+        found = arrays[name]
+        _require(found.dtype == np.int64 and found.ndim == 1, f"{side} features with {name} of type {found.dtype}")
+    matrix = FeatureMatrix(data.names, data.groups, **arrays)
+    _require(matrix.n_symbols == n_symbols, f"{side} features of {matrix.n_symbols} symbols for {n_symbols}")
+    in_range: list[tuple[str, int]] = [("class_of", matrix.n_classes), ("columns", matrix.n_features)]
+    for name, limit in in_range:
+        array = arrays[name]
+        ok = len(array) == 0 or (array.min() >= 0 and array.max() < limit)
+        _require(bool(ok), f"{side} features with {name} out of range")
+    offsets = matrix.offsets
+    well_formed = offsets[0] == 0 and offsets[-1] == len(matrix.columns) == len(matrix.values)
+    _require(bool(well_formed and (offsets[1:] >= offsets[:-1]).all()), f"{side} features with broken offsets")
+    return matrix
+
+
+def _contextual(data: list[_SourceData], tensors: dict[str, Tensor]) -> list[ContextualFeature]:
+    return [contextual.restore(_source(saved, f"contextual.{i}", tensors)) for i, saved in enumerate(data)]
+
+
+def _domain(data: _DomainData, prefix: str, tensors: dict[str, Tensor]) -> Domain:
+    return domains.restore(data.plain, {name: tensors[f"{prefix}.{name}"].numpy() for name in data.arrays})
+
+
+def _source(data: _SourceData, prefix: str, tensors: dict[str, Tensor]) -> Saved:
+    parts = tuple(_source(part, f"{prefix}.{i}", tensors) for i, part in enumerate(data.parts))
+    return Saved(data.kind, data.fields, {name: tensors[f"{prefix}.{name}"] for name in data.tensors}, parts)
+
+
+def fill_parameters(model: LLRNN, saved: Callable[[str], Tensor | None]) -> None:
+    """Copy saved weights, by name `weights.…`, into a model of the same shape."""
+    for name, parameter in model.named_parameters():
+        weights = saved(f"weights.{name}")
+        if weights is None:
+            raise CheckpointError(f"the weights of {name} are missing")
+        found, needed = tuple(weights.shape), tuple(parameter.shape)
+        _require(found == needed, f"weights of {name} of shape {found}, where {needed} is needed")
+        with torch.no_grad():
+            parameter.copy_(weights)
+
+
+def _require(condition: bool, found: str) -> None:
+    if not condition:
+        raise CheckpointError(f"the files of the model do not fit together: found {found}")

@@ -1,0 +1,344 @@
+"""The LL-RNN: ψ → controller → log-linear layer.
+
+    h_t = f(ψ(x_t), h_{t-1})            ψ: the sum of the embeddings of the features that fire on x_t
+    p_t(x) ∝ b(K, x) · exp(a(h_t)·φ(K, x))
+
+A model is one vocabulary, one background, one set of input and of output features and one controller. `log_prob` scores
+a batch by teacher forcing; `start` and `step` go symbol by symbol: the same numbers (a law of the tests).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from llrnn.ground.bundle import write_bundle
+from llrnn.ground.errors import CheckpointError, ConfigError, NumericalError, ZeroMassError
+from llrnn.knowledge.backgrounds import Background, Uniform
+from llrnn.knowledge.contextual import ContextualFeature
+from llrnn.knowledge.features import FeatureMatrix, Features, compile_features
+from llrnn.knowledge.process import Process, Saved, State, States
+from llrnn.knowledge.sequences import Batch, ModelState
+from llrnn.layer.fused import product
+from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.numerics import SparseMatrix
+from llrnn.layer.priors import ContextValues, Prior
+from llrnn.layer.steered import Steered
+from llrnn.model.controllers import LSTM, Controller, described_controller, initialise, still_first, uniform
+from llrnn.text.domain import Domain
+from llrnn.text.ids import Seen
+from llrnn.text.spellings import Spellings
+from llrnn.text.vocabulary import Vocabulary
+
+FEATURE_ARRAYS = ("class_of", "offsets", "columns", "values")
+MANY_WORDS = 100_000  # as many are saved as arrays (`text.spellings`)
+
+
+class FeatureEmbedding(nn.Module):
+    """ψ: each word as the sum of the embeddings of its features, (…) -> (…, D)."""
+
+    class_of: Tensor
+
+    def __init__(self, features: FeatureMatrix, size: int) -> None:
+        super().__init__()
+        self.psi = SparseMatrix(features)
+        self.weight = nn.Parameter(torch.zeros(features.n_features, size))
+        self.register_buffer("class_of", torch.from_numpy(features.class_of), persistent=False)
+
+    def forward(self, words: Tensor) -> Tensor:
+        """For many words: the table of all classes is composed once, then looked up."""
+        table, classes = product(self.psi, self.weight), self.class_of[words]
+        if table.is_cuda:  # the gradient of an embedding would sort the words first, which takes five times as long
+            return table.index_select(0, classes.flatten()).view(*words.shape, -1)
+        return F.embedding(classes, table)
+
+    def few(self, words: Tensor) -> Tensor:
+        """For a few words, (B,) -> (B, D): only their rows are composed."""
+        return self.psi.rows(self.weight, self.class_of[words])
+
+
+class LLRNN(nn.Module):
+    """A log-linear recurrent language model over a vocabulary."""
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        *,
+        output_features: Features | FeatureMatrix,
+        input_features: Features | FeatureMatrix | None = None,
+        background: Background | None = None,
+        controller: Controller | None = None,
+        contextual: Sequence[ContextualFeature] = (),
+        tied: bool = False,
+        word_dropout: float = 0.0,
+        seed: int | None = 0,
+    ) -> None:
+        """`seed` of the first weights; None leaves them to whoever fills them in.
+
+        A controller that has weights already (trained, loaded, of a class of one's own) stays as it is; one of ours
+        that was only just made is drawn by the seed, like all that this model makes itself.
+        """
+        super().__init__()
+        self.vocabulary, self.tied, self.word_dropout = vocabulary, tied, word_dropout
+        self.output_features = _compiled(output_features, vocabulary)
+        same = input_features is None or input_features is output_features
+        self.input_features = self.output_features if same else _compiled(input_features, vocabulary)
+        self.background = (background or Uniform()).bind(vocabulary)
+        self.contextual = tuple(feature.bind(vocabulary) for feature in contextual)
+        self.controller = controller or LSTM()
+        # of real-valued features on the tails of domains: how far their true values may be (see `inference.bounds`)
+        self.radius = dict(output_features.radius()) if isinstance(output_features, Features) else {}
+        self.provenance: dict[str, Any] = {}  # how it came about: configuration, data
+        self.seen: Seen | None = None  # what it was trained on
+        self.embedding = FeatureEmbedding(self.input_features, self.controller.inputs)
+        self.layer = LogLinear(self.output_features, self.controller.hidden, len(self.context_names))
+        self._check_names()
+        self._initialise(seed)
+
+    def _initialise(self, seed: int | None) -> None:
+        if self.tied:
+            if self.input_features is not self.output_features or self.controller.inputs != self.controller.hidden:
+                raise ConfigError(
+                    "tied weights need the same features on both sides and as many inputs as hidden units; found "
+                    f"{self.input_features} and {self.output_features}, "
+                    f"{self.controller.inputs} inputs and {self.controller.hidden} hidden units"
+                )
+            self.layer.weight = self.embedding.weight
+        if seed is not None:
+            drawn = {id(parameter) for parameter in still_first(self.controller)}
+            given = {id(parameter) for parameter in self.controller.parameters()} - drawn
+            initialise([(name, p) for name, p in self.named_parameters() if id(p) not in given], seed)
+
+    def _check_names(self) -> None:
+        if not 0.0 <= self.word_dropout < 1.0:
+            raise ConfigError(f"word_dropout must be at least 0 and below 1, found {self.word_dropout}")
+        names = self.context_names
+        clash = sorted({name for name in names if names.count(name) > 1} | ({*names} & {*self.output_features.names}))
+        if clash:
+            raise ConfigError(f"every feature needs a name of its own, but {clash[0]!r} is used twice")
+
+    @property
+    def device(self) -> torch.device:
+        return self.layer.weight.device
+
+    @property
+    def reads_lowercase(self) -> bool:
+        """Whether its configuration says that every word is written small."""
+        config = self.provenance.get("config", {})
+        return bool(config.get("corpus", {}).get("lowercase", False))
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of all output features, static ones first: the coordinates of a."""
+        return (*self.output_features.names, *self.context_names)
+
+    @property
+    def context_names(self) -> tuple[str, ...]:
+        """The names of the contextual features: the last coordinates of a."""
+        return tuple(name for feature in self.contextual for name in feature.names)
+
+    @property
+    def processes(self) -> tuple[Process, ...]:
+        """The sources of knowledge that follow the prefix: the background, then the contextual features."""
+        return (self.background, *self.contextual)
+
+    def start(self, conditions: Sequence[object] = (None,), *, generator: torch.Generator | None = None) -> ModelState:
+        """The state before any symbol, a sequence for each condition. The first symbol to feed is EOS."""
+        begun: dict[object, tuple[State, ...]] = {}
+        for process in self.processes:
+            if process.follows not in begun:
+                begun[process.follows] = tuple(process.initial(condition) for condition in conditions)
+        known = tuple(begun[process.follows] for process in self.processes)
+        return ModelState(self.controller.initial(conditions, generator=generator), known)
+
+    def step(
+        self, state: ModelState, words: Sequence[int], *, layer: Steered | None = None
+    ) -> tuple[Distribution, ModelState]:
+        """Feed one word to each sequence: the distributions of the next, and where the sequences stand now."""
+        fed = torch.tensor(list(words), device=self.device)
+        h, controller = self.controller.step(self.embedding.few(fed), state.controller)
+        one = fed[:, None]
+        prior, values, known = self._follow(Batch(one, one, torch.ones_like(one, dtype=torch.bool)), state)
+        return (layer or self.layer)(h, prior, values), ModelState(controller, known)
+
+    def scan(
+        self,
+        batch: Batch,
+        state: ModelState | None = None,
+        *,
+        generator: torch.Generator | None = None,
+        layer: Steered | None = None,
+    ) -> tuple[Distribution, ModelState]:
+        """The distributions at the N positions of a batch that count, row by row, and the state after it.
+
+        `layer`: this model's own, with weights that are changed for the time.
+        """
+        rows = len(batch.inputs)
+        given = batch.conditions if batch.conditions is not None else [None] * rows
+        state = state or self.start(given, generator=generator)
+        psi = self._drop_words(self.embedding(batch.inputs), generator)
+        h, controller = self.controller.scan(psi, state.controller, generator=generator)
+        prior, values, known = self._follow(batch, state)
+        return (layer or self.layer)(batch.picked(h), prior, values), ModelState(controller, known)
+
+    def log_prob(
+        self,
+        batch: Batch,
+        state: ModelState | None = None,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """log p of every target that counts, row by row, (N,)."""
+        distribution, _ = self.scan(batch, state, generator=generator)
+        return self.targets_log_prob(distribution, batch)
+
+    def targets_log_prob(self, distribution: Distribution, batch: Batch) -> Tensor:
+        """log p of a batch's targets; an observed word without mass is an error that names it."""
+        targets = batch.picked(batch.targets)
+        log_p = distribution.log_prob(targets)
+        if not torch.isfinite(log_p.detach()).all():
+            self.refuse_zero_mass(distribution, targets)
+            self._refuse_numbers(log_p.detach(), targets)
+        return log_p if batch.inside is None else log_p + batch.picked(batch.inside)
+
+    def refuse_zero_mass(self, distribution: Distribution, targets: Tensor) -> None:
+        """An error that names the first target that the background forbids, if there is one."""
+        zero = torch.nonzero(distribution.log_b(targets) == float("-inf")).view(-1)
+        if len(zero):
+            word = self.vocabulary.symbol(int(targets[zero[0]]))
+            raise ZeroMassError(
+                f"the background {self.background!r} gives the observed word {word!r} no mass, so its probability is 0 "
+                "whatever the network does; smooth the background, or take the word out of the text"
+            )
+
+    def _refuse_numbers(self, log_p: Tensor, targets: Tensor) -> None:
+        """An error that names the first target whose log p is no number."""
+        n = int(torch.nonzero(~torch.isfinite(log_p))[0])
+        raise NumericalError(
+            f"log p of {self.vocabulary.symbol(int(targets[n]))!r} must be a finite number, found {float(log_p[n])} at "
+            f"position {n} of {len(targets)}: log b or a·φ there is NaN or too large; look for such values in the "
+            "weights, the background and the contextual features"
+        )
+
+    def _drop_words(self, psi: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Word dropout: whole words of the input are silenced, so that the model does not lean on one alone."""
+        if generator is None or self.word_dropout == 0.0:
+            return psi
+        kept = uniform(*psi.shape[:2], generator=generator, device=psi.device) >= self.word_dropout
+        return psi * kept.unsqueeze(-1)
+
+    def _answers(self, known: Sequence[States]) -> tuple[Prior, list[ContextValues]]:
+        own, *context = known
+        values = [feature.values(states) for feature, states in zip(self.contextual, context, strict=True)]
+        return self.background.prior(own), values
+
+    def _follow(
+        self, batch: Batch, state: ModelState
+    ) -> tuple[Prior, list[ContextValues], tuple[tuple[State, ...], ...]]:
+        """What knowledge says at every position that counts, and its states after the last column."""
+        followed: dict[object, tuple[States, tuple[State, ...]]] = {}
+        for process, states in zip(self.processes, state.knowledge, strict=True):
+            if process.follows not in followed:
+                here, last = process.follow(states, batch.inputs, batch.mask, batch.sentences)
+                followed[process.follows] = here, tuple(last)
+        pairs = [followed[process.follows] for process in self.processes]
+        prior, values = self._answers([here for here, _ in pairs])
+        return prior, values, tuple(last for _, last in pairs)
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write the model as a folder of safetensors and JSON, atomically; `llrnn.load` reads it back."""
+        data, tensors = self.described()
+        require_finite(tensors)
+        as_arrays = any(name.endswith("symbols.text") for name in tensors)  # its own words, or those of a background
+        write_bundle(folder, "model", data, tensors, version=2 if as_arrays else 1)
+
+    def described(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Everything that makes up this model, as plain data and tensors."""
+        data: dict[str, Any] = {
+            "unknown": self.vocabulary.unknown,
+            "controller": described_controller(self.controller),
+            "tied": self.tied,
+            "word_dropout": self.word_dropout,
+            "provenance": self.provenance,
+        }
+        if self.radius:
+            data["radius"] = self.radius
+        tensors: dict[str, Tensor] = {f"weights.{name}": p for name, p in self.named_parameters()}
+        _describe_words(self.vocabulary, data, tensors)
+        if self.vocabulary.is_open:
+            data["domains"] = [
+                _describe_domain(domain, f"domains.{i}", tensors) for i, domain in enumerate(self.vocabulary.domains)
+            ]
+        if self.seen is not None:
+            tensors["seen.counts"] = torch.from_numpy(self.seen.counts)
+            tensors["seen.sentences"] = torch.from_numpy(self.seen.sentences)
+        _describe_features("output", self.output_features, data, tensors)
+        if self.input_features is not self.output_features:
+            _describe_features("input", self.input_features, data, tensors)
+        data["background"] = _describe_source(self.background.saved(), "background", tensors)
+        data["contextual"] = [
+            _describe_source(feature.saved(), f"contextual.{i}", tensors) for i, feature in enumerate(self.contextual)
+        ]
+        return data, tensors
+
+
+def require_finite(tensors: Mapping[str, Tensor]) -> None:
+    """That the weights and the values of features are numbers: with another, every probability would be nan."""
+    for name, tensor in tensors.items():
+        is_of_the_sum = name.startswith("weights.") or name.endswith("put_features.values")
+        if is_of_the_sum and tensor.is_floating_point() and not _is_finite(tensor):
+            found = tensor[~torch.isfinite(tensor)][0].item()
+            raise CheckpointError(
+                f"finite numbers are required, but {name} holds {found}; the model is of no use: go back to an "
+                "earlier save, and train on with a lower learning rate or harder clipping"
+            )
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    """By its extremes, which are nan where a number is: one pass, and nothing of its size is made."""
+    return tensor.numel() == 0 or all(bool(torch.isfinite(extreme)) for extreme in torch.aminmax(tensor))
+
+
+def _describe_words(vocabulary: Vocabulary, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Plain data as long as they are few: a reader with eyes can see them. A million would take seconds to read."""
+    counts = torch.tensor(vocabulary.counts[: vocabulary.n_words])
+    tensors["symbols.counts"] = counts
+    if vocabulary.n_words < MANY_WORDS:
+        data["symbols"] = vocabulary.words
+    else:
+        small = int(counts.max()) < 2**31 and int(counts.min()) >= 0
+        tensors["symbols.counts"] = counts.int() if small else counts  # half as much to check on opening
+        arrays = Spellings.of(vocabulary.words).arrays()
+        tensors.update({f"symbols.{name}": torch.from_numpy(array) for name, array in arrays.items()})
+
+
+def _describe_domain(domain: Domain, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    plain, arrays = domain.described()
+    tensors.update({f"{prefix}.{name}": torch.from_numpy(array) for name, array in arrays.items()})
+    return {"plain": plain, "arrays": sorted(arrays)}
+
+
+def _describe_features(side: str, features: FeatureMatrix, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    data[f"{side}_features"] = {"names": features.names, "groups": features.groups}
+    for name in FEATURE_ARRAYS:
+        tensors[f"{side}_features.{name}"] = torch.from_numpy(getattr(features, name))
+
+
+def _describe_source(saved: Saved, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    """The nested description of a source of knowledge; its tensors go to `tensors` under dotted names."""
+    tensors.update({f"{prefix}.{name}": tensor for name, tensor in saved.tensors.items()})
+    parts = [_describe_source(part, f"{prefix}.{i}", tensors) for i, part in enumerate(saved.parts)]
+    return {"kind": saved.kind, "fields": saved.fields, "tensors": sorted(saved.tensors), "parts": parts}
+
+
+def _compiled(features: Features | FeatureMatrix | None, vocabulary: Vocabulary) -> FeatureMatrix:
+    if isinstance(features, FeatureMatrix):
+        return features
+    if features is None:
+        raise ConfigError("output features are required")
+    return compile_features(features, vocabulary)

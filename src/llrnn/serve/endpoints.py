@@ -1,0 +1,215 @@
+"""The endpoints under /v1: what each one reads, which method of the engine answers it, and what it may answer.
+
+Bodies are read by `guard.read_body` and validated by pydantic straight from their bytes, and answers are sent as the
+engine made them: nothing is parsed or checked twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Protocol, TypeVar
+
+from fastapi import FastAPI, Path, Query, Request, Response
+from pydantic import ValidationError
+from starlette.responses import JSONResponse
+
+import llrnn
+from llrnn.serve import answers
+from llrnn.serve.describing import EVENT_STREAM, OF_FACTS, OF_LISTS, OF_QUESTIONS, errors_of, request_body
+from llrnn.serve.guard import HEALTH, Gate, json_bytes, read_body
+from llrnn.serve.limits import Limits, most
+from llrnn.serve.messages import (
+    ExplainRequest,
+    GenerateRequest,
+    InfluenceRequest,
+    Message,
+    NextRequest,
+    ScoreRequest,
+    refusal_of_body,
+)
+from llrnn.serve.metrics import CONTENT_TYPE, Metrics
+from llrnn.serve.streaming import Events, EventStream, closed, unless_gone
+
+Asked = TypeVar("Asked", bound=Message)
+Answer = dict[str, Any]
+ModelName = Annotated[str, Path(max_length=most("characters"), description="a served model")]
+Part = Annotated[str, Query(max_length=most("characters"), description="a part of the name")]
+Count = Annotated[int, Query(ge=1, le=most("listing"), description="how many at most")]
+
+
+_LARGE = 8192  # bytes of a body that takes a millisecond or so to read
+
+
+class AnyEngine(Protocol):
+    """What answers: `serve.engine.Engine`, or whatever a test puts in its place."""
+
+    batches: Callable[[int, float], None]
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    async def next(self, request: NextRequest) -> Answer: ...
+    async def explain(self, request: ExplainRequest) -> Answer: ...
+    async def influence(self, request: InfluenceRequest) -> Answer: ...
+    async def score(self, request: ScoreRequest) -> Answer: ...
+    def generate(self, request: GenerateRequest) -> Events: ...
+    def models(self) -> Answer: ...
+    async def features(self, name: str, query: str, limit: int) -> Answer: ...
+    async def words(self, name: str, query: str, limit: int) -> Answer: ...
+    async def close(self) -> None: ...
+
+
+class Endpoints:
+    """What every endpoint needs."""
+
+    def __init__(self, app: FastAPI, engine: AnyEngine, gate: Gate, metrics: Metrics) -> None:
+        self.app, self.engine, self.gate, self.metrics = app, engine, gate, metrics
+        self.began = time.monotonic()
+
+    def add_all(self) -> None:
+        self._add_question("/v1/next", NextRequest, answers.NextAnswer, self.engine.next)
+        self._add_question("/v1/explain", ExplainRequest, answers.ExplainAnswer, self.engine.explain)
+        self._add_question("/v1/influence", InfluenceRequest, answers.InfluenceAnswer, self.engine.influence)
+        self._add_question("/v1/score", ScoreRequest, answers.ScoreAnswer, self.engine.score)
+        self._add_post("/v1/generate", GenerateRequest, answers.GenerateAnswer, self.generate, events=True)
+        self._add_get("/v1/models", answers.ModelsAnswer, self.models, OF_FACTS)
+        self._add_get("/v1/models/{name}/features", answers.FeaturesAnswer, self.features, OF_LISTS)
+        self._add_get("/v1/models/{name}/words", answers.WordsAnswer, self.words, OF_LISTS)
+        self._add_get(HEALTH, answers.HealthAnswer, self.health, (400, 500))
+        self._add_get("/v1/metrics", None, self.counted, OF_FACTS)
+
+    def _add_question(
+        self, path: str, message: type[Asked], answer: type[answers.Answer], ask: Callable[[Asked], Awaitable[Answer]]
+    ) -> None:
+        async def endpoint(request: Request) -> Response:
+            asked = await _read(request, message, self.gate)
+            with self.gate.place():
+                return _json(await _within(self.gate.limits, ask(asked)))
+
+        self._add_post(path, message, answer, endpoint)
+
+    def _add_post(
+        self,
+        path: str,
+        message: type[Message],
+        answer: type[answers.Answer],
+        endpoint: Callable[[Request], Awaitable[Response]],
+        *,
+        events: bool = False,
+    ) -> None:
+        also = {"content": EVENT_STREAM} if events else {}
+        self.app.add_api_route(
+            path,
+            endpoint,
+            methods=["POST"],
+            summary=message.__doc__,
+            operation_id=path.rpartition("/")[2],
+            response_model=None,
+            responses={200: {"model": answer, "description": answer.__doc__, **also}, **errors_of(OF_QUESTIONS)},
+            openapi_extra=request_body(message),
+        )
+
+    def _add_get(
+        self,
+        path: str,
+        answer: type[answers.Answer] | None,
+        endpoint: Callable[..., Awaitable[Response]],
+        errors: tuple[int, ...],
+    ) -> None:
+        text = {"content": {"text/plain": {"schema": {"type": "string"}}}}
+        found = text if answer is None else {"model": answer}
+        also: dict[int | str, dict[str, Any]] = {503: {"model": answers.HealthAnswer}} if path == HEALTH else {}
+        self.app.add_api_route(
+            path,
+            endpoint,
+            methods=["GET"],
+            summary=endpoint.__doc__,
+            operation_id=path.rpartition("/")[2],
+            response_model=None,
+            response_class=Response if answer is None else JSONResponse,
+            responses={200: {"description": endpoint.__doc__, **found}, **errors_of(errors), **also},
+        )
+
+    async def generate(self, request: Request) -> Response:
+        asked = await _read(request, GenerateRequest, self.gate)
+        events = self.engine.generate(asked)
+        if asked.stream:
+            return EventStream(events, self.gate, self._saw)
+        with self.gate.place():
+            whole = unless_gone(self._whole(asked, events), request.receive)
+            return _json(await _within(self.gate.limits, whole))
+
+    def _saw(self, event: str) -> None:
+        self.metrics.words.add(by=float(event == "word"))
+
+    async def _whole(self, asked: GenerateRequest, events: Events) -> Answer:
+        words, end = [], {}
+        try:
+            async for name, data in events:
+                self._saw(name)
+                if name == "word":
+                    words.append(data)
+                else:
+                    end = data
+        finally:
+            await closed(events)
+        named = {"model": asked.model or self.engine.names[0], "background": asked.background}
+        return {**named, "prefix": list(asked.prefix_words), **end, "words": words}
+
+    async def models(self) -> Response:
+        """All models; the first one is the default."""
+        return _json(self.engine.models())
+
+    async def features(self, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
+        """Features of a model whose names hold a text."""
+        with self.gate.place():
+            return _json(await _within(self.gate.limits, self.engine.features(name, query, limit)))
+
+    async def words(self, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
+        """Words of a model, for completion."""
+        with self.gate.place():
+            return _json(await _within(self.gate.limits, self.engine.words(name, query, limit)))
+
+    async def health(self) -> Response:
+        """Is the server there? 503 when it is stopping."""
+        stopping = self.gate.stopping
+        found = {
+            "status": "stopping" if stopping else "ok",
+            "version": llrnn.__version__,
+            "models": list(self.engine.names),
+            "uptime_seconds": time.monotonic() - self.began,
+        }
+        return _json(found, 503 if stopping else 200)
+
+    async def counted(self) -> Response:
+        """What the server has counted, for Prometheus."""
+        return Response(self.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _json(data: Answer, status: int = 200) -> Response:
+    return Response(json_bytes(data), status, media_type="application/json")
+
+
+async def _read(request: Request, message: type[Asked], gate: Gate) -> Asked:
+    body = await read_body(request.scope, request.receive, gate.limits)
+    if len(body) <= _LARGE:
+        return _validated(body, message)
+    async with gate.one_large_body:  # else all that have come would be read in a row, and health would wait for them
+        await asyncio.sleep(0)
+        return _validated(body, message)
+
+
+def _validated(body: bytes, message: type[Asked]) -> Asked:
+    try:
+        return message.model_validate_json(body)
+    except ValidationError as error:
+        raise refusal_of_body(error) from None
+
+
+async def _within(limits: Limits, work: Awaitable[Answer]) -> Answer:
+    try:
+        async with asyncio.timeout(limits.seconds):
+            return await work
+    except TimeoutError:
+        raise limits.refused("seconds") from None

@@ -1,0 +1,261 @@
+"""What stands between the network and the endpoints. Plain ASGI, since every request passes here.
+
+    Guard       checks the name of the host, the token and whether the server is stopping; turns what an endpoint raises
+                into an answer; adds the headers of all answers; counts
+    Gate        how many requests are worked on at a time, and whether the server is stopping
+    read_body   the body of a request, as far as its size, its type and its time allow
+
+A page of another site cannot ask: it may not send JSON without asking first (OPTIONS is 405, and no answer has CORS
+headers), and a name that its owner points at this machine (DNS rebinding) is not among the hosts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import json
+import logging
+import time
+from collections.abc import Collection, Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from llrnn.serve.batching import CLIENT
+from llrnn.serve.limits import LIMITS, Limits, most
+from llrnn.serve.metrics import Metrics
+from llrnn.serve.refusals import Refused
+
+log = logging.getLogger("llrnn.serve")
+
+LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+HEALTH = "/v1/health"
+# styles, scripts, pictures and connections of the page are files of this server, and no other page may frame it
+_CSP = b"default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; frame-ancestors 'none'"
+_ALWAYS = [
+    (b"content-security-policy", _CSP),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+_NOT_KEPT = (b"cache-control", b"no-store")
+_MOST_READ_PAST, _READ_PAST_SECONDS = 1 << 23, 1.0  # of a body that is refused for its size: bytes, and how long
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def json_bytes(data: Any) -> bytes:
+    """JSON has no infinity: one that is left is our own defect, and raises."""
+    return _encode(data).encode()
+
+
+class ClientGoneError(Exception):
+    """The client closed its connection: there is nobody to answer."""
+
+
+class Gate:
+    """Places for requests that are worked on."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits, self.stopping = limits, False
+        self.inside = 0  # worked on
+        self.one_large_body = asyncio.Lock()  # is read at a time
+        self._inside_of: dict[str, int] = {}  # by the address of the client
+        self.present = 0  # between their headers and the end of their answer
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Of n clients who ask none has more than one place in n + 1, so that there is room for one more."""
+        address, _ = CLIENT.get()
+        own, clients = self._inside_of.get(address, 0), len(self._inside_of) + (address not in self._inside_of)
+        if self.inside >= self.limits.in_flight or own >= max(1, self.limits.in_flight // (clients + 1)):
+            raise self.limits.refused("in_flight")
+        self.inside += 1
+        self._inside_of[address] = own + 1
+        try:
+            yield
+        finally:
+            self.inside -= 1
+            self._inside_of[address] -= 1
+            if not self._inside_of[address]:
+                del self._inside_of[address]
+
+
+def _header(scope: Scope, name: bytes) -> bytes | None:
+    """A header that is there exactly once; of two nobody knows which one counts."""
+    found = [value for key, value in scope["headers"] if key == name]
+    return found[0] if len(found) == 1 else None
+
+
+async def read_body(scope: Scope, receive: Receive, limits: Limits) -> bytes:
+    """The body of a JSON request."""
+    _require_json(_header(scope, b"content-type"))
+    declared = _header(scope, b"content-length") or b""
+    if declared.isdigit() and (size := int(declared[:20])) > limits.body_bytes:
+        await _read_past(receive, size)
+        raise limits.refused("body_bytes", found=size)
+    try:
+        async with asyncio.timeout(limits.body_seconds):
+            body = await _collected(receive, limits)
+    except TimeoutError:
+        raise limits.refused("body_seconds") from None
+    # to read a body holds up all others, for a microsecond or so for each thing in it
+    if (commas := body.count(b",")) > most("body_commas"):
+        raise LIMITS["body_commas"].refused(found=commas)
+    return body
+
+
+async def _read_past(receive: Receive, size: int) -> None:
+    """A body that is refused is read all the same, if it comes soon and is not without measure: a connection that is
+    closed with bytes on their way is reset, and the client would never see why."""
+    if size > _MOST_READ_PAST:
+        return
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_READ_PAST_SECONDS):
+            while (message := await receive()).get("more_body", False):
+                pass
+            if message["type"] == "http.disconnect":
+                raise ClientGoneError
+
+
+async def _collected(receive: Receive, limits: Limits) -> bytes:
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGoneError
+        body += message.get("body", b"")
+        if len(body) > limits.body_bytes:
+            raise limits.refused("body_bytes")
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _require_json(content_type: bytes | None) -> None:
+    kind = (content_type or b"").split(b";")[0].strip().lower()
+    if kind != b"application/json":
+        found = f"found {ascii(kind.decode('latin1'))[:80]}" if kind else "found none"
+        raise Refused(415, "not_json", f"Content-Type must be application/json, {found}; send JSON")
+
+
+class Guard:
+    """The outermost layer of the application."""
+
+    def __init__(
+        self, app: ASGIApp, *, gate: Gate, metrics: Metrics, hosts: Collection[str], token: str | None = None
+    ) -> None:
+        self.app, self.gate, self.metrics = app, gate, metrics
+        self.hosts = frozenset(host.lower() for host in hosts)
+        self.token = None if token is None else token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        CLIENT.set(tuple(scope.get("client") or ("", 0)))
+        own, answer = _Answer.to(scope, send)
+        self.gate.present += 1
+        try:
+            await self._answered(own, receive, answer)
+        finally:
+            self.gate.present -= 1
+            endpoint = getattr(own.get("route"), "path", "other")
+            self.metrics.requests.add(endpoint, answer.status)
+            self.metrics.seconds.observe(time.perf_counter() - began, endpoint)
+
+    async def _answered(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        try:
+            self._admit(scope)
+            await self.app(scope, receive, answer.send)
+        except ClientGoneError:
+            return
+        except Refused as refused:
+            await self._refuse(refused, answer)
+        except Exception:
+            log.exception("a defect of the server, at %s", getattr(scope.get("route"), "path", "no route"))
+            if not answer.started:  # what has begun is cut off, which the client can tell from an end
+                await self._refuse(Refused(500, "internal", "the server failed; its log says why"), answer)
+
+    def _admit(self, scope: Scope) -> None:
+        size = len(scope["path"]) + len(scope["query_string"])
+        size += sum(len(name) + len(value) for name, value in scope["headers"])
+        if size > self.gate.limits.header_bytes:
+            raise self.gate.limits.refused("header_bytes")
+        self._check_host(_header(scope, b"host"))
+        path = scope["path"]
+        if self.gate.stopping and path != HEALTH:
+            message = "the server is stopping; ask another one, or try again later"
+            raise Refused(503, "stopping", message, {"Retry-After": "5", "Connection": "close"})
+        is_open = path in ("/", HEALTH) or path.startswith("/page/")
+        if self.token is not None and not is_open:
+            self._check_token(_header(scope, b"authorization") or b"")
+
+    def _check_host(self, host: bytes | None) -> None:
+        name = (host or b"").decode("latin1").lower()
+        if name.rpartition("]")[2].count(":"):
+            name = name.rpartition(":")[0]
+        if name not in self.hosts:
+            raise Refused(
+                400, "wrong_host", f"Host must be one of {', '.join(sorted(self.hosts))}, found {ascii(name)[:80]}; "
+                "start the server with --allow-host NAME to add one",
+            )  # fmt: skip
+
+    def _check_token(self, authorization: bytes) -> None:
+        scheme, _, given = authorization.partition(b" ")
+        right = hmac.compare_digest(given.strip(), self.token or b"")
+        if scheme.lower() != b"bearer" or not right:
+            found = "another token" if given else "none"
+            message = f"Authorization must be `Bearer TOKEN` with the token of this server, found {found}"
+            raise Refused(401, "unauthorized", message, {"WWW-Authenticate": "Bearer"})
+
+    async def _refuse(self, refused: Refused, answer: _Answer) -> None:
+        self.metrics.refused.add(refused.code)
+        body = json_bytes(refused.body())
+        headers = [(name.lower().encode(), value.encode()) for name, value in refused.headers.items()]
+        headers += [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        with contextlib.suppress(ClientGoneError):
+            await answer.send({"type": "http.response.start", "status": refused.status, "headers": headers})
+            await answer.send({"type": "http.response.body", "body": body})
+
+
+class _Answer:
+    """What is sent back: with the headers of all answers, and without a body to HEAD."""
+
+    def __init__(self, send: Send, *, has_body: bool) -> None:
+        self._send, self._has_body = send, has_body
+        self.status = "none"
+
+    @classmethod
+    def to(cls, scope: Scope, send: Send) -> tuple[MutableMapping[str, Any], _Answer]:
+        """A request and where its answer goes; HEAD is answered as GET is."""
+        is_head = scope["method"] == "HEAD"
+        return {**scope, "method": "GET"} if is_head else scope, cls(send, has_body=not is_head)
+
+    @property
+    def started(self) -> bool:
+        return self.status != "none"
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = str(message["status"])
+            headers = list(message.get("headers", ()))
+            is_kept = any(name == b"cache-control" for name, _ in headers)
+            message = {**message, "headers": [*headers, *_ALWAYS, *([] if is_kept else [_NOT_KEPT])]}
+        elif not self._has_body:
+            message = {**message, "body": b""}
+        try:
+            await self._send(message)
+        except (OSError, RuntimeError) as error:
+            if _is_of_a_closed_connection(error):
+                self.status = "none"
+                raise ClientGoneError from None
+            raise
+
+
+def _is_of_a_closed_connection(error: Exception) -> bool:
+    """asyncio raises an OSError there, uvloop an error of no kind that says so in words."""
+    return isinstance(error, OSError) or "closed" in str(error)

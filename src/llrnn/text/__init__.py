@@ -1,0 +1,1 @@
+"""Files in, ids out: corpora, lexicons, tables, vocabularies."""

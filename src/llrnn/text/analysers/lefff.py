@@ -1,0 +1,223 @@
+"""French lexicons that list full forms: the Lefff and Lexique."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from llrnn.ground.errors import LexiconError
+from llrnn.text.analysers.lines import Line, read_encoded
+from llrnn.text.analysers.tags import lemma_attribute
+from llrnn.text.corpus.source import StrPath
+from llrnn.text.lexicon import Lexicon
+
+__all__ = ["lefff", "lexique"]
+
+_LEFFF_CATEGORIES = {
+    "adj": "POS:ADJ",
+    "adjPref": "POS:ADJ",
+    "adv": "POS:ADV",
+    "advm": "POS:ADV",
+    "advp": "POS:ADV",
+    "advneg": "POS:ADV Polarity:Neg",
+    "auxAvoir": "POS:AUX",
+    "auxEtre": "POS:AUX",
+    "caimp": "POS:PRON PronType:Dem",
+    "ce": "POS:PRON PronType:Dem",
+    "cla": "POS:PRON PronType:Prs Case:Acc",
+    "clar": "POS:PRON PronType:Prs Case:Acc Reflex:Yes",
+    "cld": "POS:PRON PronType:Prs Case:Dat",
+    "cldr": "POS:PRON PronType:Prs Case:Dat Reflex:Yes",
+    "clg": "POS:PRON PronType:Prs",
+    "cll": "POS:PRON PronType:Prs",
+    "cln": "POS:PRON PronType:Prs Case:Nom",
+    "clr": "POS:PRON PronType:Prs Reflex:Yes",
+    "clneg": "POS:ADV Polarity:Neg",
+    "coo": "POS:CCONJ",
+    "csu": "POS:SCONJ",
+    "det": "POS:DET",
+    "etr": "POS:X Foreign:Yes",
+    "ilimp": "POS:PRON PronType:Prs Case:Nom",
+    "nc": "POS:NOUN",
+    "np": "POS:PROPN",
+    "ponctw": "POS:PUNCT",
+    "poncts": "POS:PUNCT",
+    "parentf": "POS:PUNCT",
+    "parento": "POS:PUNCT",
+    "prel": "POS:PRON PronType:Rel",
+    "prep": "POS:ADP",
+    "pres": "POS:INTJ",
+    "pri": "POS:PRON PronType:Int",
+    "pro": "POS:PRON",
+    "que": "POS:SCONJ",
+    "que_restr": "POS:ADV",
+    "title": "POS:NOUN",
+    "v": "POS:VERB",
+}
+_LEFFF_LETTERS = {
+    "m": "Gender:Masc",
+    "f": "Gender:Fem",
+    "s": "Number:Sing",
+    "p": "Number:Plur",
+    "1": "Person:1",
+    "2": "Person:2",
+    "3": "Person:3",
+    "W": "VerbForm:Inf",
+    "G": "VerbForm:Part Tense:Pres",
+    "K": "POS:VERB VerbForm:Part Tense:Past",  # a participle used as an adjective is still one
+    "P": "VerbForm:Fin Mood:Ind Tense:Pres",
+    "I": "VerbForm:Fin Mood:Ind Tense:Imp",
+    "J": "VerbForm:Fin Mood:Ind Tense:Past",
+    "F": "VerbForm:Fin Mood:Ind Tense:Fut",
+    "C": "VerbForm:Fin Mood:Cnd Tense:Pres",
+    "S": "VerbForm:Fin Mood:Sub Tense:Pres",
+    "T": "VerbForm:Fin Mood:Sub Tense:Imp",
+    "Y": "VerbForm:Fin Mood:Imp Tense:Pres",
+}
+# PS13s: present of indicative and subjunctive, 1st and 3rd person singular. fs_P1p: feminine singular, ours.
+_LEFFF_FEATURES = re.compile(r"([WGKPIJFCSTY]*[123]*[mf]*[sp]*)(?:_P([123])([sp]))?")
+
+_LEXIQUE_CATEGORIES = {
+    "NOM": "POS:NOUN",
+    "VER": "POS:VERB",
+    "AUX": "POS:AUX",
+    "ADJ": "POS:ADJ",
+    "ADJ:num": "POS:NUM NumType:Card",
+    "ADJ:dem": "POS:DET PronType:Dem",
+    "ADJ:ind": "POS:DET PronType:Ind",
+    "ADJ:int": "POS:DET PronType:Int",
+    "ADJ:pos": "POS:DET Poss:Yes PronType:Prs",
+    "ART:def": "POS:DET Definite:Def PronType:Art",
+    "ART:ind": "POS:DET Definite:Ind PronType:Art",
+    "ART:inf": "POS:DET",
+    "ADV": "POS:ADV",
+    "PRE": "POS:ADP",
+    "CON": "POS:CCONJ POS:SCONJ",  # Lexique does not tell them apart
+    "ONO": "POS:INTJ",
+    "PRO:per": "POS:PRON PronType:Prs",
+    "PRO:ind": "POS:PRON PronType:Ind",
+    "PRO:pos": "POS:PRON Poss:Yes PronType:Prs",
+    "PRO:rel": "POS:PRON PronType:Rel",
+    "PRO:int": "POS:PRON PronType:Int",
+    "PRO:dem": "POS:PRON PronType:Dem",
+    "LIA": "",  # the l' of l'on
+    "nan": "",
+    "": "",
+}
+_LEXIQUE_GENDER = {"m": "Gender:Masc", "f": "Gender:Fem", "": "", "nan": ""}
+_LEXIQUE_NUMBER = {"s": "Number:Sing", "p": "Number:Plur", "": "", "nan": ""}
+# infover: readings such as ind:pre:3s, with semicolons
+_LEXIQUE_MOODS = {
+    "inf": "VerbForm:Inf",
+    "par:pas": "VerbForm:Part Tense:Past",
+    "par:pre": "VerbForm:Part Tense:Pres",
+    "ind:pre": "VerbForm:Fin Mood:Ind Tense:Pres",
+    "ind:imp": "VerbForm:Fin Mood:Ind Tense:Imp",
+    "ind:pas": "VerbForm:Fin Mood:Ind Tense:Past",
+    "ind:fut": "VerbForm:Fin Mood:Ind Tense:Fut",
+    "cnd:pre": "VerbForm:Fin Mood:Cnd Tense:Pres",
+    "sub:pre": "VerbForm:Fin Mood:Sub Tense:Pres",
+    "sub:imp": "VerbForm:Fin Mood:Sub Tense:Imp",
+    "imp:pre": "VerbForm:Fin Mood:Imp Tense:Pres",
+}
+_LEXIQUE_READING = re.compile(r"([a-z]{3}(?::[a-z]{3})?)(?::([123])([sp]))?")
+
+
+def lefff(path: StrPath, *, lowercase: bool = True, lemmas: bool = False) -> Lexicon:
+    """The Lefff: lines `form TAB category TAB lemma TAB features`, more columns are allowed.
+
+    `lemmas` adds `Lemma:` and the third column. Entries that stand for no word (`_NUM`, `_error`) are left out.
+    """
+    return _lexicon(path, _lefff_entries(path, lowercase, lemmas), lowercase)
+
+
+def lexique(path: StrPath, *, lowercase: bool = True) -> Lexicon:
+    """Lexique 3: the columns ortho and cgram, and genre, nombre and infover where the file has them.
+
+    The first line names the columns, as `cgram` or with their number, `4_cgram`.
+    """
+    return _lexicon(path, _lexique_entries(path), lowercase)
+
+
+def _lexicon(path: StrPath, entries: Iterable[tuple[str, str]], lowercase: bool) -> Lexicon:
+    """The table of (form, attributes separated by spaces)."""
+    table: dict[str, set[str]] = {}
+    for form, attributes in entries:
+        if attributes:
+            table.setdefault(form.lower() if lowercase else form, set()).update(attributes.split())
+    if not table:
+        raise LexiconError("no entry in the file; was it written to the end?", path=path)
+    return Lexicon.from_mapping(table)
+
+
+def _lefff_entries(path: StrPath, lowercase: bool, lemmas: bool) -> Iterator[tuple[str, str]]:
+    for line in _lines(path):
+        columns = line.text.split("\t")
+        if len(columns) < 4:
+            line.fail(f"4 columns (form, category, lemma, features) are required, found {len(columns)}; complete them")
+        form, category, lemma, features = columns[:4]
+        if not form.strip():
+            line.fail("the form must not be empty; write the word")
+        if not _LEFFF_FEATURES.fullmatch(features) and _LEFFF_FEATURES.fullmatch(lemma):
+            lemma, features = features, lemma  # so are two lines of version 3.4, of `au` and `aux`
+        if not re.match(r"_\w", form):
+            meaning = f"{_known(_LEFFF_CATEGORIES, category, 'category', line)} {_lefff_meaning(features, line)}"
+            known = lemma_attribute(lemma.lower() if lowercase else lemma) if lemmas and lemma else ""
+            yield form, f"{meaning} {known}"
+
+
+def _lefff_meaning(features: str, line: Line) -> str:
+    match = _LEFFF_FEATURES.fullmatch(features)
+    if match is None:
+        line.fail(f"features such as ms, Kfp, PS13s or fs_P1p are required, found {features!r}; correct them", features)
+    letters, person, number = match.groups()
+    meaning = [_LEFFF_LETTERS[letter] for letter in letters]
+    if person:  # of the possessor: le nôtre
+        meaning += ["Poss:Yes", f"Person[psor]:{person}", f"Number[psor]:{'Sing' if number == 's' else 'Plur'}"]
+    return " ".join(meaning)
+
+
+def _lexique_entries(path: StrPath) -> Iterator[tuple[str, str]]:
+    lines = _lines(path)
+    header = next(lines, None)
+    if header is None:
+        raise LexiconError("a first line that names the columns is required, found none", path=path)
+    names = [re.sub(r"^\d+_", "", name.strip()) for name in header.text.split("\t")]
+    for needed in ("ortho", "cgram"):
+        if needed not in names:
+            header.fail(f"a column named {needed!r} is required in the first line, found {', '.join(names)}")
+    for line in lines:
+        columns = line.text.split("\t")
+        if len(columns) != len(names):
+            line.fail(f"{len(names)} columns are required, as in line 1, found {len(columns)}; correct it")
+        row = dict(zip(names, columns, strict=True))
+        if not row["ortho"].strip():
+            line.fail("the form must not be empty; write the word")
+        yield row["ortho"], _lexique_meaning(row, line)
+
+
+def _lexique_meaning(row: Mapping[str, str], line: Line) -> str:
+    meaning = [
+        _known(_LEXIQUE_CATEGORIES, row["cgram"], "cgram", line),
+        _known(_LEXIQUE_GENDER, row.get("genre", ""), "genre", line),
+        _known(_LEXIQUE_NUMBER, row.get("nombre", ""), "nombre", line),
+    ]
+    for reading in row.get("infover", "").removesuffix(";").split(";"):
+        match = _LEXIQUE_READING.fullmatch(reading)
+        if match:
+            mood, person, number = match.groups()
+            meaning.append(_known(_LEXIQUE_MOODS, mood, "infover", line) if mood != "nan" else "")
+            meaning.append(f"Person:{person} Number:{'Sing' if number == 's' else 'Plur'}" if person else "")
+        elif reading:
+            line.fail(f"infover must be readings such as ind:pre:3s, found {reading!r}; correct it", reading)
+    return " ".join(filter(None, meaning))
+
+
+def _known(table: Mapping[str, str], value: str, what: str, line: Line) -> str:
+    if value not in table:
+        line.fail(f"{what} must be one of {', '.join(filter(None, table))}, found {value!r}; correct it", value)
+    return table[value]
+
+
+def _lines(path: StrPath) -> Iterator[Line]:
+    return (line for line in read_encoded(path, "utf-8") if line.text.strip())

@@ -1,0 +1,203 @@
+"""What a condition says: a dialog act, a record with fields, a text, a category.
+
+    values_of(condition) -> (Value(slot, words), ...)        what could be said of it, word by word
+    Reading.tokens(condition) -> [(feature, ...), ...]       what an encoder reads: symbols with their features
+
+A condition is plain data (what JSON can say) or an `Act`. Knowledge that looks at conditions goes through this file, so
+that an act and a record with the same fields are the same to it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+from llrnn.ground.errors import ConfigError, CorpusError, quoted
+from llrnn.text.corpus.acts import MOST_SLOTS, Act, check_depth
+
+NOT_SAID = frozenset({"none", "dontcare", "dont_care", "yes", "no", "true", "false", "?"})  # values nobody copies
+
+Token = tuple[str, ...]  # the names of the features that fire on one symbol of a condition
+
+
+class Value(NamedTuple):
+    """One value of a slot, as words."""
+
+    slot: str
+    words: tuple[str, ...]
+
+
+def fields_of(condition: object) -> Iterator[tuple[str, str | None]]:
+    """The slots of a condition in their order, each with its value as text; a slot may come several times."""
+    check_depth(condition)
+    found = list(islice(_fields(condition), MOST_SLOTS + 1))
+    if len(found) > MOST_SLOTS:
+        raise CorpusError(f"a condition may have {MOST_SLOTS:,} values in its slots, found more; leave some out")
+    yield from found
+
+
+def _fields(condition: object) -> Iterator[tuple[str, str | None]]:
+    if isinstance(condition, Act):
+        yield from ((slot.name, slot.value) for slot in condition.slots)
+    elif isinstance(condition, Mapping):
+        for name, value in condition.items():
+            yield from ((str(name), text) for text in _texts(value))
+
+
+def _texts(value: object) -> Iterator[str | None]:
+    """A list is several values, a record within a record is its values, nothing is a slot without one."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        yield None if value is None else str(value)
+    else:
+        for one in value:
+            yield from _texts(one)
+
+
+def values_of(condition: object) -> tuple[Value, ...]:
+    """Every value that could be said, once; `x or y` is two values, and yes, no, none, dontcare are not words."""
+    found = (
+        Value(slot, tuple(part.split()))
+        for slot, text in fields_of(condition)
+        if text is not None
+        for part in text.split(" or ")
+        if can_be_said(part)
+    )
+    return tuple(dict.fromkeys(value for value in found if value.words))
+
+
+def can_be_said(text: str) -> bool:
+    """Whether a value is a word of the language, and not a sign such as dontcare."""
+    return text.strip().lower() not in NOT_SAID
+
+
+def words_of(condition: object) -> list[str]:
+    """All words of a condition, in order: those of a text, or those of the values of its slots."""
+    if isinstance(condition, str):
+        return condition.split()
+    return [word for _, text in fields_of(condition) if text is not None for word in text.split()]
+
+
+class Reading(ABC):
+    """How a condition becomes symbols with features, for an encoder."""
+
+    kind: str
+    ends = True  # whether the end of the condition is a symbol too
+    passed_over: frozenset[str] = frozenset()  # slots that are for others to look at
+
+    @abstractmethod
+    def tokens(self, condition: object) -> list[Token]:
+        """The symbols of a condition, each as the names of its features."""
+
+    def settings(self) -> dict[str, Any]:
+        """What it was made with, as the configuration writes it."""
+        return {"kind": self.kind}
+
+
+class Words(Reading):
+    """One word after the other, each known by its identity alone: what a plain sequence-to-sequence model reads."""
+
+    kind = "words"
+
+    def tokens(self, condition: object) -> list[Token]:
+        return [(f"Word:{word}",) for word in _linear(condition)]
+
+
+class Slots(Reading):
+    """The words of the values, each with its slot, its place in the value, and the act.
+
+    Of the slots in `unread` (names, telephone numbers) only how they are filled is read, not with which words: a model
+    that cannot tell one name from another speaks of a new one as well as of those that it knows. Slots in `ignored`
+    are for others to look at.
+    """
+
+    kind = "slots"
+
+    def __init__(self, unread: Collection[str] = (), ignored: Collection[str] = ()) -> None:
+        self.unread = frozenset(unread)
+        self.ignored = self.passed_over = frozenset(ignored)
+
+    def tokens(self, condition: object) -> list[Token]:
+        fields = [(slot, text) for slot, text in fields_of(condition) if slot not in self.ignored]
+        if not isinstance(condition, Act | Mapping):
+            return [(f"Word:{word}",) for word in _linear(condition)]
+        act = [(f"Act:{condition.name}",)] if isinstance(condition, Act) else []
+        return [*act, *(token for slot, text in fields for token in self._value(slot, text))]
+
+    def _value(self, slot: str, text: str | None) -> Iterator[Token]:
+        if text is None:
+            yield f"Slot:{slot}", "Asked"
+            return
+        words = text.split()
+        for i, word in enumerate(words):
+            place = ("First",) * (i == 0) + ("Last",) * (i == len(words) - 1)
+            own = () if slot in self.unread and can_be_said(text) else (f"Word:{word}", f"{slot}={word}")
+            yield (f"Slot:{slot}", *place, *own)
+
+    def settings(self) -> dict[str, Any]:
+        return {"kind": self.kind, "unread": sorted(self.unread), "ignored": sorted(self.ignored)}
+
+
+class Spelled(Reading):
+    """The values character by character, behind one symbol for the slot: for who writes characters.
+
+    Each has its slot, and what stands behind: who has just written `al` and looks for what comes behind `al` finds the
+    `a` of `alamo`. A value stands behind two blanks. What nobody says (dontcare, yes) is one symbol.
+    """
+
+    kind = "spelled"
+
+    def tokens(self, condition: object) -> list[Token]:
+        if not isinstance(condition, Act | Mapping):
+            return [(f"Character:{character}",) for character in " ".join(_linear(condition))]
+        act = [(f"Act:{condition.name}",)] if isinstance(condition, Act) else []
+        return [*act, *(token for slot, text in fields_of(condition) for token in self._value(slot, text))]
+
+    def _value(self, slot: str, text: str | None) -> Iterator[Token]:
+        if text is None:
+            yield f"Slot:{slot}", "Asked"
+        elif not can_be_said(text):
+            yield f"Slot:{slot}", f"{slot}={text}"
+        else:
+            yield f"Slot:{slot}", "Spelled"
+            spelled = f"  {' '.join(text.split())}"
+            for i in range(2, len(spelled)):
+                before = (f"Behind:{spelled[i - 1]}", f"Behind:{spelled[i - 2 : i]}")
+                yield f"Slot:{slot}", f"Character:{spelled[i]}", *before
+
+
+class Whole(Reading):
+    """The condition as one symbol: a category, a topic, a user; a record is the sum of its fields."""
+
+    kind = "whole"
+    ends = False
+
+    def tokens(self, condition: object) -> list[Token]:
+        act = (f"Act:{condition.name}",) if isinstance(condition, Act) else ()
+        fields = tuple(f"{slot}={text}" if text is not None else f"Slot:{slot}" for slot, text in fields_of(condition))
+        return [tuple(dict.fromkeys((*act, *fields))) or (f"Value:{condition}",)]
+
+
+def _linear(condition: object) -> list[str]:
+    """A condition as one line of words: the act, and each slot before its value."""
+    if isinstance(condition, str):
+        return condition.split()
+    act = [condition.name] if isinstance(condition, Act) else []
+    fields = list(fields_of(condition))
+    if not act and not fields:
+        check_depth(condition)
+        return [word for text in _texts(condition) if text is not None for word in text.split()]
+    return act + [word for slot, text in fields for word in (slot, *("" if text is None else text).split())]
+
+
+def make_reading(settings: Mapping[str, Any]) -> Reading:
+    """A reading from what `settings()` or a configuration says."""
+    given = dict(settings)
+    kinds: dict[str, type[Reading]] = {kind.kind: kind for kind in (Words, Slots, Spelled, Whole)}
+    kind = given.pop("kind")
+    if kind not in kinds:
+        raise ConfigError(f"unknown way to read a condition {quoted(kind)}: use one of {', '.join(kinds)}")
+    return kinds[kind](**given)

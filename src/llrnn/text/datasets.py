@@ -1,0 +1,303 @@
+"""Public corpora by their official addresses: fetched once, checked, and there as a whole or not at all.
+
+    from llrnn import datasets
+    train, dev, test = datasets.get("ud-french-v1", "data/french")
+
+A file that is already there and passes its check is not fetched again, so that a run that was cut off goes on with the
+first file that is missing. What arrives goes to a temporary file, is read as CoNLL-U, counted, and only then renamed.
+
+Only https is spoken, also where a server sends us on to another address. A file has a largest size, and a time by which
+it must have arrived. Its SHA-256 is checked where it is known; those of the corpora below are not. So the first time
+counts: what passed its other checks is noted in `sha256.json` beside the files, and from then on a file must have the
+SHA-256 that it had. Every address names a release, never the newest version.
+
+`ud-french-v1` is UD French as the paper used it (release 1.3). Its sentences must be exactly the paper's 14,554, 1,596
+and 298. The paper also gives 463,069 tokens, but 16,448 sentences of this treebank hold about 402,000 words (402,426 by
+the README of release 2.2), 419,000 with ends of sentences: how the paper counted is unknown. So any total from 380,000
+words to the paper's figure is accepted, with or without ends of sentences.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import http.client
+import ipaddress
+import json
+import os
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from llrnn.ground.errors import CorpusError, DatasetError
+from llrnn.ground.files import open_file, read_file, sync_folder, temporary_beside, write_atomically
+from llrnn.text.corpus import read_conllu
+
+__all__ = ["DATASETS", "Dataset", "Progress", "RemoteFile", "get"]
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with the name of a file, the bytes that have arrived, and how many there will be, where that is known."""
+
+_BLOCK = 1 << 16
+_LARGEST = 1_000_000_000  # bytes of one file
+_NOTES = "sha256.json"  # beside the files: what each of them was when it first came
+_clock = time.monotonic
+_HOME = "https://github.com/UniversalDependencies"
+_RAW = "https://raw.githubusercontent.com/UniversalDependencies"
+_RELEASE = "r2.16"  # the tag of a release: what it names does not change, as the newest version does
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file of a corpus; it must have exactly `sentences`, or at least that many where nobody counted here."""
+
+    name: str
+    sentences: int
+    exact: bool = False
+    sha256: str | None = None  # where it is known
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Files under one address; `words` are the smallest and largest number of words in all of them together."""
+
+    name: str
+    what: str
+    home: str  # where its licence and its authors are named
+    url: str
+    files: tuple[RemoteFile, ...]
+    words: tuple[int, int] | None = None
+
+
+def _treebank(name: str, what: str, repository: str, prefix: str, *least: int) -> Dataset:
+    """A treebank of Universal Dependencies, as released; at least so many sentences in train, dev and test."""
+    parts = zip(("train", "dev", "test"), least, strict=True)
+    files = tuple(RemoteFile(f"{prefix}-ud-{part}.conllu", sentences) for part, sentences in parts)
+    return Dataset(name, what, f"{_HOME}/{repository}", f"{_RAW}/{repository}/{_RELEASE}", files)
+
+
+_ALL = (
+    Dataset(
+        "ud-french-v1",
+        "UD French, release 1.3, the corpus of the paper",
+        f"{_HOME}/UD_French-GSD",
+        f"{_RAW}/UD_French-GSD/r1.3",
+        (
+            RemoteFile("fr-ud-train.conllu", 14_554, exact=True),
+            RemoteFile("fr-ud-dev.conllu", 1_596, exact=True),
+            RemoteFile("fr-ud-test.conllu", 298, exact=True),
+        ),
+        words=(380_000, 463_069),
+    ),
+    _treebank("ud-french", "UD French-GSD", "UD_French-GSD", "fr_gsd", 14_000, 1_400, 400),
+    _treebank("ud-turkish", "UD Turkish-IMST", "UD_Turkish-IMST", "tr_imst", 3_400, 1_000, 1_000),
+    _treebank("ud-estonian", "UD Estonian-EWT", "UD_Estonian-EWT", "et_ewt", 4_500, 800, 900),
+)
+
+DATASETS: dict[str, Dataset] = {dataset.name: dataset for dataset in _ALL}
+
+
+def get(
+    name: str,
+    folder: str | PathLike[str],
+    *,
+    base_url: str | None = None,
+    progress: Progress | None = None,
+    timeout: float = 30.0,
+    longest: float = 3_600.0,
+    loopback: bool = False,
+) -> tuple[Path, ...]:
+    """The files of a corpus in `folder`, in the order train, dev, test; what is not there yet is fetched.
+
+    `base_url` is a mirror: the same files directly under another address. `timeout` is how many seconds the server may
+    stay silent, `longest` how many a file may take in all. `loopback` allows http from this machine itself, to test a
+    mirror. A file of that name that fails its check is never overwritten, it may be somebody's work.
+    """
+    dataset = DATASETS.get(name)
+    if dataset is None:
+        raise DatasetError(f"the corpora are {', '.join(sorted(DATASETS))}, found {name!r}; choose one")
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as cause:
+        raise DatasetError(f"{folder}: the folder cannot be made: {cause.strerror or cause}") from cause
+    words, asking = 0, _Asking(timeout, longest, loopback)
+    for file in dataset.files:
+        url = f"{(base_url or dataset.url).rstrip('/')}/{file.name}"
+        words += _Fetched(file, url, folder / file.name, asking).words(progress)
+    _check_words(dataset, words, folder)
+    return tuple(folder / file.name for file in dataset.files)
+
+
+def _check_words(dataset: Dataset, words: int, folder: Path) -> None:
+    if dataset.words is not None and not dataset.words[0] <= words <= dataset.words[1]:
+        low, high = dataset.words
+        raise DatasetError(
+            f"{folder}: {dataset.what} must have {low:,} to {high:,} words in all, found {words:,}; "
+            "the sentences are as many as expected, but not these: remove the files and fetch them from another address"
+        )
+
+
+class _Asking(urllib.request.HTTPRedirectHandler):
+    """How addresses are asked: by https alone, wherever a server sends us, and not for ever."""
+
+    def __init__(self, timeout: float, longest: float, loopback: bool) -> None:
+        self.timeout, self.longest, self._loopback = timeout, longest, loopback
+
+    def open(self, url: str) -> http.client.HTTPResponse:
+        self.require_secure(url)
+        request = urllib.request.Request(url, headers={"User-Agent": "llrnn"})
+        found: http.client.HTTPResponse = urllib.request.build_opener(self).open(request, timeout=self.timeout)
+        return found
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        self.require_secure(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+    def require_secure(self, url: str) -> None:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme == "https" or (self._loopback and parts.scheme == "http" and _is_this_machine(parts.hostname)):
+            return
+        raise DatasetError(
+            f"an address with https:// is required, found {url!r}: what comes otherwise may be anybody's"
+        )
+
+
+def _is_this_machine(host: str | None) -> bool:
+    try:
+        return ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@dataclass(frozen=True)
+class _Fetched:
+    """One file, where it comes from and where it goes."""
+
+    file: RemoteFile
+    url: str
+    path: Path
+    asking: _Asking
+
+    def words(self, progress: Progress | None) -> int:
+        """Fetch the file unless it is there, and count its words."""
+        if self.path.exists():
+            remedy = "remove or rename it, and it is fetched anew"
+            words = self.checked(self.path, f"{self.path}: ", remedy)
+            self.require_same(self.path, f"{self.path}: ", remedy)
+            return words
+        with self.unfinished() as temporary:
+            self.download(temporary, progress)
+            remedy = f"the address may have changed; {self.by_hand}"
+            place = f"what {self.url} sent is not {self.file.name}: "
+            words = self.checked(temporary, place, remedy)
+            self.require_same(temporary, place, f"if the newest version is wanted, remove {self.notes}")
+            self.finish(temporary)
+        return words
+
+    @property
+    def by_hand(self) -> str:
+        return f"or fetch {self.url} by hand and put it at {self.path}"
+
+    @contextlib.contextmanager
+    def unfinished(self) -> Iterator[Path]:
+        """A temporary file beside the final one, which is gone whatever happens."""
+        try:
+            descriptor, name = temporary_beside(self.path)
+        except OSError as cause:
+            raise DatasetError(f"{self.path.parent}: nothing can be written there: {cause.strerror}") from cause
+        try:
+            yield Path(name)
+        finally:
+            os.close(descriptor)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name)
+
+    def finish(self, temporary: Path) -> None:
+        try:
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, self.path)
+            sync_folder(self.path.parent)
+        except OSError as cause:
+            raise DatasetError(f"{self.path}: cannot be written: {cause.strerror or cause}") from cause
+
+    def download(self, target: Path, progress: Progress | None) -> None:
+        try:
+            with self.asking.open(self.url) as response:
+                self.copy(response, target, progress)
+        except urllib.error.HTTPError as cause:
+            cause.close()
+            reason = f"the server answers {cause.code} ({cause.reason})"
+            raise DatasetError(f"{self.url}: {reason}; the file may have moved: find it, {self.by_hand}") from cause
+        except (http.client.HTTPException, ValueError) as cause:  # no HTTP at all, cut short, no address
+            raise DatasetError(f"{self.url}: no proper answer ({cause!r}); try again, {self.by_hand}") from cause
+        except OSError as cause:  # urllib's URLError and TimeoutError are such
+            why = getattr(cause, "reason", None) or cause.strerror or cause
+            raise DatasetError(
+                f"{self.url} could not be reached: {why}; are you online, is a proxy needed (https_proxy)? "
+                f"Try again, {self.by_hand}"
+            ) from cause
+
+    def copy(self, response: http.client.HTTPResponse, target: Path, progress: Progress | None) -> None:
+        length = response.headers.get("Content-Length", "")
+        total = int(length) if length.isdigit() else None
+        done, end = 0, _clock() + self.asking.longest
+        with target.open("wb") as file:
+            while block := response.read1(_BLOCK):
+                file.write(block)
+                done += len(block)
+                if max(done, total or 0) > _LARGEST:
+                    raise DatasetError(
+                        f"{self.url}: more than {_LARGEST:,} bytes come, so not the file; {self.by_hand}"
+                    )
+                if _clock() > end:
+                    raise DatasetError(
+                        f"{self.url}: not there after {self.asking.longest:,.0f} seconds; try again, {self.by_hand}"
+                    )
+                if progress is not None:
+                    progress(self.file.name, done, total)
+        if total is not None and done != total:
+            raise http.client.IncompleteRead(b"", total - done)
+
+    @property
+    def notes(self) -> Path:
+        return self.path.parent / _NOTES
+
+    def require_same(self, path: Path, place: str, remedy: str) -> None:
+        """That it has the SHA-256 that is known, or that it had the first time, which is noted."""
+        try:
+            noted = json.loads(read_file(self.notes)) if self.notes.exists() else {}
+            with open_file(path) as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            wanted = self.file.sha256 or noted.get(self.file.name, found)
+            if found != wanted:
+                raise DatasetError(f"{place}its SHA-256 must be {wanted}, found {found}; {remedy}")
+            if noted.get(self.file.name) != found:
+                noted[self.file.name] = found
+                write_atomically(self.notes, json.dumps(noted, indent=1, sort_keys=True).encode())
+        except (OSError, ValueError, AttributeError) as cause:
+            raise DatasetError(f"{self.notes}: cannot be read or written ({cause}); remove it") from cause
+
+    def checked(self, path: Path, place: str, remedy: str) -> int:
+        """The number of words of a file that is what it should be."""
+        sentences = words = 0
+        try:
+            for sentence in read_conllu(path):
+                sentences += 1
+                words += len(sentence.tokens)
+        except CorpusError as cause:
+            where = "" if cause.line is None else f"line {cause.line}: "
+            raise DatasetError(f"{place}{where}{cause.reason}; {remedy}") from cause
+        if sentences < self.file.sentences or (self.file.exact and sentences != self.file.sentences):
+            least = "" if self.file.exact else "at least "
+            wanted = f"{least}{self.file.sentences:,} sentences are required, found {sentences:,}"
+            raise DatasetError(f"{place}{wanted}; {remedy}")
+        return words

@@ -1,0 +1,291 @@
+"""Knowledge bases: a table of rows, from a CSV, JSON or SQLite file. All values are text; what is missing is left out.
+
+    rows = ({"name": "pizza hut", "area": "centre"}, {"name": "da vinci"}, ...)       columns = ("name", "area")
+    values(column) -> (text, ...)               the distinct values of a column
+    where(area="centre") -> (row, ...)          the rows that have these values, in whatever case
+
+A table never changes: what is worked out of it is remembered with it, and another table is another object.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import count, dropwhile
+from math import isfinite
+from os import fspath
+from pathlib import Path
+from typing import Any
+
+from llrnn.ground.errors import TableError, quoted, short
+from llrnn.ground.files import open_file
+from llrnn.text.corpus.source import StrPath, read_lines
+
+__all__ = ["KnowledgeBase", "Row", "plain", "short"]
+
+Row = dict[str, str]
+Refuse = Callable[[str], TableError]  # an error at a place
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_JSON, _SQLITE = (".json", ".jsonl"), (".db", ".sqlite", ".sqlite3")
+_KNOWN = ", ".join((*_DELIMITERS, *_JSON, *_SQLITE))
+_SHOWN = 20  # columns or tables that a message lists
+MOST_COLUMNS = 2_000
+# A file bounds what CSV and JSON can hold; a query over a database can go on for ever, so it has limits of its own
+MOST_STEPS = 200_000_000  # of SQLite's machine: a few seconds
+MOST_ROWS, LONGEST_VALUE = 1_000_000, 1_000_000  # of an answer; characters or bytes
+MOST_TEXT = 250_000_000  # characters of all values of an answer
+_STEPS_BETWEEN = 100_000  # after so many SQLite asks whether to go on
+
+
+@dataclass(frozen=True, repr=False)
+class KnowledgeBase:
+    """A table; `columns`, where they are not given, are those of the rows in the order in which they come up."""
+
+    name: str
+    rows: tuple[Row, ...] = field(hash=False)
+    columns: tuple[str, ...] = ()
+    derived: dict[object, Any] = field(default_factory=dict, init=False, compare=False)  # by those who worked it out
+
+    def __post_init__(self) -> None:
+        given = list(self.rows)
+        columns = tuple(self.columns) or tuple(dict.fromkeys(column for row in given for column in row))
+        _check_columns(columns)
+        known = set(columns)
+        lost = [column for row in given for column in row if column not in known]
+        if lost:
+            raise TableError(
+                f"a row has the column {quoted(lost[0])}, but there are only {_listed(columns)}; name it too"
+            )
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "rows", tuple(_row(columns, map(row.get, columns)) for row in given))
+
+    @classmethod
+    def from_csv(cls, path: StrPath, *, delimiter: str = ",", lowercase: bool = False) -> KnowledgeBase:
+        """From lines of values behind a line of column names; an empty value is a missing one."""
+        records = _csv_records(path, delimiter)
+        line, header = next(records, (1, []))
+        columns, rows = tuple(column.strip() for column in header), []
+        _check_columns(columns, partial(TableError, path=path, line=line))
+        for line, record in records:
+            refuse = partial(TableError, path=path, line=line)
+            if len(record) != len(columns):
+                wanted = f"{len(columns)} values are required, as in the header, but here are {len(record)}"
+                raise refuse(f"{wanted}; leave none out, and quote what holds a {delimiter!r}")
+            rows.append(_row(columns, record, refuse, lowercase))
+        return cls(_stem(path), tuple(rows), columns)
+
+    @classmethod
+    def from_json(cls, path: StrPath, *, lowercase: bool = False) -> KnowledgeBase:
+        """From a list of flat objects, or one object on each line; lines with `#` before them are comments."""
+        objects = list(_json_objects(path))
+        columns = tuple(dict.fromkeys(column for _, found in objects for column in found))
+        _check_columns(columns, partial(TableError, path=path))
+        rows = [_row(columns, map(found.get, columns), refuse, lowercase) for refuse, found in objects]
+        return cls(_stem(path), tuple(rows), columns)
+
+    @classmethod
+    def from_sqlite(
+        cls, path: StrPath, *, table: str | None = None, sql: str | None = None, lowercase: bool = False
+    ) -> KnowledgeBase:
+        """From a table or view of a database, the only one where none is named, or from what a SELECT says."""
+        refuse = partial(TableError, path=path)
+        if table is not None and sql is not None:
+            raise refuse("either a table or an SQL query is required, but both were given; drop one")
+        _check_database(Path(path), refuse)
+        try:
+            with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as database:
+                _limit(database)
+                name = _stem(path) if sql else _table_name(database, table, refuse)
+                found = database.execute(sql or 'SELECT * FROM "' + name.replace('"', '""') + '"')
+                columns, records = tuple(one[0] for one in found.description or ()), _records(found, refuse)
+        except (sqlite3.Error, sqlite3.Warning, ValueError) as cause:
+            stopped = str(cause) == "interrupted"
+            reason = f"no end within {MOST_STEPS:,} steps of SQLite" if stopped else short(cause)
+            raise refuse(f"the database does not answer: {reason}; check the file and the SQL") from cause
+        _check_columns(columns, refuse)
+        return cls(name, tuple(_row(columns, record, refuse, lowercase) for record in records), columns)
+
+    @classmethod
+    def from_file(cls, path: StrPath, *, lowercase: bool = False) -> KnowledgeBase:
+        """From a file, by its extension; what is text may be packed (.gz)."""
+        small = fspath(path).lower()
+        kind = Path(small.removesuffix(".gz")).suffix
+        if kind in _DELIMITERS:
+            return cls.from_csv(path, delimiter=_DELIMITERS[kind], lowercase=lowercase)
+        if kind in _JSON:
+            return cls.from_json(path, lowercase=lowercase)
+        if kind in _SQLITE and not small.endswith(".gz"):
+            return cls.from_sqlite(path, lowercase=lowercase)
+        raise TableError(f"a table is required ({_KNOWN}; text also with .gz); rename or convert the file", path=path)
+
+    def values(self, column: str) -> tuple[str, ...]:
+        """The distinct values of a column, in their order."""
+        self.require(column)
+        return tuple(dict.fromkeys(row[column] for row in self.rows if column in row))
+
+    def where(self, match: Mapping[str, object] | None = None, /, **values: object) -> tuple[Row, ...]:
+        """The rows that have all these values, whatever their case."""
+        wanted = {column: plain(str(value)) for column, value in {**(match or {}), **values}.items()}
+        self.require(*wanted)
+        return tuple(row for row, own in zip(self.rows, self._plain, strict=True) if wanted.items() <= own.items())
+
+    def require(self, *columns: str) -> None:
+        """That there are these columns."""
+        for column in columns:
+            if column not in self.columns:
+                raise TableError(
+                    f"the table {self.name!r} has no column {quoted(column)}; it has {_listed(self.columns)}"
+                )
+
+    @cached_property
+    def _plain(self) -> list[Row]:
+        return [{column: plain(value) for column, value in row.items()} for row in self.rows]
+
+    def __repr__(self) -> str:
+        return f"KnowledgeBase({self.name!r}, {len(self.rows)} rows of {_listed(self.columns)})"
+
+
+def plain(value: str) -> str:
+    """A value as it is compared: without white space around it, in lower case."""
+    return value.strip().lower()
+
+
+def _row(columns: Sequence[str], values: Iterable[object], refuse: Refuse = TableError, lowercase: bool = False) -> Row:
+    """The values that are there, as text."""
+    row = {}
+    for column, value in zip(columns, values, strict=True):
+        text = "" if value is None else str(value).strip()
+        flat = isinstance(value, str | int | None) or (isinstance(value, float) and isfinite(value))
+        if not flat or re.search("[\ud800-\udfff]", text):
+            raise refuse(f"a text or a number is required in column {quoted(column)}, found {_shown(value)}; mend it")
+        if text:
+            row[column] = text.lower() if lowercase or isinstance(value, bool) else text
+    return row
+
+
+def _check_columns(columns: Sequence[str], refuse: Refuse = TableError) -> None:
+    if not columns:
+        raise refuse("named columns are required, but there are none; give a header, or objects with names")
+    if len(columns) > MOST_COLUMNS:
+        raise refuse(f"a table may have {MOST_COLUMNS:,} columns, found {len(columns):,}; leave some out")
+    for column, times in Counter(columns).items():
+        if not isinstance(column, str) or not column:
+            raise refuse(f"every column needs a name, found {quoted(column)}; name it")
+        if times > 1:
+            raise refuse(f"columns must be distinct, but {quoted(column)} comes {times} times; rename them")
+
+
+def _csv_records(path: StrPath, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Records with the lines on which they begin; blank lines are skipped."""
+    lines = (line + "\n" for _, line in read_lines(path, error=TableError))
+    reader, begin = csv.reader(lines, delimiter=delimiter, strict=True), 1
+    try:
+        for record in reader:
+            if len(record) > 1 or any(map(str.strip, record)):
+                yield begin, record
+            begin = reader.line_num + 1
+    except csv.Error as cause:
+        raise TableError(f"values between {delimiter!r} are required: {cause}", path=path, line=begin) from cause
+
+
+class _Object(list[tuple[str, object]]):
+    """A JSON object as it is written: a name may come twice."""
+
+
+def _json_objects(path: StrPath) -> Iterator[tuple[Refuse, dict[str, object]]]:
+    """The objects, each with the error at its place."""
+    for refuse, found in _json_entries(path):
+        if not isinstance(found, _Object):
+            raise refuse(f"a flat object with named values is required, found {_shown(found)}")
+        if found:
+            _check_columns([name for name, _ in found], refuse)
+        yield refuse, dict(found)
+
+
+def _json_entries(path: StrPath) -> Iterator[tuple[Refuse, object]]:
+    """A value for each line, or those of one list, for which only their number says where they stand."""
+    lines = [(line, text) for line, text in read_lines(path, error=TableError) if text.strip()]
+    lines = list(dropwhile(lambda line: line[1].startswith("#"), lines))
+    if not lines:
+        raise TableError("JSON is required, but the file holds comments only; was it written to the end?", path=path)
+    if lines[0][1].lstrip().startswith("{"):
+        for line, text in lines:
+            yield partial(TableError, path=path, line=line), _json(text, path, [line])
+    else:
+        whole = _json("\n".join(text for _, text in lines), path, [line for line, _ in lines])
+        for number, found in enumerate(whole if isinstance(whole, list) else [whole], 1):
+            yield lambda reason, entry=number: TableError(f"entry {entry}: {reason}", path=path), found  # type: ignore[misc]
+
+
+def _json(text: str, path: StrPath, lines: Sequence[int]) -> object:
+    """Numbers stay as they are written; `lines` are the places of the lines of the text."""
+    try:
+        return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_Object)
+    except json.JSONDecodeError as cause:
+        line = lines[cause.lineno - 1]
+        raise TableError(f"JSON is required: {cause.msg}", path=path, line=line, column=cause.colno) from cause
+    except RecursionError as cause:
+        raise TableError("flat objects are required, but these are nested too deeply", path=path) from cause
+
+
+def _check_database(file: Path, refuse: Refuse) -> None:
+    """SQLite itself would take an empty file for a database without tables."""
+    try:
+        with open_file(file) as opened:
+            found = "" if opened.read(1) else "the file is empty"
+    except FileNotFoundError:
+        found = "there is no file of this name"
+    except OSError as cause:
+        found = f"this cannot be read ({cause.strerror})"
+    if found:
+        raise refuse(f"a database is required, but {found}; check the path")
+
+
+def _limit(database: sqlite3.Connection) -> None:
+    """No query of this connection goes on for ever, or makes a value that fills the memory."""
+    asked = count(1)
+    database.set_progress_handler(lambda: next(asked) * _STEPS_BETWEEN > MOST_STEPS, _STEPS_BETWEEN)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+
+
+def _records(found: sqlite3.Cursor, refuse: Refuse) -> list[tuple[object, ...]]:
+    records, text = [], 0
+    for record in found:
+        records.append(record)
+        text += sum(len(value) for value in record if isinstance(value, str | bytes))
+        if len(records) > MOST_ROWS or text > MOST_TEXT:
+            limits = f"{MOST_ROWS:,} rows and {MOST_TEXT:,} characters"
+            raise refuse(f"a table may have {limits}, and this one has more; choose some with SQL (LIMIT)")
+    return records
+
+
+def _table_name(database: sqlite3.Connection, table: str | None, refuse: Refuse) -> str:
+    listing = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")
+    names = [str(name) for (name,) in listing if not name.startswith("sqlite_")]
+    found = [name for name in names if table is None or name.lower() == table.lower()]
+    if len(found) != 1:
+        asked = "one table is required" if table is None else f"there is no table {quoted(table)}"
+        raise refuse(f"{asked}, but the database holds {_listed(names) or 'none'}; name one of them")
+    return found[0]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(short, names[:_SHOWN])) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+
+
+def _shown(value: object) -> str:
+    try:
+        return quoted(value)
+    except RecursionError:
+        return "lists or objects within each other, too deep to show"
+
+
+def _stem(path: StrPath) -> str:
+    return Path(fspath(path).removesuffix(".gz")).stem

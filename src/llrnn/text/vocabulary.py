@@ -1,0 +1,346 @@
+"""The symbols V, frozen: listed words, and the cells of domains that hold all other strings; symbol ↔ id.
+
+    words 0 … n-1, then the cells of the first domain, of the second, ...          len(V) = words + cells
+
+One symbol, `EOS`, marks the boundary of sentences: it is predicted at the end of a sentence and fed at the start of the
+next, so that V is the same on the way in and on the way out. Without domains the vocabulary is closed, and a word that
+it does not list is an error; there is no UNK unless one is asked for by name. See `text.domain` for open vocabularies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.errors import DomainError, UnknownWordError, VocabularyError
+from llrnn.text.corpus import Corpus
+from llrnn.text.domain import Cell, Domain, check, log_mass_left
+from llrnn.text.spellings import Spellings
+
+EOS = "</s>"
+_WITNESSES = 5  # strings of each cell on which features must agree
+_MOST_DRAWS = 1 << 20  # strings drawn in search of one that is not listed
+_SHARE_LOOKED_UP = 1 / 20  # of all words: from there on, a dictionary is taken to be faster (an estimate)
+
+
+class Vocabulary:
+    """Words in the order of their ids, most frequent first when made from a corpus; then the cells of the domains."""
+
+    def __init__(
+        self,
+        words: Iterable[str] | Spellings,
+        *,
+        counts: Sequence[int] | Ints | None = None,
+        unknown: str | None = None,
+        domains: Sequence[Domain] = (),
+        as_new: Iterable[str] = (),
+        checked: bool = False,
+    ) -> None:
+        """`as_new`: words that a text to train on first shows as their cells, so that a model learns to expect others.
+
+        `checked`: the domains were those of a vocabulary before, so they are disjoint and sound. `Spellings` were the
+        words of a vocabulary before too: none of them is looked at until it is asked for.
+        """
+        self._spellings = words if isinstance(words, Spellings) else None
+        self._looked_up = 0
+        if not isinstance(words, Spellings):
+            self.words = tuple(words)
+        self.n_words = len(words) if isinstance(words, Spellings) else len(self.words)
+        self.unknown = unknown
+        self.domains = tuple(domains) if checked else disjoint(domains)
+        self.as_new = frozenset(as_new)
+        self._cell_names = tuple(f"‹{cell.name}›" for domain in self.domains for cell in domain.cells)
+        self._counts = counts if counts is None or isinstance(counts, np.ndarray) else tuple(counts)
+        self._check()
+        if not checked:
+            self._check_as_new()
+        self.eos: int = self.id(EOS)
+        if checked:  # words that were added may have filled a cell
+            self.as_new = frozenset(self._with_room(sorted(self.as_new)))
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The listed words; where they come from a large file, this makes all of them."""
+        return tuple(self._spellings or ())
+
+    @cached_property
+    def symbols(self) -> tuple[str, ...]:
+        """The words, and the names of the cells."""
+        return (*self.words, *self._cell_names)
+
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """How often each symbol was seen; 0 for cells, and where nothing was counted."""
+        given = self._counts.tolist() if isinstance(self._counts, np.ndarray) else self._counts or ()
+        return tuple(given) + (0,) * (len(self) - len(given))
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {word: index for index, word in enumerate(self.words)}
+
+    def _find(self, word: object) -> int | None:
+        """The id of a listed word: in the file, until so many were asked for that the dictionary pays."""
+        if self._spellings is None or "_ids" in self.__dict__:
+            return self._ids.get(word)  # type: ignore[call-overload, no-any-return]
+        self._looked_up += 1
+        if self._looked_up > _SHARE_LOOKED_UP * self.n_words:
+            return self._ids.get(word)  # type: ignore[call-overload, no-any-return]
+        return self._spellings.find(word)
+
+    def symbol(self, number: int) -> str:
+        """The word of an id, or the name of its cell, without making all of them."""
+        if self._spellings is None or "symbols" in self.__dict__ or not 0 <= number < self.n_words:
+            return self.symbols[number]
+        return self._spellings[number]
+
+    def _check(self) -> None:
+        if self._spellings is None:
+            self._check_words()
+        if self._find(EOS) is None:
+            raise VocabularyError(f"the vocabulary must list the end-of-sentence symbol {EOS!r}")
+        if self.unknown is not None and self._find(self.unknown) is None:
+            raise VocabularyError(f"the symbol for unknown words, {self.unknown!r}, must be listed itself")
+        if self._counts is not None and len(self._counts) not in (self.n_words, len(self)):
+            raise VocabularyError(
+                f"there must be one count for each of the {self.n_words} symbols, found {len(self._counts)}"
+            )
+
+    def _check_words(self) -> None:
+        if len(set(self.symbols)) != len(self.symbols):
+            repeated = next(symbol for symbol, n in Counter(self.symbols).items() if n > 1)
+            raise VocabularyError(f"symbols must be distinct, but {repeated!r} is listed more than once")
+        for symbol in self.words:
+            if not isinstance(symbol, str) or symbol.strip() != symbol or len(symbol.splitlines()) != 1:
+                raise VocabularyError(
+                    f"a symbol must be a non-empty text on one line, without white space around it, found {symbol!r}"
+                )
+
+    def _check_as_new(self) -> None:
+        lost = {word for word in self.as_new if word not in self}
+        if lost:
+            raise VocabularyError(f"only listed words of an open vocabulary can train as new, found {min(lost)!r}")
+        alone = self.as_new.difference(self._with_room(sorted(self.as_new)))
+        if alone:
+            raise VocabularyError(
+                "only words of a cell that holds others can train as new, but no domain has such a cell for "
+                f"{min(alone)!r}; take it out of `as_new`, or give a domain that holds it"
+            )
+
+    @classmethod
+    def from_corpus(
+        cls,
+        *corpora: Corpus,
+        top: int | None = None,
+        min_count: int = 1,
+        unknown: str | None = None,
+        others: Iterable[str] = (),
+        domains: Sequence[Domain] = (),
+        as_new: float = 0.0,
+    ) -> Vocabulary:
+        """All types of the corpora seen `min_count` times, or the `top` most frequent, and `others`, from lists.
+
+        `unknown` names a symbol for all other words; `domains` hold them. Of the words that are in no list, a share of
+        `as_new` was new when it was first seen, and is to be expected as new: see `Text.to_train_on`.
+        """
+        counts: Counter[str] = Counter()
+        for corpus in corpora:
+            counts.update(corpus.counts())
+            if EOS in counts:
+                raise VocabularyError(
+                    f"the corpus {corpus.name!r} holds {EOS!r} as a word, but that symbol marks ends of sentences: "
+                    "remove or rename it"
+                )
+        sentences = sum(len(corpus) for corpus in corpora)
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        frequent = [(word, count) for word, count in ranked if count >= min_count]
+        from_lists = set(others)
+        listed = {word: counts.get(word, 0) for word in from_lists} | dict(frequent[:top])
+        if unknown is not None:
+            listed[unknown] = listed.get(unknown, 0) + sum(counts.values()) - sum(listed.values())
+        listed[EOS] = sentences
+        symbols = sorted(listed, key=lambda symbol: (-listed[symbol], symbol))
+        chosen = [word for word, _ in frequent[:top] if word not in from_lists and _chance(word) < as_new]
+        made = cls(symbols, counts=[listed[s] for s in symbols], unknown=unknown, domains=domains)
+        if chosen and not made.is_open:
+            raise VocabularyError(
+                f"only words of an open vocabulary can train as new, found {chosen[0]!r}; give domains"
+            )
+        made.as_new = frozenset(made._with_room(chosen))
+        return made
+
+    def _with_room(self, words: Sequence[str]) -> list[str]:
+        """Those of the listed words that look like others that are not listed."""
+        cells = (self.cells_of(words) - self.n_words).tolist() if words else []
+        return [word for word, cell in zip(words, cells, strict=True) if cell >= 0 and self.log_left[cell] > -np.inf]
+
+    def __len__(self) -> int:
+        return self.n_words + len(self._cell_names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.symbols)
+
+    def __contains__(self, word: object) -> bool:
+        """Whether a word is listed."""
+        return self._find(word) is not None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and self.symbols == other.symbols and self.unknown == other.unknown
+
+    def __hash__(self) -> int:
+        return hash((self.symbols, self.unknown))
+
+    def __repr__(self) -> str:
+        cells = len(self._cell_names)
+        return f"Vocabulary({self.n_words} {'symbols' if not cells else f'words and {cells} cells'})"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are domains."""
+        return bool(self.domains)
+
+    @cached_property
+    def cell_log_mass(self) -> tuple[Floats, ...]:
+        """log Q'(c) of the cells of each domain, without the listed words."""
+        return tuple(log_mass_left(domain, self.words) for domain in self.domains)
+
+    @cached_property
+    def log_left(self) -> Floats:
+        """The same for all domains together, (C,)."""
+        return np.concatenate(self.cell_log_mass) if self.domains else np.zeros(0)
+
+    def id(self, word: str, *, place: str = "") -> int:
+        """The id of a word, or of its cell; `place` says in the error where the word was found."""
+        found = self._find(word)
+        if found is not None:
+            return found
+        return int(self.locate([word], place=place)[0][0])
+
+    def ids(self, words: Iterable[str], *, place: str = "") -> list[int]:
+        return [self.id(word, place=place) for word in words]
+
+    def locate(self, words: Sequence[str], *, place: str = "") -> tuple[Ints, Floats]:
+        """Ids of words or of their cells, and log q(x) / Q'(c) of which string of the cell it is, 0 if listed."""
+        listed = (self._find(word) for word in words)
+        ids = np.array([-1 if found is None else found for found in listed], dtype=np.int64)
+        inside = np.zeros(len(words))
+        missing = np.flatnonzero(ids < 0)
+        if self.domains and len(missing):
+            cells, log_q = self.in_domains([words[i] for i in missing.tolist()])
+            found = cells >= 0
+            ids[missing[found]] = cells[found] + self.n_words
+            inside[missing[found]] = log_q[found] - self.log_left[cells[found]]
+        missing = np.flatnonzero(ids < 0)
+        if len(missing) and self.unknown is None:
+            first, *others = dict.fromkeys(words[i] for i in missing.tolist())
+            raise UnknownWordError(first, size=len(self), place=place, others=others)
+        if self.unknown is not None:
+            ids[missing] = self.id(self.unknown)
+        return ids, inside
+
+    def log_inside(self, word: str) -> float:
+        """log q(x) / Q'(c): which string of its cell a word is; 0 for a listed one."""
+        return float(self.locate([word])[1][0])
+
+    def cells_of(self, words: Sequence[str]) -> Ints:
+        """The ids of the cells to which words belong, or would if they were not listed; -1 for none, (n,)."""
+        cells, _ = self.in_domains(words)
+        return np.where(cells >= 0, cells + self.n_words, -1)
+
+    def in_domains(self, words: Sequence[str]) -> tuple[Ints, Floats]:
+        """By the first domain that holds each word, listed or not: its number among all cells, -1 for none; log q."""
+        found, log_q, first = np.full(len(words), -1), np.full(len(words), -np.inf), 0
+        for domain in self.domains:
+            own, log = domain.locate(words)
+            new = (found < 0) & (own >= 0)
+            found, log_q = np.where(new, own + first, found), np.where(new, log, log_q)
+            first += len(domain.cells)
+        return found, log_q
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells of all domains; the id of the first is the number of words."""
+        return tuple(
+            replace(cell, source=cell.source or domain.name) for domain in self.domains for cell in domain.cells
+        )
+
+    def is_tail(self, word: str) -> bool:
+        """Whether a word is a string of the tail of a domain, on which real-valued features are bounded only."""
+        return word not in self and self.id(word) in self.tails
+
+    @cached_property
+    def tails(self) -> frozenset[int]:
+        """The ids of the cells that are tails."""
+        return frozenset(number for number, cell in enumerate(self.cells, self.n_words) if cell.tail)
+
+    def spelled(self, symbol: int, rng: np.random.Generator) -> str:
+        """The word of an id; for a cell, a string drawn from it that is not listed, exactly."""
+        return self.spell(symbol, 1, rng)[0]
+
+    def spell(self, symbol: int, count: int, rng: np.random.Generator) -> list[str]:
+        """`count` words of one id; listed strings that are drawn from a cell are drawn again."""
+        if symbol < self.n_words:
+            return [self.symbol(symbol)] * count
+        cell = symbol - self.n_words
+        if cell < len(self.log_left) and self.log_left[cell] == -np.inf:
+            raise DomainError(f"nothing is left of the cell {self.symbol(symbol)} but listed words")
+        for domain in self.domains:
+            if cell < len(domain.cells):
+                return self._draw(domain, cell, count, rng)
+            cell -= len(domain.cells)
+        raise VocabularyError(f"symbols are numbered 0 to {len(self) - 1}, found {symbol}")
+
+    def _draw(self, domain: Domain, cell: int, count: int, rng: np.random.Generator) -> list[str]:
+        found: list[str] = []
+        asked = count
+        while len(found) < count:
+            drawn = domain.draw(cell, asked, rng)
+            found += [string for string in drawn if string not in self]
+            asked = min(2 * asked, _MOST_DRAWS)
+            if asked == _MOST_DRAWS and not found:
+                return self._draw_unlisted(domain, cell, count, rng)
+        return found[:count]
+
+    def _draw_unlisted(self, domain: Domain, cell: int, count: int, rng: np.random.Generator) -> list[str]:
+        """From a finite cell of which hardly anything is left: the others are looked at one by one."""
+        others = [string for string in domain.members(cell) or () if string not in self]
+        q = np.exp(domain.locate(others)[1])
+        if not q.sum() > 0:
+            raise DomainError(f"too little to be drawn is left of {domain.cells[cell].name!r} but listed words")
+        return [others[i] for i in rng.choice(len(others), size=count, p=q / q.sum()).tolist()]
+
+    @cached_property
+    def witnesses(self) -> dict[int, tuple[str, ...]]:
+        """A few strings of every cell, by its id: none of a cell in which nothing is left."""
+        rng = np.random.default_rng(0)
+        return {
+            cell: tuple(self.spell(cell, _WITNESSES, rng)) if left > -np.inf else ()
+            for cell, left in enumerate(self.log_left.tolist(), self.n_words)
+        }
+
+    def digest(self) -> str:
+        """SHA-256 of the symbols in order: two models with the same digest share ids."""
+        return hashlib.sha256("\n".join(self.symbols).encode()).hexdigest()
+
+
+def disjoint(domains: Sequence[Domain]) -> tuple[Domain, ...]:
+    """The domains, each without the strings of those before it."""
+    made: list[Domain] = []
+    for domain in domains:
+        for earlier in made:
+            if domain.language.both(earlier.language).witness() is not None:
+                domain = domain.without(earlier.language)
+        check(domain)
+        made.append(domain)
+    return tuple(made)
+
+
+def _chance(word: str) -> float:
+    """A number between 0 and 1 that only the word decides: the same choice on every machine."""
+    digest = hashlib.blake2b(word.encode("utf8", "surrogatepass"), digest_size=7).digest()
+    return int.from_bytes(digest, "big") / 256.0**7

@@ -1,0 +1,1 @@
+"""From batches to a run folder: objectives, updates, records."""

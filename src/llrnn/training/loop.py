@@ -1,0 +1,304 @@
+"""Training: a plain generator of records.
+
+    for each epoch: for each batch: one update (`training.updates`); then validate, keep the best, go on or not
+
+`for record in train(model, corpus, valid=valid): ...` does the work; the records say how it goes. With a folder, the
+best model and the state of the run are kept there, and `resume=True` goes on from the last checkpoint: the order of
+data, the dropout masks and every update are functions of (seed, epoch, position), so the weights come out the same, bit
+for bit, as if nothing had happened. `workers` are the processes that share out the rows of every batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from llrnn.ground.errors import NonFiniteError, TrainingError, warn
+from llrnn.knowledge.sequences import Batch
+from llrnn.model.batches import derived_seed
+from llrnn.model.checkpoint import fill_parameters
+from llrnn.model.network import LLRNN
+from llrnn.model.scoring import score
+from llrnn.model.words import listed_if_it_can
+from llrnn.text.corpus import Corpus
+from llrnn.text.ids import Seen, Text
+from llrnn.training.captured import updater_for
+from llrnn.training.optimizers import optimizer_tensors, restore_optimizer, set_learning_rate
+from llrnn.training.parallel import Alone, Workers
+from llrnn.training.reader import Reader
+from llrnn.training.records import Record
+from llrnn.training.runs import LookedOnFolder, Progress, RunFolder, digest_of
+from llrnn.training.settings import TrainingSettings
+from llrnn.training.updates import NotFiniteError, Update
+
+_LOST = 4.0  # times what words at random cost, and a nat: no model that learns anything is there after an epoch
+
+
+def train(
+    model: LLRNN,
+    corpus: Corpus,
+    *,
+    valid: Corpus | None = None,
+    settings: TrainingSettings | None = None,
+    folder: str | PathLike[str] | None = None,
+    resume: bool = False,
+    should_stop: Callable[[], bool] = lambda: False,
+    workers: Workers | None = None,
+    **changes: Any,
+) -> Iterator[Record]:
+    """Train the model in place and yield records; it ends with the best weights, by validation where there is any."""
+    settings = (settings or TrainingSettings()).changed(**changes)
+    run = _Run(model, corpus, valid, settings, None if folder is None else Path(folder), workers or Alone())
+    try:
+        if resume or run.was_begun_by_this_launch():
+            run.resume()
+        else:
+            run.begin()
+    except BaseException:
+        run.release()
+        raise
+    return run.held(should_stop)
+
+
+class _Run:
+    """One training run: the model, the optimizer, where it stands, and where that is kept."""
+
+    def __init__(
+        self,
+        model: LLRNN,
+        corpus: Corpus,
+        valid: Corpus | None,
+        settings: TrainingSettings,
+        folder: Path | None,
+        workers: Workers,
+    ) -> None:
+        for use, given in (("train", corpus), ("validate", valid)):
+            if given is not None and len(given) == 0:
+                raise TrainingError(f"there is no sentence to {use} on")
+        if valid is None and settings.halve_after is not None:
+            raise TrainingError(
+                f"halve_after = {settings.halve_after} needs a text to validate on, found none; leave it out, or "
+                "give corpus.valid, corpus.valid_last or train(..., valid=...)"
+            )
+        self.model, self.settings, self.workers = model, settings, workers
+        self.text = Text.to_train_on(corpus, model.vocabulary)
+        model.seen = Seen.of(Text.encode(corpus, model.vocabulary), len(model.vocabulary))
+        # what validates knows the words of the conditions, as it will when it writes
+        self.judge = model if valid is None else listed_if_it_can(model, valid.conditions)
+        self.valid = None if valid is None else Text.encode(valid, self.judge.vocabulary)
+        self.batching = settings.batches.make()
+        self._require_batches()
+        self._require_same()
+        kind = RunFolder if workers.leads else LookedOnFolder
+        self.folder = None if folder is None else kind(folder, settings, model, self.text, self.valid, workers.launch)
+        self.updater = updater_for(model, settings, workers)
+        self.progress = Progress(learning_rate=settings.learning_rate)
+        self.best_weights: dict[str, Tensor] = {}
+        self.reader = Reader(model, self.text, self.batching, workers, settings.seed)
+        self._unsettled: Update | None = None  # the last update, until its loss has been looked at
+        self._seconds, self._words = 0.0, 0  # since this process began, for the words per second
+
+    def _require_batches(self) -> None:
+        """A text that cannot be cut in this way is refused before anything is written."""
+        for text in (self.text, self.valid):
+            if text is not None:
+                self.batching.plan(text)
+
+    def _require_same(self) -> None:
+        """Processes that read different things would train nonsense together, and never notice."""
+        said = self.settings.model_dump_json().encode()
+        self.workers.require_same("settings", lambda: hashlib.sha256(said).hexdigest())
+        self.workers.require_same("training text", self.text.digest)
+        self.workers.require_same("model", lambda: digest_of(self.model))
+
+    def held(self, should_stop: Callable[[], bool]) -> Iterator[Record]:
+        """The records; when they end, or are left, or something fails, others may write to the folder."""
+        try:
+            yield from self.records(should_stop)
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        if self.folder is not None:
+            self.folder.release()
+
+    def records(self, should_stop: Callable[[], bool]) -> Iterator[Record]:
+        progress = self.progress
+        while not progress.finished:
+            plan = self.reader.plan(progress.epoch)
+            while progress.position < len(plan):
+                if self.workers.stop(should_stop()):
+                    self.checkpoint()
+                    yield self._record("interrupted", len(plan))
+                    return
+                self.step(plan[progress.position])
+                # logged before the checkpoint, so that no kill can lose the record; one too many is cut on resuming
+                record = self._record("step", len(plan)) if progress.step % self.settings.log_every == 0 else None
+                if progress.step % self.settings.checkpoint_every == 0:
+                    self.checkpoint()
+                if record is not None:
+                    yield record
+            yield self._end_epoch(len(plan))
+        fill_parameters(self.model, self.best_weights.get)
+        yield self._record("end", 0)
+
+    def step(self, batch: Batch) -> None:
+        """One update on one batch."""
+        started, progress = time.perf_counter(), self.progress
+        seed = derived_seed(self.settings.seed, progress.epoch, progress.position, 2)
+        with self._naming():
+            made = self.updater.update(batch, self.reader.carried, number=progress.step + 1, seed=seed)
+        self._settle()
+        self._unsettled = made
+        self.reader.go_on(made.carried)
+        progress.position += 1
+        progress.step += 1
+        self._seconds += time.perf_counter() - started
+
+    def _settle(self) -> None:
+        """Wait for the last update, which may still be under way: its loss counts from now on."""
+        made, self._unsettled = self._unsettled, None
+        if made is not None:
+            progress = self.progress
+            with self._naming(ago=1):
+                progress.loss_sum += made.look() * made.words
+            progress.words += made.words
+            self._words += made.words
+
+    def _end_epoch(self, batches: int) -> Record:
+        """Validate, keep the best, decide whether to go on; the record is made before the counters start anew."""
+        progress = self.progress
+        self._settle()
+        self.reader.begin_anew()
+        self._require_finite_weights()  # or the best model so far would be overwritten with them
+        with self.updater.average.applied():
+            valid = self._validated() if self.valid is not None else None
+            better = valid is None or progress.best is None or valid < progress.best
+            if better:
+                self._keep_best_weights()
+        progress.best = valid if better else progress.best
+        progress.epochs_since_best = 0 if better else progress.epochs_since_best + 1
+        self._maybe_halve()
+        record = self._record("epoch", batches, valid)
+        self._warn_if_lost(record)
+        progress.epoch += 1
+        progress.position, progress.loss_sum, progress.words = 0, 0.0, 0
+        progress.finished = self._is_over()
+        self.checkpoint()
+        return record
+
+    def _warn_if_lost(self, record: Record) -> None:
+        """An epoch that ends far above log V was wasted; all that follow will be."""
+        chance = math.log(len(self.model.vocabulary))
+        if record.train is not None and record.train > _LOST * (chance + 1) and self.workers.leads:
+            warn(
+                f"the training loss of epoch {record.epoch + 1} is {record.train:,.1f} nats a word, where words at "
+                f"random have {chance:.1f}: the learning rate {record.learning_rate:g} is too large; stop, and set "
+                f"training.learning_rate to {TrainingSettings().learning_rate:g} or less"
+            )
+
+    def _validated(self) -> float:
+        assert self.valid is not None
+        if self.judge is not self.model:
+            fill_parameters(self.judge, {f"weights.{name}": p for name, p in self.model.named_parameters()}.get)
+        found = -self.workers.mean(score(self.judge, self.valid, self.workers.batching(self.batching)).log_probs)
+        if not math.isfinite(found):
+            raise self._non_finite("validation loss")
+        return found
+
+    def _maybe_halve(self) -> None:
+        progress, after = self.progress, self.settings.halve_after
+        if after is not None and progress.epochs_since_best and progress.epochs_since_best % after == 0:
+            progress.learning_rate /= 2
+            set_learning_rate(self.updater.optimizer, progress.learning_rate)
+
+    def _record(self, event: str, batches: int, valid: float | None = None) -> Record:
+        """How it stands, also written to the log."""
+        self._settle()
+        progress = self.progress
+        mean = progress.loss_sum / progress.words if progress.words else None
+        speed = self._words / self._seconds if self._seconds else 0.0
+        record = Record(
+            event, progress.epoch, progress.position, batches, progress.step, mean, valid, progress.best,
+            progress.learning_rate, speed,
+        )  # fmt: skip
+        if self.folder is not None:
+            self.folder.log(record)
+        return record
+
+    def begin(self) -> None:
+        """Start a run; a folder that holds one already is not overwritten."""
+        if self.folder is not None:
+            self.folder.refuse_overwriting()
+            self._require_finite_weights()  # before anything is written
+            self.folder.hold()
+            self.folder.refuse_overwriting()  # nobody has begun one in the meantime
+            self.folder.remove_leftovers()
+            self.checkpoint()
+
+    def was_begun_by_this_launch(self) -> bool:
+        """Whether the processes were started again, by what had started them, after one of them died."""
+        return self.workers.any(self.folder is not None and self.folder.is_of_this_launch())
+
+    def resume(self) -> None:
+        """Go on from the last checkpoint of the folder."""
+        if self.folder is None:
+            raise TrainingError("resume=True needs the folder of the run")
+        if self.folder.has_run():
+            self.folder.hold()
+        self.progress, tensors = self.folder.read()
+        fill_parameters(self.model, tensors.get)
+        set_learning_rate(self.updater.optimizer, self.progress.learning_rate)
+        restore_optimizer(self.updater.optimizer, tensors)
+        self.updater.average.restore(tensors)
+        if self.progress.epoch > 0:
+            self.best_weights = self.folder.best_weights()
+        self.reader.restore(tensors, self.progress.epoch, self.progress.position)
+        self.progress.finished = self._is_over()
+
+    def _is_over(self) -> bool:
+        patience = self.settings.patience
+        worn_out = patience is not None and self.progress.epochs_since_best >= patience
+        return worn_out or self.progress.epoch >= self.settings.epochs
+
+    def _keep_best_weights(self) -> None:
+        self.best_weights = {name: tensor.clone() for name, tensor in self.updater.weights().items()}
+        if self.folder is not None:
+            self.folder.keep(self.model)
+
+    def checkpoint(self) -> None:
+        """Everything that `resume` needs, written atomically; never with a weight that is not a number."""
+        self._settle()
+        self._require_finite_weights()
+        if self.folder is not None:
+            updater, carried = self.updater, self.reader.tensors(self.progress.position)
+            tensors = updater.weights() | optimizer_tensors(updater.optimizer) | updater.average.tensors()
+            self.folder.write(self.progress, tensors | carried)
+
+    def _require_finite_weights(self) -> None:
+        with self._naming():
+            self.updater.require_finite_weights()
+
+    @contextmanager
+    def _naming(self, ago: int = 0) -> Iterator[None]:
+        """Says where training stood when something was not finite, so many steps ago."""
+        try:
+            yield
+        except NotFiniteError as found:
+            raise self._non_finite(found.name, ago) from None
+
+    def _non_finite(self, name: str, ago: int = 0) -> NonFiniteError:
+        progress = self.progress
+        kept = f"; the last good checkpoint is kept in {self.folder.folder}" if self.folder is not None else ""
+        return NonFiniteError(
+            f"training stopped: the {name} is not finite at step {progress.step - ago}, epoch {progress.epoch}, "
+            f"batch {progress.position - ago}{kept}; lower the learning rate or clip the gradient harder"
+        )

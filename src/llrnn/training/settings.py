@@ -1,0 +1,263 @@
+"""How to train, as a typed record: the same fields in Python, in TOML and in `llrnn train --help`."""
+
+from __future__ import annotations
+
+import difflib
+import reprlib
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, Tag, ValidationError, field_validator, model_validator
+
+from llrnn.ground.errors import ConfigError
+from llrnn.model.batches import Batching, Continuous, Sentences, Sliding, Windows
+from llrnn.training.objectives import Chunked, Exact, ImportanceSampling, NoiseContrastive, Objective, Precision
+
+
+class _Choice(BaseModel):
+    """One of several kinds; only the keys of that kind are allowed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class SentenceBatches(_Choice):
+    """Whole sentences of similar length together."""
+
+    kind: Literal["sentences"] = "sentences"
+    words: int = Field(1024, ge=1, description="positions in a batch, at most")
+
+    def make(self) -> Batching:
+        return Sentences(self.words)
+
+
+class ContinuousBatches(_Choice):
+    """Running text with carried state and truncated back-propagation."""
+
+    kind: Literal["continuous"]
+    rows: int = Field(32, ge=1, description="strips of text that are read side by side")
+    length: int = Field(32, ge=1, description="words before the gradient is cut")
+
+    def make(self) -> Batching:
+        return Continuous(self.rows, self.length)
+
+
+class WindowBatches(_Choice):
+    """Fixed windows, each from a fresh state."""
+
+    kind: Literal["windows"]
+    length: int = Field(8, ge=1, description="words in a window")
+    rows: int = Field(128, ge=1, description="windows in a batch")
+
+    def make(self) -> Batching:
+        return Windows(self.length, self.rows)
+
+
+class SlidingBatches(_Choice):
+    """The paper's protocol: every word from a fixed number of words before it."""
+
+    kind: Literal["sliding"]
+    length: int = Field(8, ge=1, description="words before the one that is predicted")
+    rows: int = Field(512, ge=1, description="predictions in a batch")
+
+    def make(self) -> Batching:
+        return Sliding(self.length, self.rows)
+
+
+AnyBatches = Annotated[
+    SentenceBatches | ContinuousBatches | WindowBatches | SlidingBatches, Field(discriminator="kind")
+]
+
+
+class ExactObjective(_Choice):
+    """The loss itself, summed over the classes."""
+
+    kind: Literal["exact"] = "exact"
+
+    def make(self) -> Objective:
+        return Exact()
+
+
+class ChunkedObjective(_Choice):
+    """The loss itself, without an N × G matrix; for static backgrounds without contextual features."""
+
+    kind: Literal["chunked"]
+    precision: Precision = Field("full", description="of the products of chunked; half needs a GPU")
+
+    def make(self) -> Objective:
+        return Chunked(self.precision)
+
+
+class ImportanceObjective(_Choice):
+    """Z estimated from words drawn from the background."""
+
+    kind: Literal["importance"]
+    samples: int = Field(256, ge=1, description="words drawn from the background, not with exact")
+
+    def make(self) -> Objective:
+        return ImportanceSampling(self.samples)
+
+
+class ContrastiveObjective(_Choice):
+    """The target told from words drawn from the background."""
+
+    kind: Literal["contrastive"]
+    samples: int = Field(256, ge=1, description="words drawn from the background, not with exact")
+
+    def make(self) -> Objective:
+        return NoiseContrastive(self.samples)
+
+
+AnyObjective = Annotated[
+    ExactObjective | ChunkedObjective | ImportanceObjective | ContrastiveObjective, Field(discriminator="kind")
+]
+
+
+class TrainingSettings(BaseModel):
+    """How to train. Every field has a default that works for a small corpus."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    batches: AnyBatches = Field(SentenceBatches(), description="sentences, continuous, windows or sliding")
+    objective: AnyObjective = Field(
+        ExactObjective(),
+        description="what a step minimises: exact, chunked (exact too), or importance or contrastive, which draw words",
+    )
+    optimizer: Literal["sgd", "rmsprop", "adamw"] = Field("adamw", description="how weights follow gradients")
+    learning_rate: float = Field(0.002, gt=0, le=1e6, description="step size")
+    momentum: float = Field(0.0, ge=0, lt=1, description="of sgd and rmsprop")
+    weight_decay: float = Field(0.0, ge=0, le=1e6, description="pull of all weights towards 0")
+    average: float | None = Field(None, gt=0, lt=1, description="decay of the running average of weights that is kept")
+    clip: float | None = Field(5.0, gt=0, description="largest norm of the gradient; 0 leaves it alone")
+    penalty: float = Field(0.0, ge=0, description="strength of the penalty ‖a‖_p^p on the adaptor vector")
+    penalty_norm: float = Field(2.0, ge=1, description="p of that penalty")
+    epochs: int = Field(20, ge=1, description="passes over the text, at most")
+    patience: int | None = Field(3, ge=1, description="epochs without a better validation before stopping; 0: go on")
+    halve_after: int | None = Field(
+        None, ge=1, description="halve the learning rate after so many epochs without improvement"
+    )
+    seed: int = Field(0, ge=0, lt=2**63, description="decides weights, order of data and dropout")
+    checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints within an epoch")
+    log_every: int = Field(50, ge=1, description="steps between records")
+
+    @field_validator("clip", "patience", mode="before")
+    @classmethod
+    def _zero_is_none(cls, value: object) -> object:
+        """TOML has no word for nothing."""
+        return None if value == 0 and not isinstance(value, bool) else value
+
+    @model_validator(mode="after")
+    def _nothing_is_ignored(self) -> TrainingSettings:
+        if self.optimizer == "adamw" and self.momentum:
+            raise ValueError(
+                f"momentum = {self.momentum} is of sgd and rmsprop, found optimizer = 'adamw', which has its own; "
+                "leave momentum out, or choose optimizer = 'sgd' or 'rmsprop'"
+            )
+        if not self.penalty and self.penalty_norm != TrainingSettings.model_fields["penalty_norm"].default:
+            raise ValueError(
+                f"penalty_norm = {self.penalty_norm} is of penalty, found penalty = 0; leave penalty_norm out, or set "
+                "penalty above 0"
+            )
+        return self
+
+    def changed(self, **changes: Any) -> TrainingSettings:
+        """These settings with some of them changed; a wrong one is a ConfigError."""
+        try:
+            return TrainingSettings.model_validate({**self.model_dump(), **changes})
+        except ValidationError as error:
+            raise ConfigError(first_problem(error, TrainingSettings)) from None
+
+
+def read_batches(text: str, trained: Mapping[str, Any]) -> Batching:
+    """A kind of batches, such as `sliding`, or a table of TOML, `{kind="continuous", rows=64}`; or `training`: that of
+    the configuration `trained`."""
+    given: object = {"kind": text}
+    if text == "training":
+        given = trained.get("training", {}).get("batches")
+        if given is None:
+            raise ConfigError("training: the model does not say how it read its text; name a kind, such as continuous")
+    elif text.lstrip().startswith("{"):
+        try:
+            given = tomllib.loads(f"batches = {text}")["batches"]
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"{text}: this is no table of TOML ({error})") from None
+    return TrainingSettings().changed(batches=given).batches.make()
+
+
+def first_problem(error: ValidationError, root: type[BaseModel]) -> str:
+    """The first thing that pydantic found in a `root`, in one line: where, what was required, what was given."""
+    first = error.errors(include_url=False)[0]
+    place, table = _found_at(first["loc"], root)
+    where, wrong = ".".join(place) or "configuration", first["type"]
+    if wrong == "extra_forbidden":
+        return f"{where}: {table.foreign(place[-1])}"
+    if wrong == "missing":
+        return f"{where}: this key is required"
+    if wrong in ("union_tag_not_found", "union_tag_invalid"):
+        given = f", found {first['ctx']['tag']!r}" if wrong == "union_tag_invalid" else ", found none"
+        return f"{where}.kind: must be one of {', '.join(table.kinds)}{given}"
+    if wrong == "value_error":  # a validator of ours: it says itself what it found
+        return f"{where}: {first['msg'].removeprefix('Value error, ')}"
+    return f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}, found {reprlib.repr(first['input'])}"
+
+
+@dataclass
+class _Table:
+    """A table of a configuration: the models that it may be of, by kind, and the name of the one that was chosen."""
+
+    models: dict[str, type[BaseModel]]
+    chosen: str | None
+
+    @classmethod
+    def of(cls, annotation: object) -> _Table:
+        models = models_by_kind(annotation)
+        if len({*models.values()}) > 1:
+            return cls(models, None)
+        return cls({"": next(iter(models.values()))} if models else {}, "")
+
+    @property
+    def kinds(self) -> list[str]:
+        return list(dict.fromkeys(repr(name.partition(" ")[0]) for name in self.models))
+
+    def foreign(self, key: str) -> str:
+        """What is wrong with a key that the chosen model does not have, and where it would be right."""
+        own = self.models[self.chosen or ""].model_fields if self.chosen in self.models else {}
+        where = f" where kind = {_quoted(self.chosen)} ({', '.join(own)})" if self.chosen else ""
+        others = [_quoted(name) for name, model in self.models.items() if key in model.model_fields]
+        near = difflib.get_close_matches(key, own, n=1)
+        if others:
+            return f"no such key{where}; leave it out, or choose kind = {' or '.join(others)}"
+        meant = f"did you mean {near[0]}?" if near else "check its spelling"
+        return f"no such key{where}; {meant} (`llrnn train --help` lists all keys)"
+
+
+def _quoted(name: str) -> str:
+    """`ngram with arpa` as it is written: 'ngram' with arpa."""
+    kind, blank, rest = name.partition(" ")
+    return f"{kind!r}{blank}{rest}"
+
+
+def _found_at(location: Sequence[int | str], root: type[BaseModel]) -> tuple[list[str], _Table]:
+    """The keys of pydantic's location, without the kinds that it puts among them, and the table of the last one."""
+    place: list[str] = []
+    table = outer = _Table.of(root)
+    for part in location:
+        if isinstance(part, str) and table.chosen is None and part in table.models:
+            table.chosen = part
+            continue
+        place.append(str(part))
+        if isinstance(part, str):
+            fields = table.models[table.chosen].model_fields if table.chosen in table.models else {}
+            outer, table = table, _Table.of(fields[part].rebuild_annotation() if part in fields else None)
+    return place, table if table.models and table.chosen is None else outer
+
+
+def models_by_kind(annotation: Any) -> dict[str, type[BaseModel]]:
+    """The models of a type, by the tag or the kind that chooses them."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        kind = annotation.model_fields.get("kind")
+        return dict.fromkeys(get_args(kind.annotation) if kind else [""], annotation)
+    tags = [one.tag for one in getattr(annotation, "__metadata__", ()) if isinstance(one, Tag)]
+    below = [models_by_kind(argument) for argument in get_args(annotation)]
+    return {tag: model for found in below for name, model in found.items() for tag in tags or [name]}

@@ -1,0 +1,1 @@
+"""The laboratory: benchmarks and studies of llrnn, with their verbs; not part of the installed library."""

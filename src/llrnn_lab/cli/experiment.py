@@ -1,0 +1,230 @@
+"""The verbs `llrnn experiment ...` and `llrnn pairs ...`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from llrnn.cli.options import Device, Seed, device_named, make_output_folder
+from llrnn.ground.errors import ConfigError
+from llrnn_lab.cli.experiment_options import Address, Data, EngineName, Out, Parallel, engine_named, tell
+from llrnn_lab.studies import (
+    adaptation,
+    added_words,
+    char_nlg,
+    knowledge_base,
+    nlg,
+    open_data,
+    open_vocabulary,
+    rare_words,
+    rescoring,
+    semantic_parsing,
+    table4,
+)
+from llrnn_lab.studies import prepare as preparation
+from llrnn_lab.studies.jobs import Job, run_job
+
+experiment_app = typer.Typer(help="Whole studies; each can be stopped and run again.")
+
+# what trains and tests one model
+STUDIES = {
+    Job.study: run_job,
+    "adaptation": adaptation.run_one,
+    "nlg": nlg.run_one,
+    "knowledge-base": knowledge_base.run_one,
+    "semantic-parsing": semantic_parsing.run_one,
+    "char-nlg": char_nlg.run_one,
+}
+
+Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key.")]
+
+
+@experiment_app.command("table4")
+def table4_verb(
+    data: Data,
+    out: Out,
+    only: Annotated[list[str] | None, typer.Option(help="Only models whose name holds this.")] = None,
+    configs: Annotated[Path, typer.Option(help="The configurations of the models.")] = Path("configs/table4"),
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds of the models that are compared closely.")] = 3,
+    parallel: Parallel = 1,
+    engine: EngineName = "local",
+    address: Address = None,
+    deadline: Annotated[float | None, typer.Option(help="Begin no model after so many seconds.")] = None,
+    sentences: Annotated[int | None, typer.Option(min=20, help="Cut every text short, for a trial.")] = None,
+    device: Device = "cpu",
+) -> None:
+    """The paper's Table 4: an RNN and eight LL-RNNs, baselines, agreement, and the best model.
+
+    Example: llrnn experiment table4 --data ../shared/data --out runs/table4
+    """
+    path = table4.run(
+        data,
+        out,
+        configs=configs,
+        only=only or (),
+        seeds=seeds,
+        device=device,
+        parallel=parallel,
+        engine=engine_named(engine, address, device),
+        sentences=sentences,
+        deadline=deadline,
+        tell=tell,
+    )
+    typer.echo(path.read_text(encoding="utf8"))
+
+
+@experiment_app.command("adaptation")
+def adaptation_verb(
+    data: Data,
+    out: Out,
+    novel: Annotated[str, typer.Option(help="Part of the name of a novel.")] = "Flaubert",
+    config: Annotated[Path, typer.Option(help="The configuration of the base.")] = Path("configs/adaptation/base.toml"),
+    sizes: Annotated[list[int] | None, typer.Option("--size", min=100, help="Words of the domain text.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each size.")] = 1,
+    parallel: Parallel = 1,
+    engine: EngineName = "local",
+    address: Address = None,
+    device: Device = "cpu",
+) -> None:
+    """General French to one novel with 1,000 to 100,000 words of it: five ways to adapt, a table and a plot.
+
+    Example: llrnn experiment adaptation --data ../shared/data --out runs/adaptation
+    """
+    device_named(device)
+    chosen = tuple(sizes or adaptation.SIZES)
+    results = adaptation.run(
+        data,
+        out,
+        config=config,
+        novel=novel,
+        sizes=chosen,
+        seeds=seeds,
+        parallel=parallel,
+        device=device,
+        engine=engine_named(engine, address, device),
+        tell=tell,
+    )
+    adaptation.plot(results, out / "adaptation.png")
+    typer.echo(adaptation.table(results))
+
+
+@experiment_app.command("rescoring")
+def rescoring_verb(
+    data: Data,
+    out: Out,
+    config: Annotated[Path, typer.Option(help="The configuration of the model.")] = Path(
+        "configs/rescoring/llrnn.toml"
+    ),
+    n: Annotated[int, typer.Option(min=2, help="Hypotheses in a list.")] = 50,
+    sentences: Annotated[int | None, typer.Option(min=20, help="Cut every text short, for a trial.")] = None,
+    device: Device = "cpu",
+    seed: Seed = 0,
+) -> None:
+    """N-best lists from an error model: word error rates with an n-gram, and with an LL-RNN.
+
+    Example: llrnn experiment rescoring --data ../shared/data --out runs/rescoring
+    """
+    device_named(device)
+    found = rescoring.run(data, out, config=config, n=n, sentences=sentences, seed=seed, device=device, tell=tell)
+    typer.echo(rescoring.table(found))
+
+
+@experiment_app.command("rare-words")
+def rare_words_verb(
+    out: Out,
+    seeds: Annotated[int, typer.Option(min=1, help="Texts and models, each with the next seed.")] = 3,
+    epochs: Annotated[int, typer.Option(min=1, help="How long each model is trained.")] = rare_words.Study.epochs,
+    seed: Seed = 0,
+) -> None:
+    """The paper's illustration: what a softmax and two LL-RNNs say of `37`, `15` and `grenoble`, none of them seen.
+
+    Example: llrnn experiment rare-words --out runs/rare-words
+    """
+    make_output_folder(out)
+    study = rare_words.Study(epochs=epochs)
+    typer.echo(rare_words.report(rare_words.run(out, seed=seed, seeds=seeds, study=study, tell=tell)))
+
+
+@experiment_app.command("open-vocabulary")
+def open_vocabulary_verb(
+    data: Data,
+    out: Out,
+    languages: Annotated[list[str] | None, typer.Option("--language", help="fr, tr or et; all by default.")] = None,
+    configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path("configs/open"),
+    parallel: Parallel = 1,
+    engine: EngineName = "local",
+    address: Address = None,
+    sentences: Annotated[int | None, typer.Option(min=20, help="Cut every text short, for a trial.")] = None,
+    device: Device = "cpu",
+) -> None:
+    """Bits per character of four models without unknown words, on French, Turkish and Estonian.
+
+    Example: llrnn experiment open-vocabulary --data ../shared/data --out runs/open --language tr
+    """
+    device_named(device)
+    chosen = languages or list(open_data.LANGUAGES)
+    strange = [language for language in chosen if language not in open_data.LANGUAGES]
+    if strange:
+        raise ConfigError(f"--language must be one of {', '.join(open_data.LANGUAGES)}, found {strange[0]!r}")
+    open_vocabulary.run(
+        data,
+        out,
+        chosen,
+        configs,
+        processes=parallel,
+        device=device,
+        engine=engine_named(engine, address, device),
+        sentences=sentences,
+        tell=tell,
+    )
+    typer.echo((out / "open-vocabulary.md").read_text(encoding="utf8"))
+
+
+@experiment_app.command("added-words")
+def added_words_verb(
+    data: Data,
+    out: Out,
+    prepared: Annotated[Path | None, typer.Option(help="French data that is prepared already.")] = None,
+    config: Annotated[Path, typer.Option(help="The configuration of the model.")] = added_words.CONFIG,
+    seed: Seed = 0,
+) -> None:
+    """How much words help that are added to a trained model without training, with attributes, counts, or both.
+
+    Example: llrnn experiment added-words --data ../shared/data --out runs/added
+    """
+    make_output_folder(out)
+    typer.echo(added_words.report(added_words.run(data, out, seed=seed, prepared=prepared, config=config, tell=tell)))
+
+
+@experiment_app.command("prepare")
+def prepare_verb(data: Data, out: Out) -> None:
+    """Put text, lexicon, clusters and minimal pairs of an experiment into one folder, to be carried elsewhere.
+
+    Example: llrnn experiment prepare --data ../shared/data --out runs/table4/prepared
+    """
+    preparation.prepare(data, out, tell=tell)
+
+
+@experiment_app.command("model")
+def model_verb(
+    config: Annotated[Path, typer.Argument(help="The configuration of the model.")],
+    name: Annotated[str, typer.Option(help="Its name in the table.")],
+    data: Annotated[Path, typer.Option(help="A prepared folder.")],
+    out: Out,
+    study: Annotated[str, typer.Option(help=f"How it is tested: {', '.join(STUDIES)}.")] = Job.study,
+    changes: Changes = None,
+    seed: Seed = 0,
+    device: Device = "cpu",
+) -> None:
+    """Train and test one model of an experiment; what a study runs side by side.
+
+    \b
+    Example: llrnn experiment model configs/table4/llrnn.toml --name llrnn-2500 --data runs/prepared --out runs/table4
+    Example: llrnn experiment model configs/nlg/copied.toml --study nlg --name mine --data runs/nlg/data --out runs/mine
+    """
+    if study not in STUDIES:
+        raise ConfigError(f"--study must be one of {', '.join(STUDIES)}, found {study!r}")
+    job = Job(name, config, tuple(changes or ()), seed, study)
+    STUDIES[study](job, data=data, out=out, device=device_named(device))

@@ -1,0 +1,321 @@
+"""Adaptation to a domain with little text: general French (UD GSD) to one novel.
+
+    base              an LL-RNN trained on the general text alone
+    domain            a Kneser-Ney 5-gram of the domain text alone
+    interpolation     λ · base + (1 − λ) · domain, λ by EM on the validation text
+    fine-tuning       the base, trained on with the domain text
+    adaptor           the base frozen as background, and a log-linear model of the domain on top (`adaptation`)
+
+All have the same words: those of the general text and of the first 100,000 words of the novel; any other is `<unk>`.
+Both trained systems get the same number of tries (two learning rates, chosen on the validation text) and the same
+patience.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from llrnn.config import read_config
+from llrnn.config.project import Project
+from llrnn.ground.bundle import has_bundle
+from llrnn.ground.errors import ConfigError
+from llrnn.ground.files import write_atomically
+from llrnn.inference.adaptation import adaptor, base_of, default_settings
+from llrnn.inference.evaluation import evaluate
+from llrnn.knowledge.backgrounds import NGram
+from llrnn.model.batches import Sentences
+from llrnn.model.checkpoint import load
+from llrnn.model.network import LLRNN
+from llrnn.model.scoring import score
+from llrnn.text import analysers
+from llrnn.text.clusters import tokenise
+from llrnn.text.corpus import Corpus
+from llrnn.text.ids import Text
+from llrnn.text.lexicon import Lexicon
+from llrnn.text.vocabulary import Vocabulary
+from llrnn.training.loop import train
+from llrnn.training.settings import TrainingSettings
+from llrnn_lab.studies.engines import Engine, Local
+from llrnn_lab.studies.jobs import Job, run_jobs
+from llrnn_lab.studies.prepare import find_source
+from llrnn_lab.studies.tables import markdown, mean_and_spread, require_pyplot
+
+SIZES = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
+SYSTEMS = ("base", "domain", "interpolation", "fine-tuning", "adaptor")
+_VALID, _TEST = 5_000, 10_000  # words
+_RATES = (0.001, 0.0003)  # that both trained systems try
+_END = re.compile(r"[.!?…]")
+
+
+def prepare(data: Path, out: Path, *, novel: str, tell: Callable[[str], None]) -> None:
+    """The general text, the novel in three parts by position, and a lexicon, in one folder."""
+    if (out / "manifest.json").exists():
+        return
+    source = find_source(data)
+    found = [path for path in source.novels if novel in path.name]
+    if len(found) != 1:
+        names = ", ".join(path.name for path in source.novels)
+        raise ConfigError(f"--novel {novel}: one of the novels is required, found {len(found)} of {names}")
+    tell(f"preparing {found[0].name} in {out}")
+    parts = _cut(list(_sentences(found[0])), (max(SIZES), _VALID, _TEST), found[0].name)
+    out.mkdir(parents=True, exist_ok=True)
+    general = Corpus.from_file(source.parts["train"], lowercase=True)
+    general, valid = general.split(len(general) - 728)
+    texts: dict[str, list[Sequence[str]]] = {
+        "general": [sentence.words for sentence in general],
+        "general-valid": [sentence.words for sentence in valid],
+    }
+    texts |= dict(zip(("domain", "valid", "test"), parts, strict=True))
+    for name, sentences in texts.items():
+        write_atomically(out / f"{name}.txt", "".join(" ".join(words) + "\n" for words in sentences).encode())
+    listed = Vocabulary.from_corpus(*(Corpus.from_sentences(texts[name]) for name in ("general", "domain")))
+    lexicon = Lexicon.from_corpus(Corpus.from_conllu(source.treebanks, lowercase=True))
+    if source.hunspell is not None:
+        lexicon = lexicon | analysers.hunspell(source.hunspell, forms=listed.symbols)
+    Lexicon.from_mapping({word: lexicon(word) for word in listed if lexicon(word)}).to_tsv(out / "lexicon.tsv")
+    manifest = {"novel": found[0].name, "words": {name: sum(map(len, text)) for name, text in texts.items()}}
+    write_atomically(out / "manifest.json", json.dumps(manifest, indent=1).encode())
+
+
+def _sentences(path: Path) -> Iterator[list[str]]:
+    """Paragraphs cut behind full stops, question and exclamation marks."""
+    with gzip.open(path, "rt", encoding="utf8") as file:
+        for line in file:
+            sentence: list[str] = []
+            for word in tokenise(line):
+                sentence.append(word)
+                if _END.fullmatch(word):
+                    yield sentence
+                    sentence = []
+            if sentence:
+                yield sentence
+
+
+def _cut(sentences: list[list[str]], sizes: Sequence[int], name: str) -> list[list[Sequence[str]]]:
+    """Consecutive parts of about so many words; whole sentences."""
+    parts: list[list[Sequence[str]]] = []
+    rest = iter(sentences)
+    for size in sizes:
+        part: list[Sequence[str]] = []
+        words = 0
+        while words < size:
+            sentence = next(rest, None)
+            if sentence is None:
+                there = sum(map(len, sentences))
+                raise ConfigError(f"{name}: {sum(sizes)} words are required, found {there}; choose a longer novel")
+            part.append(sentence)
+            words += len(sentence)
+        parts.append(part)
+    return parts
+
+
+def train_base(config: Path, data: Path, out: Path, device: torch.device) -> None:
+    """The general model, unless it is there already."""
+    if (out / "base.json").exists():
+        return
+    settings = read_config(config, data=data)
+    project = Project.from_config(settings)
+    model = project.model().to(device)
+    resume = has_bundle(out / "base", "training")
+    *_, last = train(
+        model,
+        project.corpora["train"],
+        valid=project.corpora["valid"],
+        settings=settings.training,
+        folder=out / "base",
+        resume=resume,
+    )
+    write_atomically(out / "base.json", json.dumps({"epochs": last.epoch, "valid": last.best}).encode())
+
+
+def job_of(size: int, seed: int, config: Path) -> Job:
+    """One size, to be run besides others; its change is no key of a configuration but the words of the domain."""
+    return Job(f"size{size}", config, (f"words={size}",), seed, study="adaptation")
+
+
+def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[str, Any]:
+    """What a job of one size does."""
+    started = time.perf_counter()
+    (change,) = job.changes
+    found = run_size(int(change.removeprefix("words=")), job.seed, data, out, device)
+    result = {
+        "name": job.name,
+        "seed": job.seed,
+        "valid": found["adaptor"]["valid"],
+        "tests": {name: {"log_perplexity": found[name]["test"]} for name in SYSTEMS},
+        "seconds": time.perf_counter() - started,
+    }
+    job.folder(out).mkdir(parents=True, exist_ok=True)
+    write_atomically(job.folder(out) / "result.json", json.dumps(result, indent=1).encode())
+    return result
+
+
+def _file(out: Path, size: int, seed: int) -> Path:
+    return out / f"size{size}.seed{seed}.json"
+
+
+def run_size(size: int, seed: int, data: Path, out: Path, place: torch.device) -> dict[str, Any]:
+    """All five systems with so many words of the domain; the result is kept in a file."""
+    path = _file(out, size, seed)
+    if path.exists():
+        found: dict[str, Any] = json.loads(path.read_bytes())
+        return found
+    torch.set_num_threads(1)
+    base = load(out / "base").to(place)
+    texts = {name: Corpus.from_text(data / f"{name}.txt") for name in ("domain", "valid", "test")}
+    domain = _first_words(texts["domain"], size)
+    result: dict[str, Any] = {"size": domain.tokens, "seed": seed}
+    ngram = NGram.from_corpus(domain, order=5, folds=0).bind(base.vocabulary)
+    assert isinstance(ngram, NGram)
+    of_base = {part: score(base, _text(texts[part], base)).log_probs for part in ("valid", "test")}
+    of_domain = {part: _ngram_log_probs(ngram, _text(texts[part], base)) for part in ("valid", "test")}
+    result["base"] = {part: float(-of_base[part].mean()) for part in of_base}
+    result["domain"] = {part: float(-of_domain[part].mean()) for part in of_domain}
+    share = _share(of_base["valid"], of_domain["valid"])
+    result["interpolation"] = {"share": share} | {
+        part: float(-_mixed(of_base[part], of_domain[part], share).mean()) for part in of_base
+    }
+    made: dict[str, Callable[[], LLRNN]] = {
+        "fine-tuning": lambda: load(out / "base").to(place),
+        "adaptor": lambda: adaptor(base_of(base), domain, seed=seed).to(place),
+    }
+    for name, make in made.items():
+        settings = default_settings(domain.tokens, seed=seed)
+        result[name] = min((_trained(make(), domain, texts, settings, rate) for rate in _RATES), key=_valid)
+    write_atomically(path, json.dumps(result, indent=1).encode())
+    return result
+
+
+def _trained(
+    model: LLRNN, domain: Corpus, texts: dict[str, Corpus], settings: TrainingSettings, rate: float
+) -> dict[str, Any]:
+    *_, last = train(model, domain, valid=texts["valid"], settings=settings, learning_rate=rate)
+    assert last.best is not None
+    before = score(model, _text(texts["valid"], model)).log_perplexity
+    tested = evaluate(model, texts["test"]).sound(f"a model of {domain.tokens} words of the novel, rate {rate:g}")
+    return {
+        "valid": before,
+        "test": tested.log_perplexity,
+        "learning_rate": rate,
+        "epochs": last.epoch,
+        "problems": tested.audit.problems(),
+    }
+
+
+def _valid(result: dict[str, Any]) -> float:
+    return float(result["valid"])
+
+
+def _first_words(corpus: Corpus, size: int) -> Corpus:
+    """The first sentences with so many words."""
+    words = count = 0
+    for sentence in corpus:
+        if words >= size:
+            break
+        words += len(sentence.words)
+        count += 1
+    return corpus[:count]
+
+
+def _text(corpus: Corpus, model: LLRNN) -> Text:
+    return Text.encode(corpus, model.vocabulary)
+
+
+def _ngram_log_probs(ngram: NGram, text: Text) -> Tensor:
+    """In the order in which `scoring.score` goes through a text."""
+    found = []
+    for batch in Sentences().plan(text):
+        states, _ = ngram.follow([ngram.initial()] * len(batch.inputs), batch.inputs, batch.mask)
+        found.append(ngram.trie(states.device).log_prob_of(states, batch.picked(batch.targets))[0])
+    return torch.cat(found)
+
+
+def _mixed(left: Tensor, right: Tensor, share: float) -> Tensor:
+    weights = torch.tensor([share, 1.0 - share], dtype=torch.float64).log()
+    return torch.logsumexp(torch.stack([left, right]).double() + weights[:, None], 0)
+
+
+def _share(left: Tensor, right: Tensor) -> float:
+    """The share of the left model that makes the text most probable, by EM."""
+    share = 0.5
+    for _ in range(100):
+        log_left = left.double() + torch.tensor(share, dtype=torch.float64).log()
+        share = float((log_left - _mixed(left, right, share)).exp().mean().clamp(1e-6, 1 - 1e-6))
+    return share
+
+
+def run(
+    data: Path,
+    out: Path,
+    *,
+    config: Path,
+    novel: str = "Flaubert",
+    sizes: Sequence[int] = SIZES,
+    seeds: int = 1,
+    parallel: int = 1,
+    device: str = "cpu",
+    engine: Engine | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> list[dict[str, Any]]:
+    """Prepare, train the base, then every size; what is done already is not done again."""
+    prepared = out / "data"
+    prepare(data, prepared, novel=novel, tell=tell)
+    train_base(config, prepared, out, torch.device(device))
+    tell("the base is trained")
+    engine = engine or Local()
+    wanted = [(size, seed) for size in sizes for seed in range(seeds)]
+    if parallel > 1 or not isinstance(engine, Local):  # one after the other needs no process for each
+        planned = [job_of(size, seed, config) for size, seed in wanted if not _file(out, size, seed).exists()]
+        run_jobs(planned, data=prepared, out=out, device=device, parallel=parallel, engine=engine, tell=tell)
+    results = [run_size(size, seed, prepared, out, torch.device(device)) for size, seed in wanted]
+    write_atomically(out / "adaptation.json", json.dumps(results, indent=1).encode())
+    return results
+
+
+def table(results: Sequence[dict[str, Any]]) -> str:
+    """Log-perplexity on the test text, a row for each size, means over seeds."""
+    rows = []
+    for size, runs in _by_size(results).items():
+        rows.append([f"{size:,}", *(mean_and_spread([run[name]["test"] for run in runs]) for name in SYSTEMS)])
+    return markdown(["words of the domain", *SYSTEMS], rows)
+
+
+def _by_size(results: Sequence[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
+    found: dict[int, list[dict[str, Any]]] = {}
+    for run in sorted(results, key=lambda one: (one["size"], one["seed"])):
+        found.setdefault(int(run["size"]), []).append(run)
+    return found
+
+
+def plot(results: Sequence[dict[str, Any]], path: Path) -> None:
+    """Perplexity against words of the domain, both on logarithmic scales."""
+    pyplot = require_pyplot()
+    figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
+    by_size = _by_size(results)
+    for name, mark in zip(SYSTEMS, "s^Dvo", strict=True):
+        means = [math.exp(statistics.fmean(run[name]["test"] for run in runs)) for runs in by_size.values()]
+        axes.plot(list(by_size), means, marker=mark, label=name)
+    axes.set(xscale="log", yscale="log", xlabel="words of the novel", ylabel="perplexity of the rest of it")
+    ticks = [tick for tick in (50, 70, 100, 150, 200, 300, 500, 700, 1000, 1500, 2000) if _within(tick, axes)]
+    axes.set_yticks(ticks, labels=[str(tick) for tick in ticks], minor=False)
+    axes.set_yticks([], minor=True)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def _within(value: float, axes: Any) -> bool:
+    low, high = axes.get_ylim()
+    return bool(low <= value <= high)

@@ -1,0 +1,146 @@
+"""Sentences from dialog acts: what each kind of knowledge is worth, by the size of the training text.
+
+    softmax         a sequence-to-sequence model with attention: words in, a softmax over words out
+    delexicalised   the same, with placeholders for values, filled in afterwards
+    features        + input features: the words of the act with their slots
+    primed          + a background in which words of values need evidence in the act
+    copied          + the value of a slot, word by word, until it is said; values have no other identity
+
+Every model is trained on 5, 20 and 100 % of the text and writes, by beam search, from the acts of the test and from the
+same acts with names and telephone numbers that nobody has seen. BLEU, slot errors (`nlg_scores`), log-perplexity.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from llrnn.config import Config
+from llrnn.ground.files import write_atomically
+from llrnn.inference.evaluation import evaluate
+from llrnn.model.network import LLRNN
+from llrnn.model.writing import prepared, write
+from llrnn.text.corpus import Corpus
+from llrnn_lab.studies.engines import Engine
+from llrnn_lab.studies.jobs import Job, run_jobs, trained
+from llrnn_lab.studies.nlg_data import SHARES, write_parts
+from llrnn_lab.studies.nlg_scores import Inventory, announced, bleu, references_of, slot_errors, sum_of_errors
+from llrnn_lab.studies.tables import markdown, write_results
+
+SYSTEMS = ("softmax", "delexicalised", "features", "primed", "copied")
+TESTS = ("valid", "test", "unseen")
+BEAM = 5
+# a small text needs more passes, and less at a time, for as many steps
+PACE = {5: (150, 64), 20: (100, 128), 100: (60, 256)}  # share: (epochs, words in a batch)
+
+
+def jobs(configs: Path, systems: Sequence[str], shares: Sequence[int], seeds: int) -> list[Job]:
+    """A model for each system, share of the text and seed; the largest first, they take longest."""
+    return [
+        Job(f"{system}-{share}", configs / f"{system}.toml", tuple(_changes(share)), seed, study="nlg")
+        for share in sorted(shares, reverse=True)
+        for seed in range(seeds)
+        for system in systems
+    ]
+
+
+def _changes(share: int) -> list[str]:
+    part = "train" if share == 100 else f"train-{share}"
+    epochs, words = PACE.get(share, PACE[100])
+    paced = [f"training.epochs={epochs}", f'training.batches={{kind="sentences", words={words}}}']
+    return [f'corpus.train=["{{data}}/{part}.jsonl"]', *paced]
+
+
+def run(
+    data: Path,
+    out: Path,
+    *,
+    configs: Path,
+    systems: Sequence[str] = SYSTEMS,
+    shares: Sequence[int] = SHARES,
+    seeds: int = 1,
+    parallel: int = 1,
+    device: str = "cpu",
+    engine: Engine | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """Write the texts, train what is not trained yet, and gather the results."""
+    parts = write_parts(out / "data", data / "rnnlg_restaurant", [*shares, 100])
+    for problem in parts.problems:
+        tell(problem)
+    planned = jobs(configs, systems, shares, seeds)
+    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, engine=engine, tell=tell)
+    found = gather(planned, out / "models")
+    write_results(out, "nlg", found, table(found))
+    return found
+
+
+def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[str, Any]:
+    """Train one model (or go on), let it write, score what it wrote."""
+    found, folder = trained(job, data=data, out=out, device=device), job.folder(out)
+    texts = {part: _text(data / f"{part}.jsonl") for part in ("train", *TESTS)}
+    inventory = Inventory.of(*texts.values())
+    tests = {part: _scored(found.model, found.config, texts[part], inventory, folder / f"{part}.txt") for part in TESTS}
+    return found.write(folder, {"tests": tests})
+
+
+def _text(path: Path) -> Corpus:
+    return Corpus.from_file(path, lowercase=True, conditions="act")
+
+
+def _scored(model: LLRNN, config: Config, text: Corpus, inventory: Inventory, path: Path) -> dict[str, Any]:
+    """What a model writes from the acts of a text, and how good that is."""
+    acts = [sentence.condition for sentence in text]
+    outputs = [found.words for found in write(model, acts, beam=BEAM)]
+    write_atomically(path, "".join(f"{' '.join(words)}\n" for words in outputs).encode())
+    comparable = not config.corpus.delexicalised  # placeholders are easier than names
+    perplexity = evaluate(prepared(model, acts), text).sound(text.name).log_perplexity if comparable else None
+    return {**scores(text, outputs, inventory), "log_perplexity": perplexity}
+
+
+def scores(text: Corpus, outputs: Sequence[Sequence[str]], inventory: Inventory) -> dict[str, Any]:
+    """How good what was written from the acts of a text is."""
+    pairs = [(sentence.condition, words) for sentence, words in zip(text, outputs, strict=True)]
+    errors = sum_of_errors(slot_errors(act, words, inventory) for act, words in pairs)
+    frames = [announced(act, words) for act, words in pairs]
+    return {
+        "bleu": bleu(references_of(text), outputs),
+        "slot_error_rate": errors.rate,
+        "slot_errors": errors._asdict(),
+        "announced": sum(count for count, _ in frames),
+        "misplaced": sum(misplaced for _, misplaced in frames),
+    }
+
+
+def gather(planned: Sequence[Job], out: Path) -> dict[str, Any]:
+    """The results of all seeds, by the name of the model."""
+    found: dict[str, Any] = {}
+    for job in planned:
+        result = job.result(out)
+        if result is not None:
+            found.setdefault(job.name, []).append(result)
+    return found
+
+
+def table(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """A row for each model: means over seeds."""
+    rows = []
+    for name, results in found.items():
+        system, _, share = name.rpartition("-")
+        cells = [_cells([result["tests"][part] for result in results]) for part in TESTS]
+        rows.append([f"{share} %", system, str(len(results)), *(cell for part in cells for cell in part)])
+    columns = [f"{what}, {part}" for part in TESTS for what in ("slot errors, %", "BLEU", "log-perplexity")]
+    return markdown(["text", "system", "seeds", *columns], rows)
+
+
+def _cells(scores: Sequence[Mapping[str, Any]]) -> list[str]:
+    perplexities = [one["log_perplexity"] for one in scores if one["log_perplexity"] is not None]
+    return [
+        f"{100 * statistics.fmean(one['slot_error_rate'] for one in scores):.2f}",
+        f"{statistics.fmean(one['bleu'] for one in scores):.1f}",
+        f"{statistics.fmean(perplexities):.3f}" if perplexities else "–",
+    ]

@@ -1,0 +1,223 @@
+"""Words as sequences of smaller units, so that a model of units is a model of words.
+
+    p(word | K) = Π p(unit | K, units before it) · Π 1/n      one factor 1/n for each character that is not listed
+
+    aller   ->  a l l e r ▁                 characters, and the end of the word
+    aller   ->  all er▁                     byte pairs, of which the last one ends the word
+
+`▁` ends every word, so that words and units tell each other. A character is listed when the training text has it at
+least twice. Every other is the unit `<other>`, whose probability is learnt from those seen once, and then any of the n
+characters that are not listed, all alike: every string has a probability, and they add up to one at most. (A model of
+byte pairs loses what it gives to sequences that are not how a word is cut; this is usual, and small.)
+
+What plain text cannot hold as a token, and the signs that have a meaning here, are escaped: `▁` itself is `\\u2581;`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from llrnn.ground.errors import CheckpointError, CorpusError, MissingExtraError
+from llrnn.ground.files import write_atomically
+from llrnn.text.corpus import Corpus
+
+END = "▁"
+OTHER = "<other>"
+_RAW_END = "\n"  # the end of a word before it is written as a unit: no word holds it
+_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # what no word holds, since it is on one line
+_PERMITTED = 0x110000 - 0x800 - len(_BREAKS)  # code points without surrogates
+_LEAST = 2  # how often a listed character is seen
+_MARKS = frozenset(f"{END}<\\")
+_TOKENS = re.compile(rf"{OTHER}|\\u([0-9a-f]+);|(.)", re.DOTALL)
+_LOST = "\N{REPLACEMENT CHARACTER}"  # what is shown for a character that was not listed
+
+
+@dataclass(frozen=True)
+class Units(ABC):
+    """A way to cut words: `of` a word, `log_inside` it, and a whole `corpus`."""
+
+    listed: frozenset[str]  # characters
+    _known: dict[str, list[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @abstractmethod
+    def pieces(self, run: str) -> list[str]:
+        """The parts of a run of listed characters; the last run of a word ends with a line break."""
+
+    @abstractmethod
+    def raw(self) -> Iterable[str]:
+        """Every piece that there can be."""
+
+    @abstractmethod
+    def data(self) -> dict[str, Any]:
+        """All that `load` needs, as plain data."""
+
+    def symbols(self) -> list[str]:
+        """Every unit that there can be, sorted: a vocabulary lists them, seen or not."""
+        return sorted({OTHER, *(_written(piece) for piece in self.raw())})
+
+    def of(self, word: str) -> list[str]:
+        """The units of a word; the last one ends with `▁`."""
+        found = self._known.get(word)
+        if found is None:
+            found = self._known[word] = list(self._cut(word))
+        return found
+
+    def _cut(self, word: str) -> Iterator[str]:
+        if len(word.splitlines()) != 1:
+            raise CorpusError(f"a word must be a non-empty text on one line, found {word!r}; correct the text")
+        first, *further = runs(word, self.listed)
+        yield from map(_written, self.pieces(first))
+        for run in further:
+            yield OTHER
+            yield from map(_written, self.pieces(run))
+
+    def log_inside(self, word: str) -> float:
+        """What the units leave open: which characters those are that are not listed, in nats."""
+        unlisted = sum(character not in self.listed for character in word)
+        return -unlisted * math.log(_PERMITTED - len(self.listed)) if unlisted else 0.0
+
+    def corpus(self, corpus: Corpus) -> Corpus:
+        """The same sentences with units for words."""
+        sentences = [[unit for word in sentence.words for unit in self.of(word)] for sentence in corpus]
+        return Corpus.from_sentences(sentences, name=corpus.name)
+
+    def save(self, path: Path) -> None:
+        write_atomically(path, json.dumps(self.data(), ensure_ascii=False).encode())
+
+
+@dataclass(frozen=True)
+class Characters(Units):
+    """A unit for each character, and one for the end of the word."""
+
+    @classmethod
+    def from_corpus(cls, train: Corpus) -> Characters:
+        return cls(listed_characters(train))
+
+    def pieces(self, run: str) -> list[str]:
+        return list(run)
+
+    def raw(self) -> Iterable[str]:
+        return (*self.listed, _RAW_END)
+
+    def data(self) -> dict[str, Any]:
+        return {"kind": "characters", "listed": sorted(self.listed)}
+
+
+@dataclass(frozen=True)
+class BytePairs(Units):
+    """Frequent neighbours become one unit, again and again (Sennrich et al., 2016); never across words."""
+
+    merges: tuple[tuple[str, str], ...] = ()  # in the order in which they were found
+    _rank: dict[tuple[str, str], int] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._rank.update({pair: rank for rank, pair in enumerate(self.merges)})
+
+    @classmethod
+    def from_corpus(cls, train: Corpus, size: int) -> BytePairs:
+        """At most `size` units besides `<other>`, by how often the training text has them."""
+        listed = listed_characters(train)
+        return cls(listed, learnt_merges(train.counts(), listed, size))
+
+    def pieces(self, run: str) -> list[str]:
+        """Merge the neighbours that were merged first in training, until none are left."""
+        parts = list(run)
+        while len(parts) > 1:
+            best = min(pairwise(parts), key=lambda pair: self._rank.get(pair, math.inf))
+            if best not in self._rank:
+                break
+            parts = _merged(parts, best)
+        return parts
+
+    def raw(self) -> Iterable[str]:
+        return (*self.listed, _RAW_END, *(left + right for left, right in self.merges))
+
+    def data(self) -> dict[str, Any]:
+        return {"kind": "byte-pairs", "listed": sorted(self.listed), "merges": self.merges}
+
+
+def load(path: Path) -> Units:
+    """The inverse of `Units.save`."""
+    try:
+        data = json.loads(path.read_bytes())
+        listed = frozenset(data["listed"])
+        if data["kind"] == "characters":
+            return Characters(listed)
+        if data["kind"] == "byte-pairs":
+            return BytePairs(listed, tuple((left, right) for left, right in data["merges"]))
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise CheckpointError(f"{path}: units must be a file written by Units.save, found {error!r}") from None
+    raise CheckpointError(f"{path}: units are characters or byte-pairs, found {data['kind']!r}; write the file anew")
+
+
+def decode(units: Iterable[str]) -> list[str]:
+    """The words that the units make up; a character that was not listed is shown as a replacement character."""
+    *words, rest = "".join(units).split(END)
+    if rest:
+        raise CorpusError(f"the last unit must end a word with {END!r}, found {rest!r} after it; give whole words")
+    return [_TOKENS.sub(_read, word) for word in words]
+
+
+def listed_characters(train: Corpus) -> frozenset[str]:
+    """Those that the text has at least twice."""
+    counts: Counter[str] = Counter()
+    for word, count in train.counts().items():
+        for character in word:
+            counts[character] += count
+    return frozenset(character for character, count in counts.items() if count >= _LEAST)
+
+
+def runs(word: str, listed: frozenset[str]) -> list[str]:
+    """The word between its characters that are not listed; its end belongs to the last run."""
+    marked = "".join(character if character in listed else "\r" for character in word)
+    return (marked + _RAW_END).split("\r")
+
+
+def learnt_merges(counts: Counter[str], listed: frozenset[str], size: int) -> tuple[tuple[str, str], ...]:
+    """By the package `tokenizers`, from the words alone, each as often as it occurs."""
+    try:
+        from tokenizers import Tokenizer
+        from tokenizers.models import BPE
+        from tokenizers.trainers import BpeTrainer
+    except ImportError:
+        raise MissingExtraError("tokenizers", "open") from None
+    alphabet = [*sorted(listed), _RAW_END]
+    trainer = BpeTrainer(vocab_size=size, min_frequency=2, initial_alphabet=alphabet, show_progress=False)
+    tokenizer = Tokenizer(BPE())
+    words = (word for word in sorted(counts) for _ in range(counts[word]))
+    tokenizer.train_from_iterator((run for word in words for run in runs(word, listed) if run), trainer)
+    return tuple((left, right) for left, right in json.loads(tokenizer.to_str())["model"]["merges"])
+
+
+def _merged(parts: Sequence[str], pair: tuple[str, str]) -> list[str]:
+    """Every such pair made one, from left to right."""
+    made: list[str] = []
+    index = 0
+    while index < len(parts):
+        step = 2 if tuple(parts[index : index + 2]) == pair else 1
+        made.append("".join(parts[index : index + step]))
+        index += step
+    return made
+
+
+def _written(piece: str) -> str:
+    """A piece as a token of plain text."""
+    return "".join(END if one == _RAW_END else one if _is_plain(one) else f"\\u{ord(one):x};" for one in piece)
+
+
+def _is_plain(character: str) -> bool:
+    return character.isprintable() and not character.isspace() and character not in _MARKS
+
+
+def _read(token: re.Match[str]) -> str:
+    code, plain = token.groups()
+    return chr(int(code, 16)) if code else plain or _LOST

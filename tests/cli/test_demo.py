@@ -1,0 +1,166 @@
+"""The demo: small here; at its real size, and with its claim, among the slow tests."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from llrnn import load
+from llrnn.cli import demonstration as demo
+from llrnn.cli import show
+from llrnn.cli.demonstration import Demo, run, table_rows, write_report
+from llrnn.config.project import embedded_corpora
+from llrnn.ground.errors import TrainingError
+from llrnn.training.records import Record
+from strategies import QUICK  # noqa: F401  (importing it sets the number of threads)
+
+NAMES = ["RNN", "RNN with unigram bias", "LL-RNN"]
+
+
+@pytest.fixture(scope="module")
+def small() -> Demo:
+    return run(sentences=300, epochs=1)
+
+
+class Page(HTMLParser):
+    """What a page is made of: its tags, its attributes, its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in ("meta", "line", "circle", "rect", "polyline"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_three_models_are_trained_on_the_same_text_and_tested(small: Demo) -> None:
+    assert [one.name for one in small.contenders] == NAMES
+    assert {part: len(corpus) for part, corpus in small.corpora.items()} == {"train": 300, "valid": 30, "test": 30}
+    sizes = [one.model.output_features.n_classes for one in small.contenders]
+    assert sizes[0] == sizes[1] == len(small.contenders[0].model.vocabulary) > sizes[2]
+    for one in small.contenders:
+        assert len(one.valid) == 1
+        assert one.words_per_second > 0
+        assert one.test.words == sum(len(sentence.tokens) + 1 for sentence in small.corpora["test"])
+        assert one.test.audit.worst_sum_error < 1e-4
+        assert one.test.log_perplexity < math.log(sizes[0])
+    assert len(small.sentences) == 5
+    assert all(word in small.contenders[0].model.vocabulary for words in small.sentences for word in words)
+
+
+def test_the_report_holds_everything_and_needs_no_network(small: Demo, tmp_path: Path) -> None:
+    path = write_report(small, tmp_path / "new" / "demo", show.named_features)
+    html = path.read_text(encoding="utf8")
+    page = Page(html)
+    assert page.open == []
+    assert html.startswith("<!DOCTYPE html>")
+    assert not re.search(r"https?:|//[a-z]|url\(|@import", html)
+    assert not {name for name, _ in page.attributes} & {"src", "href", "xlink:href", "data", "srcset", "action"}
+    assert not {"script", "link", "iframe", "img", "object", "embed"} & {*page.tags}
+    assert page.tags.count("svg") >= 1
+    assert page.tags.count("table") == 2
+    header, rows = table_rows(small)
+    for cell in [*header, *(cell for row in rows for cell in row), *(" ".join(words) for words in small.sentences)]:
+        assert cell in page.text
+    assert html.count("class=best") == 1
+    for word in small.sentences[0]:
+        assert word in page.text
+
+
+def test_results_and_the_models_lie_beside_the_report(small: Demo, tmp_path: Path) -> None:
+    write_report(small, tmp_path, show.named_features)
+    results = json.loads((tmp_path / "results.json").read_text(encoding="utf8"))
+    assert [one["name"] for one in results] == NAMES
+    wanted = [one.test.log_perplexity for one in small.contenders]
+    assert [one["test"]["log_perplexity"] for one in results] == wanted
+    for folder, contender in (("model", small.contenders[2]), ("softmax", small.contenders[1])):
+        saved = load(tmp_path / folder)
+        assert saved.vocabulary == contender.model.vocabulary
+        assert saved.feature_names == contender.model.feature_names
+
+
+def test_a_decision_of_agreement_is_found_and_adds_up(small: Demo, tmp_path: Path) -> None:
+    """Thirty test sentences need not hold one; more do."""
+    corpus = embedded_corpora(1, 1, 400, seed=0)["test"]
+    model = small.contenders[-1].model
+    known = [s for s in corpus if all(word in model.vocabulary for word in s.words)]
+    masculine = demo._masculine_forms(corpus)
+    test = type(corpus)(tuple(known))
+    found = demo._agreement_decision(model, test)
+    assert found is not None
+    assert found.total == pytest.approx(found.log_ratio, abs=1e-4)
+    assert found.chosen.word not in model.vocabulary.symbols[: demo.FREQUENT_WORDS]
+    assert found.rival.word in masculine.values()
+    assert found.chosen.word != found.rival.word
+    assert "Gender:Fem" in model.output_features.row(model.vocabulary.id(found.chosen.word))
+    shown = Demo(small.corpora, small.contenders, small.sentences, found)
+    html = write_report(shown, tmp_path, show.named_features).read_text(encoding="utf8")
+    page = Page(html)
+    assert "Why this word?" in page.text
+    assert f"{found.chosen.word}, or {found.rival.word}?" in page.text
+    assert f"{found.log_ratio:+.3f}" in page.text
+    assert page.tags.count("svg") == 2
+
+
+def test_the_same_seed_is_the_same_demo_and_whoever_follows_sees_every_training(small: Demo) -> None:
+    seen: dict[str, list[str]] = {}
+
+    def follow(name: str, records: object) -> list[Record]:
+        assert hasattr(records, "__iter__")
+        listed = list(records)
+        seen[name] = [record.event for record in listed]
+        return listed
+
+    again = run(sentences=300, epochs=1, follow=follow)
+    assert again.sentences == small.sentences
+    assert [one.valid for one in again.contenders] == [one.valid for one in small.contenders]
+    assert [one.test for one in again.contenders] == [one.test for one in small.contenders]
+    assert list(seen) == NAMES
+    assert all(events[-2:] == ["epoch", "end"] for events in seen.values())
+
+
+def test_a_stopped_demo_says_so() -> None:
+    with pytest.raises(TrainingError, match="stopped before its table was complete"):
+        run(sentences=100, epochs=1, should_stop=lambda: True)
+
+
+@pytest.mark.timing
+def test_at_its_real_size_the_ll_rnn_is_ahead_of_both_and_three_minutes_suffice(tmp_path: Path) -> None:
+    """The command itself, on all cores: a test process has one thread only. The time is that of an idle machine."""
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    command = [sys.executable, "-c", "import llrnn.cli; llrnn.cli.main()", "demo", "--out", str(tmp_path)]
+    began = time.monotonic()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    seconds = time.monotonic() - began
+    assert done.returncode == 0, done.stderr
+    results = json.loads((tmp_path / "results.json").read_text(encoding="utf8"))
+    rnn, biased, ours = (one["test"]["log_perplexity"] for one in results)
+    assert ours < min(rnn, biased)
+    assert "Why this word?" in (tmp_path / "report.html").read_text(encoding="utf8")
+    assert seconds < 180

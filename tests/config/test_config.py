@@ -1,0 +1,449 @@
+"""Configurations: what is written is what is meant, and every mistake is one line that names its key and its file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from llrnn.config import Config, FeaturesConfig, parse_config, read_config
+from llrnn.config.knowledge import UnigramConfig
+from llrnn.config.project import Project
+from llrnn.ground.errors import ConfigError, LLRNNError, ZeroMassError
+from llrnn.training.settings import TrainingSettings, models_by_kind
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+MINIMAL = """
+[corpus]
+embedded = {train = 30, valid = 5, test = 5}
+[vocabulary]
+parts = ["train", "valid", "test"]
+[features]
+output = [{kind = "identity", top = 20}, {kind = "suffixes", longest = 2}]
+"""
+
+
+def written(folder: Path, text: str | bytes) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / "my.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def refusal(path: Path, *changes: str) -> str:
+    """The one line that a wrong configuration is answered with."""
+    with pytest.raises(ConfigError) as caught:
+        read_config(path, changes)
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    return message
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return written(tmp_path, MINIMAL)
+
+
+def test_defaults_and_given_values(path: Path) -> None:
+    config = read_config(path)
+    assert config.corpus.embedded is not None
+    assert config.corpus.embedded.train == 30
+    assert [group.kind for group in config.features.output] == ["identity", "suffixes"]
+    assert config.background.kind == "uniform"
+    assert config.controller.kind == "lstm"
+    assert config.training.epochs == 20
+
+
+def test_a_configuration_survives_its_own_dump(path: Path) -> None:
+    config = read_config(path, ["training.batches={kind='windows', length=4}", "contextual=[{kind='repeated'}]"])
+    assert Config.model_validate(config.model_dump()) == config
+    assert Config.model_validate(config.model_dump(mode="json")) == config
+
+
+# --- mistakes in the file ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("addition", "key"),
+    [
+        ("[training]\nepoch = 5", "training.epoch"),
+        ("[trainings]\nepochs = 5", "trainings"),
+        ("[controller]\nhiden = 5", "controller.hiden"),
+        ("[corpora]\ntrain = []", "corpora"),
+        ("[background]\nkind = 'unigram'\nsmooth = 1", "background.smooth"),
+        ("[[contextual]]\nkind = 'repeated'\nwindows = 3", "contextual.0.windows"),
+        ("[training.batches]\nkind = 'windows'\nwords = 3", "training.batches"),
+    ],
+)
+def test_an_unknown_key_is_named(tmp_path: Path, addition: str, key: str) -> None:
+    message = refusal(written(tmp_path, MINIMAL + addition))
+    assert message.startswith(f"{tmp_path / 'my.toml'}: {key}")
+    assert "no such key" in message
+
+
+@pytest.mark.parametrize(
+    ("addition", "key"),
+    [
+        ("[training]\nepochs = 'five'", "training.epochs"),
+        ("[training]\nepochs = '5'", "training.epochs"),
+        ("[training]\nepochs = true", "training.epochs"),
+        ("[training]\nepochs = 2.5", "training.epochs"),
+        ("[training]\nepochs = 0", "training.epochs"),
+        ("[training]\nepochs = [5]", "training.epochs"),
+        ("[training]\nlearning_rate = nan", "training.learning_rate"),
+        ("[training]\nlearning_rate = inf", "training.learning_rate"),
+        ("[training]\nlearning_rate = -0.1", "training.learning_rate"),
+        ("[training]\nlearning_rate = 1e300", "training.learning_rate"),
+        ("[training]\noptimizer = 'adam'", "training.optimizer"),
+        ("[training]\nseed = -1", "training.seed"),
+        ("[training]\nseed = 99999999999999999999", "training.seed"),
+        ("[training]\nbatches = 'windows'", "training.batches"),
+        ("[training.batches]\nkind = 'pages'", "training.batches.kind"),
+        ("[controller]\nkind = 'transformer'", "controller.kind"),
+        ("[controller]\nhidden = '16'", "controller.hidden"),
+        ("[controller]\nhidden = 1000000000000", "controller.hidden"),
+        ("[controller]\ndropout = 1.0", "controller.dropout"),
+        ("[background]\nkind = 'trigram'", "background.kind"),
+        ("[background]\nkind = 'unigram'\nparts = []", "background.parts"),
+        ("[background]\nkind = 'unigram'\nparts = ['dev']", "background.parts.0"),
+        ("[background]\nkind = 'unigram'\nsmoothing = -1", "background.smoothing"),
+        ("[background]\nkind = 5", "background.kind"),
+        ("[background]\nkind = 'ngram'\nfiles = []", "background.files"),
+        ("[lexicon]\ntsv = 'words.tsv'", "lexicon.tsv"),
+        ("[[contextual]]\nkind = 'guessed'", "contextual.0.kind"),
+        ("[[contextual]]\nwindow = 3", "contextual.0.kind"),
+    ],
+)
+def test_a_wrong_value_is_named(tmp_path: Path, addition: str, key: str) -> None:
+    assert refusal(written(tmp_path, MINIMAL + addition)).startswith(f"{tmp_path / 'my.toml'}: {key}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "corpus: this key is required"),
+        ("name = 'x'", "corpus: this key is required"),
+        ("corpus = 5", "corpus: input should be"),
+        ("[corpus]\n[features]\noutput = [{kind = 'identity'}]", "corpus: give either train"),
+        ("[corpus]\ntrain = []", "corpus: give either train"),
+        ("[corpus]\ntrain = ['a.txt']\nembedded = {}", "corpus: give either train"),
+        ("[corpus]\ntrain = ['a.txt']\nvalid = ['b.txt']\nvalid_last = 5", "corpus: give either valid"),
+        ("[corpus]\ntrain = 'a.txt'", "corpus.train"),
+        ("[corpus]\nembedded = {}", "needs [features] output"),
+        ("[corpus]\nembedded = {}\n[features]\noutput = [{kind = 'magic'}]", "features.output.0"),
+        ("[corpus]\nembedded = {}\n[features]\noutput = [{top = 5}]", "features.output.0"),
+        ("[corpus]\nembedded = {}\n[features]\noutput = [{kind = 'identity', tops = 5}]", "features.output.0"),
+        ("[corpus]\nembedded = {}\n[features]\noutput = 'identity'", "features.output"),
+        ("kind = 'softmax'\n[corpus]\nembedded = {}\n[features]\noutput = [{kind = 'shape'}]", "leave [features] out"),
+        ("kind = 'softmax'\n[corpus]\nembedded = {}\n[features]\ninput = [{kind = 'shape'}]", "leave [features] out"),
+        ("kind = 'rnn'\n[corpus]\nembedded = {}", "kind: "),
+        (MINIMAL.replace("[vocabulary]", "[vocabulary]\nunknown = '</s>'"), "vocabulary: unknown = '</s>'"),
+    ],
+)
+def test_what_does_not_fit_together_is_said(tmp_path: Path, text: str, said: str) -> None:
+    message = refusal(written(tmp_path, text))
+    assert message.startswith(str(tmp_path / "my.toml"))
+    assert said in message
+    assert len(message) < 400
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "corpus",
+        "[corpus",
+        "[corpus]\n[corpus]\n",
+        "a = 1\na = 2",
+        "a = 'open",
+        "a = " + "[" * 5000,
+        "a = " + "9" * 5000,
+        "a = 2020-13-45",
+        "\0",
+        "<xml/>",
+        '{"corpus": {}}',
+    ],
+)
+def test_what_is_not_toml_is_refused(tmp_path: Path, text: str) -> None:
+    assert "not TOML" in refusal(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "text", [".".join("a" * 500) + " = 1", "a = " + "[" * 100 + "]" * 100, "a = " + "{a = " * 50 + "1" + "}" * 50]
+)
+def test_what_is_nested_deeply_is_refused(tmp_path: Path, path: Path, text: str) -> None:
+    assert "nested 20 deep" in refusal(written(tmp_path / "deep", MINIMAL.replace("[corpus]", f"{text}\n[corpus]", 1)))
+    assert "nested 20 deep" in refusal(path, text.replace(" ", ""))
+
+
+def test_what_is_not_text_is_refused(tmp_path: Path) -> None:
+    assert "not UTF-8 text (byte 4)" in refusal(written(tmp_path, b"a = \xff"))
+    assert "not UTF-8" in refusal(written(tmp_path, MINIMAL.encode("utf-16")))
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    assert "no such file" in refusal(tmp_path / "missing.toml")
+    assert "cannot be read" in refusal(tmp_path)
+    assert "cannot be read" in refusal(tmp_path / ("a" * 300))
+
+
+# --- keys that do nothing ------------------------------------------------------------------------------------------
+
+# every table that is of one of several kinds: where it stands, and the least that each of its kinds needs
+TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
+    "background": (
+        Config.model_fields["background"],
+        {
+            "uniform": {},
+            "unigram": {},
+            "unigram with frequencies": {"frequencies": "f.tsv"},
+            "discounted": {},
+            "ngram": {},
+            "ngram with files": {"files": ["a.txt"]},
+            "ngram with arpa": {"arpa": "a.arpa"},
+        },
+    ),
+    "contextual": (
+        Config.model_fields["contextual"],
+        {
+            "repeated": {},
+            "expert": {},
+            "expert with files": {"files": ["a.txt"]},
+            "expert with arpa": {"arpa": "a.arpa"},
+            "copied": {},
+            "said": {},
+            "unsaid": {},
+            "continued": {},
+            "lookup": {"table": "t.csv", "columns": ["a"]},
+            "grammar": {"file": "g.lark"},
+            "automaton": {"pattern": "a*"},
+        },
+    ),
+    "domains": (
+        Config.model_fields["domains"],
+        {"numbers": {}, "spelling": {}, "names": {"tsv": "n.tsv"}},
+    ),
+    "features.output": (
+        FeaturesConfig.model_fields["output"],
+        {
+            **{key: {} for key in ["identity", "attributes", "prefixes", "suffixes", "shape", "shown", "numeric"]},
+            "table": {"tsv": "t.tsv"},
+        },
+    ),
+    "training.batches": (
+        TrainingSettings.model_fields["batches"],
+        {key: {} for key in ["sentences", "continuous", "windows", "sliding"]},
+    ),
+    "training.objective": (
+        TrainingSettings.model_fields["objective"],
+        {key: {} for key in ["exact", "chunked", "importance", "contrastive"]},
+    ),
+}
+IN_LISTS = ("contextual", "domains", "features.output")
+
+
+def kinds_of(table: str) -> dict[str, type[BaseModel]]:
+    field = TABLES[table][0]
+    assert isinstance(field, FieldInfo)
+    return models_by_kind(field.rebuild_annotation())
+
+
+def foreign_keys() -> Iterator[tuple[str, str, str]]:
+    """Each kind of each table with each key of its siblings that it does not have itself."""
+    for table in TABLES:
+        kinds = kinds_of(table)
+        for name, model in kinds.items():
+            same_kind = {other.partition(" with ")[2] for other in kinds if other.partition(" ")[0] == name}
+            keys = {key for other in kinds.values() for key in other.model_fields} - {*model.model_fields} - same_kind
+            yield from ((table, name, key) for key in sorted(keys))
+
+
+def config_with(table: str, content: dict[str, object]) -> dict[str, object]:
+    *above, last = table.split(".")
+    data: dict[str, object] = {last: [content] if table in IN_LISTS else content}
+    for name in reversed(above):
+        data = {name: data}
+    return {"corpus": {"train": ["a.txt"]}, "features": {"output": [{"kind": "identity"}]}} | data
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_list_of_kinds_is_complete_and_valid(table: str) -> None:
+    assert kinds_of(table).keys() == TABLES[table][1].keys()
+    for name, least in TABLES[table][1].items():
+        parse_config(config_with(table, {"kind": name.partition(" ")[0]} | least), "my.toml")
+
+
+@pytest.mark.parametrize(("table", "name", "key"), list(foreign_keys()))
+def test_a_key_of_another_kind_is_refused(table: str, name: str, key: str) -> None:
+    kind = name.partition(" ")[0]
+    owners = [other.partition(" ")[0] for other, model in kinds_of(table).items() if key in model.model_fields]
+    with pytest.raises(ConfigError, match="no such key") as caught:
+        parse_config(config_with(table, {"kind": kind} | TABLES[table][1][name] | {key: "x"}), "my.toml")
+    message = str(caught.value)
+    if key in ("arpa", "files") and kind in owners:  # then it is the other source that has no place beside this one
+        assert f"kind = {kind!r} with " in message
+        return
+    place = f"{table}.0" if table in IN_LISTS else table
+    assert message.startswith(f"my.toml: {place}.{key}: no such key where kind = {kind!r}")
+    assert all(f"{owner!r}" in message for owner in owners)  # where it would be right
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        (["training.momentum=0.9"], "training: momentum"),
+        (["training.penalty_norm=1.5"], "training: penalty_norm"),
+        (["lexicon.support=0.5"], "lexicon: support"),
+        (["vocabulary.as_new=0.5"], "vocabulary.as_new"),
+        (["background.grammar={file='g.lark', spelling={a='b'}}"], "background.grammar: spelling"),
+        (["background.automaton={pattern='a', spelling={a='b'}}"], "background.automaton: spelling"),
+        (["contextual=[{kind='grammar', file='g.lark', spelling={a='b'}}]"], "contextual.0: spelling"),
+        (["contextual=[{kind='lookup', table='t.csv', columns=['a'], history=['b']}]"], "contextual.0: history"),
+        (["domains=[{kind='spelling', one_cell=true, endings=5}]"], "domains.0: endings"),
+        (["domains=[{kind='spelling', one_cell=true, longest=5}]"], "domains.0: longest"),
+        (["domains=[{kind='names', tsv='n.tsv', one_cell=true, lengths=[5]}]"], "domains.0: lengths"),
+        *(
+            (["kind=softmax", "features={}", f"lexicon.{key}=['train']"], f"lexicon.{key}")
+            for key in ("parts", "corpora", "tsv", "columns", "values")
+        ),
+        *(
+            ([f"corpus.{key}={value}"], f"corpus: {key} is for train")
+            for key, value in {
+                "valid": "['a.txt']",
+                "test": "['a.txt']",
+                "valid_last": "5",
+                "format": "'text'",
+                "conditions": "'act'",
+                "delexicalised": "['a']",
+            }.items()
+        ),
+        *(
+            ([f"condition={{reading='{reading}', {key}=['a']}}"], "unread and ignored are for reading = 'slots'")
+            for reading in ("words", "spelled", "whole")
+            for key in ("unread", "ignored")
+        ),
+    ],
+)
+def test_a_key_that_would_do_nothing_is_refused(path: Path, changes: list[str], key: str) -> None:
+    assert key in refusal(path, *changes)
+
+
+@pytest.mark.parametrize("file", sorted(CONFIGS.rglob("*.toml")), ids=lambda file: str(file.relative_to(CONFIGS)))
+def test_our_own_configurations_are_valid_and_survive_their_dump(file: Path) -> None:
+    if file.name == "tries.toml":  # lists of changes, no configuration
+        return
+    config = read_config(file)
+    assert Config.model_validate(config.model_dump(mode="json")) == config
+
+
+# --- --set ---------------------------------------------------------------------------------------------------------
+
+
+def test_changes_of_every_form(path: Path) -> None:
+    config = read_config(
+        path,
+        [
+            "training.epochs=7",
+            "name=my model = best",
+            "training.batches.kind=windows",
+            " controller . hidden = 12 ",
+            "features.output=[{kind='shape'}]",
+            "background={kind='unigram', smoothing=0.5}",
+            "tied=true",
+            "training.epochs=9",
+        ],
+    )
+    assert config.training.epochs == 9  # the last one holds
+    assert config.name == "my model = best"
+    assert config.training.batches.kind == "windows"
+    assert config.controller.hidden == 12
+    assert [group.kind for group in config.features.output] == ["shape"]
+    assert config.background == UnigramConfig(kind="unigram", smoothing=0.5)
+    assert config.tied
+
+
+def test_a_change_may_make_a_table(tmp_path: Path) -> None:
+    config = read_config(written(tmp_path, ""), ["kind=softmax", "corpus.embedded.train=9"])
+    assert config.corpus.embedded is not None
+    assert config.corpus.embedded.train == 9
+
+
+@pytest.mark.parametrize("change", ["training", "", "=5", ".=5", "training.=5", ".epochs=5", "a..b=1", " =1"])
+def test_a_change_needs_a_key_and_a_value(path: Path, change: str) -> None:
+    assert "--set needs key=value" in refusal(path, change)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("training.epoch=5", "training.epoch: no such key"),
+        ("training.epochs=many", "training.epochs: input should be a valid integer, found 'many'"),
+        ("training.epochs=", "training.epochs: input should be a valid integer, found ''"),
+        ("training.epochs.more=5", "epochs is not a table"),
+        ("features.output.0.top=5", "output is not a table"),
+        ("training=5", "training: input should be"),
+        ("kind=softmax", "leave [features] out"),
+        ("name=5", "name: input should be a valid string"),
+        ("training.epochs=5\nepochs=6", "training.epochs: input should be a valid integer"),
+        ("corpus.embedded=none", "corpus.embedded: input should be"),
+    ],
+)
+def test_a_wrong_change_is_named(tmp_path: Path, change: str, said: str) -> None:
+    path = written(tmp_path, MINIMAL + "[training]\nepochs = 3")
+    assert said in refusal(path, change)
+
+
+# --- from a configuration to a model -------------------------------------------------------------------------------
+
+
+def model_refusal(path: Path, *changes: str) -> LLRNNError:
+    with pytest.raises(LLRNNError) as caught:
+        Project.from_config(read_config(path, changes)).model()
+    return caught.value
+
+
+def test_a_project_makes_what_was_asked_for(path: Path) -> None:
+    changes = ["background.kind=unigram", "background.parts=['train', 'valid', 'test']", "controller.hidden=5"]
+    project = Project.from_config(read_config(path, [*changes, "contextual=[{kind='repeated', window=3}]"]))
+    model = project.model()
+    assert {part: len(corpus) for part, corpus in project.corpora.items()} == {"train": 30, "valid": 5, "test": 5}
+    assert model.controller.hidden == 5
+    assert repr(model.background).startswith("Unigram")
+    assert repr(model.contextual) == "(Repeated(window=3),)"
+    assert model.provenance["config"]["controller"]["hidden"] == 5
+
+
+@pytest.mark.parametrize("table", ["vocabulary", "lexicon", "background"])
+def test_a_part_without_a_text_is_named(tmp_path: Path, table: str) -> None:
+    (tmp_path / "train.txt").write_text("a b\nb a\n")
+    text = f"[corpus]\ntrain = ['{tmp_path}/train.txt']\n[features]\noutput = [{{kind = 'identity'}}]"
+    changes = ["background.kind=unigram", f"{table}.parts=['train', 'test']"]
+    error = model_refusal(written(tmp_path, text), *changes)
+    assert isinstance(error, ConfigError)
+    assert f"{table}.parts names 'test'" in str(error)
+
+
+def test_validation_may_be_cut_off_but_not_all_of_the_text(tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("a b\nb a\na a\n")
+    text = f"[corpus]\ntrain = ['{tmp_path}/train.txt']\n[features]\noutput = [{{kind = 'identity'}}]"
+    path = written(tmp_path, text)
+    project = Project.from_config(read_config(path, ["corpus.valid_last=1"]))
+    assert [len(project.corpora[part]) for part in ("train", "valid")] == [2, 1]
+    assert "valid_last = 3 leaves nothing" in str(model_refusal(path, "corpus.valid_last=3"))
+
+
+def test_an_observed_word_without_mass_is_named_before_training(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "counts.tsv").write_text("de\t5\n")
+    changes = ["background.kind=unigram", f"background.frequencies={tmp_path}/counts.tsv"]
+    error = model_refusal(path, *changes)
+    assert isinstance(error, ZeroMassError)
+    assert "word of the train text" in str(error)
+    Project.from_config(read_config(path, [*changes, "background.smoothing=0.1"])).model()
+
+
+def test_a_validation_word_without_mass_is_named_before_training(path: Path) -> None:
+    error = model_refusal(path, "background.kind=unigram")
+    assert isinstance(error, ZeroMassError)
+    assert "word of the valid text" in str(error)

@@ -1,0 +1,164 @@
+"""The benchmark of the GPU on a CPU, in tiny sizes: that it compares like with like, and counts what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from llrnn import cli
+from llrnn.ground.errors import ConfigError
+from llrnn_lab import bench
+from llrnn_lab.bench import gpu_machine, gpu_peers
+from llrnn_lab.bench.gpu import Sizes, _as_it_is
+from llrnn_lab.bench.gpu_machine import CARDS, Contender, Cost, Machine, Rates
+from llrnn_lab.bench.gpu_task import WAYS
+from llrnn_lab.cli import show_gpu
+
+TINY = Sizes(words=60, classes=20, hidden=8, positions=16, vocabularies=(40, 90), own=(24,), probe=16)
+DOCS = Path(__file__).parents[2] / "docs"
+OURS = {f"{way}, {how}" for way in WAYS for how in ("one graph", "callables", "eager")}
+PEERS = {"dense", "chunked by 2", "gradients in forward by 4"}
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    return bench.gpu(rounds=2, sizes=TINY, machine=Machine(), compiled=False)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_it_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ConfigError, match="needs a CUDA GPU"):
+        bench.gpu()
+    capsys.readouterr()
+    assert cli.run(["bench", "gpu", "--json"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("error: `llrnn bench gpu` needs a CUDA GPU")
+    assert len(said.err.splitlines()) == 1
+
+
+def test_all_contenders_are_measured(found: dict[str, Any]) -> None:
+    layer, own = found["layer"], found["own"]["24"]
+    assert {key: layer[key] for key in "VGHN"} == {"V": 60, "G": 20, "H": 8, "N": 16}
+    assert (own["V"], own["G"]) == (24, 24)
+    assert layer["ours"].keys() == OURS | {"exact float32, one graph", "weighted_loss, half the chunk, one graph"}
+    assert own["ours"].keys() == OURS
+    for part in (layer, own):
+        assert part["peers"].keys() == PEERS | {f"{name}, one graph" for name in PEERS}
+        assert part["failed"] == {}
+        for one in (*part["ours"].values(), *part["peers"].values()):
+            assert min(one["ms"], one["ms_alone"]) > 0
+            assert one["beyond_mb"] <= 0
+
+
+def test_all_find_the_true_loss_and_gradients(found: dict[str, Any]) -> None:
+    for part in (found["layer"], found["own"]["24"]):
+        for one in (*part["ours"].values(), *part["peers"].values()):
+            assert one["errors"]["loss"] < 0.1
+            assert max(one["errors"][name] for name in ("dh", "dW", "dc")) < 0.03
+    exact = found["layer"]["ours"]["exact float32, one graph"]["errors"]
+    assert max(exact.values()) < 1e-5
+
+
+def test_ratios_are_those_of_the_figures(found: dict[str, Any]) -> None:
+    layer = found["layer"]
+    peers = layer["peers"]
+    best, best_alone = (min(one[key] for one in peers.values()) for key in ("ms", "ms_alone"))
+    same = {
+        "graphs": min(one["ms"] for name, one in peers.items() if "graph" in name),
+        "eager": min(one["ms"] for name, one in peers.items() if "graph" not in name),
+    }
+    assert layer["peers"][layer["best_peer"]]["ms"] == best
+    for name, ratio in layer["peer_by_ours"].items():
+        ours = layer["ours"][name]["ms"]
+        assert ratio == {
+            "best": pytest.approx(best / ours),
+            "best_alone": pytest.approx(best_alone / layer["ours"][name]["ms_alone"]),
+            "same_launch": pytest.approx(same["eager" if name.endswith("eager") else "graphs"] / ours),
+            "dense": pytest.approx(layer["peers"]["dense"]["ms"] / ours),
+        }
+
+
+def test_the_vocabulary_grows_and_the_classes_do_not(found: dict[str, Any]) -> None:
+    assert found["vocabulary"].keys() == OURS | {"G"}
+    for name in OURS:
+        one = found["vocabulary"][name]
+        assert one["ms"].keys() == one["beyond_mb"].keys() == {"40", "90"}
+        times = one["ms"].values()
+        assert one["largest_by_smallest"]["ms"] == pytest.approx(max(times) / min(times))
+
+
+def test_the_floor_is_counted(found: dict[str, Any]) -> None:
+    layer = found["layer"]
+    m = bench.french_like(60, 20).n_features
+    floor = layer["ours"]["weighted_loss, eager"]["floor"]
+    assert floor["operations"] == 3 * 2 * 16 * 20 * 8
+    assert floor["bytes"] == 2 * (2 * 16 * 8 + 4 * m * 8 + 4 * m)
+    assert layer["ours"]["log_sum_and_score, eager"]["floor"]["operations"] == 4 * 2 * 16 * 20 * 8
+    assert layer["peers"]["dense"]["floor"]["operations"] == 3 * 2 * 16 * 60 * 8
+    for one in (*layer["ours"].values(), *layer["peers"].values()):
+        assert one["floor"]["ms"] == max(one["floor"]["ms_of_products"], one["floor"]["ms_of_bytes"])
+        assert one["times_floor"] == pytest.approx(one["ms"] / one["floor"]["ms"])
+
+
+def test_the_floor_is_the_larger_of_products_and_bytes() -> None:
+    rates = Rates(1e12, 1e10, 1e9, "made up")
+    assert Cost(10**9, 10**5).floor(rates, torch.bfloat16)["ms"] == pytest.approx(1.0)
+    assert Cost(10**9, 10**7).floor(rates, torch.bfloat16)["ms"] == pytest.approx(10.0)
+    assert Cost(10**9, 10**5).floor(rates, torch.float32)["ms"] == pytest.approx(100.0)
+    assert all(card.half > card.float32 > card.memory for card in CARDS.values())
+
+
+def test_contenders_take_turns_on_the_clock_that_is_given() -> None:
+    turns: list[str] = []
+
+    class Clock(Machine):
+        def milliseconds(self, run: Any) -> float:
+            run()
+            return float(len(turns))
+
+    runs = {name: lambda name=name: turns.append(name) for name in "ab"}
+    times = gpu_machine.interleaved(Clock(), runs, 3)
+    assert "".join(turns) == "aaabbb" + "ab" * 3
+    assert times == {"a": 9.0, "b": 10.0}
+    turns.clear()
+    assert gpu_machine.interleaved(Clock(), runs, 1, steps=2) == {"a": 4.0, "b": 5.0}
+    assert "".join(turns) == "aaabbbaabb"
+
+
+def test_a_peer_that_cannot_run_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(task: object, loss: object, rows: int) -> Contender:
+        raise RuntimeError("out of memory\nmore")
+
+    monkeypatch.setattr(gpu_peers, "_chunked", fails)
+    found = bench.gpu(rounds=1, sizes=TINY._replace(own=(), vocabularies=(40,)), machine=Machine(), compiled=False)
+    assert found["layer"]["failed"] == {"chunked by 2": "out of memory"}
+    assert "chunked by 2" not in found["layer"]["peers"]
+
+
+def test_memory_is_beyond_inputs_and_gradients() -> None:
+    leaf = torch.ones(250_000, requires_grad=True)
+
+    class Counting(Machine):
+        def with_peak(self, act: Any) -> tuple[Any, int]:
+            return act(), 3_000_000
+
+    def step() -> Tensor:
+        loss = (leaf * 2).sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+    assert _as_it_is(Counting(), lambda: Contender(step, [leaf])).beyond == 2_000_000
+
+
+def test_the_table_and_the_document(found: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    json.dumps(found)
+    show_gpu.bench_gpu(found)
+    out = capsys.readouterr().out
+    for said in ("V = 60, G = 20, H = 8, N = 16", "weighted_loss, one graph", "best peer: ", "G fixed"):
+        assert said in out

@@ -1,0 +1,182 @@
+"""The benchmark of inference: that both sides say the same; and, among the slow tests, what is claimed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from llrnn import load
+from llrnn.cli import show
+from llrnn.model.network import MANY_WORDS
+from llrnn.text.vocabulary import EOS
+from llrnn_lab.bench import dense_peer
+from llrnn_lab.bench.inference import compared, made_up_model, opening, sampling, scoring
+from llrnn_lab.bench.inference_floors import Rates, measured_rates, with_floors
+from llrnn_lab.bench.machine import Speeds, threads_of
+from strategies import QUICK  # noqa: F401  (importing it sets the number of threads)
+
+
+@pytest.mark.parametrize("positions", [1, 16])
+def test_scoring_compares_equal_numbers(positions: int) -> None:
+    found = scoring(300, 40, 8, positions, 2)
+    assert found["largest difference"] < 1e-5
+    assert found.keys() == {"llrnn", "not frozen", "dense", "largest difference"}
+    assert found["llrnn"]["times ours"] == 1.0
+    assert found["dense"]["seconds"] > 0
+
+
+def test_sampling_is_measured_with_and_without_the_softmax() -> None:
+    found = sampling(300, 40, 8, 2)
+    assert {"llrnn", "softmax and multinomial", "multinomial alone", "llrnn, drawing alone"} <= found.keys()
+
+
+def test_ratios_are_those_of_the_rounds() -> None:
+    found = compared({"one": lambda: sum(range(2_000)), "ten": lambda: sum(range(200_000))}, 5)
+    assert found["one"]["times ours"] == 1.0
+    assert 10 < found["ten"]["times ours"] < 1_000
+
+
+def test_what_is_made_once_does_not_decide_how_often_a_task_is_repeated() -> None:
+    calls: list[int] = []
+
+    def slow_at_first() -> None:
+        calls.append(sum(range(3_000_000 if not calls else 3_000)))
+
+    compared({"one": slow_at_first}, 1)
+    assert len(calls) > 20
+
+
+RATES = Rates(Speeds(products=2e9, memory=1e9, threads=1), sha256=1e8)
+
+
+def test_floors_are_counted_beside_the_figures() -> None:
+    """By hand: 2 N G H operations, 4 (N H + G H + G) bytes; the larger of both times, and SHA-256 after it."""
+    one = {"seconds": 1.0, "times ours": 1.0}
+    result = {
+        "V": 1_000,
+        "many": 5_000,
+        "G": 10,
+        "H": 8,
+        "scoring": {"1": {"llrnn": one, "not frozen": one, "dense": one, "largest difference": 0.0}},
+        "sampling": {
+            "llrnn": one,
+            "softmax and multinomial": one,
+            "multinomial alone": one,
+            "llrnn, drawing alone": one,
+        },
+        "vocabulary": {"top": {"10^4": 1.0, "10^6": 1.0, "ratio": 1.0}},
+        "opening": {
+            "llrnn": one,
+            "llrnn, not verified": one,
+            "torch.load": one,
+            "torch.load, mmap": one,
+            "megabytes": {"llrnn": 2.0, "dense": 300.0},
+        },
+    }
+    found = with_floors(result, RATES)
+    ours = found["scoring"]["1"]["llrnn"]["floor"]
+    assert ours == {
+        "operations": 160,
+        "bytes": 4 * (8 + 80 + 10),
+        "seconds": pytest.approx(392e-9),
+        "times": pytest.approx(1 / 392e-9),
+    }
+    assert found["scoring"]["1"]["dense"]["floor"]["operations"] == 16_000
+    assert "floor" not in found["scoring"]["1"]["not frozen"]
+    assert found["scoring"]["1"]["largest difference"] == 0.0
+    assert found["sampling"]["multinomial alone"]["floor"]["bytes"] == 20_000
+    assert found["vocabulary"]["top"]["floor"]["bytes"] == ours["bytes"]
+    verified, trusted = (found["opening"][name]["floor"] for name in ("llrnn", "llrnn, not verified"))
+    assert verified["seconds"] == pytest.approx(2e6 / 1e9 + 2e6 / 1e8)
+    assert trusted["bytes"] == 16 * 5_000
+    assert found["opening"]["torch.load"]["floor"]["seconds"] == pytest.approx(0.3)
+    assert found["rates"] == {"products": 2e9, "memory": 1e9, "sha256": 1e8}
+
+
+def test_rates_are_measured() -> None:
+    assert all(rate > 1e6 for rate in measured_rates(0.05).named().values())
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize("words", [None, ["</s>", "a", "b", "c"]])
+def test_the_peer_scores_a_sentence(tmp_path: Path, mmap: bool, words: list[str] | None) -> None:
+    torch.manual_seed(0)
+    weight, bias, lstm = torch.randn(4, 3), torch.randn(4), torch.nn.LSTM(3, 3, 1, batch_first=True)
+    dense_peer.save(tmp_path / "peer.pt", weight, bias, lstm, words)
+    ids = [0, 2, 1, 0]
+    sentence: list[Any] = ids if words is None else [words[i] for i in ids]
+    found = dense_peer.score(str(tmp_path / "peer.pt"), mmap, sentence)
+    with torch.no_grad():
+        log_p = torch.log_softmax(lstm(weight[ids[:-1]][None])[0][0] @ weight.t() + bias, -1)
+    assert found == pytest.approx(float(log_p[[0, 1, 2], ids[1:]].sum()), abs=1e-5)
+
+
+def test_the_model_that_is_opened_has_as_many_words_as_it_says(tmp_path: Path) -> None:
+    model = made_up_model(MANY_WORDS, 50, 4)
+    model.save(tmp_path)
+    back = load(tmp_path)
+    assert len(back.vocabulary) == MANY_WORDS
+    last = back.vocabulary.symbol(MANY_WORDS - 1)
+    assert back.vocabulary.id(last) == MANY_WORDS - 1
+    assert back.vocabulary.id(EOS) == 0
+    assert "words" not in back.vocabulary.__dict__
+
+
+@pytest.mark.slow
+def test_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    options = [
+        "--words",
+        "3000",
+        "--many",
+        "3000",
+        "--classes",
+        "50",
+        "--hidden",
+        "8",
+        "--positions",
+        "4",
+        "--rounds",
+        "1",
+        "--json",
+    ]
+    program = Path(sys.executable).parent / "llrnn"
+    done = subprocess.run([program, "bench", "inference", *options], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["scoring"].keys() == {"1", "4"}
+    assert result["opening"]["torch.load"]["times ours"] > 0
+    assert result["scoring"]["4"]["dense"]["floor"]["times"] > 0
+    show.bench_inference(result)
+    shown = capsys.readouterr().out
+    assert "torch.load, mmap" in shown
+    assert "of SHA-256, measured in this run" in shown
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize(
+    ("classes", "positions", "least"), [(4_000, 1, 25), (4_000, 256, 25), (8_000, 1, 12), (8_000, 256, 12)]
+)
+def test_the_claim_of_scoring(classes: int, positions: int, least: float) -> None:
+    """The bar, and with twice the classes half of it: products of V / G = 25 times fewer rows are all there is."""
+    with threads_of(1):
+        assert scoring(200_000, classes, 256, positions, 5)["dense"]["times ours"] > least
+
+
+@pytest.mark.timing
+def test_the_claim_of_sampling() -> None:
+    """From h, and where both have finished their probabilities before."""
+    with threads_of(1):
+        found = sampling(1_000_000, 4_000, 256, 5)
+    assert found["softmax and multinomial"]["times ours"] > 100
+    assert found["multinomial alone"]["seconds"] > 100 * found["llrnn, drawing alone"]["seconds"]
+
+
+@pytest.mark.timing
+def test_the_claim_of_opening() -> None:
+    assert opening(1_000_000, 4_000, 256, 5)["torch.load"]["times ours"] > 10

@@ -1,0 +1,181 @@
+"""The studies in which models write from conditions, at the size of seconds: the verbs, the tables, what is kept."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from llrnn.model.decode import beam_search_each
+from llrnn_lab.bench import beam, made_up
+from llrnn_lab.bench.beam import without_knowledge
+from llrnn_lab.studies import nlg
+from llrnn_lab.studies.kb_data import DIALOGUES, VENUES
+from test_cli import Capture, as_json, done, refused
+from test_writing import examples
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def shrunk(name: str) -> None:
+    """The configurations of a study with one epoch of a tiny network, in ./small."""
+    Path("small").mkdir(exist_ok=True)
+    for path in (CONFIGS / name).glob("*.toml"):
+        text = path.read_text()
+        for key, value in (("hidden", 8), ("size", 8), ("epochs", 1), ("layers", 1)):
+            text = re.sub(rf"^{key} = \d+$", f"{key} = {value}", text, flags=re.MULTILINE)
+        (Path("small") / path.name).write_text(text)
+
+
+# --- sentences from acts --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def acts() -> None:
+    folder = Path("shared/rnnlg_restaurant")
+    folder.mkdir(parents=True)
+    for seed, (part, count) in enumerate((("train", 60), ("valid", 12), ("test", 12))):
+        rows = [[row["condition"], row["target"], row["target"]] for row in examples(count, seed)]
+        (folder / f"{part}.json").write_text(f"# rights\n{json.dumps(rows)}")
+    shrunk("nlg")
+    for path in Path("small").glob("*.toml"):  # the made-up acts have fewer slots
+        path.write_text(re.sub(r"^values = .*$", 'values = ["name", "phone"]', path.read_text(), flags=re.MULTILINE))
+
+
+@pytest.mark.slow
+def test_nlg(capsys: Capture, acts: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nlg, "PACE", {100: (1, 128)})
+    command = ["experiment", "nlg", "--data", "shared", "--out", "out", "--configs", "small", "--share", "50"]
+    command += ["--share", "100", "--system", "delexicalised", "--system", "copied", "--parallel", "2"]
+    out = done(capsys, *command)
+    found = json.loads(Path("out/nlg.json").read_text())
+    assert set(found) == {f"{system}-{share}" for system in ("delexicalised", "copied") for share in (50, 100)}
+    (result,) = found["copied-100"]
+    for part, scores in result["tests"].items():
+        assert part in nlg.TESTS
+        assert 0 <= scores["slot_error_rate"] < 5
+        assert scores["log_perplexity"] > 0
+        written = Path(f"out/models/copied-100.seed0/{part}.txt").read_text().splitlines()
+        assert len(written) == 12
+    assert found["delexicalised-100"][0]["tests"]["test"]["log_perplexity"] is None
+    table = [line for line in out.splitlines() if line.startswith("|")]
+    assert len(table) == 6
+    assert Path("out/nlg.md").read_text() == "\n".join(table) + "\n"
+    before = {path: path.stat().st_mtime_ns for path in Path("out/models").glob("*/model.json")}
+    assert done(capsys, *command).splitlines()[-1] == ""  # what has a result is not run again
+    assert before == {path: path.stat().st_mtime_ns for path in Path("out/models").glob("*/model.json")}
+
+
+def test_nlg_refuses_a_system_that_is_not_there(capsys: Capture, acts: None) -> None:
+    said = refused(
+        capsys, "experiment", "nlg", "--data", "shared", "--out", "out", "--configs", "small", "--system", "x"
+    )
+    assert "small/x.toml: no such file; --system is one of softmax, delexicalised" in said
+
+
+# --- answers from a table -------------------------------------------------------------------------------------------
+
+
+def dialogue(rng: random.Random, venue: dict[str, str]) -> dict[str, Any]:
+    def turn(user: str, system: str, *slots: tuple[str, str, str]) -> dict[str, Any]:
+        slu = [{"act": act, "slots": [[slot, value]]} for act, slot, value in slots]
+        return {"usr": {"transcript": user, "slu": slu}, "sys": {"sent": system, "DA": []}}
+
+    wish = ("inform", "food", venue["food"])
+    what = rng.choice(["phone", "address"])
+    return {
+        "dial": [
+            turn(f"i want {venue['food']} food", f"{venue['name']} serves {venue['food']} food .", wish),
+            turn(f"the {what} please", f"the {what} is {venue[what]} .", wish, ("request", "slot", what)),
+        ]
+    }
+
+
+@pytest.fixture
+def venues() -> None:
+    rng = random.Random(0)
+    folder = Path("shared/camrest676")
+    folder.mkdir(parents=True)
+    table = [
+        {
+            "name": f"place{i} inn",
+            "area": rng.choice(["north", "south"]),
+            "food": rng.choice(["thai", "greek"]),
+            "pricerange": rng.choice(["cheap", "moderate"]),
+            "phone": f"01223 {rng.randrange(10**5, 10**6)}",
+            "address": f"{i + 1} Mill Road",
+            "postcode": f"C.B {i}, 1 A.B",
+        }
+        for i in range(6)
+    ]
+    (folder / VENUES).write_text(f"# rights\n{json.dumps(table)}")
+    dialogues = [dialogue(rng, rng.choice(table)) for _ in range(20)]
+    (folder / DIALOGUES).write_bytes(gzip.compress(f"# rights\n{json.dumps(dialogues)}".encode()))
+    shrunk("knowledge-base")
+
+
+@pytest.mark.slow
+def test_knowledge_base(capsys: Capture, venues: None) -> None:
+    command = ["experiment", "knowledge-base", "--data", "shared", "--out", "out", "--configs", "small"]
+    out = done(capsys, *command, "--parallel", "2")
+    found = json.loads(Path("out/knowledge-base.json").read_text())
+    assert set(found) == {"softmax", "expert"}
+    for (result,) in found.values():
+        assert set(result["tests"]) == {"valid", "test", "changed"}
+        for scores in result["tests"].values():
+            assert 0 <= scores["right"]["all"]["right"] <= scores["right"]["all"]["said"]
+    rows = [line for line in out.splitlines() if line.startswith("| ")]
+    assert len(rows) == 6  # a head, a rule, and two tables for each of two systems
+
+
+# --- what knowledge costs -------------------------------------------------------------------------------------------
+
+
+def test_bench_beam(capsys: Capture) -> None:
+    found = as_json(capsys, "bench", "beam", "--rounds", "1", "--count", "2")
+    assert found["conditions"] == 2
+    for how in ("one by one", "side by side"):
+        assert found[how]["with"] > 0
+        assert found[how]["ratio"] > 0
+    assert "--model and --conditions go together" in refused(capsys, "bench", "beam", "--model", "x")
+
+
+def test_without_knowledge_is_the_same_network_told_nothing() -> None:
+    model, conditions = made_up(60, 8)
+    bare = without_knowledge(model)
+    assert bare.contextual == ()
+    assert bare.background.is_static
+    with torch.no_grad():
+        both = [one.step(one.start(conditions[:2]), [one.vocabulary.eos] * 2)[0] for one in (model, bare)]
+    torch.testing.assert_close(both[0].h, both[1].h)
+    torch.testing.assert_close(both[0].scores, both[1].scores)
+
+
+def test_a_beam_with_all_kinds_of_knowledge_is_the_same_alone_and_in_company() -> None:
+    """Copying, priming and a look-up, in float64, where rounding decides nothing."""
+    model, conditions = made_up(200, 16)
+    model = model.double()
+    together = beam_search_each(model, conditions[:5], width=3, max_words=8)
+    for condition, own in zip(conditions, together, strict=False):
+        (alone,) = beam_search_each(model, [condition], width=3, max_words=8)
+        assert [one.words for one in alone] == [one.words for one in own]
+        assert [one.log_prob for one in alone] == pytest.approx([one.log_prob for one in own], abs=1e-9)
+
+
+@pytest.mark.timing
+def test_experts_and_priming_cost_half_as_much_again_at_most() -> None:
+    """The bar is 1.5 for a beam of five; alone on the machine."""
+    torch.set_num_threads(1)
+    model, conditions = made_up()
+    assert beam(model, conditions, rounds=9)["one by one"]["ratio"] <= 1.5

@@ -1,0 +1,460 @@
+"""Automata of expressions beyond short strings: sums, limits, refusals, conditions, n-gram models, what is written."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+import re
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brute_languages import strings
+from llrnn.ground.errors import BackgroundError, CheckpointError
+from llrnn.knowledge.backgrounds import Automaton, restore
+from llrnn.knowledge.testing import check_background
+from llrnn.languages.grammars import (
+    Expression,
+    conditional,
+    from_condition,
+    holes,
+    letter,
+    matching,
+    moves,
+    ngram,
+    regular,
+    symbolic,
+    words,
+)
+from llrnn.languages.grammars import backward as backward_
+from llrnn.languages.grammars.backward import InfiniteMassError, backward
+from llrnn.languages.grammars.base import Language, Node
+from llrnn.languages.grammars.components import components
+from llrnn.languages.grammars.conditional import Conditional
+from llrnn.languages.grammars.determinised import TooLargeError, determinised
+from llrnn.languages.grammars.expressions import NOTHING, Choice, Sequence
+from llrnn.languages.grammars.finite import EmptyLanguageError, Finite, Gathered, finite
+from llrnn.languages.grammars.letters import Columns, OneOf
+from llrnn.languages.grammars.machine import columns_of, compiled
+from llrnn.languages.grammars.saving import described, restored
+from llrnn.languages.ngrams import NGramTable, estimate
+from llrnn.languages.ngrams.table import backed_off
+from llrnn.text.vocabulary import EOS, Vocabulary
+
+A, B, C = letter("a"), letter("b"), letter("c")
+
+
+def over(letters: str, expression: Expression) -> Columns:
+    return columns_of(expression, list(letters), "characters")
+
+
+def log_mass(expression: Expression, letters: str = "abc") -> float:
+    return float(backward(compiled(expression, over(letters, expression)))[0])
+
+
+def holds(language: Language, text: str) -> bool:
+    node: Node | None = language.root
+    for character in text:
+        column = language.columns.column(character)
+        node = language.after(node, column) if column >= 0 and node is not None else None
+    return node is not None and language.end(node) > 0
+
+
+# sums
+
+
+def test_masses_in_closed_form() -> None:
+    assert log_mass(A.repeated(again=0.5)) == pytest.approx(math.log(2))
+    assert log_mass(matching(".").repeated(again=0.3)) == pytest.approx(-math.log(0.1))  # three letters
+    assert log_mass((A + B).repeated(again=0.5)) == pytest.approx(math.log(2))
+    assert log_mass(A.repeated(again=1 - 1e-7)) == pytest.approx(math.log(1e7), abs=1e-6)
+    assert log_mass((A | NOTHING).repeated(again=0.4)) == pytest.approx(-math.log(1 - 0.8))
+
+
+@pytest.mark.parametrize("most_dense", [2_000, 1])
+def test_weights_far_below_what_a_float_holds(most_dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backward_, "MOST_DENSE", most_dense)
+    tiny = (A + B).weighted(1e-290)
+    seldom = tiny + tiny + tiny + tiny.times(4).repeated() + tiny
+    assert log_mass(seldom) == pytest.approx(4 * math.log(1e-290))  # e^-2671
+    language = finite(seldom, over("ab", seldom))
+    assert language.weights(language.root).tolist() == [1.0, 0.0]
+    grows = A.weighted(1e200) + (B.weighted(1e200) + C.weighted(1e-250)).repeated() + A.weighted(1e-290)
+    assert log_mass(grows) == pytest.approx(-90 * math.log(10))
+
+
+@pytest.mark.parametrize("ratio", [0.5, 0.99, 0.9999])
+def test_large_components_are_iterated_to_the_same_sum(ratio: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(3)
+    listed = {"".join(draw.choices("abc", k=draw.randint(2, 7))): draw.random() for _ in range(60)}
+    total = sum(listed.values())
+    expression = words({text: weight / total for text, weight in listed.items()}).repeated(again=ratio)
+    machine = compiled(expression, over("abc", expression))
+    exact = backward(machine)
+    assert exact[0] == pytest.approx(-math.log1p(-ratio), rel=1e-9)
+    monkeypatch.setattr(backward_, "MOST_DENSE", 1)
+    np.testing.assert_allclose(backward(machine), exact, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("most_dense", [2_000, 1])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        A.repeated(),
+        (A + B).repeated(),
+        (A + B).repeated(again=1 - 1e-14),  # finite, but nobody could tell
+        matching("[abc]").repeated(again=1 / 3),
+        words(["ab", "ba"]).repeated(again=0.5),
+        words(["ab", "ba", "aab"]).repeated(again=0.5),
+        (A.weighted(3.0) + B).repeated(again=0.4),
+    ],
+)
+def test_infinite_mass_is_refused(expression: Expression, most_dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backward_, "MOST_DENSE", most_dense)
+    monkeypatch.setattr(backward_, "MOST_ITERATIONS", 2_000)
+    columns = over("abc", expression)
+    with pytest.raises(InfiniteMassError):
+        backward(compiled(expression, columns))
+    with pytest.raises(
+        BackgroundError, match=r"(?s)finite sum, but what is repeated in .*\)\*.*again=0\.5.*weighted=False"
+    ):
+        finite(expression, columns)
+    assert finite(expression, columns, weighted=False).weights(0).max() == 1.0
+
+
+def test_repeating_nothing_for_ever_is_refused_and_harmless_without_weights() -> None:
+    expression = A.optional().repeated()
+    with pytest.raises(BackgroundError, match="may repeat nothing for ever"):
+        finite(expression, over("a", expression))
+    assert holds(finite(expression, over("a", expression), weighted=False), "aaa")
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=15))
+@settings(max_examples=30)
+def test_components_are_those_that_reach_each_other_ends_first(edges: list[tuple[int, int]]) -> None:
+    n, edges = 7, sorted(edges)
+    first = [sum(source < state for source, _ in edges) for state in range(n + 1)]
+    found = list(components(first, [target for _, target in edges]))
+    reach = np.eye(n, dtype=bool)
+    for source, target in edges:
+        reach[source, target] = True
+    for middle in range(n):
+        reach |= reach[:, middle : middle + 1] & reach[middle : middle + 1]
+    assert sorted(itertools.chain(*found)) == list(range(n))
+    for place, states in enumerate(found):
+        assert all(reach[a, b] for a in states for b in states)
+        assert not any(reach[a, b] for a in states for later in found[place + 1 :] for b in later)
+
+
+# limits and refusals
+
+
+def test_what_is_too_large_is_refused_with_the_limit() -> None:
+    many = A.times(1000).times(1000)
+    with pytest.raises(BackgroundError, match="needs more than 500,000 states or 5,000,000 moves"):
+        finite(many, over("a", many))
+    combined = matching("[ab]").repeated() + A + matching("[ab]").times(12)
+    machine = compiled(combined, over("ab", combined), weighted=False)
+    with pytest.raises(TooLargeError, match="needs more than 1,000 states"):
+        determinised(machine, weighted=False, most_states=1000)
+    assert determinised(machine, weighted=False).n_states == 2**13 + 1  # the start is one more
+    with pytest.raises(BackgroundError, match="1000"):
+        A.times(1001)
+
+
+def test_weights_that_drift_apart_are_kept_in_sets() -> None:
+    """Anything with a c in it: how often c came decides the weights, so there are infinitely many sets."""
+    anything = matching(".").repeated(again=0.25)
+    expression = anything + C + anything
+    columns = over("abc", expression)
+    with pytest.raises(TooLargeError, match="drift apart"):
+        determinised(compiled(expression, columns), most_states=2000)
+    language = finite(expression, columns)
+    assert isinstance(language, Gathered)
+    node: Node = language.root
+    for count in range(1, 200):
+        after = language.after(node, columns.column("c"))
+        assert after is not None
+        node = after
+        # c^n ends in n ways of 0.25^(n - 1); behind any of them all that follows weighs 4, and without a c so far 16
+        ends, ahead = 4 * count, 4 * 4 * count + 16
+        assert language.end(node) == pytest.approx(ends / ahead, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        (A & B, "the two sides of & share no string: a and b"),
+        (A + (words(["xy"]) | letter("z")), "spells none: 'xy' holds 'x', which is no character"),
+        (A + letter("z").times(2), "z is none of the 3 characters"),
+        ((A | words(["z"])) & (B | C), "share no string"),
+        (letter("z") & A, "z is none of"),
+        (Choice(()), "nothing to choose from"),
+    ],
+)
+def test_an_empty_language_is_refused_with_the_part_to_blame(expression: Expression, reason: str) -> None:
+    for weighted in (True, False):
+        with pytest.raises(EmptyLanguageError, match=f"holds no string at all: .*{re.escape(reason)}"):
+            finite(expression, over("abc", expression), weighted=weighted)
+
+
+def test_columns_of_another_expression_are_refused() -> None:
+    columns = Columns(list("abc"), [OneOf((("a", "c"),))], "characters")
+    with pytest.raises(BackgroundError, match="column of its own"):
+        compiled(A, columns)
+    with pytest.raises(BackgroundError, match="Conditional"):
+        compiled(from_condition(lambda _: None), columns)
+
+
+def test_thousands_of_parts_in_a_row_do_not_nest() -> None:
+    whole = NOTHING
+    for character in "ab" * 1500:
+        whole = whole + letter(character)
+    assert isinstance(whole, Sequence)
+    assert len(whole.parts) == 3000
+    assert finite(whole, over("ab", whole)).shortest(0) == 3000
+    deep: Expression = A
+    for _ in range(2000):
+        deep = deep.weighted(0.9)
+    with pytest.raises(BackgroundError, match="nest less"):
+        compiled(deep, Columns(["a"], [], "characters"))
+
+
+def test_what_is_no_expression_or_weight_is_refused() -> None:
+    anything: Any = letter
+    calls: list[Callable[[], object]] = [
+        lambda: A + anything("b").atom,
+        lambda: A | anything("b").atom,
+        lambda: A.weighted(0.0),
+        lambda: A.repeated(again=-1.0),
+        lambda: A.times(3, 2),
+        lambda: matching("["),
+        lambda: ngram(anything),
+        lambda: from_condition(anything("b")),
+        lambda: words([]),
+        lambda: Automaton(anything),
+    ]
+    for call in calls:
+        with pytest.raises(BackgroundError):
+            call()
+
+
+# what the condition says
+
+DICTIONARY = ["a", "ab", "abc", "ca"]
+VALUES = st.lists(st.text("abc", min_size=0, max_size=3), max_size=3)
+
+
+def listed_values(condition: object) -> Expression | None:
+    assert isinstance(condition, list)
+    return words(condition) if condition else None
+
+
+def with_values() -> Expression:
+    token = words(DICTIONARY) | from_condition(listed_values)
+    return token + (letter(" ") + token).repeated(again=0.2)
+
+
+@given(VALUES)
+@settings(max_examples=25)
+def test_a_filled_hole_is_the_language_with_the_values_in_it(values: list[str]) -> None:
+    expression = with_values()
+    columns = over("abc ", expression)
+    token = words([*DICTIONARY, *values])
+    whole = token + (letter(" ") + token).repeated()
+    expected = finite(whole, columns, weighted=False)
+    language = Conditional(expression, columns).language(values)
+    draw = random.Random(len(values))
+    for _ in range(20):
+        mine, other = language.root, expected.root
+        for _ in range(8):
+            assert (language.weights(mine) == expected.weights(other)).all()
+            assert language.end(mine) == expected.end(other)
+            assert language.shortest(mine) == expected.shortest(other)
+            for column in np.flatnonzero(expected.weights(other) == 0.0).tolist():
+                assert language.after(mine, column) is None
+            column = draw.choice(np.flatnonzero(expected.weights(other)).tolist() or [-1])
+            after, facing = language.after(mine, column), expected.after(other, column)
+            if after is None or facing is None:
+                break
+            mine, other = after, facing
+
+
+def test_conditions_with_weights_within_and_and_without_a_fit() -> None:
+    def values(condition: object) -> Expression | None:
+        return words([str(condition)]) if condition else None
+
+    columns = over("abc", C + from_condition(values))
+    weighted = Conditional(words(["a"]) | from_condition(values).weighted(3.0), columns, weighted=True).language("bc")
+    assert weighted.weights(weighted.root).tolist() == pytest.approx([0.25, 0.75, 0.0])
+    both = Conditional(matching("[ab]").repeated() & from_condition(values), columns)
+    assert holds(both.language("ab"), "ab")
+    with pytest.raises(EmptyLanguageError, match="share no string"):
+        both.language("abc")
+    alone = Conditional(A + from_condition(values), columns)
+    assert holds(alone.language("bb"), "abb")
+    assert [alone.language("b" * n).shortest(alone.language("b" * n).root) for n in (1, 3, 9)] == [2, 4, 10]
+    assert alone.language("bb") is alone.language("bb")
+    for condition, reason in ((None, "is made nothing"), ("é", "'é' holds 'é'")):
+        with pytest.raises(EmptyLanguageError, match=reason):
+            alone.language(condition)
+    other = Conditional(A + (from_condition(values) | B | C + from_condition(values)), columns).language("é")
+    assert holds(other, "ab")
+    assert other.weights(other.after(other.root, 0)).tolist() == [0.0, 1.0, 0.0]  # after c nothing would fit
+    pattern = Conditional(from_condition(lambda _: regular("[ab]{2}")), columns).language(0)
+    assert holds(pattern, "ba")
+    assert not holds(pattern, "bc")
+    with pytest.raises(BackgroundError, match="must give an expression"):
+        Conditional(from_condition(lambda _: "a"), columns).language(0)  # type: ignore[arg-type, return-value]
+
+
+def test_thousands_of_conditions_share_one_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llrnn.languages.grammars.conditional.MOST_CONDITIONS", 256)
+    draw = random.Random(0)
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ "
+    listed = ["".join(draw.choices(letters[:26], k=draw.randint(2, 10))) for _ in range(3000)]
+    token = words(listed) | from_condition(listed_values)
+    expression = token + (letter(" ") + token).repeated()
+    compiling, alone = mock.Mock(wraps=compiled), mock.Mock(wraps=finite)
+    monkeypatch.setattr(holes, "compiled", compiling)
+    monkeypatch.setattr(conditional, "finite", alone)
+    languages = Conditional(expression, over(letters, expression))
+    positions = 0
+    for _ in range(300):
+        values = ["".join(draw.choices(letters[:-1], k=12)) for _ in range(3)]
+        text = " ".join(draw.choice(values if draw.random() < 0.3 else listed) for _ in range(10))
+        language = languages.language(values)
+        node: Node = language.root
+        for character in text:
+            column = language.columns.column(character)
+            assert language.weights(node)[column] == 1.0
+            after = language.after(node, column)
+            assert after is not None
+            node, positions = after, positions + 1
+    assert (compiling.call_count, alone.call_count) == (1, 0)
+    assert len(languages._languages) <= 256
+
+
+# n-gram models
+
+
+def table(order: int = 3) -> NGramTable:
+    draw, names = random.Random(5), (*"abc", EOS)
+    text = [3]
+    for _ in range(200):
+        text += [*draw.choices(range(3), weights=[4, 2, 1], k=draw.randint(1, 5)), 3]
+    return estimate(np.array(text), names, order=order)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_an_ngram_model_is_an_automaton(order: int) -> None:
+    model = table(order)
+    language = finite(ngram(model), over("abc", ngram(model)))
+    for text in strings("abc", 4):
+        history, node = [3], language.root
+        for character in (*text, ""):
+            every = backed_off(model, np.array([history] * 4), np.arange(4))
+            np.testing.assert_allclose(language.weights(node), np.exp(every[:3]), rtol=1e-9)
+            assert language.end(node) == pytest.approx(math.exp(every[3]))
+            if character:
+                after = language.after(node, language.columns.column(character))
+                assert after is not None
+                history, node = [*history, "abc".index(character)], after
+    assert isinstance(language, Finite)
+    assert language.machine.n_states <= (2, 5, 14)[order - 1]
+
+
+def test_without_weights_an_ngram_model_says_what_it_lists() -> None:
+    twice = ngram(table()) | (A + ngram(table(2)))
+    machine = compiled(twice, over("abcd", twice), weighted=False)
+    assert (machine.log_weight == 0.0).all()
+    assert set(machine.log_stop.tolist()) <= {0.0, -math.inf}
+    assert finite(twice, over("abcd", twice), weighted=False).weights(0).tolist() == [1.0, 1.0, 1.0]  # d is not listed
+
+
+def test_a_dictionary_under_an_ngram_model_looks_ahead() -> None:
+    model, listed = table(), ["a", "ab", "abca", "cc", "zz"]
+    expression = words(listed) & ngram(model)
+    language = finite(expression, over("abc", expression))
+
+    def log_p(text: str) -> float:
+        ids = [3, *("abc".index(x) for x in text), 3]
+        return sum(float(backed_off(model, np.array([ids[:t]]), np.array([ids[t]]))[0]) for t in range(1, len(ids)))
+
+    weights = {text: math.exp(log_p(text)) for text in listed[:-1]}
+    total = sum(weights.values())
+    first = language.weights(language.root)
+    assert first.tolist() == pytest.approx([1 - weights["cc"] / total, 0.0, weights["cc"] / total])
+    again = finite((expression + NOTHING).repeated(again=0.5), over("abc", expression))
+    assert again.end(again.root) == pytest.approx(1 - 0.5 * total)
+
+
+def test_a_large_ngram_model_is_refused_with_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moves, "MOST_MOVES", 20)
+    with pytest.raises(BackgroundError, match="states × letters"):
+        compiled(ngram(table()), over("abc", ngram(table())))
+
+
+# as a background, and in a folder
+
+VOCABULARY = Vocabulary(["the", "big", "small", "cat", "dog", EOS])
+SPELLED = Vocabulary([*"abc␣", "ab", EOS])
+
+
+@pytest.mark.parametrize(
+    ("automaton", "vocabulary"),
+    [
+        (Automaton("the ( big | small )*<0.4> ( cat | dog <0.5> )"), VOCABULARY),
+        (Automaton("the /.*/* cat", weighted=False), VOCABULARY),
+        (Automaton("the /.*/*<0.1> cat /.*/*<0.1>", violation=0.1), VOCABULARY),
+        (Automaton("a([bc]+ ){1,2}(?i:A)?", over="characters", weighted=False), SPELLED),
+        (Automaton(words({"abc": 2.0, "ca b": 1.0}) & ngram(table()), over="characters", longest=4), SPELLED),
+        (Automaton((A | ngram(table())) + ngram(table(2)).weighted(0.5), over="characters"), SPELLED),
+    ],
+)
+def test_an_automaton_keeps_the_laws_and_comes_back_from_a_folder(automaton: Automaton, vocabulary: Vocabulary) -> None:
+    check_background(automaton, vocabulary)
+    saved = automaton.saved()
+    kept = restore(saved.__class__(saved.kind, json.loads(json.dumps(saved.fields)), saved.tensors))
+    assert repr(kept) == repr(automaton)
+    mine, other = automaton.bind(vocabulary), kept.bind(vocabulary)
+    state, facing = mine.initial(), other.initial()
+    for symbol in [0, 1, 3]:
+        assert mine.prior([state]).dense(1).log_b.tolist() == other.prior([facing]).dense(1).log_b.tolist()
+        state, facing = mine.advance(state, symbol), other.advance(facing, symbol)
+
+
+def test_an_automaton_asks_the_condition() -> None:
+    function = from_condition(lambda condition: letter(str(condition)) if condition else None)
+    automaton = Automaton(letter("the") + (function | letter("cat")), weighted=False)
+    bound = automaton.bind(VOCABULARY)
+    after = bound.advance(bound.initial("dog"), VOCABULARY.id("the"))
+    assert bound.allowed(after) == ["cat", "dog"]
+    assert bound.allowed(bound.advance(bound.initial(None), VOCABULARY.id("the"))) == ["cat"]
+    check_background(automaton, VOCABULARY, conditions=("dog", None, "unheard"))
+    assert automaton.saved().kind == "custom"
+    with pytest.raises(BackgroundError, match="cannot be saved"):
+        described(function)
+
+
+@pytest.mark.parametrize(
+    "plain", [["what"], ["one", "letter"], ["repeat", ["one", "letter", "a"], -1.0], [], ["listed"]]
+)
+def test_a_damaged_expression_is_refused(plain: list[object]) -> None:
+    with pytest.raises(CheckpointError, match="a saved expression cannot be read"):
+        restored(plain, {})
+
+
+def test_every_kind_of_expression_comes_back() -> None:
+    expression = (symbolic("a ( b | /[cd]/ )*<0.5> c+ ?<0.2>") & regular("[^a-c\\d]{2,3}x")).weighted(0.1) | words(
+        {"x y": 2.0}
+    )
+    plain, tensors = described(expression)
+    assert restored(json.loads(json.dumps(plain)), tensors) == expression

@@ -1,0 +1,113 @@
+"""The exact loss chunk by chunk: the same number and the same gradients as the layer's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from helpers import small_corpus, small_model
+from llrnn import LLRNN, Corpus, backgrounds, contextual, features, train
+from llrnn.ground.errors import ConfigError
+from llrnn.knowledge.sequences import Batch
+from llrnn.layer import costs
+from llrnn.layer.fused.products import by_kernels, compiled
+from llrnn.layer.loglinear import Distribution
+from llrnn.model.batches import Sentences
+from llrnn.model.controllers import GRU
+from llrnn.text.ids import Text
+from llrnn.training.objectives import Exact, Objective
+from llrnn.training.objectives.chunked import Chunked
+
+needs_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+
+
+def a_batch(model: LLRNN) -> Batch:
+    (batch,) = Sentences().plan(Text.encode(Corpus(small_corpus().sentences[:12]), model.vocabulary))
+    return batch
+
+
+def loss_and_gradients(model: LLRNN, objective: Objective, batch: Batch) -> tuple[float, dict[str, Tensor]]:
+    model.zero_grad(set_to_none=True)
+    distribution, _ = model.scan(batch)
+    loss = objective(model, distribution, batch, None)
+    (3.0 * loss).backward()  # type: ignore[no-untyped-call]
+    return float(loss.detach()), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+MODELS = {
+    "classes": lambda: small_model(),
+    "every word its own": lambda: small_model(output_features=features.Identity()),
+    "tied": lambda: small_model(tied=True, controller=GRU(6)),
+    "uniform": lambda: small_model(background=backgrounds.Uniform()),
+}
+
+
+def written_out(model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
+    """The loss word by word."""
+    return -distribution.log_probs().gather(1, batch.targets[batch.mask][:, None]).mean()
+
+
+@pytest.mark.parametrize("way", ["composed", "direct"])
+@pytest.mark.parametrize("rows", [5, 4096])
+@pytest.mark.parametrize("objective", [Exact(), Chunked()])
+@pytest.mark.parametrize("name", MODELS)
+def test_it_is_the_exact_loss_with_its_gradients(
+    name: str, objective: Exact | Chunked, rows: int, way: costs.Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = MODELS[name]().double()
+    batch = a_batch(model)
+    expected, theirs = loss_and_gradients(model, written_out, batch)
+    taken = replace(costs.composed(costs.Size(1, 1, 1, 1, 1)), name=way, block=rows)
+    monkeypatch.setattr(costs, "cheapest", lambda size, **options: taken)
+    found, ours = loss_and_gradients(model, objective, batch)
+    assert found == pytest.approx(expected, rel=1e-12)
+    assert ours.keys() == theirs.keys()
+    for parameter in theirs:
+        torch.testing.assert_close(ours[parameter], theirs[parameter], rtol=1e-9, atol=1e-11)
+
+
+def test_it_is_compiled_once_for_a_layer() -> None:
+    layer = small_model().layer
+    assert compiled(layer.phi, layer.weight) is compiled(layer.phi, layer.weight)
+    assert compiled(layer.phi, layer.weight.double()).rows.values.dtype == torch.float64
+
+
+def test_what_depends_on_the_position_is_refused() -> None:
+    follows = small_model(background=backgrounds.NGram.from_corpus(small_corpus(), order=2))
+    with pytest.raises(ConfigError, match="found a background that follows the text"):
+        loss_and_gradients(follows, Chunked(), a_batch(follows))
+    repeats = small_model(context=[contextual.Repeated(3)])
+    with pytest.raises(ConfigError, match="found contextual features"):
+        loss_and_gradients(repeats, Chunked(), a_batch(repeats))
+
+
+def test_half_precision_is_for_the_gpu() -> None:
+    model = small_model()
+    with pytest.raises(ConfigError, match="half precision needs a GPU"):
+        loss_and_gradients(model, Chunked("half"), a_batch(model))
+
+
+def test_training_takes_the_same_steps_with_it() -> None:
+    corpus = small_corpus()[:30]
+    exact, chunked = small_model(loud=0.1), small_model(loud=0.1)
+    for model, kind in ((exact, "exact"), (chunked, "chunked")):
+        list(train(model, corpus, epochs=2, seed=1, objective={"kind": kind}))
+    for one, other in zip(exact.parameters(), chunked.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_a_gpu)])
+def test_products_by_kernels_are_those_of_the_matrix(device: str) -> None:
+    model = small_model().to(device)
+    phi, leaves = model.layer.phi, (model.layer.weight.detach(), torch.randn_like(model.layer.bias))
+    one, other = ([leaf.clone().requires_grad_() for leaf in leaves] for _ in range(2))
+    expected, found = [phi @ leaf for leaf in one], by_kernels(phi, other[0], other[1])
+    torch.testing.assert_close(list(found), expected)
+    g = [torch.randn_like(part) for part in expected]
+    torch.autograd.backward(expected, g)
+    torch.autograd.backward(found, g)
+    for mine, theirs in zip(other, one, strict=True):
+        torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-4, atol=1e-5)

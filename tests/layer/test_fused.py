@@ -1,0 +1,132 @@
+"""The fused layer against float64 autograd on the written-out logits; on a GPU, the kernels against their twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from llrnn.layer.fused import Plan, Problem, Sparse, kernels, log_sum_and_score, sparse, twin, weighted_loss
+
+N, G, M, H = 37, 83, 31, 20
+Leaves = tuple[Tensor, Tensor, Tensor]
+CUDA = torch.cuda.is_available()
+
+
+def _phi(device: str, dtype: torch.dtype, identity: bool = False) -> tuple[Sparse, Tensor]:
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((G, M)) < 0.15, rng.normal(size=(G, M)), 0.0)
+    dense[:, 0] = 1.0  # one long row of the transposed matrix
+    dense[5] = 0.0  # a class without features
+    if identity:
+        dense = np.eye(G)
+    row, column = np.nonzero(dense)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=G))]).astype(np.int64)
+    phi = sparse(offsets, column, dense[row, column], dense.shape[1], torch.device(device), dtype)
+    return phi, torch.from_numpy(dense).to(device)
+
+
+def _inputs(device: str, dtype: torch.dtype, features: int) -> tuple[Leaves, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+
+    def leaf(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64).to(device, dtype).requires_grad_()
+
+    leaves = leaf(N, H), leaf(features, H), leaf(features)
+    log_mass = torch.randn(G, generator=generator, dtype=torch.float64)
+    log_mass[7] = float("-inf")
+    klass = torch.randint(8, G, (N,), generator=generator)
+    return leaves, log_mass.to(device), klass.to(device)
+
+
+def _reference(leaves: Leaves, log_mass: Tensor, klass: Tensor, dense: Tensor) -> tuple[Tensor, Tensor]:
+    h, weight, bias = leaves
+    terms = h @ (dense @ weight).t() + dense @ bias + log_mass
+    return torch.logsumexp(terms, 1), terms.gather(1, klass[:, None])[:, 0]
+
+
+@pytest.mark.parametrize("identity", [False, True])
+@pytest.mark.parametrize("rows", [N, 10])
+def test_both_ways_are_the_written_out_sum(identity: bool, rows: int) -> None:
+    phi, dense = _phi("cpu", torch.float64, identity)
+    leaves, log_mass, klass = _inputs("cpu", torch.float64, dense.shape[1])
+    plan, problem = Plan(torch.float64, torch.float64, rows), Problem(phi, log_mass, klass)
+    g = torch.randn(2, N, dtype=torch.float64)
+    expected = _reference(leaves, log_mass, klass, dense)
+    found = log_sum_and_score(*leaves, problem, plan)
+    torch.testing.assert_close(found, expected)
+    ours = torch.autograd.grad((found[0] * g[0] + found[1] * g[1]).sum(), leaves)
+    theirs = torch.autograd.grad((expected[0] * g[0] + expected[1] * g[1]).sum(), leaves, retain_graph=True)
+    torch.testing.assert_close(ours, theirs)
+    loss, surprisal = weighted_loss(*leaves, problem, g[0], plan)
+    torch.testing.assert_close(surprisal, expected[0] - expected[1])
+    exact = (g[0] * (expected[0] - expected[1])).sum()
+    torch.testing.assert_close(loss, exact)
+    torch.testing.assert_close(torch.autograd.grad(3 * loss, leaves), torch.autograd.grad(3 * exact, leaves))
+
+
+def test_a_position_where_nothing_is_possible_has_no_gradient() -> None:
+    phi, _ = _phi("cpu", torch.float64)
+    leaves, log_mass, klass = _inputs("cpu", torch.float64, M)
+    log_sum, score = log_sum_and_score(*leaves, Problem(phi, torch.full_like(log_mass, float("-inf")), klass))
+    assert bool((log_sum == float("-inf")).all())
+    assert all(bool((d == 0).all()) for d in torch.autograd.grad(log_sum.sum() + 0 * score.nan_to_num().sum(), leaves))
+
+
+@pytest.mark.skipif(not kernels.available, reason="no Triton")
+@pytest.mark.parametrize("identity", [False, True])
+def test_the_kernels_are_their_twin(identity: bool) -> None:
+    device = "cuda" if CUDA else "cpu"  # on the CPU with TRITON_INTERPRET=1
+    phi, dense = _phi(device, torch.float32, identity)
+    (h, weight, bias), log_mass, klass = _inputs(device, torch.float32, dense.shape[1])
+    h, weight, bias, log_mass = h.detach(), weight.detach(), bias.detach(), log_mass.float()
+    scale = torch.tensor(0.7, device=device)
+    offset = F.pad(log_mass, (0, phi.rows.n_rows - G))
+    for rows, arguments in (
+        (phi.rows, (weight, bias, offset, None, torch.float32)),
+        (phi.columns, (torch.randn(G, H, device=device), torch.randn(G, device=device), None, scale, torch.float32)),
+    ):
+        torch.testing.assert_close(
+            kernels.row_sums(rows, *arguments), twin.row_sums(rows, *arguments), rtol=1e-5, atol=1e-5
+        )
+    x = h @ torch.randn(H, G, device=device)
+    x[3] = float("-inf")
+    results = []
+    for ops, parts in ((kernels, 8), (twin, 1)):
+        log_sum, score = torch.full((2, N), float("nan"), device=device)
+        ops.log_sums(x, log_mass, klass, log_sum, score)
+        out, sums = torch.full_like(x, float("nan")), torch.ones(parts, G, device=device) / parts
+        g = torch.linspace(-1, 1, N, device=device)
+        ops.gradients(x, log_mass, klass, log_sum, g, 2 * g, out, sums)
+        other, scaled = torch.full_like(x, float("nan")), torch.full_like(h, float("nan"))
+        ops.gradients(x, log_mass, klass, log_sum, g, None, other, sums)
+        ops.convert(h, scale, scaled)
+        results.append((log_sum, score, out, other, sums.sum(0), scaled))
+    torch.testing.assert_close(*results, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.skipif(not CUDA, reason="no GPU")
+@pytest.mark.parametrize("rows", [N, 16])
+def test_on_the_gpu_float32_is_exact_and_bfloat16_near(rows: int) -> None:
+    phi, _ = _phi("cuda", torch.float32)
+    _, dense = _phi("cuda", torch.float64)
+    leaves, log_mass, klass = _inputs("cuda", torch.float32, M)
+    h, weight, bias = (leaf.detach().double().requires_grad_() for leaf in leaves)
+    doubles = h, weight, bias
+    expected = _reference(doubles, log_mass, klass, dense)
+    loss = (expected[0] - expected[1]).mean()
+    gradients = torch.autograd.grad(loss, doubles)
+    problem = Problem(phi, log_mass, klass)
+    half = torch.float16, torch.bfloat16
+    for dtypes, tolerance in (((torch.float32, torch.float32), 1e-5), (half, 5e-3), ((half[1], half[1]), 3e-2)):
+        plan = Plan(*dtypes, rows)
+        log_sum, score = log_sum_and_score(*leaves, problem, plan)
+        for found in ((log_sum - score).mean(), weighted_loss(*leaves, problem, None, plan)[0]):
+            ours = torch.autograd.grad(found, leaves, retain_graph=True)
+            for one, other in zip(ours, gradients, strict=True):
+                assert float((one.double() - other).norm() / other.norm()) < tolerance
+        same = torch.autograd.grad((log_sum - score).sum(), leaves)  # a gradient that is one number, expanded
+        for one, other in zip(same, gradients, strict=True):
+            assert float((one.double() / N - other).norm() / other.norm()) < tolerance

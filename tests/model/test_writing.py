@@ -1,0 +1,323 @@
+"""Text from conditions, from a configuration to the command line: values that nobody has seen are said all the same."""
+
+from __future__ import annotations
+
+import json
+import random
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+import llrnn
+from llrnn import LLRNN, Corpus, Sentence, Token, cli
+from llrnn.ground.errors import ConfigError, CorpusError, EstimationWarning
+from llrnn.knowledge.contextual import ContextualFeature, Copied
+from llrnn.model.decode import beam_search_each, generate_each
+from llrnn.model.words import listed
+from llrnn.model.writing import check_condition, prepared, read_condition, write
+from llrnn.serve.served import Served
+from llrnn.text.corpus.acts import parse_act
+from llrnn.text.ids import Text
+
+FOODS = ("thai", "greek", "french", "basque")
+CONFIG = """
+[corpus]
+train = ["{data}/train.jsonl"]
+valid = ["{data}/valid.jsonl"]
+conditions = "act"
+[[domains]]
+kind = "numbers"
+language = "any"
+[[domains]]
+kind = "spelling"
+order = 2
+endings = 0
+[lexicon]
+values = ["name", "phone"]
+[features]
+output = [
+    { kind = "identity", without = ["Value:name", "Value:phone"] },
+    { kind = "attributes", listed = true },
+]
+[background]
+kind = "discounted"
+primed = { cells = true }
+[[contextual]]
+kind = "copied"
+slots = ["name", "phone", "food"]
+[[contextual]]
+kind = "continued"
+[[contextual]]
+kind = "said"
+[[contextual]]
+kind = "unsaid"
+[condition]
+reading = "slots"
+unread = ["name", "phone"]
+encoder = "gru"
+size = 16
+[controller]
+kind = "gru"
+hidden = 24
+[training]
+batches = { kind = "sentences", words = 128 }
+learning_rate = 0.01
+epochs = 8
+"""
+
+
+def invented(rng: random.Random) -> str:
+    return "".join(rng.choice("bdfglmnprst") + rng.choice("aeiou") for _ in range(3))
+
+
+def examples(count: int, seed: int) -> list[dict[str, str]]:
+    """Acts with names of one or two words, and what a dull waiter says."""
+    rng = random.Random(seed)
+    rows = []
+    for _ in range(count):
+        name = " ".join(invented(rng) for _ in range(rng.choice([1, 2])))
+        phone, food = str(rng.randrange(10**6, 10**7)), rng.choice(FOODS)
+        if rng.random() < 0.5:
+            rows.append({"condition": f"inform(name='{name}';food={food})", "target": f"{name} serves {food} food"})
+        else:
+            rows.append({"condition": f"inform(name='{name}';phone={phone})", "target": f"call {name} at {phone} now"})
+    return rows
+
+
+def write_lines(path: Path, rows: list[dict[str, str]]) -> None:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Texts, a configuration and a trained model."""
+    made = tmp_path_factory.mktemp("acts")
+    write_lines(made / "train.jsonl", examples(300, 0))
+    write_lines(made / "valid.jsonl", examples(40, 1))
+    (made / "config.toml").write_text(CONFIG)
+    command = ["train", str(made / "config.toml"), "--data", str(made), "--out", str(made / "model"), "--quiet"]
+    assert cli.run(command) == 0
+    return made
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> LLRNN:
+    return llrnn.load(folder / "model")
+
+
+Capture = pytest.CaptureFixture[str]
+
+
+def run(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = cli.run(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+NEW = "inform(name='zuzuzu wawawa';phone=9998887)"
+OTHERS = [parse_act(row["condition"]) for row in examples(12, 2)]
+
+
+def test_names_and_numbers_that_nobody_has_seen_are_said(model: LLRNN) -> None:
+    rows = examples(40, 7)
+    acts = [parse_act(row["condition"]) for row in rows]
+    assert not any(word in model.vocabulary for act in acts for word in act.values("name")[0].split())
+    said = [" ".join(found.words) for found in write(model, acts, beam=3)]
+    assert sum(text == row["target"] for text, row in zip(said, rows, strict=True)) >= 38
+
+
+def test_one_by_one_is_as_all_together(model: LLRNN) -> None:
+    ready = prepared(model, OTHERS)
+    for found in (
+        lambda acts: [tuple(one) for one in beam_search_each(ready, acts, width=3)],
+        lambda acts: [(one,) for one in generate_each(ready, acts, strategy=llrnn.Greedy())],
+    ):
+        together = found(OTHERS)
+        for act, own in zip(OTHERS, together, strict=True):
+            (alone,) = found([act])
+            assert [one.words for one in alone] == [one.words for one in own]
+            for one, other in zip(alone, own, strict=True):
+                assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)
+
+
+@torch.no_grad()
+def test_listing_words_leaves_all_others_as_they_were(model: LLRNN) -> None:
+    """At a condition that does not have the new words, all old probabilities change by one factor, close to one."""
+    act = OTHERS[0]
+    base = prepared(model, [act])
+    more = prepared(base, [parse_act(NEW)])
+    assert {"zuzuzu", "wawawa", "9998887"} <= {*more.vocabulary.words} - {*base.vocabulary.words}
+    log_p = []
+    for one in (base.double(), more.double()):
+        distribution, _ = one.step(one.start([act]), [one.vocabulary.eos])
+        ids = torch.tensor(one.vocabulary.ids(base.vocabulary.words))
+        log_p.append(distribution.log_probs()[0, ids])
+    difference = log_p[1] - log_p[0]
+    torch.testing.assert_close(difference, difference[:1].expand_as(difference), rtol=0, atol=1e-9)
+    assert -0.01 < float(difference[0]) <= 0.0
+
+
+def test_listed_words_have_the_feature_of_their_slot_and_no_identity(model: LLRNN) -> None:
+    ready = listed(model, [parse_act(NEW)])
+    assert ready.output_features.row(ready.vocabulary.id("zuzuzu")) == {"NotAmong:named": 1.0, "Value:name": 1.0}
+    assert listed(ready, [parse_act(NEW)]) is ready
+
+
+def test_scores_of_a_text_use_what_the_condition_says(model: LLRNN) -> None:
+    rows = examples(20, 9)
+    corpus = Corpus.from_sentences(
+        [Sentence(tuple(Token(w) for w in row["target"].split()), parse_act(row["condition"])) for row in rows]
+    )
+    ready = prepared(model, [sentence.condition for sentence in corpus])
+    assert llrnn.evaluate(ready, corpus).log_perplexity < llrnn.evaluate(model, corpus).log_perplexity - 1.0
+    assert Text.encode(corpus, ready.vocabulary).n_targets == Text.encode(corpus, model.vocabulary).n_targets
+
+
+def test_a_softmax_model_is_left_as_it_is() -> None:
+    plain = LLRNN(llrnn.Vocabulary(["</s>", "a"], counts=[1, 1]), output_features=llrnn.features.Identity())
+    assert prepared(plain, [parse_act(NEW)]) is plain
+    with pytest.raises(ConfigError, match="does not look at conditions"):
+        check_condition(plain, "something")
+
+
+class Shouted(ContextualFeature):
+    """Knowledge of one's own that says nothing of other words than those that it was made with."""
+
+    def value(self, state: object) -> tuple[float, dict[int, float]]:
+        return 0.0, {1: 1.0}
+
+
+def test_a_server_tells_once_that_a_model_takes_no_words() -> None:
+    """Its log would grow with every new value that a client names."""
+    vocabulary = llrnn.Vocabulary(["</s>", "a"], counts=[1, 1])
+    model = LLRNN(vocabulary, output_features=llrnn.features.Identity(), contextual=[Copied()], controller=llrnn.GRU(3))
+    served = Served("plain", model)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for number in range(5):
+            served.ready("own", json.dumps({"wish": f"new{number}"}))
+    assert len(told) == 1
+    assert "model plain: new words of conditions are not listed" in str(told[0].message)
+
+
+def test_knowledge_that_takes_no_words_is_told_and_does_not_stop_training() -> None:
+    rows = [Sentence((Token("a"),), {"wish": wish, "user": f"hello {wish}"}) for wish in "abcd"]
+    train, valid = Corpus.from_sentences(rows[:2]), Corpus.from_sentences(rows[2:])
+    vocabulary = llrnn.Vocabulary.from_corpus(train)
+    for context in (
+        [Shouted()],
+        [Copied()],
+    ):  # it cannot take words; or could, but each word has a feature
+        plain = LLRNN(
+            vocabulary, output_features=llrnn.features.Identity(), contextual=context, controller=llrnn.GRU(3)
+        )
+        with pytest.warns(EstimationWarning, match="new words of conditions are not listed"):
+            records = list(llrnn.train(plain, train, valid=valid, epochs=1))
+        assert records[-1].event == "end"
+        with pytest.warns(EstimationWarning, match="cannot be added"):
+            assert prepared(plain, [{"wish": "zuzuzu"}]) is plain
+
+
+def test_a_delexicalised_model_is_given_values_and_told_by_its_placeholders(capsys: Capture, folder: Path) -> None:
+    out = folder / "placeholders"
+    changes = ["corpus.delexicalised=['name']", "contextual=[]", "background={kind='unigram', smoothing=1.0}"]
+    changes += ["features.output=[{kind='identity'}]", "lexicon={}", "domains=[]", "vocabulary.parts=['train','valid']"]
+    command = ["train", str(folder / "config.toml"), "--data", str(folder), "--out", str(out), "--quiet"]
+    assert cli.run([*command, *(word for change in changes for word in ("--set", change))]) == 0
+    arguments = ["generate", str(out), "--condition", "inform(name='zuzuzu wawawa';food=thai)", "--greedy"]
+    code, text, _ = run(capsys, *arguments, "--features")
+    assert code == 0
+    assert "zuzuzu wawawa" in text
+    assert "Word:SLOT_NAME" in text
+    code, text, _ = run(capsys, *arguments, "--json")
+    assert code == 0
+    assert ["Word:SLOT_NAME"] in json.loads(text)[0]["features"]
+
+
+def test_conditions_are_read_as_in_training(model: LLRNN) -> None:
+    assert read_condition(model, NEW) == parse_act(NEW)
+    with pytest.raises(CorpusError, match="column 8"):
+        read_condition(model, "inform(=x)")
+    plain = LLRNN(llrnn.Vocabulary(["</s>", "a"], counts=[1, 1]), output_features=llrnn.features.Identity())
+    assert read_condition(plain, "a topic") == "a topic"
+    assert read_condition(plain, '{"price": 37}') == {"price": 37}
+    with pytest.raises(CorpusError, match="column 10 of the condition"):
+        read_condition(plain, '{"price":}')
+
+
+# --- the command line ---------------------------------------------------------------------------------------------
+
+
+def test_generate_from_a_condition(capsys: Capture, folder: Path) -> None:
+    code, out, _ = run(capsys, "generate", str(folder / "model"), "--condition", NEW, "--beam", "3", "--features")
+    assert code == 0
+    assert out.startswith("call zuzuzu wawawa at 9998887 now")
+    assert "NotAmong:named, Value:name" in out
+
+
+def test_generate_from_a_file_and_bad_lines_do_not_stop_the_others(capsys: Capture, folder: Path) -> None:
+    path = folder / "conditions.txt"
+    path.write_text(f"{NEW}\ninform(name=)\n\ninform(name=bababa;food=thai)\nhello\n")
+    code, out, err = run(capsys, "generate", str(folder / "model"), "--conditions", str(path), "--greedy")
+    assert code == 2
+    assert out.splitlines() == ["call zuzuzu wawawa at 9998887 now", "bababa serves thai food"]
+    first, second = err.splitlines()
+    assert first.startswith(f"error: {path}:2: column 13 of the dialog act")
+    assert "has no value" in first
+    assert second.startswith(f"error: {path}:5: column 1 ")
+    code, out, _ = run(capsys, "generate", str(folder / "model"), "--conditions", str(path), "--greedy", "--json")
+    assert code == 2
+    assert [one["problem"] is None for one in json.loads(out)] == [True, False, True, False]
+
+
+def test_generate_from_json_lines(capsys: Capture, folder: Path) -> None:
+    path = folder / "conditions.jsonl"
+    path.write_text(json.dumps({"condition": NEW, "target": "whatever"}) + '\n{"target": "x"}\n[]\nnonsense\n')
+    code, out, err = run(capsys, "generate", str(folder / "model"), "--conditions", str(path), "--greedy")
+    assert (code, out) == (2, "call zuzuzu wawawa at 9998887 now\n")
+    assert [line.split(": ")[1] for line in err.splitlines()] == [f"{path}:{n}" for n in (2, 3, 4)]
+
+
+def test_a_missing_condition_and_wrong_ones_are_one_line(capsys: Capture, folder: Path) -> None:
+    model = str(folder / "model")
+    for arguments, said in (
+        ([], "writes from a condition, and none was given"),
+        (["--condition", "inform(name"], "column 12 of the dialog act"),
+        (["--condition", NEW, "--conditions", "x"], "--conditions writes one text for each line"),
+    ):
+        code, out, err = run(capsys, "generate", model, *arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert said in err
+    code, _, err = run(capsys, "explain", model, "--word", "serves")
+    assert (code, err.count("\n")) == (2, 1)
+
+
+def test_explain_shows_what_was_copied(capsys: Capture, folder: Path) -> None:
+    arguments = ["--condition", NEW, "--prefix", "call zuzuzu", "--word", "wawawa"]
+    code, out, _ = run(capsys, "explain", str(folder / "model"), *arguments)
+    assert code == 0
+    assert "Copied:name" in out
+    assert "Continued" in out
+    assert "of it priming" in out
+
+
+def test_evaluate_reads_acts(capsys: Capture, folder: Path) -> None:
+    code, out, _ = run(capsys, "evaluate", str(folder / "model"), str(folder / "valid.jsonl"), "--json")
+    assert code == 0
+    assert json.loads(out)[0]["log_perplexity"] < 1.0
+
+
+def test_training_needs_a_condition_everywhere(capsys: Capture, folder: Path, tmp_path: Path) -> None:
+    write_lines(tmp_path / "valid.jsonl", examples(5, 0))
+    (tmp_path / "train.jsonl").write_text('{"target": "a b"}\n')
+    (tmp_path / "config.toml").write_text(CONFIG)
+    command = ["train", str(tmp_path / "config.toml"), "--data", str(tmp_path), "--out", str(tmp_path / "model")]
+    code, _, err = run(capsys, *command)
+    assert code == 2
+    assert "train.jsonl:1" in err
+    code, _, err = run(capsys, *command, "--set", "corpus.conditions=plain")
+    assert code == 2
+    assert "a condition is required of every sentence" in err

@@ -1,0 +1,765 @@
+"""The playground in a real browser, over a real server: what it shows is what the API says, and it adds up."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from browser import PHONE, WIDE, Browser, chromium, require_browser
+from llrnn.serve import page_files
+from llrnn.serve.app import create_app
+from llrnn.serve.engine import Engine
+from llrnn.serve.served import Served
+from page_models import ACT, BAIT, EXPERT, HOSTILE, served_models
+from web_client import Address, running
+
+PREFIX = "la maison est"
+SUM = "sum of all probabilities: 1.000000"
+FEATURE = "Gender:Fem"
+FOLDER = Path(page_files.__file__).parent / "page"
+
+
+class Page:
+    """The page at an address, as a person has it before them."""
+
+    def __init__(self, browser: Browser, address: Address) -> None:
+        self.browser, self.address = browser, address
+        self.forgiven: list[str] = []  # complaints of the console that the test provokes
+
+    def open(self, **state: str) -> None:
+        """With this state in the link."""
+        self.browser.open(f"http://127.0.0.1:{self.address.port}/#{urlencode(state)}")
+
+    def ask(self, path: str, **request: Any) -> Any:
+        """The API's own answer, asked without the page."""
+        usual = {"model": "french", "prefix": PREFIX, **({"top": 12} if path == "next" else {})}
+        said = self.address.ask("POST", f"/v1/{path}", {**usual, **request})
+        assert said.status == 200, said.body
+        return said.json
+
+    def bars(self, panel: int = 1) -> list[tuple[str, float]]:
+        """Word and probability of every bar of a panel, the others included."""
+        script = (
+            "return [...document.querySelectorAll(`.panel:nth-child(${arguments[0]}) .bar`)]"
+            ".map((one) => [one.dataset.key, Number(one.dataset.p)])"
+        )
+        return [(key.removeprefix("word:"), p) for key, p in self.browser.script(script, panel)]
+
+    def shows(self, answer: Any, panel: int = 1) -> None:
+        """Wait until the bars are those of an answer of /v1/next; of words that tie with the last one, any will do."""
+        wanted = [(one["word"], one["p"]) for one in answer["top"][:12]]
+
+        def there() -> bool | None:
+            bars = self.bars(panel)[: len(wanted)]
+            close = [p for _, p in bars] == pytest.approx([p for _, p in wanted], abs=1e-6)
+            return (close and clear_of_ties(bars) == clear_of_ties(wanted)) or None
+
+        self.browser.until(there, f"the bars of {wanted}")
+
+    def explains(self, title: str) -> None:
+        self.browser.until(lambda: self.browser.texts(".why h3")[0] == title or None, title)
+
+    def table(self, panel: int = 1) -> dict[str, float]:
+        """The shares of the sum as they are written, by the names of the parts."""
+        rows = f".panel:nth-child({panel}) table.sum tbody tr"
+        names = self.browser.texts(f"{rows} th")
+        return dict(zip(names, map(number, self.browser.texts(f"{rows} td.share")), strict=True))
+
+    def sums_up_to(self, log_p: float, panel: int = 1) -> None:
+        """Wait until the sum on show is that of an answer of /v1/explain."""
+        self.browser.until(lambda: abs(self.total(panel) - log_p) < 6e-5 or None, f"the sum {log_p}")
+
+    def total(self, panel: int = 1) -> float:
+        return number(self.browser.text(f".panel:nth-child({panel}) table.sum td.total"))
+
+
+def clear_of_ties(bars: list[tuple[str, float]]) -> set[str]:
+    return {word for word, p in bars if p > bars[-1][1] + 1e-6}
+
+
+def number(text: str) -> float:
+    return float(text.replace("−", "-").replace("%", "").replace(",", ""))
+
+
+@pytest.fixture(scope="module")
+def models() -> list[Served]:
+    require_browser()
+    return served_models()
+
+
+@pytest.fixture(scope="module")
+def server(models: list[Served]) -> Iterator[Address]:
+    with running(create_app(Engine(models))) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    require_browser()
+    with chromium(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(server: Address, window: Browser) -> Iterator[Page]:
+    window.resize(WIDE)
+    window.prefer(color_scheme="light", reduced_motion="no-preference")
+    window.complaints()  # those of the test before are its own
+    page = Page(window, server)
+    yield page
+    left = [one for one in window.complaints() if not any(forgiven in one for forgiven in page.forgiven)]
+    assert not left
+
+
+# --- the next words ---------------------------------------------------------------------------------------------------
+
+
+def test_typing_shows_the_next_words_and_they_add_up(page: Page) -> None:
+    page.open(prefix="")
+    page.browser.type("#prefix", PREFIX)
+    answer = page.ask("next", top=12)
+    page.shows(answer)
+    bars = page.bars()
+    assert [word for word, _ in bars[12:]] == ["others"]
+    assert sum(p for _, p in bars) == pytest.approx(1.0, abs=1e-6)
+    written = page.browser.texts(".bar .share")
+    assert [number(text) for text in written[:12]] == [round(100 * one["p"], 3) for one in answer["top"]]
+    assert page.browser.text(".next .total") == SUM
+
+
+def test_the_word_being_typed_is_completed(page: Page) -> None:
+    page.open(prefix="")
+    page.browser.type("#prefix", "la maiso")
+    page.browser.until(lambda: "maison" in page.browser.texts("#text .proposals span") or None, "a proposal")
+    page.shows(page.ask("next", prefix="la"))  # what is no word yet is left out, and said
+    assert "“maiso” is no word" in page.browser.text("#prefix-hint")
+    page.browser.press(Keys.ARROW_DOWN, Keys.ENTER)
+    assert page.browser.one("#prefix").get_attribute("value") == "la maison "
+    page.shows(page.ask("next", prefix="la maison"))
+    assert not page.browser.text("#prefix-hint")
+
+
+def test_plus_appends_a_word(page: Page) -> None:
+    page.open(prefix=PREFIX)
+    answer = page.ask("next")
+    page.shows(answer)
+    word = next(one["word"] for one in answer["top"] if one["word"] != "</s>")
+    page.browser.click(f'.bar[data-key="word:{word}"] .append')
+    page.shows(page.ask("next", prefix=f"{PREFIX} {word}"))
+    assert page.browser.one("#prefix").get_attribute("value") == f"{PREFIX} {word}"
+
+
+def test_stale_answers_are_dropped(page: Page) -> None:
+    """The answer about an earlier text is slow, and comes after that about the later one."""
+    page.open(prefix="")
+    page.shows(page.ask("next", prefix=""))
+    page.browser.script("""
+        const real = window.fetch; window.late = 0; window.seen = [];
+        new MutationObserver(() => window.seen.push(document.querySelector(".bar")?.dataset.p))
+          .observe(document.getElementById("panels"), { attributes: true, childList: true, subtree: true });
+        window.fetch = async (path, options) => {
+          const answer = real(path, options);
+          if (!String(options?.body).includes('"prefix":["la"],')) return answer;
+          await new Promise((resolve) => setTimeout(resolve, 700));
+          window.late += 1;
+          return answer;
+        };""")
+    page.browser.type("#prefix", "la ")
+    page.browser.until(lambda: "prefix=la" in page.browser.driver.current_url or None, "the first text")
+    page.browser.one("#prefix").send_keys("maison")
+    page.shows(page.ask("next", prefix="la maison"))
+    page.browser.until(lambda: page.browser.script("return window.late") or None, "the late answer")
+    page.shows(page.ask("next", prefix="la maison"))
+    stale = page.ask("next", prefix="la")["top"][0]["p"]
+    seen = [float(p) for p in page.browser.script("return window.seen") if p]
+    assert seen
+    assert not [p for p in seen if abs(p - stale) < 1e-6]
+
+
+# --- the sum ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_parts_of_the_sum_add_up_to_what_the_api_says(page: Page) -> None:
+    page.open(prefix=PREFIX)
+    word = page.ask("next")["top"][1]["word"]
+    page.browser.click(f'.bar[data-key="word:{word}"] .pick')
+    page.explains(f"Why {word}?")
+    found = page.ask("explain", word=word)["word"]
+    while page.browser.all("button.fold[aria-expanded=false]"):
+        page.browser.click("button.fold")
+    table = page.table()
+    assert list(table) == ["log b", *(term["name"] for term in found["terms"]), "− log Z"]
+    assert math.fsum(table.values()) == pytest.approx(found["log_p"], abs=1e-4 * len(table))
+    assert page.total() == pytest.approx(found["log_p"], abs=6e-5)
+    assert number(page.browser.text("table.sum td.sum")) == pytest.approx(found["log_p"], abs=2e-4)
+    assert number(page.browser.texts("table.sum td.running")[-1]) == pytest.approx(page.total(), abs=2e-4)
+    drawn = [number(text) for text in page.browser.texts("svg.waterfall text.number")]
+    assert drawn == pytest.approx([*table.values(), found["log_p"]], abs=6e-4)
+    assert page.browser.texts("svg.waterfall > title") == [f"log p({word}) as a sum"]
+
+
+def test_smaller_terms_are_folded_and_counted(page: Page) -> None:
+    page.open(prefix=PREFIX)
+    words = [one["word"] for one in page.ask("next", top=300)["top"]]
+    word, found = next((w, e) for w in words if len((e := page.ask("explain", word=w)["word"])["terms"]) > 9)
+    page.open(prefix=PREFIX, word=word)
+    page.explains(f"Why {word}?")
+    folded = len(found["terms"]) - 8
+    assert page.table()[f"{folded} smaller ones"] == pytest.approx(
+        sum(term["share"] for term in found["terms"][8:]), abs=6e-5
+    )
+    assert math.fsum(page.table().values()) == pytest.approx(found["log_p"], abs=2e-3)
+    page.browser.click("button.fold")
+    page.browser.until(lambda: f"{folded} smaller ones" not in page.table() or None, "the smaller ones")
+    assert list(page.table())[1:-1] == [term["name"] for term in found["terms"]]
+
+
+def test_two_words_compared(page: Page) -> None:
+    page.open(prefix=PREFIX)
+    word, rival = (one["word"] for one in page.ask("next")["top"][:2])
+    page.browser.click(f'.bar[data-key="word:{word}"] .pick')
+    page.browser.click(f'.bar[data-key="word:{rival}"] .versus')
+    page.explains(f"Why {word}, and not {rival}?")
+    found = page.ask("explain", word=word, rival=rival)
+    assert page.total() == pytest.approx(found["comparison"]["log_ratio"], abs=6e-5)
+    assert math.fsum(page.table().values()) == pytest.approx(page.total(), abs=2e-3)
+    page.browser.click(".views button:nth-child(3)")  # the rival by itself
+    page.browser.until(lambda: "− log Z" in page.table() or None, "the sum of the rival")
+    assert page.total() == pytest.approx(found["rival"]["log_p"], abs=6e-5)
+
+
+# --- weights by hand --------------------------------------------------------------------------------------------------
+
+
+def offset_of(page: Page, feature: str = FEATURE, kind: str = "offset") -> float:
+    found = page.browser.one(f'input[aria-label="{kind} of {feature}"]').get_attribute("value")
+    assert found is not None
+    return float(found)
+
+
+def test_a_slider_by_pointer_and_by_keys_changes_the_probabilities_as_the_api_says(page: Page) -> None:
+    page.open(prefix=PREFIX, word="grande")
+    before = dict(page.bars()) or None
+    slider = f'input[aria-label="offset of {FEATURE}"]'
+    page.browser.drag(slider, 60)
+    dragged = offset_of(page)
+    assert dragged > 0.3
+    change = [{"feature": FEATURE, "scale": 1.0, "offset": dragged}]
+    page.shows(page.ask("next", changes=change))
+    assert page.browser.texts(".total") == [SUM, SUM] or page.browser.texts("output.total")[0] == SUM
+    page.browser.one(slider).send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    assert offset_of(page) == pytest.approx(dragged + 0.2)
+    change[0]["offset"] = offset_of(page)
+    answer = page.ask("next", changes=change, words=["grande"])
+    page.shows(answer)
+    assert page.browser.text(".next .total") == page.browser.text(".steering .total:last-child") == SUM
+    assert page.ask("next", words=["grande"])["words"][0]["p"] < answer["words"][0]["p"] == dict(page.bars())["grande"]
+    assert before != dict(page.bars())
+    found = page.ask("explain", word="grande", changes=change)["word"]
+    page.sums_up_to(found["log_p"])
+    assert math.fsum(page.table().values()) == pytest.approx(found["log_p"], abs=2e-3)
+    page.browser.click(f'button[aria-label="reset {FEATURE}"]')
+    page.shows(page.ask("next"))
+    assert offset_of(page) == 0
+
+
+def test_while_a_slider_moves_one_request_is_on_its_way(page: Page) -> None:
+    page.open(prefix=PREFIX, word="grande")
+    page.explains("Why grande?")
+    page.browser.script("""
+        const real = window.fetch; window.now = 0; window.most = 0; window.all = 0;
+        window.fetch = async (path, options) => {
+          if (path !== "/v1/next" || !options.body.includes('"feature"')) return real(path, options);
+          window.now += 1; window.all += 1; window.most = Math.max(window.most, window.now);
+          await new Promise((resolve) => setTimeout(resolve, 60));
+          try { return await real(path, options); } finally { window.now -= 1; }
+        };""")
+    page.browser.one(f'input[aria-label="offset of {FEATURE}"]').send_keys(*[Keys.ARROW_RIGHT] * 15)
+    page.shows(page.ask("next", changes=[{"feature": FEATURE, "offset": 1.5}]))
+    assert page.browser.script("return window.most") == 1
+    assert 2 <= page.browser.script("return window.all") <= 15
+
+
+def test_a_slider_holds_on_to_the_word_that_is_explained(page: Page) -> None:
+    page.open(prefix=PREFIX)
+    word = page.ask("next")["top"][0]["word"]
+    page.explains(f"Why {word}?")
+    page.browser.one(".slider input[type=range]").send_keys(Keys.HOME)
+    (change,) = parse_qs(urlsplit(page.browser.driver.current_url).fragment)["change"]
+    scale, offset, feature = change.split(",", 2)
+    assert (scale, offset) == ("1", "-5")
+    answer = page.ask("next", changes=[{"feature": feature, "offset": -5.0}])
+    assert answer["top"][0]["word"] != word
+    page.shows(answer)
+    page.sums_up_to(page.ask("explain", word=word, changes=[{"feature": feature, "offset": -5.0}])["word"]["log_p"])
+    page.explains(f"Why {word}?")
+
+
+def test_a_feature_is_found_by_name_and_an_expert_is_scaled(page: Page) -> None:
+    page.open(prefix=PREFIX)
+    page.browser.type(".steering input[type=text]", "number:pl")
+    page.browser.until(lambda: "Number:Plur" in page.browser.texts(".proposals span") or None, "the feature")
+    page.browser.press(Keys.ARROW_DOWN, Keys.ENTER)
+    page.browser.until(
+        lambda: page.browser.script("return document.activeElement.type") == "range" or None, "its slider"
+    )
+    page.browser.press(Keys.ARROW_LEFT)
+    plural = {"feature": "Number:Plur", "scale": 1.0, "offset": -0.1}
+    page.shows(page.ask("next", changes=[plural]))
+    page.browser.type(".steering input[type=text]", EXPERT)
+    page.browser.until(lambda: EXPERT in page.browser.texts(".proposals span") or None, "the expert")
+    page.browser.press(Keys.ARROW_DOWN, Keys.ENTER)
+    page.browser.one(f'input[aria-label="scale of {EXPERT}"]').send_keys(Keys.HOME)
+    page.shows(page.ask("next", changes=[plural, {"feature": EXPERT, "scale": -1.0}]))
+    page.browser.click(".steering .tools button")
+    page.shows(page.ask("next"))
+    page.browser.type(".steering input[type=text]", "Gender:*")
+    page.browser.until(lambda: "Gender:*" in page.browser.texts(".proposals span") or None, "the pattern")
+    page.browser.press(Keys.ARROW_DOWN, Keys.ENTER)
+    page.browser.one('input[aria-label="offset of Gender:*"]').send_keys(Keys.END)
+    page.shows(page.ask("next", changes=[{"feature": "Gender:*", "offset": 5.0}]))
+
+
+# --- backgrounds, models, conditions ----------------------------------------------------------------------------------
+
+
+def test_the_background_is_swapped(page: Page) -> None:
+    page.open(prefix=PREFIX)
+    page.browser.choose("#background", "uniform")
+    page.shows(page.ask("next", background="uniform"))
+    page.browser.choose("#background", "trigram")
+    page.shows(page.ask("next", background="trigram"))
+
+
+def test_two_models_side_by_side(page: Page) -> None:
+    page.open(prefix=PREFIX, word="grande")
+    page.browser.choose("#model2", "softmax")
+    page.shows(page.ask("next"), panel=1)
+    page.shows(page.ask("next", model="softmax"), panel=2)
+    for panel, model in enumerate(("french", "softmax"), 1):
+        found = page.ask("explain", model=model, word="grande")["word"]["log_p"]
+        page.sums_up_to(found, panel)
+        assert math.fsum(page.table(panel).values()) == pytest.approx(found, abs=2e-3)
+
+
+def test_a_condition_and_words_that_are_not_listed(page: Page) -> None:
+    page.open(model="waiter", prefix="la")
+    assert "writes from a condition" in page.browser.one(".panel .message").text
+    page.browser.type("#condition", ACT)
+    asked = {"model": "waiter", "prefix": "la", "condition": ACT}
+    page.shows(page.ask("next", **asked))
+    page.browser.type(".other input", "4711")
+    page.browser.press(Keys.ENTER)
+    page.explains("Why 4711?")
+    found = page.ask("explain", **asked, word="4711")["word"]
+    assert f"log share of {found['cell']}" in page.table()
+    assert math.fsum(page.table().values()) == pytest.approx(found["log_p"], abs=2e-3)
+    assert page.total() == pytest.approx(found["log_p"], abs=6e-5)
+    cell = page.browser.one('.bar[data-key^="word:‹"] .pick')
+    assert not cell.is_enabled()  # a kind of words is no word
+
+
+# --- influence --------------------------------------------------------------------------------------------------------
+
+
+def test_a_feature_shows_which_words_moved_its_weight(page: Page) -> None:
+    page.open(prefix=PREFIX, word="grande")
+    page.explains("Why grande?")
+    page.browser.click(f'tr[data-part="term:{FEATURE}"] button')
+    found = page.ask("influence", feature=FEATURE)
+    page.browser.one(".moved")
+    assert f"{found['weight']:.3f}".replace("-", "−") in page.browser.text(".influence .lead")
+    sums: dict[int, float] = {}
+    for term in found["terms"]:
+        sums[term["position"]] = sums.get(term["position"], 0.0) + term["share"]
+    positions = [int(place or "") for place in page.browser.values(".moved > li", "data-position")]
+    assert [number(text) for text in page.browser.texts(".moved .word .number")] == pytest.approx(
+        [sums[place] for place in positions], abs=6e-4
+    )
+    assert page.browser.texts(".moved .word bdi") == ["start", *PREFIX.split()]
+    best = max(sums, key=lambda place: abs(sums[place]))
+    assert page.browser.values(".moved > .strongest", "data-position") == [str(best)]
+    page.browser.click("svg.waterfall g.marked")  # by a click in the picture it goes again
+    page.browser.until(lambda: not page.browser.all(".moved") or None, "nothing")
+
+
+# --- a sentence -------------------------------------------------------------------------------------------------------
+
+
+def written(page: Page) -> list[str]:
+    """The words of a finished sentence."""
+    page.browser.until(lambda: "log p = " in page.browser.text("#writing-summary") or None, "the end of the sentence")
+    return [word or "" for word in page.browser.values("#cards .card", "data-word")]
+
+
+def test_a_sentence_is_written_word_by_word_and_the_seed_decides(page: Page) -> None:
+    page.open(prefix=PREFIX, most="12")
+    page.browser.type("#seed", "3")
+    page.browser.click("#write")
+    first = written(page)
+    request = {"seed": 3, "max_words": 12, "stream": False}
+    answer = page.ask("generate", **request)
+    end = ["</s>"] if answer["finished"] else []
+    assert first == [one["word"] for one in answer["words"]] + end
+    for card, one in zip(page.browser.all("#cards .card"), answer["words"], strict=False):
+        assert card.text.split("\n")[2:] == one["features"]
+        assert number(card.text.split("\n")[1]) == round(100 * one["p"], 3)
+    page.browser.click("#write")
+    assert written(page) == first
+    page.browser.type("#seed", "4")
+    page.browser.press(Keys.TAB)
+    page.browser.click("#write")
+    page.browser.until(lambda: written(page) != first or None, "another text")
+    page.browser.click("#greedy")
+    page.browser.click("#write")
+    best = page.ask("generate", max_words=12, stream=False, strategy={"kind": "greedy"})["words"]
+    page.browser.until(lambda: written(page)[: len(best)] == [one["word"] for one in best] or None, "the best words")
+
+
+def test_a_word_of_the_sentence_is_explained_where_it_stands(page: Page) -> None:
+    page.open(prefix=PREFIX, most="5")
+    page.browser.one(".bar")
+    page.browser.click("#write")
+    words = written(page)
+    before = " ".join([PREFIX, *words[:2]])
+    page.browser.click("#cards .card:nth-child(6) button")
+    page.explains(f"Why {words[2] if words[2] != '</s>' else 'end of sentence'}?")
+    found = page.ask("explain", prefix=before, word=words[2])["word"]["log_p"]
+    page.sums_up_to(found)
+    assert page.browser.one("#prefix").get_attribute("value") == before
+    assert float(page.browser.values("#cards .card", "data-p")[2] or "") == pytest.approx(math.exp(found), rel=1e-4)
+
+
+def test_writing_can_be_stopped(page: Page) -> None:
+    """Also where the rest of the sentence never comes."""
+    page.open(prefix=PREFIX, most="500", change="1,-5,Word:</s>")
+    page.browser.one(".bar")
+    page.browser.script("""
+        const real = window.fetch;
+        window.fetch = (path, options) => real(path, options).then((answer) => {
+          if (path !== "/v1/generate") return answer;
+          let parts = 0;
+          const slow = new TransformStream({ async transform(part, out) {
+            if (parts++) await new Promise((resolve) => setTimeout(resolve, 60000));
+            out.enqueue(part);
+          } });
+          return new Response(answer.body.pipeThrough(slow), { status: answer.status });
+        });""")
+    page.browser.click("#write")
+    page.browser.one("#cards .card")
+    page.browser.click("#stop")
+    page.browser.until(lambda: "Stopped after" in page.browser.text("#writing-summary") or None, "the end")
+    assert page.browser.one("#write").is_enabled()
+
+
+# --- links ------------------------------------------------------------------------------------------------------------
+
+
+def everything(page: Page) -> tuple[list[Any], list[float]]:
+    """All that the page shows, once it rests: texts and fields, and numbers."""
+    browser = page.browser
+    written(page)
+    browser.until(lambda: len(browser.all(".moved")) == 2 or None, "both influences")
+    browser.until(lambda: not browser.all("[data-waiting]") or None, "all answers")
+    texts = [
+        browser.texts(selector)
+        for selector in (".bar.chosen bdi", ".why h3", "table.sum th", ".moved bdi", "#cards bdi", ".slider bdi", "h2")
+    ]
+    fields = browser.script(
+        "return [...document.querySelectorAll('input:not(#link), select')].map((one) => [one.value, one.checked])"
+    )
+    places = (("[data-p]", "data-p"), ("[data-value]", "data-value"))
+    numbers = [float(found or "nan") for place in places for found in browser.values(*place)]
+    return [*texts, fields], numbers
+
+
+def test_a_link_shows_the_same_in_another_window(page: Page) -> None:
+    browser = page.browser
+    page.open(prefix=PREFIX)
+    browser.choose("#model2", "softmax")
+    browser.click(".panel:nth-child(1) .bar:nth-child(2) .pick")
+    browser.click(".panel:nth-child(1) .bar:nth-child(4) .versus")
+    browser.choose("#background", "trigram")
+    browser.until(lambda: len(browser.all(".panel:nth-child(2) table.sum")) == 1 or None, "the second sum")
+    browser.one(".panel:nth-child(1) .slider input[type=range]").send_keys(*[Keys.ARROW_RIGHT] * 7)
+    for panel in (1, 2):
+        browser.click(f".panel:nth-child({panel}) table.sum button.feature")
+    browser.type("#seed", "5")
+    browser.press(Keys.TAB)
+    browser.type("#temperature", "0.8")
+    browser.press(Keys.TAB)
+    browser.click("#write")
+    before = everything(page)
+    browser.click("#copy")
+    link = browser.script("return document.getElementById('link').value")
+    assert link.startswith(f"http://127.0.0.1:{page.address.port}/#")
+    assert "softmax" in link
+    here = browser.driver.current_window_handle
+    browser.driver.switch_to.new_window("window")
+    try:
+        browser.resize(WIDE)
+        browser.driver.get(link)
+        browser.until(lambda: everything(page)[0] == before[0] or None, "the same page")
+        assert everything(page)[1] == pytest.approx(before[1], abs=1e-5)
+        assert len(before[1]) > 100
+    finally:
+        browser.driver.close()
+        browser.driver.switch_to.window(here)
+
+
+def test_back_and_forward_go_through_the_steps(page: Page) -> None:
+    page.open(prefix=PREFIX)
+    first, second = (one["word"] for one in page.ask("next")["top"][:2])
+    page.explains(f"Why {first}?")
+    page.browser.click(f'.bar[data-key="word:{second}"] .pick')
+    page.explains(f"Why {second}?")
+    page.browser.type("#prefix", "la")
+    page.shows(page.ask("next", prefix="la"))
+    page.browser.driver.back()
+    page.shows(page.ask("next"))
+    page.explains(f"Why {second}?")
+    assert page.browser.one("#prefix").get_attribute("value") == PREFIX
+    page.browser.driver.back()
+    page.explains(f"Why {first}?")
+    page.browser.driver.forward()
+    page.explains(f"Why {second}?")
+
+
+# --- what goes wrong --------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_word_is_named_in_the_page(page: Page) -> None:
+    page.forgiven = ["/v1/next", "/v1/explain"]
+    page.open(prefix="la zzzz est")
+    assert page.browser.one(".panel .message").text == "“zzzz” is no word of this model."
+    assert page.browser.one("#prefix").get_attribute("aria-invalid") == "true"
+    page.browser.type("#prefix", PREFIX)
+    page.shows(page.ask("next"))
+    assert not page.browser.messages()
+    assert page.browser.one("#prefix").get_attribute("aria-invalid") is None
+
+
+def test_a_word_that_the_model_does_not_have_is_not_explained(page: Page) -> None:
+    page.open(prefix=PREFIX)
+    page.browser.type(".other input", "zzzz")
+    page.browser.press(Keys.ENTER)
+    assert page.browser.one(".why .message").text == "“zzzz” is no word of this model."
+    page.explains(f"Why {page.ask('next')['top'][0]['word']}?")
+    page.browser.type(".other input", "grande")
+    page.browser.press(Keys.ENTER)
+    page.explains("Why grande?")
+    assert not page.browser.messages()
+
+
+def test_a_busy_server_is_asked_again(page: Page) -> None:
+    page.open(prefix=PREFIX)
+    page.shows(page.ask("next"))
+    page.browser.script("""
+        const real = window.fetch; window.refused = 0;
+        window.fetch = async (path, options) => {
+          if (path !== "/v1/next" || window.refused++) return real(path, options);
+          const body = JSON.stringify({ code: "too_many_requests", message: "later" });
+          return new Response(body, { status: 429, headers: { "Retry-After": "1" } });
+        };""")
+    page.browser.type("#prefix", "la ")
+    page.shows(page.ask("next", prefix="la"))
+    assert page.browser.script("return window.refused") == 2
+
+
+def test_a_link_with_nonsense_in_it_does_no_harm(page: Page) -> None:
+    page.forgiven = ["/v1/next", "/v1/explain", "/v1/influence", "/v1/generate"]
+    page.open(
+        prefix=PREFIX,
+        model2="<b>no</b>",
+        view="x",
+        seed="-3",
+        temperature="cold",
+        change="x,y,z",
+        written="{",
+        most="1e9",
+    )
+    assert "“<b>no</b>”" in page.browser.one("#message").text
+    page.browser.until(lambda: page.browser.messages()[1:] or None, "what the API says of the feature z")
+    assert page.browser.one("#seed").get_attribute("value") == "0"
+    page.browser.click(".steering .tools button")  # the change is taken back
+    page.shows(page.ask("next"))
+
+
+def test_a_word_that_looks_like_html_is_text(page: Page) -> None:
+    assert page.ask("next", prefix=BAIT)["top"][0]["word"] == HOSTILE
+    page.open(prefix=BAIT)
+    page.explains(f"Why {HOSTILE}?")
+    assert page.browser.texts(".bar bdi")[0] == HOSTILE
+    page.browser.click(".bar:nth-child(2) .versus")
+    page.browser.click(".bar:nth-child(1) .append")
+    page.browser.until(lambda: HOSTILE in (page.browser.one("#prefix").get_attribute("value") or "") or None, "it")
+    page.browser.click("#greedy")
+    page.browser.type("#prefix", BAIT)
+    page.explains(f"Why {HOSTILE}?")
+    page.browser.click("#write")
+    assert written(page)[0] == HOSTILE
+    page.browser.type("#prefix", f"{BAIT} <img")
+    page.browser.until(lambda: HOSTILE in page.browser.texts(".proposals span") or None, "a proposal")
+    page.open(prefix=f"{BAIT} {HOSTILE}", word=HOSTILE)
+    page.explains(f"Why {HOSTILE}?")
+    page.browser.click("table.sum button.feature")
+    page.browser.one(".moved")
+    assert page.browser.driver.title == "llrnn playground"
+    assert not page.browser.all("main img")
+
+
+def test_a_server_that_is_gone_and_one_that_wants_a_token(page: Page, models: list[Served]) -> None:
+    page.forgiven = ["401", "ERR_"]
+    with running(create_app(Engine(models[:1]), token="s3cret-token")) as address:
+        page = Page(page.browser, address)
+        page.open(prefix=PREFIX)
+        page.browser.type("#token", "wrong-token")
+        page.browser.press(Keys.ENTER)
+        page.browser.until(lambda: "did not take" in page.browser.text("#token-note") or None, "a refusal")
+        page.browser.type("#token", "s3cret-token")
+        page.browser.press(Keys.ENTER)
+        page.browser.one(".bar")
+        assert not page.browser.one("#prefix").get_attribute("aria-invalid")
+        assert not page.browser.all("#token-box:not([hidden])")
+        assert "s3cret-token" not in page.browser.driver.current_url
+        assert page.browser.script("return localStorage.length") == 0
+    page.browser.type("#prefix", "la ")
+    assert "does not answer" in page.browser.one(".panel .message").text
+
+
+# --- everyone ---------------------------------------------------------------------------------------------------------
+
+
+def focused(page: Page) -> str:
+    return str(page.browser.script("const on = document.activeElement; return on.id || on.className || on.tagName"))
+
+
+def tab_to(page: Page, wanted: str, most: int = 60) -> None:
+    for _ in range(most):
+        if page.browser.script("return document.activeElement.matches(arguments[0])", wanted):
+            return
+        page.browser.press(Keys.TAB)
+    pytest.fail(f"{wanted} is not reached by the tab key; it stands at {focused(page)}")
+
+
+def test_everything_by_keyboard_alone(page: Page) -> None:
+    page.open(prefix="la maison")
+    page.browser.one(".bar")
+    page.browser.press(Keys.TAB)
+    assert focused(page) == "skip"
+    page.browser.press(Keys.ENTER)
+    assert focused(page) == "prefix"
+    page.browser.press(Keys.END, " est")
+    answer = page.ask("next")
+    page.shows(answer)
+    word, rival = [one["word"] for one in answer["top"] if one["word"] != "</s>"][1:3]
+    tab_to(page, f'.bar[data-key="word:{word}"] .pick')
+    page.browser.press(Keys.ENTER)
+    page.explains(f"Why {word}?")
+    tab_to(page, f'.bar[data-key="word:{rival}"] .versus')
+    page.browser.press(Keys.SPACE)
+    page.explains(f"Why {word}, and not {rival}?")
+    tab_to(page, "table.sum button.feature")
+    page.browser.press(Keys.ENTER)
+    page.browser.one(".moved")
+    assert page.browser.script("return document.activeElement.matches('table.sum button[aria-pressed=true]')")
+    tab_to(page, ".slider input[type=range]")
+    outline = page.browser.script("return getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"  # one sees where one is
+    page.browser.press(Keys.ARROW_RIGHT)
+    name = str(page.browser.script("return document.activeElement.ariaLabel")).removeprefix("offset of ")
+    page.shows(page.ask("next", changes=[{"feature": name, "offset": 0.1}]))
+    assert page.browser.script("return document.activeElement.ariaLabel") == f"offset of {name}"
+    tab_to(page, "#write")
+    page.browser.press(Keys.ENTER)
+    written(page)
+
+
+def test_a_screen_reader_is_told_the_result_once(page: Page) -> None:
+    page.open(prefix=PREFIX)
+    best = page.ask("next")["top"][0]
+    said = f"french, next word: {best['word']} {100 * best['p']:.1f} %"
+    page.browser.until(lambda: page.browser.text("#announce").startswith(said) or None, said)
+    names = page.browser.script(
+        "return [...document.querySelectorAll('.bar .pick')].map((one) => one.textContent.trim())"
+    )
+    assert "explained" in names[0]
+    assert "explained" not in names[1]
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+def test_axe_finds_nothing_serious(page: Page, scheme: str) -> None:
+    page.browser.prefer(color_scheme=scheme, reduced_motion="reduce")
+    page.open(prefix=PREFIX, word="grande", rival="grand", influence=FEATURE, change=f"1,1,{FEATURE}", model2="softmax")
+    page.browser.one(".moved")
+    page.browser.until(lambda: page.browser.all(".panel:nth-child(2) .bar") or None, "the second model")
+    page.browser.click("#write")
+    written(page)
+    background = page.browser.script("return getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", background))) > 600) == (scheme == "light")
+    assert page.browser.serious_findings() == []
+    page.browser.type("#prefix", "la m")
+    page.browser.one("#text .proposals li")
+    page.browser.press(Keys.ARROW_DOWN)
+    assert page.browser.serious_findings() == []
+
+
+def test_axe_finds_nothing_serious_on_a_phone_and_in_errors_and_the_button_turns_it_dark(page: Page) -> None:
+    page.forgiven = ["/v1/next", "/v1/explain"]
+    page.browser.resize(PHONE)
+    page.browser.prefer(reduced_motion="reduce", color_scheme="light")
+    page.open(prefix="zzzz est")
+    page.browser.one(".panel .message")
+    assert page.browser.serious_findings() == []
+    page.browser.type("#prefix", PREFIX)
+    page.browser.one(".bar")
+    page.browser.click("#theme")
+    try:
+        assert page.browser.script("return getComputedStyle(document.documentElement).colorScheme") == "dark"
+        assert page.browser.serious_findings() == []
+    finally:
+        page.browser.script("localStorage.clear()")
+
+
+@pytest.mark.parametrize("width", [360, 640])
+def test_nothing_is_wider_than_the_screen(page: Page, width: int) -> None:
+    """A phone, and an ordinary screen at 200 %."""
+    page.browser.resize((width, 800))
+    page.open(prefix=PREFIX, word="grande", rival="grand", influence=FEATURE, model2="softmax")
+    page.browser.one(".moved")
+    page.browser.until(lambda: page.browser.all(".panel:nth-child(2) svg.waterfall") or None, "the second model")
+    assert page.browser.script("return document.documentElement.scrollWidth") <= width
+    edges = page.browser.script("""
+        return [...document.querySelectorAll('main button, main input, main td, main svg')]
+          .filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > innerWidth)
+          .map((one) => one.outerHTML.slice(0, 120))""")
+    assert edges == []
+
+
+# --- the files --------------------------------------------------------------------------------------------------------
+
+
+def test_the_files_hold_nothing_that_the_policy_forbids_or_that_needs_a_network() -> None:
+    files = {path.name: path.read_text(encoding="utf8") for path in FOLDER.iterdir()}
+    assert {"index.html", "style.css", "main.js", "icon.svg"} <= set(files)
+    for name, text in files.items():
+        elsewhere = re.findall(r"(?:https?:)?//[\w.-]+\.\w+[^\s\"']*", text)
+        assert set(elsewhere) <= {"http://www.w3.org/2000/svg"}, name
+        forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|alert\("
+        assert not re.search(forbidden, text), name
+    assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)", files["index.html"])
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.js")), ids=lambda path: path.name)
+def test_modules_are_short_and_say_what_they_are(path: Path) -> None:
+    lines = path.read_text(encoding="utf8").splitlines()
+    assert lines[0].startswith("// ")
+    assert len(lines) <= 250
+    assert [n for n, line in enumerate(lines, 1) if len(line) > 120 or line != line.rstrip() or "\t" in line] == []

@@ -1,0 +1,113 @@
+"""Schemathesis against the server's own description, over the real engine: what it allows is answered as it says.
+
+All default checks are on: no server error, only documented statuses, types, headers and bodies; what breaks the schema
+is refused, what obeys it is not (404 and 409 apart: well-formed, but of an unknown word, for instance); the token
+cannot be left out; undocumented methods are 405.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+
+from helpers import HANG
+from llrnn.serve.app import create_app
+from llrnn.serve.engine import Engine
+from llrnn.serve.limits import Limits
+from llrnn.serve.served import Served
+from served_models import tiny_model
+
+AUTHORIZED = {"Authorization": "Bearer a-token"}
+# so that lists which are longer than allowed are refused for that and not for their bytes (413 is not in any schema)
+ROOMY = Limits(body_bytes=2**26)
+
+
+class LastingEngine(Engine):
+    """The client starts and ends the application around every single request; the engine outlives them."""
+
+    async def close(self) -> None:
+        return None
+
+
+model = tiny_model()
+app = create_app(LastingEngine([Served("tiny", model)]), ROOMY, token="a-token", hosts={"localhost", "testserver"})
+quick = settings(suppress_health_check=list(HealthCheck))
+
+
+def described(*modes: schemathesis.GenerationMode) -> schemathesis.BaseSchema:
+    found = schemathesis.openapi.from_asgi("/v1/openapi.json", app, headers=AUTHORIZED)
+    found.config.generation.update(modes=list(modes))
+    found.config.request_timeout = HANG  # the machine may be busy
+    refusal = found.config.checks.negative_data_rejection
+    refusal.expected_statuses = [*refusal.expected_statuses, "413"]  # too long a list may have too many commas, too
+    return found
+
+
+everything = described(schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE)
+known = described(schemathesis.GenerationMode.POSITIVE)
+
+
+@everything.parametrize()
+@settings(quick, max_examples=12)
+def test_every_endpoint_does_as_described(case: schemathesis.Case[Any]) -> None:
+    case.call_and_validate(headers=AUTHORIZED)
+
+
+# --- what was drawn, said in words that the model knows: most of it then has an answer, which is checked -----------
+
+
+def chosen(text: str, names: Sequence[str]) -> str:
+    return names[sum(map(ord, text)) % len(names)]
+
+
+def in_known_words(text: str | list[str]) -> str | list[str]:
+    if isinstance(text, str):
+        return " ".join(chosen(word, model.vocabulary.words) for word in text.split())
+    return [chosen(word, model.vocabulary.words) for word in text]
+
+
+@known.hook
+def map_body(context: Any, body: Any) -> Any:
+    if not isinstance(body, dict):
+        return body
+    names = {"model": ["tiny"], "background": ["own", "uniform", "unigram"], "feature": model.feature_names}
+    words = {"prefix": in_known_words, "word": in_known_words, "rival": in_known_words, "words": in_known_words}
+    said: dict[str, Any] = {**body, "condition": None} if "condition" in body else {**body}
+    for name, value in body.items():
+        if name in names and value is not None:
+            said[name] = chosen(value, names[name])
+        elif name in words and value:
+            said[name] = words[name](value)
+    if "max_words" in body:
+        said["max_words"] = min(body["max_words"], 30)  # more of the same takes time
+    if "texts" in body:
+        said["texts"], said["conditions"] = [in_known_words(text) for text in body["texts"]], None
+    if "changes" in body:
+        said["changes"] = [{**one, "feature": chosen(one["feature"], model.feature_names)} for one in body["changes"]]
+    return said
+
+
+@known.hook
+def map_path_parameters(context: Any, path_parameters: dict[str, Any] | None) -> Any:
+    return {**path_parameters, "name": "tiny"} if path_parameters else path_parameters
+
+
+statuses: Counter[int] = Counter()
+
+
+@known.parametrize()
+@settings(quick, max_examples=15)
+def test_every_answer_is_as_described(case: schemathesis.Case[Any]) -> None:
+    statuses[case.call_and_validate(headers=AUTHORIZED).status_code] += 1
+
+
+@pytest.fixture(scope="module", autouse=True)
+def most_had_an_answer() -> Iterator[None]:
+    yield
+    if statuses.total() > 50:  # not the few that a worker of pytest-xdist may have had
+        assert statuses[200] > statuses.total() / 3

@@ -1,0 +1,371 @@
+"""Recorded updates are the usual ones: with a recorder that does everything again on a CPU, bit for bit; on a GPU,
+where there is one, within rounding, whatever is dropped."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import llrnn.training.loop
+from helpers import shaken
+from llrnn import GRU, LLRNN, LSTM, Corpus, Vocabulary, backgrounds, contextual, french, train
+from llrnn.ground.errors import NonFiniteError, ZeroMassError
+from llrnn.knowledge.features import Identity, Suffixes
+from llrnn.knowledge.sequences import Batch
+from llrnn.layer import plain
+from llrnn.model.batches import Ahead, Continuous, Sentences
+from llrnn.model.controllers import Elman
+from llrnn.model.controllers.recurrent import Recurrent
+from llrnn.text.ids import Text
+from llrnn.training.captured import Act, GraphedUpdater, Replay, Results, can_be_recorded, updater_for
+from llrnn.training.parallel import Alone, Workers
+from llrnn.training.settings import TrainingSettings
+from llrnn.training.updates import Updater
+
+ALL = Corpus.from_sentences(french.sentences(80)).lowercased()
+TRAIN, VALID = ALL.split(60)
+VOCABULARY = Vocabulary.from_corpus(ALL)
+CONTINUOUS = {"kind": "continuous", "rows": 4, "length": 12}
+BATCHES: dict[str, dict[str, Any]] = {
+    "continuous": CONTINUOUS,
+    "sliding": {"kind": "sliding", "length": 4, "rows": 16},
+    "sentences": {"kind": "sentences", "words": 40},
+}
+OPTIMIZERS = ["sgd", "rmsprop", "adamw"]
+on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+CUDA = torch.device("cuda")
+pytestmark = pytest.mark.filterwarnings("ignore:.*too little text")  # for the n-grams
+
+
+class Again:
+    """The twin of `CudaGraphs`: a replay does the act again, and puts the results where they lay."""
+
+    def __init__(self) -> None:
+        self.records, self.replays = 0, 0
+
+    def rehearse(self, act: Act) -> None:
+        act()
+
+    def record(self, act: Act, generator: torch.Generator | None = None) -> tuple[Results, Replay]:
+        found, done = act(), [True]
+        self.records += 1
+
+        def replay() -> None:
+            self.replays += 1
+            if done:  # by recording: on a GPU nothing is done then
+                done.clear()
+                return
+            for old, new in zip(found, act(), strict=True):
+                old.copy_(new)
+
+        return found, replay
+
+    def on_its_way(self, numbers: Tensor) -> Callable[[], list[float]]:
+        found: list[float] = numbers.tolist()
+        return lambda: found
+
+
+def a_model(**changes: Any) -> LLRNN:
+    given: dict[str, Any] = {
+        "output_features": Identity(top=60) + Suffixes(2, min_count=3),
+        "background": backgrounds.Unigram.from_corpus(ALL),
+        "controller": LSTM(8, layers=2),
+    }
+    model = LLRNN(VOCABULARY, **{**given, **changes})
+    shaken(model, 0.5)
+    return model
+
+
+def weights(model: LLRNN) -> list[Tensor]:
+    return [parameter.detach().cpu().clone() for parameter in model.parameters()]
+
+
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Again:
+    again = Again()
+
+    def made(model: LLRNN, settings: TrainingSettings, workers: Workers) -> Updater:
+        return GraphedUpdater(model, settings, workers, again)
+
+    monkeypatch.setattr(llrnn.training.loop, "updater_for", made)
+    return again
+
+
+def trained(model: LLRNN, **changes: Any) -> list[float | None]:
+    given = {"epochs": 3, "batches": CONTINUOUS, "optimizer": "rmsprop", "learning_rate": 0.01, "log_every": 1}
+    return [record.train for record in train(model, TRAIN, valid=VALID, **{**given, **changes})]
+
+
+class NoNumberAsked(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Refuses what a GPU would have to be waited for."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        assert func not in (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.nonzero.default), func
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_step_with_a_static_background_asks_for_no_number_once_it_has_run() -> None:
+    """Recording a CUDA graph fails where the GPU is asked for one."""
+    model, batch = a_model(), Continuous(4, 12).plan(Text.encode(TRAIN, VOCABULARY), seed=0)[0]
+    plain.table_of(model.scan(batch)[0])
+    with NoNumberAsked():  # type: ignore[no-untyped-call]
+        assert plain.table_of(model.scan(batch)[0]) is not None
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    **{f"{batches}, {optimizer}": {"batches": BATCHES[batches], "optimizer": optimizer}
+       for batches in BATCHES for optimizer in OPTIMIZERS},
+    "momentum": {"optimizer": "sgd", "momentum": 0.9},
+    "average": {"average": 0.9},
+    "penalty": {"penalty": 0.1},
+    "no clipping": {"clip": None},
+    "much clipping": {"clip": 0.01},
+    "chunked": {"objective": {"kind": "chunked"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", SETTINGS.values(), ids=SETTINGS.keys())
+def test_they_are_the_usual_updates(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, replayed = a_model(), a_model()
+    expected = trained(usual, **changes)
+    again = recorded(monkeypatch)
+    assert trained(replayed, **changes) == expected
+    assert again.replays > again.records > 0
+    for one, other in zip(weights(usual), weights(replayed), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("make", [lambda: a_model(controller=LSTM(8, dropout=0.3)), lambda: a_model(word_dropout=0.3)])
+def test_they_drop_what_the_seed_says(make: Callable[[], LLRNN], monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, replayed = make(), make()
+    expected = trained(usual, seed=5)
+    recorded(monkeypatch)
+    assert trained(replayed, seed=5) == expected
+
+
+def test_another_learning_rate_is_recorded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = {"halve_after": 1, "learning_rate": 0.3, "epochs": 8, "patience": None}
+    usual, replayed = a_model(), a_model()
+    expected = trained(usual, **changes)
+    again = recorded(monkeypatch)
+    assert trained(replayed, **changes) == expected
+    assert again.records > 2
+
+
+def test_a_resumed_run_comes_to_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    whole, killed = a_model(), a_model()
+    recorded(monkeypatch)
+    trained(whole)
+    left = [17]
+
+    def should_stop() -> bool:
+        left[0] -= 1
+        return left[0] < 0
+
+    given: dict[str, Any] = {"epochs": 3, "batches": CONTINUOUS, "optimizer": "rmsprop", "learning_rate": 0.01}
+    list(train(killed, TRAIN, valid=VALID, folder=tmp_path / "run", should_stop=should_stop, **given))
+    resumed = a_model()
+    list(train(resumed, TRAIN, valid=VALID, folder=tmp_path / "run", resume=True, **given))
+    for one, other in zip(weights(whole), weights(resumed), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_few_shapes_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    again = recorded(monkeypatch)
+    trained(a_model(), batches=BATCHES["sentences"], epochs=6)
+    assert 0 < again.records <= 4
+
+
+def refused(model: LLRNN) -> str:
+    """Training whose eighth gradient is not finite."""
+    steps = [0]
+
+    def before_each_step() -> bool:
+        steps[0] += 1
+        return False
+
+    broken = lambda gradient: gradient * (float("inf") if steps[0] == 8 else 1.0)  # noqa: E731
+    model.layer.bias.register_hook(broken)  # type: ignore[no-untyped-call]
+    records = train(model, TRAIN, batches=CONTINUOUS, optimizer="sgd", should_stop=before_each_step)
+    with pytest.raises(NonFiniteError) as caught:
+        list(records)
+    return str(caught.value)
+
+
+def test_what_is_not_finite_is_named_with_its_place_and_spoils_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = refused(a_model())
+    again, replayed = recorded(monkeypatch), a_model()
+    found = refused(replayed)
+    assert again.replays > 3
+    assert "the gradient of layer.bias is not finite at step 7, epoch 0, batch 7" in expected
+    assert "the norm of the gradient is not finite at step 7, epoch 0, batch 7" in found
+    assert all(torch.isfinite(weight).all() for weight in weights(replayed))
+
+
+def test_a_weight_that_breaks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded(monkeypatch)
+    model = a_model()
+    records = train(model, TRAIN, batches=CONTINUOUS, log_every=1)
+    while next(records).step < 7:
+        pass
+    with torch.no_grad():
+        model.layer.bias[3] = float("nan")
+    with pytest.raises(NonFiniteError, match=r"the weights\.layer\.bias is not finite at step 7,"):
+        next(records)
+
+
+def test_a_word_without_mass_is_named_in_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    again = recorded(monkeypatch)
+    late = VOCABULARY.symbol(int(Text.encode(TRAIN, VOCABULARY).sentences[-1][0]))
+    corpus = Corpus([*[s for s in TRAIN.sentences if late not in s.words], TRAIN.sentences[-1]])
+    model = a_model(background=backgrounds.Mask(forbidden={late}))
+    batches = {"kind": "continuous", "rows": 1, "length": 8}
+    with pytest.raises(ZeroMassError, match=f"observed word {late!r} no mass"):
+        list(train(model, corpus, batches=batches, epochs=1))
+    assert again.replays > 3
+
+
+# --- who can be recorded ----------------------------------------------------------------------------------------------
+
+REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "n-grams": ({"background": backgrounds.NGram.from_corpus(ALL, order=2)}, {}),
+    "contextual features": ({"contextual": [contextual.Repeated(3)]}, {}),
+    "drawn words": ({}, {"objective": {"kind": "importance", "samples": 3}}),
+    "a product, made anew": ({"background": backgrounds.Uniform() * backgrounds.Mask(forbidden={"le"})}, {}),
+}
+
+
+@pytest.mark.parametrize(("model", "settings"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_needs_python_in_a_step_is_not_recorded(model: dict[str, Any], settings: dict[str, Any]) -> None:
+    assert not can_be_recorded(a_model(**model), TrainingSettings().changed(**settings), Alone())
+
+
+def test_a_plain_model_can_be_recorded_but_not_on_a_cpu() -> None:
+    assert can_be_recorded(a_model(), TrainingSettings(), Alone())
+    assert type(updater_for(a_model(), TrainingSettings(), Alone())) is Updater
+
+
+# --- batches ahead ----------------------------------------------------------------------------------------------------
+
+
+def test_batches_are_made_ahead_by_another_thread_in_their_order() -> None:
+    plan = Continuous(4, 12).plan(Text.encode(TRAIN, VOCABULARY))
+    makers: list[str] = []
+
+    def prepare(batch: Batch) -> Batch:
+        makers.append(threading.current_thread().name)
+        return batch
+
+    ahead = Ahead(plan, prepare)
+    for index, expected in enumerate(plan):
+        assert torch.equal(ahead[index].inputs, expected.inputs)
+        while len(makers) <= index + 1 < len(plan):  # the next one comes without being asked for
+            time.sleep(0.01)
+        assert len(makers) == min(index + 2, len(plan))
+    assert len(ahead) == len(plan) == len(makers)
+    assert makers[0] == threading.current_thread().name
+    assert set(makers[1:]).isdisjoint(makers[:1])
+    assert torch.equal(ahead[2].inputs, plan[2].inputs)  # out of order, too
+    assert torch.equal(ahead[1:][0].inputs, plan[1].inputs)
+
+
+def test_a_batch_that_cannot_be_made_says_so_when_it_is_asked_for() -> None:
+    plan = Continuous(4, 12).plan(Text.encode(TRAIN, VOCABULARY))
+
+    def prepare(batch: Batch) -> Batch:
+        if torch.equal(batch.inputs, plan[1].inputs):
+            raise ValueError("no more")
+        return batch
+
+    ahead = Ahead(plan, prepare)
+    assert ahead[0] is not None
+    with pytest.raises(ValueError, match="no more"):
+        ahead[1]
+
+
+def test_what_counts_is_picked_row_by_row() -> None:
+    (batch,) = Sentences(10**6).plan(Text.encode(TRAIN, VOCABULARY))
+    values = torch.randn(*batch.mask.shape, 3)
+    assert torch.equal(batch.picked(values), values[batch.mask])
+    assert batch.n_positions == int(batch.mask.sum())
+    whole = Batch(batch.inputs, batch.targets, torch.ones_like(batch.mask))
+    assert whole.positions is None
+    assert torch.equal(whole.picked(values), values.flatten(0, 1))
+    assert whole.n_positions == batch.mask.numel()
+
+
+# --- networks whose layers are one call -------------------------------------------------------------------------------
+
+NETWORKS: Sequence[Recurrent] = [LSTM(6, layers=2, inputs=4), GRU(6, layers=3), Elman(6, layers=2)]
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: type(network).__name__)
+def test_layers_at_once_are_layers_one_after_the_other(network: Recurrent) -> None:
+    network = network.double()
+    psi = torch.randn(3, 5, network.inputs, dtype=torch.double)
+    state = tuple(torch.randn_like(part) for part in network.initial([None] * 3))
+    h, after = network.scan(psi, state)
+    at_once, after_at_once = network._scan_at_once(psi, state)
+    torch.testing.assert_close(at_once, h)
+    assert len(after) == len(after_at_once)
+    for one, other in zip(after, after_at_once, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+# --- on a GPU ---------------------------------------------------------------------------------------------------------
+
+ON_A_GPU: dict[str, Callable[[], LLRNN]] = {
+    "static": a_model,
+    "gru": lambda: a_model(controller=GRU(8, layers=2)),
+    "dropout between": lambda: a_model(controller=LSTM(8, layers=2, dropout=0.2)),
+    "words dropped": lambda: a_model(word_dropout=0.2),
+    "n-grams": lambda: a_model(background=backgrounds.NGram.from_corpus(ALL, order=2)),
+    "own words": lambda: a_model(output_features=Identity()),
+}
+
+
+@on_a_gpu
+@pytest.mark.parametrize("changes", SETTINGS.values(), ids=SETTINGS.keys())
+def test_training_on_a_gpu_is_training(changes: dict[str, Any]) -> None:
+    expected = trained(a_model(), **changes)
+    found = trained(a_model().to(CUDA), **changes)
+    assert found == pytest.approx(expected, rel=5e-3)
+
+
+@on_a_gpu
+@pytest.mark.parametrize("make", ON_A_GPU.values(), ids=ON_A_GPU.keys())
+@pytest.mark.parametrize("batches", BATCHES.values(), ids=BATCHES.keys())
+def test_graphs_are_the_usual_updates(
+    make: Callable[[], LLRNN], batches: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is dropped is the same, too: the generator is seeded for every replay."""
+    replayed = trained(make().to(CUDA), batches=batches)
+    monkeypatch.setattr(llrnn.training.loop, "updater_for", Updater)
+    usual = trained(make().to(CUDA), batches=batches)
+    assert replayed == pytest.approx(usual, rel=1e-3)
+
+
+@on_a_gpu
+def test_halved_rates_and_resumed_runs_on_a_gpu(tmp_path: Any) -> None:
+    changes: dict[str, Any] = {"halve_after": 1, "learning_rate": 0.05, "epochs": 6, "patience": None}
+    expected = trained(a_model(), **changes)
+    assert trained(a_model().to(CUDA), **changes) == pytest.approx(expected, rel=2e-2)
+    given: dict[str, Any] = {"batches": CONTINUOUS, "optimizer": "adamw", "learning_rate": 0.01}
+    list(train(a_model().to(CUDA), TRAIN, valid=VALID, folder=tmp_path / "run", epochs=2, **given))
+    resumed, whole = a_model().to(CUDA), a_model().to(CUDA)
+    list(train(resumed, TRAIN, valid=VALID, folder=tmp_path / "run", resume=True, epochs=4, **given))
+    list(train(whole, TRAIN, valid=VALID, epochs=4, **given))
+    for one, other in zip(weights(whole), weights(resumed), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-2, atol=1e-3)
+
+
+@on_a_gpu
+def test_a_word_without_mass_is_named_on_a_gpu() -> None:
+    with pytest.raises(ZeroMassError, match="observed word 'le' no mass"):
+        trained(a_model(background=backgrounds.Mask(forbidden={"le"})).to(CUDA))
