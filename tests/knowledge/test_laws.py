@@ -106,7 +106,7 @@ GOOD_BACKGROUNDS: list[Background] = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::llrnn.errors.EstimationWarning")
+@pytest.mark.filterwarnings("ignore::llrnn.ground.errors.EstimationWarning")
 @pytest.mark.parametrize("background", GOOD_BACKGROUNDS, ids=repr)
 def test_the_librarys_backgrounds_obey(background: Background) -> None:
     check_background(background, V, conditions=[None, " ".join(FREQUENT[:2])], prefixes=4, length=4)
@@ -279,7 +279,7 @@ EXPERTS: list[ContextualFeature] = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::llrnn.errors.EstimationWarning")
+@pytest.mark.filterwarnings("ignore::llrnn.ground.errors.EstimationWarning")
 @pytest.mark.parametrize("expert", EXPERTS, ids=lambda expert: f"{expert.name} {expert.background!r}")
 def test_experts_obey(expert: ContextualFeature) -> None:
     check_contextual(expert, V, prefixes=4, length=4)

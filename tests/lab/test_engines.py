@@ -132,7 +132,7 @@ class Here(Engine, Place):
         raise AssertionError("no deadline was given")
 
 
-@pytest.mark.filterwarnings("ignore::llrnn.errors.EstimationWarning")
+@pytest.mark.filterwarnings("ignore::llrnn.ground.errors.EstimationWarning")
 def test_the_sizes_of_adaptation_are_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(adaptation, "default_settings", fast_settings)

@@ -48,7 +48,7 @@ from llrnn.text.ids import Text, sentence_key
 
 torch.set_num_threads(1)
 quick = settings(max_examples=25)
-quiet = pytest.mark.filterwarnings("ignore::llrnn.errors.EstimationWarning")
+quiet = pytest.mark.filterwarnings("ignore::llrnn.ground.errors.EstimationWarning")
 
 WORDS = ("a", "b", BOUNDARY, "c")  # the boundary in the middle: no number is special
 UNSEEN = "zzz"

@@ -518,7 +518,7 @@ def test_names_survive_the_folder_too(tmp_path: Path) -> None:
     assert ours == theirs
 
 
-@pytest.mark.filterwarnings("ignore::llrnn.errors.EstimationWarning")
+@pytest.mark.filterwarnings("ignore::llrnn.ground.errors.EstimationWarning")
 def test_ngrams_count_cells_as_symbols() -> None:
     corpus = Corpus.from_sentences([["en", "1789"], ["en", "1848"], ["en", "1914"], ["le", "chat"], ["le", "rat"]])
     vocabulary = Vocabulary(["en", "le", "chat", "rat", EOS], domains=[Numbers("fr")])
