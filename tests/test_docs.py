@@ -153,7 +153,7 @@ def test_modules_and_programs_in_the_text_exist(page: Page) -> None:
     """`file.py` and `llrnn.module.name` between backticks."""
     text = re.sub(r"^ *```.*?^ *```$", "", page.path.read_text(encoding="utf8"), flags=re.DOTALL | re.MULTILINE)
     for name in re.findall(r"`([\w./-]+\.py)`", text):
-        places = (ROOT, ROOT / "src" / "llrnn", ROOT / "scripts", ROOT / "examples", ROOT / "tests")
+        places = (ROOT, ROOT / "src", ROOT / "src" / "llrnn", ROOT / "scripts", ROOT / "examples", ROOT / "tests")
         assert any((place / name).is_file() for place in places), f"{page.name}: {name}"
     for name in re.findall(r"`(llrnn(?:\.\w+)+)[`(]", text):
         assert pkgutil.resolve_name(name) is not None, f"{page.name}: {name}"

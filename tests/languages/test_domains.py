@@ -688,7 +688,7 @@ def test_a_finite_cell_of_millions_is_not_written_out() -> None:
 def test_cells_are_the_same_in_every_process() -> None:
     """Weights are drawn and saved by the numbers of cells: they may not depend on the hash of strings."""
     code = (
-        "from llrnn.domains import Spelling\n"
+        "from llrnn.languages.domains import Spelling\n"
         "words = 'maisons raisons grande petites belles mangent chantent vert verte bleu'.split()\n"
         "made = Spelling(words, order=3, endings=6, longest=3, lengths=(4,), min_counts=())\n"
         "print([cell.name for cell in made.cells], made.log_mass.tolist())\n"

@@ -320,7 +320,7 @@ def test_influence_and_explanations_are_the_same() -> None:
 def test_scores_without_bookkeeping_are_the_same_and_so_are_gradients_of_h(
     monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, at_once: int
 ) -> None:
-    monkeypatch.setattr(sys.modules["llrnn.frozen"], "_SCORES_AT_ONCE", at_once)
+    monkeypatch.setattr(sys.modules["llrnn.model.frozen"], "_SCORES_AT_ONCE", at_once)
     layer = LogLinear(french_like(300, 40), 6).to(dtype)
     for parameter in (layer.weight, layer.bias):
         torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(2))

@@ -348,7 +348,7 @@ def test_a_sealed_manifest_of_wrong_content(change: dict[str, object], said: str
 KILLED_EVERYWHERE = """
 import os, signal, sys
 from pathlib import Path
-from llrnn.shards import build, build_corpus, is_built
+from llrnn.text.shards import build, build_corpus, is_built
 
 text, out, copies = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
 build.BLOCK = 100
@@ -491,10 +491,10 @@ def test_the_symbol_for_unknown_words_is_that_of_the_vocabulary(folder: Path) ->
 LIMITED = """
 import itertools, resource, sys
 from llrnn import LLRNN, LSTM, Corpus, backgrounds, features, train
-from llrnn.batches import Continuous, Sentences
-from llrnn.scoring import walk
-from llrnn.shards import BuiltCorpus, build_corpus
-from llrnn.text import Text
+from llrnn.model.batches import Continuous, Sentences
+from llrnn.model.scoring import walk
+from llrnn.text.shards import BuiltCorpus, build_corpus
+from llrnn.text.ids import Text
 
 (data,) = (int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmData:"))
 resource.setrlimit(resource.RLIMIT_DATA, (data + int(sys.argv[1]),) * 2)

@@ -213,7 +213,7 @@ def test_a_mapped_file_that_is_cut_short_does_not_end_the_process_silently(tmp_p
     path = tmp_path / "cut"
     path.write_bytes(bytes(1 << 16))
     program = (
-        "import os, sys, faulthandler; from llrnn import bundle; from llrnn.ground.files import open_file\n"
+        "import os, sys, faulthandler; from llrnn.ground import bundle; from llrnn.ground.files import open_file\n"
         "numbers = bundle._mapped(open_file(sys.argv[1])); os.truncate(sys.argv[1], 0); print(numbers.sum())"
     )
     done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=False)

@@ -222,7 +222,7 @@ def test_a_folder_that_holds_a_run_is_not_overwritten(tmp_path: Path) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from llrnn.runs import _Lock
+from llrnn.training.runs import _Lock
 lock = _Lock(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

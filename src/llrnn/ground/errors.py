@@ -167,7 +167,7 @@ class NumericalError(LLRNNError):
 
 
 class AuditError(LLRNNError):
-    """Figures of a model that cannot be believed; see `llrnn.evaluate.Audit`."""
+    """Figures of a model that cannot be believed; see `inference.evaluation.Audit`."""
 
 
 class TrainingError(LLRNNError):

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # what `python -c` runs in a process of its own; the arguments are those of llrnn
-PROGRAM = "from llrnn.experiments.engines import end_with_parent; end_with_parent(); from llrnn.cli import main; main()"
+PROGRAM = "from llrnn_lab.studies.engines import end_with_parent; end_with_parent(); from llrnn.cli import main; main()"
 SURROUNDINGS = {"OMP_NUM_THREADS": "1"}  # commands share the machine
 CLAIM = "LLRNN_CLAIM"  # in the environment of a command: a word and the file that must hold it
 

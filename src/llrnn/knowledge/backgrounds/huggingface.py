@@ -98,7 +98,7 @@ class HuggingFace(Background):
         return frozenset(one for one in ids if one is not None)
 
     def bind(self, vocabulary: Vocabulary) -> Self:
-        require_same_symbols(repr(self), self._own, vocabulary, "use llrnn.hf.vocabulary(tokenizer)")
+        require_same_symbols(repr(self), self._own, vocabulary, "use llrnn.inference.hf.vocabulary(tokenizer)")
         return super().bind(vocabulary)
 
     reads_conditions = False
