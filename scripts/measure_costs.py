@@ -35,7 +35,7 @@ from llrnn.layer.fused.weighing import Composed, Direct, Pairs
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.numerics import SparseMatrix
-from llrnn.model.controllers.torch_lstm import WithoutOneDNN
+from llrnn.model.controllers.recurrent import WithoutOneDNN
 from llrnn.text.ids import Text
 from llrnn.training.parallel import Alone
 from llrnn.training.settings import AnyBatches, SentenceBatches, SlidingBatches

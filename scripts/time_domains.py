@@ -23,7 +23,7 @@ from llrnn.knowledge.backgrounds import Static
 from llrnn.model.batches import Sentences
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import score
-from llrnn.model.words.features import of_symbols
+from llrnn.model.words import of_symbols
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import Text
 from llrnn.text.vocabulary import Vocabulary

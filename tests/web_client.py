@@ -19,8 +19,7 @@ from starlette.testclient import TestClient
 
 from helpers import HANG
 from llrnn.serve import serving
-from llrnn.serve.answers import ErrorAnswer
-from llrnn.serve.messages import ExplainRequest, GenerateRequest, InfluenceRequest, ScoreRequest
+from llrnn.serve.messages import ErrorAnswer, ExplainRequest, GenerateRequest, InfluenceRequest, ScoreRequest
 
 PATIENCE = HANG
 

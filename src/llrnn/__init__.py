@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from llrnn.ground import errors
     from llrnn.ground.errors import LLRNNError
     from llrnn.inference.evaluation import evaluate
-    from llrnn.inference.explanation import explain
-    from llrnn.inference.saliency import influence
+    from llrnn.inference.explanation import explain, influence
     from llrnn.knowledge import backgrounds, contextual, features, testing
     from llrnn.languages import domains
     from llrnn.model import words

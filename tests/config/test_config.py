@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from llrnn.config import Config, FeaturesConfig, parse_config, read_config
-from llrnn.config.knowledge import UnigramConfig
+from llrnn.config.keys import UnigramConfig
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError, LLRNNError, ZeroMassError
 from llrnn.training.settings import TrainingSettings, models_by_kind

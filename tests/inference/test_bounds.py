@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import llrnn
 from llrnn import backgrounds, domains, features
 from llrnn.ground.errors import DomainError, FeatureError
-from llrnn.inference.bounds import log_z_interval
+from llrnn.inference.evaluation import log_z_interval
 from llrnn.knowledge.testing import check_domain
 from llrnn.text.corpus import Corpus
 from llrnn.text.vocabulary import Vocabulary

@@ -249,7 +249,7 @@ def test_large_batches_are_cut_into_passes(monkeypatch: pytest.MonkeyPatch) -> N
     b = background(remembered=0)
     states = [folded(b, [0, n]) for n in range(7)]
     whole = log_b(b.prior(states))
-    monkeypatch.setattr("llrnn.knowledge.backgrounds.huggingface._LOGITS_AT_ONCE", 60 * 2 * 3)
+    monkeypatch.setattr("llrnn.knowledge.backgrounds.neural._LOGITS_AT_ONCE", 60 * 2 * 3)
     torch.testing.assert_close(log_b(b.prior(states)), whole, rtol=0, atol=1e-5)
 
 

@@ -43,7 +43,7 @@ from llrnn.inference.rescoring import (
     tune,
     write_nbest,
 )
-from llrnn.inference.rescoring.tuning import Table, errors_along
+from llrnn.inference.rescoring.scoring import Table, errors_along
 from llrnn.knowledge.sequences import Batch
 from llrnn.model.controllers import GRU, LSTM
 from llrnn.text.corpus import Corpus

@@ -29,9 +29,8 @@ from llrnn.knowledge.testing import check_background, check_contextual
 from llrnn.languages.grammars import rows
 from llrnn.model.decode import Greedy, Sampling, beam_search, generate
 from llrnn.model.steering import constrained
-from llrnn.model.words import add
-from llrnn.model.words.table import Entry
-from llrnn.text.corpus.types import Sentence, Token
+from llrnn.model.words import Entry, add
+from llrnn.text.corpus.source import Sentence, Token
 from llrnn.text.vocabulary import EOS
 
 TEXT = 'start: item*\nitem: A | B | "(" item* ")"\nA: /a[0-9]*/\nB: /b[0-9]*/'

@@ -19,8 +19,8 @@ from llrnn.knowledge.testing import check_background
 from llrnn.model.decode import generate_each
 from llrnn.model.network import LLRNN
 from llrnn.text.corpus.acts import parse_act
-from llrnn.text.corpus.text import PlainTokens
-from llrnn.text.corpus.types import Sentence
+from llrnn.text.corpus.readers import PlainTokens
+from llrnn.text.corpus.source import Sentence
 from llrnn_lab.studies import char_nlg
 from llrnn_lab.studies.char_data import (
     ALPHABET,

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from llrnn import Corpus, Lexicon, Vocabulary, french
 from llrnn.cli import run
-from llrnn.text.clusters import cluster_words
+from llrnn.text.lexicon import cluster_words
 from llrnn.text.vocabulary import EOS
 from llrnn_lab import bench
 from llrnn_lab.bench.factored import ClassFactored, cluster_bins, frequency_bins

@@ -377,7 +377,7 @@ def test_the_novel_is_cut_by_position(novel: Path) -> None:
     words = [
         word for name in ("domain", "valid", "test") for word in Path(f"data/{name}.txt").read_text("utf8").split()
     ]
-    whole = llrnn.text.clusters.tokenise(gzip.decompress(novel.read_bytes()).decode())
+    whole = llrnn.text.lexicon.tokenise(gzip.decompress(novel.read_bytes()).decode())
     assert words == whole[: len(words)]
     assert all(sentence.words[-1] in (".", "!", "?", "…") for sentence in texts["domain"])
     manifest = json.loads(Path("data/manifest.json").read_bytes())

@@ -20,30 +20,24 @@ from brute_languages import strings
 from llrnn.ground.errors import BackgroundError, CheckpointError
 from llrnn.knowledge.backgrounds import Automaton, restore
 from llrnn.knowledge.testing import check_background
-from llrnn.languages.grammars import (
-    Expression,
-    conditional,
-    from_condition,
-    holes,
-    letter,
-    matching,
-    moves,
-    ngram,
-    regular,
-    symbolic,
-    words,
-)
-from llrnn.languages.grammars import backward as backward_
-from llrnn.languages.grammars.backward import InfiniteMassError, backward
-from llrnn.languages.grammars.base import Language, Node
-from llrnn.languages.grammars.components import components
-from llrnn.languages.grammars.conditional import Conditional
-from llrnn.languages.grammars.determinised import TooLargeError, determinised
+from llrnn.languages.grammars import Expression, from_condition, letter, matching, ngram, regular, symbolic, words
+from llrnn.languages.grammars import finite as conditional
+from llrnn.languages.grammars import finite as holes
+from llrnn.languages.grammars import machine as backward_
+from llrnn.languages.grammars import machine as moves
 from llrnn.languages.grammars.expressions import NOTHING, Choice, Sequence
-from llrnn.languages.grammars.finite import EmptyLanguageError, Finite, Gathered, finite
-from llrnn.languages.grammars.letters import Columns, OneOf
-from llrnn.languages.grammars.machine import columns_of, compiled
-from llrnn.languages.grammars.saving import described, restored
+from llrnn.languages.grammars.finite import Conditional, EmptyLanguageError, Finite, Gathered, finite
+from llrnn.languages.grammars.language import Columns, Language, Node, OneOf
+from llrnn.languages.grammars.machine import (
+    InfiniteMassError,
+    TooLargeError,
+    backward,
+    columns_of,
+    compiled,
+    components,
+    determinised,
+)
+from llrnn.languages.grammars.rows import described, restored
 from llrnn.languages.ngrams import NGramTable, estimate
 from llrnn.languages.ngrams.table import backed_off
 from llrnn.text.vocabulary import EOS, Vocabulary
@@ -316,7 +310,7 @@ def test_conditions_with_weights_within_and_and_without_a_fit() -> None:
 
 
 def test_thousands_of_conditions_share_one_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llrnn.languages.grammars.conditional.MOST_CONDITIONS", 256)
+    monkeypatch.setattr("llrnn.languages.grammars.finite.MOST_CONDITIONS", 256)
     draw = random.Random(0)
     letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ "
     listed = ["".join(draw.choices(letters[:26], k=draw.randint(2, 10))) for _ in range(3000)]

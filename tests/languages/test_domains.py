@@ -29,9 +29,7 @@ from llrnn.ground.errors import BackgroundError, DomainError, FeatureError, LawE
 from llrnn.knowledge.features import Features, compile_features
 from llrnn.knowledge.testing import check_domain
 from llrnn.languages.domains import Names, Numbers, Regular, Spelling, restore
-from llrnn.languages.domains.alphabet import of_kind
-from llrnn.languages.domains.characters import CharacterModel
-from llrnn.languages.domains.looks import Bands
+from llrnn.languages.domains.characters import Bands, CharacterModel, of_kind
 from llrnn.model.controllers import GRU
 from llrnn.text.automata import Automaton, anything, partition, pattern
 from llrnn.text.domain import Cell, Domain, log_mass_left

@@ -15,13 +15,17 @@ from hypothesis import strategies as st
 from brute_languages import Naive, strings
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars import Expression, letter, matching, words
-from llrnn.languages.grammars.backward import InfiniteMassError, backward
-from llrnn.languages.grammars.base import Language, Node
-from llrnn.languages.grammars.determinised import TooLargeError, determinised
 from llrnn.languages.grammars.expressions import Choice, Sequence
 from llrnn.languages.grammars.finite import Finite, Gathered, finite
-from llrnn.languages.grammars.letters import Columns
-from llrnn.languages.grammars.machine import columns_of, compiled
+from llrnn.languages.grammars.language import Columns, Language, Node
+from llrnn.languages.grammars.machine import (
+    InfiniteMassError,
+    TooLargeError,
+    backward,
+    columns_of,
+    compiled,
+    determinised,
+)
 
 LETTERS, LONGEST = "abc", 6
 QUICK = settings(max_examples=25)

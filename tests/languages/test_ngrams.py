@@ -35,7 +35,8 @@ from llrnn.knowledge.backgrounds import Background, CrossFitted, Mask, Mixture, 
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.features import Identity
 from llrnn.knowledge.process import States
-from llrnn.languages.ngrams import UNKNOWN, NGramTable, Trie, binding, completed, estimate, for_vocabulary
+from llrnn.languages.ngrams import UNKNOWN, NGramTable, Trie, completed, estimate, for_vocabulary
+from llrnn.languages.ngrams import table as binding
 from llrnn.languages.ngrams import written_out as every_ngram
 from llrnn.languages.ngrams.table import backed_off
 from llrnn.layer import drawing

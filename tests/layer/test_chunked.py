@@ -18,8 +18,7 @@ from llrnn.layer.loglinear import Distribution
 from llrnn.model.batches import Sentences
 from llrnn.model.controllers import GRU
 from llrnn.text.ids import Text
-from llrnn.training.objectives import Exact, Objective
-from llrnn.training.objectives.chunked import Chunked
+from llrnn.training.objectives import Chunked, Exact, Objective
 
 needs_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 

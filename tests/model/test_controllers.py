@@ -17,7 +17,7 @@ from llrnn.ground.errors import CheckpointError, ConfigError
 from llrnn.knowledge.features import Identity
 from llrnn.model.controllers import Attentive, Controller, Encoder, Hidden, make_controller, variational_dropout
 from llrnn.model.controllers.encoders import make_encoder
-from llrnn.model.controllers.torch_lstm import TorchLSTM, WithoutOneDNN
+from llrnn.model.controllers.recurrent import TorchLSTM, WithoutOneDNN
 from llrnn.model.scoring import score
 from llrnn.text.conditions import Reading, Slots, Whole, Words
 from llrnn.text.corpus.acts import parse_act

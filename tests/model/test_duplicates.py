@@ -14,8 +14,7 @@ from llrnn.ground.errors import ZeroMassError
 from llrnn.knowledge.sequences import Batch
 from llrnn.layer import costs
 from llrnn.layer.loglinear import Distribution
-from llrnn.model.batches import Continuous, Sentences
-from llrnn.model.duplicates import distinct_pasts
+from llrnn.model.batches import Continuous, Sentences, distinct_pasts
 from llrnn.model.frozen import frozen
 from llrnn.model.scoring import log_probs, score, tally
 from llrnn.text.ids import Text

@@ -48,7 +48,7 @@ from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.sequences import Batch
 from llrnn.knowledge.testing import check_domain, check_features
 from llrnn.languages.domains import Names, Numbers, Regular, Spelling
-from llrnn.languages.domains.alphabet import of_kind
+from llrnn.languages.domains.characters import of_kind
 from llrnn.model.scoring import score
 from llrnn.text.automata import Automaton, kind, pattern
 from llrnn.text.domain import Cell, Domain

@@ -22,7 +22,7 @@ from llrnn.ground.errors import ConfigError
 from llrnn.inference.explanation import Explanation
 from llrnn.knowledge.contextual import ContextualFeature
 from llrnn.knowledge.features import Function
-from llrnn.knowledge.features.naming import FeatureNames, Pattern
+from llrnn.knowledge.features.compiled import FeatureNames, Pattern
 from llrnn.knowledge.process import State
 from llrnn.model.decode import read_prefix
 from llrnn.model.steering import Change, experts, steer

@@ -28,7 +28,7 @@ from llrnn.knowledge.backgrounds import Mask, Unigram
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.decode import Strategy, read_prefix
 from llrnn.model.steering import Change, steer
-from llrnn.serve import transport
+from llrnn.serve import client as transport
 from llrnn.text.vocabulary import EOS
 
 Answer = Callable[["Handler"], None]

@@ -14,15 +14,14 @@ import torch
 from helpers import HANG, sentence_log_probs, small_corpus, small_model, small_vocabulary
 from llrnn import LLRNN, Lexicon, Vocabulary, backgrounds, contextual, explain, features, generate, influence
 from llrnn.inference.explanation import Comparison
-from llrnn.knowledge.features.naming import FeatureNames
+from llrnn.knowledge.features.compiled import FeatureNames
 from llrnn.languages.domains import Numbers
 from llrnn.model.controllers import GRU
 from llrnn.model.decode import Greedy, Sampling, Strategy, read_prefix
 from llrnn.model.steering import Change, steer, swap
-from llrnn.serve import estimates
-from llrnn.serve.batching import Batcher, Job, Turns
+from llrnn.serve import questions as estimates
 from llrnn.serve.engine import Engine
-from llrnn.serve.limits import most
+from llrnn.serve.limits import Refused, most
 from llrnn.serve.messages import (
     ChangeMessage,
     ExplainRequest,
@@ -33,8 +32,7 @@ from llrnn.serve.messages import (
     StrategyMessage,
 )
 from llrnn.serve.questions import Scored
-from llrnn.serve.refusals import Refused
-from llrnn.serve.served import Served
+from llrnn.serve.served import Batcher, Job, Served, Turns
 from llrnn.text.vocabulary import EOS
 
 LOOP = asyncio.new_event_loop()  # of jobs that nobody runs

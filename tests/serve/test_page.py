@@ -13,7 +13,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from browser import PHONE, WIDE, Browser, chromium, require_browser
-from llrnn.serve import page_files
+from llrnn.serve import app as page_files
 from llrnn.serve.app import create_app
 from llrnn.serve.engine import Engine
 from llrnn.serve.served import Served

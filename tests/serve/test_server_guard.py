@@ -15,15 +15,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from llrnn.serve import guard
-from llrnn.serve.app import create_app
-from llrnn.serve.batching import CLIENT
+from llrnn.serve.app import PageFile, create_app, page_files
 from llrnn.serve.engine import Engine
 from llrnn.serve.guard import Gate, _Answer
-from llrnn.serve.limits import Limits
+from llrnn.serve.limits import Limits, Refused
 from llrnn.serve.metrics import Counter, Gauge, Histogram, Metrics, resident_bytes
-from llrnn.serve.page_files import PageFile, page_files
-from llrnn.serve.refusals import Refused
-from llrnn.serve.served import Served
+from llrnn.serve.served import CLIENT, Served
 from served_models import tiny_model
 from web_client import FakeEngine, client_of, refused
 

@@ -20,9 +20,8 @@ import pytest
 
 from llrnn.ground.errors import ConfigError
 from llrnn.serve.app import create_app
-from llrnn.serve.limits import LIMITS, SERVER_LIMITS, Limits
+from llrnn.serve.limits import LIMITS, SERVER_LIMITS, Limits, Refused
 from llrnn.serve.messages import refusal_of
-from llrnn.serve.refusals import Refused
 from web_client import Address, FakeEngine, Said, answer_on, post, running, until
 
 SMALL = Limits(body_bytes=2000, header_bytes=3000, in_flight=4, connections=6, client_connections=5)

@@ -27,7 +27,7 @@ from llrnn.text.conditions import (
 )
 from llrnn.text.corpus import Corpus, Sentence, Token, delexicalise, read_tsv, relexicalise
 from llrnn.text.corpus.acts import DEEPEST, MOST_SLOTS, Act, Slot, lowercased, parse_act
-from llrnn.text.corpus.jsonl import _Record
+from llrnn.text.corpus.readers import _Record
 from llrnn.text.ids import Text
 from llrnn.text.vocabulary import Vocabulary
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 import pytest
 
 from llrnn import french
-from llrnn.text.corpus.types import Sentence, Token
+from llrnn.text.corpus.source import Sentence, Token
 from llrnn.text.french.conjugation import conjugate
 from llrnn.text.french.morphology import begins_with_vowel, feminine, manner_adverb, plural
 

@@ -22,7 +22,8 @@ from llrnn.model import checkpoint
 from llrnn.model.batches import Batching, Continuous, Sentences, Sliding, Windows
 from llrnn.model.scoring import score, tally
 from llrnn.text.ids import Seen, Text
-from llrnn.text.shards import BuiltCorpus, Listing, build, build_corpus, columns, layout
+from llrnn.text.shards import BuiltCorpus, Listing, build, build_corpus, layout
+from llrnn.text.shards import layout as columns
 
 WAYS: list[Batching] = [Sentences(40), Continuous(5, 7), Windows(4, 6), Sliding(3, 11)]
 
@@ -90,7 +91,7 @@ def test_round_trip_of_odd_texts(tmp_path: Path, text: list[list[str]], shard_wo
 
 
 def test_passes_in_small_blocks_see_the_same(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llrnn.text.shards.text.BLOCK", 17)
+    monkeypatch.setattr("llrnn.text.shards.reading.BLOCK", 17)
     monkeypatch.setattr(columns, "BLOCK", 13)
     monkeypatch.setattr("llrnn.text.shards.build.BLOCK", 11)
     built = build_corpus([text], tmp_path / "built", shard_words=100)

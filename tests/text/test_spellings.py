@@ -24,8 +24,7 @@ from llrnn.languages.domains import Numbers
 from llrnn.model import network as models
 from llrnn.model.scoring import score
 from llrnn.text.ids import Text
-from llrnn.text.spellings import Spellings
-from llrnn.text.vocabulary import EOS
+from llrnn.text.vocabulary import EOS, Spellings
 from strategies import QUICK
 
 WORDS = [EOS, "été", "le", "l", "lé", "zut", "𝒳", "les", "a" * 300, "‹x›", *(f"w{i}" for i in range(400))]

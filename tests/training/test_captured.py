@@ -24,10 +24,9 @@ from llrnn.model.batches import Ahead, Continuous, Sentences
 from llrnn.model.controllers import Elman
 from llrnn.model.controllers.recurrent import Recurrent
 from llrnn.text.ids import Text
-from llrnn.training.captured import Act, GraphedUpdater, Replay, Results, can_be_recorded, updater_for
 from llrnn.training.parallel import Alone, Workers
 from llrnn.training.settings import TrainingSettings
-from llrnn.training.updates import Updater
+from llrnn.training.updates import Act, GraphedUpdater, Replay, Results, Updater, can_be_recorded, updater_for
 
 ALL = Corpus.from_sentences(french.sentences(80)).lowercased()
 TRAIN, VALID = ALL.split(60)

@@ -35,8 +35,16 @@ from llrnn.model.scoring import score
 from llrnn.text.ids import Text
 from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
-from llrnn.training.objectives import Exact, ImportanceSampling, NoiseContrastive, Objective, normalisation_gap
-from llrnn.training.objectives.drawn import Drawer, shared_scores, word_scores
+from llrnn.training.objectives import (
+    Drawer,
+    Exact,
+    ImportanceSampling,
+    NoiseContrastive,
+    Objective,
+    normalisation_gap,
+    shared_scores,
+    word_scores,
+)
 from llrnn.training.settings import ImportanceObjective, TrainingSettings
 from test_resume import assert_same_run, stopped_often, undisturbed
 from test_training import BATCHES, TRAIN, VALID, VOCABULARY, tiny

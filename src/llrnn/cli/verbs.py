@@ -66,7 +66,7 @@ from llrnn.model.writing import (
     write,
 )
 from llrnn.text.corpus import Corpus, warn_if_raw
-from llrnn.text.corpus.delexical import delexicalise
+from llrnn.text.corpus.corpus import delexicalise
 from llrnn.text.ids import warn_of_capitals
 from llrnn.text.shards import BuiltCorpus, is_built
 from llrnn.training.loop import train

@@ -21,10 +21,18 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from llrnn.config.conditions import ConditionConfig, ControllerConfig
-from llrnn.config.domains import AnyDomain
-from llrnn.config.features import AnyFeature, Strict, refuse_unused
-from llrnn.config.knowledge import AnyBackground, AnyContextual, Part, UniformConfig
+from llrnn.config.keys import (
+    AnyBackground,
+    AnyContextual,
+    AnyDomain,
+    AnyFeature,
+    ConditionConfig,
+    ControllerConfig,
+    Part,
+    Strict,
+    UniformConfig,
+    refuse_unused,
+)
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import read_file
 from llrnn.text.vocabulary import EOS

@@ -24,7 +24,7 @@ from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, HuggingFace, Mixture, Model, NGram
-from llrnn.knowledge.backgrounds.huggingface import tokenised, vocabulary_of
+from llrnn.knowledge.backgrounds.neural import tokenised, vocabulary_of
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.features import Features
 from llrnn.languages.ngrams import UNKNOWN, read_table

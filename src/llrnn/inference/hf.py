@@ -19,9 +19,9 @@ from torch import Tensor
 
 from llrnn.ground.errors import ConfigError, MissingExtraError
 from llrnn.knowledge.backgrounds import Background, HuggingFace
-from llrnn.knowledge.backgrounds.huggingface import symbol_of, token_of
-from llrnn.knowledge.backgrounds.huggingface import tokenised as corpus
-from llrnn.knowledge.backgrounds.huggingface import vocabulary_of as vocabulary
+from llrnn.knowledge.backgrounds.neural import symbol_of, token_of
+from llrnn.knowledge.backgrounds.neural import tokenised as corpus
+from llrnn.knowledge.backgrounds.neural import vocabulary_of as vocabulary
 from llrnn.knowledge.process import States
 from llrnn.knowledge.sequences import Batch, ModelState
 from llrnn.layer.priors import DensePrior, Prior

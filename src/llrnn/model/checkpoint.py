@@ -23,8 +23,7 @@ from llrnn.model.controllers import Controller, make_controller, unfilled
 from llrnn.model.network import FEATURE_ARRAYS, LLRNN, require_finite
 from llrnn.text.domain import Domain
 from llrnn.text.ids import Seen
-from llrnn.text.spellings import ARRAYS, Spellings
-from llrnn.text.vocabulary import Vocabulary
+from llrnn.text.vocabulary import ARRAYS, Spellings, Vocabulary
 
 
 class _FeatureData(BaseModel):

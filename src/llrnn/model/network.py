@@ -32,8 +32,7 @@ from llrnn.layer.steered import Steered
 from llrnn.model.controllers import LSTM, Controller, described_controller, initialise, still_first, uniform
 from llrnn.text.domain import Domain
 from llrnn.text.ids import Seen
-from llrnn.text.spellings import Spellings
-from llrnn.text.vocabulary import Vocabulary
+from llrnn.text.vocabulary import Spellings, Vocabulary
 
 FEATURE_ARRAYS = ("class_of", "offsets", "columns", "values")
 MANY_WORDS = 100_000  # as many are saved as arrays (`text.spellings`)

@@ -14,8 +14,7 @@ from llrnn.ground.errors import CorpusError
 from llrnn.knowledge.sequences import Batch, ModelState
 from llrnn.layer import costs
 from llrnn.layer.loglinear import Distribution
-from llrnn.model.batches import Batching, Sentences
-from llrnn.model.duplicates import distinct_pasts
+from llrnn.model.batches import Batching, Sentences, distinct_pasts
 from llrnn.model.network import LLRNN
 from llrnn.text.ids import Text
 

@@ -28,7 +28,7 @@ from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.backgrounds import Background, Model, NGram
 from llrnn.knowledge.backgrounds.constraint import Constraint
 from llrnn.knowledge.contextual import ContextualFeature, Expert, Lookup
-from llrnn.knowledge.features.naming import FeatureNames
+from llrnn.knowledge.features.compiled import FeatureNames
 from llrnn.model.checkpoint import load
 from llrnn.model.frozen import copied
 from llrnn.model.network import LLRNN

@@ -24,7 +24,7 @@ from llrnn.model.decode import Generated, Greedy, Strategy, beam_search_each, ge
 from llrnn.model.network import LLRNN
 from llrnn.model.words import listed_if_it_can, warn_unlisted
 from llrnn.text.corpus.acts import Conditions, lowercased, parse_act
-from llrnn.text.corpus.delexical import relexicalise
+from llrnn.text.corpus.corpus import relexicalise
 
 
 def condition_kind(model: LLRNN) -> Conditions:

@@ -5,8 +5,12 @@ FastAPI routes, and describes the API at /v1/openapi.json. There is no Swagger p
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import NoReturn
 
 from fastapi import FastAPI, Request, Response
@@ -17,11 +21,47 @@ import llrnn
 from llrnn.serve.describing import Described
 from llrnn.serve.endpoints import AnyEngine, Endpoints
 from llrnn.serve.guard import LOCAL_HOSTS, Gate, Guard
-from llrnn.serve.limits import Limits
+from llrnn.serve.limits import Limits, Refused
 from llrnn.serve.messages import refusal_of
 from llrnn.serve.metrics import Metrics
-from llrnn.serve.page_files import INDEX, PageFile, page_files
-from llrnn.serve.refusals import Refused
+
+# The files of the page, read into memory when the server starts: no path from a request ever opens a file.
+
+
+INDEX = "index.html"
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True)
+class PageFile:
+    """A file as it is sent, and a tag that changes with it."""
+
+    content: bytes
+    media_type: str
+    tag: str
+
+
+def page_files(folder: Traversable | None = None) -> dict[str, PageFile]:
+    """All files of the page by name; what is of no known type is no part of it."""
+    place = resources.files("llrnn.serve") / "page" if folder is None else folder
+    if not place.is_dir():
+        return {}
+    files = (one for one in place.iterdir() if one.is_file())
+    return {one.name: _read(one, suffix) for one in files if (suffix := _suffix(one.name)) in _TYPES}
+
+
+def _suffix(name: str) -> str:
+    return f".{name.rpartition('.')[2]}"
+
+
+def _read(file: Traversable, suffix: str) -> PageFile:
+    content = file.read_bytes()
+    return PageFile(content, _TYPES[suffix], f'"{hashlib.sha256(content).hexdigest()[:16]}"')
 
 
 def create_app(

@@ -11,8 +11,18 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from llrnn.serve.answers import Answer, DoneAnswer, ErrorAnswer, WrittenWordAnswer
-from llrnn.serve.messages import ExplainRequest, GenerateRequest, InfluenceRequest, Message, NextRequest, ScoreRequest
+from llrnn.serve.messages import (
+    Answer,
+    DoneAnswer,
+    ErrorAnswer,
+    ExplainRequest,
+    GenerateRequest,
+    InfluenceRequest,
+    Message,
+    NextRequest,
+    ScoreRequest,
+    WrittenWordAnswer,
+)
 
 _REQUESTS: tuple[type[Message], ...] = (NextRequest, ExplainRequest, InfluenceRequest, GenerateRequest, ScoreRequest)
 _ABOUT = "Next words, explanations, scores and texts from Log-Linear RNNs. docs/server.md is the guide."

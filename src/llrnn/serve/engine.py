@@ -17,12 +17,12 @@ import numpy as np
 from llrnn.model.decode import Generated
 from llrnn.model.network import LLRNN
 from llrnn.model.writing import spoken
-from llrnn.serve import estimates, texts
-from llrnn.serve.batching import Batcher
+from llrnn.serve import questions as estimates
+from llrnn.serve import questions as texts
+from llrnn.serve.limits import Refused
 from llrnn.serve.messages import ExplainRequest, GenerateRequest, InfluenceRequest, NextRequest, ScoreRequest
 from llrnn.serve.questions import Answer, Begin, Moved, NextWords, Scored, Why, answered, score_pieces
-from llrnn.serve.refusals import Refused
-from llrnn.serve.served import Served, model_words
+from llrnn.serve.served import Batcher, Served, model_words
 
 
 class Engine:

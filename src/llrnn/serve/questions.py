@@ -12,21 +12,25 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 import torch
+from torch import Tensor
 
-from llrnn.ground.errors import ZeroMassError
-from llrnn.inference.explanation import Comparison, Explanation, Term, explain_next
-from llrnn.inference.saliency import influence
-from llrnn.knowledge.features.naming import FeatureNames
-from llrnn.knowledge.sequences import ModelState
+from llrnn.ground.errors import ConfigError, ZeroMassError
+from llrnn.inference.explanation import Comparison, Explanation, Term, explain_next, influence
+from llrnn.knowledge.features.compiled import FeatureNames
+from llrnn.knowledge.sequences import Batch, ModelState
 from llrnn.layer.loglinear import Distribution
-from llrnn.model.decode import Greedy, Sampling
-from llrnn.serve import computing
-from llrnn.serve.computing import Steering, asked, finite, spelled_for, steering
+from llrnn.layer.steered import Steered
+from llrnn.model.decode import Greedy, Sampling, Strategy
+from llrnn.model.network import LLRNN
+from llrnn.model.steering import Change, scale_and_offset
+from llrnn.serve.limits import LIMITS, Refused, most
 from llrnn.serve.messages import (
+    ChangeMessage,
     ExplainRequest,
     GenerateRequest,
     InfluenceRequest,
@@ -35,9 +39,241 @@ from llrnn.serve.messages import (
     ScoreRequest,
     words_of,
 )
-from llrnn.serve.refusals import Refused
-from llrnn.serve.served import Served, refusal
-from llrnn.serve.texts import Text, chosen
+from llrnn.serve.served import Ready, Served, refusal
+from llrnn.text.vocabulary import EOS
+
+# Many questions to one model, answered by one pass through the network.
+#
+#     after_prefixes     B prefixes, padded to one length; p at the last position of each, all in one scan
+#     read               prefixes of one length, which leave a state to go on from
+#     score              a few texts; log p of every word, in one scan
+#
+# Weights that are set by hand differ from row to row: `layer.steered` changes a on its way, row by row. What comes
+# after the network is asked for one row alone (`Distribution.row`) where rows want different things of it.
+
+
+_ROUND = 8  # lengths are padded to multiples: the recurrent networks of oneDNN prepare code for every shape
+Steering = tuple[Tensor, Tensor] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A prefix as the model reads it: its words, their symbols, the condition, and weights set by hand."""
+
+    words: tuple[str, ...]
+    ids: tuple[int, ...]
+    condition: object
+    steering: Steering
+
+
+def asked(ready: Ready, words: Sequence[str], steering: Steering) -> Asked:
+    """A prefix or a text, looked up; a word that is not there is refused."""
+    written = spelled_for(ready.model, words)
+    ids = ready.model.vocabulary.ids(written, place="prefix")
+    return Asked(written, tuple(ids), ready.condition, steering)
+
+
+def spelled_for(model: LLRNN, words: Sequence[str]) -> tuple[str, ...]:
+    """Words as the model's training text had them: small where all of it was."""
+    return tuple(word.lower() for word in words) if model.reads_lowercase else tuple(words)
+
+
+def steering(ready: Ready, changes: Sequence[ChangeMessage]) -> Steering:
+    """Messages of changes as scale and offset of all weights, for a whole request; none where there are none."""
+    if not changes:
+        return None
+    wanted = [Change(one.feature, one.scale, one.offset) for one in changes]
+    try:
+        return scale_and_offset(ready.model, wanted, ready.names)
+    except ConfigError as error:
+        raise Refused(404, "unknown_feature", str(error)) from None
+
+
+def steered(model: LLRNN, rows: Sequence[Steering]) -> Steered | None:
+    """The model's layer with a change of its own for each row; None is the layer as it is."""
+    if all(row is None for row in rows):
+        return None
+    if all(row is rows[0] for row in rows):  # as the texts of one request: one row stands for all
+        rows = rows[:1]
+    like = next(row for row in rows if row is not None)[0]
+    plain = torch.ones_like(like), torch.zeros_like(like)
+    scale, offset = zip(*(row or plain for row in rows), strict=True)
+    return Steered(model.layer, torch.stack(scale), torch.stack(offset))
+
+
+def after_prefixes(model: LLRNN, rows: Sequence[Asked]) -> Distribution:
+    """p of the word after each prefix, whatever their lengths."""
+    longest = 1 + max(len(row.ids) for row in rows)
+    return _at_the_ends(model, rows, -(-longest // _ROUND) * _ROUND)[0]
+
+
+def read(model: LLRNN, rows: Sequence[Asked]) -> tuple[Distribution, ModelState]:
+    """p of the word after each prefix, all of one length, and where the sequences stand."""
+    return _at_the_ends(model, rows, 1 + len(rows[0].ids))
+
+
+def _at_the_ends(model: LLRNN, rows: Sequence[Asked], length: int) -> tuple[Distribution, ModelState]:
+    batch = _padded(model, rows, length)
+    last = torch.zeros_like(batch.mask)
+    last[torch.arange(len(rows)), torch.tensor([len(row.ids) for row in rows])] = True
+    layer = steered(model, [row.steering for row in rows])
+    return model.scan(replace(batch, mask=last).to(model.device), layer=layer)
+
+
+def _padded(model: LLRNN, rows: Sequence[Asked], length: int) -> Batch:
+    eos = model.vocabulary.eos
+    inputs = torch.tensor([[eos, *row.ids, *[eos] * (length - 1 - len(row.ids))] for row in rows])
+    return Batch(inputs, inputs, torch.ones_like(inputs, dtype=torch.bool), [row.condition for row in rows])
+
+
+def why_not(p: Distribution) -> Refused | None:
+    """Of one row: why nothing can follow, if that is so."""
+    log_z = float(p.log_z[0])
+    if math.isfinite(log_z):
+        return None
+    why = "the background gives no word any mass there" if log_z == -math.inf else "the changed weights overflow"
+    return Refused(409, "impossible", f"nothing can follow this prefix: {why}; change the prefix or the weights")
+
+
+def best_words(model: LLRNN, p: Distribution, tops: Sequence[int]) -> list[dict[str, Any]]:
+    """The most probable words of each row, and what all symbols add up to."""
+    most = min(len(model.vocabulary), max(1, *tops))
+    log_p, symbols = (part.tolist() for part in p.top(most))
+    totals, log_z, entropy = (part.tolist() for part in (p.class_probabilities().sum(-1), p.log_z, p.entropy()))
+    return [
+        {
+            "top": [
+                word(model, symbol, log)
+                for symbol, log in zip(symbols[n][:top], log_p[n][:top], strict=True)
+                if log > -math.inf
+            ],
+            "total": totals[n],
+            "log_z": log_z[n],
+            "entropy": entropy[n],
+        }
+        for n, top in enumerate(tops)
+    ]
+
+
+def word(model: LLRNN, symbol: int, log_p: float, spelled: str | None = None) -> dict[str, Any]:
+    """A symbol with its probability; a string of a cell is written as it is spelled."""
+    vocabulary = model.vocabulary
+    written = vocabulary.symbols[symbol] if spelled is None else spelled
+    is_cell = symbol >= len(vocabulary.words)
+    return {"word": written, "log_p": finite(log_p), "p": math.exp(log_p), "cell": is_cell}
+
+
+def score(model: LLRNN, texts: Sequence[Asked]) -> list[dict[str, Any]]:
+    """log p of every word of each text, the end of the sentence included."""
+    length = max(1 + len(text.ids) for text in texts)
+    batch = _padded(model, texts, length)
+    mask = torch.tensor([[t <= len(text.ids) for t in range(length)] for text in texts])
+    targets = torch.cat([batch.inputs[:, 1:], torch.full((len(texts), 1), model.vocabulary.eos)], 1)
+    placed = replace(batch, targets=targets, mask=mask).to(model.device)
+    lengths = [1 + len(text.ids) for text in texts]
+    layer = steered(model, [text.steering for text in texts for _ in range(1 + len(text.ids))])
+    distribution, _ = model.scan(placed, layer=layer)
+    log_p = distribution.log_prob(placed.picked(placed.targets)).double().cpu()
+    return [_scored(model, text, row) for text, row in zip(texts, torch.split(log_p, lengths), strict=True)]
+
+
+def _scored(model: LLRNN, text: Asked, log_p: Tensor) -> dict[str, Any]:
+    if model.vocabulary.is_open and text.words:
+        log_p = log_p.clone()
+        log_p[:-1] += torch.from_numpy(model.vocabulary.locate(text.words)[1])
+    total = float(log_p.sum())
+    return {
+        "words": [*text.words, EOS],
+        "log_p": [finite(one) for one in log_p.tolist()],
+        "log_prob": finite(total),
+        "perplexity": finite(_exp(-total / len(log_p))),
+    }
+
+
+def finite(number: float) -> float | None:
+    """JSON has no infinity: null stands for it."""
+    return number if math.isfinite(number) else None
+
+
+def _exp(number: float) -> float:
+    return math.exp(number) if number < 700 else math.inf
+
+
+# A text that is being written on the server, word by word: many of them take each step together.
+#
+#     texts = chosen(texts, p, state)      a word for each, drawn by the text's own strategy and generator
+#     texts = step(texts)                  every text is fed its word, and chooses the next
+#
+# A text has a generator of its own, so that the same seed gives the same words whoever else is writing.
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """Where it stands, and the word that was chosen last."""
+
+    model: LLRNN
+    asked: Asked
+    strategy: Strategy
+    generator: torch.Generator
+    state: ModelState
+    symbol: int = -1
+    log_p: float = 0.0
+
+    @property
+    def has_ended(self) -> bool:
+        return self.symbol == self.model.vocabulary.eos
+
+    def written(self, index: int, rng: np.random.Generator) -> dict[str, Any]:
+        """The last word as an event: a cell is spelled, and its features are named as `generate --features` does."""
+        vocabulary, symbol = self.model.vocabulary, self.symbol
+        is_cell = symbol >= len(vocabulary.words)
+        word = vocabulary.spelled(symbol, rng) if is_cell else vocabulary.words[symbol]
+        log_p = self.log_p + (vocabulary.log_inside(word) if is_cell else 0.0)
+        return {
+            "index": index,
+            "word": word,
+            "log_p": log_p,
+            "p": math.exp(log_p),
+            "features": self.model.output_features.named(symbol),
+            "cell": vocabulary.symbols[symbol] if is_cell else None,
+        }
+
+
+def chosen(texts: Sequence[Text], p: Distribution, state: ModelState) -> list[Any]:
+    """Every text with its next word; one that cannot go on has an exception in its place."""
+    drawn = [_drawn(text, _row(p, n)) for n, text in enumerate(texts)]
+    symbols = torch.tensor([0 if isinstance(one, Exception) else one for one in drawn], device=p.h.device)
+    log_p = p.log_prob(symbols).tolist()
+    return [
+        one if isinstance(one, Exception) else replace(text, state=state.select([n]), symbol=one, log_p=log_p[n])
+        for n, (text, one) in enumerate(zip(texts, drawn, strict=True))
+    ]
+
+
+def _row(p: Distribution, n: int) -> Distribution:
+    """One position, with what was computed for all of them at once."""
+    alone = p.row(n)
+    alone.scores, alone.log_total = p.scores[n : n + 1], p.log_total[n : n + 1]
+    return alone
+
+
+def _drawn(text: Text, p: Distribution) -> int | Exception:
+    try:
+        (symbol,) = text.strategy.choose(p.possible(), text.generator)
+    except Exception as error:
+        return refusal(error)
+    return symbol
+
+
+@torch.no_grad()
+def step(texts: Sequence[Text]) -> list[Any]:
+    """One model step for all texts, which are of one model; then each chooses."""
+    model = texts[0].model
+    state = ModelState.joined([text.state for text in texts], model.device)
+    layer = steered(model, [text.asked.steering for text in texts])
+    p, after = model.step(state, [text.symbol for text in texts], layer=layer)
+    return chosen(texts, p, after)
+
 
 Answer = dict[str, Any]
 R = TypeVar("R", bound=Query)
@@ -111,17 +347,17 @@ class NextWords(Question[NextRequest]):
 
     @staticmethod
     def answer(questions: Sequence[NextWords]) -> list[Any]:
-        p = computing.after_prefixes(questions[0].model, [question.asked for question in questions])
+        p = after_prefixes(questions[0].model, [question.asked for question in questions])
         if bool(torch.isfinite(p.log_z).all()):
-            best = computing.best_words(questions[0].model, p, [question.request.top for question in questions])
+            best = best_words(questions[0].model, p, [question.request.top for question in questions])
             return [question._answer(p, n, best[n]) for n, question in enumerate(questions)]
         return _each(questions, lambda question, n: question._alone(p.row(n)))
 
     def _alone(self, p: Distribution) -> Answer:
         """Where another prefix leads nowhere: this one by itself, or why it leads nowhere."""
-        if (refused := computing.why_not(p)) is not None:
+        if (refused := why_not(p)) is not None:
             raise refused
-        return self._answer(p, 0, computing.best_words(self.model, p, [self.request.top])[0])
+        return self._answer(p, 0, best_words(self.model, p, [self.request.top])[0])
 
     def _answer(self, p: Distribution, n: int, best: Answer) -> Answer:
         return {**self.named(), **best, "words": self._asked_words(p, n) if self.words else []}
@@ -130,8 +366,8 @@ class NextWords(Question[NextRequest]):
         row, first = p.row(n), torch.zeros(len(self.words), dtype=torch.long, device=p.h.device)
         log_p = row.log_prob(torch.from_numpy(self.symbols).to(p.h.device), first).tolist()
         return [
-            computing.word(self.model, symbol, log + inside, word)
-            for word, symbol, log, inside in zip(
+            word(self.model, symbol, log + inside, spelled)
+            for spelled, symbol, log, inside in zip(
                 self.words, self.symbols.tolist(), log_p, self.inside.tolist(), strict=True
             )
         ]
@@ -146,14 +382,14 @@ class _Read(Question[R]):
 
     @staticmethod
     def answer(questions: Sequence[Any]) -> list[Any]:
-        p, state = computing.read(questions[0].model, [question.asked for question in questions])
+        p, state = read(questions[0].model, [question.asked for question in questions])
         return _each(questions, lambda question, n: question._checked(p.row(n), state.select([n])))
 
     def _checked(self, p: Distribution, state: ModelState) -> Any:
         reason = self.model.background.refusal(state.knowledge[0][0])
         if reason is not None:
             raise ZeroMassError(f"nothing can follow the prefix {' '.join(self.asked.words)!r}: {reason}")
-        if (refused := computing.why_not(p)) is not None:
+        if (refused := why_not(p)) is not None:
             raise refused
         return self.after(p, state)
 
@@ -253,7 +489,7 @@ class Scored:
             self._changed[ready.names] = steering(ready, self.request.changes)
         changed = self._changed[ready.names]
         texts = [asked(ready, self._words[index], changed) for index in piece.texts]
-        for index, found in zip(piece.texts, computing.score(ready.model, texts), strict=True):
+        for index, found in zip(piece.texts, score(ready.model, texts), strict=True):
             self.scores[index] = found
 
     def answer(self) -> Answer:
@@ -307,3 +543,75 @@ def _terms(terms: Sequence[Term]) -> list[Answer]:
 
 def _factors(factors: Sequence[tuple[str, float]]) -> list[Answer]:
     return [{"name": name, "log_b": finite(log_b) if not math.isnan(log_b) else None} for name, log_b in factors]
+
+
+# What a request will cost, estimated before any of it runs, in words that are read (a tenth of a millisecond or so).
+#
+#     a word of a prefix or of a text       1, and half as much again where weights are changed
+#     a word of a prefix for `influence`    6: there and back
+#     a word that is generated              10: a step of its own
+#   a condition                       50, a fiftieth of the vocabulary (5,000 at most), a quarter of its characters
+#     a name that a pattern looks at        1/200
+#     a word that is listed or asked for    1/20
+#
+# The estimate bounds a request (`limits`, "work"), and says what its client pays in the queue (`batching.Turns`).
+
+
+_STEERED = 1.5
+_WORDS_OF_INFLUENCE = 6.0
+STEP = 10.0
+_CONDITION, _SYMBOLS_A_WORD, _MOST_OF_SYMBOLS, _CHARACTERS_A_WORD = 50.0, 50, 5000, 4
+_NAMES_A_WORD = 200
+_LISTED_A_WORD = 20
+
+
+def of_words(count: int, changes: Sequence[ChangeMessage]) -> float:
+    """Words that are read, and the end of the sentence."""
+    return (1 + count) * (_STEERED if changes else 1.0)
+
+
+def of_condition(served: Served, condition: str | None) -> float:
+    """To read it and to list its words, which makes a vocabulary of its own."""
+    if condition is None:
+        return 0.0
+    symbols = min(len(served.model.vocabulary) / _SYMBOLS_A_WORD, _MOST_OF_SYMBOLS)
+    return _CONDITION + symbols + len(condition) / _CHARACTERS_A_WORD
+
+
+def of_changes(served: Served, changes: Sequence[ChangeMessage]) -> float:
+    """Patterns look through all names; more than a request may is refused."""
+    names = len(served.names) * sum(served.names.is_pattern(one) for one in {change.feature for change in changes})
+    if names > most("pattern_names"):
+        raise LIMITS["pattern_names"].refused(found=names)
+    return names / _NAMES_A_WORD + len(changes) / _LISTED_A_WORD
+
+
+def of_query(served: Served, request: Query) -> float:
+    """What it costs to answer, or to write the first word."""
+    read = of_words(len(request.prefix_words), request.changes)
+    if isinstance(request, InfluenceRequest):
+        read *= _WORDS_OF_INFLUENCE
+    if isinstance(request, NextRequest):
+        read += (request.top + len(request.words)) / _LISTED_A_WORD
+    whole = read + of_condition(served, request.condition) + of_changes(served, request.changes)
+    _require(whole + (STEP * request.max_words if isinstance(request, GenerateRequest) else 0.0))
+    return whole
+
+
+def of_score(served: Served, request: ScoreRequest) -> float:
+    """What all texts cost together, and every condition that is another."""
+    read = sum(of_words(len(words_of(text)), request.changes) for text in request.texts)
+    conditions = sum(of_condition(served, one) for one in set(request.conditions or ()))
+    whole = read + conditions + of_changes(served, request.changes)
+    _require(whole)
+    return whole
+
+
+def of_listing(count: int) -> float:
+    """To look through so many names."""
+    return 1.0 + count / _NAMES_A_WORD
+
+
+def _require(work: float) -> None:
+    if work > most("work"):
+        raise LIMITS["work"].refused(found=round(work))

@@ -22,9 +22,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from llrnn.ground.errors import ConfigError
-from llrnn.serve.batching import THREAD
-from llrnn.serve.connections import bounded
-from llrnn.serve.guard import Gate
+from llrnn.serve.guard import Gate, bounded
+from llrnn.serve.served import THREAD
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _GRACE = 2.0  # seconds beyond those of a request, for its last bytes

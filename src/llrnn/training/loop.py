@@ -30,14 +30,13 @@ from llrnn.model.scoring import score
 from llrnn.model.words import listed_if_it_can
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import Seen, Text
-from llrnn.training.captured import updater_for
 from llrnn.training.optimizers import optimizer_tensors, restore_optimizer, set_learning_rate
 from llrnn.training.parallel import Alone, Workers
 from llrnn.training.reader import Reader
 from llrnn.training.records import Record
 from llrnn.training.runs import LookedOnFolder, Progress, RunFolder, digest_of
 from llrnn.training.settings import TrainingSettings
-from llrnn.training.updates import NotFiniteError, Update
+from llrnn.training.updates import NotFiniteError, Update, updater_for
 
 _LOST = 4.0  # times what words at random cost, and a nat: no model that learns anything is there after an epoch
 

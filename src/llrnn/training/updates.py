@@ -10,18 +10,20 @@ all processes are added up, so that all processes go on or none does; it is the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from functools import partial
+from typing import NoReturn, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from llrnn.knowledge.sequences import Batch, ModelState
 from llrnn.model.network import LLRNN
-from llrnn.training.averaging import WeightAverage
-from llrnn.training.optimizers import make_optimizer
-from llrnn.training.parallel import Share, Workers
+from llrnn.training.objectives import Chunked, Exact
+from llrnn.training.optimizers import WeightAverage, make_optimizer
+from llrnn.training.parallel import Alone, Share, Workers
 from llrnn.training.settings import TrainingSettings
 
 
@@ -127,3 +129,187 @@ class Updater:
 def require_finite(name: str, tensor: Tensor) -> None:
     if not torch.isfinite(tensor).all():
         raise NotFiniteError(name)
+
+
+# Updates as CUDA graphs: where batches have one shape, one launch in the place of some hundreds.
+#
+#     ok = loss and ‖g‖ are finite          g ← g · min(1, clip / ‖g‖) if ok, else 0          w ← optimizer(w, g)
+#
+# All of it, from the forward pass to the weights, is one graph, and nobody waits for it: loss and ‖g‖ are looked at
+# when the next update is under way. So that nothing is spoilt till then, the graph itself looks first: a gradient that
+# is not finite counts as 0.
+#
+# What a graph reads and writes lies where it lay when it was recorded: batches and states are copied to its inputs, and
+# what it found is overwritten by the next replay. The numbers are those of `Updater`, which makes the first updates,
+# and those of shapes that come too seldom.
+#
+# A background or a feature that follows the text, a condition, words that are drawn or several processes need Python,
+# or memory of another size, in the middle of a step: such models take the usual way (`updater_for`).
+
+
+_BEFORE = 3  # updates before one is recorded: by then kernels are compiled and the optimizer is set up
+_MOST = 4  # shapes; what a graph works with stays allocated
+Results = Sequence[Tensor]
+Act = Callable[[], Results]
+Replay = Callable[[], None]  # does again what was recorded; its results lie where they lay
+Shape = tuple[object, ...]
+
+
+class Recorder(Protocol):
+    """Records acts, functions without arguments; a record is replayed before it counts as done."""
+
+    def rehearse(self, act: Act) -> None:
+        """Does it once, so that whatever is set up once is there."""
+
+    def record(self, act: Act, generator: torch.Generator | None = None) -> tuple[Results, Replay]:
+        """Where its results will lie, and how to get them."""
+
+    def on_its_way(self, numbers: Tensor) -> Callable[[], list[float]]:
+        """Numbers as they are now; what is returned waits for them."""
+
+
+class CudaGraphs:
+    """Graphs of the current GPU, all on one stream, for workspaces of libraries belong to streams."""
+
+    def __init__(self) -> None:
+        self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+
+    def rehearse(self, act: Act) -> None:
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            act()
+        torch.cuda.current_stream().wait_stream(self._stream)
+
+    def record(self, act: Act, generator: torch.Generator | None = None) -> tuple[Results, Replay]:
+        graph = torch.cuda.CUDAGraph()
+        if generator is not None:
+            graph.register_generator_state(generator)
+        # other threads may go on meanwhile: one of them brings the next batch
+        with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
+            found = act()
+        return found, graph.replay
+
+    def on_its_way(self, numbers: Tensor) -> Callable[[], list[float]]:
+        copied, done = numbers.to("cpu", non_blocking=True), torch.cuda.Event()  # type: ignore[no-untyped-call]
+        done.record()
+
+        def waited_for() -> list[float]:
+            done.synchronize()
+            found: list[float] = copied.tolist()
+            return found
+
+        return waited_for
+
+
+def updater_for(model: LLRNN, settings: TrainingSettings, workers: Workers) -> Updater:
+    """The fastest that the model, where it is, and the way it is trained allow."""
+    if model.device.type == "cuda" and can_be_recorded(model, settings, workers):
+        return GraphedUpdater(model, settings, workers, CudaGraphs())
+    return Updater(model, settings, workers)
+
+
+def can_be_recorded(model: LLRNN, settings: TrainingSettings, workers: Workers) -> bool:
+    """Whether a step is the same sequence of operations on tensors, whatever stands in the batch."""
+    knows_nothing_else = model.background.is_static and not model.contextual
+    return (
+        isinstance(workers, Alone)
+        and isinstance(settings.objective.make(), (Exact, Chunked))
+        and not model.controller.reads_conditions
+        and knows_nothing_else
+        and model.background.prior([]) is model.background.prior([])  # nothing is made anew, and copied, at every step
+    )
+
+
+class GraphedUpdater(Updater):
+    """Updates of which those of frequent shapes are recorded, and replayed."""
+
+    def __init__(self, model: LLRNN, settings: TrainingSettings, workers: Workers, recorder: Recorder) -> None:
+        super().__init__(model, settings, workers)
+        self.recorder = recorder
+        self._seen: Counter[Shape] = Counter()
+        self._recorded: dict[Shape, _Recorded] = {}
+        self._rate = settings.learning_rate
+
+    def update(self, batch: Batch, carried: ModelState | None, *, number: int, seed: int) -> Update:
+        recorded = self._recorded_for(batch, carried)
+        if recorded is None:
+            return super().update(batch, carried, number=number, seed=seed)
+        loss_and_norm, after = recorded.replayed(batch, carried, seed)
+        look = partial(self._look, self.recorder.on_its_way(loss_and_norm), batch)
+        self.average.update(number)
+        return Update(batch.n_positions, after, look)
+
+    def _look(self, loss_and_norm: Callable[[], list[float]], batch: Batch) -> float:
+        loss, norm = loss_and_norm()
+        if not (abs(loss) < float("inf") and norm < float("inf")):
+            self.require_finite_weights()
+            self.require_mass(batch)
+            raise NotFiniteError("norm of the gradient" if abs(loss) < float("inf") else "loss")
+        return loss
+
+    def _recorded_for(self, batch: Batch, carried: ModelState | None) -> _Recorded | None:
+        """None for the first batches, for the first of each shape, and when there are enough shapes already."""
+        if self.optimizer.param_groups[0]["lr"] != self._rate:  # a number in the graph
+            self._rate = self.optimizer.param_groups[0]["lr"]
+            self._recorded.clear()
+        shape = (carried is None, *((name, tensor.shape) for name, tensor in batch.tensors().items()))
+        again = self._seen[shape] > 0 and self._seen.total() >= _BEFORE
+        self._seen[shape] += 1
+        if shape not in self._recorded and again and len(self._recorded) < _MOST:
+            self._recorded[shape] = _Recorded(self, batch, carried)
+        return self._recorded.get(shape)
+
+
+class _Recorded:
+    """An update by batches of one shape."""
+
+    def __init__(self, updater: GraphedUpdater, batch: Batch, carried: ModelState | None) -> None:
+        self._updater = updater
+        self._generator = torch.Generator(updater.model.device)
+        placed = batch.to(updater.model.device)
+        self._batch = placed.with_tensors({k: tensor.clone().contiguous() for k, tensor in placed.tensors().items()})
+        self._carried = carried and ModelState(tuple(part.clone() for part in carried.controller), carried.knowledge)
+        self._record: tuple[Results, Replay] | None = None
+
+    def replayed(self, batch: Batch, carried: ModelState | None, seed: int) -> tuple[Tensor, ModelState]:
+        """Loss and ‖g‖, (2,), and the state after; they hold until the next replay."""
+        self._read(batch, carried)
+        if self._record is None:
+            self._updater.recorder.rehearse(self._backward)
+            self._generator.manual_seed(seed)
+            self._record = self._updater.recorder.record(self._update, self._generator)
+        (loss_and_norm, *after), replay = self._record
+        self._generator.manual_seed(seed)
+        replay()
+        return loss_and_norm, ModelState(tuple(after), self._knowledge)
+
+    def _read(self, batch: Batch, carried: ModelState | None) -> None:
+        for own, given in zip(self._batch.tensors().values(), batch.tensors().values(), strict=True):
+            own.copy_(given, non_blocking=True)
+        if self._carried is not None and carried is not None:
+            torch._foreach_copy_(list(self._carried.controller), list(carried.controller))
+
+    def _backward(self) -> Results:
+        """The loss, and the controller's state after; parameters have their gradients."""
+        self._updater.optimizer.zero_grad(set_to_none=True)
+        loss, after = self._updater.backward(self._batch, self._carried, self._generator)
+        self._knowledge = after.knowledge  # that of static sources: nothing
+        return [loss, *after.controller]
+
+    def _update(self) -> Results:
+        """Loss and ‖g‖, and the controller's state after; the weights have followed."""
+        loss, *after = self._backward()
+        gradients = [p.grad for p in self._updater.model.parameters() if p.grad is not None]
+        norm = nn.utils.get_total_norm(gradients)
+        found = torch.stack([loss.to(norm.dtype), norm])
+        for gradient in gradients:
+            gradient.nan_to_num_(0.0, 0.0, 0.0)
+        torch._foreach_mul_(gradients, self._factor(found))
+        self._updater.optimizer.step()
+        return [found, *after]
+
+    def _factor(self, loss_and_norm: Tensor) -> Tensor:
+        """min(1, clip / ‖g‖); 0 where one of both is not finite."""
+        clip, norm = self._updater.settings.clip, loss_and_norm[1]
+        factor = torch.ones_like(norm) if clip is None else (clip / (norm + 1e-6)).clamp(max=1.0)
+        return torch.where(loss_and_norm.isfinite().all(), factor, 0.0)

@@ -27,14 +27,14 @@ from torch import nn
 from torch.nn import functional as F
 
 from llrnn.config import read_config
-from llrnn.config.conditions import ControllerConfig
+from llrnn.config.keys import ControllerConfig
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
 from llrnn.text.ids import Text
-from llrnn.training.captured import CudaGraphs
 from llrnn.training.loop import train
 from llrnn.training.records import Record
 from llrnn.training.settings import TrainingSettings
+from llrnn.training.updates import CudaGraphs
 from llrnn_lab.bench import torch_peer
 from llrnn_lab.bench.medians import medians
 

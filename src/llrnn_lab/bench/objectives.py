@@ -23,9 +23,9 @@ from llrnn.model.batches import Sentences, derived_seed
 from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import score, walk
-from llrnn.text.clusters import cluster_words
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import Text
+from llrnn.text.lexicon import cluster_words
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.objectives import Exact, ImportanceSampling, NoiseContrastive, Objective, normalisation_gap
 from llrnn_lab.bench.factored import ClassFactored, cluster_bins, frequency_bins

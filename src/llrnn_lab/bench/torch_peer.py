@@ -20,11 +20,11 @@ from torch.nn import functional as F
 
 from llrnn.knowledge.sequences import Batch
 from llrnn.model.batches import Ahead, Batching
-from llrnn.model.controllers.torch_lstm import TorchLSTM
+from llrnn.model.controllers.recurrent import TorchLSTM
 from llrnn.text.ids import Text
-from llrnn.training.captured import Recorder
 from llrnn.training.optimizers import make_optimizer
 from llrnn.training.settings import TrainingSettings
+from llrnn.training.updates import Recorder
 
 State = tuple[Tensor, Tensor]
 

@@ -39,10 +39,9 @@ from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import score
 from llrnn.text import analysers
-from llrnn.text.clusters import tokenise
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import Text
-from llrnn.text.lexicon import Lexicon
+from llrnn.text.lexicon import Lexicon, tokenise
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train
 from llrnn.training.settings import TrainingSettings

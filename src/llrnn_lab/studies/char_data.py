@@ -22,9 +22,9 @@ from llrnn.ground.files import write_atomically
 from llrnn.languages.grammars.rows import BLANK
 from llrnn.text.conditions import values_of
 from llrnn.text.corpus import Corpus, Sentence
-from llrnn.text.corpus.delexical import find_values
+from llrnn.text.corpus.corpus import find_values
+from llrnn.text.corpus.readers import PlainTokens
 from llrnn.text.corpus.source import StrPath
-from llrnn.text.corpus.text import PlainTokens
 from llrnn_lab.studies import nlg_data
 
 PARTS = ("train", "valid", "test", "unseen")

@@ -43,9 +43,9 @@ from functools import lru_cache
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
-from llrnn.knowledge.contextual.matching import Matching
+from llrnn.knowledge.contextual.copied import Matching
 from llrnn.text.conditions import fields_of
-from llrnn.text.corpus.delexical import find_values
+from llrnn.text.corpus.corpus import find_values
 from llrnn.text.tables import KnowledgeBase, Row
 from llrnn_lab.studies.kb_data import WANTED
 

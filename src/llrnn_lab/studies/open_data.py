@@ -29,8 +29,7 @@ from llrnn.ground.errors import ConfigError, LexiconError, MissingExtraError
 from llrnn.ground.files import write_atomically
 from llrnn.languages.domains.characters import CharacterModel
 from llrnn.text import analysers
-from llrnn.text.analysers.affix_file import read_affix_file, split_flags
-from llrnn.text.analysers.lines import Line, encoding_of, read_encoded
+from llrnn.text.analysers.hunspell import Line, encoding_of, read_affix_file, read_encoded, split_flags
 from llrnn.text.corpus import Corpus
 from llrnn.text.french import conllu
 from llrnn.text.lexicon import Lexicon

@@ -24,10 +24,9 @@ from llrnn.ground.errors import ConfigError, LexiconError
 from llrnn.ground.files import write_atomically
 from llrnn.inference.pairs import make_pairs, write_pairs
 from llrnn.text import analysers
-from llrnn.text.clusters import cluster_words, tokenise
 from llrnn.text.corpus import Corpus
 from llrnn.text.french import conllu
-from llrnn.text.lexicon import Lexicon
+from llrnn.text.lexicon import Lexicon, cluster_words, tokenise
 from llrnn.text.vocabulary import Vocabulary
 
 HUNSPELL = Path("/usr/share/hunspell/fr.dic")

@@ -18,8 +18,7 @@ import numpy as np
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError
 from llrnn.knowledge.backgrounds.constraint import Constraint
-from llrnn.languages.grammars.base import Language, Node
-from llrnn.languages.grammars.letters import Columns, Letter, Matching
+from llrnn.languages.grammars.language import Columns, Language, Letter, Matching, Node
 from llrnn.languages.grammars.rows import Reader, Spelled
 from llrnn.text.vocabulary import Vocabulary
 

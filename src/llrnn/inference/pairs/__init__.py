@@ -5,10 +5,17 @@ scores = score_pairs(model, pairs)
 scores.overall.accuracy, scores.by_group["verb-number"], scores.by_distance["5+"]
 """
 
-from llrnn.inference.pairs.agreement import make_pairs
-from llrnn.inference.pairs.files import read_pairs, write_pairs
-from llrnn.inference.pairs.pair import Pair
-from llrnn.inference.pairs.scoring import Comparison, PairScores, Share, compare, score_pairs
+from llrnn.inference.pairs.making import make_pairs
+from llrnn.inference.pairs.scoring import (
+    Comparison,
+    Pair,
+    PairScores,
+    Share,
+    compare,
+    read_pairs,
+    score_pairs,
+    write_pairs,
+)
 
 __all__ = [
     "Comparison",

@@ -15,19 +15,21 @@ import numpy as np
 
 from llrnn.inference.rescoring.confusions import Channel, Confusables, confuse
 from llrnn.inference.rescoring.nbest import (
+    Errors,
     Hypothesis,
     NBest,
     NBestLists,
     References,
     Words,
+    errors_of,
+    errors_of_lists,
+    oracle,
     read_kaldi,
     read_nbest,
     read_references,
     write_nbest,
 )
-from llrnn.inference.rescoring.scoring import ModelScorer, Scorer, SharedScores, score_lists
-from llrnn.inference.rescoring.tuning import Tuned, Weights, tune
-from llrnn.inference.rescoring.wer import Errors, errors_of, errors_of_lists, oracle
+from llrnn.inference.rescoring.scoring import ModelScorer, Scorer, SharedScores, Tuned, Weights, score_lists, tune
 
 __all__ = [
     "Channel",

@@ -34,8 +34,7 @@ import numpy.typing as npt
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import ConfigError
-from llrnn.inference.rescoring.nbest import Hypothesis, NBest, NBestLists, Words
-from llrnn.inference.rescoring.wer import alignments
+from llrnn.inference.rescoring.nbest import Hypothesis, NBest, NBestLists, Words, alignments
 from llrnn.text.corpus import Corpus
 
 __all__ = ["Channel", "Confusables", "confuse"]

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from llrnn.ground.errors import CheckpointError, quoted
-from llrnn.knowledge.backgrounds.automaton import Automaton
 from llrnn.knowledge.backgrounds.base import Background, Mixture, Product, Static
+from llrnn.knowledge.backgrounds.constraint import Automaton, Dictionary, Grammar
 from llrnn.knowledge.backgrounds.crossfit import CrossFitted
-from llrnn.knowledge.backgrounds.dictionary import Dictionary
-from llrnn.knowledge.backgrounds.grammar import Grammar
-from llrnn.knowledge.backgrounds.huggingface import HuggingFace
-from llrnn.knowledge.backgrounds.mask import Mask
-from llrnn.knowledge.backgrounds.neural import Model
+from llrnn.knowledge.backgrounds.neural import HuggingFace, Model
 from llrnn.knowledge.backgrounds.ngram import NGram
 from llrnn.knowledge.backgrounds.primed import Primed, entity_words
-from llrnn.knowledge.backgrounds.unigram import Discounted, Uniform, Unigram
+from llrnn.knowledge.backgrounds.static import Discounted, Mask, Uniform, Unigram
 from llrnn.knowledge.process import Saved
 from llrnn.languages.ngrams.store import SHARING
 

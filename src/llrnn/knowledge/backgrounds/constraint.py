@@ -16,20 +16,39 @@ import copy
 import math
 import operator
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Self
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
 from llrnn.ground.errors import BackgroundError
+from llrnn.ground.files import read_file
 from llrnn.knowledge.backgrounds.base import Background, Mixture, Product, _Combined
-from llrnn.knowledge.backgrounds.mask import Mask
-from llrnn.knowledge.process import State, States
-from llrnn.languages.grammars.base import Node
-from llrnn.languages.grammars.letters import Over
-from llrnn.languages.grammars.rows import BLANK, Reader, Row
+from llrnn.knowledge.backgrounds.static import Mask
+from llrnn.knowledge.process import Saved, State, States
+from llrnn.languages.grammars.context_free import ContextFree, expressions_of, readings_of
+from llrnn.languages.grammars.expressions import (
+    Expression,
+    FromCondition,
+    from_condition,
+    letter,
+    parts_of,
+    regular,
+    symbolic,
+    words,
+)
+from llrnn.languages.grammars.finite import Conditional, Recent, finite
+from llrnn.languages.grammars.language import Columns, Language, Node, Over
+from llrnn.languages.grammars.machine import atoms_of, columns_of, shown
+from llrnn.languages.grammars.notation import limited, read_grammar
+from llrnn.languages.grammars.rows import BLANK, Reader, Row, Spelled, can_be_saved, described, letters_of, restored
+from llrnn.languages.grammars.rules import Rules
 from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Exceptions, Prior, SparsePrior, Table
+from llrnn.text.conditions import values_of
 from llrnn.text.revision import Revision
 from llrnn.text.vocabulary import Vocabulary
 
@@ -228,3 +247,248 @@ def without(background: Background, constraint: Constraint) -> Background:
     made = copy.copy(background)
     made._parts = tuple(left)
     return made if left else everything
+
+
+# A finite automaton as background: b(K, x) = 0 where x could not be completed to a string of a regular language.
+#
+#     Automaton("the ( big | small )*<0.5> cat")                            over symbols, see `languages.symbolic`
+#   Automaton(r"[0-9]{4}(, [0-9]{4})*", over="characters", weighted=False)   as Python writes it, symbols spell strings
+#     Automaton(words(dictionary) & ngram(table), over="characters")        any expression of `languages.grammars`
+#
+# With weights b(K, x) = p(x | prefix), where all that can still follow is counted in: a proper distribution over the
+# strings of the language. Without, b is 1 for what is allowed. `from_condition(function)` lets the condition have a
+# say.
+
+
+class Automaton(Constraint):
+    """An expression as a background; a text is read by `symbolic`, or over characters by `regular`."""
+
+    def __init__(
+        self,
+        expression: Expression | str,
+        *,
+        over: Over = "symbols",
+        weighted: bool = True,
+        violation: float = 0.0,
+        longest: int | None = None,
+        spelling: Mapping[str, str] | None = None,
+    ) -> None:
+        """`weighted`: probabilities rather than 1 and 0; `longest`: letters of a string.
+
+        `spelling`: characters of symbols that stand for others, over characters; "␣" is a blank by default.
+        """
+        super().__init__(over=over, violation=violation, longest=longest, spelling=spelling)
+        if isinstance(expression, str):
+            expression = symbolic(expression) if over == "symbols" else regular(expression)
+        if not isinstance(expression, Expression):
+            raise BackgroundError(f"an automaton is made of an expression or a text, found {expression!r}")
+        self.expression, self.weighted = expression, weighted
+        self._readers: Recent[Language, Reader] | None = None
+        self._languages: Conditional | Language | None = None
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        symbols = [symbol for number, symbol in enumerate(vocabulary.symbols) if number != vocabulary.eos]
+        columns = columns_of(self.expression, letters_of(symbols, self.over, self.spelling), self.over)
+        spelled = Spelled(vocabulary.symbols, vocabulary.eos, columns, self.spelling)
+        if any(isinstance(part, FromCondition) for part in parts_of(self.expression)):
+            bound._languages = Conditional(self.expression, columns, weighted=self.weighted)
+        else:
+            bound._languages = finite(self.expression, columns, weighted=self.weighted)
+        most = bound._languages.most_remembered if isinstance(bound._languages, Conditional) else 1
+        bound._readers = Recent(lambda language: Reader(language, spelled, self.longest), most)
+        return bound
+
+    def _reader(self, condition: object) -> Reader:
+        if self._readers is None or self._languages is None:
+            raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
+        if isinstance(self._languages, Conditional):
+            return self._readers[self._languages.language(condition)]
+        return self._readers[self._languages]
+
+    def saved(self) -> Saved:
+        if not can_be_saved(self.expression):
+            return super().saved()
+        plain, tensors = described(self.expression)
+        fields = {
+            "expression": plain,
+            "over": self.over,
+            "weighted": self.weighted,
+            "violation": self.violation,
+            "longest": self.longest,
+            "spelling": self.spelling,
+        }
+        return Saved("automaton", fields, tensors)
+
+    @classmethod
+    def restored(cls, saved: Saved) -> Automaton:
+        """The inverse of `saved`."""
+        fields = dict(saved.fields)
+        return cls(restored(fields.pop("expression"), saved.tensors), **fields)
+
+    def __repr__(self) -> str:
+        soft = f", violation={self.violation}" if self.violation else ""
+        return f"Automaton({shown(self.expression)}{'' if self.weighted else ', weighted=False'}{soft})"
+
+
+# A context-free grammar as background: b(K, x) = 0 where x could not be completed to a string of the grammar.
+#
+#     Grammar("start: "(" start ")" start | ")                          what is allowed, 1 or 0
+#   Grammar(text, weights={"sum": 0.2, "expr/2": 0.8})                p(x | prefix): how probable a grammar finds it
+#     Expert(Grammar(text, violation=0.01), name="syntax")                  advice, as far as the network takes it
+#
+# The notation is lark's (extra: grammar; see `languages.grammars.notation`). Over symbols a terminal is one symbol of
+# the vocabulary: a string in quotes is that symbol, a regular expression any symbol that matches it. Over characters
+# symbols spell strings, and terminals are strings, cut in any way that fits.
+
+
+class Grammar(Constraint):
+    """A grammar; with `weights` of its alternatives (by alias, or rule/number), a proper distribution."""
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        over: Over = "symbols",
+        start: str = "start",
+        weights: Mapping[str, float] | None = None,
+        violation: float = 0.0,
+        longest: int | None = None,
+        deepest: int | None = None,
+        spelling: Mapping[str, str] | None = None,
+        name: str | None = None,
+    ) -> None:
+        """`longest`: letters of a string; `deepest`: levels of rules within rules, see `languages.grammars.depth`.
+
+        `spelling`: characters of symbols that stand for others, over characters; "␣" is a blank by default.
+        """
+        super().__init__(over=over, violation=violation, longest=longest, spelling=spelling)
+        self._text, self._start, self._deepest = text, start, deepest
+        self._weights = None if weights is None else dict(weights)
+        self._name = name
+        place = "the grammar" if name is None else name
+        notation = read_grammar(text, start=start, weights=weights, place=place)
+        self._notation = notation if deepest is None else limited(notation, deepest)
+        self._expressions = expressions_of(self._notation.terminals, over)
+        self._bound: Reader | None = None
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
+        """A grammar from a text file, with the settings of `Grammar`."""
+        try:
+            text = read_file(path).decode("utf8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise BackgroundError(f"{path}: a grammar in UTF-8 is required ({error})") from None
+        return cls(text, **{"name": Path(path).name, **settings})
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        symbols = [symbol for number, symbol in enumerate(vocabulary.symbols) if number != vocabulary.eos]
+        letters = letters_of(symbols, self.over, self.spelling)
+        atoms = [atom for one in self._expressions.values() for atom in atoms_of(one, self.over)]
+        columns = Columns(letters, atoms, self.over)
+        weighted = self._weights is not None
+        readings = readings_of(self._expressions, columns, weighted=weighted)
+        rules = Rules(self._notation, list(readings), weighted=weighted)
+        language = ContextFree(rules, list(readings.values()), columns)
+        spelled = Spelled(vocabulary.symbols, vocabulary.eos, columns, self.spelling)
+        bound._bound = Reader(language, spelled, self.longest)
+        return bound
+
+    def _reader(self, condition: object) -> Reader:
+        if self._bound is None:
+            raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
+        return self._bound
+
+    def saved(self) -> Saved:
+        fields = {
+            "text": self._text,
+            "over": self.over,
+            "start": self._start,
+            "weights": self._weights,
+            "violation": self.violation,
+            "longest": self.longest,
+            "deepest": self._deepest,
+            "spelling": self.spelling,
+            "name": self._name,
+        }
+        return Saved("grammar", fields)
+
+    def __repr__(self) -> str:
+        soft = f", violation={self.violation}" if self.violation else ""
+        return f"Grammar({self._name or f'{len(self._notation.productions)} alternatives'}{soft})"
+
+
+# Texts that are spelled: dictionary words, and what the condition speaks of, with blanks between them.
+#
+#     text = token (blank token)*            token = a word of the dictionary | a value of the condition, as a whole
+#
+#     Dictionary(["is", "in", "the", "area", "of"])          over characters; b = 1 for what is allowed, 0 for all else
+#     Dictionary(listed, slots=["name", "phone"])            values of these slots only
+#
+# A name that is in no dictionary can be written where the condition has it, and nowhere else; so can one that nobody
+# has ever seen. The dictionary is compiled once, for all conditions (`languages.conditional`).
+
+
+@dataclass(frozen=True)
+class ValuesOf:
+    """The values of a condition as a list of texts; of some slots only, if any are named."""
+
+    slots: frozenset[str] | None = None
+
+    def __call__(self, condition: object) -> Expression | None:
+        found = [value for value in values_of(condition) if self.slots is None or value.slot in self.slots]
+        return words({" ".join(value.words) for value in found}) if found else None
+
+
+class Dictionary(Automaton):
+    """A Boolean automaton over characters: words of a list, and values of the condition."""
+
+    def __init__(
+        self,
+        listed: Iterable[str],
+        *,
+        slots: Collection[str] | None = None,
+        violation: float = 0.0,
+        longest: int | None = None,
+        spelling: Mapping[str, str] | None = None,
+    ) -> None:
+        """`longest`: characters of a text; `spelling`: characters that stand for others, "␣" for a blank by default."""
+        if isinstance(listed, str) or isinstance(slots, str):
+            raise BackgroundError(f"Dictionary takes a list of words and a list of slots, found {listed!r}, {slots!r}")
+        self.listed = tuple(sorted(set(listed)))
+        self.slots = None if slots is None else frozenset(slots)
+        strange = next((word for word in self.listed if word.split() != [word]), None)
+        if strange is not None:
+            raise BackgroundError(f"a word of a dictionary has no blank and is not empty, found {strange!r}")
+        token = words(self.listed) | from_condition(ValuesOf(self.slots))
+        text = token + (letter(" ") + token).repeated()
+        super().__init__(
+            text, over="characters", weighted=False, violation=violation, longest=longest, spelling=spelling
+        )
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
+        """A dictionary from a text file, words between white space, with the settings of `Dictionary`."""
+        try:
+            text = read_file(path).decode("utf8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise BackgroundError(f"{path}: a list of words in UTF-8 is required ({error})") from None
+        return cls(text.split(), **settings)
+
+    def revised(self, revision: Revision) -> Self:
+        raise BackgroundError(f"words need not be added to {self!r}: those of the condition can be spelled")
+
+    def saved(self) -> Saved:
+        fields = {
+            "listed": list(self.listed),
+            "slots": None if self.slots is None else sorted(self.slots),
+            "violation": self.violation,
+            "longest": self.longest,
+            "spelling": self.spelling,
+        }
+        return Saved("dictionary", fields)
+
+    def __repr__(self) -> str:
+        soft = f", violation={self.violation}" if self.violation else ""
+        return f"Dictionary({len(self.listed)} words{soft})"

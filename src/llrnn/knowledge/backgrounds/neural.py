@@ -8,20 +8,25 @@ by one step of the inner model, and no state holds a row of |V| numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor
 
-from llrnn.ground.errors import BackgroundError
+from llrnn.ground.errors import BackgroundError, CheckpointError, MissingExtraError, VocabularyError
 from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.process import Process, Saved, State, States
 from llrnn.knowledge.sequences import Batch
 from llrnn.layer.priors import DensePrior, Prior
-from llrnn.text.vocabulary import Vocabulary
+from llrnn.text.corpus import Corpus
+from llrnn.text.vocabulary import EOS, Vocabulary
 
 
 class Inner(Protocol):
@@ -174,3 +179,256 @@ def require_same_symbols(who: str, own: Vocabulary, given: Vocabulary, advice: s
         f"{who} needs its own vocabulary, the same {len(own)} symbols in the same order, but {count} of the "
         f"{len(given)} given differ: symbol {first} is {mine!r} there and {other!r} here; {advice}"
     )
+
+
+# A causal language model of the `transformers` library as background, over its own tokens.
+#
+#     log b(K, x) = log softmax(LM(K))[x]           frozen, in float32
+#
+# The state is the tuple of tokens that the LM sees. llrnn reads EOS first, which is the LM's own beginning of a text
+# (its bos token, or its eos token where it has no other). A context longer than the LM's maximum is cut from the left:
+# when it is full, its older half goes, so that a long text costs a pass for each half window and not one for each
+# token.
+#
+# Symbols are the LM's tokens, in the order of their ids; EOS is its eos token. What a symbol may not hold is escaped as
+# in a Python string: white space and what is not printable as `\n` or `\x20`, a backslash as two. The empty token is
+# `\-`, and an id that no token has is `\?17`. `token_of` undoes it.
+
+
+Window = tuple[int, ...]
+Asked = tuple[Window, list[int]]  # tokens, and the places in them after which the next is asked for
+
+_EMPTY, _NONE = "\\-", "\\?"  # no escape begins so
+_LOGITS_AT_ONCE = 2**27  # numbers: half a gigabyte
+
+
+class HuggingFace(Background):
+    """A frozen causal LM and its tokenizer; bind it to `llrnn.inference.hf.vocabulary(tokenizer)`.
+
+    The rows of the last `remembered` prefixes are kept (|V| float32 numbers each: 0.2 MB for GPT-2), so that a prefix
+    that is asked for again is not read again. `context` shortens what the LM sees. The LM is held and not copied, put
+    into evaluation mode, and follows the model that it serves to its device.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, *, context: int | None = None, remembered: int = 256) -> None:
+        self._own = vocabulary_of(tokenizer)
+        self._model, self._tokenizer = model.eval(), tokenizer
+        self._begin = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
+        self._asked_context, self._remembered = context, remembered
+        self._limit = _context_length(model, context)
+        self._rows: OrderedDict[Window, Tensor] = OrderedDict()
+        self._folder: Path | None = None  # where its weights are for sure: a model in memory may have been changed
+        if model.config.vocab_size < len(self._own):
+            raise BackgroundError(
+                f"the tokenizer knows {len(self._own)} tokens, but the language model answers for "
+                f"{model.config.vocab_size} only; give the tokenizer that belongs to it"
+            )
+
+    @classmethod
+    def from_folder(
+        cls, path: str | PathLike[str], *, context: int | None = None, remembered: int = 256
+    ) -> HuggingFace:
+        """From a folder that `save_pretrained` of the model and of the tokenizer wrote; nothing is downloaded."""
+        try:
+            from transformers import AutoModelForCausalLM, AutoTokenizer
+        except ImportError:
+            raise MissingExtraError("transformers", "hf") from None
+        folder = Path(path).resolve()
+        if not folder.is_dir():
+            found = "this is a file" if folder.exists() else "there is no such folder"
+            raise BackgroundError(
+                f"{path}: a folder is required that save_pretrained of a language model wrote, but {found}"
+            )
+        try:
+            model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise BackgroundError(
+                f"{path}: not a causal language model with its tokenizer ({reason}); save both into the folder"
+            ) from error
+        made = cls(model, tokenizer, context=context, remembered=remembered)
+        made._folder = folder
+        return made
+
+    @property
+    def tokenizer(self) -> Any:
+        return self._tokenizer
+
+    @property
+    def boundary(self) -> frozenset[int]:
+        """The tokens that may stand before a text: bos, eos and padding."""
+        ids = (self._tokenizer.bos_token_id, self._tokenizer.eos_token_id, self._tokenizer.pad_token_id)
+        return frozenset(one for one in ids if one is not None)
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        require_same_symbols(repr(self), self._own, vocabulary, "use llrnn.inference.hf.vocabulary(tokenizer)")
+        return super().bind(vocabulary)
+
+    reads_conditions = False
+
+    def initial(self, condition: object = None) -> State:
+        return ()
+
+    def advance(self, state: State, symbol: int) -> State:
+        grown = (*state, self._begin if not state and symbol == self._own.eos else symbol)
+        return grown if len(grown) <= self._limit else grown[-(self._limit // 2 + 1) :]
+
+    def follow(
+        self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
+    ) -> tuple[States, Sequence[State]]:
+        self._move(inputs.device)
+        asked: list[Asked] = []
+        after = [
+            self._read(state, row, kept, asked)
+            for state, row, kept in zip(states, inputs.tolist(), mask.tolist(), strict=True)
+        ]
+        return Answered(int(mask.sum()), lambda: self._answers(asked)), after
+
+    def _read(self, window: Window, row: Sequence[int], kept: Sequence[bool], asked: list[Asked]) -> Window:
+        """One row: each window as it is when it is full, or at the end, answers for all places in it at once."""
+        places: list[int] = []
+        for symbol, keep in zip(row, kept, strict=True):
+            grown = self.advance(window, symbol)
+            if len(grown) <= len(window):
+                asked.append((window, places))
+                places = []
+            window = grown
+            if keep:
+                places.append(len(window) - 1)
+        asked.append((window, places))
+        return window
+
+    def prior(self, states: States) -> Prior:
+        if isinstance(states, Answered):
+            return DensePrior(states.log_b)
+        windows = [state or (self._begin,) for state in states]
+        found = {window: self._rows[window] for window in windows if window in self._rows}
+        missing = [window for window in dict.fromkeys(windows) if window not in found]
+        answers = self._answers([(window, [len(window) - 1]) for window in missing])
+        found.update(zip(missing, answers, strict=True))
+        self._remember(found)
+        return DensePrior(torch.stack([found[window] for window in windows]) if windows else answers)
+
+    def _remember(self, rows: dict[Window, Tensor]) -> None:
+        """The rows asked for last are kept, each in memory of its own."""
+        for window, row in rows.items():
+            if window not in self._rows:
+                self._rows[window] = row.clone()
+            self._rows.move_to_end(window)
+        while len(self._rows) > self._remembered:
+            self._rows.popitem(last=False)
+
+    def _move(self, device: torch.device) -> None:
+        if self._model.device != device:
+            self._model.to(device)
+            self._rows.clear()
+
+    @torch.no_grad()
+    def _answers(self, asked: Sequence[Asked]) -> Tensor:
+        """log b after the places asked for, window by window, (N, V) float32."""
+        asked = [(window[: places[-1] + 1], places) for window, places in asked if places]
+        longest = max((len(window) for window, _ in asked), default=1)
+        step = max(1, _LOGITS_AT_ONCE // (longest * self._model.config.vocab_size))
+        parts = [self._pass(asked[start : start + step]) for start in range(0, len(asked), step)]
+        return torch.cat(parts) if parts else torch.zeros(0, len(self._own), device=self._model.device)
+
+    def _pass(self, asked: Sequence[Asked]) -> Tensor:
+        """One pass of the LM over windows side by side, padded at the end, where a causal model does not look."""
+        longest = max(len(window) for window, _ in asked)
+        padded = [[*window, *[0] * (longest - len(window))] for window, _ in asked]
+        real = [[1] * len(window) + [0] * (longest - len(window)) for window, _ in asked]
+        ids, mask = (torch.tensor(rows, device=self._model.device) for rows in (padded, real))
+        self._model.eval()
+        logits = self._model(input_ids=ids, attention_mask=mask, use_cache=False).logits
+        row = [n for n, (_, places) in enumerate(asked) for _ in places]
+        place = [place for _, places in asked for place in places]
+        return torch.log_softmax(logits[row, place, : len(self._own)].float(), -1)
+
+    def saved(self) -> Saved:
+        """The folder only: the weights of the LM are not copied. One made of objects is given again at loading."""
+        if self._folder is None:
+            return super().saved()
+        fields = {"folder": str(self._folder), "sha256": _digest(self._folder), "context": self._asked_context}
+        return Saved("huggingface", fields)
+
+    @classmethod
+    def restored(cls, saved: Saved) -> HuggingFace:
+        """The inverse of `saved`."""
+        folder = Path(saved.fields["folder"])
+        advice = "or give the model from elsewhere: backgrounds.HuggingFace.from_folder(...) as background at loading"
+        if not folder.is_dir():
+            raise CheckpointError(
+                f"its background is the language model in {folder}, which is gone; put it back, {advice}"
+            )
+        if _digest(folder) != saved.fields["sha256"]:
+            raise CheckpointError(
+                f"its background is the language model in {folder}, whose config.json has changed since; "
+                f"restore it, {advice}"
+            )
+        try:
+            return cls.from_folder(folder, context=saved.fields["context"])
+        except BackgroundError as error:
+            raise CheckpointError(f"its background cannot be read: {error}") from error
+
+    def __repr__(self) -> str:
+        name = self._model.name_or_path or type(self._model).__name__
+        return f"HuggingFace({name}, {len(self._own)} tokens)"
+
+
+def vocabulary_of(tokenizer: Any) -> Vocabulary:
+    """The tokenizer's tokens in the order of their ids, as symbols."""
+    eos, tokens = tokenizer.eos_token_id, {index: token for token, index in tokenizer.get_vocab().items()}
+    if eos is None:
+        raise VocabularyError(
+            "the tokenizer must have an end-of-sequence token, for llrnn reads it first and predicts it last; "
+            "found none: set tokenizer.eos_token"
+        )
+    symbols = [symbol_of(tokens[i]) if i in tokens else f"{_NONE}{i}" for i in range(max(tokens) + 1)]
+    symbols = ["\\x3c/s>" if symbol == EOS else symbol for symbol in symbols]  # another token of that name
+    symbols[eos] = EOS
+    return Vocabulary(symbols)
+
+
+def tokenised(tokenizer: Any, texts: Iterable[str], *, name: str = "") -> Corpus:
+    """Each text as a sentence of the tokenizer's tokens, written as the symbols of `vocabulary_of`; empty ones go."""
+    symbols = vocabulary_of(tokenizer).symbols
+    ids = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts)
+    return Corpus.from_sentences([[symbols[one] for one in row] for row in ids if row], name=name)
+
+
+def symbol_of(token: str) -> str:
+    """A token as a symbol: printable, without white space."""
+    return "".join(map(_escaped, token)) or _EMPTY
+
+
+def token_of(symbol: str) -> str:
+    """The token that a symbol stands for; EOS, which is the tokenizer's eos token, stays EOS."""
+    if symbol == _EMPTY or symbol.startswith(_NONE):
+        return ""
+    return symbol.encode("latin-1", "backslashreplace").decode("unicode_escape")
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable() and not character.isspace() and character != "\\":
+        return character
+    code = ord(character)
+    plain = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    return plain.get(character) or (
+        f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
+    )
+
+
+def _context_length(model: Any, wanted: int | None) -> int:
+    """How many tokens the LM sees at most: its own limit, or less where that is wanted."""
+    own = getattr(model.config, "max_position_embeddings", None) or 2**31
+    limit: int = own if wanted is None else wanted
+    if not 2 <= limit <= own:
+        raise BackgroundError(f"context must lie between 2 and {own}, what the language model can see; found {limit}")
+    return limit
+
+
+def _digest(folder: Path) -> str:
+    """SHA-256 of the LM's configuration: enough to notice another model in its place."""
+    config = folder / "config.json"
+    return hashlib.sha256(config.read_bytes() if config.is_file() else b"").hexdigest()

@@ -26,7 +26,7 @@ import torch
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError, ZeroMassError
 from llrnn.knowledge.backgrounds.base import Background, _Combined, multiply
-from llrnn.knowledge.backgrounds.mask import Evidence, Priming, words_of
+from llrnn.knowledge.backgrounds.static import Evidence, Priming, words_of
 from llrnn.knowledge.process import Saved, State, States
 from llrnn.layer.priors import DensePrior, Prior
 from llrnn.text import conditions

@@ -24,9 +24,8 @@ from torch import Tensor
 
 from llrnn.ground.caches import ByteCache
 from llrnn.ground.errors import FeatureError, quoted, short
-from llrnn.knowledge.contextual.base import ContextualFeature, Value
-from llrnn.knowledge.contextual.columns import BEGUN, Bound, Column, going_on
-from llrnn.knowledge.contextual.matching import Matching
+from llrnn.knowledge.contextual.base import BEGUN, Bound, Column, ContextualFeature, Value, going_on
+from llrnn.knowledge.contextual.copied import Matching
 from llrnn.knowledge.process import Saved, States
 from llrnn.layer.priors import ContextValues
 from llrnn.text.revision import Revision

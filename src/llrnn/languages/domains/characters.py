@@ -1,16 +1,17 @@
-"""A model of characters: Kneser-Ney n-grams over the letters of words, as a table that is walked through.
+"""Every character that a string may hold: those told apart one by one, and all others of each kind.
 
-    p(x) = Π_t p(x_t | last n-1 characters) · p(end | last n-1 characters)
+    weight of a character told apart = its own                weight of any other = the weight of its kind / how many
 
-A state is a context that was seen, the longest one that fits; `moves[s, a]` is the state after character column a,
-`prob[s, a]` the probability of the column, and the last column is the end.
+So finitely many columns stand for all of Unicode. Kinds are those of `text.automata`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,84 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
-from llrnn.languages.domains.alphabet import Alphabet
 from llrnn.languages.ngrams import EMPTY, NGramTable, Trie, estimate
 from llrnn.languages.ngrams.store import described, table_from
+from llrnn.text.automata import KINDS, Automaton, first_of, kind, pattern, permitted
 from llrnn.text.vocabulary import EOS
+
+
+@cache
+def of_kind(number: int) -> NDArray[np.int64]:
+    """All code points of a kind, sorted; surrogates and line breaks are of none."""
+    return _by_kind()[number]
+
+
+@cache
+def _by_kind() -> tuple[NDArray[np.int64], ...]:
+    kinds = np.array([kind(chr(code)) if permitted(chr(code)) else -1 for code in range(0x110000)], dtype=np.int8)
+    return tuple(np.flatnonzero(kinds == number).astype(np.int64) for number in range(len(KINDS)))
+
+
+class Alphabet:
+    """Columns 0 … n-1 are the characters told apart; then a column for each kind, which stands for all others of it."""
+
+    def __init__(self, characters: Sequence[str]) -> None:
+        self.characters = tuple(sorted(set(characters)))
+        self._column = {character: column for column, character in enumerate(self.characters)}
+        self._others: dict[int, NDArray[np.int64]] = {}
+
+    def __len__(self) -> int:
+        return len(self.characters) + len(KINDS)
+
+    def column(self, character: str) -> int:
+        found = self._column.get(character)
+        return len(self.characters) + kind(character) if found is None else found
+
+    def others(self, column: int) -> NDArray[np.int64]:
+        """The code points that a column of a kind stands for."""
+        if column not in self._others:
+            number = column - len(self.characters)
+            told_apart = [ord(character) for character in self.characters if kind(character) == number]
+            self._others[column] = np.setdiff1d(of_kind(number), told_apart, assume_unique=True)
+        return self._others[column]
+
+    @cached_property
+    def log_share(self) -> NDArray[np.float64]:
+        """log of 1 / how many characters a column stands for, (columns,)."""
+        sizes = [1] * len(self.characters) + [
+            len(self.others(column)) for column in range(len(self.characters), len(self))
+        ]
+        return -np.log(np.maximum(sizes, 1).astype(np.float64))
+
+    def draw(self, column: int, rng: np.random.Generator) -> str:
+        """A character of a column."""
+        if column < len(self.characters):
+            return self.characters[column]
+        return chr(int(rng.choice(self.others(column))))
+
+    def columns_of(self, strings: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The columns of the characters of strings, one row each, -1 behind the end, and the lengths: (n, T), (n,)."""
+        lengths = np.array([len(string) for string in strings], dtype=np.int64)
+        joined = np.fromiter((ord(c) for string in strings for c in string), dtype=np.int64, count=int(lengths.sum()))
+        distinct, inverse = np.unique(joined, return_inverse=True)
+        columns = np.array([self._column_or_none(chr(code)) for code in distinct.tolist()], dtype=np.int64)
+        padded = np.full((len(strings), int(lengths.max(initial=0))), -1, dtype=np.int64)
+        row = np.repeat(np.arange(len(strings)), lengths)
+        within = np.arange(len(joined)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        padded[row, within] = columns[inverse] if len(joined) else joined
+        return padded, lengths
+
+    def _column_or_none(self, character: str) -> int:
+        return self.column(character) if permitted(character) else -2
+
+
+# A model of characters: Kneser-Ney n-grams over the letters of words, as a table that is walked through.
+#
+#     p(x) = Π_t p(x_t | last n-1 characters) · p(end | last n-1 characters)
+#
+# A state is a context that was seen, the longest one that fits; `moves[s, a]` is the state after character column a,
+# `prob[s, a]` the probability of the column, and the last column is the end.
+
 
 _LEAST_SHARE = 5e-4  # of the words: a character that fewer of them hold is not told apart from others of its kind
 
@@ -126,3 +201,116 @@ def _probabilities(trie: Trie, nodes: torch.Tensor, end: int) -> Floats:
     log_p[rows.position, rows.word] = rows.log_prob
     prob = log_p.double().exp().numpy()
     return np.asarray(prob / prob.sum(1, keepdims=True), dtype=np.float64)
+
+
+# What a string shows by itself: its shape, its ending, its length. An automaton reads all of it off in one pass.
+#
+#     label(x) = (shape, longest listed ending)              band(x): its length, in a few bands
+#
+# A cell of a spelling is a label and a band; words of the same look, listed or not, have the same attributes.
+
+
+# The first that fits. Endings are told apart where a word is all letters.
+SHAPES = {
+    "small": r"\l+",
+    "capital": r"\u\l*",
+    "capitals": r"\u\u+",
+    "joined": r"[\l\u]+([-'’.][\l\u]+)+",
+    "digits": r".*\D.*",
+    "signs": r"[\p\s]+",
+    "mixed": r".+",
+}
+_WITH_ENDINGS = ("small", "capital")
+_LEAST_SHARE_looks = 0.005  # of the types: a shape that fewer have is not told apart from "mixed"
+
+
+@dataclass(frozen=True)
+class Look:
+    """A shape and an ending; "" where endings are not told apart or none is listed."""
+
+    shape: str
+    ending: str
+
+    def attributes(self, endings: frozenset[str]) -> tuple[str, ...]:
+        """`Looks:small`, `Ends:ment`, `Ends:ent`, ...: also the shorter endings that are listed."""
+        tails = [self.ending[start:] for start in range(len(self.ending))]
+        return (f"Looks:{self.shape}", *(f"Ends:{tail}" for tail in tails if tail in endings))
+
+
+def shapes_of(words: Sequence[str]) -> tuple[str, ...]:
+    """The shapes that enough of the words have; "mixed" stands for all others."""
+    labels = _shape_automaton(tuple(SHAPES)).label_all(words)
+    counts = np.bincount(labels[labels >= 0], minlength=len(SHAPES))
+    common = [shape for shape, n in zip(SHAPES, counts.tolist(), strict=True) if n >= _LEAST_SHARE_looks * len(words)]
+    return tuple(dict.fromkeys([*common, "mixed"]))
+
+
+def common_endings(words: Iterable[str], *, longest: int, top: int, min_count: int = 2) -> tuple[str, ...]:
+    """The commonest endings of up to `longest` characters, none of them a whole word."""
+    counts = Counter(word[-length:] for word in words for length in range(1, min(longest, len(word) - 1) + 1))
+    ranked = sorted(counts, key=lambda ending: (-counts[ending], ending))
+    return tuple(ending for ending in ranked[:top] if counts[ending] >= min_count)
+
+
+def looks_automaton(shapes: Sequence[str], endings: Sequence[str]) -> tuple[Automaton, tuple[Look, ...]]:
+    """The automaton whose labels number the looks of all strings that may be symbols."""
+    by_shape, by_ending = _shape_automaton(shapes), _ending_automaton(endings)
+    looks: dict[Look, int] = {}
+
+    def combined(shape: int, ending: int) -> int:
+        if shape < 0:
+            return -1
+        named = shapes[shape]
+        look = Look(named, endings[ending - 1] if ending > 0 and named in _WITH_ENDINGS else "")
+        return looks.setdefault(look, len(looks))
+
+    automaton = by_shape.product(by_ending, combined)
+    return automaton, tuple(looks)
+
+
+def _shape_automaton(shapes: Sequence[str]) -> Automaton:
+    return first_of([pattern(SHAPES[shape]) for shape in shapes])
+
+
+def _ending_automaton(endings: Sequence[str]) -> Automaton:
+    """Label 0 for any string, i + 1 where ending i is the longest that it has (Aho and Corasick's automaton)."""
+    found = {ending[:length] for ending in endings for length in range(len(ending) + 1)} | {""}
+    starts = sorted(found, key=lambda start: (len(start), start))  # the same in every process, as weights depend on it
+    state = {start: number for number, start in enumerate(starts)}
+    characters = tuple(sorted({c for ending in endings for c in ending}))
+    moves = np.zeros((len(starts), len(characters) + len(KINDS)), dtype=np.int64)
+    for start, number in state.items():
+        for column, character in enumerate(characters):
+            moves[number, column] = state[_longest_tail(start + character, state)]
+    label = {ending: number for number, ending in enumerate(endings, 1)}
+    labels = np.array([label.get(_longest_tail(start, label), 0) for start in starts], dtype=np.int64)
+    return Automaton(characters, moves, labels)
+
+
+def _longest_tail(text: str, among: dict[str, int]) -> str:
+    return next((text[i:] for i in range(len(text)) if text[i:] in among), "")
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Lengths in bands: up to the first edge, up to the second, ..., and all that is longer."""
+
+    edges: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if any(edge < 1 for edge in self.edges) or any(b <= a for a, b in pairwise(self.edges)):
+            raise DomainError(f"the edges of length bands must be 1 or more and rise, found {list(self.edges)}")
+
+    def __len__(self) -> int:
+        return len(self.edges) + 1
+
+    def of(self, lengths: Ints) -> Ints:
+        return np.searchsorted(np.array(self.edges, dtype=np.int64), lengths, side="left").astype(np.int64)
+
+    def name(self, band: int) -> str:
+        first = self.edges[band - 1] + 1 if band else 1
+        return f"{first}+" if band == len(self.edges) else f"{first}-{self.edges[band]}"
+
+    def pattern(self, band: int) -> str:
+        """How often a character may come, as patterns write it."""
+        return self.name(band).replace("-", ",").replace("+", ",")

@@ -10,6 +10,7 @@ of M is below 1. What is left of a string is drawn by the same numbers: (I − M
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,9 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
-from llrnn.languages.domains.alphabet import Alphabet
+from llrnn.languages.domains.characters import Alphabet
 from llrnn.text.automata import KINDS, Automaton, partition, pattern
-from llrnn.text.domain import MOST_MEMBERS, OUTSIDE, Cell, Domain
+from llrnn.text.domain import MOST_MEMBERS, OUTSIDE, Cell, Domain, log_mass_left
 
 
 class Regular(Domain):
@@ -205,3 +206,169 @@ def _reaches(M: Floats, ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
     for _ in range(len(M)):
         forward, backward = forward | leads[forward].any(0), backward | leads[:, backward].any(1)
     return forward & backward
+
+
+# Numbers as they are written: every number has a probability, and none has to be listed.
+#
+#     q(x) ∝ ρ^length / 10^digits            within a cell: geometric in the length, any digits alike
+#
+# Cells: how many digits, what reads like a year, decimals, percentages, ordinals, groups of thousands, what is joined
+# by signs (dates, scores). Which cell is likely after which words is for the network to learn.
+
+
+_ORDINALS = {
+    "fr": "(er|re|e|è|ère|ème|eme|nd|nde|ers|es)",
+    "en": "(st|nd|rd|th)",
+    "de": r"\.",
+    "et": r"\.",
+    "tr": r"('?(inci|ıncı|uncu|üncü|nci|ncı|ncu|ncü)|\.)",
+}
+_ORDINALS["any"] = f"({'|'.join(_ORDINALS.values())})"
+_SMALL, _LONG = 2, 7  # digits
+_SEPARATORS = " .,\u00a0\u202f'"
+_RATIO = 0.3
+
+
+class Numbers(Regular):
+    """Numbers of a language: `fr`, `en`, `de`, `et`, `tr`; `any` has the ordinals of all, any other has none."""
+
+    def __init__(self, language: str = "en", *, ratio: float = _RATIO, name: str = "number") -> None:
+        if not 0 < ratio < 1:
+            raise DomainError(
+                f"the ratio of {name!r} must lie between 0 and 1, found {ratio}: longer numbers must be rarer, "
+                "or the cell of long numbers, '10000000' among them, has no finite mass"
+            )
+        cells = _cells(language)
+        weights = dict.fromkeys("0123456789", ratio / 10) | dict.fromkeys(_signs(cells), ratio)
+        shown = {cell: _attributes(cell) for cell in cells}
+        super().__init__(cells, weights, attributes=shown, name=name)
+        # to begin with, all cells have equal mass: there are more long numbers, but nobody writes them more often
+        balanced = self.rescaled(np.full(len(cells), -np.log(len(cells))))
+        self.__dict__.update(balanced.__dict__)
+
+    def counted(self, counts: Mapping[str, float]) -> Regular:
+        """Cells weighted by how often numbers of each were seen, one more each."""
+        words = list(counts)
+        located, _ = self.locate(words)
+        seen = np.ones(len(self.cells))
+        for word, cell in zip(words, located.tolist(), strict=True):
+            if cell >= 0:
+                seen[cell] += counts[word]
+        return self.rescaled(np.log(seen / seen.sum()))
+
+
+def _cells(language: str) -> dict[str, Automaton]:
+    """Patterns of cells; what could be read in two ways belongs to the one that stands first."""
+    digits = {f"digits{n}": rf"[1-9]\d{{{n - 1}}}" for n in range(2, _LONG)}
+    patterns = {
+        "year": r"1\d{3}|20\d{2}",
+        "digits1": r"\d",
+        **digits,
+        "long": rf"[1-9]\d{{{_LONG - 1},}}",
+        "padded": r"0\d+",
+        "grouped": rf"[1-9]\d{{0,2}}([{_SEPARATORS}]\d{{3}})+",
+        "decimal": r"\d+[.,]\d+",
+        "percentage": "\\d+([.,]\\d+)?[ \u00a0\u202f]?%",
+        "joined": r"\d{1,4}([-/:x]\d{1,4})+",
+    }
+    if language in _ORDINALS:
+        patterns["ordinal"] = r"\d+" + _ORDINALS[language]
+    cells: dict[str, Automaton] = {}
+    for name, text in patterns.items():
+        automaton = pattern(text)
+        for earlier in cells.values():
+            automaton = automaton.minus(earlier)
+        cells[name] = automaton
+    return cells
+
+
+def _signs(cells: Mapping[str, Automaton]) -> list[str]:
+    return sorted({c for automaton in cells.values() for c in automaton.characters if not "0" <= c <= "9"})
+
+
+def _attributes(cell: str) -> tuple[str, ...]:
+    small = ("small",) if cell in {f"digits{n}" for n in range(1, _SMALL + 1)} else ()
+    return tuple(f"Numeral:{shown}" for shown in ("any", cell, *small))
+
+
+# Real-valued features over an infinite set: the head is written out, the tail is bounded.
+#
+#     head: all strings of up to L characters, each a cell of its own, so that a feature may have any value on it
+#     tail: the cells of the domain without the head, with at most `tolerance` of its mass
+#
+# On the tail a real-valued feature takes the middle of its bounds (`features.Bounded`). With that the model is exact;
+# how far it is from one with the true values everywhere, `inference.bounds` reports as an interval of log Z.
+
+
+class Headed(Domain):
+    """A regular domain with its shorter strings written out, until no more than `tolerance` of its mass is left."""
+
+    def __init__(self, domain: Regular, *, tolerance: float = 1e-3, most: int = 100_000) -> None:
+        if not 0 < tolerance < 1:
+            raise DomainError(f"the tolerance of a head must lie between 0 and 1, found {tolerance}")
+        self._domain, self._tolerance, self._most = domain, tolerance, most
+        length = domain.length_that_leaves(tolerance)
+        self._head = domain.strings_up_to(length, most)
+        self._place = {string: number for number, string in enumerate(self._head)}
+        self._located = domain.locate(self._head)
+
+    @property
+    def name(self) -> str:
+        return self._domain.name
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        whole = self._domain.cells
+        own = [
+            Cell(f"{self.name}={string}", whole[cell].attributes, whole[cell].source)
+            for string, cell in zip(self._head, self._located[0].tolist(), strict=True)
+        ]
+        return (*own, *(Cell(cell.name, cell.attributes, cell.source, tail=True) for cell in whole))
+
+    @cached_property
+    def log_mass(self) -> Floats:
+        return np.concatenate([self._located[1], log_mass_left(self._domain, self._head)])
+
+    @property
+    def language(self) -> Automaton:
+        return self._domain.language
+
+    @property
+    def tail_share(self) -> float:
+        """How much of the domain's mass is in the tail."""
+        left = np.logaddexp.reduce(self.log_mass[len(self._head) :])
+        return float(np.exp(left - np.logaddexp.reduce(self._domain.log_mass)))
+
+    def locate(self, strings: Sequence[str]) -> tuple[Ints, Floats]:
+        cells, log_q = self._domain.locate(strings)
+        cells = np.where(cells >= 0, cells + len(self._head), cells)
+        for i, string in enumerate(strings):
+            cells[i] = self._place.get(string, cells[i])
+        return cells, log_q
+
+    def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
+        if cell < len(self._head):
+            return [self._head[cell]] * count
+        drawn: list[str] = []
+        while len(drawn) < count:
+            more = self._domain.draw(cell - len(self._head), count - len(drawn), rng)
+            drawn += [string for string in more if string not in self._place]
+        return drawn
+
+    def members(self, cell: int) -> Sequence[str] | None:
+        if cell < len(self._head):
+            return [self._head[cell]]
+        whole = self._domain.members(cell - len(self._head))
+        return None if whole is None else [string for string in whole if string not in self._place]
+
+    def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        plain, arrays = self._domain.described()
+        return {"kind": "headed", "tolerance": self._tolerance, "most": self._most, "domain": plain}, arrays
+
+    @classmethod
+    def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Headed:
+        """The inverse of `described`."""
+        return cls(Regular.restored(plain["domain"], arrays), tolerance=plain["tolerance"], most=plain["most"])
+
+    def __repr__(self) -> str:
+        return f"Headed({self._domain!r}, {len(self._head)} strings, {self.tail_share:.1e} of the mass in the tail)"

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from llrnn.languages.grammars.expressions import Expression, from_condition, letter, matching, ngram, words
-from llrnn.languages.grammars.regular import regular
-from llrnn.languages.grammars.symbolic import symbolic
+from llrnn.languages.grammars.expressions import (
+    Expression,
+    from_condition,
+    letter,
+    matching,
+    ngram,
+    regular,
+    symbolic,
+    words,
+)
 
 __all__ = [
     "Expression",

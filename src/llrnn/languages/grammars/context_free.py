@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -24,10 +24,12 @@ import numpy as np
 
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError
-from llrnn.languages.grammars.base import Language, Node
-from llrnn.languages.grammars.lengths import Lengths
-from llrnn.languages.grammars.letters import Columns
-from llrnn.languages.grammars.rules import Position, Rules
+from llrnn.languages.grammars import expressions
+from llrnn.languages.grammars.expressions import Expression, letter, matching, regular
+from llrnn.languages.grammars.language import Columns, Language, Node, Over
+from llrnn.languages.grammars.machine import Machine, compiled, determinised
+from llrnn.languages.grammars.notation import Terminal
+from llrnn.languages.grammars.rules import Lengths, Position, Rules
 
 MOST_ITEMS = 20_000  # at one node
 MOST_NODES = 200_000  # remembered; when there are more, all are forgotten, and made again when needed
@@ -287,3 +289,42 @@ class _Growth:
 def _rounded(c: float) -> float:
     """Weights that differ by rounding only are the same."""
     return c if c in (0.0, 1.0) else float(f"{c:.10e}")
+
+
+# Terminals of a grammar as automata over columns.
+#
+# Over symbols a terminal is one letter out of some; over characters it is a string. In a weighted grammar all letters
+# that can follow are equally probable, and so is stopping: a walk that comes to an end with probability one.
+
+
+def expressions_of(terminals: Mapping[str, Terminal], over: Over) -> dict[str, Expression]:
+    """What each terminal reads."""
+    return {name: _expression(terminal, over) for name, terminal in terminals.items()}
+
+
+def _expression(terminal: Terminal, over: Over) -> Expression:
+    if terminal.is_literal:
+        return letter(terminal.text) if over == "symbols" else expressions.Sequence(tuple(map(letter, terminal.text)))
+    try:
+        return matching(terminal.text) if over == "symbols" else regular(terminal.text)
+    except BackgroundError as error:
+        how = "symbol by symbol" if over == "symbols" else "character by character"
+        raise BackgroundError(f"the terminal {terminal.name} cannot be read {how}: {error}") from None
+
+
+def readings_of(expressions: Mapping[str, Expression], columns: Columns, *, weighted: bool) -> dict[str, Reading]:
+    """The terminals of which the letters spell a string."""
+    machines = {name: compiled(expression, columns, weighted=False) for name, expression in expressions.items()}
+    return {name: _reading(machine, weighted) for name, machine in machines.items() if not machine.is_empty}
+
+
+def _reading(machine: Machine, weighted: bool) -> Reading:
+    one_way = determinised(machine, weighted=False)
+    letters = np.zeros((one_way.n_states, one_way.columns.count))
+    letters[one_way.source, one_way.column] = 1.0
+    stop = (one_way.log_stop > -np.inf).astype(np.float64)
+    if weighted:
+        total = letters @ one_way.columns.sizes + stop
+        letters, stop = letters / total[:, None], stop / total
+    moves = tuple({column: target for column, target, _ in state} for state in one_way.by_state)
+    return Reading(moves, letters, stop, tuple(one_way.lengths().tolist()))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from llrnn.languages.ngrams.arpa import read_arpa
-from llrnn.languages.ngrams.arpa_writer import write_arpa
-from llrnn.languages.ngrams.binding import for_vocabulary, revised, written_out
-from llrnn.languages.ngrams.bounded import estimate_on_disk
-from llrnn.languages.ngrams.counting import count_ngrams
-from llrnn.languages.ngrams.kneser_ney import estimate
-from llrnn.languages.ngrams.rows import DenseRows
-from llrnn.languages.ngrams.scratch import Scratch
+from llrnn.languages.ngrams.arpa import read_arpa, write_arpa
+from llrnn.languages.ngrams.external import Scratch, estimate_on_disk, read_stream, stream_pieces
+from llrnn.languages.ngrams.kneser_ney import count_ngrams, estimate
 from llrnn.languages.ngrams.store import read_table, write_table
-from llrnn.languages.ngrams.streams import read_stream, stream_pieces
-from llrnn.languages.ngrams.table import UNKNOWN, Level, NGramTable, Shared, completed
-from llrnn.languages.ngrams.trie import EMPTY, Rows, Trie
+from llrnn.languages.ngrams.table import (
+    UNKNOWN,
+    Level,
+    NGramTable,
+    Shared,
+    completed,
+    for_vocabulary,
+    revised,
+    written_out,
+)
+from llrnn.languages.ngrams.trie import EMPTY, DenseRows, Rows, Trie
 
 __all__ = [
     "EMPTY",

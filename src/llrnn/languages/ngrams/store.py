@@ -13,10 +13,8 @@ from torch import Tensor
 
 from llrnn.ground.bundle import read_bundle, write_bundle
 from llrnn.ground.errors import CheckpointError, LLRNNError, quoted
-from llrnn.languages.ngrams.arpa import read_arpa
-from llrnn.languages.ngrams.arpa_writer import write_arpa
-from llrnn.languages.ngrams.binding import written_out
-from llrnn.languages.ngrams.table import Level, NGramTable, Shared
+from llrnn.languages.ngrams.arpa import read_arpa, write_arpa
+from llrnn.languages.ngrams.table import Level, NGramTable, Shared, written_out
 
 _ARRAYS = ("context", "word", "log_prob", "log_backoff")
 SHARING = "ngram with shared words"  # as older readers do not know it

@@ -9,19 +9,22 @@ from __future__ import annotations
 from typing import Any
 
 from llrnn.ground.errors import CheckpointError, ConfigError, LLRNNError, quoted
-from llrnn.model.controllers.attentive import Attentive
-from llrnn.model.controllers.base import (
+from llrnn.model.controllers.encoders import Attentive, Encoder, make_encoder
+from llrnn.model.controllers.recurrent import (
+    GRU,
+    LSTM,
     Controller,
+    Elman,
     Hidden,
+    Recurrent,
     SomeRows,
+    Stacked,
     initialise,
     still_first,
     unfilled,
     uniform,
     variational_dropout,
 )
-from llrnn.model.controllers.encoders import Encoder, make_encoder
-from llrnn.model.controllers.recurrent import GRU, LSTM, Elman, Recurrent, Stacked
 
 __all__ = [
     "GRU",

@@ -9,6 +9,7 @@ row, a learned vector, and to look at it is to read that vector. So conditions o
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,8 +24,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from llrnn.ground.caches import ByteCache
 from llrnn.ground.errors import ConfigError, quoted
-from llrnn.model.controllers.base import draw_first, undrawn, variational_dropout
-from llrnn.model.controllers.torch_lstm import TorchLSTM
+from llrnn.model.controllers.recurrent import Controller, Hidden, TorchLSTM, draw_first, undrawn, variational_dropout
 from llrnn.text.conditions import Reading, Token, fields_of, make_reading
 from llrnn.text.corpus.acts import Act
 
@@ -140,3 +140,71 @@ def make_encoder(settings: dict[str, Any]) -> Encoder:
     if wrong:
         raise ConfigError(f"the features of an encoder must be a list of their names, found {quoted(wrong[0])}")
     return Encoder(make_reading(given.pop("reading")), **given)
+
+
+# A controller that looks at the condition while it follows the prefix.
+#
+#     below_t = f(ψ_t, below_{t-1})                       what was said so far
+#     α_t = softmax_i( (Q below_t)·m_i / √D )             where to look in the memory of the condition
+#     h_t = g([below_t; Σ_i α_ti m_i], h_{t-1})           what was said, and what was looked at, then and before
+#
+# The look stands between two recurrent networks, so a whole sequence is one call of each; the one above remembers what
+# was looked at, as it would if the last look were fed in again (Luong et al. 2015 call that input feeding).
+
+
+class Attentive(Controller):
+    """One controller below, a look at the condition, and one controller above."""
+
+    reads_conditions = True
+
+    def __init__(self, below: Controller, encoder: Encoder, above: Controller) -> None:
+        super().__init__()
+        if above.inputs != below.hidden + encoder.size:
+            raise ConfigError(
+                f"the controller above must take {below.hidden} + {encoder.size} inputs (what is below, and a row of "
+                f"the memory), found {above.inputs}"
+            )
+        self.below, self.encoder, self.above = below, encoder, above
+        self.inputs, self.hidden = below.inputs, above.hidden
+        self.query = nn.Parameter(torch.zeros(encoder.size, below.hidden))  # Q
+        draw_first(self, [("query", self.query)])
+
+    def unknown_names(self, condition: object) -> list[str]:
+        return self.encoder.unknown_names(condition)
+
+    @property
+    def known_names(self) -> frozenset[str]:
+        return self.encoder.known_names
+
+    @property
+    def state_size(self) -> int:
+        return 2 + self.below.state_size + self.above.state_size
+
+    def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
+        memory, counts = self.encoder(conditions, generator)
+        own = (part.initial(conditions, generator=generator) for part in (self.below, self.above))
+        return memory, counts, *(tensor for state in own for tensor in state)
+
+    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
+        memory, counts, *own = state
+        width = self.below.state_size
+        below, below_after = self.below.scan(psi, tuple(own[:width]), generator=generator)
+        seen = self.weights(below, memory, counts) @ memory
+        h, above_after = self.above.scan(torch.cat([below, seen], -1), tuple(own[width:]), generator=generator)
+        return h, (memory, counts, *below_after, *above_after)
+
+    def weights(self, below: Tensor, memory: Tensor, counts: Tensor) -> Tensor:
+        """α: how much each row of the memory is looked at, (B, T, S)."""
+        scores = (below @ self.query.t()) @ memory.transpose(1, 2) / math.sqrt(self.encoder.size)
+        return scores.masked_fill(~counts.unsqueeze(1), float("-inf")).softmax(-1)
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            "kind": "attentive",
+            "below": self.below.settings(),
+            "encoder": self.encoder.settings(),
+            "above": self.above.settings(),
+        }
+
+    def __repr__(self) -> str:
+        return f"Attentive({self.below!r}, {self.encoder!r}, {self.above!r})"

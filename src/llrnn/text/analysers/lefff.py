@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from llrnn.ground.errors import LexiconError
-from llrnn.text.analysers.lines import Line, read_encoded
+from llrnn.text.analysers.hunspell import Line, read_encoded
 from llrnn.text.analysers.tags import lemma_attribute
 from llrnn.text.corpus.source import StrPath
 from llrnn.text.lexicon import Lexicon

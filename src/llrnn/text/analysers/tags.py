@@ -64,3 +64,139 @@ class Tags:
         if known is not None:
             return known
         return next((known for start, known in self._beginnings.items() if name.startswith(start)), None)
+
+
+# French: what the fields of the dictionary `fr` (Grammalecte; Debian's hunspell-fr) mean.
+#
+# Stems have a category (`po:nom`, `po:v1_it_q__a`), and a gender and number where these are fixed; affix rules add
+# moods, persons and inflection (`po:ipre po:3sg`, `is:fem is:pl`). Fields of one reading may hold alternatives
+# (`po:ipre po:spre po:1sg po:3sg`): the meaning of a reading is the union.
+
+
+__all__ = ["FRENCH"]
+
+_CATEGORIES = {
+    "po:nom": "POS:NOUN",
+    "po:titr": "POS:NOUN",
+    "po:loc.nom": "POS:NOUN",
+    "po:npr": "POS:PROPN",
+    "po:prn": "POS:PROPN",  # first names
+    "po:patr": "POS:PROPN",  # family names
+    "po:loc.patr": "POS:PROPN",
+    "po:adj": "POS:ADJ",
+    "po:loc.adj": "POS:ADJ",
+    "po:adv": "POS:ADV",
+    "po:loc.adv": "POS:ADV",
+    "po:negadv": "POS:ADV Polarity:Neg",
+    "po:advint": "POS:ADV PronType:Int",
+    "po:v*": "POS:VERB",
+    "po:v0*": "POS:VERB POS:AUX",  # être, avoir
+    "po:loc.verb": "POS:VERB",
+    "aux": "POS:AUX",  # no field of the dictionary: see _of_stem
+    "po:prep": "POS:ADP",
+    "po:prepv": "POS:ADP",
+    "po:loc.prep": "POS:ADP",
+    "po:loc.prepv": "POS:ADP",
+    "po:cjco": "POS:CCONJ",
+    "po:cjsub": "POS:SCONJ",
+    "po:loc.cjsub": "POS:SCONJ",
+    "po:cj": "POS:CCONJ",
+    "po:loc.cj": "POS:SCONJ",
+    "po:interj": "POS:INTJ",
+    "po:loc.interj": "POS:INTJ",
+    "po:nb": "POS:NUM NumType:Card",
+    "po:nbro": "POS:NUM",  # roman numerals
+    "po:det": "POS:DET PronType:Art",
+    "po:detpos": "POS:DET Poss:Yes PronType:Prs",
+    "po:detdem": "POS:DET PronType:Dem",
+    "po:detind": "POS:DET PronType:Ind",
+    "po:detneg": "POS:DET PronType:Neg",
+    "po:detex": "POS:DET PronType:Exc",
+    "po:propersuj": "POS:PRON PronType:Prs",
+    "po:properobj": "POS:PRON PronType:Prs",
+    "po:prodem": "POS:PRON PronType:Dem Person:3",
+    "po:proind": "POS:PRON PronType:Ind Person:3",
+    "po:proneg": "POS:PRON PronType:Neg Person:3",
+    "po:prorel": "POS:PRON PronType:Rel",
+    "po:proint": "POS:PRON PronType:Int",
+    "po:proadv": "POS:PRON",
+    "po:ponc": "POS:PUNCT",
+    "po:sign": "POS:SYM",
+}
+_VERB_FORMS = {
+    "infi": "VerbForm:Inf",
+    "ppre": "VerbForm:Part Tense:Pres",
+    "ppas": "VerbForm:Part Tense:Past",
+    "ipre": "VerbForm:Fin Mood:Ind Tense:Pres",
+    "iimp": "VerbForm:Fin Mood:Ind Tense:Imp",
+    "ipsi": "VerbForm:Fin Mood:Ind Tense:Past",
+    "ifut": "VerbForm:Fin Mood:Ind Tense:Fut",
+    "cond": "VerbForm:Fin Mood:Cnd Tense:Pres",
+    "spre": "VerbForm:Fin Mood:Sub Tense:Pres",
+    "simp": "VerbForm:Fin Mood:Sub Tense:Imp",
+    "impe": "VerbForm:Fin Mood:Imp Tense:Pres",
+}
+_PERSONS = {
+    "1sg": "Person:1 Number:Sing",
+    "1isg": "Person:1 Number:Sing",  # before je: eussé-je
+    "2sg": "Person:2 Number:Sing",
+    "3sg": "Person:3 Number:Sing",
+    "1pl": "Person:1 Number:Plur",
+    "2pl": "Person:2 Number:Plur",
+    "3pl": "Person:3 Number:Plur",
+    "3pl!": "Person:3 Number:Plur",
+    "1pe": "Person:1",
+    "2pe": "Person:2",
+    "3pe": "Person:3",
+}
+_INFLECTION = {
+    "mas": "Gender:Masc",
+    "fem": "Gender:Fem",
+    "epi": "Gender:Masc Gender:Fem",
+    "sg": "Number:Sing",
+    "pl": "Number:Plur",
+    "inv": "Number:Sing Number:Plur",
+}
+
+
+def _meanings() -> dict[str, list[str]]:
+    table = dict(_CATEGORIES)
+    # A few stems write po: for is: and the other way round.
+    for name in ("po", "is"):
+        table |= {f"{name}:{value}": meaning for value, meaning in (_VERB_FORMS | _PERSONS | _INFLECTION).items()}
+    table["is:adj"] = table["po:adj"]
+    # Known, and without a name in UD: grammatical word, preverbal, prefix, suffix, misspelling, various; aimé-je.
+    table |= dict.fromkeys(("po:mg", "po:preverb", "po:pfx", "po:sfx", "po:err", "po:div", "po:1jsg"), "")
+    return {name: meaning.split() for name, meaning in table.items()}
+
+
+_NAMES = frozenset({"po:npr", "po:prn", "po:patr", "po:loc.patr"})
+_THIRD_PERSON_OBJECTS = frozenset({"le", "la", "les", "l'"})
+_SHORT = 3  # units and abbreviations: Pa, Hz, TVA
+
+
+def _of_stem(stem: str, fields: frozenset[str]) -> frozenset[str]:
+    if "po:nom" in fields and stem[0].isupper():
+        # Countries, rivers, institutions are nouns here, with their gender; treebanks say PROPN (235 types to 6).
+        # Abbreviations are half and half.
+        either = stem.isupper() or len(stem) <= _SHORT
+        return fields | {"po:npr"} if either else fields - {"po:nom"} | {"po:npr"}
+    if "po:properobj" in fields and stem in _THIRD_PERSON_OBJECTS:
+        return fields | {"po:3pe"}  # which the dictionary leaves out
+    if stem == "faire" and "po:nom" not in fields:
+        return fields | {"aux"}  # the causative
+    return fields
+
+
+def _of_reading(fields: frozenset[str]) -> frozenset[str]:
+    if fields >= {"is:epi", "is:inv"} and "po:ppas" in fields:
+        # A participle that never agrees (été, marché) is masculine singular in treebanks.
+        return fields - {"is:epi", "is:inv"} | {"is:mas", "is:sg"}
+    if fields & _NAMES and "po:nom" not in fields:
+        # `epi` says of a name that the gender is unknown; `inv`, that it has no plural.
+        return frozenset("is:sg" if field == "is:inv" else field for field in fields - {"is:epi"})
+    return fields
+
+
+# dp: and ds: mark l'arbre, qu'il, vas-y: two words of a treebank.
+FRENCH = Tags(_meanings(), joins=frozenset({"dp", "ds"}), of_stem=_of_stem, of_reading=_of_reading)

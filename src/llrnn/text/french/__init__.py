@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from llrnn.text.corpus.types import Sentence
+from llrnn.text.corpus.source import Sentence
 from llrnn.text.french.grammar import sentence
 from llrnn.text.french.writing import conllu
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from llrnn.text.corpus.types import Sentence
+from llrnn.text.corpus.source import Sentence
 from llrnn.text.french.adjuncts import add_after, add_before, add_opener, where
 from llrnn.text.french.choice import Weighted
 from llrnn.text.french.clauses import action, clause, person_subject, relative

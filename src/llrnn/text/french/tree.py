@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from llrnn.text.corpus.types import Sentence, Token
+from llrnn.text.corpus.source import Sentence, Token
 from llrnn.text.french.closed import AND, CONTRACTIONS, IF, IF_ELIDED
 from llrnn.text.french.morphology import begins_with_vowel
 from llrnn.text.french.words import FEMININE, MASCULINE, PLURAL, Agreement, Word

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from llrnn.text.corpus.types import Sentence, Token
+from llrnn.text.corpus.source import Sentence, Token
 
 _CLOSE_TO_THE_LEFT = (",", ".")
 

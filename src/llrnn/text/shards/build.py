@@ -26,13 +26,11 @@ import numpy as np
 
 from llrnn.ground.errors import CorpusError, UnknownWordError
 from llrnn.ground.files import sync_folder
-from llrnn.text.corpus.corpus import Format
+from llrnn.text.corpus.corpus import Format, Words, stream_words
 from llrnn.text.corpus.source import StrPath
-from llrnn.text.corpus.streaming import Words, stream_words
 from llrnn.text.ids import sentence_key
-from llrnn.text.shards.columns import BLOCK
-from llrnn.text.shards.corpus import BuiltCorpus
-from llrnn.text.shards.layout import COLUMNS, Manifest, Shard, write_manifest
+from llrnn.text.shards.layout import BLOCK, COLUMNS, Manifest, Shard, write_manifest
+from llrnn.text.shards.reading import BuiltCorpus
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 SHARD_WORDS = 50_000_000

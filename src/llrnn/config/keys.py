@@ -1,0 +1,557 @@
+"""Feature groups as configuration: `{ kind = "suffixes", longest = 3, min_count = 20 }`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+
+from llrnn.knowledge import features
+from llrnn.knowledge.backgrounds import Automaton, Dictionary, Grammar
+from llrnn.knowledge.contextual import ContextualFeature, Continued, Copied, Lookup, Matching, Said, Unsaid
+from llrnn.knowledge.features import Features
+from llrnn.languages.domains import Names, Numbers, Spelling
+from llrnn.languages.grammars.language import Over
+from llrnn.model.controllers import Attentive, Controller, Encoder, make_controller
+from llrnn.text.conditions import Reading, Slots, Spelled, Whole, Words
+from llrnn.text.domain import Domain
+from llrnn.text.lexicon import Lexicon
+from llrnn.text.tables import KnowledgeBase
+
+
+class Strict(BaseModel):
+    """Unknown keys are errors, and so is a text or a truth value where a number is meant."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def refuse_unused(table: BaseModel, keys: Iterable[str], purpose: str, found: str, place: str = "") -> None:
+    """Keys that do nothing beside what else is given must be left at their defaults."""
+    for key in keys:
+        if getattr(table, key) != type(table).model_fields[key].default:
+            raise ValueError(f"{place}{key} {purpose}, found {found}; leave it out")
+
+
+def by_kind(sources: Mapping[str, Sequence[str]], default: str | None = None) -> Discriminator:
+    """Which model a table is of: its kind and, where `sources` has keys for that kind, the first of them it gives.
+
+    "ngram", "ngram with arpa": every model has exactly the keys that count, and messages name it so.
+    """
+
+    def named(table: Any) -> str | None:
+        given = table if isinstance(table, dict) else vars(table) if isinstance(table, BaseModel) else {}
+        kind = given.get("kind", default)
+        if kind is None:
+            return None
+        return next((f"{kind} with {key}" for key in sources.get(str(kind), ()) if key in given), str(kind))
+
+    return Discriminator(named)
+
+
+class FeatureConfig(Strict):
+    """Scale of any group."""
+
+    scale: float = Field(1.0, gt=0, description="how loud the group is")
+    balanced: bool = Field(False, description="divide by the root mean square norm of the group")
+    shared: int | None = Field(None, ge=1, description="only features that at least so many types share")
+    listed: bool = Field(False, description="only on listed words: strings of domains have none of the group")
+
+    def make(self, lexicon: Lexicon) -> Features:
+        made = self.bare(lexicon)
+        made = made.of_listed() if self.listed else made
+        made = made if self.shared is None else made.frequent(min_count=self.shared)
+        made = made.balanced() if self.balanced else made
+        return made if self.scale == 1.0 else made.scaled(self.scale)
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        raise NotImplementedError
+
+
+class IdentityConfig(FeatureConfig):
+    """Which word it is, for the most frequent ones."""
+
+    kind: Literal["identity"]
+    top: int | None = Field(None, ge=0, description="how many words; all by default")
+    without: list[str] = Field([], description="attributes of the lexicon: words that have one are not told apart")
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        without = {form for form in lexicon.forms() if lexicon(form) & {*self.without}} if self.without else set()
+        return features.Identity(self.top, without=without)
+
+
+class AttributesConfig(FeatureConfig):
+    """What the lexicon says."""
+
+    kind: Literal["attributes"]
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        return features.Attributes(lexicon)
+
+
+class TableConfig(FeatureConfig):
+    """Attributes from a table of one's own, beside the lexicon: clusters, lemmas, topics."""
+
+    kind: Literal["table"]
+    tsv: str = Field(description="a table of form and attributes")
+    name: str = Field("Table", description="the group's name in reports")
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        return features.Function(Lexicon.from_tsv(self.tsv), name=self.name)
+
+
+class AffixConfig(FeatureConfig):
+    """Beginnings or endings."""
+
+    kind: Literal["prefixes", "suffixes"]
+    longest: int = Field(3, ge=1, description="longest length")
+    min_count: int = Field(2, ge=1, description="types that must share it")
+    top: int | None = Field(None, ge=1, description="only the commonest")
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        made = features.Prefixes if self.kind == "prefixes" else features.Suffixes
+        return made(self.longest, min_count=self.min_count, top=self.top)
+
+
+class ShapeConfig(FeatureConfig):
+    """Capitals, digits, other signs."""
+
+    kind: Literal["shape"]
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        return features.Shape()
+
+
+class ShownConfig(FeatureConfig):
+    """What a string shows as the domains see it: for open vocabularies."""
+
+    kind: Literal["shown"]
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        return features.Shown()
+
+
+class NumericConfig(FeatureConfig):
+    """Numbers, small numbers, years."""
+
+    kind: Literal["numeric"]
+    small: float = Field(100.0, gt=0, description="where small numbers end")
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        return features.Numeric(small=self.small)
+
+
+AnyFeature = Annotated[
+    IdentityConfig | AttributesConfig | TableConfig | AffixConfig | ShapeConfig | ShownConfig | NumericConfig,
+    Field(discriminator="kind"),
+]
+
+
+# Domains as configuration: `[[domains]] kind = "numbers", language = "fr"`.
+
+
+class NumbersConfig(Strict):
+    """Numbers as they are written."""
+
+    kind: Literal["numbers"]
+    language: str = Field("en", description="whose ordinals: fr, en, de, et, tr, or any of these; another has none")
+    ratio: float = Field(0.3, gt=0, lt=1, description="how much rarer a number is with one digit more; below about 0.4")
+
+    def make(self, counts: Mapping[str, int]) -> Domain:
+        return Numbers(self.language, ratio=self.ratio).counted(counts)
+
+
+class SpellingConfig(Strict):
+    """Any string, by a model of characters."""
+
+    kind: Literal["spelling"]
+    order: int = Field(5, ge=2, le=12, description="characters: how many, the predicted one included")
+    min_counts: list[int] = Field([0, 0, 0, 2], description="the least count of character n-grams of each order")
+    endings: int = Field(200, ge=0, description="how many endings are told apart")
+    longest: int = Field(4, ge=1, description="the longest ending")
+    lengths: list[int] = Field([4, 8], description="where one band of lengths ends and the next begins")
+    one_cell: bool = Field(False, description="no cells: all strings are alike to the network")
+    seen_at_most: int | None = Field(None, ge=1, description="learn from words that were seen so often or less")
+
+    @model_validator(mode="after")
+    def _one_cell_has_no_kinds(self) -> Self:
+        if self.one_cell:
+            refuse_unused(self, ["endings", "longest", "lengths"], "tells cells apart", "one_cell = true")
+        return self
+
+    def make(self, counts: Mapping[str, int]) -> Domain:
+        return self.spelling(counts)
+
+    def spelling(self, counts: Mapping[str, int]) -> Spelling:
+        at_most = self.seen_at_most
+        return Spelling(
+            [word for word, count in counts.items() if at_most is None or count <= at_most],
+            order=self.order,
+            min_counts=self.min_counts,
+            endings=self.endings,
+            longest=self.longest,
+            lengths=self.lengths,
+            cells=not self.one_cell,
+        )
+
+
+class NamesConfig(SpellingConfig):
+    """The names of a gazetteer, and any other string."""
+
+    kind: Literal["names"]  # type: ignore[assignment]
+    tsv: str = Field(description="the gazetteer: a table of name and attributes")
+    share: float = Field(0.5, gt=0, lt=1, description="how much of the mass the gazetteer has")
+
+    def make(self, counts: Mapping[str, int]) -> Domain:
+        listed = Lexicon.from_tsv(self.tsv)
+        gazetteer = {form: sorted(listed(form)) for form in listed.forms()}
+        return Names(gazetteer, self.spelling(counts), share=self.share)
+
+
+AnyDomain = Annotated[NumbersConfig | SpellingConfig | NamesConfig, Field(discriminator="kind")]
+
+
+# What a configuration says of conditions: how they are read, and the network that reads them.
+
+
+class ControllerConfig(Strict):
+    """The recurrent network."""
+
+    kind: Literal["elman", "gru", "lstm"] = "lstm"
+    hidden: int = Field(256, ge=1, le=2**20, description="units of each layer")
+    layers: int = Field(1, ge=1, le=1000, description="layers")
+    inputs: int | None = Field(None, ge=1, le=2**20, description="size of ψ's embedding; as many as hidden by default")
+    dropout: float = Field(0.0, ge=0, lt=1, description="variational dropout, one mask a sequence")
+
+    def make(self) -> Controller:
+        return make_controller(self.model_dump())
+
+
+class ConditionConfig(Strict):
+    """A network that reads the condition, and attention between the first layer of the controller and the others."""
+
+    reading: Literal["words", "slots", "spelled", "whole"] = Field(
+        "words",
+        description="word by word; words with their slots as features; the same by characters; or one symbol, such as "
+        "a category",
+    )
+    unread: list[str] = Field([], description="slots: those whose words are not read, only that they have a value")
+    ignored: list[str] = Field([], description="slots: those that the network does not read at all")
+    encoder: Literal["lstm", "gru", "none"] = Field("lstm", description="reads in both directions; none: vectors alone")
+    size: int = Field(128, ge=1, le=2**20, description="size of the memory's rows")
+    min_count: int = Field(1, ge=1, description="features of conditions that fire less often in training are not known")
+
+    @model_validator(mode="after")
+    def _keys_fit(self) -> ConditionConfig:
+        if (self.unread or self.ignored) and self.reading != "slots":
+            raise ValueError(f"unread and ignored are for reading = 'slots', found reading = {self.reading!r}")
+        if self.encoder != "none" and self.size % 2:
+            raise ValueError(f"size must be even, half for each direction of the encoder, found {self.size}")
+        return self
+
+    def _reading(self) -> Reading:
+        if self.reading == "slots":
+            return Slots(self.unread, self.ignored)
+        plain: dict[str, type[Words | Spelled | Whole]] = {"words": Words, "spelled": Spelled, "whole": Whole}
+        return plain[self.reading]()
+
+    def controller(self, own: ControllerConfig, conditions: Iterable[object]) -> Controller:
+        """One layer below the look at the condition, the others, at least one, above."""
+        encoder = Encoder.for_conditions(
+            self._reading(), conditions, self.size, min_count=self.min_count, kind=self.encoder, dropout=own.dropout
+        )
+        below = own.model_copy(update={"layers": 1}).make()
+        above = own.model_copy(update={"layers": max(1, own.layers - 1), "inputs": below.hidden + self.size})
+        return Attentive(below, encoder, above.make())
+
+
+# What a configuration says of backgrounds and of features of the context.
+
+
+Part = Literal["train", "valid", "test"]
+
+
+class Counting(Strict):
+    """An n-gram model that is counted, and how."""
+
+    order: int = Field(5, ge=1, le=20, description="n-grams: how many words, the predicted one included")
+    min_counts: list[int] = Field([], description="n-grams: the least count of each order; rarer ones are pruned")
+
+
+class CountedParts(Counting):
+    """An n-gram model of parts of the corpus: cross-fitted, since the network trains on them."""
+
+    parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus that are counted")
+    folds: int = Field(10, ge=0, description="n-grams: cross-fit on the training text in so many folds; 0: do not")
+
+    @field_validator("folds")
+    @classmethod
+    def _more_than_one(cls, folds: int) -> int:
+        if folds == 1:
+            raise ValueError("folds = 1 would leave nothing to count: 2 or more, or 0 for none")
+        return folds
+
+
+class Restricted(Strict):
+    """An n-gram model of another text, which may have other words."""
+
+    restrict: bool = Field(False, description="n-grams: leave out words of the file that the vocabulary does not list")
+
+
+class CountedFiles(Restricted, Counting):
+    """An n-gram model of other texts."""
+
+    files: list[str] = Field(min_length=1, description="n-grams: other texts to count instead of parts of the corpus")
+
+
+class ArpaFile(Restricted):
+    """An n-gram model that was estimated elsewhere."""
+
+    arpa: str = Field(description="n-grams: an ARPA file instead, plain or gzip")
+
+
+AnyNGrams = CountedParts | CountedFiles | ArpaFile
+
+
+class PrimedConfig(Strict):
+    """Words with evidence in the condition get their mass from it."""
+
+    slots: list[str] = Field([], description="primed: the slots whose values are entities; all by default")
+    support: float = Field(0.9, gt=0, le=1, description="primed: in how many of its sentences a word must be a value")
+    cells: bool = Field(False, description="primed: strings that are not listed need evidence too")
+    boost: float | None = Field(None, gt=0, description="primed: factor of words with evidence; learnt by default")
+    absent: float | None = Field(None, ge=0, description="primed: factor of words without; learnt by default")
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> PrimedConfig:
+        if (self.boost is None) != (self.absent is None):
+            raise ValueError("give both boost and absent, or neither: then they are learnt")
+        return self
+
+
+class LanguageConfig(Strict):
+    """What grammars and automata have in common."""
+
+    over: Over = Field("symbols", description="what is read one by one: symbols, or the characters that they spell")
+    violation: float = Field(0.0, ge=0, le=1, description="the factor of what the language forbids; 0: never")
+    longest: int | None = Field(None, ge=0, description="letters of a string at most; it always comes to an end")
+    spelling: dict[str, str] | None = Field(None, description="characters of symbols that stand for others")
+
+    @model_validator(mode="after")
+    def _characters_are_spelled(self) -> Self:
+        if self.over == "symbols":
+            refuse_unused(self, ["spelling"], "is for over = 'characters'", "over = 'symbols'")
+        return self
+
+
+class GrammarConfig(LanguageConfig):
+    """A context-free grammar."""
+
+    file: str = Field(description="grammar: a file in lark's notation")
+    start: str = Field("start", description="grammar: the rule to start from")
+    weights: dict[str, float] | None = Field(None, description="grammar: of alternatives, by alias or rule/number")
+    deepest: int | None = Field(None, ge=0, description="grammar: levels of rules within rules at most")
+
+    def make(self) -> Grammar:
+        return Grammar.from_file(self.file, **self.model_dump(exclude={"file", "kind", "name"}))
+
+
+class AutomatonConfig(LanguageConfig):
+    """A finite automaton."""
+
+    pattern: str = Field(description="automaton: a regular expression over symbols or characters")
+    weighted: bool = Field(False, description="automaton: with weights of what can follow, not only what may")
+
+    def make(self) -> Automaton:
+        return Automaton(self.pattern, **self.model_dump(exclude={"pattern", "kind", "name"}))
+
+
+class DictionaryConfig(Strict):
+    """Texts that are spelled: words of a list, and values of the condition."""
+
+    file: str = Field(description="dictionary: a text file, words between white space")
+    slots: list[str] = Field([], description="dictionary: whose values may be written too; all by default")
+    violation: float = Field(0.0, ge=0, le=1, description="the factor of what the dictionary forbids; 0: never")
+    longest: int | None = Field(None, ge=0, description="characters of a text at most; it always comes to an end")
+
+    def make(self) -> Dictionary:
+        return Dictionary.from_file(self.file, slots=self.slots or None, violation=self.violation, longest=self.longest)
+
+
+class BackgroundConfig(Strict):
+    """What is likely before the network has its say: of any kind, times what is possible at all."""
+
+    primed: PrimedConfig | None = Field(None, description="words that need evidence in the condition")
+    grammar: GrammarConfig | None = Field(None, description="a grammar that every text is a string of")
+    automaton: AutomatonConfig | None = Field(None, description="an automaton that every text is a string of")
+    dictionary: DictionaryConfig | None = Field(None, description="words, and values, that every text is spelled of")
+
+
+class UniformConfig(BackgroundConfig):
+    """All words alike."""
+
+    kind: Literal["uniform"] = Field(
+        "uniform", description="uniform, unigram, discounted (unigram with room for new words) or ngram"
+    )
+
+
+class SmoothedConfig(BackgroundConfig):
+    """Relative frequencies."""
+
+    kind: Literal["unigram"]
+    smoothing: float = Field(0.0, ge=0, description="unigram: added to every count")
+
+
+class UnigramConfig(SmoothedConfig):
+    """Relative frequencies in parts of the corpus."""
+
+    parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus that are counted")
+
+
+class FrequenciesConfig(SmoothedConfig):
+    """Relative frequencies in a list."""
+
+    frequencies: str = Field(description="unigram: a frequency file instead; discounted: how likely which new word is")
+
+
+class DiscountedConfig(BackgroundConfig):
+    """Relative frequencies in parts of the corpus, with room for words that are not in them."""
+
+    kind: Literal["discounted"]
+    parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus that are counted")
+    frequencies: str | None = Field(
+        None, description="unigram: a frequency file instead; discounted: how likely which new word is"
+    )
+
+
+class NGramPartsConfig(CountedParts, BackgroundConfig):
+    """n-grams of parts of the corpus."""
+
+    kind: Literal["ngram"]
+
+
+class NGramFilesConfig(CountedFiles, BackgroundConfig):
+    """n-grams of other texts."""
+
+    kind: Literal["ngram"]
+
+
+class NGramArpaConfig(ArpaFile, BackgroundConfig):
+    """n-grams of an ARPA file."""
+
+    kind: Literal["ngram"]
+
+
+AnyBackground = Annotated[
+    Annotated[UniformConfig, Tag("uniform")]
+    | Annotated[UnigramConfig, Tag("unigram")]
+    | Annotated[FrequenciesConfig, Tag("unigram with frequencies")]
+    | Annotated[DiscountedConfig, Tag("discounted")]
+    | Annotated[NGramPartsConfig, Tag("ngram")]
+    | Annotated[NGramFilesConfig, Tag("ngram with files")]
+    | Annotated[NGramArpaConfig, Tag("ngram with arpa")],
+    by_kind({"unigram": ["frequencies"], "ngram": ["arpa", "files"]}, default="uniform"),
+]
+
+
+class RepeatedConfig(Strict):
+    """Whether the word occurred before."""
+
+    kind: Literal["repeated"]
+    window: int = Field(50, ge=1, description="how far back")
+
+
+class ExpertConfig(Strict):
+    """An n-gram model that the network listens to, more or less, at every step."""
+
+    kind: Literal["expert"]
+    name: str = Field("kn", min_length=1, description="what explanations and --expert call it")
+
+
+class PartsExpertConfig(CountedParts, ExpertConfig):
+    """n-grams of parts of the corpus."""
+
+
+class FilesExpertConfig(CountedFiles, ExpertConfig):
+    """n-grams of other texts."""
+
+
+class ArpaExpertConfig(ArpaFile, ExpertConfig):
+    """n-grams of an ARPA file."""
+
+
+class CopiedConfig(Strict):
+    """Values of the condition: the next word of one that has not been said, of one said, and the end."""
+
+    kind: Literal["copied", "said", "unsaid"]
+    slots: list[str] = Field([], description="copied, said, unsaid: of these slots, copied and said one by one")
+
+    def make(self) -> ContextualFeature:
+        kinds: dict[str, type[Copied | Said | Unsaid]] = {"copied": Copied, "said": Said, "unsaid": Unsaid}
+        return kinds[self.kind](*self.slots)
+
+
+class ContinuedConfig(Strict):
+    """Values of the condition: the next word of one that was begun; one feature for all slots."""
+
+    kind: Literal["continued"]
+
+    def make(self) -> ContextualFeature:
+        return Continued()
+
+
+class LookupConfig(Strict):
+    """A table that says which values are right."""
+
+    kind: Literal["lookup"]
+    name: str = Field("table", min_length=1, description="what explanations and --expert call it")
+    table: str = Field(description="lookup: a file .csv, .tsv, .json, .jsonl or .sqlite")
+    columns: list[str] = Field(min_length=1, description="lookup: columns of the table, a feature each")
+    subject: str | None = Field(None, description="lookup: the column that names a row when it is spoken of")
+    on: list[str] = Field([], description="lookup: fields of the condition that a row must match")
+    history: list[str] = Field([], description="lookup: fields of the condition in which a row may have been named")
+
+    @model_validator(mode="after")
+    def _a_subject_is_named(self) -> Self:
+        if self.subject is None:
+            refuse_unused(self, ["history"], "is where rows are named", "no subject = column that names them")
+        return self
+
+    def make(self, lowercase: bool) -> Lookup:
+        query = Matching(subject=self.subject, on=self.on, history=self.history)
+        return Lookup(KnowledgeBase.from_file(self.table, lowercase=lowercase), query, *self.columns, name=self.name)
+
+
+class _Advice(LanguageConfig):
+    """A language as an expert: what it forbids counts as much as the network says."""
+
+    name: str = Field("syntax", min_length=1, description="what explanations and --expert call it")
+    violation: float = Field(0.01, gt=0, lt=1, description="the factor of what the language forbids, before its weight")
+
+
+class AdvisingGrammarConfig(_Advice, GrammarConfig):
+    """A grammar as an expert."""
+
+    kind: Literal["grammar"]
+
+
+class AdvisingAutomatonConfig(_Advice, AutomatonConfig):
+    """An automaton as an expert."""
+
+    kind: Literal["automaton"]
+
+
+AnyContextual = Annotated[
+    Annotated[RepeatedConfig, Tag("repeated")]
+    | Annotated[PartsExpertConfig, Tag("expert")]
+    | Annotated[FilesExpertConfig, Tag("expert with files")]
+    | Annotated[ArpaExpertConfig, Tag("expert with arpa")]
+    | Annotated[CopiedConfig, Tag("copied")]
+    | Annotated[CopiedConfig, Tag("said")]
+    | Annotated[CopiedConfig, Tag("unsaid")]
+    | Annotated[ContinuedConfig, Tag("continued")]
+    | Annotated[LookupConfig, Tag("lookup")]
+    | Annotated[AdvisingGrammarConfig, Tag("grammar")]
+    | Annotated[AdvisingAutomatonConfig, Tag("automaton")],
+    by_kind({"expert": ["arpa", "files"]}),
+]

@@ -1,0 +1,361 @@
+"""How much of a static table lies in each class, and how much is left when exceptions leave.
+
+    B_s = Σ_{x∈s} b(x)                              once per table
+    B_s^rest = B_s − Σ_{x∈s∩E} b(x)                 per position and class that an exception leaves
+
+The subtraction is done in float64 on shares of B_s. When no member with mass is left the rest is exactly nothing; when
+less than a millionth is left, the members that stay are summed anew, since subtraction would have lost their digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from llrnn.ground.arrays import Floats, Ints
+from llrnn.layer.matrix import FeatureMatrix
+from llrnn.layer.numerics import MINUS_INFINITY, log_matmul, segment_logsumexp
+from llrnn.layer.priors import DensePrior, SparsePrior, Table
+
+__all__ = ["AliasTables", "ClassMass", "Classes", "Left", "Remainder", "alias_of", "log_masses"]
+
+
+# A word of a class by its share, in the same time whatever the size of the class: Walker's alias tables.
+#
+#     every slot of a class of n words holds 1/n: first of its own word, then, for what is left, of one other
+#
+#     slot = ⌊n u₁⌋;  word = its own if u₂ < keep[slot], else the other one
+#
+# The tables of a class are made when it is first drawn from, since a text meets few of them. What is not made takes no
+# memory either: tables start as zeros, which the system hands out when they are written to, and other words are noted
+# by how far away they stand, so that zeros say of a class of one word what is true.
+
+
+class AliasTables:
+    """For words in the order of their classes: class s has `members[offsets[s] : offsets[s + 1]]`."""
+
+    def __init__(self, share: Tensor, members: Tensor, offsets: Tensor) -> None:
+        self._members, self._offsets = members, offsets  # (V,), (G + 1,)
+        self._share = share[members].cpu().numpy()  # by slot: a class is read in one piece
+        self._keep, self._other = np.zeros(len(share)), np.zeros(len(share), dtype=np.int64)  # by slot
+        self._start = offsets.cpu().numpy()
+        self._made: npt.NDArray[np.bool_] = np.diff(self._start) <= 1
+        self._words = members.cpu().numpy()
+        self._placed = torch.from_numpy(self._keep).to(share.device), torch.from_numpy(self._other).to(share.device)
+
+    def draw(self, klass: Tensor, generator: torch.Generator | None) -> Tensor:
+        """A word of each of some classes, (n,) -> (n,): two uniform numbers each."""
+        asked = klass.cpu().numpy()
+        for one in set(asked[~self._made[asked]].tolist()):
+            self._make(one)
+        u = torch.rand(2, len(klass), dtype=torch.float64, generator=generator, device=klass.device)
+        keep, other = self._placed
+        start = self._offsets[klass]
+        size = self._offsets[klass + 1] - start
+        slot = start + torch.minimum((u[0] * size).long(), size - 1)
+        return self._members[torch.where(u[1] < keep[slot], slot, slot + other[slot])]
+
+    def draw_few(self, classes: Sequence[int], generator: torch.Generator | None) -> list[int]:
+        """The same words, one by one: for a few, operations on tensors take longer (on a CPU)."""
+        u = torch.rand(2, len(classes), dtype=torch.float64, generator=generator)
+        return [self._word(klass, *pair) for klass, pair in zip(classes, u.t().tolist(), strict=True)]
+
+    def _word(self, klass: int, u: float, v: float) -> int:
+        if not self._made[klass]:
+            self._make(klass)
+        start, end = int(self._start[klass]), int(self._start[klass + 1])
+        slot = min(start + int(u * (end - start)), end - 1)
+        return int(self._words[slot if v < self._keep[slot] else slot + self._other[slot]])
+
+    def _make(self, klass: int) -> None:
+        own = slice(int(self._start[klass]), int(self._start[klass + 1]))
+        keep, alias = alias_of(self._share[own])
+        self._keep[own], self._other[own] = keep, alias - np.arange(len(keep))
+        if self._members.device.type != "cpu":  # there the tensors are copies
+            for placed, made in zip(self._placed, (self._keep, self._other), strict=True):
+                placed[own] = torch.from_numpy(made[own]).to(placed.device)
+        self._made[klass] = True
+
+
+def alias_of(share: Floats) -> tuple[Floats, Ints]:
+    """Keep-probabilities and aliases: every slot holds 1/size, of its own word first and of one other for what is left.
+
+    Words above their slot, one after the other, fill up those below; one that has given too much is filled up by the
+    next. Who gives to whom is read off the cumulated sums of what they lack and of what they have to give.
+    """
+    keep, alias = share * len(share), np.arange(len(share))
+    lack = 1.0 - keep
+    is_below = lack > 0
+    below, above = np.flatnonzero(is_below), np.flatnonzero(~is_below)
+    if len(below) == 0 or len(above) == 0:  # equal shares, but for rounding
+        return np.ones_like(share), alias
+    lacked, given = lack.take(below).cumsum(), (-lack.take(above)).cumsum()
+    first = lacked.searchsorted(given, side="right")  # the one by whom each has given too much
+    used_up = np.bincount(np.minimum(first, len(below) - 1) + 1, minlength=len(below) + 1)[:-1].cumsum()
+    alias[below] = above.take(np.minimum(used_up, len(above) - 1))  # so many gave all they had to those before
+    gave = first[:-1] < len(below)  # rounding aside, the last one has enough
+    keep[above] = 1.0
+    giver = above[:-1][gave]
+    keep[giver] = 1.0 + given[:-1][gave] - lacked.take(first[:-1][gave])
+    alias[giver] = above[1:][gave]
+    return keep.clip(0.0, 1.0), alias
+
+
+# The mass of each class, summed quickly: what opening a model of a million words waits for.
+#
+#     log B_s = log Σ_{x∈s} exp(log b(x) − m) + m            m: the largest of all words, not of the class
+#
+# One m for all saves two passes over V; numpy adds up in pieces that stay in the cache: a quarter of the time. A class
+# so far below m that digits were lost is summed by its own largest (`segment_logsumexp`).
+
+
+_ENOUGH = 1e-250  # beside so much, terms below the range of float64 (1e-308) count for nothing
+_WORDS_AT_ONCE = 32_768
+
+
+def log_masses(log_b: Tensor, class_of: Tensor, count: int) -> Tensor:
+    """log B_s of a table, (V,), (V,) -> (G,)."""
+    largest = float(log_b.amax()) if len(log_b) else MINUS_INFINITY
+    if log_b.device.type != "cpu" or largest == MINUS_INFINITY:
+        return segment_logsumexp(log_b, class_of, count)
+    total = _scaled_sums(log_b.numpy(), class_of.numpy(), count, largest)
+    found = total.log() + largest
+    lost = total < _ENOUGH
+    if lost.any():
+        own = lost[class_of]
+        found[lost] = segment_logsumexp(log_b[own], class_of[own], count)[lost]
+    return found
+
+
+def _scaled_sums(log_b: Floats, class_of: Ints, count: int, largest: float) -> Tensor:
+    """Σ exp(log b − largest) of each class, (G,); by pieces that stay in the cache, in memory that is used again."""
+    piece = max(_WORDS_AT_ONCE, 4 * count)
+    total, scaled = np.zeros(count), np.empty(min(piece, len(log_b)))
+    for start in range(0, len(log_b), piece):
+        words = slice(start, start + piece)
+        own = np.subtract(log_b[words], largest, out=scaled[: len(log_b[words])])
+        total += np.bincount(class_of[words], weights=np.exp(own, out=own), minlength=count)
+    return torch.from_numpy(total)
+
+
+_SUM_ANEW_BELOW = 1e-6
+
+
+class Left(NamedTuple):
+    """The (position, class) pairs that exceptions leave, and to which of them each exception belongs."""
+
+    position: Tensor  # (C,)
+    klass: Tensor  # (C,)
+    of_exception: Tensor  # (E,)
+
+
+class Remainder(NamedTuple):
+    """What is left in each cell: its log-mass, and the entropy of its words by their shares."""
+
+    log_mass: Tensor  # (C,)
+    entropy: Tensor  # (C,)
+
+
+class Masses(WeakKeyDictionary[Table, "ClassMass"]):
+    """What the masses of tables are, for as long as somebody has the table; a pickled one is empty, and fills again."""
+
+    def __reduce__(self) -> tuple[type[Masses], tuple[()]]:
+        return Masses, ()
+
+
+class Classes(torch.nn.Module):
+    """The partition of V into classes, on the device of the model, with the masses of the tables that came by."""
+
+    class_of: Tensor
+
+    def __init__(self, features: FeatureMatrix) -> None:
+        super().__init__()
+        self.count, self._features = features.n_classes, features
+        self._by_class: tuple[Tensor, Tensor] | None = None
+        self.register_buffer("class_of", torch.from_numpy(features.class_of), persistent=False)
+        self.masses = Masses()
+
+    @property
+    def members(self) -> Tensor:
+        """The words in the order of their classes, (V,); sorted when first asked for."""
+        return self._partition()[0]
+
+    @property
+    def member_offsets(self) -> Tensor:
+        """The words of class s are `members[member_offsets[s]:member_offsets[s + 1]]`, (G + 1,)."""
+        return self._partition()[1]
+
+    def _partition(self) -> tuple[Tensor, Tensor]:
+        device = self.class_of.device
+        if self._by_class is None or self._by_class[0].device != device:
+            arrays = self._features.members, self._features.member_offsets
+            self._by_class = torch.from_numpy(arrays[0]).to(device), torch.from_numpy(arrays[1]).to(device)
+        return self._by_class
+
+    def mass(self, table: Table) -> ClassMass:
+        if table not in self.masses:
+            self.masses[table] = ClassMass(table.log_b, self)
+        return self.masses[table]
+
+    def left_by(self, position: Tensor, word: Tensor) -> Left:
+        key = position * self.count + self.class_of[word]
+        unique, inverse = torch.unique(key, return_inverse=True)
+        return Left(unique // self.count, unique % self.count, inverse)
+
+    def log_mass(self, prior: SparsePrior) -> Tensor:
+        """The log-mass of every class with nothing removed, (N, G) or (1, G)."""
+        masses = torch.stack([self.mass(table).log_mass for table in prior.tables])  # (K, G)
+        if prior.active is not None:
+            return masses[prior.active] + prior.shift.gather(1, prior.active[:, None])
+        blended = log_matmul(prior.shift, masses)
+        vanished = (blended == MINUS_INFINITY).any(0) & (masses > MINUS_INFINITY).any(0)  # (G,)
+        if vanished.any():  # too small beside the others for a product: one by one
+            few = masses[:, vanished]
+            blended[:, vanished] = torch.logsumexp(prior.shift.unsqueeze(-1) + few, 1)
+        return blended
+
+    def log_rest(self, prior: SparsePrior, word: Tensor, left: Left) -> Tensor:
+        """The log-mass that is left in each cell when the exceptional words have gone, (C,)."""
+        shift = prior.shift[left.position] if prior.n > 1 else prior.shift.expand(len(left.position), -1)
+        parts = [self.mass(table).without(word, left).log_mass + shift[:, k] for k, table in enumerate(prior.tables)]
+        return parts[0] if len(parts) == 1 else torch.logsumexp(torch.stack(parts), 0)
+
+    def log_mass_dense(self, prior: DensePrior, position: Tensor, word: Tensor) -> Tensor:
+        """The log-mass of every class, the exceptions left out, of a prior that lists all of V, (N, G)."""
+        log_b = prior.log_b
+        if len(position):
+            log_b = log_b.index_put((position, word), log_b.new_tensor(MINUS_INFINITY))
+        N = len(log_b)
+        segment = (torch.arange(N, device=log_b.device)[:, None] * self.count + self.class_of).view(-1)
+        return segment_logsumexp(log_b.reshape(-1), segment, N * self.count).view(N, self.count)
+
+    def members_of(self, klass: int) -> Tensor:
+        return self.members[self.member_offsets[klass] : self.member_offsets[klass + 1]]
+
+
+class ClassMass:
+    """One table seen by classes: masses, entropies, the best members first, and alias tables for drawing."""
+
+    def __init__(self, log_b: Tensor, classes: Classes) -> None:
+        self.log_b, self._classes, self._class_of = log_b, classes, classes.class_of  # (V,)
+        self.log_mass = log_masses(log_b, self._class_of, classes.count)  # (G,)
+        self._rounded: dict[torch.dtype, Tensor] = {}
+
+    # Only scoring is needed at once; the rest, some passes over V, when somebody draws, or has exceptions.
+
+    @cached_property
+    def log_share(self) -> Tensor:
+        """log b(x) / B_s, (V,), where B_s is summed class by class, as the alias tables have always been made of it.
+
+        In the last digit the quick sum may differ, and shares that tie would then be paired otherwise: a seed would
+        draw other words.
+        """
+        log_mass = segment_logsumexp(self.log_b, self._class_of, len(self.log_mass))
+        return self.log_b - _or_zero(log_mass)[self._class_of]
+
+    def log_share_of(self, word: Tensor, klass: Tensor | None = None) -> Tensor:
+        """The same for some words, by the masses at hand; `klass`, if their classes are known."""
+        klass = self._class_of[word] if klass is None else klass
+        return self.log_b.index_select(0, word) - self._subtracted.index_select(0, klass)
+
+    @cached_property
+    def _subtracted(self) -> Tensor:
+        return _or_zero(self.log_mass)
+
+    def log_mass_in(self, dtype: torch.dtype) -> Tensor:
+        """log B_s in the numbers of the scores, remembered, (G,)."""
+        if dtype not in self._rounded:
+            self._rounded[dtype] = self.log_mass.to(dtype)
+        return self._rounded[dtype]
+
+    @cached_property
+    def _share(self) -> Tensor:
+        return self.log_share.exp()  # 0 where it underflows, though its logarithm does not
+
+    @cached_property
+    def _surprise(self) -> Tensor:
+        """−share · log share, (V,): never below 0."""
+        return torch.where(self._share > 0, -self._share * self.log_share.clamp(max=0.0), 0.0)
+
+    @cached_property
+    def entropy(self) -> Tensor:
+        """Of the words of each class by their shares, (G,)."""
+        return self._per_class(self._surprise)
+
+    @cached_property
+    def _alive(self) -> Tensor:
+        return self._per_class((self.log_b > MINUS_INFINITY).to(torch.float64))
+
+    @property
+    def _members(self) -> Tensor:
+        return self._classes.members
+
+    @property
+    def _offsets(self) -> Tensor:
+        return self._classes.member_offsets
+
+    def _per_class(self, values: Tensor) -> Tensor:
+        return values.new_zeros(len(self.log_mass)).index_add(0, self._class_of, values)
+
+    def without(self, word: Tensor, left: Left) -> Remainder:
+        """What is left in each cell when the exceptional words, `word` (E,), have gone."""
+
+        def gone(values: Tensor) -> Tensor:
+            return values.new_zeros(len(left.klass)).index_add(0, left.of_exception, values[word])
+
+        share = 1.0 - gone(self._share)
+        alive = self._alive[left.klass] - gone((self.log_b > MINUS_INFINITY).to(torch.float64))
+        log_mass = self.log_mass[left.klass] + share.clamp(min=_SUM_ANEW_BELOW).log()
+        stays = share.clamp(min=_SUM_ANEW_BELOW)  # −Σ (q/r) log (q/r) = log r − Σ (q/r) log q
+        entropy = (stays.log() + (self.entropy[left.klass] - gone(self._surprise)) / stays).clamp(min=0.0)
+        empty = alive < 0.5
+        log_mass, entropy = log_mass.masked_fill(empty, MINUS_INFINITY), entropy.masked_fill(empty, 0.0)
+        for cell in torch.nonzero((share < _SUM_ANEW_BELOW) & ~empty).view(-1).tolist():
+            few = self._staying(int(left.klass[cell]), word[left.of_exception == cell])
+            log_mass[cell] = torch.logsumexp(few, 0)
+            entropy[cell] = -(torch.softmax(few, 0) * torch.log_softmax(few, 0)).sum()
+        return Remainder(log_mass, entropy)
+
+    def _staying(self, klass: int, gone: Tensor) -> Tensor:
+        members = self._members[self._offsets[klass] : self._offsets[klass + 1]]
+        stays = self.log_b[members[~torch.isin(members, gone)]]
+        return stays[stays > MINUS_INFINITY]
+
+    @cached_property
+    def _ranked(self) -> dict[int, tuple[list[int], list[float]]]:
+        return {}
+
+    def ranked(self, klass: int) -> tuple[list[int], list[float]]:
+        """The members of a class by falling b, of equal ones the first first, and their log b; remembered."""
+        if klass not in self._ranked:
+            members = self._classes.members_of(klass)
+            log_b, order = torch.sort(self.log_b[members], descending=True, stable=True)
+            self._ranked[klass] = members[order].tolist(), log_b.tolist()
+        return self._ranked[klass]
+
+    @cached_property
+    def best_log_b(self) -> Tensor:
+        """log b of the best member of each class, (G,)."""
+        lowest = torch.full_like(self.log_mass, MINUS_INFINITY)
+        return lowest.scatter_reduce(0, self._class_of, self.log_b, "amax")
+
+    @cached_property
+    def words(self) -> AliasTables:
+        """What draws a word of a class, with probability b(x) / B_s."""
+        return AliasTables(self._share, self._members, self._offsets)
+
+    def draw(self, klass: Tensor, *, generator: torch.Generator | None) -> Tensor:
+        """A word of each class."""
+        return self.words.draw(klass, generator)
+
+
+def _or_zero(log_mass: Tensor) -> Tensor:
+    """0 for minus infinity, which the words of such a class are themselves, and stay."""
+    return log_mass.masked_fill(log_mass == MINUS_INFINITY, 0.0)

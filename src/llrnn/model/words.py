@@ -1,0 +1,512 @@
+"""A model over a vocabulary with words added or removed: the same weights, revised knowledge, more or fewer rows.
+
+kept[x'] → x                  which symbol it was; listed words first, then cells, in their order
+source[x'], log_share[x']     whose mass it takes, and how much of it (`knowledge.process.Revision`)
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.errors import EstimationWarning, FeatureError, LexiconError, LLRNNError, VocabularyError
+from llrnn.knowledge.features import FeatureMatrix, Numeric, Shape
+from llrnn.model.checkpoint import fill_parameters
+from llrnn.model.network import LLRNN
+from llrnn.text.automata import check_string
+from llrnn.text.conditions import values_of
+from llrnn.text.corpus.source import StrPath, read_lines
+from llrnn.text.domain import Cell
+from llrnn.text.ids import Seen
+from llrnn.text.revision import Revision
+from llrnn.text.vocabulary import EOS, Vocabulary
+
+__all__ = ["Entry", "add", "listed", "listed_if_it_can", "read_words", "remove", "value_attribute", "warn_unlisted"]
+
+
+# The table of words to add: form TAB attributes TAB count.
+
+
+_SHOWN = 5  # words that a message names
+_COUNT = re.compile(r"0*[1-9][0-9]{0,14}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A word to add: names of features that fire on it, how often it is seen, and where that is written."""
+
+    form: str
+    attributes: frozenset[str] = field(default_factory=frozenset)
+    count: int | None = None
+    place: str = ""  # file:line
+
+    def __str__(self) -> str:
+        return f"{self.form!r} ({self.place})" if self.place else repr(self.form)
+
+
+def some(items: Sequence[object]) -> str:
+    """The first few, as a message names them."""
+    return ", ".join(map(str, items[:_SHOWN])) + (", ..." if len(items) > _SHOWN else "")
+
+
+def read_words(path: StrPath, *, lowercase: bool = False) -> list[Entry]:
+    """Lines `form TAB attributes TAB count`, as `Lexicon.from_tsv` reads them; what follows the form may be missing.
+
+    Attributes are names of features, separated by spaces, commas or `|`, or `_` for none. A form that comes again, also
+    one that `lowercase` makes the same, has the attributes of all its lines and the sum of their counts.
+    """
+    found: dict[str, Entry] = {}
+    for number, line in read_lines(path, error=LexiconError):
+        if line.strip() and not (line.startswith("#") and (line.startswith("# ") or "\t" not in line)):
+            entry = _entry(path, number, line)
+            entry = replace(entry, form=entry.form.lower()) if lowercase else entry
+            earlier = found.get(entry.form)
+            found[entry.form] = entry if earlier is None else _both(earlier, entry)
+    if not found:
+        raise LexiconError("no word in the file: it holds blank lines or comments only", path=path)
+    return list(found.values())
+
+
+def _entry(path: StrPath, number: int, line: str) -> Entry:
+    form, *others = line.split("\t")
+    if len(others) > 2 or (not others and len(form.split()) > 1):
+        reason = f"form, TAB, attributes, TAB and a count are required, found {len(others) + 1} columns; correct it"
+        raise LexiconError(reason, path=path, line=number)
+    names = re.split(r"[\s,|]+", others[0].strip()) if others else ["_"]
+    if names == [""]:
+        reason = "attributes are required after the TAB, found none; write _ for a form without attributes"
+        raise LexiconError(reason, path=path, line=number, column=len(form) + 2)
+    count = others[1].strip() if len(others) == 2 else None
+    if count is not None and not _COUNT.fullmatch(count):
+        reason = f"the count must be a whole number above 0, found {count!r}; correct it, or leave it out"
+        raise LexiconError(reason, path=path, line=number, column=len(form) + len(others[0]) + 3)
+    attributes = frozenset(names) - {"", "_"}
+    return Entry(form, attributes, None if count is None else int(count), f"{path}:{number}")
+
+
+def _both(first: Entry, second: Entry) -> Entry:
+    counts = [entry.count for entry in (first, second) if entry.count is not None]
+    return replace(first, attributes=first.attributes | second.attributes, count=sum(counts) if counts else None)
+
+
+# The features of a new word, found by their names among those of a trained model.
+#
+#     φ(x) = {names that the table gives} ∪ {names that the spelling of x shows}, as far as the model has them
+#
+# The values are those that the features have on the old words, so scaled and balanced groups stay so.
+
+
+_FAR = 1e6  # SmallNumber with this limit tells any smaller number to ten digits
+_NUMERIC, _SHAPE = Numeric(small=_FAR), Shape()  # made once: a condition may bring hundreds of words
+
+Row = tuple[tuple[int, float], ...]  # columns, sorted, and values
+
+
+class Columns:
+    """The features of a compiled matrix by their names, and which of them a new word has."""
+
+    def __init__(self, matrix: FeatureMatrix, vocabulary: Vocabulary) -> None:
+        self._matrix, self._vocabulary = matrix, vocabulary
+        self._column = {name: column for column, name in enumerate(matrix.names)}
+        self._groups = frozenset(matrix.groups)
+        self._pairs: dict[str, list[tuple[frozenset[str], int]]] = {}  # conjunctions by their first side
+        sides: set[str] = set()
+        for column, (name, group) in enumerate(zip(matrix.names, matrix.groups, strict=True)):
+            if " & " in group:
+                first, *others = name.split("&")
+                self._pairs.setdefault(first, []).append((frozenset(others), column))
+                sides |= {first, *others}
+        self._sides = frozenset(sides)
+        self._longest = max(map(len, matrix.names), default=0)
+        self._identities = self._named_identities()
+
+    def _named_identities(self) -> frozenset[str]:
+        own = zip(self._matrix.names, self._matrix.groups, strict=True)
+        named = {name for name, group in own if group == "Identity"}
+        if any("Identity" in re.split(r" [&+] ", group) for group in self._groups if " & " in group):
+            named |= {side for side in self._sides if side.startswith(("Word:", "NotAmong:"))}
+        return frozenset(named)
+
+    def find(self, attribute: str) -> str | None:
+        """The name of a feature, or of a side of conjunctions, that a table means; `Gender=Fem` is `Gender:Fem`."""
+        for name in (attribute, attribute.replace("=", ":", 1)):
+            if name in self._column or name in self._sides:
+                return name
+        return None
+
+    def row(self, entry: Entry, cell: Cell | None) -> Row:
+        """The features of a new word, as if they had been compiled."""
+        given = {name for name in map(self.find, entry.attributes) if name is not None}
+        shown = dict(self._shown(entry.form, cell))
+        if entry.count is None and cell is not None:
+            shown[f"New:{cell.source}"] = "Shown"  # it is as new as it was when its cell stood for it
+        if not given & self._identities:
+            shown |= dict.fromkeys(self._identity(entry, cell), "Identity")
+        columns = {self._column[name] for name in given if name in self._column}
+        for name, group in shown.items():
+            column = self._column.get(name)
+            if column is not None and self._matrix.groups[column] == group:
+                columns.add(column)
+        fires = given | shown.keys()
+        for name in fires & self._pairs.keys():
+            columns |= {column for others, column in self._pairs[name] if others <= fires}
+        values = ((column, self._value(column, entry)) for column in sorted(columns))
+        return tuple((column, value) for column, value in values if value != 0)
+
+    def _shown(self, form: str, cell: Cell | None) -> Iterator[tuple[str, str]]:
+        """What the spelling shows: names that may be features, with the groups that give such names."""
+        for length in range(1, min(len(form), self._longest + 1)):  # longer ones name no feature
+            yield f"Suffix:{form[-length:]}", "Suffixes"
+            yield f"Prefix:{form[:length]}", "Prefixes"
+        yield from dict.fromkeys(_SHAPE(form), "Shape").items()
+        yield from dict.fromkeys(_NUMERIC(form), "Numeric").items()
+        yield from dict.fromkeys(() if cell is None else cell.attributes, "Shown").items()
+
+    def _identity(self, entry: Entry, cell: Cell | None) -> list[str]:
+        if not self._identities:
+            return []
+        named = [f"Word:{entry.form}", *self._not_among, *([] if cell is None else [f"Word:‹{cell.name}›"])]
+        found = [name for name in named if name in self._identities][:1]
+        if not found:
+            raise FeatureError(
+                f"{entry} cannot be added: the model knows every word by a feature of its own, as a softmax does, and "
+                "has no weights for a word that it was not trained on; name a word in the table that it shall be like, "
+                f"such as {min(self._identities)}, or train with Identity(top=M) and features that words share"
+            )
+        return found
+
+    @cached_property
+    def _not_among(self) -> list[str]:
+        return [name for name in self._identities if name.startswith("NotAmong:")]
+
+    def _value(self, column: int, entry: Entry) -> float:
+        name, value = self._matrix.names[column], self._constant[column]
+        if self._matrix.groups[column] == "Numeric" and name == "SmallNumber":
+            small = _NUMERIC(entry.form).get(name)
+            return 0.0 if small is None else max(0.0, self._small(_FAR * (1.0 - small)))
+        if np.isnan(value):
+            raise FeatureError(
+                f"the feature {name!r} has other values on other words, or none at all, so that its value on {entry} "
+                "cannot be told; leave it out of the table"
+            )
+        return float(value)
+
+    @cached_property
+    def _constant(self) -> Floats:
+        """The one value of each feature, that of its group where no word has it, NaN if there is not one, (m,)."""
+        own = _one_value(self._matrix.columns, self._matrix.values, self._matrix.n_features)
+        numbers = {group: number for number, group in enumerate(dict.fromkeys(self._matrix.groups))}
+        group_of = np.array([numbers[group] for group in self._matrix.groups], dtype=np.int64)
+        of_group = _one_value(group_of[self._matrix.columns], self._matrix.values, len(numbers))
+        fires = np.bincount(self._matrix.columns, minlength=self._matrix.n_features) > 0
+        found: Floats = np.where(fires, own, of_group[group_of])
+        return found
+
+    def _small(self, number: float) -> float:
+        """SmallNumber lies on a line that falls with the number: two listed numbers show it, scale and all."""
+        if self._line is None:
+            return 0.0
+        (x, y), (other_x, other_y) = self._line
+        return y + (other_y - y) / (other_x - x) * (number - x)
+
+    @cached_property
+    def _line(self) -> tuple[tuple[float, float], tuple[float, float]] | None:
+        column, points, measure = self._column["SmallNumber"], {}, _NUMERIC
+        values = dict(self._values_of(column))
+        for word, klass in zip(self._vocabulary.words, self._matrix.class_of.tolist(), strict=False):
+            if klass in values:
+                points[_FAR * (1.0 - measure(word).get("SmallNumber", 0.0))] = values[klass]
+        return None if len(points) < 2 else ((min(points), points[min(points)]), (max(points), points[max(points)]))
+
+    def _values_of(self, column: int) -> Iterator[tuple[int, float]]:
+        """The classes that have a feature, and its value on them."""
+        at = np.flatnonzero(self._matrix.columns == column)
+        classes = np.searchsorted(self._matrix.offsets, at, side="right") - 1
+        return zip(classes.tolist(), self._matrix.values[at].tolist(), strict=True)
+
+
+def _one_value(key: Ints, values: Floats, count: int) -> Floats:
+    """The value that all entries of a key share, NaN where they differ or there is none, (count,)."""
+    lowest, highest = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(lowest, key, values)
+    np.maximum.at(highest, key, values)
+    found: Floats = np.where(lowest == highest, lowest, np.nan)
+    return found
+
+
+def check_attributes(given: Sequence[Entry], sides: Sequence[Columns]) -> None:
+    """A typing mistake must not vanish."""
+    unknown = {
+        attribute: entry
+        for entry in reversed(given)
+        for attribute in sorted(entry.attributes)
+        if all(columns.find(attribute) is None for columns in sides)
+    }
+    if unknown:
+        named = [f"{attribute!r} of {entry}" for attribute, entry in sorted(unknown.items())]
+        raise FeatureError(
+            f"attributes must be features of the model, found {len(unknown)} that are not: {some(named)}; correct "
+            "them, or leave them out: a feature that was not trained has no weight"
+        )
+
+
+def with_rows(matrix: FeatureMatrix, rows: Sequence[Row], first: int) -> FeatureMatrix:
+    """The matrix with more symbols, from the place `first` on; words with equal features share a class as before."""
+    entries = list(zip(matrix.columns.tolist(), matrix.values.tolist(), strict=True))
+    known = {tuple(entries[start:stop]): s for s, (start, stop) in enumerate(pairwise(matrix.offsets.tolist()))}
+    new = list(dict.fromkeys(row for row in rows if row not in known))
+    known |= {row: s for s, row in enumerate(new, matrix.n_classes)}
+    classes = [known[row] for row in rows]
+    ends = matrix.offsets[-1] + np.cumsum([len(row) for row in new], dtype=np.int64)
+    return replace(
+        matrix,
+        class_of=np.concatenate([matrix.class_of[:first], np.array(classes, dtype=np.int64), matrix.class_of[first:]]),
+        offsets=np.concatenate([matrix.offsets, ends]),
+        columns=np.concatenate([matrix.columns, np.array([c for row in new for c, _ in row], dtype=np.int64)]),
+        values=np.concatenate([matrix.values, np.array([v for row in new for _, v in row], dtype=np.float64)]),
+    )
+
+
+def of_symbols(matrix: FeatureMatrix, symbols: Ints) -> FeatureMatrix:
+    """The matrix over some symbols; classes without members go, features stay even if no symbol has them."""
+    used, class_of = np.unique(matrix.class_of[symbols], return_inverse=True)
+    sizes = np.diff(matrix.offsets)
+    stays = np.repeat(np.isin(np.arange(matrix.n_classes), used), sizes)
+    return replace(
+        matrix,
+        class_of=class_of.astype(np.int64),
+        offsets=np.concatenate([[0], np.cumsum(sizes[used])]).astype(np.int64),
+        columns=matrix.columns[stays],
+        values=matrix.values[stays],
+    )
+
+
+def add(model: LLRNN, entries: Iterable[Entry]) -> LLRNN:
+    """A new model that lists these words too, behind its own; the given one stays as it is."""
+    given, old = list(entries), model.vocabulary
+    _check_new(given, old)
+    forms = [entry.form for entry in given]
+    new = _with_words(old, [*old.words, *forms], [*old.counts[: len(old.words)], *(e.count or 0 for e in given)])
+    cells, log_q = old.in_domains(forms)
+    revision = _adding(given, old, new, cells, log_q)
+    columns = [Columns(side, old) for side in _sides(model)]
+    check_attributes(given, columns)
+    looks = [None if cell < 0 else old.cells[cell] for cell in cells.tolist()]
+    rows = [[own.row(entry, cell) for entry, cell in zip(given, looks, strict=True)] for own in columns]
+    sides = [with_rows(side, new, len(old.words)) for side, new in zip(_sides(model), rows, strict=True)]
+    return _rebuilt(model, revision, sides, {"words added": len(given)})
+
+
+def remove(model: LLRNN, forms: Iterable[str]) -> LLRNN:
+    """A new model without these words: they are strings of their cells again, or gone from a closed vocabulary.
+
+    What a model has seen is known by the numbers of words: it is forgotten where they change (`model.seen` is None).
+    """
+    gone, old = dict.fromkeys(forms), model.vocabulary
+    _check_gone(gone, old)
+    stay = np.array([i for i, word in enumerate(old.words) if word not in gone], dtype=np.int64)
+    new = _with_words(old, [old.words[i] for i in stay], [old.counts[i] for i in stay])
+    revision = _removing(list(gone), old, new, stay)
+    symbols = np.concatenate([stay, np.arange(len(old.words), len(old))])
+    sides = [of_symbols(side, symbols) for side in _sides(model)]
+    return _rebuilt(model, revision, sides, {"words removed": len(gone)})
+
+
+def _check_new(given: Sequence[Entry], old: Vocabulary) -> None:
+    symbols = set(old.symbols)
+    for entry in given:
+        problem = check_string(entry.form)
+        if problem is not None or entry.form == EOS:
+            why = problem or "it marks the ends of sentences"
+            raise VocabularyError(f"{entry} can be no new word: {why}; correct it, or leave it out")
+        if entry.count is not None and entry.count < 1:
+            raise VocabularyError(f"the count of {entry} must be a whole number above 0, found {entry.count}")
+    listed = [entry for entry in given if entry.form in symbols]
+    if listed:
+        raise VocabularyError(f"{len(listed)} of the new words are listed already: {some(listed)}; leave them out")
+    if len({entry.form for entry in given}) < len(given):
+        twice = next(entry for i, entry in enumerate(given) if entry.form in {e.form for e in given[:i]})
+        raise VocabularyError(f"each new word is needed once, but {twice} comes again; leave it out")
+
+
+def _check_gone(gone: Iterable[str], old: Vocabulary) -> None:
+    needed = [word for word in gone if word in (EOS, old.unknown)]
+    if needed:
+        what = "marks the ends of sentences" if needed[0] == EOS else "stands for unknown words"
+        raise VocabularyError(f"{needed[0]!r} cannot be removed: it {what}; leave it out")
+    missing = [word for word in gone if word not in old]
+    if missing:
+        raise VocabularyError(
+            f"{len(missing)} of the words are not listed: {some([repr(word) for word in missing])}; leave them out"
+        )
+
+
+def _with_words(old: Vocabulary, words: Sequence[str], counts: Sequence[int]) -> Vocabulary:
+    return Vocabulary(
+        words,
+        counts=[*counts, *old.counts[len(old.words) :]],
+        unknown=old.unknown,
+        domains=old.domains,
+        as_new=old.as_new.intersection(words),
+        checked=True,
+    )
+
+
+def _sides(model: LLRNN) -> list[FeatureMatrix]:
+    """φ, and ψ where it is another."""
+    same = model.input_features is model.output_features
+    return [model.output_features] if same else [model.output_features, model.input_features]
+
+
+def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], done: Mapping[str, int]) -> LLRNN:
+    """The same weights over another vocabulary."""
+    made = LLRNN(
+        revision.vocabulary,
+        output_features=sides[0],
+        input_features=sides[1] if len(sides) > 1 else None,
+        background=model.background.revised(revision),
+        controller=copy.deepcopy(model.controller),
+        contextual=[feature.revised(revision) for feature in model.contextual],
+        tied=model.tied,
+        word_dropout=model.word_dropout,
+    ).to(device=model.device, dtype=model.layer.weight.dtype)
+    weights = {f"weights.{name}": parameter for name, parameter in model.named_parameters()}
+    fill_parameters(made, weights.get)
+    earlier = model.provenance
+    made.provenance = {**earlier, **{key: earlier.get(key, 0) + count for key, count in done.items()}}
+    made.radius = dict(model.radius)
+    made.seen = _seen(model.seen, revision)
+    return made.train(model.training)
+
+
+def _seen(seen: Seen | None, revision: Revision) -> Seen | None:
+    words = revision.kept[: len(revision.vocabulary.words)]
+    stays = words[words >= 0]
+    if seen is None or not np.array_equal(stays, np.arange(len(stays))):
+        return None  # its sentences are hashes of numbers that mean other words now
+    return Seen(np.where(revision.kept >= 0, seen.counts[revision.kept], 0), seen.sentences)
+
+
+def _adding(given: Sequence[Entry], old: Vocabulary, new: Vocabulary, cells: Ints, log_q: Floats) -> Revision:
+    n, left, now = len(old.words), old.log_left, new.log_left
+    counted = np.array([entry.count is not None for entry in given], dtype=bool)
+    _check_counts(given, (counted | (cells >= 0)).tolist(), sum(old.counts))
+    source = np.where(counted, -1, cells + n)
+    share = np.array([0.0 if e.count is None else np.log(e.count) - np.log(sum(old.counts)) for e in given])
+    if len(left):
+        share = np.where(counted, share, log_q - left[cells])
+    return Revision(
+        new,
+        kept=np.concatenate([np.arange(n), np.full(len(given), -1), np.arange(n, len(old))]),
+        source=np.concatenate([np.arange(n), source, np.arange(n, len(old))]),
+        log_share=np.concatenate([np.zeros(n), share, _change(left, now)]),
+    )
+
+
+def _check_counts(given: Sequence[Entry], known: Sequence[bool], total: int) -> None:
+    missing = [entry for entry, fine in zip(given, known, strict=True) if not fine]
+    if missing:
+        raise VocabularyError(
+            f"a count is required of words that are in no domain of the model, found none for {len(missing)}: "
+            f"{some(missing)}; write form, TAB, attributes, TAB and a count"
+        )
+    if total == 0 and any(entry.count is not None for entry in given):
+        raise VocabularyError(
+            "the vocabulary of this model has no counts that those of new words could be compared to; make it from a "
+            "corpus, or give words of its domains without counts"
+        )
+
+
+def _removing(gone: Sequence[str], old: Vocabulary, new: Vocabulary, stay: Ints) -> Revision:
+    n, left, now = len(old.words), old.log_left, new.log_left
+    kept, source = np.arange(n, len(old)), np.arange(n, len(old))
+    change = _change(left, now)
+    cells, log_q = old.in_domains(gone)
+    for word, cell, log in zip(gone, cells.tolist(), log_q.tolist(), strict=True):
+        if cell >= 0 and left[cell] == -np.inf:  # nothing was left of it, so what comes back brings the mass
+            kept[cell], source[cell], change[cell] = -1, old.id(word), now[cell] - log
+    return Revision(
+        new,
+        kept=np.concatenate([stay, kept]),
+        source=np.concatenate([stay, source]),
+        log_share=np.concatenate([np.zeros(len(stay)), change]),
+    )
+
+
+def _change(left: Floats, now: Floats) -> Floats:
+    """log Q'_new / Q'_old of each cell, 0 where nothing was left anyway."""
+    nothing = left == -np.inf
+    found: Floats = np.where(nothing, 0.0, now - np.where(nothing, 0.0, left))
+    return found
+
+
+# Words of a condition, listed for as long as the condition lasts.
+#
+# Knowledge points at symbols, and a name that nobody has listed is none: it is one of infinitely many strings of its
+# cell. So before a model writes from a condition, the words of the condition's values are added to its vocabulary, as
+# `llrnn words add` would: each as if it had been seen once, with the feature `Value:slot` where the model has one.
+# Copied values, priming and look-ups then point at them as at any other word; the weights are the same. Words of a
+# table that is swapped in are listed in the same way.
+
+
+def value_attribute(slot: str) -> str:
+    """The name of the feature of words that are values of a slot."""
+    return f"Value:{slot}"
+
+
+def listed(model: LLRNN, conditions: Iterable[object], others: Mapping[str, Iterable[str]] | None = None) -> LLRNN:
+    """The model with the words of these conditions listed, and `others`, by their slot.
+
+    The model itself, where all of them are, or where no knowledge looks at conditions: then it could not tell. Where
+    symbols are characters that spell a language, words are no symbols at all.
+    """
+    if model.background.is_static and not model.contextual:
+        return model
+    if any(constraint.over == "characters" for constraint in model.background.constraints):
+        return model
+    slots: dict[str, set[str]] = {}
+    for slot, words in _by_slot(conditions, others or {}):
+        for word in words:
+            if word not in model.vocabulary and check_string(word) is None:
+                slots.setdefault(word, set()).add(slot)
+    if not slots:
+        return model
+    known = {*model.output_features.names, *model.input_features.names}
+    return add(model, [Entry(word, _attributes(of, known), count=1) for word, of in sorted(slots.items())])
+
+
+def warn_unlisted(told: str) -> None:
+    """A warning, each time."""
+    warnings.warn(told, EstimationWarning, stacklevel=3)
+
+
+def listed_if_it_can(
+    model: LLRNN,
+    conditions: Iterable[object],
+    others: Mapping[str, Iterable[str]] | None = None,
+    tell: Callable[[str], None] = warn_unlisted,
+) -> LLRNN:
+    """Likewise; a model that can take no words, for what its knowledge or its features are, stays, and that is told."""
+    try:
+        return listed(model, conditions, others)
+    except LLRNNError as reason:
+        tell(f"new words of conditions are not listed, so that nothing points at them: {reason}")
+        return model
+
+
+def _by_slot(conditions: Iterable[object], others: Mapping[str, Iterable[str]]) -> Iterable[tuple[str, Iterable[str]]]:
+    for condition in conditions:
+        yield from values_of(condition)
+    yield from others.items()
+
+
+def _attributes(slots: set[str], known: set[str]) -> frozenset[str]:
+    return frozenset(value_attribute(slot) for slot in slots) & known

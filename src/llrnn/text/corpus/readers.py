@@ -1,0 +1,484 @@
+"""Plain text: one sentence a line, tokens separated by whitespace."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from os import fspath
+from sys import intern
+from types import MappingProxyType
+from typing import Literal, NoReturn
+
+from llrnn.ground.errors import CorpusError
+from llrnn.text.corpus.acts import Act, Conditions, act_at, check_conditions, lowercased
+from llrnn.text.corpus.source import Sentence, StrPath, Token, read_lines
+
+__all__ = ["PlainTokens", "read_text"]
+
+
+class PlainTokens(dict[str, Token]):
+    """form -> the one token that all its occurrences share: without annotation they do not differ."""
+
+    def __missing__(self, form: str) -> Token:
+        token = self[form] = Token(intern(str(form)))
+        return token
+
+
+def read_text(path: StrPath, *, lowercase: bool = False) -> Iterator[Sentence]:
+    """The sentences of a text file, one a line. Blank lines are layout, not sentences: they are skipped.
+
+    Whitespace is what Unicode calls so, the no-break space included.
+    """
+    tokens = PlainTokens()
+    place = fspath(path)
+    for number, line in read_lines(path):
+        words = (line.lower() if lowercase else line).split()
+        if words:
+            yield Sentence(tuple([tokens[word] for word in words]), name=f"{place}:{number}")
+
+
+# Two columns, `condition TAB target`: the plainest file of what is to be said, and how it was said.
+#
+#     formal	could you help me
+#     inform(name=x;food=thai)	x serves thai food
+#
+# The target is split at whitespace; one without a word is an error. A condition may be empty: then there is none. Blank
+# lines are skipped. With `conditions="act"` every condition must be a dialog act, and is read as one.
+
+
+__all__ = ["read_tsv"]
+
+
+def read_tsv(path: StrPath, *, lowercase: bool = False, conditions: Conditions = "plain") -> Iterator[Sentence]:
+    """The sentences of a file with two columns; `lowercase` writes both of them small."""
+    check_conditions(conditions)
+    tokens = PlainTokens()
+    for number, line in read_lines(path):
+        if "\t" not in line and not line.strip():
+            continue
+        text, target = _columns(path, number, line)
+        words = (target.lower() if lowercase else target).split()
+        if not words:
+            reason = "the target must have a word, found none; write it behind the TAB, or remove the line"
+            raise CorpusError(reason, path=path, line=number, column=len(text) + 2)
+        condition = _act(path, number, text) if conditions == "act" else text.strip() or None
+        condition = lowercased(condition) if lowercase else condition
+        yield Sentence(tuple([tokens[word] for word in words]), condition, f"{fspath(path)}:{number}")
+
+
+def _columns(path: StrPath, number: int, line: str) -> tuple[str, str]:
+    columns = line.split("\t")
+    if len(columns) != 2:
+        column = len("\t".join(columns[:2])) + 1
+        reason = f"2 columns (condition TAB target) are required, found {len(columns)}; keep these two"
+        raise CorpusError(reason, path=path, line=number, column=column)
+    return columns[0], columns[1]
+
+
+def _act(path: StrPath, number: int, text: str) -> object:
+    if not text.strip():
+        reason = "a dialog act is required before the TAB, such as inform(food=thai), found none; give one"
+        raise CorpusError(reason, path=path, line=number, column=1)
+    return act_at(text, path, number, 1)
+
+
+# JSON lines: one object a line, a target and what it is generated from.
+#
+#     {"target": "the cost was 37 euros", "condition": {"price": 37}}
+#     {"target": ["the", "cost"]}
+#     {"tokens": ["the", "cost"], "condition": "anything that JSON can say"}
+#
+# A target that is a string is split at whitespace. Blank lines are skipped; an empty target is an error. With
+# `conditions="act"` every condition must be a dialog act, "inform(food=thai)", and is read as one.
+
+
+__all__ = ["read_jsonl"]
+
+_KEYS = ("target", "tokens", "condition")
+_CONDITION = re.compile(r'"condition"\s*:\s*"')  # a string cannot hold it: its quotes would be escaped
+
+
+def read_jsonl(path: StrPath, *, lowercase: bool = False, conditions: Conditions = "plain") -> Iterator[Sentence]:
+    """The sentences of a JSON lines file; `lowercase` writes the targets small, and the texts in conditions."""
+    check_conditions(conditions)
+    tokens = PlainTokens()
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        record = _Record(path, number, line)
+        words = record.words()
+        if lowercase:
+            words = [word.lower() for word in words]
+        name = f"{fspath(path)}:{number}"
+        condition = record.act() if conditions == "act" else record.fields.get("condition")
+        condition = lowercased(condition) if lowercase else condition
+        yield Sentence(tuple([tokens[word] for word in words]), condition, name)
+
+
+class _Record:
+    """One line, decoded, with its place for messages."""
+
+    def __init__(self, path: StrPath, number: int, line: str) -> None:
+        self.path, self.number, self.line = path, number, line
+        self.fields = self.checked(self.decoded())
+
+    def decoded(self) -> object:
+        try:
+            return json.loads(self.line, object_pairs_hook=self.unrepeated, parse_constant=self.refuse_constant)
+        except json.JSONDecodeError as cause:
+            found = f"JSON is required, found a line that is none ({cause.msg}); write one object a line"
+            raise CorpusError(found, path=self.path, line=self.number, column=cause.pos + 1) from cause
+        except RecursionError:
+            self.fail(None, "JSON that Python can decode is required, found too deep nesting; flatten it")
+        except ValueError as cause:  # a number of thousands of digits
+            self.fail(None, f"JSON that Python can decode is required ({cause}); write long numbers as strings")
+
+    def unrepeated(self, pairs: list[tuple[str, object]]) -> dict[str, object]:
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            times = Counter(key for key, _ in pairs)
+            twice = next(key for key, _ in pairs if times[key] > 1)
+            self.fail(twice, f"each key may stand once in an object, found {twice!r} again; remove one")
+        return fields
+
+    def refuse_constant(self, constant: str) -> NoReturn:
+        column = self.line.find(constant) + 1
+        reason = f"JSON is required, found {constant}, which JSON does not have; write null or a number"
+        raise CorpusError(reason, path=self.path, line=self.number, column=column)
+
+    def checked(self, value: object) -> dict[str, object]:
+        if not isinstance(value, dict):
+            self.fail(None, f'an object such as {{"target": "..."}} is required, found {_kind(value)}; wrap it')
+        for key in value:
+            if key not in _KEYS:
+                self.fail(key, f"the keys are {', '.join(_KEYS)}, found {key!r}; remove or rename it")
+        if ("target" in value) == ("tokens" in value):
+            found = "both" if "target" in value else "neither"
+            self.fail(None, f"one of target and tokens is required, found {found}; give one")
+        return value
+
+    def words(self) -> list[str]:
+        key = "target" if "target" in self.fields else "tokens"
+        value = self.fields[key]
+        if isinstance(value, str) and key == "target":
+            words = value.split()
+        elif isinstance(value, list):
+            words = value
+        else:
+            wanted = "a string or a list of words" if key == "target" else "a list of words"
+            self.fail(key, f"{key} must be {wanted}, found {_kind(value)}; correct it")
+        if not words:
+            self.fail(key, f"{key} must have a word, found none; add it or remove the line")
+        for index, word in enumerate(words):
+            self.check_word(key, index, word)
+        return words
+
+    def check_word(self, key: str, index: int, word: object) -> None:
+        if not isinstance(word, str):
+            self.fail(key, f"{key}[{index}] must be a string, found {_kind(word)}; quote it")
+        if word.split() != [word]:
+            self.fail(key, f"{key}[{index}] must be a word without whitespace, found {word!r}; split or remove it")
+        if not word.isascii() and any("\ud800" <= character <= "\udfff" for character in word):
+            self.fail(key, f"{key}[{index}] must be text, found half a surrogate pair in {word!r}; correct it")
+
+    def act(self) -> Act:
+        """The condition as an act; its columns can be told where the string is written without escapes."""
+        given = self.fields.get("condition")
+        if not isinstance(given, str) or not given.strip():
+            found = (
+                "a blank string" if isinstance(given, str) else _kind(given) if "condition" in self.fields else "none"
+            )
+            self.fail(
+                "condition", f'a dialog act is required, "condition": "inform(food=thai)", found {found}; give one'
+            )
+        begun = _CONDITION.search(self.line)
+        if begun is not None and self.line.startswith(f'{given}"', begun.end()):
+            return act_at(given, self.path, self.number, begun.end() + 1)
+        return act_at(given, self.path, self.number, self.column("condition"), inside=False)
+
+    def column(self, key: str) -> int:
+        """The decoder forgets where a value stood, so the column is where its key is written."""
+        return max(self.line.find(json.dumps(key, ensure_ascii=False)), 0) + 1
+
+    def fail(self, key: str | None, reason: str) -> NoReturn:
+        column = 1 if key is None else self.column(key)
+        raise CorpusError(reason, path=self.path, line=self.number, column=column)
+
+
+def _kind(value: object) -> str:
+    """The JSON name of a value's type."""
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+# The FEATS column of CoNLL-U: `_`, or `Name=Value|Name=Value1,Value2`.
+
+
+__all__ = ["FeatsCache", "merge_tokens"]
+
+# Whitespace, commas and bars separate attributes wherever they are written down, so none may hold one.
+_FEATURE = re.compile(r"([^\s=,|]+)=([^\s=,|]+(?:,[^\s=,|]+)*)")
+
+
+class FeatsCache(dict[str, Mapping[str, str]]):
+    """FEATS string -> features by name, parsed once: a treebank has few, and its tokens share the result.
+
+    A malformed string raises a ValueError whose arguments are the reason and the offset in the string.
+    """
+
+    def __missing__(self, feats: str) -> Mapping[str, str]:
+        parsed = self[feats] = MappingProxyType({} if feats == "_" else _parse(feats))
+        return parsed
+
+
+def _parse(feats: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    offset = 0
+    for part in feats.split("|"):
+        match = _FEATURE.fullmatch(part)
+        if match is None:
+            raise ValueError(f"FEATS must be _ or Name=Value|Name=Value1,Value2, found {part!r}; correct it", offset)
+        name, values = match.groups()
+        if name in found:
+            raise ValueError(
+                f"FEATS must give each name once, found {name!r} again; write {name}={found[name]},{values}",
+                offset,
+            )
+        found[name] = values
+        offset += len(part) + 1
+    return found
+
+
+def merge_tokens(form: str, lemma: str | None, parts: Iterable[Token]) -> Token:
+    """One token for several words (`du` for `de` + `le`), whose attributes are the union of theirs.
+
+    Its `pos` is that of the first part; where the parts differ, all of theirs stand in `feats` under the name
+    POS, since a token has one `pos` only. Values of a name are sorted and comma-separated. It has no head and
+    no relation.
+    """
+    parts = tuple(parts)
+    values: dict[str, set[str]] = {}
+    for part in parts:
+        for name, value in part.feats.items():
+            values.setdefault(name, set()).update(value.split(","))
+    tags = {part.pos for part in parts if part.pos}
+    if len(tags) > 1 or parts[0].pos not in tags:
+        values.setdefault("POS", set()).update(tags)
+    feats = {name: ",".join(sorted(values[name])) for name in sorted(values) if values[name]}
+    return Token(form, lemma, parts[0].pos, MappingProxyType(feats))
+
+
+# CoNLL-U, the format of Universal Dependencies: https://universaldependencies.org/format.html
+#
+# One word a line in ten columns separated by a TAB, an empty line after each sentence, comments from `#`.
+#
+# - Words are the *syntactic* words (1, 2, 3...); the line of a multiword token (`3-4 du`) is skipped. With
+#   `multiword="surface"` the multiword token stands for its words instead, see `merge_tokens`; positions shift
+#   then, so no token has a head.
+# - Empty nodes (`5.1`) are skipped once their number is checked: they are not words of the text.
+# - `_` means nothing in LEMMA, UPOS, FEATS, HEAD and DEPREL; in FORM it is the word `_`. XPOS, DEPS and MISC
+#   are not read.
+# - A sentence is named by its `sent_id` comment, or by `path:line` of its first word.
+
+
+__all__ = ["Multiword", "read_conllu"]
+
+Multiword = Literal["words", "surface"]
+
+_COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
+_ID, _FORM, _LEMMA, _UPOS, _FEATS, _HEAD, _DEPREL = 0, 1, 2, 3, 5, 6, 7
+
+_NUMBER = r"(0|[1-9][0-9]{0,8})"  # nine digits: more is no sentence, and Python refuses to convert thousands
+_HEAD_ID = re.compile(_NUMBER)
+_RANGE_ID = re.compile(rf"{_NUMBER}-{_NUMBER}")
+_EMPTY_ID = re.compile(rf"{_NUMBER}\.{_NUMBER}")
+_BROKEN_TAG = re.compile(r"[\s,|]")
+
+
+def read_conllu(path: StrPath, *, lowercase: bool = False, multiword: Multiword = "words") -> Iterator[Sentence]:
+    """The sentences of a CoNLL-U file; `lowercase` lowercases the forms and leaves the lemmas."""
+    if multiword not in ("words", "surface"):
+        raise CorpusError(f"multiword must be 'words' or 'surface', found {multiword!r}; choose one")
+    reader = _Reader(path, lowercase=lowercase, surface=multiword == "surface")
+    rows: list[_Row] = []
+    name = ""
+    for number, line in read_lines(path):
+        if not line:
+            if rows:
+                yield reader.sentence(rows, name)
+            rows, name = [], ""
+        elif line.startswith("#"):
+            key, _, value = line[1:].partition("=")
+            name = value.strip() if key.strip() == "sent_id" else name
+        else:
+            columns = line.split("\t")
+            if len(columns) != len(_COLUMNS):
+                _fail_on_count(path, number, line)
+            rows.append((number, columns))
+    if rows:
+        yield reader.sentence(rows, name)
+
+
+_Row = tuple[int, list[str]]  # line number, columns
+
+
+def _fail_on_count(path: StrPath, number: int, line: str) -> NoReturn:
+    columns = line.split("\t")
+    wanted = len(_COLUMNS)
+    reason = f"{wanted} columns separated by a TAB are required, found {len(columns)}"
+    if not line.strip():
+        reason += " (whitespace only); a sentence ends with an empty line"
+    elif len(columns) == 1:
+        reason += "; is it CoNLL-U at all, or were its TABs turned into spaces?"
+    else:
+        reason += f"; they are {' '.join(_COLUMNS)}"
+    column = len("\t".join(columns[:wanted])) + 1
+    raise CorpusError(reason, path=path, line=number, column=column)
+
+
+@dataclass(slots=True)
+class _MultiwordToken:
+    first: int
+    last: int
+    row: _Row
+
+
+def _headless(token: Token) -> Token:
+    # Not dataclasses.replace, which takes longer than reading the line.
+    return Token(token.form, token.lemma, token.pos, token.feats, None, token.relation)
+
+
+class _Reader:
+    """Turns the rows of one sentence after another into sentences, sharing what they have in common."""
+
+    def __init__(self, path: StrPath, *, lowercase: bool, surface: bool) -> None:
+        self.path, self.lowercase, self.surface = path, lowercase, surface
+        self.feats = FeatsCache()
+        self.tags: dict[str, str | None] = {"_": None}
+
+    def sentence(self, rows: list[_Row], name: str) -> Sentence:
+        words: list[Token] = []
+        word_rows: list[_Row] = []
+        ranges: list[_MultiwordToken] = []
+        empty_nodes = 0  # since the last word
+        for row in rows:
+            columns = row[1]
+            if columns[_ID] == str(len(words) + 1):
+                words.append(self.word(row))
+                word_rows.append(row)
+                empty_nodes = 0
+            elif "-" in columns[_ID]:
+                ranges.append(self.multiword_token(row, len(words), ranges[-1].last if ranges else 0))
+            else:
+                empty_nodes += 1
+                self.check_empty_node(row, len(words), empty_nodes)
+        self.check_whole(rows, words, word_rows, ranges)
+        if self.surface:
+            words = self.merged(words, ranges)
+        return Sentence(tuple(words), name=name or f"{fspath(self.path)}:{rows[0][0]}")
+
+    def word(self, row: _Row) -> Token:
+        _, form, lemma, pos, _, feats, head, relation, _, _ = row[1]
+        if not (form and lemma and pos and feats and head and relation):
+            self.fail_on_empty_column(row)
+        try:
+            features = self.feats[feats]
+        except ValueError as cause:
+            reason, offset = cause.args
+            self.fail(row, _FEATS, reason, offset)
+        return Token(
+            intern(form.lower() if self.lowercase else form),
+            None if lemma == "_" else intern(lemma),
+            self.tags[pos] if pos in self.tags else self.new_tag(row),
+            features,
+            None if head == "_" else self.head(row),
+            None if relation == "_" else intern(relation),
+        )
+
+    def new_tag(self, row: _Row) -> str:
+        tag = row[1][_UPOS]
+        if _BROKEN_TAG.search(tag):
+            self.fail(
+                row,
+                _UPOS,
+                f"UPOS must be one tag without spaces, commas or bars, found {tag!r}; write one tag",
+            )
+        self.tags[tag] = tag
+        return tag
+
+    def head(self, row: _Row) -> int:
+        head = row[1][_HEAD]
+        if _HEAD_ID.fullmatch(head) is None:
+            self.fail(row, _HEAD, f"HEAD must be _, 0 or the ID of a word, found {head!r}; correct it")
+        return int(head)
+
+    def multiword_token(self, row: _Row, words: int, covered: int) -> _MultiwordToken:
+        """A multiword token, which must begin at the next word, outside the multiword token before it."""
+        match = _RANGE_ID.fullmatch(row[1][_ID])
+        if match is None:
+            self.fail_on_id(row, words)
+        first, last = int(match[1]), int(match[2])
+        if first != words + 1 or last < first or first <= covered:
+            self.fail_on_id(row, words)
+        if not row[1][_FORM]:
+            self.fail_on_empty_column(row)
+        return _MultiwordToken(first, last, row)
+
+    def check_empty_node(self, row: _Row, words: int, number: int) -> None:
+        match = _EMPTY_ID.fullmatch(row[1][_ID])
+        if match is None or (int(match[1]), int(match[2])) != (words, number):
+            self.fail_on_id(row, words)
+
+    def check_whole(
+        self, rows: list[_Row], words: list[Token], word_rows: list[_Row], ranges: list[_MultiwordToken]
+    ) -> None:
+        """What can only be told at the end of the sentence."""
+        count = len(words)
+        if not words:
+            self.fail(
+                rows[0],
+                _ID,
+                "a sentence must have a word, found empty nodes only; add the words or remove it",
+            )
+        for word, row in zip(words, word_rows, strict=True):
+            if word.head is not None and word.head > count:
+                self.fail(row, _HEAD, f"HEAD must be between 0 and {count} here, found {word.head}; correct it")
+        if ranges and ranges[-1].last > count:
+            reason = f"the multiword token must cover words of its sentence, found {ranges[-1].row[1][_ID]!r}"
+            self.fail(ranges[-1].row, _ID, f"{reason} where the last word is {count}; correct the range")
+
+    def merged(self, words: list[Token], ranges: list[_MultiwordToken]) -> list[Token]:
+        tokens: list[Token] = []
+        done = 0
+        for span in ranges:
+            tokens += words[done : span.first - 1]
+            form, lemma = span.row[1][_FORM], span.row[1][_LEMMA]
+            form = intern(form.lower() if self.lowercase else form)
+            tokens.append(merge_tokens(form, None if lemma in ("_", "") else lemma, words[span.first - 1 : span.last]))
+            done = span.last
+        tokens += words[done:]
+        return [_headless(token) for token in tokens]
+
+    def fail_on_id(self, row: _Row, words: int) -> NoReturn:
+        following = words + 1
+        self.fail(
+            row,
+            _ID,
+            f"the ID must be {following} here, a range from it (as {following}-{following + 1}, outside "
+            f"others) or the next empty node (as {words}.1), found {row[1][_ID]!r}; is a line missing, "
+            "or the empty line before a sentence?",
+        )
+
+    def fail_on_empty_column(self, row: _Row) -> NoReturn:
+        read = (_FORM, _LEMMA, _UPOS, _FEATS, _HEAD, _DEPREL)
+        column = next(column for column in read if not row[1][column])
+        remedy = "write the word" if column == _FORM else "write _ for nothing"
+        self.fail(row, column, f"{_COLUMNS[column]} must not be empty; {remedy}")
+
+    def fail(self, row: _Row, column: int, reason: str, offset: int = 0) -> NoReturn:
+        number, columns = row
+        before = sum(len(text) + 1 for text in columns[:column])
+        raise CorpusError(reason, path=self.path, line=number, column=before + offset + 1)

@@ -1,0 +1,287 @@
+"""The seam, and the exact loss: −mean log p(x̄).
+
+Where the background is one static table and nothing else depends on the position, the gradient is made block by block
+with the loss itself, so that nothing of size N × G is kept; `fused.chosen` picks the way.
+
+An objective does not look at the loss, for which a GPU would have to be waited for: `updates` does, and says what
+is wrong with it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from llrnn.ground.errors import ConfigError
+from llrnn.knowledge.sequences import Batch
+from llrnn.layer import plain
+from llrnn.layer.fused import chosen
+from llrnn.layer.fused.chosen import Precision
+from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.matrix import FeatureMatrix
+from llrnn.layer.numerics import MINUS_INFINITY
+from llrnn.layer.priors import Prior
+from llrnn.model.batches import Batching
+from llrnn.model.network import LLRNN
+from llrnn.model.scoring import walk
+from llrnn.text.ids import Text
+
+__all__ = [
+    "Chunked",
+    "Exact",
+    "Gap",
+    "ImportanceSampling",
+    "NoiseContrastive",
+    "Objective",
+    "Precision",
+    "exact_loss",
+    "normalisation_gap",
+]
+
+
+class Objective(Protocol):
+    """The loss of a batch, a number that can be differentiated; the generator decides whatever is drawn for it."""
+
+    def __call__(
+        self, model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None
+    ) -> Tensor: ...
+
+
+class Exact:
+    """−mean log p of the targets, summed over the classes; nothing is drawn."""
+
+    def __call__(
+        self, model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None
+    ) -> Tensor:
+        return exact_objective(distribution, batch)
+
+
+def exact_objective(p: Distribution, batch: Batch, precision: Precision = "full") -> Tensor:
+    """−mean log p of the targets of a batch, within their cells where the vocabulary is open."""
+    loss = exact_loss(p, batch.picked(batch.targets), precision)
+    return loss if batch.inside is None else loss - batch.picked(batch.inside).mean().to(loss.dtype)
+
+
+def exact_loss(p: Distribution, targets: Tensor, precision: Precision = "full") -> Tensor:
+    """−mean log p of one word a position, (N,); `half`, on a GPU, holds where nothing but h depends on the position."""
+    mass = plain.table_of(p)
+    if mass is None or not isinstance(p.layer, LogLinear):
+        return -p.log_prob(targets).mean()
+    loss = chosen.mean_loss(p.layer, p.h, mass.log_mass_in(p.h.dtype), p.classes.class_of[targets], precision)
+    return loss - mass.log_share_of(targets).mean().to(loss.dtype)
+
+
+# The exact loss where nothing of size N × G may be kept, and on a GPU with products in half precision if asked.
+#
+#   −mean log p = mean (log Σ_s B_s exp(a·φ_s) − log B_k exp(a·φ_k) − log b(x̄) / B_k),    k the class of the target
+#
+# It is for backgrounds that are one static table, without contextual features: what depends on the position would need
+# an N × G matrix again. In full precision the exact objective does the same by itself, and this one is no more than the
+# wish that it can.
+
+
+class Chunked:
+    """−mean log p of the targets; `half`: float16 and bfloat16 products with float32 sums, on a GPU."""
+
+    def __init__(self, precision: Precision = "full") -> None:
+        self.precision = precision
+
+    def __call__(
+        self, model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None
+    ) -> Tensor:
+        if plain.table_of(distribution) is None:
+            found = "contextual features" if distribution.values else "a background that follows the text"
+            raise ConfigError(
+                f"the chunked objective needs a static background and no contextual features, found {found}; "
+                "leave training.objective out for the exact one"
+            )
+        if self.precision == "half" and not distribution.h.is_cuda:
+            raise ConfigError(
+                "half precision needs a GPU, found a model on the CPU; train with --device cuda, or in full"
+            )
+        return exact_objective(distribution, batch, self.precision)
+
+
+# Words drawn from the background, and their scores: what both approximations share.
+#
+#     q(x | K) = b(K, x) / B(K)          B(K) = Σ_x b(K, x)
+#
+# The background is the log-linear distribution without features: all of V is one class, a = 0, Z = B. So drawing and B
+# are those of the library, exact: by alias tables and exceptions, V is touched once for each table, not at each step (a
+# background that lists N × V values is drawn from in N × V steps, as it was made).
+#
+# A static background answers alike everywhere: its words are drawn once and shared by all positions of the batch, and
+# their scores are one matrix product. Any other has words of its own drawn at each position.
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """The targets of N positions and S words drawn for each, with their scores a·φ; b is that of the positions."""
+
+    targets: Tensor  # (N,)
+    word: Tensor  # (1, S) shared by all positions, or (N, S)
+    log_total: Tensor  # (1,) or (N,): log B(K)
+    target_score: Tensor  # (N,)
+    score: Tensor  # (N, S)
+
+
+class Drawer:
+    """Draws S words from the background of a model, and keeps what takes V steps to make."""
+
+    def __init__(self, samples: int) -> None:
+        if samples < 1:
+            raise ConfigError(f"at least one word has to be drawn, found samples = {samples}; give some hundred")
+        self.samples = samples
+        self._without_features: WeakKeyDictionary[LLRNN, LogLinear] = WeakKeyDictionary()
+
+    def background(self, model: LLRNN, prior: Prior, n: int) -> Distribution:
+        """q(· | K) at n positions, or at one for all where the prior is static."""
+        if model not in self._without_features:
+            # without gradients, yet not under no_grad, where a few words would be summed one by one at each step
+            self._without_features[model] = LogLinear(_one_class(prior.n_symbols), 0).double().requires_grad_(False)
+        layer = self._without_features[model].to(model.device)
+        h = torch.zeros(1 if prior.is_static else n, 0, dtype=torch.float64, device=model.device)
+        made: Distribution = layer(h, prior)
+        return made.possible()
+
+    def words(self, model: LLRNN, p: Distribution, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        """S words for each position, (1, S) or (N, S), and log B, (1,) or (N,)."""
+        q = self.background(model, p.prior, p.n)
+        return q.sample(generator=generator, count=self.samples).t(), q.log_z
+
+    def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Drawn:
+        targets = batch.picked(batch.targets)
+        model.refuse_zero_mass(p, targets)
+        word, log_total = self.words(model, p, generator)
+        target_score = word_scores(model.layer, p, targets[:, None])[:, 0]
+        score = shared_scores(model.layer, p, word[0]) if len(word) == 1 else word_scores(model.layer, p, word)
+        return Drawn(targets, word, log_total.to(score.dtype), target_score, score)
+
+
+def _one_class(n_symbols: int) -> FeatureMatrix:
+    """One feature that fires on every word; its weight stays 0."""
+    class_of, columns = np.zeros(n_symbols, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    return FeatureMatrix(("any",), ("any",), class_of, np.arange(2), columns, np.ones(1))
+
+
+def shared_scores(layer: LogLinear, p: Distribution, word: Tensor) -> Tensor:
+    """a·φ(K, x) of the same words at every position, (S,) -> (N, S)."""
+    weight, bias = _rows(layer, word)
+    return torch.addmm(bias, p.h, weight.t()) + _context_scores(p, word.expand(p.n, -1))
+
+
+def word_scores(layer: LogLinear, p: Distribution, word: Tensor) -> Tensor:
+    """a·φ(K, x) of words of each position, (N, S) -> (N, S); only the rows of these words are composed."""
+    unique, inverse = torch.unique(word, return_inverse=True)
+    weight, bias = _rows(layer, unique)
+    static = torch.bmm(F.embedding(inverse, weight), p.h.unsqueeze(2)).squeeze(2)
+    return static + bias[inverse] + _context_scores(p, word)
+
+
+def _rows(layer: LogLinear, word: Tensor) -> tuple[Tensor, Tensor]:
+    """Φ W and Φ c for some words, (S,) -> (S, H) and (S,)."""
+    classes = layer.classes.class_of[word]
+    return layer.phi.rows(layer.weight, classes), layer.phi.rows(layer.bias[:, None], classes)[:, 0]
+
+
+def _context_scores(p: Distribution, word: Tensor) -> Tensor | float:
+    """What the contextual features add, (N, S): each source is asked by itself, their exceptions are not joined."""
+    if not p.values:
+        return 0.0
+    position = torch.arange(p.n, device=word.device).repeat_interleave(word.shape[1])
+    value = torch.cat([part.at(position, word.reshape(-1), p.prior.n_symbols) for part in p.values], 1)
+    return torch.bmm(value.view(p.n, word.shape[1], -1), p.context_adaptor.unsqueeze(2)).squeeze(2)
+
+
+# Noise-contrastive estimation: tell the target from S words of the background; Z is never computed.
+#
+#     log p̃(x) / S q(x) = s(x) − log S         p̃(x) = q(x) e^{s(x)},  q = b/B,  s = a·φ: the background cancels
+#     loss = softplus(−Δ(x̄)) + Σ_i softplus(Δ(x_i)),    Δ(x) = s(x) − c − log S,   x_i ~ q
+#
+# p̃ is taken for normalised: c = 0, that is log Z = log B(K) everywhere. The network has to learn this (self-
+# normalisation); before the first step it nearly is, since a ≈ 0 gives p ≈ q. `normalisation_gap` says how far log Z −
+# log B is from 0 after training. As S grows the gradient becomes −∂s(x̄) + Σ_x q(x) e^{s(x) − c} ∂s(x), which is the
+# exact one where c = log Z − log B.
+
+
+class NoiseContrastive:
+    """The logistic loss of telling the target from `samples` words of the background (shared if it is static)."""
+
+    def __init__(self, samples: int = 256) -> None:
+        self._draw = Drawer(samples)
+
+    def __call__(
+        self,
+        model: LLRNN,
+        distribution: Distribution,
+        batch: Batch,
+        generator: torch.Generator | None,
+        log_ratio: Tensor | float = 0.0,
+    ) -> Tensor:
+        """`log_ratio` is c, a constant for each position (N,) or for all; 0 but in experiments."""
+        drawn = self._draw(model, distribution, batch, generator)
+        shift = torch.as_tensor(log_ratio).to(drawn.score) + math.log(drawn.score.shape[1])
+        noise = F.softplus(drawn.score - shift.view(-1, 1)).sum(1)
+        return (F.softplus(shift - drawn.target_score) + noise).mean()
+
+
+@dataclass(frozen=True)
+class Gap:
+    """log Z − log B over the positions of a text: 0 and 0 where a model is normalised without Z."""
+
+    mean: float
+    deviation: float
+
+
+@torch.no_grad()
+def normalisation_gap(model: LLRNN, text: Text, batching: Batching | None = None) -> Gap:
+    """How far the exact log Z is from what noise-contrastive estimation takes it for."""
+    draw = Drawer(1)
+    found = []
+    for _, distribution in walk(model, text, batching):
+        log_total = draw.background(model, distribution.prior, distribution.n).log_z
+        found.append((distribution.log_z.double() - log_total).cpu())
+    gap = torch.cat(found)
+    return Gap(float(gap.mean()), float(gap.std(correction=0)))
+
+
+# Importance sampling: Z from words drawn from the background.
+#
+#     Z = b(x̄) e^{s(x̄)} + Σ_{x≠x̄} b(x) e^{s(x)}                                     s = a·φ, x̄ the target
+#     Ẑ = b(x̄) e^{s(x̄)} + B/S Σ_i [x_i ≠ x̄] e^{s(x_i)},    x_i ~ b/B                 E Ẑ = Z
+#
+#     ∂ −log p̂(x̄) = −∂s(x̄) + w_0 ∂s(x̄) + Σ_i w_i ∂s(x_i)       w: the terms of Ẑ, over their sum (self-normalised)
+#
+# The target counts as what it is, and only the rest is estimated. Without that term a word that is likely here and rare
+# in the background would hardly ever be drawn, its score could grow for nothing, and the loss would have no bottom.
+# With it p̂(x̄) ≤ 1. Ẑ is unbiased; log Ẑ, and with it the gradient, is biased by O(1/S).
+
+
+class ImportanceSampling:
+    """−mean log p̂ of the targets, with `samples` words drawn from the background (shared if it is static)."""
+
+    def __init__(self, samples: int = 256) -> None:
+        self._draw = Drawer(samples)
+
+    def log_terms(
+        self, model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None
+    ) -> Tensor:
+        """The logarithms of the terms of Ẑ, that of the target first, (N, 1 + S)."""
+        drawn = self._draw(model, distribution, batch, generator)
+        log_b = distribution.log_b(drawn.targets).to(drawn.score.dtype)
+        share = (drawn.log_total - math.log(drawn.score.shape[1]))[:, None]
+        rest = (drawn.score + share).masked_fill(drawn.word == drawn.targets[:, None], MINUS_INFINITY)
+        return torch.cat([(log_b + drawn.target_score)[:, None], rest], 1)
+
+    def __call__(
+        self, model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None
+    ) -> Tensor:
+        log_p = torch.log_softmax(self.log_terms(model, distribution, batch, generator), 1)[:, 0]
+        return -(log_p if batch.inside is None else log_p + batch.picked(batch.inside)).mean()
