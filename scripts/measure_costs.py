@@ -36,7 +36,7 @@ from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.numerics import SparseMatrix
 from llrnn.model.controllers.recurrent import WithoutOneDNN
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.training.parallel import Alone
 from llrnn.training.settings import AnyBatches, SentenceBatches, SlidingBatches
 from llrnn.training.updates import Updater
@@ -196,7 +196,7 @@ def write_steps(out: Path, configs: Sequence[str], steps: int = 12) -> None:
         project = Project.from_config(read_config(Path(path), data=data))
         model, settings = project.model().to("cuda"), project.config.training
         updater = Updater(model, settings, Alone())
-        plan = settings.batches.make().plan(Text.to_train_on(project.corpora["train"], model.vocabulary), seed=0)
+        plan = settings.batches.make().plan(EncodedText.to_train_on(project.corpora["train"], model.vocabulary), seed=0)
         times: dict[str, list[float]] = {"composed": [], "direct": []}
         for turn, way in enumerate([*times, *times]):  # the first turn of each warms up
             with mock.patch.object(chosen, "composes", lambda *_, way=way: way == "composed"):

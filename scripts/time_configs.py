@@ -14,7 +14,7 @@ import torch
 
 from llrnn.config import read_config
 from llrnn.config.project import Project
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.training.settings import TrainingSettings
 
 
@@ -45,7 +45,7 @@ class Steps:
         project = Project.from_config(config)
         self.model, self.device = project.model().to(device), device
         settings: TrainingSettings = config.training
-        text = Text.encode(project.corpora["train"], self.model.vocabulary, keyed=True)
+        text = EncodedText.encode(project.corpora["train"], self.model.vocabulary, keyed=True)
         self.plan = settings.batches.make().plan(text, seed=0)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=settings.learning_rate)
         self.seconds: list[float] = []

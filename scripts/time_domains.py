@@ -25,7 +25,7 @@ from llrnn.model.network import LLRNN
 from llrnn.model.scoring import score
 from llrnn.model.words import of_symbols
 from llrnn.text.corpus import Corpus
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.text.vocabulary import Vocabulary
 
 
@@ -42,7 +42,7 @@ def without_cells(model: LLRNN, project: Project) -> LLRNN:
     )
 
 
-def step(model: LLRNN, text: Text, words: int) -> Callable[[], object]:
+def step(model: LLRNN, text: EncodedText, words: int) -> Callable[[], object]:
     """One training step."""
     batch = Sentences(words).plan(text, seed=0)[0]
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -78,7 +78,7 @@ def main() -> None:
     typer.echo(
         f"{len(open_one.vocabulary) - len(closed.vocabulary):,} cells; {counts[0]:,} classes, {counts[1]:,} without"
     )
-    texts = [Text.encode(corpus, model.vocabulary) for model in (open_one, closed)]
+    texts = [EncodedText.encode(corpus, model.vocabulary) for model in (open_one, closed)]
     for name, work in {
         "training step": [step(m, t, given.words) for m, t in zip((open_one, closed), texts, strict=True)],
         "scoring": [lambda m=m, t=t: score(m, t) for m, t in zip((open_one, closed), texts, strict=True)],

@@ -12,7 +12,7 @@ from llrnn.knowledge.backgrounds import Background
 from llrnn.knowledge.contextual import ContextualFeature
 from llrnn.knowledge.features import Features
 from llrnn.model.controllers import Controller
-from llrnn.text.ids import Seen, Text
+from llrnn.text.ids import EncodedText, TrainingSummary
 from llrnn.text.vocabulary import EOS
 
 HANG = 1200.0  # seconds after which something hangs: no test measures time, however busy the machine is
@@ -58,7 +58,7 @@ def small_model(
         seed=3,
     )
     shaken(model, loud)
-    model.seen = Seen.of(Text.encode(small_corpus()[:40], model.vocabulary), len(model.vocabulary))
+    model.seen = TrainingSummary.of(EncodedText.encode(small_corpus()[:40], model.vocabulary), len(model.vocabulary))
     return model
 
 

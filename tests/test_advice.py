@@ -15,7 +15,7 @@ from llrnn.ground.errors import LLRNNWarning
 from llrnn.inference.rescoring import Hypothesis, NBest, score_lists
 from llrnn.knowledge.features import Identity
 from llrnn.model.controllers import Encoder
-from llrnn.text.conditions import Slots, Spelled, Whole, Words
+from llrnn.text.conditions import Characters, Slots, Whole, Words
 from llrnn.text.corpus import warn_if_raw
 from llrnn.text.corpus.acts import parse_act
 from llrnn.text.vocabulary import EOS
@@ -336,8 +336,8 @@ def test_acts_and_slots_that_a_model_does_not_know(here: Path, capsys: Capture, 
     assert told in said_by(capsys, "generate", "acts", "--conditions", "conditions.txt")
 
 
-@pytest.mark.parametrize("reading", [Words(), Slots(ignored=["note"]), Spelled(), Whole()], ids=lambda one: one.kind)
-def test_names_of_every_reading(reading: Words | Slots | Spelled | Whole) -> None:
+@pytest.mark.parametrize("reading", [Words(), Slots(ignored=["note"]), Characters(), Whole()], ids=lambda one: one.kind)
+def test_names_of_every_reading(reading: Words | Slots | Characters | Whole) -> None:
     seen = [parse_act(line.partition("\t")[0]) for line in ACTS]
     encoder = Encoder.for_conditions(reading, seen, 4, kind="none")
     assert all(encoder.unknown_names(condition) == [] for condition in seen)

@@ -27,7 +27,7 @@ from llrnn.cli import show
 from llrnn.cli.options import print_json
 from llrnn.ground.charts import Bar, BarChart, LineChart, apart, log_text, running, svg, ticks, visible
 from llrnn.ground.errors import CheckpointError, MissingExtraError, TrainingError
-from llrnn.ground.rendering import AT_MOST, Drawn, Faint, Sheet, Shown, Strong, Table
+from llrnn.ground.rendering import AT_MOST, Chartable, Faint, Renderable, Sheet, Strong, TextTable
 from llrnn.inference.explanation import Comparison, Explanation, Term, compare
 from llrnn.knowledge.backgrounds import Mask, Unigram
 from llrnn.training.records import Record
@@ -86,7 +86,7 @@ class Page(HTMLParser):
             self.drawn[-1] += data
 
 
-def page_of(shown: Shown) -> Page:
+def page_of(shown: Renderable) -> Page:
     """Self-contained, in every case: nothing runs, nothing is fetched, nothing but what we write is a tag."""
     html = shown._repr_html_()
     page = Page(html)
@@ -102,7 +102,7 @@ def page_of(shown: Shown) -> Page:
     return page
 
 
-def printed(shown: Shown | Record, width: int = 200) -> str:
+def printed(shown: Renderable | Record, width: int = 200) -> str:
     out = io.StringIO()
     Console(file=out, width=width, highlight=False, emoji=False).print(shown)
     return out.getvalue()
@@ -481,7 +481,7 @@ def test_an_evaluation_is_shown_with_its_audit(model: LLRNN) -> None:
 
 def test_a_sheet_is_what_was_put_in() -> None:
     sheet = Sheet(
-        (("plain ", Strong("strong"), Faint(" faint")), Table(("a", "b"), (("1", "2"),))), warnings=("beware",)
+        (("plain ", Strong("strong"), Faint(" faint")), TextTable(("a", "b"), (("1", "2"),))), warnings=("beware",)
     )
     html = sheet._repr_html_()
     assert "<b>strong</b>" in html
@@ -536,7 +536,7 @@ def test_hostile_words_in_figures(word: str, tmp_path: Path) -> None:
 def test_without_matplotlib_the_extra_is_named(run: tuple[Records, Path]) -> None:
     with mock.patch.dict(sys.modules, {"matplotlib": None, "matplotlib.figure": None}):
         for found in (explained(), run[0]):
-            assert isinstance(found, Drawn)
+            assert isinstance(found, Chartable)
             with pytest.raises(MissingExtraError, match=r"llrnn\[plot\]"):
                 found.figure()
             found._repr_html_()
@@ -556,7 +556,12 @@ NASTY = ["\x1b]0;owned\x07", "\x1b[2J", "\x9b2J", "\x85", "a\u202eb\u2066c", "\r
 @pytest.mark.parametrize("word", NASTY)
 def test_what_a_terminal_would_obey_is_shown_as_text(word: str) -> None:
     """Colours are rich's own; of the word nothing is left that is no visible character."""
-    for said in (word, f"[bold]{escape(word)}[/]", Text(word, "bold"), Sheet(((word,), Table((word,), ((word,),))))):
+    for said in (
+        word,
+        f"[bold]{escape(word)}[/]",
+        Text(word, "bold"),
+        Sheet(((word,), TextTable((word,), ((word,),)))),
+    ):
         file = io.StringIO()
         console = show.VisibleConsole(file=file, force_terminal=True, color_system="standard", highlight=False)
         console.print(said, soft_wrap=True)

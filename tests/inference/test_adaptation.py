@@ -27,7 +27,7 @@ from llrnn.inference.adaptation import Base, adaptor, base_of, base_share, defau
 from llrnn.knowledge.backgrounds import Mixture, NGram
 from llrnn.languages.ngrams import UNKNOWN, estimate, write_table
 from llrnn.model.scoring import score
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
 from test_cli import Capture, as_json, done, refused
@@ -88,19 +88,19 @@ def bases(folder: Path) -> dict[str, Base]:
 def log_b_of(base: Base, corpus: Corpus) -> Tensor:
     """log p of the base itself, in the order of the text."""
     if base.donor is not None:
-        return score(base.donor, Text.encode(corpus, base.vocabulary)).log_probs
+        return score(base.donor, EncodedText.encode(corpus, base.vocabulary)).log_probs
     bound = base.background.bind(base.vocabulary)
-    return adaptation._log_probs(bound, Text.encode(corpus, base.vocabulary)).double()
+    return adaptation._log_probs(bound, EncodedText.encode(corpus, base.vocabulary)).double()
 
 
 def of_domain(base: Base, text: Corpus, corpus: Corpus) -> Tensor:
     """log p of the n-grams of all of the domain text."""
     bound = NGram.from_corpus(text, order=3, folds=0).bind(base.vocabulary)
-    return adaptation._log_probs(bound, Text.encode(corpus, base.vocabulary)).double()
+    return adaptation._log_probs(bound, EncodedText.encode(corpus, base.vocabulary)).double()
 
 
 def log_probs(model: LLRNN, corpus: Corpus) -> Tensor:
-    return score(model, Text.encode(corpus, model.vocabulary)).log_probs
+    return score(model, EncodedText.encode(corpus, model.vocabulary)).log_probs
 
 
 def weights_of(model: LLRNN) -> dict[str, Tensor]:
@@ -135,7 +135,7 @@ def test_the_share_of_the_base_is_the_best(tmp_path: Path) -> None:
     base, text = bases(tmp_path)["n-grams"], parts()[0]
     frozen = base.background.bind(base.vocabulary)
     folded = NGram.from_corpus(text, order=3, folds=5).bind(base.vocabulary)
-    keyed = Text.to_train_on(text, base.vocabulary)
+    keyed = EncodedText.to_train_on(text, base.vocabulary)
     share = base_share(frozen, folded, keyed)
     left, right = (adaptation._log_probs(part, keyed).double() for part in (frozen, folded))
 
@@ -180,10 +180,10 @@ def test_a_shifted_domain_is_learned_and_the_base_stays(tmp_path: Path, kind: st
     of_base = float(-log_b_of(base, held_out).mean())
     of_general = log_b_of(base, general()[:30])
     model = adaptor(base, text, hidden=12)
-    begin = score(model, Text.encode(held_out, model.vocabulary)).log_perplexity
+    begin = score(model, EncodedText.encode(held_out, model.vocabulary)).log_perplexity
     settings = default_settings(text.tokens).changed(epochs=4, learning_rate=0.01)
     *_, last = train(model, text, valid=held_out, settings=settings)
-    after = score(model, Text.encode(held_out, model.vocabulary)).log_perplexity
+    after = score(model, EncodedText.encode(held_out, model.vocabulary)).log_perplexity
     assert after == pytest.approx(last.best, abs=1e-5)
     assert after < begin < of_base - 0.5
     if base.donor is not None and donor is not None:
@@ -273,7 +273,9 @@ def test_adapt_writes_a_model_that_is_better(capsys: Capture, kind: str) -> None
     assert found["words"] == domain()[:72].tokens  # the last tenth is held out
     model = llrnn.load("adapted")
     held_out = domain()[72:80]
-    assert score(model, Text.encode(held_out, model.vocabulary)).log_perplexity == pytest.approx(found["adapted"])
+    assert score(model, EncodedText.encode(held_out, model.vocabulary)).log_perplexity == pytest.approx(
+        found["adapted"]
+    )
     assert all(path.read_bytes() == content for path, content in before.items())
     (result,) = as_json(capsys, "evaluate", "adapted", text)
     assert result["words"] > 0
@@ -366,7 +368,7 @@ def test_a_language_model_of_transformers_is_adapted(capsys: Capture, gpt: Path)
     model = adaptor(base, corpus[:10], hidden=4)
     assert isinstance(model.background, Mixture)
     share, rest = model.background._weights
-    encoded = Text.encode(corpus[10:], base.vocabulary)
+    encoded = EncodedText.encode(corpus[10:], base.vocabulary)
     of_base = adaptation._log_probs(base.background.bind(base.vocabulary), encoded).double()
     mixed = torch.logaddexp(of_base + math.log(share), of_domain(base, corpus[:10], corpus[10:]) + math.log(rest))
     npt.assert_allclose(log_probs(model, corpus[10:]).numpy(), mixed.numpy(), rtol=0, atol=1e-4)
@@ -374,7 +376,7 @@ def test_a_language_model_of_transformers_is_adapted(capsys: Capture, gpt: Path)
     assert found["adapted"] < float(-of_base.mean())
     loaded = llrnn.load("adapted")
     again = base.read(text)[11:]
-    assert score(loaded, Text.encode(again, loaded.vocabulary)).log_perplexity == pytest.approx(
+    assert score(loaded, EncodedText.encode(again, loaded.vocabulary)).log_perplexity == pytest.approx(
         found["adapted"], abs=1e-5
     )
 

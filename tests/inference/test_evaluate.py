@@ -30,7 +30,7 @@ from llrnn import (
 )
 from llrnn.ground.errors import AuditError, CorpusError, FeatureError, NumericalError, UnknownWordError
 from llrnn.inference.evaluation import BANDS, Audit, Coverage
-from llrnn.text.ids import Seen, Text
+from llrnn.text.ids import EncodedText, TrainingSummary
 
 TEST = small_corpus()[40:]
 
@@ -186,7 +186,7 @@ def test_problems_are_named() -> None:
 def test_unknown_words_are_counted_where_they_have_a_symbol() -> None:
     vocabulary = Vocabulary.from_corpus(small_corpus()[:40], top=50, unknown="<unk>")
     model = LLRNN(vocabulary, output_features=features.Identity(), controller=GRU(4))
-    model.seen = Seen.of(Text.encode(small_corpus()[:40], vocabulary), len(vocabulary))
+    model.seen = TrainingSummary.of(EncodedText.encode(small_corpus()[:40], vocabulary), len(vocabulary))
     found = evaluate(model, TEST)
     outside = sum(1 for sentence in TEST for word in sentence.words if word not in vocabulary)
     assert outside > 0

@@ -29,7 +29,7 @@ from llrnn.layer.numerics import Change, add_differences
 from llrnn.layer.priors import ContextValues, DensePrior, Prior
 from llrnn.model.batches import Continuous, Sentences
 from llrnn.model.scoring import score
-from llrnn.text.ids import Text, sentence_key
+from llrnn.text.ids import EncodedText, sentence_key
 from llrnn.training.loop import train
 from llrnn.training.records import Record
 from test_ngrams import babble, names, quiet
@@ -154,7 +154,7 @@ def test_a_static_background_as_an_expert(folds: int) -> None:
         for parameter in model.parameters():
             parameter.zero_()
         model.layer.context_bias.fill_(1.0)
-        (batch,) = Sentences(10**6).plan(Text.to_train_on(sentences, VOCABULARY))
+        (batch,) = Sentences(10**6).plan(EncodedText.to_train_on(sentences, VOCABULARY))
         found = model.log_prob(batch)
     keys = [sentence_key(sentence) for sentence in TRAIN]
     assert batch.sentences is not None
@@ -253,7 +253,7 @@ def brute_of(model: LLRNN, h: Tensor, log_b: Array, values: Array) -> Brute:
 
 
 def a_batch(sentences: Sequence[Gram]) -> Batch:
-    (batch,) = Sentences(10**6).plan(Text.encode(corpus_of(sentences), VOCABULARY))
+    (batch,) = Sentences(10**6).plan(EncodedText.encode(corpus_of(sentences), VOCABULARY))
     return batch
 
 
@@ -368,7 +368,7 @@ def test_a_cross_fitted_expert_leaves_out_the_sentence_that_it_judges() -> None:
     expert = Expert(ngram(TRAIN, folds=FOLDS)).bind(VOCABULARY)
     by_key = {sentence_key(sentence): sentence for sentence in TRAIN}
     parts = [KneserNey([s for s in TRAIN if sentence_key(s) % FOLDS != fold], WORDS, 3) for fold in range(FOLDS)]
-    text = Text.to_train_on(corpus_of(TRAIN), VOCABULARY)
+    text = EncodedText.to_train_on(corpus_of(TRAIN), VOCABULARY)
     states: Sequence[Any] = []
     fed: list[Gram] = []
     for batch in Continuous(rows=3, length=7).plan(text):
@@ -398,13 +398,13 @@ def test_a_restored_expert_evaluates_as_before_and_refuses_to_train(
     again = load(tmp_path)
     assert repr(again.contextual) == repr(model.contextual)
     assert [feature.name for feature in again.contextual] == ["mine", "other"]
-    text = Text.encode(corpus_of(OTHER), VOCABULARY)
+    text = EncodedText.encode(corpus_of(OTHER), VOCABULARY)
     for batching in (Sentences(60), Continuous(rows=3, length=5)):
         assert torch.equal(score(model, text, batching).log_probs, score(again, text, batching).log_probs)
     with pytest.raises(TrainingError, match=r"give it again: llrnn.load\(folder, .*contextual=\[...\]\)"):
         list(train(again, corpus_of(TRAIN), epochs=1))
     given = load(tmp_path, contextual=experts)
-    (batch,) = Sentences(10**6).plan(Text.to_train_on(corpus_of(TRAIN), VOCABULARY))
+    (batch,) = Sentences(10**6).plan(EncodedText.to_train_on(corpus_of(TRAIN), VOCABULARY))
     assert torch.equal(given.log_prob(batch), model.log_prob(batch))
 
 
@@ -505,9 +505,9 @@ def test_training_with_a_cross_fitted_expert_resumes_bit_for_bit(batches: dict[s
 def test_the_network_learns_to_trust_a_good_expert() -> None:
     """Its weight grows; and held-out text gains by it."""
     model = french_model()
-    before = score(model, Text.encode(FRENCH_VALID, FRENCH_VOCABULARY)).log_perplexity
+    before = score(model, EncodedText.encode(FRENCH_VALID, FRENCH_VOCABULARY)).log_perplexity
     list(train(model, FRENCH_TRAIN, epochs=3, learning_rate=0.05, batches=BATCHES["sentences"]))
-    text = Text.encode(FRENCH_VALID, FRENCH_VOCABULARY)
+    text = EncodedText.encode(FRENCH_VALID, FRENCH_VOCABULARY)
     (batch,) = Sentences(10**6).plan(text)
     with torch.no_grad():
         weight = model.scan(batch)[0].context_adaptor.mean()

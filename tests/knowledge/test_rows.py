@@ -13,7 +13,7 @@ from llrnn.layer.loglinear import Distribution
 from llrnn.layer.steered import Steered
 from llrnn.model.batches import Sentences
 from llrnn.model.steering import Change, scale_and_offset, steer
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.text.vocabulary import EOS
 
 
@@ -40,7 +40,7 @@ def model_with(background: str) -> LLRNN:
 
 def positions(model: LLRNN, layer: Steered | None = None) -> Distribution:
     """The distributions at all positions of a few sentences."""
-    text = Text.encode(Corpus(small_corpus().sentences[:5]), model.vocabulary)
+    text = EncodedText.encode(Corpus(small_corpus().sentences[:5]), model.vocabulary)
     (batch,) = Sentences().plan(text)
     with torch.no_grad():
         return model.scan(batch, layer=layer)[0]

@@ -14,7 +14,7 @@ from llrnn import french
 from llrnn.cli import run
 from llrnn.ground.files import write_atomically
 from llrnn.text.corpus import Corpus
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.settings import TrainingSettings
 from llrnn_lab.bench import profile, torch_peer
@@ -49,13 +49,13 @@ def configs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def text() -> tuple[Text, int]:
+def text() -> tuple[EncodedText, int]:
     corpus = Corpus.from_sentences([["a", "b", "a"], ["c", "a"], ["b", "a", "d", "a", "c"]])
     vocabulary = Vocabulary.from_corpus(corpus)
-    return Text.encode(corpus, vocabulary), len(vocabulary)
+    return EncodedText.encode(corpus, vocabulary), len(vocabulary)
 
 
-def test_words_are_ranked_by_their_counts(text: tuple[Text, int]) -> None:
+def test_words_are_ranked_by_their_counts(text: tuple[EncodedText, int]) -> None:
     encoded, V = text
     rank = torch_peer.ranks(encoded, V)
     counts = np.bincount(np.concatenate([*encoded.sentences]), minlength=V)
@@ -66,7 +66,7 @@ def test_words_are_ranked_by_their_counts(text: tuple[Text, int]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["dense", "adaptive"])
-def test_the_peer_trains_and_its_probabilities_add_up(text: tuple[Text, int], kind: str) -> None:
+def test_the_peer_trains_and_its_probabilities_add_up(text: tuple[EncodedText, int], kind: str) -> None:
     encoded, V = text
     torch.manual_seed(0)
     output = torch_peer.Dense(V, 8) if kind == "dense" else torch_peer.Adaptive(V, 8, [2])
@@ -81,7 +81,7 @@ def test_the_peer_trains_and_its_probabilities_add_up(text: tuple[Text, int], ki
     assert torch_peer.log_perplexity(model, encoded, settings) < before - 0.5
 
 
-def test_both_losses_of_a_dense_peer_are_the_same(text: tuple[Text, int]) -> None:
+def test_both_losses_of_a_dense_peer_are_the_same(text: tuple[EncodedText, int]) -> None:
     if not hasattr(torch.nn.functional, "linear_cross_entropy"):
         pytest.skip("this torch has no linear_cross_entropy")
     output, h, targets = torch_peer.LinearCrossEntropy(7, 4), torch.randn(5, 4), torch.randint(7, (5,))

@@ -45,7 +45,7 @@ from llrnn.model.batches import Batching, Continuous, Sentences, Sliding, Window
 from llrnn.model.frozen import frozen
 from llrnn.model.scoring import score
 from llrnn.model.words import Entry, add, remove
-from llrnn.text.ids import Text, sentence_key
+from llrnn.text.ids import EncodedText, sentence_key
 
 torch.set_num_threads(1)
 quick = settings(max_examples=25)
@@ -579,7 +579,9 @@ def test_a_model_over_words_that_share_is_the_same_model(
 
     def log_p(model: LLRNN) -> Array:
         known = [sentence for sentence in sentences if all(word in model.vocabulary for word in sentence)]
-        found: Array = score(model, Text.encode(Corpus.from_sentences(known), model.vocabulary)).log_probs.numpy()
+        found: Array = score(
+            model, EncodedText.encode(Corpus.from_sentences(known), model.vocabulary)
+        ).log_probs.numpy()
         return found
 
     ours, theirs = model_with(ngram), model_with(spread)
@@ -598,7 +600,7 @@ def test_a_model_over_words_that_share_is_the_same_model(
     gradients: list[Array] = []
     figures: list[Array] = []
     for model in (ours, theirs):
-        (batch,) = Sentences(10**7).plan(Text.encode(Corpus.from_sentences(sentences), model.vocabulary))
+        (batch,) = Sentences(10**7).plan(EncodedText.encode(Corpus.from_sentences(sentences), model.vocabulary))
         gradients.append(torch.autograd.grad(model.log_prob(batch).mean(), model.layer.weight)[0].numpy())
         with torch.no_grad():
             tempered = model.scan(batch)[0].tempered(0.7)
@@ -743,7 +745,7 @@ def owners(text: Sequence[Gram]) -> dict[int, Gram]:
     return {sentence_key(sentence): sentence for sentence in text}
 
 
-def expected(batching: Batching, text: Text, seed: int | None) -> list[Array]:
+def expected(batching: Batching, text: EncodedText, seed: int | None) -> list[Array]:
     """For each batch, log p at the positions that count: by the fold of the target, after all that its row was fed."""
     models, words = brutes(), names()
     fed: list[Gram] = []
@@ -763,7 +765,9 @@ def expected(batching: Batching, text: Text, seed: int | None) -> list[Array]:
     return found
 
 
-def followed(background: Background, batching: Batching, text: Text, seed: int | None) -> list[tuple[States, int]]:
+def followed(
+    background: Background, batching: Batching, text: EncodedText, seed: int | None
+) -> list[tuple[States, int]]:
     """What a model asks of its background, batch by batch."""
     found: list[tuple[States, int]] = []
     states: Sequence[object] | None = None
@@ -782,7 +786,7 @@ def followed(background: Background, batching: Batching, text: Text, seed: int |
 def test_a_training_sentence_sees_the_model_without_its_fold(name: str, keyed: bool, at_once: bool) -> None:
     """And any other text the model of the whole."""
     background = crossfitted(at_once=at_once)
-    text = (Text.to_train_on if keyed else Text.encode)(CORPUS, VOCABULARY)
+    text = (EncodedText.to_train_on if keyed else EncodedText.encode)(CORPUS, VOCABULARY)
     wanted = expected(BATCHINGS[name], text, seed=4)
     asked = followed(background, BATCHINGS[name], text, seed=4)
     assert len({fold_of(sentence) for sentence in SENTENCES}) == FOLDS
@@ -798,17 +802,17 @@ def test_a_training_sentence_sees_the_model_without_its_fold(name: str, keyed: b
 @quiet
 def test_the_folds_make_a_difference() -> None:
     """Or else the test above could not fail."""
-    text = Text.to_train_on(CORPUS, VOCABULARY)
+    text = EncodedText.to_train_on(CORPUS, VOCABULARY)
     keyed, whole = (
-        np.concatenate(expected(Sentences(), given, None)) for given in (text, Text.encode(CORPUS, VOCABULARY))
+        np.concatenate(expected(Sentences(), given, None)) for given in (text, EncodedText.encode(CORPUS, VOCABULARY))
     )
     assert (np.abs(keyed - whole).max(1) > 0.01).mean() > 0.9
 
 
 def test_equal_sentences_share_their_fold() -> None:
     """Whatever the order of the text, and wherever they stand."""
-    text = Text.to_train_on(CORPUS, VOCABULARY)
-    backwards = Text.to_train_on(Corpus(CORPUS.sentences[::-1]), VOCABULARY)
+    text = EncodedText.to_train_on(CORPUS, VOCABULARY)
+    backwards = EncodedText.to_train_on(Corpus(CORPUS.sentences[::-1]), VOCABULARY)
     assert text.keys is not None
     assert backwards.keys is not None
     assert text.keys.tolist() == backwards.keys.tolist()[::-1]
@@ -863,7 +867,7 @@ def test_any_background_may_be_cross_fitted(make: type[Counts]) -> None:
         make(Corpus.from_sentences([s for s in SENTENCES if fold_of(s) != fold])).bind(VOCABULARY)
         for fold in range(FOLDS)
     ]
-    text = Text.to_train_on(CORPUS, VOCABULARY)
+    text = EncodedText.to_train_on(CORPUS, VOCABULARY)
     for name in ("sentences", "continuous"):
         asked = followed(background, BATCHINGS[name], text, None)
         for (states, n), batch in zip(asked, BATCHINGS[name].plan(text), strict=True):
@@ -907,11 +911,11 @@ def test_a_restored_one_evaluates_as_before_and_refuses_to_train(combined: type[
     again = load(tmp_path)
     assert repr(again.background) == repr(model.background)
     without = Corpus.from_sentences([s for s in SENTENCES if "w8" not in s])
-    text = Text.encode(without, VOCABULARY)
+    text = EncodedText.encode(without, VOCABULARY)
     for batching in BATCHINGS.values():
         before, now = score(model, text, batching), score(again, text, batching)
         assert torch.equal(before.log_probs, now.log_probs)
-    (batch,) = Sentences(10**6).plan(Text.to_train_on(without, VOCABULARY))
+    (batch,) = Sentences(10**6).plan(EncodedText.to_train_on(without, VOCABULARY))
     assert not torch.equal(model.log_prob(batch), model.log_prob(type(batch)(batch.inputs, batch.targets, batch.mask)))
     with pytest.raises(TrainingError, match=r"its folds are not kept.*give it again: llrnn.load\(folder, background="):
         again.log_prob(batch)
@@ -930,9 +934,9 @@ def test_cross_fitting_tells_how_far_to_trust() -> None:
     for parameter in model.parameters():
         parameter.data.zero_()  # p = b
     with torch.no_grad():
-        (fitted,) = Sentences(10**7).plan(Text.to_train_on(corpus, vocabulary))
+        (fitted,) = Sentences(10**7).plan(EncodedText.to_train_on(corpus, vocabulary))
         unsure = -float(model.log_prob(fitted).mean())
-        sure = score(model, Text.encode(corpus, vocabulary)).log_perplexity
-        elsewhere = score(model, Text.encode(other, vocabulary)).log_perplexity
+        sure = score(model, EncodedText.encode(corpus, vocabulary)).log_perplexity
+        elsewhere = score(model, EncodedText.encode(other, vocabulary)).log_perplexity
     assert sure < elsewhere - 1.0
     assert unsure == pytest.approx(elsewhere, abs=0.4)

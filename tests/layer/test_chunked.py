@@ -17,14 +17,14 @@ from llrnn.layer.fused.products import by_kernels, compiled
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.batches import Sentences
 from llrnn.model.controllers import GRU
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.training.objectives import Chunked, Exact, Objective
 
 needs_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 
 
 def a_batch(model: LLRNN) -> Batch:
-    (batch,) = Sentences().plan(Text.encode(Corpus(small_corpus().sentences[:12]), model.vocabulary))
+    (batch,) = Sentences().plan(EncodedText.encode(Corpus(small_corpus().sentences[:12]), model.vocabulary))
     return batch
 
 

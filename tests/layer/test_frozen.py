@@ -27,7 +27,7 @@ from llrnn.model.frozen import Composed, Composition, frozen
 from llrnn.model.scoring import score
 from llrnn.model.steering import Change, steer, swap
 from llrnn.model.words import Entry
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn_lab.bench import french_like
 
 TEXT = small_corpus()[:8]
@@ -64,14 +64,14 @@ MODELS: dict[str, Callable[[], LLRNN]] = {
 
 
 def log_probs(model: LLRNN) -> Tensor:
-    return score(model, Text.encode(TEXT, model.vocabulary)).log_probs
+    return score(model, EncodedText.encode(TEXT, model.vocabulary)).log_probs
 
 
 def rows(model: LLRNN) -> Tensor:
     """log p of every word along a sentence, by steps."""
     state, fed, found = model.start([None, None]), model.vocabulary.eos, []
     with torch.no_grad():
-        for word in Text.encode(TEXT, model.vocabulary).sentences[0].tolist():
+        for word in EncodedText.encode(TEXT, model.vocabulary).sentences[0].tolist():
             distribution, state = model.step(state, [fed, word])
             found.append(distribution.log_probs())
             fed = word

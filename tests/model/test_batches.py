@@ -24,18 +24,18 @@ from llrnn.knowledge.sequences import Batch
 from llrnn.model.batches import Batching, Continuous, Sentences, Sliding, Windows, derived_seed
 from llrnn.model.scoring import score
 from llrnn.text.corpus import Sentence, Token
-from llrnn.text.ids import Seen, Text
+from llrnn.text.ids import EncodedText, TrainingSummary
 from llrnn.training.settings import TrainingSettings
 from strategies import QUICK
 
 EOS_ID = 0
 
 
-def text_of(lengths: Sequence[int], conditions: Sequence[object] | None = None) -> Text:
+def text_of(lengths: Sequence[int], conditions: Sequence[object] | None = None) -> EncodedText:
     """Sentences of these lengths in which no word occurs twice, so that a word says where it stands."""
     ends = np.cumsum([0, *lengths])
     sentences = tuple(np.arange(start + 1, end + 1, dtype=np.int64) for start, end in pairwise(ends))
-    return Text(sentences, tuple(conditions or [None] * len(sentences)), EOS_ID)
+    return EncodedText(sentences, tuple(conditions or [None] * len(sentences)), EOS_ID)
 
 
 texts = st.one_of(
@@ -54,7 +54,7 @@ def counted(batch: Batch) -> list[tuple[int, int]]:
     return list(zip(batch.inputs[batch.mask].tolist(), batch.targets[batch.mask].tolist(), strict=True))
 
 
-def pairs_of(text: Text) -> list[tuple[int, int]]:
+def pairs_of(text: EncodedText) -> list[tuple[int, int]]:
     """The (input, target) pairs of a text, in its order."""
     found = []
     for sentence in text.sentences:
@@ -74,7 +74,7 @@ def same(one: Batch, other: Batch) -> bool:
 @given(texts, batchings, seeds, st.integers(0, 2))
 @QUICK
 def test_every_target_is_predicted_exactly_once_from_its_own_predecessor(
-    text: Text, batching: Batching, seed: int | None, epoch: int
+    text: EncodedText, batching: Batching, seed: int | None, epoch: int
 ) -> None:
     plan = batching.plan(text, seed=seed, epoch=epoch)
     found = [pair for batch in plan for pair in counted(batch)]
@@ -87,7 +87,7 @@ def test_every_target_is_predicted_exactly_once_from_its_own_predecessor(
 
 @given(texts, sizes, seeds)
 @QUICK
-def test_sentence_batches_hold_whole_sentences_within_the_size(text: Text, words: int, seed: int | None) -> None:
+def test_sentence_batches_hold_whole_sentences_within_the_size(text: EncodedText, words: int, seed: int | None) -> None:
     rows = []
     for batch in Sentences(words).plan(text, seed=seed):
         B, T = batch.inputs.shape
@@ -103,7 +103,7 @@ def test_sentence_batches_hold_whole_sentences_within_the_size(text: Text, words
 
 @given(texts, sizes, sizes)
 @QUICK
-def test_continuous_rows_go_on_from_batch_to_batch(text: Text, rows: int, length: int) -> None:
+def test_continuous_rows_go_on_from_batch_to_batch(text: EncodedText, rows: int, length: int) -> None:
     plan = Continuous(rows, length).plan(text)
     assert len({len(batch.inputs) for batch in plan}) == 1
     assert all(len(batch.inputs) <= rows and batch.inputs.shape[1] <= length for batch in plan)
@@ -116,7 +116,7 @@ def test_continuous_rows_go_on_from_batch_to_batch(text: Text, rows: int, length
 
 @given(texts, sizes, sizes)
 @QUICK
-def test_windows_have_n_words_each(text: Text, length: int, rows: int) -> None:
+def test_windows_have_n_words_each(text: EncodedText, length: int, rows: int) -> None:
     plan = Windows(length, rows).plan(text)
     assert all(len(batch.inputs) <= rows and batch.inputs.shape[1] == length for batch in plan)
     counts = torch.cat([batch.mask.sum(1) for batch in plan])
@@ -126,7 +126,7 @@ def test_windows_have_n_words_each(text: Text, length: int, rows: int) -> None:
 
 @given(texts, sizes, sizes)
 @QUICK
-def test_sliding_windows_predict_each_word_from_the_n_before_it(text: Text, length: int, rows: int) -> None:
+def test_sliding_windows_predict_each_word_from_the_n_before_it(text: EncodedText, length: int, rows: int) -> None:
     stream = text.stream().tolist()
     seen = [
         (row.tolist(), int(target))
@@ -145,7 +145,7 @@ def test_sliding_windows_predict_each_word_from_the_n_before_it(text: Text, leng
 @given(texts, batchings, st.integers(0, 5), st.integers(0, 5))
 @QUICK
 def test_the_order_follows_from_seed_epoch_and_position_alone(
-    text: Text, batching: Batching, seed: int, epoch: int
+    text: EncodedText, batching: Batching, seed: int, epoch: int
 ) -> None:
     first = list(batching.plan(text, seed=seed, epoch=epoch))
     np.random.seed(seed + 17)
@@ -197,7 +197,7 @@ def test_derived_seeds_are_the_same_on_every_machine() -> None:
 def order_digest() -> str:
     """SHA-256 of all batches of a corpus in all three ways."""
     corpus = Corpus.from_sentences(french.sentences(60)).lowercased()
-    text = Text.encode(corpus, Vocabulary.from_corpus(corpus))
+    text = EncodedText.encode(corpus, Vocabulary.from_corpus(corpus))
     digest = hashlib.sha256()
     ways: list[Batching] = [Sentences(100), Continuous(4, 7), Windows(8, 5)]
     for batching in ways:
@@ -244,7 +244,7 @@ def test_running_text_has_no_room_for_conditions(batching: Batching) -> None:
 def test_a_corpus_as_numbers() -> None:
     corpus = Corpus.from_sentences([["a", "b", "a"], [], ["b"]])
     vocabulary = Vocabulary.from_corpus(corpus)
-    text = Text.encode(corpus, vocabulary)
+    text = EncodedText.encode(corpus, vocabulary)
     assert text.n_targets == 7
     words = [vocabulary.symbols[symbol] for symbol in text.stream()]
     assert words == ["</s>", "a", "b", "a", "</s>", "</s>", "b", "</s>"]
@@ -261,23 +261,23 @@ def test_unknown_words_are_told_all_at_once_and_the_first_one_first() -> None:
         r"'ah', 'oh', 'hm', 'x', \.\.\.; "
     )
     with pytest.raises(UnknownWordError, match=required):
-        Text.encode(corpus, vocabulary)
+        EncodedText.encode(corpus, vocabulary)
     with pytest.raises(UnknownWordError, match=r"'zut' is not among the 3 symbols of the vocabulary; add it"):
-        Text.encode(Corpus.from_sentences([["zut", "zut"]]), vocabulary)
+        EncodedText.encode(Corpus.from_sentences([["zut", "zut"]]), vocabulary)
 
 
 def test_an_unlisted_word_is_named_with_its_sentence() -> None:
     vocabulary = Vocabulary.from_corpus(Corpus.from_sentences([["a"]]))
     with pytest.raises(UnknownWordError, match=r"sentence 1: the word 'zut'"):
-        Text.encode(Corpus.from_sentences([["a"], ["a", "zut"]]), vocabulary)
+        EncodedText.encode(Corpus.from_sentences([["a"], ["a", "zut"]]), vocabulary)
 
 
 def test_what_was_seen() -> None:
-    seen = Seen.of(text_of([2, 3, 4]), 20)
+    seen = TrainingSummary.of(text_of([2, 3, 4]), 20)
     assert seen.share_of(text_of([2, 3, 4])) == 1.0
     assert seen.share_of(text_of([2, 9])) == 0.5
     assert seen.share_of(text_of([9])) == 0.0
-    assert seen.share_of(Text((), (), EOS_ID)) == 0.0
+    assert seen.share_of(EncodedText((), (), EOS_ID)) == 0.0
 
 
 class Opaque:
@@ -285,14 +285,14 @@ class Opaque:
 
 
 def test_the_digest_tells_texts_apart() -> None:
-    def with_condition(condition: object) -> Text:
+    def with_condition(condition: object) -> EncodedText:
         return text_of([2, 2], [condition, None])
 
     different = [
         text_of([2, 2]),
         text_of([1, 3]),
         text_of([4]),
-        Text(text_of([2, 2]).sentences[::-1], (None, None), EOS_ID),
+        EncodedText(text_of([2, 2]).sentences[::-1], (None, None), EOS_ID),
         with_condition("a"),
         with_condition({"a": "b"}),
         text_of([2, 2], [None, "a"]),
@@ -306,14 +306,14 @@ def test_the_digest_tells_texts_apart() -> None:
 # --- scoring ------------------------------------------------------------------------------------------------------
 
 
-def scored(batching: Batching | None, model: LLRNN, text: Text) -> float:
+def scored(batching: Batching | None, model: LLRNN, text: EncodedText) -> float:
     return score(model, text, batching).log_perplexity
 
 
 def test_scores_do_not_depend_on_the_size_of_batches_where_the_context_is_the_same() -> None:
     corpus = Corpus.from_sentences(french.sentences(12)).lowercased()
     vocabulary = Vocabulary.from_corpus(corpus)
-    text = Text.encode(corpus, vocabulary)
+    text = EncodedText.encode(corpus, vocabulary)
     model = LLRNN(vocabulary, output_features=Identity(), controller=LSTM(8)).double()
     n = text.n_targets
     by_sentence = scored(None, model, text)
@@ -330,7 +330,7 @@ def test_scores_do_not_depend_on_the_size_of_batches_where_the_context_is_the_sa
 def test_scoring_keeps_no_gradients() -> None:
     corpus = Corpus.from_sentences([Sentence((Token("a"), Token("b")))])
     model = LLRNN(Vocabulary.from_corpus(corpus), output_features=Identity(), controller=LSTM(3))
-    text = Text.encode(corpus, model.vocabulary)
+    text = EncodedText.encode(corpus, model.vocabulary)
     assert not score(model, text).log_probs.requires_grad
 
 

@@ -24,7 +24,7 @@ from llrnn.knowledge.process import State
 from llrnn.layer.priors import Prior, SparsePrior, Table
 from llrnn.model.checkpoint import fill_parameters
 from llrnn.model.scoring import score
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 
 FREQUENT = small_vocabulary().symbols[:5]
 
@@ -35,9 +35,9 @@ def unigram() -> Unigram:
 
 def log_probs(model: LLRNN) -> torch.Tensor:
     """log p of every word of the text, every second sentence with a condition."""
-    text = Text.encode(small_corpus()[:12], model.vocabulary)
+    text = EncodedText.encode(small_corpus()[:12], model.vocabulary)
     conditions = tuple(" ".join(FREQUENT[:3]) if i % 2 else None for i in range(len(text.sentences)))
-    return score(model, Text(text.sentences, conditions, text.eos)).log_probs
+    return score(model, EncodedText(text.sentences, conditions, text.eos)).log_probs
 
 
 MODELS: dict[str, Callable[[], LLRNN]] = {

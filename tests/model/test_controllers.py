@@ -19,9 +19,9 @@ from llrnn.model.controllers import Attentive, Controller, Encoder, Hidden, make
 from llrnn.model.controllers.encoders import make_encoder
 from llrnn.model.controllers.recurrent import TorchLSTM, WithoutOneDNN
 from llrnn.model.scoring import score
-from llrnn.text.conditions import Reading, Slots, Whole, Words
+from llrnn.text.conditions import ConditionTokenizer, Slots, Whole, Words
 from llrnn.text.corpus.acts import parse_act
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from strategies import MINUS_INFINITY  # noqa: F401  (importing it sets the number of threads)
 
 Maker = Callable[[], Controller]
@@ -29,7 +29,7 @@ Maker = Callable[[], Controller]
 CONDITIONS = ("a b c", "b", "c c a b unheard-of")  # of different lengths; most controllers do not look
 
 
-def attentive(kind: str = "gru", dropout: float = 0.0, reading: Reading | None = None) -> Attentive:
+def attentive(kind: str = "gru", dropout: float = 0.0, reading: ConditionTokenizer | None = None) -> Attentive:
     encoder = Encoder.for_conditions(reading or Words(), ["a b c", "c b"], 4, kind=kind, dropout=dropout)
     return Attentive(GRU(5, inputs=3, dropout=dropout), encoder, LSTM(6, inputs=9, dropout=dropout))
 
@@ -462,7 +462,7 @@ def test_a_controller_serves_two_models_and_stays_that_of_the_first() -> None:
 
 
 def log_p(model: LLRNN) -> torch.Tensor:
-    return score(model, Text.encode(small_corpus()[:6], model.vocabulary)).log_probs
+    return score(model, EncodedText.encode(small_corpus()[:6], model.vocabulary)).log_probs
 
 
 class Renamed(GRU):

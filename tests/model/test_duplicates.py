@@ -17,7 +17,7 @@ from llrnn.layer.loglinear import Distribution
 from llrnn.model.batches import Continuous, Sentences, distinct_pasts
 from llrnn.model.frozen import frozen
 from llrnn.model.scoring import log_probs, score, tally
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from strategies import QUICK
 
 Rows = list[list[int]]
@@ -85,8 +85,8 @@ MODELS = {
 }
 
 
-def a_text(model: LLRNN) -> Text:
-    return Text.encode(Corpus([*small_corpus().sentences[:12]] * 3), model.vocabulary)
+def a_text(model: LLRNN) -> EncodedText:
+    return EncodedText.encode(Corpus([*small_corpus().sentences[:12]] * 3), model.vocabulary)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -128,7 +128,7 @@ def test_a_word_without_mass_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_open_vocabularies_count_what_is_inside_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     model = small_model()
-    (batch,) = Sentences().plan(Text.encode(Corpus([*small_corpus().sentences[:3]] * 2), model.vocabulary))
+    (batch,) = Sentences().plan(EncodedText.encode(Corpus([*small_corpus().sentences[:3]] * 2), model.vocabulary))
     inside = torch.linspace(-1, 0, batch.mask.numel(), dtype=torch.float64).view(batch.mask.shape)
     monkeypatch.setattr(costs, "sharing_pays", lambda *sizes: True)
     with_inside = log_probs(model, Batch(batch.inputs, batch.targets, batch.mask, None, None, inside))

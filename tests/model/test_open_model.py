@@ -52,7 +52,7 @@ from llrnn.languages.domains.characters import of_kind
 from llrnn.model.scoring import score
 from llrnn.text.automata import Automaton, kind, pattern
 from llrnn.text.domain import Cell, Domain
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from strategies import QUICK
 
 
@@ -393,7 +393,7 @@ def test_teacher_forcing_and_steps_give_the_same_numbers(trained: Trained) -> No
     made, model = trained
     test = made.corpora["test"]
     assert unlisted(made)
-    total = float(score(model, Text.encode(test, model.vocabulary)).log_probs.sum())
+    total = float(score(model, EncodedText.encode(test, model.vocabulary)).log_probs.sum())
     by_hand = sum(sum(step_log_probs(model, sentence.words)) for sentence in test)
     assert total == pytest.approx(by_hand, rel=1e-9)
     inside = sum(float(model.vocabulary.locate(list(s.words))[1].sum()) for s in test)
@@ -545,7 +545,7 @@ def test_words_that_train_as_new_are_first_shown_as_their_cells() -> None:
     vocabulary = opened()
     corpus = small_corpus()[:40]
     assert vocabulary.as_new
-    as_read, to_train_on = Text.encode(corpus, vocabulary), Text.to_train_on(corpus, vocabulary)
+    as_read, to_train_on = EncodedText.encode(corpus, vocabulary), EncodedText.to_train_on(corpus, vocabulary)
     waiting = set(vocabulary.as_new)
     for sentence, read, shown in zip(corpus, as_read.sentences, to_train_on.sentences, strict=True):
         for word, one, other in zip(sentence.words, read.tolist(), shown.tolist(), strict=True):
@@ -571,7 +571,7 @@ def test_which_string_it_was_is_part_of_every_batching(trained: Trained) -> None
         batch = Batch(row[:, :-1], row[:, 1:], torch.ones(1, 4, dtype=torch.bool), inside=own)
         log_p = model.log_prob(batch)
     assert log_p.tolist() == pytest.approx(step_log_probs(model, words), abs=1e-9)
-    text = Text.encode(Corpus.from_sentences([list(words)]), model.vocabulary)
+    text = EncodedText.encode(Corpus.from_sentences([list(words)]), model.vocabulary)
     assert text.inside is not None
     assert text.inside[0].tolist() == inside.tolist()
     stream = text.stream_inside()
@@ -719,14 +719,14 @@ def test_domains_cost_a_tenth_of_the_time_at_most() -> None:
         phi = features.Identity() + features.Suffixes(3, min_count=20).of_listed()
         background = Unigram.from_corpus(corpus, smoothing=1.0)
         model = LLRNN(vocabulary, output_features=phi, background=background, controller=GRU(64))
-        text, read = Text.to_train_on(corpus, vocabulary), Text.encode(corpus, vocabulary)
+        text, read = EncodedText.to_train_on(corpus, vocabulary), EncodedText.encode(corpus, vocabulary)
         steps[name] = _steps(model, text)
         scores[name] = (lambda m, t: lambda: score(m, t))(model, read)
     assert ratio(steps["open"], steps["closed"], 9) <= 1.1
     assert ratio(scores["open"], scores["closed"], 9) <= 1.1
 
 
-def _steps(model: LLRNN, text: Text) -> Callable[[], None]:
+def _steps(model: LLRNN, text: EncodedText) -> Callable[[], None]:
     """A pass over a few batches with gradients and updates."""
     from llrnn.model.batches import Sentences
 

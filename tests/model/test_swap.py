@@ -22,7 +22,7 @@ from llrnn.knowledge.sequences import Batch
 from llrnn.languages.ngrams import estimate, write_table
 from llrnn.model.batches import Sentences
 from llrnn.model.steering import Change, experts, steer, swap
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from test_cli import Capture, as_json, done, refused
 from test_ngrams import babble, names, quiet
 
@@ -57,7 +57,7 @@ def make_model(background: Background | None = None, reference: Background | Non
 
 
 def a_batch() -> Batch:
-    (batch,) = Sentences(10**6).plan(Text.encode(Corpus.from_sentences(TRAIN[4:12]), VOCABULARY))
+    (batch,) = Sentences(10**6).plan(EncodedText.encode(Corpus.from_sentences(TRAIN[4:12]), VOCABULARY))
     return batch
 
 

@@ -37,7 +37,7 @@ from llrnn.knowledge.sequences import Batch
 from llrnn.model.decode import beam_search, generate
 from llrnn.model.scoring import score
 from llrnn.model.words import Entry, add, read_words, remove
-from llrnn.text.ids import Seen, Text
+from llrnn.text.ids import EncodedText, TrainingSummary
 from llrnn.text.vocabulary import EOS
 from test_ngrams import quiet
 
@@ -77,7 +77,7 @@ def built(
         seed=1,
     ).double()
     shaken(model, 3.0)
-    model.seen = Seen.of(Text.encode(small_corpus()[:40], vocabulary), len(vocabulary))
+    model.seen = TrainingSummary.of(EncodedText.encode(small_corpus()[:40], vocabulary), len(vocabulary))
     return model
 
 
@@ -429,7 +429,7 @@ def test_saved_and_loaded(make: Callable[[], LLRNN], tmp_path: Path) -> None:
     npt.assert_array_equal(distributions(more, prefixes()), distributions(direct, prefixes()))
     assert more.provenance["words added"] == len(NEW)
     text = Corpus.from_sentences([[*small_corpus()[0].words, "zorglub", "1234"]])
-    assert np.isfinite(score(more, Text.encode(text, more.vocabulary)).log_perplexity)
+    assert np.isfinite(score(more, EncodedText.encode(text, more.vocabulary)).log_perplexity)
 
 
 def load_saved(model: LLRNN, folder: Path) -> LLRNN:

@@ -19,7 +19,7 @@ from llrnn.model.words import listed
 from llrnn.model.writing import check_condition, prepared, read_condition, write
 from llrnn.serve.served import Served
 from llrnn.text.corpus.acts import parse_act
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 
 FOODS = ("thai", "greek", "french", "basque")
 CONFIG = """
@@ -173,7 +173,9 @@ def test_scores_of_a_text_use_what_the_condition_says(model: LLRNN) -> None:
     )
     ready = prepared(model, [sentence.condition for sentence in corpus])
     assert llrnn.evaluate(ready, corpus).log_perplexity < llrnn.evaluate(model, corpus).log_perplexity - 1.0
-    assert Text.encode(corpus, ready.vocabulary).n_targets == Text.encode(corpus, model.vocabulary).n_targets
+    assert (
+        EncodedText.encode(corpus, ready.vocabulary).n_targets == EncodedText.encode(corpus, model.vocabulary).n_targets
+    )
 
 
 def test_a_softmax_model_is_left_as_it_is() -> None:

@@ -15,20 +15,20 @@ from llrnn.config.project import read_corpora
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.text.conditions import (
     NOT_SAID,
+    Characters,
     Slots,
-    Spelled,
     Value,
     Whole,
     Words,
     fields_of,
-    make_reading,
+    make_tokenizer,
     values_of,
     words_of,
 )
 from llrnn.text.corpus import Corpus, Sentence, Token, delexicalise, read_tsv, relexicalise
 from llrnn.text.corpus.acts import DEEPEST, MOST_SLOTS, Act, Slot, lowercased, parse_act
-from llrnn.text.corpus.readers import _Record
-from llrnn.text.ids import Text
+from llrnn.text.corpus.readers import _JsonRecord
+from llrnn.text.ids import EncodedText
 from llrnn.text.vocabulary import Vocabulary
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "rnnlg_restaurant"
@@ -151,7 +151,7 @@ def test_a_configuration_says_how_conditions_are_read(file: Callable[[str, str],
 def test_different_acts_are_different_texts() -> None:
     def digest(condition: object) -> str:
         corpus = Corpus((Sentence((Token("x"),), condition),))
-        return Text.encode(corpus, Vocabulary.from_corpus(corpus)).digest()
+        return EncodedText.encode(corpus, Vocabulary.from_corpus(corpus)).digest()
 
     other = Act("inform", (Slot("name", "bangkok tokyo"), Slot("food", "greek")))
     assert digest(THAI) == digest(parse_act(str(THAI)))
@@ -197,7 +197,7 @@ def test_an_act_as_words_slots_and_whole() -> None:
 
 def test_an_act_spelled() -> None:
     act = Act("inform", (Slot("name", "so  x"), Slot("food", "dontcare"), Slot("area")))
-    assert Spelled().tokens(act) == [
+    assert Characters().tokens(act) == [
         ("Act:inform",),
         ("Slot:name", "Spelled"),
         ("Slot:name", "Character:s", "Behind: ", "Behind:  "),
@@ -207,7 +207,7 @@ def test_an_act_spelled() -> None:
         ("Slot:food", "food=dontcare"),
         ("Slot:area", "Asked"),
     ]
-    assert Spelled().tokens("a b") == [("Character:a",), ("Character: ",), ("Character:b",)]
+    assert Characters().tokens("a b") == [("Character:a",), ("Character: ",), ("Character:b",)]
 
 
 def test_what_is_not_read_of_a_slot_is_its_words() -> None:
@@ -225,10 +225,10 @@ def test_other_conditions_as_words_slots_and_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    "reading", [Words(), Slots(["phone", "name"]), Spelled(), Whole()], ids=lambda reading: reading.kind
+    "reading", [Words(), Slots(["phone", "name"]), Characters(), Whole()], ids=lambda reading: reading.kind
 )
-def test_a_reading_is_made_again_from_its_settings(reading: Words | Slots | Spelled | Whole) -> None:
-    again = make_reading(reading.settings())
+def test_a_reading_is_made_again_from_its_settings(reading: Words | Slots | Characters | Whole) -> None:
+    again = make_tokenizer(reading.settings())
     assert type(again) is type(reading)
     assert again.settings() == reading.settings()
 
@@ -237,7 +237,7 @@ def test_another_reading_is_refused() -> None:
     with pytest.raises(
         ConfigError, match="unknown way to read a condition 'letters': use one of words, slots, spelled"
     ):
-        make_reading({"kind": "letters"})
+        make_tokenizer({"kind": "letters"})
 
 
 plain = st.recursive(
@@ -251,7 +251,7 @@ plain = st.recursive(
 def test_every_plain_condition_can_be_read(condition: object) -> None:
     assert all(value.words and "" not in value.words for value in values_of(condition))
     assert all(isinstance(word, str) and word for word in words_of(condition))
-    for reading in (Words(), Slots(["a"]), Spelled(), Whole()):
+    for reading in (Words(), Slots(["a"]), Characters(), Whole()):
         assert all(isinstance(name, str) for token in reading.tokens(condition) for name in token)
         assert all(reading.tokens(condition))  # a symbol without a feature is none
     assert relexicalise(["SLOT_A"], condition)
@@ -383,7 +383,7 @@ class CountedKey(str):
 
 def test_a_key_that_comes_again_is_found_in_linear_time(tmp_path: Path) -> None:
     pairs: list[tuple[str, object]] = [(CountedKey(f"k{number}"), 0) for number in range(500)]
-    record = object.__new__(_Record)
+    record = object.__new__(_JsonRecord)
     record.path, record.number, record.line = "file", 1, ""
     CountedKey.compared = 0
     with pytest.raises(CorpusError, match="each key may stand once in an object, found 'k499' again"):

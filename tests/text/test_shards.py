@@ -21,7 +21,7 @@ from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, UnknownWor
 from llrnn.model import checkpoint
 from llrnn.model.batches import Batching, Continuous, Sentences, Sliding, Windows
 from llrnn.model.scoring import score, tally
-from llrnn.text.ids import Seen, Text
+from llrnn.text.ids import EncodedText, TrainingSummary
 from llrnn.text.shards import BuiltCorpus, Listing, build, build_corpus, layout
 from llrnn.text.shards import layout as columns
 
@@ -42,7 +42,7 @@ def text(tmp_path: Path) -> Path:
     return written(tmp_path / "text.txt", lines())
 
 
-def assert_same_text(built: Text, plain: Text, n_symbols: int) -> None:
+def assert_same_text(built: EncodedText, plain: EncodedText, n_symbols: int) -> None:
     assert len(built.sentences) == len(plain.sentences)
     assert all(np.array_equal(one, other) for one, other in zip(built.sentences, plain.sentences, strict=True))
     assert np.array_equal(built.lengths, plain.lengths)
@@ -55,7 +55,7 @@ def assert_same_text(built: Text, plain: Text, n_symbols: int) -> None:
             assert_same_batches(way, built, plain, seed)
 
 
-def assert_same_batches(way: Batching, built: Text, plain: Text, seed: int | None) -> None:
+def assert_same_batches(way: Batching, built: EncodedText, plain: EncodedText, seed: int | None) -> None:
     ours, theirs = way.plan(built, seed=seed, epoch=1), way.plan(plain, seed=seed, epoch=1)
     assert len(ours) == len(theirs)
     for one, other in zip(ours, theirs, strict=True):
@@ -85,8 +85,10 @@ def test_round_trip_of_odd_texts(tmp_path: Path, text: list[list[str]], shard_wo
     assert built.vocabulary == Vocabulary.from_corpus(plain)
     assert built.vocabulary.counts == Vocabulary.from_corpus(plain).counts
     vocabulary = built.vocabulary
-    assert_same_text(Text.encode(built, vocabulary), Text.encode(plain, vocabulary), len(vocabulary))
-    assert_same_text(Text.to_train_on(built, vocabulary), Text.to_train_on(plain, vocabulary), len(vocabulary))
+    assert_same_text(EncodedText.encode(built, vocabulary), EncodedText.encode(plain, vocabulary), len(vocabulary))
+    assert_same_text(
+        EncodedText.to_train_on(built, vocabulary), EncodedText.to_train_on(plain, vocabulary), len(vocabulary)
+    )
     assert built.check() == 16 * len(plain) + 4 * (plain.tokens + len(plain))
 
 
@@ -97,7 +99,9 @@ def test_passes_in_small_blocks_see_the_same(text: Path, tmp_path: Path, monkeyp
     built = build_corpus([text], tmp_path / "built", shard_words=100)
     assert len(built.manifest.shards) > 5
     plain = Corpus.from_text(text)
-    assert_same_text(Text.encode(built, built.vocabulary), Text.encode(plain, built.vocabulary), len(built.vocabulary))
+    assert_same_text(
+        EncodedText.encode(built, built.vocabulary), EncodedText.encode(plain, built.vocabulary), len(built.vocabulary)
+    )
 
 
 def test_a_very_long_line(tmp_path: Path) -> None:
@@ -129,7 +133,7 @@ def test_the_same_words_as_a_vocabulary_of_the_corpus(text: Path, tmp_path: Path
         built = build_corpus([text], tmp_path / str(number), listing=listing)
         wanted = Vocabulary.from_corpus(plain, top=top, min_count=least, unknown="<unk>")
         assert (built.vocabulary.words, built.vocabulary.counts) == (wanted.words, wanted.counts)
-        assert_same_text(Text.to_train_on(built, wanted), Text.to_train_on(plain, wanted), len(wanted))
+        assert_same_text(EncodedText.to_train_on(built, wanted), EncodedText.to_train_on(plain, wanted), len(wanted))
 
 
 def test_words_that_are_given(text: Path, tmp_path: Path) -> None:
@@ -144,11 +148,11 @@ def test_another_vocabulary_than_its_own(text: Path, tmp_path: Path) -> None:
     """Numbers are looked up: a corpus serves every model that has a place for its words."""
     plain, built = Corpus.from_text(text), build_corpus([text], tmp_path / "built", shard_words=50)
     other = Vocabulary(["zzz", *sorted(plain.counts()), "</s>"])
-    assert_same_text(Text.to_train_on(built, other), Text.to_train_on(plain, other), len(other))
+    assert_same_text(EncodedText.to_train_on(built, other), EncodedText.to_train_on(plain, other), len(other))
     with pytest.raises(UnknownWordError, match="built: the word"):
-        Text.encode(built, Vocabulary(["la", "</s>"]))
+        EncodedText.encode(built, Vocabulary(["la", "</s>"]))
     few = Vocabulary(["la", "<unk>", "</s>"], unknown="<unk>")
-    assert_same_text(Text.encode(built, few), Text.encode(plain, few), len(few))
+    assert_same_text(EncodedText.encode(built, few), EncodedText.encode(plain, few), len(few))
 
 
 def test_an_open_vocabulary(text: Path, tmp_path: Path) -> None:
@@ -157,11 +161,11 @@ def test_an_open_vocabulary(text: Path, tmp_path: Path) -> None:
     spelling = domains.Spelling(list(plain.counts()), order=2, endings=0)
     wide = Vocabulary.from_corpus(plain, top=40, domains=[spelling], as_new=0.9)
     assert wide.as_new
-    assert_same_text(Text.encode(built, wide), Text.encode(plain, wide), len(wide))
-    assert_same_text(Text.to_train_on(built, wide), Text.to_train_on(plain, wide), len(wide))
+    assert_same_text(EncodedText.encode(built, wide), EncodedText.encode(plain, wide), len(wide))
+    assert_same_text(EncodedText.to_train_on(built, wide), EncodedText.to_train_on(plain, wide), len(wide))
     replaced = build_corpus([text], tmp_path / "replaced", listing=Listing(top=10, unknown="<unk>"))
     with pytest.raises(CorpusError, match="replaced by '<unk>'"):
-        Text.encode(replaced, wide)
+        EncodedText.encode(replaced, wide)
 
 
 def small_model(corpus: Corpus) -> LLRNN:
@@ -195,7 +199,7 @@ def test_cross_fitted_knowledge_knows_its_sentences(text: Path, tmp_path: Path) 
     plain = Corpus.from_text(text)
     built = build_corpus([text], tmp_path / "built", listing=Listing(top=30, unknown="<unk>"), shard_words=90)
     vocabulary = Vocabulary.from_corpus(plain, top=30, unknown="<unk>")
-    ours, theirs = Text.to_train_on(built, vocabulary), Text.to_train_on(plain, vocabulary)
+    ours, theirs = EncodedText.to_train_on(built, vocabulary), EncodedText.to_train_on(plain, vocabulary)
     group = np.array([5, 0, 59])
     found, wanted = ours.keys_of(group), theirs.keys_of(group)
     assert found is not None
@@ -208,10 +212,10 @@ def test_cross_fitted_knowledge_knows_its_sentences(text: Path, tmp_path: Path) 
 def test_scores_and_evaluation_are_the_same(text: Path, tmp_path: Path) -> None:
     plain, built = Corpus.from_text(text), build_corpus([text], tmp_path / "built", shard_words=90)
     model = small_model(plain)
-    model.seen = Seen.of(Text.encode(plain, model.vocabulary), len(model.vocabulary))
+    model.seen = TrainingSummary.of(EncodedText.encode(plain, model.vocabulary), len(model.vocabulary))
     one, other = evaluate(model, plain), evaluate(model, built)
     assert one == other
-    encoded = Text.encode(plain, model.vocabulary)
+    encoded = EncodedText.encode(plain, model.vocabulary)
     found, wanted = tally(model, encoded), score(model, encoded)
     assert found.log_perplexity == pytest.approx(wanted.log_perplexity, abs=1e-12)
     assert np.array_equal(found.words, np.bincount(wanted.targets.numpy(), minlength=len(model.vocabulary)))
@@ -284,7 +288,7 @@ def test_a_file_that_was_altered_cut_or_lost(text: Path, tmp_path: Path, column:
         with pytest.raises(CorpusError, match=rf"00002\.{column}: .*{said}"):
             built.check()
         with pytest.raises(CorpusError, match=rf"00002\.{column}: .*{said}"):
-            list(Sliding(2).plan(Text.to_train_on(built, built.vocabulary)))
+            list(Sliding(2).plan(EncodedText.to_train_on(built, built.vocabulary)))
 
 
 def test_a_large_file_that_was_altered_gives_no_nonsense(
@@ -297,7 +301,7 @@ def test_a_large_file_that_was_altered_gives_no_nonsense(
     file.write_bytes(b"\xff" + file.read_bytes()[1:3] + b"\xff" + file.read_bytes()[4:])
     built = BuiltCorpus(tmp_path / "built")
     with pytest.raises(CorpusError, match="llrnn corpus check"):
-        Text.encode(built, built.vocabulary).counts(len(built.vocabulary))
+        EncodedText.encode(built, built.vocabulary).counts(len(built.vocabulary))
 
 
 def test_a_manifest_that_was_altered(text: Path, tmp_path: Path) -> None:
@@ -495,7 +499,7 @@ from llrnn import LLRNN, LSTM, Corpus, backgrounds, features, train
 from llrnn.model.batches import Continuous, Sentences
 from llrnn.model.scoring import walk
 from llrnn.text.shards import BuiltCorpus, build_corpus
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 
 (data,) = (int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmData:"))
 resource.setrlimit(resource.RLIMIT_DATA, (data + int(sys.argv[1]),) * 2)
@@ -510,7 +514,7 @@ else:
         left = iter(range(3))
         records = list(train(model, corpus, batches=batches, should_stop=lambda: next(left, None) is None))
         assert records[-1].step == 3
-    text = Text.encode(corpus, model.vocabulary)
+    text = EncodedText.encode(corpus, model.vocabulary)
     for batching in (Sentences(4096), Continuous(64)):
         for batch, distribution in itertools.islice(walk(model, text, batching), 20):
             assert model.targets_log_prob(distribution, batch).isfinite().all()

@@ -23,7 +23,7 @@ from llrnn.ground.errors import CheckpointError, UnknownWordError, VocabularyErr
 from llrnn.languages.domains import Numbers
 from llrnn.model import network as models
 from llrnn.model.scoring import score
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.text.vocabulary import EOS, Spellings
 from strategies import QUICK
 
@@ -119,7 +119,7 @@ def many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def log_probs(model: LLRNN) -> torch.Tensor:
-    return score(model, Text.encode(small_corpus()[:8], model.vocabulary)).log_probs
+    return score(model, EncodedText.encode(small_corpus()[:8], model.vocabulary)).log_probs
 
 
 def format_of(folder: Path) -> int:

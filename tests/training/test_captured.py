@@ -23,7 +23,7 @@ from llrnn.layer import plain
 from llrnn.model.batches import Ahead, Continuous, Sentences
 from llrnn.model.controllers import Elman
 from llrnn.model.controllers.recurrent import Recurrent
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.training.parallel import Alone, Workers
 from llrnn.training.settings import TrainingSettings
 from llrnn.training.updates import Act, GraphedUpdater, Replay, Results, Updater, can_be_recorded, updater_for
@@ -111,7 +111,7 @@ class NoNumberAsked(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def test_a_step_with_a_static_background_asks_for_no_number_once_it_has_run() -> None:
     """Recording a CUDA graph fails where the GPU is asked for one."""
-    model, batch = a_model(), Continuous(4, 12).plan(Text.encode(TRAIN, VOCABULARY), seed=0)[0]
+    model, batch = a_model(), Continuous(4, 12).plan(EncodedText.encode(TRAIN, VOCABULARY), seed=0)[0]
     plain.table_of(model.scan(batch)[0])
     with NoNumberAsked():  # type: ignore[no-untyped-call]
         assert plain.table_of(model.scan(batch)[0]) is not None
@@ -221,7 +221,7 @@ def test_a_weight_that_breaks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_word_without_mass_is_named_in_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     again = recorded(monkeypatch)
-    late = VOCABULARY.symbol(int(Text.encode(TRAIN, VOCABULARY).sentences[-1][0]))
+    late = VOCABULARY.symbol(int(EncodedText.encode(TRAIN, VOCABULARY).sentences[-1][0]))
     corpus = Corpus([*[s for s in TRAIN.sentences if late not in s.words], TRAIN.sentences[-1]])
     model = a_model(background=backgrounds.Mask(forbidden={late}))
     batches = {"kind": "continuous", "rows": 1, "length": 8}
@@ -254,7 +254,7 @@ def test_a_plain_model_can_be_recorded_but_not_on_a_cpu() -> None:
 
 
 def test_batches_are_made_ahead_by_another_thread_in_their_order() -> None:
-    plan = Continuous(4, 12).plan(Text.encode(TRAIN, VOCABULARY))
+    plan = Continuous(4, 12).plan(EncodedText.encode(TRAIN, VOCABULARY))
     makers: list[str] = []
 
     def prepare(batch: Batch) -> Batch:
@@ -275,7 +275,7 @@ def test_batches_are_made_ahead_by_another_thread_in_their_order() -> None:
 
 
 def test_a_batch_that_cannot_be_made_says_so_when_it_is_asked_for() -> None:
-    plan = Continuous(4, 12).plan(Text.encode(TRAIN, VOCABULARY))
+    plan = Continuous(4, 12).plan(EncodedText.encode(TRAIN, VOCABULARY))
 
     def prepare(batch: Batch) -> Batch:
         if torch.equal(batch.inputs, plan[1].inputs):
@@ -289,7 +289,7 @@ def test_a_batch_that_cannot_be_made_says_so_when_it_is_asked_for() -> None:
 
 
 def test_what_counts_is_picked_row_by_row() -> None:
-    (batch,) = Sentences(10**6).plan(Text.encode(TRAIN, VOCABULARY))
+    (batch,) = Sentences(10**6).plan(EncodedText.encode(TRAIN, VOCABULARY))
     values = torch.randn(*batch.mask.shape, 3)
     assert torch.equal(batch.picked(values), values[batch.mask])
     assert batch.n_positions == int(batch.mask.sum())

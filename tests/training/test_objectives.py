@@ -32,7 +32,7 @@ from llrnn.layer.priors import DensePrior, Prior
 from llrnn.model.batches import Sentences
 from llrnn.model.controllers import GRU
 from llrnn.model.scoring import score
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
 from llrnn.training.objectives import (
@@ -85,7 +85,7 @@ def case(background: Callable[[], Background], *, loud: float = 1.2, sentences: 
     """A model in float64 with an expert and a contextual feature, and a batch of its text."""
     expert = contextual.Expert(backgrounds.NGram.from_corpus(small_corpus()[:50], order=2), name="bigram")
     model = small_model(background=background(), context=[contextual.Repeated(5), expert], loud=loud).double()
-    (batch,) = Sentences(500).plan(Text.encode(small_corpus()[:sentences], model.vocabulary))
+    (batch,) = Sentences(500).plan(EncodedText.encode(small_corpus()[:sentences], model.vocabulary))
     return model, batch
 
 
@@ -211,7 +211,7 @@ def test_the_estimate_of_z_is_unbiased(background: Callable[[], Background]) -> 
 def test_all_that_could_be_drawn_gives_z_on_average() -> None:
     """Every outcome of two draws from five words, weighted: no chance is left, so the mean is Z to the last digits."""
     model = tiny_model(words=4, background=backgrounds.Static(torch.tensor([0.3, -1.0, 0.2, -2.0, 0.1])))
-    (batch,) = Sentences(50).plan(Text((np.array([0, 1, 1, 3]),), (None,), eos=model.vocabulary.eos))
+    (batch,) = Sentences(50).plan(EncodedText((np.array([0, 1, 1, 3]),), (None,), eos=model.vocabulary.eos))
     p, _ = model.scan(batch)
     q = torch.softmax(model.background.log_b, 0)  # type: ignore[attr-defined]
     total = torch.logsumexp(model.background.log_b, 0).view(1)  # type: ignore[attr-defined]
@@ -281,7 +281,7 @@ def test_the_contrastive_gradient_converges_where_the_model_is_normalised(backgr
 def test_the_gap_is_the_one_of_brute_force(background: Callable[[], Background]) -> None:
     model, batch = case(background)
     true = gaps(model, model.scan(batch)[0])
-    found = normalisation_gap(model, Text.encode(small_corpus()[:2], model.vocabulary))
+    found = normalisation_gap(model, EncodedText.encode(small_corpus()[:2], model.vocabulary))
     assert math.isclose(found.mean, float(true.mean()), abs_tol=1e-9)
     assert math.isclose(found.deviation, float(true.std(correction=0)), abs_tol=1e-9)
 
@@ -294,7 +294,7 @@ every_approximation = pytest.mark.parametrize("objective", APPROXIMATE, ids=lamb
 
 def refused(objective: Objective, log_b: Sequence[float]) -> str:
     model = tiny_model(words=2, background=backgrounds.Static(torch.tensor(log_b)))
-    (batch,) = Sentences(50).plan(Text((np.array([0, 1]),), (None,), eos=model.vocabulary.eos))
+    (batch,) = Sentences(50).plan(EncodedText((np.array([0, 1]),), (None,), eos=model.vocabulary.eos))
     with pytest.raises(ZeroMassError) as caught:
         objective(model, model.scan(batch)[0], batch, seeded(0))
     return str(caught.value)
@@ -323,7 +323,7 @@ def test_forbidden_words_are_never_drawn_and_training_goes_on(objective: Objecti
     background = backgrounds.Static(torch.tensor([0.0, -math.inf, 0.0, -math.inf, 0.0]))
     model = LLRNN(vocabulary, output_features=features.Identity(), background=background, controller=GRU(3)).double()
     shaken(model, 1.0)
-    (batch,) = Sentences(50).plan(Text((np.array([0, 2, 2]),), (None,), eos=vocabulary.eos))
+    (batch,) = Sentences(50).plan(EncodedText((np.array([0, 2, 2]),), (None,), eos=vocabulary.eos))
     found = gradient(model, objective(model, model.scan(batch)[0], batch, seeded(0)))
     assert torch.isfinite(found).all()
     assert found.norm() > 0
@@ -341,7 +341,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 
 @every_kind
 def test_each_objective_trains(kind: dict[str, Any]) -> None:
-    model, valid = tiny(controller=GRU(16)), Text.encode(VALID, VOCABULARY)
+    model, valid = tiny(controller=GRU(16)), EncodedText.encode(VALID, VOCABULARY)
     before = score(model, valid).log_perplexity
     records = list(
         train(model, TRAIN, valid=VALID, epochs=4, learning_rate=0.02, objective=kind, batches=BATCHES["sentences"])

@@ -32,7 +32,7 @@ from llrnn.knowledge.sequences import Batch
 from llrnn.model.batches import Continuous, Sentences
 from llrnn.model.controllers import Attentive, Encoder, SomeRows, uniform
 from llrnn.text.conditions import Words
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.training.loop import train
 from llrnn.training.parallel import Alone, Team, joined
 from llrnn_lab import bench
@@ -160,7 +160,7 @@ def test_some_rows_are_drawn_as_with_all_of_them() -> None:
 
 
 def test_rows_of_a_batch_keep_all_that_belongs_to_them() -> None:
-    text = Text.to_train_on(told(TRAIN[:7]), VOCABULARY)
+    text = EncodedText.to_train_on(told(TRAIN[:7]), VOCABULARY)
     batch = Sentences(10**6).plan(text)[0]
     own = batch.select(slice(1, None, 3))
     assert own.conditions == [batch.conditions[1], batch.conditions[4]] if batch.conditions else False
@@ -170,7 +170,7 @@ def test_rows_of_a_batch_keep_all_that_belongs_to_them() -> None:
 
 
 def test_one_process_alone_has_every_row_and_draws_as_ever() -> None:
-    batch: Batch = Continuous(4, 6).plan(Text.encode(TRAIN, VOCABULARY))[0]
+    batch: Batch = Continuous(4, 6).plan(EncodedText.encode(TRAIN, VOCABULARY))[0]
     share = Alone().share(batch)
     assert share.batch is batch
     assert (share.weight, share.positions) == (1.0, 24)

@@ -25,7 +25,7 @@ from llrnn.knowledge.features import Identity, Suffixes
 from llrnn.model.batches import Sentences
 from llrnn.model.scoring import Scores, score
 from llrnn.text.corpus import Sentence, Token
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.training.loop import train
 from llrnn.training.records import Record
 from llrnn.training.settings import TrainingSettings
@@ -111,7 +111,7 @@ def test_each_optimizer_lowers_the_loss_in_each_way_of_batching(
 
 def by_hand(model: LLRNN, steps: int, update: Callable[[Tensor, Tensor, int], Tensor]) -> dict[str, Tensor]:
     """Full-batch updates, written out; no dropout, so no generator."""
-    batch = Sentences(10**6).plan(Text.encode(TRAIN, VOCABULARY), seed=0)
+    batch = Sentences(10**6).plan(EncodedText.encode(TRAIN, VOCABULARY), seed=0)
     for step in range(steps):
         loss = -model.log_prob(batch[0]).mean()
         parameters = [p for p in model.parameters() if p.numel()]
@@ -225,7 +225,7 @@ def test_without_validation_all_epochs_run_and_the_last_weights_stay(tmp_path: P
 
 def adaptors(model: LLRNN, p: float) -> float:
     """mean ‖a‖_p^p over the training text."""
-    batch = Sentences(10**6).plan(Text.encode(TRAIN, VOCABULARY))[0]
+    batch = Sentences(10**6).plan(EncodedText.encode(TRAIN, VOCABULARY))[0]
     with torch.no_grad():
         distribution, _ = model.scan(batch)
         a = torch.cat([distribution.adaptor, distribution.context_adaptor], 1)
@@ -246,7 +246,7 @@ def test_the_penalty_shrinks_the_adaptors(p: float) -> None:
 def test_the_penalty_is_what_it_says(p: float) -> None:
     """One step of plain gradient descent on −mean log p + strength · mean ‖a‖_p^p, written out."""
     model = tiny(contextual=[Repeated()]).double()
-    batch = Sentences(10**6).plan(Text.encode(TRAIN, VOCABULARY), seed=0)[0]
+    batch = Sentences(10**6).plan(EncodedText.encode(TRAIN, VOCABULARY), seed=0)[0]
     distribution, _ = model.scan(batch)
     a = torch.cat([distribution.adaptor, distribution.context_adaptor], 1)
     loss = -model.targets_log_prob(distribution, batch).mean() + 0.3 * a.abs().pow(p).sum(-1).mean()
@@ -298,7 +298,7 @@ def test_word_dropout_silences_whole_words(monkeypatch: pytest.MonkeyPatch) -> N
         return scan(psi, *rest, **named)
 
     monkeypatch.setattr(model.controller, "scan", spy)
-    batch = Sentences(10**6).plan(Text.encode(TRAIN, VOCABULARY))[0]
+    batch = Sentences(10**6).plan(EncodedText.encode(TRAIN, VOCABULARY))[0]
     plain = model.log_prob(batch)
     dropped = model.log_prob(batch, generator=torch.Generator().manual_seed(0))
     assert not torch.equal(plain, dropped)
@@ -321,7 +321,7 @@ def test_dropout_acts_in_training_and_only_there(make: Callable[[], LLRNN]) -> N
     assert not equal(first, trained(make, seed=1))
     assert not equal(first, trained(tiny))
     model = make()
-    text = Text.encode(VALID, VOCABULARY)
+    text = EncodedText.encode(VALID, VOCABULARY)
     records = run(model, valid=VALID, epochs=1)
     assert records[-1].best == score(model, text, Sentences(120)).log_perplexity
 
@@ -346,7 +346,7 @@ def test_records_and_the_log_tell_the_same_whole_story(tmp_path: Path) -> None:
     lines = (tmp_path / "log.jsonl").read_text().splitlines()
     assert [strict(line) for line in lines] == [dataclasses.asdict(record) for record in records]
     batches = records[0].batches
-    assert batches == len(Sentences(120).plan(Text.encode(TRAIN, VOCABULARY), seed=0)) > 4
+    assert batches == len(Sentences(120).plan(EncodedText.encode(TRAIN, VOCABULARY), seed=0)) > 4
     steps = [record for record in records if record.event == "step"]
     assert [record.step for record in steps] == list(range(2, 3 * batches + 1, 2))
     for record in steps:
@@ -367,7 +367,7 @@ def test_records_and_the_log_tell_the_same_whole_story(tmp_path: Path) -> None:
 def test_the_loss_of_a_record_is_the_mean_over_the_words_since_the_epoch_began() -> None:
     """With a learning rate that moves nothing, each is the mean of the start model's −log p."""
     model = tiny().double()
-    plan = Sentences(120).plan(Text.encode(TRAIN, VOCABULARY), seed=0, epoch=0)
+    plan = Sentences(120).plan(EncodedText.encode(TRAIN, VOCABULARY), seed=0, epoch=0)
     seen: list[float] = []
     wanted = []
     for batch in plan:
@@ -376,7 +376,9 @@ def test_the_loss_of_a_record_is_the_mean_over_the_words_since_the_epoch_began()
     records = run(model, epochs=1, log_every=1, optimizer="sgd", learning_rate=1e-300)
     assert [r.train for r in records if r.event == "step"] == pytest.approx(wanted, rel=1e-9)
     assert records[len(plan)].event == "epoch"
-    assert records[len(plan)].train == pytest.approx(-sum(seen) / Text.encode(TRAIN, VOCABULARY).n_targets, rel=1e-9)
+    assert records[len(plan)].train == pytest.approx(
+        -sum(seen) / EncodedText.encode(TRAIN, VOCABULARY).n_targets, rel=1e-9
+    )
 
 
 def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from llrnn.ground.errors import ConfigError
 from llrnn.inference.adaptation import adaptor, base_log_perplexity, default_settings, open_base
 from llrnn.model.scoring import score
 from llrnn.text.corpus import Corpus
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.training.loop import train
 
 
@@ -49,7 +49,7 @@ def adapt_verb(
     )
     make_output_folder(out)
     model = adaptor(opened, text, order=order, hidden=hidden, seed=seed).to(place)
-    start = score(model, Text.encode(held_out, model.vocabulary)).log_perplexity
+    start = score(model, EncodedText.encode(held_out, model.vocabulary)).log_perplexity
     settings = default_settings(text.tokens, seed=seed).changed(**changes)
     with StopFlag().listening() as stop:
         records = follow(

@@ -14,7 +14,7 @@ from llrnn.knowledge.features import Features
 from llrnn.languages.domains import Names, Numbers, Spelling
 from llrnn.languages.grammars.language import Over
 from llrnn.model.controllers import Attentive, Controller, Encoder, make_controller
-from llrnn.text.conditions import Reading, Slots, Spelled, Whole, Words
+from llrnn.text.conditions import Characters, ConditionTokenizer, Slots, Whole, Words
 from llrnn.text.domain import Domain
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.tables import KnowledgeBase
@@ -249,10 +249,10 @@ class ConditionConfig(Strict):
             raise ValueError(f"size must be even, half for each direction of the encoder, found {self.size}")
         return self
 
-    def _reading(self) -> Reading:
+    def _reading(self) -> ConditionTokenizer:
         if self.reading == "slots":
             return Slots(self.unread, self.ignored)
-        plain: dict[str, type[Words | Spelled | Whole]] = {"words": Words, "spelled": Spelled, "whole": Whole}
+        plain: dict[str, type[Words | Characters | Whole]] = {"words": Words, "spelled": Characters, "whole": Whole}
         return plain[self.reading]()
 
     def controller(self, own: ControllerConfig, conditions: Iterable[object]) -> Controller:

@@ -44,7 +44,7 @@ from llrnn.text import french
 from llrnn.text.corpus import Corpus, warn_if_raw
 from llrnn.text.corpus.acts import Conditions
 from llrnn.text.corpus.corpus import delexicalise
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.text.lexicon import Lexicon, read_frequencies
 from llrnn.text.shards import BuiltCorpus
 from llrnn.text.vocabulary import Vocabulary
@@ -179,7 +179,7 @@ class Project:
             _require_language(model, self.corpora[part])
             return
         log_b = model.background.prior([]).dense(1).log_b[0]
-        counts = Text.encode(self.corpora[part], model.vocabulary).counts(len(model.vocabulary))
+        counts = EncodedText.encode(self.corpora[part], model.vocabulary).counts(len(model.vocabulary))
         for word in counts.nonzero()[0].tolist():
             if log_b[word] == float("-inf"):
                 raise ZeroMassError(
@@ -217,7 +217,7 @@ def _require_language(model: LLRNN, corpus: Corpus) -> None:
     """Every sentence is a string of the languages that the background holds it to."""
     if not model.background.constraints:
         return
-    text = Text.encode(corpus, model.vocabulary)
+    text = EncodedText.encode(corpus, model.vocabulary)
     for constraint in model.background.constraints:
         for sentence, ids in zip(corpus, text.sentences, strict=True):
             reason = constraint.objection(sentence.condition, ids.tolist())

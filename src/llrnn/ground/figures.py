@@ -26,7 +26,7 @@ def figure(chart: Chart) -> Figure:
     except ImportError:
         raise MissingExtraError("matplotlib", "plot") from None
 
-    class Shown(Figure):
+    class NotebookFigure(Figure):
         """A figure that notebooks show whether or not pyplot was ever imported."""
 
         def _repr_png_(self) -> bytes:
@@ -35,7 +35,7 @@ def figure(chart: Chart) -> Figure:
             return written.getvalue()
 
     height = 1.2 + 0.3 * len(chart.bars) if isinstance(chart, BarChart) else 3.6
-    made = Shown(figsize=(7.2, height), layout="constrained")
+    made = NotebookFigure(figsize=(7.2, height), layout="constrained")
     axes = made.add_subplot()
     if isinstance(chart, BarChart):
         _bars(axes, chart)

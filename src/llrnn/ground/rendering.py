@@ -40,7 +40,7 @@ Line = tuple[str, ...]  # one line of text, in pieces
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A header and rows; the first column is text, the others are numbers."""
 
     header: tuple[str, ...]
@@ -51,7 +51,7 @@ class Table:
 class Sheet:
     """What there is to say, from the top; `warnings` come last."""
 
-    blocks: tuple[Line | Table | Chart, ...]
+    blocks: tuple[Line | TextTable | Chart, ...]
     warnings: tuple[str, ...] = ()
 
     def __rich__(self) -> Group:
@@ -60,14 +60,14 @@ class Sheet:
 
         warnings = [(Strong("warning"), f": {text}") for text in self.warnings]
         blocks = [block for block in (*self.blocks, *warnings) if not isinstance(block, BarChart | LineChart)]
-        return Group(*(_rich_table(block) if isinstance(block, Table) else _rich_line(block) for block in blocks))
+        return Group(*(_rich_table(block) if isinstance(block, TextTable) else _rich_line(block) for block in blocks))
 
     def _repr_html_(self) -> str:
         warnings = [(Strong("warning"), f": {text}") for text in self.warnings]
         return f"<div>{''.join(map(_html, (*self.blocks, *warnings)))}</div>"
 
 
-class Shown(ABC):
+class Renderable(ABC):
     """What prints as tables with rich, and shows as HTML in a notebook."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class Shown(ABC):
         return self.sheet()._repr_html_()
 
 
-class Drawn(Shown):
+class Chartable(Renderable):
     """What has a chart too."""
 
     @abstractmethod
@@ -106,7 +106,7 @@ class Part:
         return [(self.name, "", "", log_text(self.share)), *of_it]
 
 
-class Product(Protocol):
+class WeightedTerm(Protocol):
     """A summand of the form a_k·φ_k, as `llrnn.explain.Term` is."""
 
     @property
@@ -120,11 +120,11 @@ class Product(Protocol):
 
 
 @dataclass(frozen=True)
-class Sum:
+class Breakdown:
     """`before + Σ terms + after = total`, with the largest terms one by one and the small ones as one."""
 
     before: tuple[Part, ...]
-    terms: Sequence[Product]  # largest first
+    terms: Sequence[WeightedTerm]  # largest first
     after: tuple[Part, ...]
     total: float
 
@@ -133,13 +133,13 @@ class Sum:
         small = self.terms[AT_MOST:]
         return (Part(f"{len(small)} smaller ones", sum(term.share for term in small)),) if small else ()
 
-    def table(self, value_name: str) -> Table:
+    def table(self, value_name: str) -> TextTable:
         large = self.terms[:AT_MOST]
         rows = [row for part in self.before for row in part.rows()]
         rows += [(term.name, f"{term.weight:+.4f}", f"{term.value:+g}", log_text(term.share)) for term in large]
         rows += [row for part in (*self._rest, *self.after) for row in part.rows()]
         rows.append((Strong("sum"), "", "", Strong(log_text(self.total))))
-        return Table(("part", "weight a", value_name, "share"), tuple(rows))
+        return TextTable(("part", "weight a", value_name, "share"), tuple(rows))
 
     def waterfall(self, name: str, title: str) -> BarChart:
         """From 0 by the parts to the sum, which has this name."""
@@ -170,7 +170,7 @@ def _rich_line(line: Line) -> Text:
     return Text.assemble(*map(_rich_piece, line))
 
 
-def _rich_table(given: Table) -> table.Table:
+def _rich_table(given: TextTable) -> table.Table:
     """The first column left, numbers right."""
     from rich import table
 
@@ -182,10 +182,10 @@ def _rich_table(given: Table) -> table.Table:
     return made
 
 
-def _html(block: Line | Table | Chart) -> str:
+def _html(block: Line | TextTable | Chart) -> str:
     if isinstance(block, BarChart | LineChart):
         return svg(block)
-    if isinstance(block, Table):
+    if isinstance(block, TextTable):
         return html_table(block)
     return f"<div>{''.join(map(_html_piece, block))}</div>"
 
@@ -197,7 +197,7 @@ def _html_piece(piece: str) -> str:
     return f'<span style="opacity:.7">{text}</span>' if isinstance(piece, Faint) else text
 
 
-def html_table(given: Table) -> str:
+def html_table(given: TextTable) -> str:
     head = _html_row("th", given.header, "border-bottom:1px solid;")
     body = "".join(_html_row("td", row, "") for row in given.rows)
     return f'<table style="border-collapse:collapse;margin:.6em 0">{head}{body}</table>'

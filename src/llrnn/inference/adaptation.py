@@ -34,7 +34,7 @@ from llrnn.model.controllers import LSTM, make_controller
 from llrnn.model.network import LLRNN
 from llrnn.text.corpus import Corpus
 from llrnn.text.corpus.source import read_lines
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.settings import SentenceBatches, TrainingSettings
 
@@ -85,7 +85,7 @@ def adaptor(base: Base, corpus: Corpus, *, order: int = 3, hidden: int = 128, se
     donor, phi = base.donor, _features(base, corpus)
     domain = NGram.from_corpus(corpus, order=order, folds=min(_FOLDS, max(2, len(corpus) // 2)))
     domain, frozen = domain.bind(base.vocabulary), base.background.bind(base.vocabulary)
-    share = base_share(frozen, domain, Text.to_train_on(corpus, base.vocabulary))
+    share = base_share(frozen, domain, EncodedText.to_train_on(corpus, base.vocabulary))
     controller = LSTM(hidden=hidden, dropout=0.5) if donor is None else make_controller(donor.controller.settings())
     model = LLRNN(
         base.vocabulary,
@@ -108,7 +108,7 @@ def adaptor(base: Base, corpus: Corpus, *, order: int = 3, hidden: int = 128, se
 
 
 @torch.no_grad()
-def base_share(base: Background, domain: Background, text: Text) -> float:
+def base_share(base: Background, domain: Background, text: EncodedText) -> float:
     """λ: the share of the base in the mixture under which the text is most probable, found by EM."""
     base_log_p, domain_log_p = (_log_probs(part, text) for part in (base, domain))
     share = 0.5
@@ -122,10 +122,10 @@ def base_share(base: Background, domain: Background, text: Text) -> float:
 def base_log_perplexity(base: Base, corpus: Corpus) -> float:
     """What the base alone makes of a text, in nats a word."""
     bound = base.background.bind(base.vocabulary)
-    return float(-_log_probs(bound, Text.encode(corpus, base.vocabulary)).mean())
+    return float(-_log_probs(bound, EncodedText.encode(corpus, base.vocabulary)).mean())
 
 
-def _log_probs(background: Background, text: Text) -> Tensor:
+def _log_probs(background: Background, text: EncodedText) -> Tensor:
     """log b of every target of a text to train on, (N,)."""
     found = []
     for batch in Sentences(_POSITIONS).plan(text):

@@ -31,7 +31,7 @@ from llrnn.model.network import LLRNN
 from llrnn.model.scoring import score, walk
 from llrnn.model.steering import swap
 from llrnn.text.corpus import Corpus
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 
 _AT_ONCE = 4_000_000  # numbers of a batch that may be written out: positions times symbols
 
@@ -80,7 +80,7 @@ def distortion(model: LLRNN, corpus: Corpus, constraint: Constraint) -> Distorti
     """The figures of a text; a text of which no sentence is in the language is an error with the first reason."""
     free = _free(model, constraint)
     bound = constraint.bind(model.vocabulary)
-    text = Text.encode(corpus, model.vocabulary)
+    text = EncodedText.encode(corpus, model.vocabulary)
     outside = _outside(corpus, text, bound)
     counted = [i for i in range(len(corpus)) if constraint.violation or i not in outside]
     if not counted:
@@ -115,7 +115,7 @@ def _free(model: LLRNN, constraint: Constraint) -> LLRNN:
     return model if left is model.background else swap(model, background=left)
 
 
-def _outside(corpus: Corpus, text: Text, constraint: Constraint) -> dict[int, Outside]:
+def _outside(corpus: Corpus, text: EncodedText, constraint: Constraint) -> dict[int, Outside]:
     """The sentences that are not in the language, by number."""
     strict, found = constraint.strict(), dict[int, Outside]()
     for number, (sentence, symbols) in enumerate(zip(corpus, text.sentences, strict=True)):
@@ -126,14 +126,14 @@ def _outside(corpus: Corpus, text: Text, constraint: Constraint) -> dict[int, Ou
 
 
 @torch.no_grad()
-def _steps(free: LLRNN, text: Text, counted: list[int], constraint: Constraint) -> Steps:
+def _steps(free: LLRNN, text: EncodedText, counted: list[int], constraint: Constraint) -> Steps:
     """By growing length, as batches are made, and then in the order of the text."""
     lengths = np.array([len(text.sentences[i]) + 1 for i in counted])
     sorted_by_length = np.argsort(lengths, kind="stable")
     chosen = [counted[i] for i in sorted_by_length]
     inside = None if text.inside is None else tuple(text.inside[i] for i in chosen)
     sentences, conditions = (tuple(part[i] for i in chosen) for part in (text.sentences, text.conditions))
-    some = Text(sentences, conditions, text.eos, None, inside)
+    some = EncodedText(sentences, conditions, text.eos, None, inside)
     words = max(1, _AT_ONCE // len(free.vocabulary))
     parts = [_of_batch(free, *found, constraint) for found in walk(free, some, Sentences(min(1024, words)))]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]

@@ -18,13 +18,13 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.errors import AuditError
-from llrnn.ground.rendering import Line, Sheet, Shown, Strong, Table
+from llrnn.ground.rendering import Line, Renderable, Sheet, Strong, TextTable
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.batches import Batching
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Tally, tally, walk
 from llrnn.text.corpus import Corpus
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 
 # How far log Z is from what it would be with the true values of real-valued features on the tails of domains.
 #
@@ -140,7 +140,7 @@ class Audit:
 
 
 @dataclass(frozen=True)
-class Evaluation(Shown):
+class Evaluation(Renderable):
     """The figures of one model on one text."""
 
     words: int
@@ -175,9 +175,9 @@ class Evaluation(Shown):
         return Sheet(((Strong(name), figures), *found, *self.audit.lines()), warnings=tuple(self.audit.problems()))
 
 
-def _table(title: str, slices: dict[str, Slice]) -> Table:
+def _table(title: str, slices: dict[str, Slice]) -> TextTable:
     rows = tuple((name, f"{part.words:,}", f"{part.log_perplexity:.3f}") for name, part in slices.items())
-    return Table((title, "words", "log-perplexity"), rows)
+    return TextTable((title, "words", "log-perplexity"), rows)
 
 
 def evaluate(
@@ -189,7 +189,7 @@ def evaluate(
     seed: int = 0,
 ) -> Evaluation:
     """Score every word and end of sentence of the corpus."""
-    text = Text.encode(corpus, model.vocabulary)
+    text = EncodedText.encode(corpus, model.vocabulary)
     found = tally(model, text, batching)
     words, characters = int(found.words.sum()), corpus.characters
     return Evaluation(
@@ -228,7 +228,7 @@ def _by_feature(model: LLRNN, found: Tally) -> dict[str, Slice]:
     return {phi.names[k]: Slice(int(words_of[k]), float(nats_of[k] / words_of[k])) for k in order}
 
 
-def _audit(model: LLRNN, corpus: Corpus, text: Text, counted: int, contexts: int, seed: int) -> Audit:
+def _audit(model: LLRNN, corpus: Corpus, text: EncodedText, counted: int, contexts: int, seed: int) -> Audit:
     unknown = model.vocabulary.unknown
     outside = sum(n for word, n in corpus.counts().items() if word not in model.vocabulary)
     if model.vocabulary.is_open:
@@ -250,7 +250,7 @@ def _audit(model: LLRNN, corpus: Corpus, text: Text, counted: int, contexts: int
 
 
 @torch.no_grad()
-def _worst_sum_error(model: LLRNN, text: Text, contexts: int, seed: int) -> float:
+def _worst_sum_error(model: LLRNN, text: EncodedText, contexts: int, seed: int) -> float:
     """Σ_x p(x) summed word by word at contexts of randomly chosen sentences."""
     worst, left = 0.0, contexts
     for _, distribution in walk(model, _some_of(text, contexts, seed)):
@@ -262,20 +262,20 @@ def _worst_sum_error(model: LLRNN, text: Text, contexts: int, seed: int) -> floa
     return worst
 
 
-def _log_z_width(model: LLRNN, text: Text, contexts: int, seed: int) -> float:
+def _log_z_width(model: LLRNN, text: EncodedText, contexts: int, seed: int) -> float:
     """The widest interval of log Z at those contexts; 0 where every feature is known everywhere."""
     if not model.radius:
         return 0.0
     return max(log_z_interval(model, found).width for _, found in walk(model, _some_of(text, contexts, seed)))
 
 
-def _some_of(text: Text, contexts: int, seed: int) -> Text:
+def _some_of(text: EncodedText, contexts: int, seed: int) -> EncodedText:
     """Randomly chosen sentences, enough for so many contexts."""
     chosen = np.random.default_rng(seed).permutation(len(text.sentences))[: max(1, contexts // 8)]
-    return Text(tuple(text.sentences[i] for i in chosen), tuple(text.conditions[i] for i in chosen), text.eos)
+    return EncodedText(tuple(text.sentences[i] for i in chosen), tuple(text.conditions[i] for i in chosen), text.eos)
 
 
-def _coverage(model: LLRNN, text: Text) -> dict[str, Coverage]:
+def _coverage(model: LLRNN, text: EncodedText) -> dict[str, Coverage]:
     """For each feature group that not every word has: rare training types against types that only this text has."""
     if model.seen is None:
         return {}

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from llrnn.ground.charts import Bar, BarChart, log_text, shortened
 from llrnn.ground.errors import ConfigError
-from llrnn.ground.rendering import Drawn, Part, Sheet, Strong, Sum, Table
+from llrnn.ground.rendering import Breakdown, Chartable, Part, Sheet, Strong, TextTable
 from llrnn.knowledge.sequences import ModelState
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.priors import MINUS_INFINITY, Prior
@@ -44,7 +44,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Explanation(Drawn):
+class Explanation(Chartable):
     """log p of a word as a sum: `log_b + Σ share − log_z`."""
 
     prefix: tuple[str, ...]
@@ -80,17 +80,17 @@ class Explanation(Drawn):
     def chart(self) -> BarChart:
         return self._sum().waterfall("log p", " ".join((*self.prefix, self.word)))
 
-    def _sum(self) -> Sum:
+    def _sum(self) -> Breakdown:
         """The background is one part; of a word that is not listed two: its cell, and which string of it."""
         parts: tuple[Part, ...] = (Part("log b (background)", self.log_b, factors=self.factors),)
         if self.cell is not None:
             of_cell = Part(f"log b of {self.cell}", self.log_b - self.log_inside, factors=self.factors)
             parts = (of_cell, Part(f"{self.word} among its strings", self.log_inside))
-        return Sum(parts, self.terms, (Part("− log Z (normalisation)", -self.log_z),), self.total)
+        return Breakdown(parts, self.terms, (Part("− log Z (normalisation)", -self.log_z),), self.total)
 
 
 @dataclass(frozen=True)
-class Comparison(Drawn):
+class Comparison(Chartable):
     """Why one word and not another: the difference of their log p, term by term."""
 
     chosen: Explanation
@@ -144,9 +144,9 @@ class Comparison(Drawn):
             notes.append("both are forbidden: neither is possible, whatever the features say")
         return [(note,) for note in notes]
 
-    def _sum(self) -> Sum:
+    def _sum(self) -> Breakdown:
         background = Part("log b (background)", self.log_b_difference, factors=self.factors)
-        return Sum((background,), self.terms, (), self.total)
+        return Breakdown((background,), self.terms, (), self.total)
 
 
 @overload
@@ -280,7 +280,7 @@ class Push:
 
 
 @dataclass(frozen=True)
-class Influence(Drawn):
+class Influence(Chartable):
     """What moved the weight of one feature after a prefix."""
 
     prefix: tuple[str, ...]
@@ -296,7 +296,7 @@ class Influence(Drawn):
         line = (f"{word} " for word in self.prefix)
         rows = [(term.word, term.name, f"{term.value:.4g}", f"{term.share:+.4f}") for term in self.terms]
         weight = (*line, Strong("…"), f" the weight of {self.feature} is {self.weight:+.4f}; what moved it:")
-        return Sheet((weight, self.chart(), Table(("word", "feature", "value ψ", "share"), tuple(rows))))
+        return Sheet((weight, self.chart(), TextTable(("word", "feature", "value ψ", "share"), tuple(rows))))
 
     def chart(self) -> BarChart:
         """What each word did, all its features together."""

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from llrnn.ground.arrays import Ints
 from llrnn.knowledge.sequences import Batch
-from llrnn.text.ids import Run, Text
+from llrnn.text.ids import EncodedText, Run
 
 
 class Batching(ABC):
@@ -29,7 +29,7 @@ class Batching(ABC):
     carries_state = False  # whether a batch goes on where the one before it ended
 
     @abstractmethod
-    def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
+    def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
         """The batches of an epoch; in the order of the text where no seed is given."""
 
 
@@ -111,7 +111,7 @@ class Sentences(Batching):
 
     words: int = 1024
 
-    def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
+    def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
         lengths = text.lengths
         order = _shuffled(len(lengths), seed, epoch)
         order = order[np.argsort(lengths[order], kind="stable")]
@@ -137,7 +137,7 @@ class Sentences(Batching):
 
 @dataclass(frozen=True)
 class _SentenceMaker(_Maker):
-    text: Text
+    text: EncodedText
 
     def batch(self, group: Ints) -> Batch:
         rows = [self.text.sentences[i] for i in group]
@@ -172,7 +172,7 @@ class Continuous(Batching):
     length: int = 32
     carries_state = True
 
-    def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
+    def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
         stream = text.run()
         rows = min(self.rows, len(stream) - 1)
         columns = -(-(len(stream) - 1) // rows)
@@ -202,7 +202,7 @@ class Windows(Batching):
     length: int = 8
     rows: int = 128
 
-    def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
+    def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
         stream = text.run()
         order = _shuffled(-(-(len(stream) - 1) // self.length), seed, epoch)
         groups = [order[start : start + self.rows] for start in range(0, len(order), self.rows)]
@@ -225,7 +225,7 @@ class Sliding(Batching):
     length: int = 8
     rows: int = 512
 
-    def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
+    def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
         stream = text.run()
         order = _shuffled(len(stream) - 1, seed, epoch)
         groups = [order[start : start + self.rows] for start in range(0, len(order), self.rows)]

@@ -22,7 +22,7 @@ from llrnn.languages import domains
 from llrnn.model.controllers import Controller, make_controller, unfilled
 from llrnn.model.network import FEATURE_ARRAYS, LLRNN, require_finite
 from llrnn.text.domain import Domain
-from llrnn.text.ids import Seen
+from llrnn.text.ids import TrainingSummary
 from llrnn.text.vocabulary import ARRAYS, Spellings, Vocabulary
 
 
@@ -128,7 +128,7 @@ def _build(
     )
     model.provenance, model.radius = data.provenance, data.radius
     if "seen.counts" in tensors:
-        model.seen = Seen(tensors["seen.counts"].numpy(), tensors["seen.sentences"].numpy())
+        model.seen = TrainingSummary(tensors["seen.counts"].numpy(), tensors["seen.sentences"].numpy())
     model.to(tensors["weights.layer.bias"].dtype)  # float64 stays float64
     fill_parameters(model, tensors.get)
     unused = {name for name in tensors if name.startswith("weights.")} - {

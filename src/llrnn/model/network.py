@@ -31,7 +31,7 @@ from llrnn.layer.priors import ContextValues, Prior
 from llrnn.layer.steered import Steered
 from llrnn.model.controllers import LSTM, Controller, described_controller, initialise, still_first, uniform
 from llrnn.text.domain import Domain
-from llrnn.text.ids import Seen
+from llrnn.text.ids import TrainingSummary
 from llrnn.text.vocabulary import Spellings, Vocabulary
 
 FEATURE_ARRAYS = ("class_of", "offsets", "columns", "values")
@@ -93,7 +93,7 @@ class LLRNN(nn.Module):
         # of real-valued features on the tails of domains: how far their true values may be (see `inference.bounds`)
         self.radius = dict(output_features.radius()) if isinstance(output_features, Features) else {}
         self.provenance: dict[str, Any] = {}  # how it came about: configuration, data
-        self.seen: Seen | None = None  # what it was trained on
+        self.seen: TrainingSummary | None = None  # what it was trained on
         self.embedding = FeatureEmbedding(self.input_features, self.controller.inputs)
         self.layer = LogLinear(self.output_features, self.controller.hidden, len(self.context_names))
         self._check_names()

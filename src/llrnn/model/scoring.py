@@ -16,7 +16,7 @@ from llrnn.layer import costs
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.batches import Batching, Sentences, distinct_pasts
 from llrnn.model.network import LLRNN
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Scores:
 
 
 @torch.no_grad()
-def walk(model: LLRNN, text: Text, batching: Batching | None = None) -> Iterator[tuple[Batch, Distribution]]:
+def walk(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Iterator[tuple[Batch, Distribution]]:
     """The batches of a text in its own order, each with the distributions at the positions that count."""
     batching = batching or Sentences()
     state: ModelState | None = None
@@ -64,7 +64,7 @@ def log_probs(model: LLRNN, batch: Batch) -> Tensor:
 
 
 @torch.no_grad()
-def _scored(model: LLRNN, text: Text, batching: Batching | None) -> Iterator[tuple[Tensor, Tensor]]:
+def _scored(model: LLRNN, text: EncodedText, batching: Batching | None) -> Iterator[tuple[Tensor, Tensor]]:
     """The targets of each batch and their log p, float64, both on the CPU."""
     if not text.sentences:
         raise CorpusError("at least one sentence is required to score a model on, found none; give a text")
@@ -78,7 +78,7 @@ def _scored(model: LLRNN, text: Text, batching: Batching | None) -> Iterator[tup
         yield batch.picked(batch.targets).cpu(), log_p.double().cpu()
 
 
-def score(model: LLRNN, text: Text, batching: Batching | None = None) -> Scores:
+def score(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Scores:
     """log p of every target."""
     none = torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.double)
     targets, log_p = zip(none, *_scored(model, text, batching), strict=True)
@@ -98,7 +98,7 @@ class Tally:
         return float(self.nats.sum() / self.words.sum())
 
 
-def tally(model: LLRNN, text: Text, batching: Batching | None = None) -> Tally:
+def tally(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Tally:
     """The same sums as of `score`, in the memory of a batch and of V."""
     V = len(model.vocabulary)
     words, nats = np.zeros(V, dtype=np.int64), np.zeros(V)

@@ -25,7 +25,7 @@ from llrnn.text.automata import check_string
 from llrnn.text.conditions import values_of
 from llrnn.text.corpus.source import StrPath, read_lines
 from llrnn.text.domain import Cell
-from llrnn.text.ids import Seen
+from llrnn.text.ids import TrainingSummary
 from llrnn.text.revision import Revision
 from llrnn.text.vocabulary import EOS, Vocabulary
 
@@ -387,12 +387,12 @@ def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], d
     return made.train(model.training)
 
 
-def _seen(seen: Seen | None, revision: Revision) -> Seen | None:
+def _seen(seen: TrainingSummary | None, revision: Revision) -> TrainingSummary | None:
     words = revision.kept[: len(revision.vocabulary.words)]
     stays = words[words >= 0]
     if seen is None or not np.array_equal(stays, np.arange(len(stays))):
         return None  # its sentences are hashes of numbers that mean other words now
-    return Seen(np.where(revision.kept >= 0, seen.counts[revision.kept], 0), seen.sentences)
+    return TrainingSummary(np.where(revision.kept >= 0, seen.counts[revision.kept], 0), seen.sentences)
 
 
 def _adding(given: Sequence[Entry], old: Vocabulary, new: Vocabulary, cells: Ints, log_q: Floats) -> Revision:

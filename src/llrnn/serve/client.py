@@ -31,7 +31,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 from urllib.parse import quote, urlencode, urlsplit
 
 from llrnn.ground.errors import ConfigError, ServerError
-from llrnn.ground.rendering import Sheet, Shown, Table
+from llrnn.ground.rendering import Renderable, Sheet, TextTable
 from llrnn.inference.explanation import Comparison, Explanation, Influence, Push, Term
 from llrnn.model.decode import Greedy, Sampling, Strategy
 from llrnn.model.steering import Change
@@ -285,7 +285,7 @@ class Likely:
 
 
 @dataclass(frozen=True)
-class Next(Sequence[Likely], Shown):
+class Next(Sequence[Likely], Renderable):
     """What comes next: a sequence of the most probable words, best first."""
 
     model: str
@@ -311,7 +311,7 @@ class Next(Sequence[Likely], Shown):
         rows = tuple((one.word, f"{one.p:.4%}", f"{one.log_p:.4f}") for one in (*self.top, *self.words))
         said = f"{' '.join(self.prefix)} …, by {self.model} with background {self.background}"
         figures = f"entropy {self.entropy:.4f} nats, log Z = {self.log_z:.4f}, Σp = {self.total:.6f}"
-        return Sheet(((said,), Table(("word", "p", "log p"), rows), (figures,)))
+        return Sheet(((said,), TextTable(("word", "p", "log p"), rows), (figures,)))
 
     @classmethod
     def read(cls, found: Json) -> Next:

@@ -1,7 +1,7 @@
 """What a condition says: a dialog act, a record with fields, a text, a category.
 
     values_of(condition) -> (Value(slot, words), ...)        what could be said of it, word by word
-    Reading.tokens(condition) -> [(feature, ...), ...]       what an encoder reads: symbols with their features
+    ConditionTokenizer.tokens(condition) -> [(feature, ...), ...]   what an encoder reads: symbols with features
 
 A condition is plain data (what JSON can say) or an `Act`. Knowledge that looks at conditions goes through this file, so
 that an act and a record with the same fields are the same to it.
@@ -81,7 +81,7 @@ def words_of(condition: object) -> list[str]:
     return [word for _, text in fields_of(condition) if text is not None for word in text.split()]
 
 
-class Reading(ABC):
+class ConditionTokenizer(ABC):
     """How a condition becomes symbols with features, for an encoder."""
 
     kind: str
@@ -97,7 +97,7 @@ class Reading(ABC):
         return {"kind": self.kind}
 
 
-class Words(Reading):
+class Words(ConditionTokenizer):
     """One word after the other, each known by its identity alone: what a plain sequence-to-sequence model reads."""
 
     kind = "words"
@@ -106,7 +106,7 @@ class Words(Reading):
         return [(f"Word:{word}",) for word in _linear(condition)]
 
 
-class Slots(Reading):
+class Slots(ConditionTokenizer):
     """The words of the values, each with its slot, its place in the value, and the act.
 
     Of the slots in `unread` (names, telephone numbers) only how they are filled is read, not with which words: a model
@@ -141,7 +141,7 @@ class Slots(Reading):
         return {"kind": self.kind, "unread": sorted(self.unread), "ignored": sorted(self.ignored)}
 
 
-class Spelled(Reading):
+class Characters(ConditionTokenizer):
     """The values character by character, behind one symbol for the slot: for who writes characters.
 
     Each has its slot, and what stands behind: who has just written `al` and looks for what comes behind `al` finds the
@@ -169,7 +169,7 @@ class Spelled(Reading):
                 yield f"Slot:{slot}", f"Character:{spelled[i]}", *before
 
 
-class Whole(Reading):
+class Whole(ConditionTokenizer):
     """The condition as one symbol: a category, a topic, a user; a record is the sum of its fields."""
 
     kind = "whole"
@@ -193,10 +193,10 @@ def _linear(condition: object) -> list[str]:
     return act + [word for slot, text in fields for word in (slot, *("" if text is None else text).split())]
 
 
-def make_reading(settings: Mapping[str, Any]) -> Reading:
+def make_tokenizer(settings: Mapping[str, Any]) -> ConditionTokenizer:
     """A reading from what `settings()` or a configuration says."""
     given = dict(settings)
-    kinds: dict[str, type[Reading]] = {kind.kind: kind for kind in (Words, Slots, Spelled, Whole)}
+    kinds: dict[str, type[ConditionTokenizer]] = {kind.kind: kind for kind in (Words, Slots, Characters, Whole)}
     kind = given.pop("kind")
     if kind not in kinds:
         raise ConfigError(f"unknown way to read a condition {quoted(kind)}: use one of {', '.join(kinds)}")

@@ -31,12 +31,12 @@ class Stored(ABC):
     """A corpus that is on disk as numbers already: it makes texts that are read where they lie."""
 
     @abstractmethod
-    def encoded(self, vocabulary: Vocabulary) -> Text:
-        """What `Text.encode` is to return."""
+    def encoded(self, vocabulary: Vocabulary) -> EncodedText:
+        """What `EncodedText.encode` is to return."""
 
     @abstractmethod
-    def encoded_to_train_on(self, vocabulary: Vocabulary) -> Text:
-        """What `Text.to_train_on` is to return."""
+    def encoded_to_train_on(self, vocabulary: Vocabulary) -> EncodedText:
+        """What `EncodedText.to_train_on` is to return."""
 
 
 class Run(Protocol):
@@ -74,7 +74,7 @@ class _RunInMemory:
 
 
 @dataclass(frozen=True)
-class Text:
+class EncodedText:
     """A corpus as ids: one array for each sentence, without its end, and the conditions.
 
     `keys` names the sentences of a text to train on, for knowledge that was estimated on the same text. `inside` has,
@@ -90,7 +90,7 @@ class Text:
     inside: Sequence[Floats] | None = None
 
     @classmethod
-    def encode(cls, corpus: Corpus, vocabulary: Vocabulary) -> Text:
+    def encode(cls, corpus: Corpus, vocabulary: Vocabulary) -> EncodedText:
         """Look every word up; one that the vocabulary has no place for is an error that names the sentence."""
         if isinstance(corpus, Stored):
             return corpus.encoded(vocabulary)
@@ -102,7 +102,7 @@ class Text:
         return cls(sentences, conditions, vocabulary.eos, None, inside if vocabulary.is_open else None)
 
     @classmethod
-    def to_train_on(cls, corpus: Corpus, vocabulary: Vocabulary) -> Text:
+    def to_train_on(cls, corpus: Corpus, vocabulary: Vocabulary) -> EncodedText:
         """The same with keys; the first time that words of `vocabulary.as_new` come, they are shown as their cells.
 
         Every word was new once. A model that never sees a cell as target would learn that there is nothing to expect.
@@ -209,17 +209,17 @@ def _look_up(corpus: Corpus, vocabulary: Vocabulary) -> dict[str, tuple[int, flo
 
 
 @dataclass(frozen=True)
-class Seen:
+class TrainingSummary:
     """What a model has seen in training, for audits: how often each symbol, and which sentences."""
 
     counts: Ints  # (V,)
     sentences: Ints  # fingerprints, sorted
 
     @classmethod
-    def of(cls, text: Text, n_symbols: int) -> Seen:
+    def of(cls, text: EncodedText, n_symbols: int) -> TrainingSummary:
         return cls(text.counts(n_symbols), text.fingerprints())
 
-    def share_of(self, text: Text) -> float:
+    def share_of(self, text: EncodedText) -> float:
         """The share of a text's distinct sentences that were seen."""
         asked = text.fingerprints()
         return float(np.isin(asked, self.sentences).mean()) if len(asked) else 0.0

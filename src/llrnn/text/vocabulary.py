@@ -227,7 +227,7 @@ class Vocabulary:
         """All types of the corpora seen `min_count` times, or the `top` most frequent, and `others`, from lists.
 
         `unknown` names a symbol for all other words; `domains` hold them. Of the words that are in no list, a share of
-        `as_new` was new when it was first seen, and is to be expected as new: see `Text.to_train_on`.
+        `as_new` was new when it was first seen, and is to be expected as new: see `EncodedText.to_train_on`.
         """
         counts: Counter[str] = Counter()
         for corpus in corpora:

@@ -29,7 +29,7 @@ from llrnn.model.network import LLRNN
 from llrnn.model.scoring import score
 from llrnn.model.words import listed_if_it_can
 from llrnn.text.corpus import Corpus
-from llrnn.text.ids import Seen, Text
+from llrnn.text.ids import EncodedText, TrainingSummary
 from llrnn.training.optimizers import optimizer_tensors, restore_optimizer, set_learning_rate
 from llrnn.training.parallel import Alone, Workers
 from llrnn.training.reader import Reader
@@ -88,11 +88,11 @@ class _Run:
                 "give corpus.valid, corpus.valid_last or train(..., valid=...)"
             )
         self.model, self.settings, self.workers = model, settings, workers
-        self.text = Text.to_train_on(corpus, model.vocabulary)
-        model.seen = Seen.of(Text.encode(corpus, model.vocabulary), len(model.vocabulary))
+        self.text = EncodedText.to_train_on(corpus, model.vocabulary)
+        model.seen = TrainingSummary.of(EncodedText.encode(corpus, model.vocabulary), len(model.vocabulary))
         # what validates knows the words of the conditions, as it will when it writes
         self.judge = model if valid is None else listed_if_it_can(model, valid.conditions)
-        self.valid = None if valid is None else Text.encode(valid, self.judge.vocabulary)
+        self.valid = None if valid is None else EncodedText.encode(valid, self.judge.vocabulary)
         self.batching = settings.batches.make()
         self._require_batches()
         self._require_same()

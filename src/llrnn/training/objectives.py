@@ -31,7 +31,7 @@ from llrnn.layer.priors import Prior
 from llrnn.model.batches import Batching
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import walk
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 
 __all__ = [
     "Chunked",
@@ -241,7 +241,7 @@ class Gap:
 
 
 @torch.no_grad()
-def normalisation_gap(model: LLRNN, text: Text, batching: Batching | None = None) -> Gap:
+def normalisation_gap(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Gap:
     """How far the exact log Z is from what noise-contrastive estimation takes it for."""
     draw = Drawer(1)
     found = []

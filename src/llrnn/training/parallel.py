@@ -18,7 +18,7 @@ from llrnn.ground.errors import ConfigError, LostWorkerError, TrainingError
 from llrnn.knowledge.sequences import Batch
 from llrnn.model.batches import Batching, Lazy
 from llrnn.model.controllers import Hidden, SomeRows
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 
 __all__ = ["Alone", "Share", "Team", "Workers", "joined"]
 
@@ -139,7 +139,7 @@ class OwnRows(Batching):
     def carries_state(self) -> bool:  # type: ignore[override]
         return self.of.carries_state
 
-    def plan(self, text: Text, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
+    def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
         return Lazy(self.of.plan(text, seed=seed, epoch=epoch), lambda batch: batch.select(self.rows))
 
 

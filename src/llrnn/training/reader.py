@@ -9,14 +9,14 @@ from torch import Tensor
 from llrnn.knowledge.sequences import Batch, ModelState
 from llrnn.model.batches import Ahead, Batching
 from llrnn.model.network import LLRNN
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.training.parallel import Workers
 
 
 class Reader:
     """A text, cut in one way; `carried` is the state that the next batch goes on from."""
 
-    def __init__(self, model: LLRNN, text: Text, batching: Batching, workers: Workers, seed: int) -> None:
+    def __init__(self, model: LLRNN, text: EncodedText, batching: Batching, workers: Workers, seed: int) -> None:
         self._model, self._text, self._batching, self._workers, self._seed = model, text, batching, workers, seed
         self.carried: ModelState | None = None
 

@@ -18,14 +18,14 @@ from pydantic import TypeAdapter, ValidationError
 from llrnn.ground.charts import LineChart
 from llrnn.ground.errors import CheckpointError, TrainingError
 from llrnn.ground.files import read_file
-from llrnn.ground.rendering import Drawn, Line, Sheet, Shown, Strong, Table
+from llrnn.ground.rendering import Chartable, Line, Renderable, Sheet, Strong, TextTable
 
 _HEADER = ("record", "step", "train", "valid", "best", "learning rate", "words/s")
 _ROWS = 20  # of the table, two more at most
 
 
 @dataclass(frozen=True)
-class Record(Shown):
+class Record(Renderable):
     """How training stands. `event` is step, epoch, interrupted or end; log-perplexities are in nats for a word."""
 
     event: str
@@ -69,7 +69,7 @@ class Record(Shown):
 _adapter = TypeAdapter(Record)
 
 
-class Records(UserList[Record], Drawn):
+class Records(UserList[Record], Chartable):
     """Records in the order in which they came; a list that shows as a table with learning curves."""
 
     @classmethod
@@ -124,11 +124,11 @@ class Records(UserList[Record], Drawn):
         return LineChart(self.curves, "training", "epoch", "log-perplexity (nats a word)")
 
     def sheet(self) -> Sheet:
-        blocks: list[Line | Table | LineChart] = [(self._summary(),)]
+        blocks: list[Line | TextTable | LineChart] = [(self._summary(),)]
         if self.curves:
             blocks.append(self.chart())
         if self:
-            blocks.append(Table(_HEADER, tuple(self._row(record) for record in self._shown())))
+            blocks.append(TextTable(_HEADER, tuple(self._row(record) for record in self._shown())))
         return Sheet(tuple(blocks))
 
     def _shown(self) -> list[Record]:

@@ -31,7 +31,7 @@ from llrnn.ground.bundle import has_bundle, held_by, read_bundle, write_bundle
 from llrnn.ground.errors import CheckpointError, TrainingError, warn
 from llrnn.ground.files import write_atomically
 from llrnn.model.network import LLRNN
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.training.records import Record, Records
 from llrnn.training.settings import TrainingSettings
 
@@ -73,8 +73,8 @@ class RunFolder:
         folder: Path,
         settings: TrainingSettings,
         model: LLRNN,
-        text: Text,
-        valid: Text | None,
+        text: EncodedText,
+        valid: EncodedText | None,
         launch: str | None = None,
     ) -> None:
         self.folder, self._launch = folder, launch

@@ -18,7 +18,7 @@ import torch
 from llrnn.config import Config, read_config
 from llrnn.config.project import Project
 from llrnn.model.scoring import score
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.training.loop import train
 from llrnn_lab.bench import torch_peer
 from llrnn_lab.bench.french import CONFIGS, CONTINUOUS, require_prepared
@@ -99,7 +99,7 @@ def _ours(config: Config, device: torch.device) -> Iterator[Point]:
     project = Project.from_config(config)
     model = project.model().to(device)
     settings = config.training.changed(epochs=1000, patience=None)
-    valid, batching = Text.encode(project.corpora["valid"], model.vocabulary), settings.batches.make()
+    valid, batching = EncodedText.encode(project.corpora["valid"], model.vocabulary), settings.batches.make()
     records, used = train(model, project.corpora["train"], settings=settings), 0.0
     while True:
         started = now(device)
@@ -111,7 +111,7 @@ def _ours(config: Config, device: torch.device) -> Iterator[Point]:
 
 def _peer(config: Config, cutoffs: Sequence[int], device: torch.device) -> Iterator[Point]:
     project = Project.from_config(config)
-    text, valid = (Text.encode(project.corpora[part], project.vocabulary) for part in ("train", "valid"))
+    text, valid = (EncodedText.encode(project.corpora[part], project.vocabulary) for part in ("train", "valid"))
     V, controller, settings = len(project.vocabulary), config.controller, config.training
     torch.manual_seed(settings.seed)
     output = torch_peer.Adaptive(V, controller.hidden, cutoffs)

@@ -30,7 +30,7 @@ from llrnn.config import read_config
 from llrnn.config.keys import ControllerConfig
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.training.loop import train
 from llrnn.training.records import Record
 from llrnn.training.settings import TrainingSettings
@@ -95,9 +95,9 @@ class _Task:
         return self.projects["rnn"].config.controller
 
     @cached_property
-    def text(self) -> Text:
+    def text(self) -> EncodedText:
         """As the softmax models read it; ours has the same words."""
-        return Text.encode(self.projects["rnn"].corpora["train"], self.projects["rnn"].vocabulary)
+        return EncodedText.encode(self.projects["rnn"].corpora["train"], self.projects["rnn"].vocabulary)
 
     def ours(self, name: str) -> _Contender:
         project = self.projects[name]

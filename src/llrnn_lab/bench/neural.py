@@ -23,7 +23,7 @@ from llrnn.layer.priors import SparsePrior, Table
 from llrnn.model.batches import Sentences
 from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.objectives import Exact, exact_loss
@@ -224,7 +224,7 @@ def training(n_symbols: int, *, steps: int, device: torch.device, hidden: int = 
         "softmax": LLRNN(vocabulary, output_features=features.Identity(), controller=LSTM(hidden, layers=2)).to(device),
     }
     optimizers = {name: torch.optim.RMSprop(model.parameters(), lr=0.001) for name, model in models.items()}
-    plan = Sentences(1024).plan(Text.encode(corpus, vocabulary), seed=0)
+    plan = Sentences(1024).plan(EncodedText.encode(corpus, vocabulary), seed=0)
     batches = [plan[i % len(plan)].to(device) for i in range(steps + 1)]
     speeds: dict[str, list[float]] = {name: [] for name in models}
     for turn, batch in enumerate(batches):

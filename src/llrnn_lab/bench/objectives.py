@@ -24,7 +24,7 @@ from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import score, walk
 from llrnn.text.corpus import Corpus
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.text.lexicon import cluster_words
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.objectives import Exact, ImportanceSampling, NoiseContrastive, Objective, normalisation_gap
@@ -38,7 +38,7 @@ class _Contender:
     """A way to train: what a step minimises, over which weights, and how far it got."""
 
     loss: Loss
-    log_perplexity: Callable[[Text], float]
+    log_perplexity: Callable[[EncodedText], float]
     model: LLRNN
     modules: list[nn.Module]
     has_z: bool
@@ -77,7 +77,7 @@ def _factored(model: LLRNN, class_of: Tensor) -> _Contender:
         return -layer.log_prob(model.scan(batch, generator=generator)[0].h, batch.picked(batch.targets)).mean()
 
     @torch.no_grad()
-    def log_perplexity(text: Text) -> float:
+    def log_perplexity(text: EncodedText) -> float:
         found = [layer.log_prob(p.h, batch.picked(batch.targets)) for batch, p in walk(model, text)]
         return -float(torch.cat(found).double().mean())
 
@@ -99,7 +99,7 @@ def objectives(
     corpora = embedded_corpora(sentences, 600, 1, seed=0)
     vocabulary = _filled_up(corpora, n_symbols)
     contenders = _contenders(corpora["train"], vocabulary, samples, hidden, device, seed)
-    text, valid = (Text.encode(corpora[part], vocabulary) for part in ("train", "valid"))
+    text, valid = (EncodedText.encode(corpora[part], vocabulary) for part in ("train", "valid"))
     start = next(iter(contenders.values())).log_perplexity(valid)
     for epoch in range(epochs):
         plan = Sentences(batch_words).plan(text, seed=seed, epoch=epoch)
@@ -145,7 +145,7 @@ def _contenders(
     }
 
 
-def _found(contender: _Contender, valid: Text) -> dict[str, float]:
+def _found(contender: _Contender, valid: EncodedText) -> dict[str, float]:
     speed = statistics.median(contender.speeds[1:] or contender.speeds)  # the first step warms up
     best = min(contender.history)  # as early stopping would have it
     result = {"log-perplexity": best, "epoch": contender.history.index(best) + 1, "words per second": speed}

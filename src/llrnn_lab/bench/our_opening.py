@@ -10,7 +10,7 @@ import torch
 
 import llrnn
 from llrnn.model.scoring import score
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
     begun, wall = time.process_time(), time.perf_counter()
     model = llrnn.load(folder, verify=sys.argv[3] == "verify")
     opened = time.process_time()
-    text = Text.encode(llrnn.Corpus.from_sentences([words]), model.vocabulary)
+    text = EncodedText.encode(llrnn.Corpus.from_sentences([words]), model.vocabulary)
     log_p = float(score(model, text).log_probs.sum())
     done = time.process_time()
     sys.stdout.write(

@@ -24,7 +24,7 @@ from llrnn.model.batches import Sentences
 from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
 from llrnn.text.corpus import Corpus
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train
 from llrnn.training.parallel import Alone, Workers, joined
@@ -106,7 +106,7 @@ def _time(run: Iterator[Record] | None, steps: int) -> tuple[float, float]:
 
 def _summary(corpus: Corpus, words: int, steps: int, timed: dict[str, list[tuple[float, float]]]) -> dict[str, Any]:
     """Both train on the same batches in the same order: ratios of seconds are ratios of words per second."""
-    plan = Sentences(words).plan(Text.encode(corpus, _vocabulary(corpus)), seed=0)
+    plan = Sentences(words).plan(EncodedText.encode(corpus, _vocabulary(corpus)), seed=0)
     positions = statistics.mean(int(batch.mask.sum()) for batch in plan)
     kept = {name: found[_WARM_UP:] for name, found in timed.items()}
     pairs = list(zip(kept["alone"], kept["together"], strict=True))

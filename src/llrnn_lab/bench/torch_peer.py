@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from llrnn.knowledge.sequences import Batch
 from llrnn.model.batches import Ahead, Batching
 from llrnn.model.controllers.recurrent import TorchLSTM
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.training.optimizers import make_optimizer
 from llrnn.training.settings import TrainingSettings
 from llrnn.training.updates import Recorder
@@ -91,7 +91,7 @@ class TorchModel(nn.Module):
         return batch.picked(h), self.rank[batch.picked(batch.targets)], after
 
 
-def ranks(text: Text, n_symbols: int) -> Tensor:
+def ranks(text: EncodedText, n_symbols: int) -> Tensor:
     """The place of every word in the order of its count, most frequent first, (V,)."""
     counts = np.bincount(np.concatenate([*text.sentences]), minlength=n_symbols)
     counts[text.eos] += len(text.sentences)
@@ -101,7 +101,7 @@ def ranks(text: Text, n_symbols: int) -> Tensor:
     return torch.from_numpy(rank)
 
 
-def training_epochs(model: TorchModel, text: Text, settings: TrainingSettings) -> Iterator[Iterator[Tensor]]:
+def training_epochs(model: TorchModel, text: EncodedText, settings: TrainingSettings) -> Iterator[Iterator[Tensor]]:
     """The losses of the steps of each epoch; steps are as in `llrnn.train`: carried state, clipping, one update.
 
     Nobody waits for a GPU to say what they are.
@@ -119,7 +119,7 @@ def training_epochs(model: TorchModel, text: Text, settings: TrainingSettings) -
     return (steps(epoch) for epoch in count())
 
 
-def _plan(batching: Batching, text: Text, seed: int, epoch: int, device: torch.device) -> Sequence[Batch]:
+def _plan(batching: Batching, text: EncodedText, seed: int, epoch: int, device: torch.device) -> Sequence[Batch]:
     plan = batching.plan(text, seed=seed, epoch=epoch)
     return Ahead(plan, Batch.pinned) if device.type == "cuda" else plan
 
@@ -137,7 +137,9 @@ def _update(
     return loss.detach(), (after[0].detach(), after[1].detach())
 
 
-def graphed_steps(model: TorchModel, text: Text, settings: TrainingSettings, recorder: Recorder) -> Iterator[Tensor]:
+def graphed_steps(
+    model: TorchModel, text: EncodedText, settings: TrainingSettings, recorder: Recorder
+) -> Iterator[Tensor]:
     """Losses of updates that are one graph each; a batch of another shape, the last of an epoch, is left out."""
     batching, optimizer = settings.batches.make(), make_optimizer(model, settings)
     device = next(model.parameters()).device
@@ -166,7 +168,7 @@ def graphed_steps(model: TorchModel, text: Text, settings: TrainingSettings, rec
 
 
 @torch.no_grad()
-def log_perplexity(model: TorchModel, text: Text, settings: TrainingSettings) -> float:
+def log_perplexity(model: TorchModel, text: EncodedText, settings: TrainingSettings) -> float:
     """−mean log p of a text, read as in training, in the order of the text."""
     batching, state, found = settings.batches.make(), None, [torch.zeros(0, dtype=torch.double)]
     device = next(model.parameters()).device

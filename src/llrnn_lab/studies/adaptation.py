@@ -40,7 +40,7 @@ from llrnn.model.network import LLRNN
 from llrnn.model.scoring import score
 from llrnn.text import analysers
 from llrnn.text.corpus import Corpus
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.text.lexicon import Lexicon, tokenise
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train
@@ -227,11 +227,11 @@ def _first_words(corpus: Corpus, size: int) -> Corpus:
     return corpus[:count]
 
 
-def _text(corpus: Corpus, model: LLRNN) -> Text:
-    return Text.encode(corpus, model.vocabulary)
+def _text(corpus: Corpus, model: LLRNN) -> EncodedText:
+    return EncodedText.encode(corpus, model.vocabulary)
 
 
-def _ngram_log_probs(ngram: NGram, text: Text) -> Tensor:
+def _ngram_log_probs(ngram: NGram, text: EncodedText) -> Tensor:
     """In the order in which `scoring.score` goes through a text."""
     found = []
     for batch in Sentences().plan(text):

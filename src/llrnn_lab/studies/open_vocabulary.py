@@ -39,7 +39,7 @@ from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import walk
 from llrnn.text.corpus import Corpus
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn_lab.studies import open_data, units
 from llrnn_lab.studies.engines import Engine
 from llrnn_lab.studies.jobs import Job, run_jobs
@@ -176,14 +176,14 @@ def word_log_probs(model: LLRNN, corpus: Corpus, cut: Units | None = None) -> li
             f"every word must have a probability of its own, but this model counts all unknown words as {unknown!r}; "
             "give it a domain that spells them instead of vocabulary.unknown"
         )
-    text = Text.encode(corpus if cut is None else cut.corpus(corpus), model.vocabulary)
+    text = EncodedText.encode(corpus if cut is None else cut.corpus(corpus), model.vocabulary)
     found = _in_order(model, text)
     if cut is None:
         return found
     return [_of_words(log_probs, sentence.words, cut) for log_probs, sentence in zip(found, corpus, strict=True)]
 
 
-def _in_order(model: LLRNN, text: Text) -> list[Floats]:
+def _in_order(model: LLRNN, text: EncodedText) -> list[Floats]:
     """Batches hold sentences in an order of their own; a twin whose conditions are numbers says which."""
     batching = Sentences(_POSITIONS)
     twin = replace(text, conditions=tuple(range(len(text.sentences))))

@@ -16,7 +16,7 @@ from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_atomically
 from llrnn.knowledge.backgrounds import NGram
 from llrnn.text.corpus import Corpus
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.text.vocabulary import Vocabulary
 from llrnn_lab.studies import tables
 from llrnn_lab.studies.engines import Engine
@@ -118,7 +118,7 @@ def kneser_ney(prepared: Path, out: Path, order: int = 5) -> None:
     assert isinstance(ngram, NGram)
 
     def log_perplexity(corpus: Corpus) -> float:
-        log_prob, _ = ngram.score(Text.encode(corpus, vocabulary).stream().tolist())
+        log_prob, _ = ngram.score(EncodedText.encode(corpus, vocabulary).stream().tolist())
         return float(-log_prob.mean())
 
     result = {

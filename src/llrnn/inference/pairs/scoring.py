@@ -21,7 +21,7 @@ from llrnn.model.batches import Sentences
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import walk
 from llrnn.text.corpus.source import StrPath, read_lines
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 
 Words = tuple[str, ...]
 
@@ -349,7 +349,7 @@ def _log_probs(model: LLRNN, sentences: dict[Words, int], words: int) -> dict[Wo
     ordered = sorted(sentences, key=len)
     ids = (model.vocabulary.ids(sentence, place=f"pair {sentences[sentence]}") for sentence in ordered)
     arrays = tuple(np.array(row, dtype=np.int64) for row in ids)
-    text = Text(arrays, (None,) * len(arrays), model.vocabulary.eos)
+    text = EncodedText(arrays, (None,) * len(arrays), model.vocabulary.eos)
     sums: list[float] = []
     for batch, distribution in walk(model, text, Sentences(words)):
         log_p = torch.zeros(batch.mask.shape, dtype=torch.float64, device=batch.mask.device)

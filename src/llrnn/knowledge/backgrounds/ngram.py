@@ -40,7 +40,7 @@ from llrnn.languages.ngrams import (
 from llrnn.languages.ngrams.store import SHARING, described, table_from
 from llrnn.layer.priors import Exceptions, Prior, SparsePrior, Table
 from llrnn.text.corpus import Corpus
-from llrnn.text.ids import Text
+from llrnn.text.ids import EncodedText
 from llrnn.text.revision import Revision
 from llrnn.text.vocabulary import Vocabulary
 
@@ -304,7 +304,7 @@ class _Estimated(Background):
 
     def bind(self, vocabulary: Vocabulary) -> NGram:  # type: ignore[override]
         counted = self._counted_words(vocabulary)
-        text = Text.to_train_on(self._corpus, counted)
+        text = EncodedText.to_train_on(self._corpus, counted)
         stream = replace(text, conditions=(None,) * len(text.sentences)).stream()
         table = estimate(stream, counted.symbols, order=self._order, min_counts=self._min_counts)
         for note in table.notes:

@@ -3,8 +3,9 @@
     e_i = Σ_{f fires on symbol i of C} E_f                  the symbols of C with their input features
     m_1..S = the states of a network that reads e_1..S in both directions, or e_1..S themselves
 
-What the symbols of a condition are, a `Reading` says (`text.conditions`). A category is one symbol: its memory is one
-row, a learned vector, and to look at it is to read that vector. So conditions of a fixed size need nothing else.
+A `ConditionTokenizer` says what the symbols of a condition are (`text.conditions`). A category is one symbol: its
+memory is one row, a learned vector, and to look at it is to read that vector. So conditions of a fixed size need
+nothing else.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from llrnn.ground.caches import ByteCache
 from llrnn.ground.errors import ConfigError, quoted
 from llrnn.model.controllers.recurrent import Controller, Hidden, TorchLSTM, draw_first, undrawn, variational_dropout
-from llrnn.text.conditions import Reading, Token, fields_of, make_reading
+from llrnn.text.conditions import ConditionTokenizer, Token, fields_of, make_tokenizer
 from llrnn.text.corpus.acts import Act
 
 _OTHER = "Other"  # fires on a symbol of which nothing is known
@@ -39,7 +40,13 @@ class Encoder(nn.Module):
     """From conditions to their memories; `names` are the features that it knows, all others are silent."""
 
     def __init__(
-        self, reading: Reading, names: Sequence[str], size: int = 128, *, kind: str = "lstm", dropout: float = 0.0
+        self,
+        reading: ConditionTokenizer,
+        names: Sequence[str],
+        size: int = 128,
+        *,
+        kind: str = "lstm",
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         if kind not in ("none", *_NETWORKS) or size < 1 or (kind != "none" and size % 2):
@@ -57,7 +64,13 @@ class Encoder(nn.Module):
 
     @classmethod
     def for_conditions(
-        cls, reading: Reading, conditions: Iterable[object], size: int = 128, *, min_count: int = 1, **options: Any
+        cls,
+        reading: ConditionTokenizer,
+        conditions: Iterable[object],
+        size: int = 128,
+        *,
+        min_count: int = 1,
+        **options: Any,
     ) -> Encoder:
         """An encoder that knows the features that fire `min_count` times or more on these conditions."""
         counts = Counter(name for condition in conditions for token in reading.tokens(condition) for name in token)
@@ -139,7 +152,7 @@ def make_encoder(settings: dict[str, Any]) -> Encoder:
     wrong = [name for name in names if not isinstance(name, str)] if isinstance(names, list | tuple) else [names]
     if wrong:
         raise ConfigError(f"the features of an encoder must be a list of their names, found {quoted(wrong[0])}")
-    return Encoder(make_reading(given.pop("reading")), **given)
+    return Encoder(make_tokenizer(given.pop("reading")), **given)
 
 
 # A controller that looks at the condition while it follows the prefix.

@@ -37,7 +37,7 @@ from llrnn.text.lexicon import Lexicon
 # both allow the cross product. Compounds are not made: they are without end.
 
 
-__all__ = ["Affixes", "Flags", "Rule", "SpecialFlags"]
+__all__ = ["AffixRules", "Flags", "Rule", "SpecialFlags"]
 
 Flags = frozenset[str]
 # What each character from the end of the word (the beginning, for a prefix) may be; None: anything.
@@ -139,7 +139,7 @@ class SpecialFlags:
 
 
 @dataclass(slots=True)
-class Affixes:
+class AffixRules:
     """The rules of an `.aff` file by flag, ready to be applied."""
 
     rules: dict[str, list[Rule]]
@@ -356,7 +356,7 @@ class AffixFile:
     encoding: str
     flags: FlagSyntax
     field_aliases: list[tuple[str, ...]]
-    affixes: Affixes
+    affixes: AffixRules
 
     def fields(self, text: str, line: Line) -> tuple[str, ...]:
         """The fields written as `text`: separated by spaces, or the number of an alias (AM)."""
@@ -370,7 +370,7 @@ class AffixFile:
 
 
 @dataclass(slots=True)
-class _Block:
+class _AffixBlock:
     """A header, with the number of lines that must still follow it."""
 
     line: Line
@@ -382,7 +382,9 @@ def read_affix_file(path: StrPath, *, without: frozenset[str] = frozenset()) -> 
     """Read it; affix rules that have a field of a name in `without` are left out."""
     encoding = encoding_of(path)
     lines = [line for line in read_encoded(path, encoding) if line.text.strip() and not line.text.startswith("#")]
-    reader = _Reader(AffixFile(encoding, FlagSyntax(_flag_kind(lines)), [], Affixes({}, SpecialFlags())), without)
+    reader = _AffixFileReader(
+        AffixFile(encoding, FlagSyntax(_flag_kind(lines)), [], AffixRules({}, SpecialFlags())), without
+    )
     for line in lines:
         reader.read(line)
     reader.check_counts()
@@ -397,10 +399,10 @@ def split_flags(text: str) -> tuple[str, str | None]:
     return word.replace("\\/", "/"), flags
 
 
-class _Reader:
+class _AffixFileReader:
     def __init__(self, file: AffixFile, without: frozenset[str]) -> None:
         self.file, self.without = file, without
-        self.blocks: dict[tuple[str, str], _Block] = {}
+        self.blocks: dict[tuple[str, str], _AffixBlock] = {}
 
     def read(self, line: Line) -> None:
         words = line.text.split()
@@ -427,7 +429,7 @@ class _Reader:
             if words[2] not in ("Y", "N") or not _is_number(words[3]):
                 reason = f"a header {words[0]} {words[1]} Y or N, count is required before its rules"
                 line.fail(f"{reason}, and a rule for each of that count; write or correct it", words[2])
-            self.blocks[words[0], flag] = _Block(line, int(words[3]), words[2] == "Y")
+            self.blocks[words[0], flag] = _AffixBlock(line, int(words[3]), words[2] == "Y")
             return
         block.missing -= 1
         rule = self.rule(line, flag, block.cross)
@@ -455,7 +457,7 @@ class _Reader:
         if block is None:
             if len(words) < 2 or not _is_number(words[1]):
                 line.fail(f"the first line {words[0]} must give the number of aliases; write it")
-            self.blocks[words[0], ""] = _Block(line, int(words[1]))
+            self.blocks[words[0], ""] = _AffixBlock(line, int(words[1]))
             return
         if not block.missing:
             line.fail(f"there are more lines {words[0]} than line {block.line.number} says; correct the number there")

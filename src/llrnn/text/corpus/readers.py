@@ -108,7 +108,7 @@ def read_jsonl(path: StrPath, *, lowercase: bool = False, conditions: Conditions
     for number, line in read_lines(path):
         if not line.strip():
             continue
-        record = _Record(path, number, line)
+        record = _JsonRecord(path, number, line)
         words = record.words()
         if lowercase:
             words = [word.lower() for word in words]
@@ -118,7 +118,7 @@ def read_jsonl(path: StrPath, *, lowercase: bool = False, conditions: Conditions
         yield Sentence(tuple([tokens[word] for word in words]), condition, name)
 
 
-class _Record:
+class _JsonRecord:
     """One line, decoded, with its place for messages."""
 
     def __init__(self, path: StrPath, number: int, line: str) -> None:

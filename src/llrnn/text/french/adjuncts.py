@@ -9,7 +9,7 @@ from llrnn.text.french.lexicon import Draw
 from llrnn.text.french.nominal import in_town_or_country, noun_phrase
 from llrnn.text.french.numbers import clock, date, duration, with_preposition
 from llrnn.text.french.tree import Clause, Node, Phrase
-from llrnn.text.french.words import FEMININE, MASCULINE, SINGULAR, Agreement, adjective, gerund, noun
+from llrnn.text.french.words import FEMININE, MASCULINE, SINGULAR, Concord, adjective, gerund, noun
 
 # Which adverbs of time suit a tense.
 _TIME_OF_TENSE = {
@@ -54,7 +54,7 @@ def _dated(draw: Draw, which: str, shape: float) -> Phrase:
         return clock(draw)
     period = draw.item(_PERIODS)
     head = Node(period.singular)
-    agreement = Agreement(period.gender, SINGULAR)
+    agreement = Concord(period.gender, SINGULAR)
     article = Node(definite(period.gender, SINGULAR), head, "det")
     return Phrase([article, head, Node(adjective(which).word(agreement), head, "amod")], head)
 

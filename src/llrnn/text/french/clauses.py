@@ -29,7 +29,7 @@ from llrnn.text.french.verbal import (
     passive,
     with_clitic,
 )
-from llrnn.text.french.words import MASCULINE, SINGULAR, Agreement, participle
+from llrnn.text.french.words import MASCULINE, SINGULAR, Concord, participle
 
 _KINDS = {
     "person": 10.0, "group": 1.4, "animal": 1.2, "abstract": 1.5, "object": 1.0, "event": 0.8, "building": 0.8,
@@ -93,7 +93,7 @@ def _participial(draw: Draw, nominal: Nominal) -> Phrase:
 def _agent(draw: Draw, frame: Frame, head: Node) -> list[Node]:
     if draw.chance(0.3) and "person" in frame.subjects:
         return year(draw).attach(head, "obl:mod")
-    agent = argument(draw, draw.one(frame.subjects), depth=0, owner=Agreement(MASCULINE, SINGULAR))
+    agent = argument(draw, draw.one(frame.subjects), depth=0, owner=Concord(MASCULINE, SINGULAR))
     nodes = agent.attach(head, "obl:agent")
     return [Node(PAR, agent.head, "case"), *nodes]
 

@@ -6,7 +6,7 @@ from functools import cache
 
 from llrnn.text.french.choice import Weighted, zipf
 from llrnn.text.french.morphology import manner_adverb
-from llrnn.text.french.words import FEMININE, MASCULINE, PLURAL, SINGULAR, Agreement, Word, gender_number
+from llrnn.text.french.words import FEMININE, MASCULINE, PLURAL, SINGULAR, Concord, Word, gender_number
 
 
 def eliding(form: str, lemma: str, pos: str, feats: dict[str, str] | None = None) -> Word:
@@ -136,7 +136,7 @@ def demonstrative(gender: str, number: str) -> Word:
 
 
 @cache
-def possessive(gender: str, number: str, owner: Agreement) -> Word:
+def possessive(gender: str, number: str, owner: Concord) -> Word:
     """`mon amie`: before a vowel the feminine borrows the masculine form."""
     feats = {"Number": number, "Person": owner.person, "Poss": "Yes", "PronType": "Prs"}
     if owner.number == PLURAL:
@@ -151,7 +151,7 @@ def possessive(gender: str, number: str, owner: Agreement) -> Word:
 
 
 @cache
-def subject_pronoun(agreement: Agreement) -> Word:
+def subject_pronoun(agreement: Concord) -> Word:
     gender, number, person = agreement
     feats = {"Number": number, "Person": person, "PronType": "Prs"}
     if person == "3":
@@ -162,7 +162,7 @@ def subject_pronoun(agreement: Agreement) -> Word:
 
 
 @cache
-def reflexive_pronoun(agreement: Agreement) -> Word:
+def reflexive_pronoun(agreement: Concord) -> Word:
     feats = {"Person": agreement.person, "PronType": "Prs", "Reflex": "Yes"}
     if agreement.person == "3":
         return eliding("se", "se", "PRON", feats)
@@ -174,7 +174,7 @@ def reflexive_pronoun(agreement: Agreement) -> Word:
 
 
 @cache
-def object_pronoun(agreement: Agreement) -> Word:
+def object_pronoun(agreement: Concord) -> Word:
     feats = {"Number": agreement.number, "Person": "3", "PronType": "Prs"}
     if agreement.number == PLURAL:
         return Word("les", "le", "PRON", feats)

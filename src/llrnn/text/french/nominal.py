@@ -28,14 +28,14 @@ from llrnn.text.french.words import (
     MASCULINE,
     PLURAL,
     SINGULAR,
-    Agreement,
+    Concord,
     Noun,
     Word,
     gender_number,
     prenominal,
 )
 
-SOMEONE = Agreement(MASCULINE, SINGULAR)
+SOMEONE = Concord(MASCULINE, SINGULAR)
 
 
 def _proper(text: str, gender: str) -> Weighted[Word]:
@@ -54,17 +54,17 @@ _COUNTRIES = {
 }
 _PRONOUNS = zipf(
     [
-        Agreement(MASCULINE, SINGULAR),
-        Agreement(FEMININE, SINGULAR),
-        Agreement(MASCULINE, PLURAL),
-        Agreement(MASCULINE, SINGULAR, "1"),
-        Agreement(FEMININE, PLURAL),
-        Agreement(MASCULINE, PLURAL, "1"),
-        Agreement(MASCULINE, PLURAL, "2"),
-        Agreement(FEMININE, SINGULAR, "1"),
-        Agreement(MASCULINE, SINGULAR, "2"),
-        Agreement(FEMININE, SINGULAR, "2"),
-        Agreement(FEMININE, PLURAL, "1"),
+        Concord(MASCULINE, SINGULAR),
+        Concord(FEMININE, SINGULAR),
+        Concord(MASCULINE, PLURAL),
+        Concord(MASCULINE, SINGULAR, "1"),
+        Concord(FEMININE, PLURAL),
+        Concord(MASCULINE, PLURAL, "1"),
+        Concord(MASCULINE, PLURAL, "2"),
+        Concord(FEMININE, SINGULAR, "1"),
+        Concord(MASCULINE, SINGULAR, "2"),
+        Concord(FEMININE, SINGULAR, "2"),
+        Concord(FEMININE, PLURAL, "1"),
     ]
 )
 # What may complete a noun: preposition and kinds. The nouns in between are what agreement must reach across.
@@ -91,7 +91,7 @@ _COMPLEMENTS = {
 }
 
 
-def pronoun(agreement: Agreement) -> Nominal:
+def pronoun(agreement: Concord) -> Nominal:
     head = Node(subject_pronoun(agreement))
     return Nominal([head], head, agreement, "person")
 
@@ -105,19 +105,19 @@ def person_name(draw: Draw) -> Nominal:
     gender = draw.one((MASCULINE, FEMININE))
     head = Node(draw.item(_FIRST_NAMES[gender]))
     nodes = [head, Node(draw.item(_FAMILY_NAMES), head, "flat:name")] if draw.chance(0.35) else [head]
-    return Nominal(nodes, head, Agreement(gender, SINGULAR), "person")
+    return Nominal(nodes, head, Concord(gender, SINGULAR), "person")
 
 
 def town(draw: Draw) -> Nominal:
     head = Node(draw.item(_TOWNS))
-    return Nominal([head], head, Agreement(FEMININE, SINGULAR), "building")
+    return Nominal([head], head, Concord(FEMININE, SINGULAR), "building")
 
 
 def country(draw: Draw) -> Nominal:
     gender = draw.one((FEMININE, FEMININE, MASCULINE))
     head = Node(draw.item(_COUNTRIES[gender]))
     article = Node(definite(gender, SINGULAR), head, "det")
-    return Nominal([article, head], head, Agreement(gender, SINGULAR), "building")
+    return Nominal([article, head], head, Concord(gender, SINGULAR), "building")
 
 
 def in_town_or_country(draw: Draw) -> Phrase:
@@ -131,7 +131,7 @@ def in_town_or_country(draw: Draw) -> Phrase:
 
 
 def noun_phrase(
-    draw: Draw, kind: str, *, depth: int = 1, article: str = "any", owner: Agreement | None = SOMEONE
+    draw: Draw, kind: str, *, depth: int = 1, article: str = "any", owner: Concord | None = SOMEONE
 ) -> Nominal:
     """A common noun with its determiner and what else comes along.
 
@@ -140,7 +140,7 @@ def noun_phrase(
     """
     noun = draw.noun(kind)
     number = PLURAL if _may_be_plural(noun) and draw.chance(0.32) else SINGULAR
-    agreement = Agreement(noun.gender, number)
+    agreement = Concord(noun.gender, number)
     head = Node(noun.word(number))
     completed = depth > 0 and kind in _COMPLEMENTS and draw.chance(0.27)
     before = _adjectives_before(draw, head, agreement, kind)
@@ -164,13 +164,13 @@ def _relation_of(word: Word) -> str:
     return "nummod" if word.pos == "NUM" else "det"
 
 
-def _adjectives_before(draw: Draw, head: Node, agreement: Agreement, kind: str) -> list[Node]:
+def _adjectives_before(draw: Draw, head: Node, agreement: Concord, kind: str) -> list[Node]:
     if kind not in BEFORE_OF_KIND or not draw.chance(0.16):
         return []
     return [Node(prenominal(draw.adjective_before(kind), agreement), head, "amod")]
 
 
-def _determiners(draw: Draw, noun: Noun, agreement: Agreement, article: str, owner: Agreement | None) -> list[Word]:
+def _determiners(draw: Draw, noun: Noun, agreement: Concord, article: str, owner: Concord | None) -> list[Word]:
     gender, number, _ = agreement
     choice = 0.5 if article == "indefinite" else draw.random.random()
     if choice < 0.46 or (article == "specific" and choice < 0.78):
@@ -186,7 +186,7 @@ def _determiners(draw: Draw, noun: Noun, agreement: Agreement, article: str, own
     return [_counting(draw, agreement)]
 
 
-def _counting(draw: Draw, agreement: Agreement) -> Word:
+def _counting(draw: Draw, agreement: Concord) -> Word:
     """`un`, `des`, `trois`, `37`, `plusieurs`, `chaque`."""
     gender, number, _ = agreement
     choice = draw.random.random()
@@ -231,7 +231,7 @@ def _after(text: str) -> str:
 
 
 def argument(
-    draw: Draw, kind: str, *, depth: int, owner: Agreement, preposition: str = "", negated: bool = False
+    draw: Draw, kind: str, *, depth: int, owner: Concord, preposition: str = "", negated: bool = False
 ) -> Nominal:
     """What a verb acts on: a noun phrase, a name, now and then two of them."""
     if kind == "place":

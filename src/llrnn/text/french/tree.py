@@ -7,7 +7,7 @@ from itertools import pairwise
 from llrnn.text.corpus.source import Sentence, Token
 from llrnn.text.french.closed import AND, CONTRACTIONS, IF, IF_ELIDED
 from llrnn.text.french.morphology import begins_with_vowel
-from llrnn.text.french.words import FEMININE, MASCULINE, PLURAL, Agreement, Word
+from llrnn.text.french.words import FEMININE, MASCULINE, PLURAL, Concord, Word
 
 
 class Node:
@@ -43,7 +43,7 @@ class Nominal(Phrase):
 
     __slots__ = ("agreement", "kind")
 
-    def __init__(self, nodes: list[Node], head: Node, agreement: Agreement, kind: str) -> None:
+    def __init__(self, nodes: list[Node], head: Node, agreement: Concord, kind: str) -> None:
         super().__init__(nodes, head)
         self.agreement = agreement
         self.kind = kind
@@ -65,7 +65,7 @@ def coordinated(first: Nominal, second: Nominal) -> Nominal:
     conjunction = Node(AND, second.head, "cc")
     nodes = [*first.nodes, conjunction, *second.attach(first.head, "conj")]
     both_feminine = first.agreement.gender == second.agreement.gender == FEMININE
-    agreement = Agreement(FEMININE if both_feminine else MASCULINE, PLURAL)
+    agreement = Concord(FEMININE if both_feminine else MASCULINE, PLURAL)
     return Nominal(nodes, first.head, agreement, first.kind)
 
 

@@ -16,7 +16,7 @@ from llrnn.text.french.words import (
     NEUTRAL,
     PLURAL,
     SINGULAR,
-    Agreement,
+    Concord,
     Verb,
     Word,
     finite,
@@ -49,14 +49,14 @@ class Clitic:
 
     word: Word
     relation: str
-    agreement: Agreement | None = None
+    agreement: Concord | None = None
 
 
 def any_tense(draw: Draw) -> str:
     return draw.item(_TENSES)
 
 
-def any_manner(draw: Draw, subject: Agreement, tense: str) -> Manner:
+def any_manner(draw: Draw, subject: Concord, tense: str) -> Manner:
     if tense == "past" and subject.person != "3":
         tense = "perfect"  # nobody says `vous chantâtes`
     if draw.chance(0.1):
@@ -66,12 +66,12 @@ def any_manner(draw: Draw, subject: Agreement, tense: str) -> Manner:
 
 def active(
     verb: Verb,
-    subject: Agreement,
+    subject: Concord,
     manner: Manner,
     *,
     transitive: bool,
     clitics: Sequence[Clitic] = (),
-    object_before: Agreement | None = None,
+    object_before: Concord | None = None,
 ) -> Phrase:
     """`ne les a pas souvent vues`; `object_before` is what a participle with avoir agrees with."""
     if manner.tense not in COMPOUND:
@@ -85,21 +85,21 @@ def active(
     return _group(chain, ["aux:tense"], verb, subject, manner, clitics)
 
 
-def with_clitic(draw: Draw, verb: Verb, subject: Agreement, manner: Manner) -> Phrase:
+def with_clitic(draw: Draw, verb: Verb, subject: Concord, manner: Manner) -> Phrase:
     """`il les a vues`: the participle agrees with the pronoun before it."""
-    thing = Agreement(draw.one((MASCULINE, FEMININE)), draw.one((SINGULAR, SINGULAR, PLURAL)))
+    thing = Concord(draw.one((MASCULINE, FEMININE)), draw.one((SINGULAR, SINGULAR, PLURAL)))
     clitic = Clitic(object_pronoun(thing), "obj", thing)
     return active(verb, subject, manner, transitive=True, clitics=[clitic], object_before=thing)
 
 
-def passive(verb: Verb, subject: Agreement, manner: Manner) -> Phrase:
+def passive(verb: Verb, subject: Concord, manner: Manner) -> Phrase:
     """`n'a jamais été construite`."""
     chain, relations = _being(subject, manner, "aux:pass")
     chain.append(participle(verb.lemma, subject.gender, subject.number, passive=True))
     return _group(chain, relations, Verb(verb.lemma), subject, manner, ())
 
 
-def copula(attribute: Phrase, subject: Agreement, manner: Manner) -> Phrase:
+def copula(attribute: Phrase, subject: Concord, manner: Manner) -> Phrase:
     """`n'était pas souvent` + attribute, which is the head."""
     chain, relations = _being(subject, manner, "cop")
     head = attribute.head
@@ -117,22 +117,22 @@ def attribute(draw: Draw, subject: Nominal) -> Phrase:
     return Phrase(nodes, head)
 
 
-def infinitive_phrase(verb: Verb, subject: Agreement) -> Phrase:
+def infinitive_phrase(verb: Verb, subject: Concord) -> Phrase:
     """`se promener`: the pronoun agrees with the subject, `je veux me promener`."""
     head = Node(infinitive(verb.lemma))
     reflexive = [Node(reflexive_pronoun(subject), head, "expl:comp")] if verb.reflexive else []
     return Phrase([*reflexive, head], head)
 
 
-def _finite(lemma: str, subject: Agreement, tense: str, pos: str = "VERB") -> Word:
+def _finite(lemma: str, subject: Concord, tense: str, pos: str = "VERB") -> Word:
     return finite(lemma, tense, subject.person, subject.number, pos)
 
 
-def _auxiliary(lemma: str, subject: Agreement, manner: Manner) -> Word:
+def _auxiliary(lemma: str, subject: Concord, manner: Manner) -> Word:
     return _finite(lemma, subject, COMPOUND.get(manner.tense, manner.tense), "AUX")
 
 
-def _being(subject: Agreement, manner: Manner, relation: str) -> tuple[list[Word], list[str]]:
+def _being(subject: Concord, manner: Manner, relation: str) -> tuple[list[Word], list[str]]:
     """`être` in any tense, with the relations of its words: `est`, or `a été`."""
     if manner.tense in COMPOUND:
         return [_auxiliary("avoir", subject, manner), BEEN], ["aux:tense", relation]
@@ -143,7 +143,7 @@ def _group(
     chain: list[Word],
     relations: list[str],
     verb: Verb,
-    subject: Agreement,
+    subject: Concord,
     manner: Manner,
     clitics: Sequence[Clitic],
 ) -> Phrase:

@@ -26,7 +26,7 @@ _MOOD_AND_TENSE = {
 }
 
 
-class Agreement(NamedTuple):
+class Concord(NamedTuple):
     """What other words take over from a noun or pronoun."""
 
     gender: str
@@ -34,7 +34,7 @@ class Agreement(NamedTuple):
     person: str = "3"
 
 
-NEUTRAL = Agreement(MASCULINE, SINGULAR)
+NEUTRAL = Concord(MASCULINE, SINGULAR)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +70,7 @@ class Adjective:
     lemma: str
     forms: Mapping[tuple[str, str], Word]
 
-    def word(self, agreement: Agreement) -> Word:
+    def word(self, agreement: Concord) -> Word:
         return self.forms[agreement.gender, agreement.number]
 
 
@@ -115,7 +115,7 @@ def _four_forms(base: str, lemma: str, pos: str, extra: dict[str, str]) -> dict[
 
 
 @cache
-def prenominal(entry: Adjective, agreement: Agreement) -> Word:
+def prenominal(entry: Adjective, agreement: Concord) -> Word:
     """Before a masculine noun in a vowel, `beau` is `bel`."""
     word = entry.word(agreement)
     if agreement[:2] != (MASCULINE, SINGULAR) or entry.lemma not in BEFORE_VOWEL:

@@ -199,7 +199,7 @@ BLOCK = 1 << 20  # numbers that a pass over the whole looks at together
 _CHEAP = 1 << 26  # bytes: smaller files are compared with their SHA-256 when they are opened, larger ones only in size
 
 
-class Column:
+class ShardColumn:
     """`column[places]` for an array of places, `column.slice(start, stop)`, `column.blocks()`; all int64."""
 
     def __init__(self, folder: Path, manifest: Manifest, name: str) -> None:

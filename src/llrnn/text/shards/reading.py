@@ -17,11 +17,11 @@ from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import CorpusError
 from llrnn.text.corpus import Corpus, Sentence
 from llrnn.text.corpus.readers import PlainTokens
-from llrnn.text.ids import Run, Stored, Text
-from llrnn.text.shards.layout import BLOCK, MANIFEST, Column, Manifest, check_files, read_manifest
+from llrnn.text.ids import EncodedText, Run, Stored
+from llrnn.text.shards.layout import BLOCK, MANIFEST, Manifest, ShardColumn, check_files, read_manifest
 from llrnn.text.vocabulary import EOS, Vocabulary
 
-# A built corpus as a `Text`: ids of any vocabulary, looked up where they lie.
+# A built corpus as an `EncodedText`: ids of any vocabulary, looked up where they lie.
 #
 #     symbol[t] = number[word[t]]          inside[t] = log q[word[t]]
 #
@@ -37,9 +37,9 @@ class Source:
     """The columns of a corpus with what a vocabulary makes of its words."""
 
     place: str  # for messages
-    words: Column
-    ends: Column
-    keys: Column
+    words: ShardColumn
+    ends: ShardColumn
+    keys: ShardColumn
     number: Ints  # (words of the corpus,) ids of the vocabulary
     log_inside: Floats  # (words of the corpus,)
     eos: int
@@ -142,7 +142,7 @@ class _RunOnDisk:
 
 
 @dataclass(frozen=True)
-class BuiltText(Text):
+class BuiltText(EncodedText):
     """A text whose numbers stay on disk."""
 
     source: Source = field(kw_only=True)
@@ -231,9 +231,9 @@ class _CorpusSentences(Sequence[Sentence]):
         self.folder, self.manifest = folder, manifest
         self.plain = Source(
             str(folder),
-            Column(folder, manifest, "words"),
-            Column(folder, manifest, "ends"),
-            Column(folder, manifest, "keys"),
+            ShardColumn(folder, manifest, "words"),
+            ShardColumn(folder, manifest, "ends"),
+            ShardColumn(folder, manifest, "keys"),
             np.arange(len(manifest.words)),
             np.zeros(len(manifest.words)),
             manifest.words.index(EOS),
@@ -340,7 +340,7 @@ class BuiltCorpus(Corpus, Stored):
         """A text of the ids of any vocabulary that has a place for all words."""
         return BuiltText.of(self._source(vocabulary), self._identity(), is_open=vocabulary.is_open)
 
-    def encoded_to_train_on(self, vocabulary: Vocabulary) -> Text:
+    def encoded_to_train_on(self, vocabulary: Vocabulary) -> EncodedText:
         """With keys; words of `vocabulary.as_new` are first shown as their cells."""
         source = self._source(vocabulary)
         new = sorted(vocabulary.as_new)
