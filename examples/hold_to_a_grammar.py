@@ -10,7 +10,7 @@ import torch
 
 import llrnn
 from llrnn import backgrounds, contextual, features
-from llrnn.inference.constraint_loss import distortion
+from llrnn.inference.distortion import measure_distortion
 from llrnn.model.decode import generate
 from llrnn.model.steering import constrained
 
@@ -68,7 +68,7 @@ for name, model in {"free": free, "masked in decoding": constrained(free, gramma
     loss = llrnn.evaluate(model, test).log_perplexity
     print(f"{name:20} {loss:.3f} nats a word, {100 * well_formed(model):.1f} % well-formed")
 
-before, after = distortion(free, test, grammar), distortion(held, test, grammar)
+before, after = measure_distortion(free, test, grammar), measure_distortion(held, test, grammar)
 print(
     f"mass on what is forbidden: {before.forbidden:.4f} without training for it; KL {before.divergence:.4f} nats a step"
 )

@@ -12,7 +12,8 @@ from llrnn import GRU, LLRNN, Corpus, Vocabulary, cli, load
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.errors import LLRNNWarning
-from llrnn.inference.rescoring import Hypothesis, NBest, score_lists
+from llrnn.inference.nbest import Hypothesis, NBest
+from llrnn.inference.rescoring import score_lists
 from llrnn.knowledge.features import Identity
 from llrnn.model.controllers import Encoder
 from llrnn.text.conditions import Characters, Slots, Whole, Words

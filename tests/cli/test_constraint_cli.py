@@ -12,7 +12,7 @@ import pytest
 
 import llrnn
 from llrnn import cli
-from llrnn.inference.constraint_loss import distortion
+from llrnn.inference.distortion import measure_distortion
 from llrnn.knowledge.backgrounds import Automaton, Grammar
 from llrnn.knowledge.backgrounds.constraint import Constraint
 from llrnn.text.corpus import Corpus
@@ -115,7 +115,7 @@ def refused(capsys: Capture, *arguments: str) -> str:
 
 def measured(folder: str, constraint: Constraint) -> dict[str, float]:
     model = llrnn.load(folder)
-    found = distortion(model, Corpus.from_text("test.txt"), constraint)
+    found = measure_distortion(model, Corpus.from_text("test.txt"), constraint)
     return {name: value for name, value in vars(found).items() if isinstance(value, int | float)}
 
 

@@ -13,8 +13,8 @@ from llrnn import Corpus, Lexicon, Records
 from llrnn.config import read_config
 from llrnn.ground.errors import LexiconError, LLRNNError
 from llrnn.ground.files import open_file, read_file, replacing, write_atomically
+from llrnn.inference.nbest import read_nbest
 from llrnn.inference.pairs import read_pairs
-from llrnn.inference.rescoring import read_nbest
 from llrnn.knowledge.backgrounds import Dictionary, Grammar
 from llrnn.languages.ngrams import read_arpa
 from llrnn.text.analysers import FRENCH, hunspell

@@ -16,7 +16,7 @@ import torch
 from helpers import shaken
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, contextual, features
 from llrnn.ground.errors import ZeroMassError
-from llrnn.inference.constraint_loss import Distortion, distortion
+from llrnn.inference.distortion import Distortion, measure_distortion
 from llrnn.inference.evaluation import evaluate
 from llrnn.knowledge.backgrounds import (
     Automaton,
@@ -146,7 +146,7 @@ def test_every_figure_is_a_sum_over_the_vocabulary(kind: str, knowledge: str) ->
     background, context = KNOWLEDGE[knowledge]
     model = make_model(background(), context())
     text = corpus(*TEXT, condition="x") if kind != "soft" else corpus(*TEXT, *OUTSIDE, condition="x")
-    found = distortion(model, text, make())
+    found = measure_distortion(model, text, make())
     check(found, by_hand(model, text, factor, language_until_it_is_left if kind == "soft" else None))
     assert found.words == sum(len(each.words) + 1 for each in text)
     assert not found.held
@@ -156,7 +156,7 @@ def test_every_figure_is_a_sum_over_the_vocabulary(kind: str, knowledge: str) ->
 
 
 def test_of_a_boolean_constraint_the_divergence_is_that_of_the_forbidden_mass() -> None:
-    found = distortion(make_model(COUNTED), corpus(*TEXT), Grammar(BRACKETS))
+    found = measure_distortion(make_model(COUNTED), corpus(*TEXT), Grammar(BRACKETS))
     np.testing.assert_allclose(found.steps.divergence, -np.log1p(-found.steps.forbidden), atol=1e-12)
     assert found.divergence > 0.1
     gained = found.log_perplexity_free - found.log_perplexity_constrained
@@ -170,10 +170,10 @@ def test_large_vocabularies_and_single_precision(many: int) -> None:
     grammar = Grammar('start: item*\nitem: "x" | "y" | W | "(" item* ")"\nW: /w[0-9]+/')
     model = LLRNN(vocabulary, output_features=features.Identity(), controller=GRU(4))
     shaken(model, 2.0)
-    assert distortion(model, corpus(*TEXT), grammar).forbidden == pytest.approx(
-        distortion(model.double(), corpus(*TEXT), grammar).forbidden, rel=1e-4
+    assert measure_distortion(model, corpus(*TEXT), grammar).forbidden == pytest.approx(
+        measure_distortion(model.double(), corpus(*TEXT), grammar).forbidden, rel=1e-4
     )
-    found, free = distortion(model, corpus(*TEXT), grammar), rows(model, ("x", "("), None)
+    found, free = measure_distortion(model, corpus(*TEXT), grammar), rows(model, ("x", "("), None)
     forbidden = [p[1] + p[4] for p in free[:2]] + [
         free[2][4] + free[2][-1]
     ]  # ) and z, and within brackets z and the end
@@ -183,7 +183,7 @@ def test_large_vocabularies_and_single_precision(many: int) -> None:
 
 def test_the_free_log_perplexity_is_that_of_evaluate() -> None:
     model = make_model(COUNTED, [contextual.Repeated(3)])
-    found = distortion(model, corpus(*TEXT, *OUTSIDE), Grammar(BRACKETS))
+    found = measure_distortion(model, corpus(*TEXT, *OUTSIDE), Grammar(BRACKETS))
     assert found.log_perplexity_free == pytest.approx(evaluate(model, corpus(*TEXT)).log_perplexity)
     assert found.log_perplexity_of_all == pytest.approx(evaluate(model, corpus(*TEXT, *OUTSIDE)).log_perplexity)
     held = constrained(model, Grammar(BRACKETS))
@@ -192,20 +192,20 @@ def test_the_free_log_perplexity_is_that_of_evaluate() -> None:
 
 def test_sentences_outside_the_language_are_named_and_left_out() -> None:
     model = make_model(COUNTED)
-    found = distortion(model, corpus(OUTSIDE[0], *TEXT, OUTSIDE[1]), Grammar(BRACKETS, name="brackets"))
+    found = measure_distortion(model, corpus(OUTSIDE[0], *TEXT, OUTSIDE[1]), Grammar(BRACKETS, name="brackets"))
     assert (found.sentences, len(found.outside), found.soft) == (5, 2, False)
     assert "'z' at position 2 is outside the language of Grammar(brackets)" in found.outside[0].reason
     assert "'</s>' at position 3 is outside" in found.outside[1].reason
     assert set(found.steps.sentence.tolist()) == {1, 2, 3, 4, 5}
     check(found, by_hand(model, corpus(*TEXT), brackets))
     with pytest.raises(ZeroMassError, match=r"found none of 2; .*'z' at position 2 is outside"):
-        distortion(model, corpus(*OUTSIDE), Grammar(BRACKETS))
+        measure_distortion(model, corpus(*OUTSIDE), Grammar(BRACKETS))
     with pytest.raises(ZeroMassError, match="found none of 0"):
-        distortion(model, corpus(), Grammar(BRACKETS))
+        measure_distortion(model, corpus(), Grammar(BRACKETS))
 
 
 def test_in_a_soft_constraint_they_stay_in_and_are_told() -> None:
-    found = distortion(make_model(COUNTED), corpus(*TEXT, *OUTSIDE), Grammar(BRACKETS, violation=0.5))
+    found = measure_distortion(make_model(COUNTED), corpus(*TEXT, *OUTSIDE), Grammar(BRACKETS, violation=0.5))
     assert (found.sentences, len(found.outside), found.soft) == (7, 2, True)
     assert found.log_perplexity_of_all == found.log_perplexity_free
 
@@ -227,20 +227,22 @@ def test_a_model_that_holds_the_constraint_is_measured_without_it(
 ) -> None:
     """However it is held to: strictly, at a length, by another name."""
     held, free = make_model(make(Grammar(BRACKETS, **how))), make_model(make(Uniform()))  # type: ignore[arg-type]
-    found = distortion(held, corpus(*TEXT, condition="x"), Grammar(BRACKETS))
+    found = measure_distortion(held, corpus(*TEXT, condition="x"), Grammar(BRACKETS))
     assert found.held
     check(found, by_hand(free, corpus(*TEXT, condition="x"), brackets))
-    assert distortion(free, corpus(*TEXT, condition="x"), Grammar(BRACKETS)).forbidden == pytest.approx(found.forbidden)
+    assert measure_distortion(free, corpus(*TEXT, condition="x"), Grammar(BRACKETS)).forbidden == pytest.approx(
+        found.forbidden
+    )
 
 
 def test_another_constraint_stays_part_of_the_model() -> None:
     other = Grammar(BRACKETS.replace('"x"', '"x" | "z"'))
     model = make_model(COUNTED * other)
-    found = distortion(model, corpus(*TEXT), Grammar(BRACKETS))
+    found = measure_distortion(model, corpus(*TEXT), Grammar(BRACKETS))
     assert not found.held
     check(found, by_hand(model, corpus(*TEXT), brackets))
     mixed = make_model(Mixture(Grammar(BRACKETS), COUNTED))  # within a mixture it is no factor
-    found = distortion(mixed, corpus(*TEXT), Grammar(BRACKETS))
+    found = measure_distortion(mixed, corpus(*TEXT), Grammar(BRACKETS))
     assert not found.held
     check(found, by_hand(mixed, corpus(*TEXT), brackets))
 
@@ -277,7 +279,7 @@ def test_conditions_say_what_the_language_is() -> None:
     model = LLRNN(vocabulary, output_features=features.Identity(), controller=GRU(4)).double()
     shaken(model, 2.0)
     pairs = [sentence("ab", {"name": "ab"}), sentence("ab", {"name": "ac"})]
-    found = distortion(model, Corpus.from_sentences(pairs), Dictionary(["c"]))
+    found = measure_distortion(model, Corpus.from_sentences(pairs), Dictionary(["c"]))
     assert (found.sentences, len(found.outside)) == (1, 1)
     assert "'b' at position 2 is outside" in found.outside[0].reason
     p = rows(model, tuple("ab"), {"name": "ab"})
@@ -288,7 +290,7 @@ def test_conditions_say_what_the_language_is() -> None:
 def test_the_given_model_stays_as_it_is() -> None:
     model = make_model(COUNTED * Grammar(BRACKETS))
     before = evaluate(model, corpus(*TEXT)).log_perplexity
-    distortion(model, corpus(*TEXT), Grammar(BRACKETS))
+    measure_distortion(model, corpus(*TEXT), Grammar(BRACKETS))
     assert evaluate(model, corpus(*TEXT)).log_perplexity == before
 
 
@@ -301,7 +303,7 @@ def test_an_open_vocabulary_has_cells_in_the_language() -> None:
     for background in (counted, counted * grammar, grammar):
         model = LLRNN(vocabulary, output_features=features.Identity(), background=background, controller=GRU(4))
         shaken(model.double(), 2.0)
-        found = distortion(model, text, grammar)
+        found = measure_distortion(model, text, grammar)
         assert [one.sentence for one in found.outside] == ["sentence 3"]
         free, held = model if background is counted else None, constrained(model, grammar)
         assert found.log_perplexity_constrained == pytest.approx(evaluate(held, text[:2]).log_perplexity)

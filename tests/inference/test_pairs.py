@@ -12,7 +12,8 @@ import torch
 
 from llrnn import french
 from llrnn.ground.errors import CorpusError, UnknownWordError
-from llrnn.inference.pairs import Pair, PairScores, Share, compare, make_pairs, read_pairs, score_pairs, write_pairs
+from llrnn.inference.agreement import make_pairs
+from llrnn.inference.pairs import Accuracy, Pair, PairScores, compare, read_pairs, score_pairs, write_pairs
 from llrnn.knowledge.backgrounds import Unigram
 from llrnn.knowledge.features import Identity, Suffixes
 from llrnn.model.controllers import GRU
@@ -391,10 +392,10 @@ def test_shares_and_ties() -> None:
 
 def test_wilson_interval() -> None:
     """Against the textbook values for 8 of 10, and at the ends."""
-    share = Share.of([1.0] * 8 + [0.0] * 2)
+    share = Accuracy.of([1.0] * 8 + [0.0] * 2)
     assert [share.low, share.high] == pytest.approx([0.4902, 0.9433], abs=1e-4)
-    assert Share.of([1.0] * 5).high == 1.0
-    assert Share.of([0.0]).low == 0.0
+    assert Accuracy.of([1.0] * 5).high == 1.0
+    assert Accuracy.of([0.0]).low == 0.0
 
 
 def test_comparison() -> None:

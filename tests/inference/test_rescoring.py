@@ -21,29 +21,30 @@ from helpers import small_corpus, small_model, tiny_model
 from llrnn import LLRNN, Vocabulary, backgrounds, cli, contextual, features
 from llrnn.cli.rescore import rescore_verb
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, LLRNNWarning, UnknownWordError
-from llrnn.inference.rescoring import (
-    Channel,
-    Confusables,
+from llrnn.inference.confusions import Channel, Confusables, confuse
+from llrnn.inference.nbest import (
     Errors,
     Hypothesis,
-    ModelScorer,
     NBest,
     NBestLists,
-    Weights,
-    add_scores,
-    confuse,
     errors_of,
     errors_of_lists,
     oracle,
     read_kaldi,
     read_nbest,
     read_references,
+    write_nbest,
+)
+from llrnn.inference.rescoring import (
+    ModelScorer,
+    ScoreTable,
+    Weights,
+    add_scores,
+    errors_along,
     rescore,
     score_lists,
     tune,
-    write_nbest,
 )
-from llrnn.inference.rescoring.scoring import Table, errors_along
 from llrnn.knowledge.sequences import Batch
 from llrnn.model.controllers import GRU, LSTM
 from llrnn.text.corpus import Corpus
@@ -357,19 +358,19 @@ def test_a_model_that_reads_small_letters_is_given_them() -> None:
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> Table:
+def tables(draw: st.DrawFn) -> ScoreTable:
     """Small numbers with many ties, lists of different lengths."""
     L, N = draw(st.integers(1, 4)), draw(st.integers(1, 5))
     number = st.integers(-3, 3).map(float) | st.floats(-3, 3).map(lambda x: round(x, 2))
     values = np.array([[[draw(number) for _ in range(3)] for _ in range(N)] for _ in range(L)])
     errors = np.array([[draw(st.integers(0, 5)) for _ in range(N)] for _ in range(L)])
     listed = np.array([[i < draw(st.integers(1, N)) or i == 0 for i in range(N)] for _ in range(L)])
-    return Table(values, errors, listed, ("am", "lm"))
+    return ScoreTable(values, errors, listed, ("am", "lm"))
 
 
 @QUICK
 @given(tables(), st.integers(0, 2), st.lists(st.sampled_from([0.0, 1.0, -0.5, 0.37]), min_size=3, max_size=3))
-def test_the_line_search_is_exact(table: Table, coordinate: int, start: list[float]) -> None:
+def test_the_line_search_is_exact(table: ScoreTable, coordinate: int, start: list[float]) -> None:
     weights = np.array(start)
     steps = table.along(weights, coordinate)
     assert (np.diff(steps.edges) > 0).all()
@@ -380,7 +381,7 @@ def test_the_line_search_is_exact(table: Table, coordinate: int, start: list[flo
                 assert steps.errors[np.searchsorted(steps.edges, x)] == table.errors_at(weights)
 
 
-def rounding_decides(table: Table, weights: np.ndarray) -> bool:
+def rounding_decides(table: ScoreTable, weights: np.ndarray) -> bool:
     """Whether two hypotheses of one list are equal but for rounding, and best: 1 + x - 1 is not x to a computer."""
     scores = np.where(table.listed, table.values @ weights, -np.inf)
     close = (scores.max(1, keepdims=True) - scores < 1e-9) & (scores < scores.max(1, keepdims=True))
@@ -389,7 +390,7 @@ def rounding_decides(table: Table, weights: np.ndarray) -> bool:
 
 @QUICK
 @given(tables(), st.sampled_from([-math.inf, 0.0]))
-def test_the_lowest_place_is_as_low_as_the_grid(table: Table, least: float) -> None:
+def test_the_lowest_place_is_as_low_as_the_grid(table: ScoreTable, least: float) -> None:
     weights = np.array([1.0, 0.0, 0.0])
     found = table.along(weights, 1).lowest(least)
     assert found is not None

@@ -21,7 +21,7 @@ from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError, LLRNNError, LLRNNWarning
 from llrnn.inference.adaptation import default_settings
-from llrnn.inference.rescoring import Hypothesis, NBest
+from llrnn.inference.nbest import Hypothesis, NBest
 from llrnn.knowledge.backgrounds import Background, CrossFitted, NGram
 from llrnn.knowledge.contextual import Expert
 from llrnn.languages.ngrams import estimate, read_stream, write_table

@@ -42,7 +42,8 @@ from llrnn.config.project import Project
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import CheckpointError, ConfigError, DomainError, LexiconError, LLRNNError
 from llrnn.inference.explanation import Comparison, Explanation
-from llrnn.inference.rescoring import Hypothesis, ModelScorer, NBest, NBestLists, rescore
+from llrnn.inference.nbest import Hypothesis, NBest, NBestLists
+from llrnn.inference.rescoring import ModelScorer, rescore
 from llrnn.knowledge.backgrounds import Discounted, NGram, Unigram
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.sequences import Batch

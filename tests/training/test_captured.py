@@ -20,7 +20,7 @@ from llrnn.ground.errors import NonFiniteError, ZeroMassError
 from llrnn.knowledge.features import Identity, Suffixes
 from llrnn.knowledge.sequences import Batch
 from llrnn.layer import plain
-from llrnn.model.batches import Ahead, Continuous, Sentences
+from llrnn.model.batches import Continuous, Prefetched, Sentences
 from llrnn.model.controllers import Elman
 from llrnn.model.controllers.recurrent import Recurrent
 from llrnn.text.ids import EncodedText
@@ -261,7 +261,7 @@ def test_batches_are_made_ahead_by_another_thread_in_their_order() -> None:
         makers.append(threading.current_thread().name)
         return batch
 
-    ahead = Ahead(plan, prepare)
+    ahead = Prefetched(plan, prepare)
     for index, expected in enumerate(plan):
         assert torch.equal(ahead[index].inputs, expected.inputs)
         while len(makers) <= index + 1 < len(plan):  # the next one comes without being asked for
@@ -282,7 +282,7 @@ def test_a_batch_that_cannot_be_made_says_so_when_it_is_asked_for() -> None:
             raise ValueError("no more")
         return batch
 
-    ahead = Ahead(plan, prepare)
+    ahead = Prefetched(plan, prepare)
     assert ahead[0] is not None
     with pytest.raises(ValueError, match="no more"):
         ahead[1]

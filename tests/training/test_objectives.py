@@ -36,7 +36,7 @@ from llrnn.text.ids import EncodedText
 from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
 from llrnn.training.objectives import (
-    Drawer,
+    BackgroundSampler,
     Exact,
     ImportanceSampling,
     NoiseContrastive,
@@ -125,7 +125,7 @@ def test_words_are_drawn_as_often_as_the_background_says(background: Callable[[]
     model, batch = case(background, sentences=1)
     p, _ = model.scan(batch)
     count = 20_000
-    word, log_total = Drawer(count).words(model, p, seeded(1))
+    word, log_total = BackgroundSampler(count).words(model, p, seeded(1))
     b = np.exp(p.prior.dense(p.n).log_b.double().numpy())
     assert len(word) == (1 if p.prior.is_static else p.n)
     for n in range(len(word)):
@@ -218,7 +218,7 @@ def test_all_that_could_be_drawn_gives_z_on_average() -> None:
     objective, mean = ImportanceSampling(2), torch.zeros(p.n, dtype=torch.float64)
     for pair in itertools.product(range(5), repeat=2):
         word = torch.tensor([pair])
-        with mock.patch.object(Drawer, "words", return_value=(word, total)), torch.no_grad():
+        with mock.patch.object(BackgroundSampler, "words", return_value=(word, total)), torch.no_grad():
             terms = objective.log_terms(model, p, batch, None)
         mean += q[word[0]].prod() * torch.logsumexp(terms, 1).exp()
     np.testing.assert_allclose(mean.numpy(), np.exp(oracle(model, p).log_z), rtol=1e-12)
@@ -246,7 +246,7 @@ def test_the_contrastive_loss_is_that_of_a_classifier(background: Callable[[], B
     model, batch = case(background)
     p, _ = model.scan(batch)
     brute, targets = oracle(model, p), batch.targets[batch.mask].tolist()
-    word, _ = Drawer(9).words(model, p, seeded(4))
+    word, _ = BackgroundSampler(9).words(model, p, seeded(4))
     score = (brute.phi * brute.a[:, None]).sum(-1)
     is_text = np.exp(score) / (np.exp(score) + 9)  # q cancels
     wanted = [

@@ -34,7 +34,7 @@ from llrnn.model.controllers import Attentive, Encoder, SomeRows, uniform
 from llrnn.text.conditions import Words
 from llrnn.text.ids import EncodedText
 from llrnn.training.loop import train
-from llrnn.training.parallel import Alone, Team, joined
+from llrnn.training.parallel import Alone, Team, join_workers
 from llrnn_lab import bench
 from test_resume import CONFIG, StopAfter, dropping, finish, knowing, log_of, start, wait_for_steps
 from test_training import TRAIN, VALID, VOCABULARY, tiny
@@ -99,7 +99,7 @@ def only_if(asked: bool, steps: int) -> Callable[[], bool]:
 def take_part(place: Path, begun: str) -> None:
     """Every case; one run that another number of processes began, and one or two for others to go on with."""
     torch.set_num_threads(1)
-    with joined() as team:
+    with join_workers() as team:
         assert isinstance(team, Team)
         for name, case in CASES.items():
             assert case.train(place / f"{name} of {team.size}", workers=team) == "end"

@@ -21,7 +21,7 @@ from rich.markup import escape
 from llrnn.cli import show
 from llrnn.cli.options import print_json
 from llrnn.ground.errors import ConfigError
-from llrnn.inference.constraint_loss import Distortion, distortion
+from llrnn.inference.distortion import Distortion, measure_distortion
 from llrnn.knowledge.backgrounds import Automaton, Grammar
 from llrnn.knowledge.backgrounds.constraint import Constraint
 from llrnn.model.decode import Generated
@@ -122,7 +122,7 @@ def distortions(
         for file in files:
             corpus = read(model, file)
             ready = prepared(model, [sentence.condition for sentence in corpus])
-            found = distortion(ready, corpus, constraint)
+            found = measure_distortion(ready, corpus, constraint)
             measured.append(_Measured(str(folder), str(file), found, ready.vocabulary.symbols))
     if as_json:
         print_json([{"constraint": repr(constraint), **one.plain()} for one in measured])

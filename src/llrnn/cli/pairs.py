@@ -9,7 +9,8 @@ import typer
 
 from llrnn.cli import show
 from llrnn.cli.options import Seed
-from llrnn.inference.pairs import make_pairs, write_pairs
+from llrnn.inference.agreement import make_pairs
+from llrnn.inference.pairs import write_pairs
 from llrnn.model.checkpoint import load
 from llrnn.text.corpus import Corpus
 

@@ -13,23 +13,18 @@ from rich.markup import escape
 from llrnn.cli import show
 from llrnn.cli.options import AsJson, Device, ModelFolder, Seed, device_named, print_json, refuse_idle
 from llrnn.ground.errors import ConfigError
-from llrnn.inference.rescoring import (
+from llrnn.inference.nbest import (
     Errors,
     NBestLists,
     References,
-    Rescored,
-    SharedScores,
-    Weights,
     errors_of_lists,
     oracle,
     read_kaldi,
     read_nbest,
     read_references,
-    rescore,
-    score_lists,
-    tune,
     write_nbest,
 )
+from llrnn.inference.rescoring import Rescored, SharedScores, Weights, rescore, score_lists, tune
 from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
 

@@ -17,7 +17,7 @@ from rich.table import Table
 from llrnn.cli.demonstration import Demo, table_rows
 from llrnn.ground.charts import visible
 from llrnn.inference.evaluation import Evaluation
-from llrnn.inference.pairs import PairScores, Share
+from llrnn.inference.pairs import Accuracy, PairScores
 from llrnn.model.decode import Generated
 from llrnn.model.network import LLRNN
 
@@ -260,5 +260,5 @@ def pairs(name: str, scores: PairScores) -> None:
         out.print(rows)
 
 
-def _share(share: Share) -> str:
+def _share(share: Accuracy) -> str:
     return escape(f"{share.accuracy:.1%} [{share.low:.1%}, {share.high:.1%}] of {share.count:,} pairs")

@@ -70,7 +70,7 @@ from llrnn.text.corpus.corpus import delexicalise
 from llrnn.text.ids import warn_of_capitals
 from llrnn.text.shards import BuiltCorpus, is_built
 from llrnn.training.loop import train
-from llrnn.training.parallel import joined
+from llrnn.training.parallel import join_workers
 from llrnn.training.settings import read_batches
 
 app = typer.Typer(
@@ -113,7 +113,7 @@ def train_verb(
     Example: torchrun --nproc-per-node 2 -m llrnn train configs/embedded.toml --out runs/embedded
     """
     seeded = [] if seed is None else [f"training.seed={seed}"]
-    with StopFlag().listening() as stop, joined() as workers, show.only_if(workers.leads):
+    with StopFlag().listening() as stop, join_workers() as workers, show.only_if(workers.leads):
         settings = read_config(config, [*(changes or []), *seeded], data=data)
         project = Project.from_config(settings)
         model = project.model().to(workers.device(device_named(device)))

@@ -71,7 +71,7 @@ class Lazy(Sequence[Batch], Generic[Given]):
         return self._make(self._groups[index])
 
 
-class Ahead(Lazy[Batch]):
+class Prefetched(Lazy[Batch]):
     """Batches asked for in their order: the next one is made and prepared by a thread while this one is worked on."""
 
     def __init__(self, plan: Sequence[Batch], prepare: Callable[[Batch], Batch]) -> None:

@@ -32,9 +32,9 @@ from llrnn.text.corpus import Corpus
 from llrnn.text.ids import EncodedText, TrainingSummary
 from llrnn.training.optimizers import optimizer_tensors, restore_optimizer, set_learning_rate
 from llrnn.training.parallel import Alone, Workers
-from llrnn.training.reader import Reader
+from llrnn.training.reader import BatchReader
 from llrnn.training.records import Record
-from llrnn.training.runs import LookedOnFolder, Progress, RunFolder, digest_of
+from llrnn.training.runs import Progress, ReadOnlyRunFolder, RunFolder, digest_of
 from llrnn.training.settings import TrainingSettings
 from llrnn.training.updates import NotFiniteError, Update, updater_for
 
@@ -96,12 +96,12 @@ class _Run:
         self.batching = settings.batches.make()
         self._require_batches()
         self._require_same()
-        kind = RunFolder if workers.leads else LookedOnFolder
+        kind = RunFolder if workers.leads else ReadOnlyRunFolder
         self.folder = None if folder is None else kind(folder, settings, model, self.text, self.valid, workers.launch)
         self.updater = updater_for(model, settings, workers)
         self.progress = Progress(learning_rate=settings.learning_rate)
         self.best_weights: dict[str, Tensor] = {}
-        self.reader = Reader(model, self.text, self.batching, workers, settings.seed)
+        self.reader = BatchReader(model, self.text, self.batching, workers, settings.seed)
         self._unsettled: Update | None = None  # the last update, until its loss has been looked at
         self._seconds, self._words = 0.0, 0  # since this process began, for the words per second
 

@@ -122,7 +122,7 @@ class Chunked:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class BackgroundSamples:
     """The targets of N positions and S words drawn for each, with their scores a·φ; b is that of the positions."""
 
     targets: Tensor  # (N,)
@@ -132,7 +132,7 @@ class Drawn:
     score: Tensor  # (N, S)
 
 
-class Drawer:
+class BackgroundSampler:
     """Draws S words from the background of a model, and keeps what takes V steps to make."""
 
     def __init__(self, samples: int) -> None:
@@ -156,13 +156,15 @@ class Drawer:
         q = self.background(model, p.prior, p.n)
         return q.sample(generator=generator, count=self.samples).t(), q.log_z
 
-    def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Drawn:
+    def __call__(
+        self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None
+    ) -> BackgroundSamples:
         targets = batch.picked(batch.targets)
         model.refuse_zero_mass(p, targets)
         word, log_total = self.words(model, p, generator)
         target_score = word_scores(model.layer, p, targets[:, None])[:, 0]
         score = shared_scores(model.layer, p, word[0]) if len(word) == 1 else word_scores(model.layer, p, word)
-        return Drawn(targets, word, log_total.to(score.dtype), target_score, score)
+        return BackgroundSamples(targets, word, log_total.to(score.dtype), target_score, score)
 
 
 def _one_class(n_symbols: int) -> FeatureMatrix:
@@ -215,7 +217,7 @@ class NoiseContrastive:
     """The logistic loss of telling the target from `samples` words of the background (shared if it is static)."""
 
     def __init__(self, samples: int = 256) -> None:
-        self._draw = Drawer(samples)
+        self._draw = BackgroundSampler(samples)
 
     def __call__(
         self,
@@ -243,7 +245,7 @@ class Gap:
 @torch.no_grad()
 def normalisation_gap(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Gap:
     """How far the exact log Z is from what noise-contrastive estimation takes it for."""
-    draw = Drawer(1)
+    draw = BackgroundSampler(1)
     found = []
     for _, distribution in walk(model, text, batching):
         log_total = draw.background(model, distribution.prior, distribution.n).log_z
@@ -268,7 +270,7 @@ class ImportanceSampling:
     """−mean log p̂ of the targets, with `samples` words drawn from the background (shared if it is static)."""
 
     def __init__(self, samples: int = 256) -> None:
-        self._draw = Drawer(samples)
+        self._draw = BackgroundSampler(samples)
 
     def log_terms(
         self, model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None

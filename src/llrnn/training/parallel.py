@@ -20,14 +20,14 @@ from llrnn.model.batches import Batching, Lazy
 from llrnn.model.controllers import Hidden, SomeRows
 from llrnn.text.ids import EncodedText
 
-__all__ = ["Alone", "Share", "Team", "Workers", "joined"]
+__all__ = ["Alone", "BatchShare", "Team", "Workers", "join_workers"]
 
 
 _WHOLE = slice(None)
 
 
 @dataclass(frozen=True)
-class Share:
+class BatchShare:
     """The rows of a batch that one process takes."""
 
     batch: Batch
@@ -51,7 +51,7 @@ class Workers(ABC):
     launch: str | None = None  # names what started them; those that are started again by it have the same
 
     @abstractmethod
-    def share(self, batch: Batch) -> Share:
+    def share(self, batch: Batch) -> BatchShare:
         """What this process takes of a batch."""
 
     @abstractmethod
@@ -94,8 +94,8 @@ class Workers(ABC):
 class Alone(Workers):
     """One process: all rows are its own, and there is nobody to ask."""
 
-    def share(self, batch: Batch) -> Share:
-        return Share(batch, _WHOLE, len(batch.inputs), batch.n_positions, 1.0)
+    def share(self, batch: Batch) -> BatchShare:
+        return BatchShare(batch, _WHOLE, len(batch.inputs), batch.n_positions, 1.0)
 
     def batching(self, batching: Batching) -> Batching:
         return batching
@@ -161,9 +161,9 @@ class Team(Workers):
         self._rows = slice(self.rank, None, self.size)
         self._wants_to_stop = self._must_stop = False
 
-    def share(self, batch: Batch) -> Share:
+    def share(self, batch: Batch) -> BatchShare:
         own, positions = batch.select(self._rows), batch.n_positions
-        return Share(own, self._rows, len(batch.inputs), positions, own.n_positions / positions)
+        return BatchShare(own, self._rows, len(batch.inputs), positions, own.n_positions / positions)
 
     def batching(self, batching: Batching) -> Batching:
         return OwnRows(batching, self._rows)
@@ -260,7 +260,7 @@ def _launch() -> str:
 
 
 @contextmanager
-def joined() -> Iterator[Workers]:
+def join_workers() -> Iterator[Workers]:
     """The processes that torchrun started, of which this is one; without torchrun, this one alone."""
     if not dist.is_torchelastic_launched():
         yield Alone()

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from llrnn.knowledge.sequences import Batch, ModelState
-from llrnn.model.batches import Ahead, Batching
+from llrnn.model.batches import Batching, Prefetched
 from llrnn.model.network import LLRNN
 from llrnn.text.ids import EncodedText
 from llrnn.training.parallel import Workers
 
 
-class Reader:
+class BatchReader:
     """A text, cut in one way; `carried` is the state that the next batch goes on from."""
 
     def __init__(self, model: LLRNN, text: EncodedText, batching: Batching, workers: Workers, seed: int) -> None:
@@ -23,7 +23,7 @@ class Reader:
     def plan(self, epoch: int) -> Sequence[Batch]:
         """The batches of an epoch; a GPU, which must not wait for them, copies them from pinned memory."""
         plan = self._batching.plan(self._text, seed=self._seed, epoch=epoch)
-        return Ahead(plan, Batch.pinned) if self._model.device.type == "cuda" else plan
+        return Prefetched(plan, Batch.pinned) if self._model.device.type == "cuda" else plan
 
     def go_on(self, after: ModelState | None) -> None:
         """From the state after a batch, where the next one is what follows it."""

@@ -193,7 +193,7 @@ class RunFolder:
             write_atomically(path, "".join(json.dumps(asdict(record)) + "\n" for record in records).encode())
 
 
-class LookedOnFolder(RunFolder):
+class ReadOnlyRunFolder(RunFolder):
     """The folder of a run that another process writes: it is only read."""
 
     def hold(self) -> None:

@@ -16,13 +16,13 @@ from llrnn.model.batches import Batching, Continuous, Sentences, Sliding, Window
 from llrnn.training.objectives import Chunked, Exact, ImportanceSampling, NoiseContrastive, Objective, Precision
 
 
-class _Choice(BaseModel):
+class _Kind(BaseModel):
     """One of several kinds; only the keys of that kind are allowed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class SentenceBatches(_Choice):
+class SentenceBatches(_Kind):
     """Whole sentences of similar length together."""
 
     kind: Literal["sentences"] = "sentences"
@@ -32,7 +32,7 @@ class SentenceBatches(_Choice):
         return Sentences(self.words)
 
 
-class ContinuousBatches(_Choice):
+class ContinuousBatches(_Kind):
     """Running text with carried state and truncated back-propagation."""
 
     kind: Literal["continuous"]
@@ -43,7 +43,7 @@ class ContinuousBatches(_Choice):
         return Continuous(self.rows, self.length)
 
 
-class WindowBatches(_Choice):
+class WindowBatches(_Kind):
     """Fixed windows, each from a fresh state."""
 
     kind: Literal["windows"]
@@ -54,7 +54,7 @@ class WindowBatches(_Choice):
         return Windows(self.length, self.rows)
 
 
-class SlidingBatches(_Choice):
+class SlidingBatches(_Kind):
     """The paper's protocol: every word from a fixed number of words before it."""
 
     kind: Literal["sliding"]
@@ -70,7 +70,7 @@ AnyBatches = Annotated[
 ]
 
 
-class ExactObjective(_Choice):
+class ExactObjective(_Kind):
     """The loss itself, summed over the classes."""
 
     kind: Literal["exact"] = "exact"
@@ -79,7 +79,7 @@ class ExactObjective(_Choice):
         return Exact()
 
 
-class ChunkedObjective(_Choice):
+class ChunkedObjective(_Kind):
     """The loss itself, without an N × G matrix; for static backgrounds without contextual features."""
 
     kind: Literal["chunked"]
@@ -89,7 +89,7 @@ class ChunkedObjective(_Choice):
         return Chunked(self.precision)
 
 
-class ImportanceObjective(_Choice):
+class ImportanceObjective(_Kind):
     """Z estimated from words drawn from the background."""
 
     kind: Literal["importance"]
@@ -99,7 +99,7 @@ class ImportanceObjective(_Choice):
         return ImportanceSampling(self.samples)
 
 
-class ContrastiveObjective(_Choice):
+class ContrastiveObjective(_Kind):
     """The target told from words drawn from the background."""
 
     kind: Literal["contrastive"]

@@ -23,7 +23,7 @@ from llrnn.knowledge.sequences import Batch, ModelState
 from llrnn.model.network import LLRNN
 from llrnn.training.objectives import Chunked, Exact
 from llrnn.training.optimizers import WeightAverage, make_optimizer
-from llrnn.training.parallel import Alone, Share, Workers
+from llrnn.training.parallel import Alone, BatchShare, Workers
 from llrnn.training.settings import TrainingSettings
 
 
@@ -70,7 +70,7 @@ class Updater:
         self.average.update(number)
         return Update(share.positions, after, lambda: float(seen))
 
-    def _differentiated(self, share: Share, carried: ModelState | None, seed: int) -> tuple[Tensor, ModelState]:
+    def _differentiated(self, share: BatchShare, carried: ModelState | None, seed: int) -> tuple[Tensor, ModelState]:
         """Gradients of the part of the loss that the rows of this process make up; that part, and the state after."""
         batch, generator = share.batch.to(self.model.device), share.generator(self.model.device, seed)
         loss, after = self.backward(batch, carried, generator, share.weight)
@@ -96,7 +96,7 @@ class Updater:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.settings.clip, norm)
         self.optimizer.step()
 
-    def _blame(self, loss: Tensor, share: Share, carried: ModelState | None) -> NoReturn:
+    def _blame(self, loss: Tensor, share: BatchShare, carried: ModelState | None) -> NoReturn:
         """What came first is named: a weight, then a word without mass, then the loss, then a gradient."""
         self.require_finite_weights()
         if share.weight:

@@ -27,7 +27,7 @@ from llrnn.text.corpus import Corpus
 from llrnn.text.ids import EncodedText
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train
-from llrnn.training.parallel import Alone, Workers, joined
+from llrnn.training.parallel import Alone, Workers, join_workers
 from llrnn.training.records import Record
 from llrnn_lab.bench.machine import all_cores
 from llrnn_lab.bench.neural import french_like, n_weights
@@ -54,7 +54,7 @@ def parallel(*, processes: int, hidden: int, words: int, rounds: int, steps: int
 def measure(hidden: int, words: int, rounds: int, steps: int) -> None:
     """What one of the processes does; the first writes the result."""
     torch.set_num_threads(1)
-    with joined() as team:
+    with join_workers() as team:
         corpus = embedded_corpora(6000, 1, 1, seed=0)["train"]
         sides: dict[str, tuple[Workers, bool]] = {"alone": (Alone(), team.leads), "together": (team, True)}
         runs = {

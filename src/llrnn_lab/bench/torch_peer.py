@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from llrnn.knowledge.sequences import Batch
-from llrnn.model.batches import Ahead, Batching
+from llrnn.model.batches import Batching, Prefetched
 from llrnn.model.controllers.recurrent import TorchLSTM
 from llrnn.text.ids import EncodedText
 from llrnn.training.optimizers import make_optimizer
@@ -121,7 +121,7 @@ def training_epochs(model: TorchModel, text: EncodedText, settings: TrainingSett
 
 def _plan(batching: Batching, text: EncodedText, seed: int, epoch: int, device: torch.device) -> Sequence[Batch]:
     plan = batching.plan(text, seed=seed, epoch=epoch)
-    return Ahead(plan, Batch.pinned) if device.type == "cuda" else plan
+    return Prefetched(plan, Batch.pinned) if device.type == "cuda" else plan
 
 
 def _update(

@@ -17,20 +17,9 @@ import torch
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.bundle import has_bundle
-from llrnn.inference.rescoring import (
-    Confusables,
-    ModelScorer,
-    NBest,
-    NBestLists,
-    References,
-    Scorer,
-    add_scores,
-    confuse,
-    errors_of_lists,
-    oracle,
-    rescore,
-    tune,
-)
+from llrnn.inference.confusions import Confusables, confuse
+from llrnn.inference.nbest import NBest, NBestLists, References, errors_of_lists, oracle
+from llrnn.inference.rescoring import ModelScorer, Scorer, add_scores, rescore, tune
 from llrnn.knowledge.backgrounds import NGram
 from llrnn.model.checkpoint import load
 from llrnn.text.corpus import Corpus

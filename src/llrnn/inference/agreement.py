@@ -16,7 +16,7 @@ from random import Random
 from typing import Literal
 
 from llrnn.ground.errors import CorpusError
-from llrnn.inference.pairs.scoring import Pair
+from llrnn.inference.pairs import Pair
 from llrnn.text.corpus.source import Sentence, Token
 
 # What annotated text says about forms: which one has the other number, which are ambiguous, which fit together.
@@ -134,7 +134,7 @@ _OTHER_SUBJECTS = frozenset({"nsubj:outer", "nsubj:caus"})  # of a clause around
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class AgreementLink:
     """The word at `target` takes its form from the word at `controller`.
 
     `link` says how: from its subject, from the noun that the relative pronoun at `pronoun` stands for, from the subject
@@ -174,7 +174,7 @@ class Tree:
     def is_coordinated(self, index: int) -> bool:
         return base(self.tokens[index]) == "conj" or bool(self.having(index, "conj"))
 
-    def agreements(self) -> Iterator[Agreement]:
+    def agreements(self) -> Iterator[AgreementLink]:
         """Every verb, adjective and participle whose form another word may decide."""
         for index, token in enumerate(self.tokens):
             kind = _kind(token)
@@ -188,7 +188,7 @@ class Tree:
         is_word = any(character.isalpha() for character in self.tokens[index].form)
         return self.is_nominal(index) and is_word and not self.is_coordinated(index)
 
-    def _verb(self, index: int) -> Agreement | None:
+    def _verb(self, index: int) -> AgreementLink | None:
         host = self.head(index) if base(self.tokens[index]) in ("aux", "cop") else index
         if host is None or (host == index and self.having(index, "aux", "cop")):  # the auxiliary is finite, not this
             return None
@@ -196,22 +196,22 @@ class Tree:
         if found is None:
             return self._shared(index, host)
         controller, pronoun = found
-        return Agreement(index, controller, "verb", "subject" if pronoun < 0 else "relative", pronoun=pronoun)
+        return AgreementLink(index, controller, "verb", "subject" if pronoun < 0 else "relative", pronoun=pronoun)
 
-    def _shared(self, index: int, host: int) -> Agreement | None:
+    def _shared(self, index: int, host: int) -> AgreementLink | None:
         """`il chante et danse`: a coordinated verb without any subject of its own has that of the first."""
         head = self.head(host)
         if head is None or base(self.tokens[host]) != "conj" or self.having(host, "nsubj") or self._is_impersonal(host):
             return None
         found = self._subject(head)
-        return Agreement(index, found[0], "verb", "shared") if found is not None and found[1] < 0 else None
+        return AgreementLink(index, found[0], "verb", "shared") if found is not None and found[1] < 0 else None
 
-    def _inflected(self, index: int, kind: Kind) -> Agreement | None:
+    def _inflected(self, index: int, kind: Kind) -> AgreementLink | None:
         relation, head = self.tokens[index].relation, self.head(index)
         helpers = self.having(index, "aux", "cop")
         if relation in ("amod", "acl") and head is not None:
             free = not helpers and not self.having(index, "nsubj", "csubj")
-            return Agreement(index, head, kind, "attribute") if free and self.tokens[head].pos != "PRON" else None
+            return AgreementLink(index, head, kind, "attribute") if free and self.tokens[head].pos != "PRON" else None
         if helpers:
             means = tuple(sorted(self.tokens[helper].lemma or "" for helper in helpers))
             return self._predicate(index, index, kind, means if kind == "participle" else ())
@@ -219,11 +219,11 @@ class Tree:
             return self._predicate(index, head, kind, ("xcomp",))
         return None
 
-    def _predicate(self, index: int, host: int, kind: Kind, means: tuple[str, ...]) -> Agreement | None:
+    def _predicate(self, index: int, host: int, kind: Kind, means: tuple[str, ...]) -> AgreementLink | None:
         found = self._subject(host)
         if found is None or self._has_object(index):
             return None
-        return Agreement(index, found[0], kind, "subject" if found[1] < 0 else "relative", means, found[1])
+        return AgreementLink(index, found[0], kind, "subject" if found[1] < 0 else "relative", means, found[1])
 
     def _has_object(self, index: int) -> bool:
         """An object may decide instead (`elle s'est lavé les mains`), but not a reflexive one."""
@@ -245,7 +245,7 @@ class Tree:
         empty = any(self.tokens[child].relation in ("expl", "expl:subj") for child in self.children[host])
         return empty or bool(self.having(host, "csubj"))
 
-    def rivals(self, agreement: Agreement) -> list[int]:
+    def rivals(self, agreement: AgreementLink) -> list[int]:
         """The nominals that a reader might take for the controller instead: with one that suits the wrong form, the
         sentence would mean something else, but not be wrong (`le maire de la ville connue`, `... connu`)."""
         target, controller = agreement.target, agreement.controller
@@ -303,7 +303,7 @@ SURE = 0.9  # of what the two sides are to say; annotation and collective nouns 
 _Key = tuple[object, ...]
 
 
-def features_of(agreement: Agreement) -> tuple[str, ...]:
+def features_of(agreement: AgreementLink) -> tuple[str, ...]:
     """The features in which the two words may agree."""
     if agreement.link == "shared":
         return ("Number",)  # another person may be an imperative: `il monte, prenez place`
@@ -330,7 +330,7 @@ class Evidence:
                     self.values[configuration][wanted, own] += 1
                     self.of_word[_word(agreement, controller, feature)][configuration, own == wanted] += 1
 
-    def other_values(self, agreement: Agreement, controller: Token, feature: str) -> list[str]:
+    def other_values(self, agreement: AgreementLink, controller: Token, feature: str) -> list[str]:
         """The values that the target cannot have beside this controller."""
         if self._takes_either(_word(agreement, controller, feature)):
             return []
@@ -352,11 +352,11 @@ class Evidence:
         return sum(n for (wanted, own), n in counts.items() if wanted == own) >= SURE * counts.total()
 
 
-def _configuration(agreement: Agreement, controller: Token, feature: str) -> _Key:
+def _configuration(agreement: AgreementLink, controller: Token, feature: str) -> _Key:
     return agreement.kind, agreement.link, agreement.means, controller.feats.get("Case"), feature
 
 
-def _word(agreement: Agreement, controller: Token, feature: str) -> _Key:
+def _word(agreement: AgreementLink, controller: Token, feature: str) -> _Key:
     return agreement.kind == "verb", controller.form.lower(), feature
 
 
@@ -378,7 +378,7 @@ def make_pairs(
     if not any(token.head is not None for sentence in sentences for token in sentence.tokens):
         raise CorpusError("pairs are made from dependency trees, found no HEAD in the corpus; give a full treebank")
     known = [sentences] if lexicon_corpus is None else [sentences, list(lexicon_corpus)]
-    maker = _Maker(Forms(known), Evidence(known))
+    maker = _PairMaker(Forms(known), Evidence(known))
     usable = (s for s in sentences if all(_is_usable(token.form, vocabulary) for token in s.tokens))
     pairs = {(p.good, p.bad): p for s in usable for p in maker.pairs(s) if _is_usable(p.bad[p.place], vocabulary)}
     made = list(pairs.values())
@@ -391,7 +391,7 @@ def _is_usable(word: str, vocabulary: Container[str] | None) -> bool:
     return word.split() == [word] and (vocabulary is None or word in vocabulary)
 
 
-class _Maker:
+class _PairMaker:
     """Makes the pairs of one sentence after another."""
 
     def __init__(self, forms: Forms, evidence: Evidence) -> None:
@@ -405,7 +405,7 @@ class _Maker:
                 if wrong is not None:
                     yield _pair(sentence, tree, agreement, feature, wrong)
 
-    def wrong_form(self, tree: Tree, agreement: Agreement, feature: str) -> str | None:
+    def wrong_form(self, tree: Tree, agreement: AgreementLink, feature: str) -> str | None:
         """The form that the word must not have here, if it is sure that there is one."""
         target, controller = tree.tokens[agreement.target], tree.tokens[agreement.controller]
         if not self.really_agrees(tree, agreement, feature):
@@ -420,7 +420,7 @@ class _Maker:
         before, after = _neighbour(tree, agreement.target - 1), _neighbour(tree, agreement.target + 1)
         return bad if self.forms.fits(before, target.form, bad, after) else None
 
-    def really_agrees(self, tree: Tree, agreement: Agreement, feature: str) -> bool:
+    def really_agrees(self, tree: Tree, agreement: AgreementLink, feature: str) -> bool:
         """Both words have the value, no other feature contradicts, and a reader can see which value it is."""
         target, controller = tree.tokens[agreement.target], tree.tokens[agreement.controller]
         value = controller.feats.get(feature)
@@ -434,7 +434,7 @@ class _Maker:
         )
 
 
-def _pair(sentence: Sentence, tree: Tree, agreement: Agreement, feature: str, wrong: str) -> Pair:
+def _pair(sentence: Sentence, tree: Tree, agreement: AgreementLink, feature: str, wrong: str) -> Pair:
     target, controller = agreement.target, agreement.controller
     value = tree.tokens[controller].feats[feature]
     between = range(min(target, controller) + 1, max(target, controller))

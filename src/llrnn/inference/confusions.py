@@ -34,10 +34,8 @@ import numpy.typing as npt
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import ConfigError
-from llrnn.inference.rescoring.nbest import Hypothesis, NBest, NBestLists, Words, alignments
+from llrnn.inference.nbest import Hypothesis, NBest, NBestLists, Words, alignments
 from llrnn.text.corpus import Corpus
-
-__all__ = ["Channel", "Confusables", "confuse"]
 
 _LONG = 5  # letters: two of them may differ from here on
 _HEATING = 1.5
@@ -154,7 +152,7 @@ def confuse(
     """
     if n < 1:
         raise ConfigError(f"lists need at least 1 hypothesis, found n = {n}")
-    maker = _Maker(channel or Channel(), confusables, n)
+    maker = _NoisyChannel(channel or Channel(), confusables, n)
     lists, references = [], {}
     for index, sentence in enumerate(corpus):
         utterance = f"{name}{index:06d}"
@@ -165,7 +163,7 @@ def confuse(
 
 
 @dataclass(frozen=True)
-class _Maker:
+class _NoisyChannel:
     channel: Channel
     confusables: Confusables
     n: int

@@ -45,7 +45,7 @@ class Outside:
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class PositionDistortion:
     """One entry for each position, sentence by sentence, ends of sentences included."""
 
     sentence: Ints  # (N,) which sentence of the corpus
@@ -73,10 +73,10 @@ class Distortion:
     log_perplexity_of_all: float  # free, with the sentences outside the language
     outside: tuple[Outside, ...]
     soft: bool  # then sentences outside the language count too
-    steps: Steps
+    steps: PositionDistortion
 
 
-def distortion(model: LLRNN, corpus: Corpus, constraint: Constraint) -> Distortion:
+def measure_distortion(model: LLRNN, corpus: Corpus, constraint: Constraint) -> Distortion:
     """The figures of a text; a text of which no sentence is in the language is an error with the first reason."""
     free = _free(model, constraint)
     bound = constraint.bind(model.vocabulary)
@@ -126,7 +126,7 @@ def _outside(corpus: Corpus, text: EncodedText, constraint: Constraint) -> dict[
 
 
 @torch.no_grad()
-def _steps(free: LLRNN, text: EncodedText, counted: list[int], constraint: Constraint) -> Steps:
+def _steps(free: LLRNN, text: EncodedText, counted: list[int], constraint: Constraint) -> PositionDistortion:
     """By growing length, as batches are made, and then in the order of the text."""
     lengths = np.array([len(text.sentences[i]) + 1 for i in counted])
     sorted_by_length = np.argsort(lengths, kind="stable")
@@ -140,11 +140,11 @@ def _steps(free: LLRNN, text: EncodedText, counted: list[int], constraint: Const
     number = np.concatenate([np.full(len(own) + 1, i) for i, own in zip(chosen, some.sentences, strict=True)])
     place = np.concatenate([np.arange(len(own) + 1) for own in some.sentences])
     order = np.argsort(number, kind="stable")
-    return Steps(number[order], place[order], *(column[order] for column in columns))
+    return PositionDistortion(number[order], place[order], *(column[order] for column in columns))
 
 
 def _of_batch(free: LLRNN, batch: Batch, p: Distribution, constraint: Constraint) -> list[np.ndarray]:
-    """The columns of `Steps` after the first two."""
+    """The columns of `PositionDistortion` after the first two."""
     states = _states(batch, constraint)
     factor, allowed = constraint.prior(states).to(p.h.device), constraint.allows(states).to(p.h.device)
     q, forbidden = _times(p, factor), _times(p, DensePrior((~allowed).double().log()))

@@ -1,4 +1,11 @@
-"""log p of every hypothesis, its end included, with each distinct prefix scored once.
+"""Rescoring n-best lists: a model chooses among what a recogniser thought possible.
+
+    lists = read_nbest("nbest.tsv")                                     or read_kaldi("nbest.txt", ["ac.txt", "lm.txt"])
+    scored = add_scores(lists, {"llrnn": ModelScorer(model)})           each distinct prefix is scored once
+    weights = tune(scored_dev, read_references("dev.txt")).weights      fewest word errors on a development set
+    result = rescore(lists, {"llrnn": ModelScorer(model)}, weights)     result.best["utt7"], result.lists
+
+log p of every hypothesis, its end included:
 
     log p(h) = Σ_t log p(h_t | h_1 … h_{t-1})           il ─┬─ dort ─── EOS        5 steps for 3 hypotheses
                                                                 └─ dors ─┬─ EOS        of 10 words and ends
@@ -12,7 +19,7 @@ rows of a level are the distinct prefixes of that length, `ModelState.select` ha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,13 +30,23 @@ from torch import Tensor
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import ConfigError, CorpusError, UnknownWordError, warn
-from llrnn.inference.rescoring.nbest import WORDS, Errors, NBest, NBestLists, References, errors_of_lists
+from llrnn.inference.nbest import WORDS, Errors, NBest, NBestLists, References, Words, errors_of_lists
 from llrnn.layer.expectations import require_numbers
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.network import LLRNN
 from llrnn.text.vocabulary import EOS
 
-__all__ = ["ModelScorer", "Scorer", "SharedScores", "score_lists"]
+__all__ = [
+    "ModelScorer",
+    "Rescored",
+    "SharedScores",
+    "Tuned",
+    "Weights",
+    "add_scores",
+    "rescore",
+    "score_lists",
+    "tune",
+]
 
 MINUS_INFINITY = float("-inf")
 
@@ -202,8 +219,6 @@ def _log_prob(distribution: Distribution, position: Tensor, word: Tensor) -> Ten
 # be anything.
 
 
-__all__ = ["Steps", "Table", "Tuned", "Weights", "errors_along", "tune"]
-
 FLOOR = -1e6  # the score of what is impossible: below any other, but a number that can be weighed
 _NARROW = 1e-9  # an interval that rounding could miss
 _SWEEPS = 100
@@ -285,7 +300,7 @@ def _rows(entry: NBest) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ScoreTable:
     """Lists as arrays: L lists of at most N hypotheses, F numbers for each; the number of words is the last."""
 
     values: Floats  # (L, N, F)
@@ -294,7 +309,7 @@ class Table:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, lists: NBestLists, errors: Sequence[Sequence[Errors]]) -> Table:
+    def of(cls, lists: NBestLists, errors: Sequence[Sequence[Errors]]) -> ScoreTable:
         L, N = len(lists), max(len(entry.hypotheses) for entry in lists)
         values = np.zeros((L, N, len(lists.names) + 1))
         counts, listed = np.zeros((L, N), dtype=np.int64), np.zeros((L, N), dtype=np.bool_)
@@ -309,7 +324,7 @@ class Table:
         chosen = np.where(self.listed, self.values @ weights, -np.inf).argmax(1)
         return int(self.errors[np.arange(len(chosen)), chosen].sum())
 
-    def along(self, weights: Floats, coordinate: int) -> Steps:
+    def along(self, weights: Floats, coordinate: int) -> StepFunction:
         """The errors as this one weight moves and the others stay."""
         others = weights.copy()
         others[coordinate] = 0.0
@@ -317,7 +332,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class StepFunction:
     """A piecewise constant function: `errors[i]` between `edges[i - 1]` and `edges[i]`, the outer ones open."""
 
     edges: Floats  # (E,) rising
@@ -336,7 +351,7 @@ class Steps:
         return float((low[best] + high[best]) / 2), int(fewest)
 
 
-def errors_along(a: Floats, b: Floats, errors: Ints, listed: Mask) -> Steps:
+def errors_along(a: Floats, b: Floats, errors: Ints, listed: Mask) -> StepFunction:
     """The summed errors of the highest lines a + b·x as x goes from −∞ to ∞; all arguments are (L, N).
 
     All envelopes are followed at once: from the line that is highest at −∞ to the one of greater slope that crosses it
@@ -365,11 +380,11 @@ def errors_along(a: Floats, b: Floats, errors: Ints, listed: Mask) -> Steps:
     return _summed(start, np.concatenate([[], *places]), np.concatenate([np.zeros(0, np.int64), *changes]))
 
 
-def _summed(start: int, places: Floats, changes: Ints) -> Steps:
+def _summed(start: int, places: Floats, changes: Ints) -> StepFunction:
     edges, where = np.unique(places, return_inverse=True)
     change = np.zeros(len(edges), dtype=np.int64)
     np.add.at(change, where, changes)
-    return Steps(edges, start + np.concatenate([[0], np.cumsum(change)]))
+    return StepFunction(edges, start + np.concatenate([[0], np.cumsum(change)]))
 
 
 @dataclass(frozen=True)
@@ -383,7 +398,7 @@ class Tuned:
 def tune(lists: NBestLists, references: References, *, seed: int = 0, restarts: int = 8) -> Tuned:
     """The best weights from each score alone, from all of them alike, and from `restarts` places drawn by the seed."""
     counted = errors_of_lists(lists, references)
-    table = Table.of(lists, counted)
+    table = ScoreTable.of(lists, counted)
     found = [_improved(table, start) for start in _starts(table, np.random.default_rng(seed), restarts)]
     best = min(found, key=table.errors_at)
     weights = Weights(lists.names, tuple(best[:-1].tolist()), float(best[-1]))
@@ -391,7 +406,7 @@ def tune(lists: NBestLists, references: References, *, seed: int = 0, restarts: 
     return Tuned(weights, sum(chosen, Errors()))
 
 
-def _starts(table: Table, rng: np.random.Generator, restarts: int) -> list[Floats]:
+def _starts(table: ScoreTable, rng: np.random.Generator, restarts: int) -> list[Floats]:
     F = table.values.shape[2]
     alone = list(np.eye(F)[: F - 1])
     alike = np.array([*[1.0] * (F - 1), 0.0])
@@ -402,7 +417,7 @@ def _starts(table: Table, rng: np.random.Generator, restarts: int) -> list[Float
     return [_scaled(weights) for weights in [*alone, alike, *drawn] if weights[:-1].any()]
 
 
-def _spread(table: Table) -> Floats:
+def _spread(table: ScoreTable) -> Floats:
     """How far each number differs within lists: weights are drawn so that each score has its say."""
     counts = table.listed.sum(1)[:, None]
     inside = table.listed[:, :, None]
@@ -418,7 +433,7 @@ def _scaled(weights: Floats) -> Floats:
     return weights / largest if largest > 0 else weights
 
 
-def _improved(table: Table, weights: Floats) -> Floats:
+def _improved(table: ScoreTable, weights: Floats) -> Floats:
     """Move one weight after the other to where the errors are fewest, until no move helps."""
     errors = table.errors_at(weights)
     for _ in range(_SWEEPS):
@@ -436,3 +451,40 @@ def _improved(table: Table, weights: Floats) -> Floats:
         if errors == before:
             break
     return weights
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """Lists with the new scores, the hypothesis of the highest total first."""
+
+    lists: NBestLists
+    weights: Weights
+
+    @property
+    def best(self) -> dict[str, Words]:
+        """The chosen hypothesis of each utterance."""
+        return {entry.utterance: entry.hypotheses[0].words for entry in self.lists}
+
+    def errors(self, references: References) -> Errors:
+        """The word errors of what was chosen."""
+        chosen = [NBest(entry.utterance, entry.hypotheses[:1]) for entry in self.lists]
+        return sum((own[0] for own in errors_of_lists(chosen, references)), Errors())
+
+
+def add_scores(lists: NBestLists, scorers: Mapping[str, Scorer]) -> NBestLists:
+    """The lists with a score of each scorer, under its name."""
+    for name, scorer in scorers.items():
+        lists = lists.with_scores(name, scorer(lists.lists))
+    return lists
+
+
+def rescore(lists: NBestLists, scorers: Mapping[str, Scorer], weights: Weights | None = None) -> Rescored:
+    """Score, combine and rank anew; every score has weight 1 unless weights are given."""
+    scored = add_scores(lists, scorers)
+    weights = (weights or Weights.equal(scored.names)).for_scores(scored.names)
+    return Rescored(NBestLists(scored.names, tuple(_ranked(entry, weights) for entry in scored)), weights)
+
+
+def _ranked(entry: NBest, weights: Weights) -> NBest:
+    order = np.argsort(-weights.totals(entry), kind="stable")
+    return NBest(entry.utterance, tuple(entry.hypotheses[index] for index in order))

@@ -1,4 +1,9 @@
-"""A minimal pair: a sentence, and the same sentence with one thing wrong."""
+"""Minimal pairs, a sentence and the same sentence with one thing wrong: does a model prefer the grammatical one?
+
+pairs = make_pairs(treebank, vocabulary=model.vocabulary)        or read_pairs("blimp.jsonl")
+scores = score_pairs(model, pairs)
+scores.overall.accuracy, scores.by_group["verb-number"], scores.by_distance["5+"]
+"""
 
 from __future__ import annotations
 
@@ -22,6 +27,8 @@ from llrnn.model.network import LLRNN
 from llrnn.model.scoring import walk
 from llrnn.text.corpus.source import StrPath, read_lines
 from llrnn.text.ids import EncodedText
+
+__all__ = ["Accuracy", "Pair", "PairComparison", "PairScores", "compare", "read_pairs", "score_pairs", "write_pairs"]
 
 Words = tuple[str, ...]
 
@@ -86,7 +93,7 @@ def read_pairs(path: StrPath) -> list[Pair]:
     for number, line in read_lines(path):
         if not line.strip() or (kind == "tsv" and number == 1 and line.split("\t")[:2] == list(_HEADER[:2])):
             continue
-        row = _Columns(path, number, line) if kind == "tsv" else _Record(path, number, line)
+        row = _TsvLine(path, number, line) if kind == "tsv" else _JsonLine(path, number, line)
         pairs.append(row.pair())
     if not pairs:
         raise CorpusError("at least one pair is required, but the file has none; was it written to the end?", path=path)
@@ -140,7 +147,7 @@ def _json_line(pair: Pair) -> str:
     return json.dumps({key: value for key, value in fields.items() if value is not None}, ensure_ascii=False)
 
 
-class _Line:
+class _PairLine:
     """One line of a file, with its place for messages."""
 
     def __init__(self, path: StrPath, number: int, line: str) -> None:
@@ -159,7 +166,7 @@ class _Line:
             self.fail(column, cause.reason)
 
 
-class _Columns(_Line):
+class _TsvLine(_PairLine):
     """A line of TSV."""
 
     def pair(self) -> Pair:
@@ -183,7 +190,7 @@ class _Columns(_Line):
         return int(text)
 
 
-class _Record(_Line):
+class _JsonLine(_PairLine):
     """A line of JSON."""
 
     def pair(self) -> Pair:
@@ -247,7 +254,7 @@ _DISTRACTORS = ((0, 0, "0"), (1, 1, "1"), (2, math.inf, "2+"))
 
 
 @dataclass(frozen=True)
-class Share:
+class Accuracy:
     """A share of `count` pairs that were right, with its 95 % interval."""
 
     count: int
@@ -256,7 +263,7 @@ class Share:
     high: float
 
     @classmethod
-    def of(cls, credits: Sequence[float]) -> Share:
+    def of(cls, credits: Sequence[float]) -> Accuracy:
         """Wilson's interval: it stays within 0 and 1, and holds for few pairs."""
         n, share = len(credits), fmean(credits)
         centre = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
@@ -278,20 +285,20 @@ class PairScores:
         return tuple(_credit(good, bad) for good, bad in zip(self.log_p_good, self.log_p_bad, strict=True))
 
     @property
-    def overall(self) -> Share:
-        return Share.of(self.credits)
+    def overall(self) -> Accuracy:
+        return Accuracy.of(self.credits)
 
     @property
-    def by_group(self) -> dict[str, Share]:
+    def by_group(self) -> dict[str, Accuracy]:
         return self.by(lambda pair: pair.group)
 
     @property
-    def by_distance(self) -> dict[str, Share]:
+    def by_distance(self) -> dict[str, Accuracy]:
         """1, 2-4 and 5+ words between the two words that agree; pairs of unknown distance are left out."""
         return self._banded(lambda pair: pair.distance, _BANDS)
 
     @property
-    def by_distractors(self) -> dict[str, Share]:
+    def by_distractors(self) -> dict[str, Accuracy]:
         """0, 1 and 2+ words in between that suggest the wrong form; pairs of unknown number are left out."""
         return self._banded(lambda pair: pair.distractors, _DISTRACTORS)
 
@@ -304,18 +311,18 @@ class PairScores:
             "by_distractors": {name: asdict(share) for name, share in self.by_distractors.items()},
         }
 
-    def by(self, key: Callable[[Pair], str | None]) -> dict[str, Share]:
+    def by(self, key: Callable[[Pair], str | None]) -> dict[str, Accuracy]:
         """A share for every answer of `key`, sorted; pairs for which it answers None are left out."""
         parts: dict[str, list[float]] = {}
         for pair, credit in zip(self.pairs, self.credits, strict=True):
             name = key(pair)
             if name is not None:
                 parts.setdefault(name, []).append(credit)
-        return {name: Share.of(parts[name]) for name in sorted(parts)}
+        return {name: Accuracy.of(parts[name]) for name in sorted(parts)}
 
     def _banded(
         self, number: Callable[[Pair], int | None], bands: Sequence[tuple[int, float, str]]
-    ) -> dict[str, Share]:
+    ) -> dict[str, Accuracy]:
         def band(pair: Pair) -> str | None:
             value = number(pair)
             return None if value is None else next(name for low, high, name in bands if low <= value <= high)
@@ -359,7 +366,7 @@ def _log_probs(model: LLRNN, sentences: dict[Words, int], words: int) -> dict[Wo
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairComparison:
     """Two models on the same pairs: who is right where the other is not."""
 
     count: int
@@ -371,7 +378,7 @@ class Comparison:
     p_value: float  # McNemar's exact test, two-sided
 
 
-def compare(first: PairScores, second: PairScores) -> Comparison:
+def compare(first: PairScores, second: PairScores) -> PairComparison:
     """Compare two models pair by pair; the test counts the pairs on which they differ, half credits by their sign."""
     if first.pairs != second.pairs:
         raise CorpusError("two models can only be compared on the same pairs in the same order; score both on one list")
@@ -379,7 +386,7 @@ def compare(first: PairScores, second: PairScores) -> Comparison:
     n, mean = len(differences), fmean(differences)
     half = _Z * stdev(differences) / math.sqrt(n) if n > 1 else 1.0
     wins, losses = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
-    return Comparison(n, wins, losses, mean, max(-1.0, mean - half), min(1.0, mean + half), _mcnemar(wins, losses))
+    return PairComparison(n, wins, losses, mean, max(-1.0, mean - half), min(1.0, mean + half), _mcnemar(wins, losses))
 
 
 def _mcnemar(wins: int, losses: int) -> float:

@@ -28,19 +28,6 @@ from llrnn.ground.errors import CorpusError, quoted
 from llrnn.ground.files import write_atomically
 from llrnn.text.corpus.source import StrPath, read_lines
 
-__all__ = [
-    "Hypothesis",
-    "NBest",
-    "NBestLists",
-    "References",
-    "Words",
-    "check_references",
-    "read_kaldi",
-    "read_nbest",
-    "read_references",
-    "write_nbest",
-]
-
 Words = tuple[str, ...]
 References = Mapping[str, Words]
 
@@ -308,8 +295,6 @@ def _rows(entry: NBest) -> Iterator[str]:
 # t_j − j. Of the alignments with the fewest errors the one with the fewest substitutions is counted (it has most words
 # right): an error costs `_ERROR`, a substitution one more, and the length of both sentences then tells D and I.
 
-
-__all__ = ["Errors", "alignments", "errors_of", "errors_of_lists", "oracle"]
 
 _ERROR = 1 << 20  # more than any number of substitutions
 _CELLS = 1 << 15  # of a row for all pairs of a block: what fits into the cache
