@@ -454,7 +454,9 @@ def test_the_last_word_of_a_cell_that_is_an_entity() -> None:
     """It takes all that was left, and brings it back."""
     digits = [str(digit) for digit in range(10)]
     background = Primed(open_base(), [], boost=3.0, absent=0.5, cells=True)
-    model = LLRNN(open_words(), output_features=features.Shown(), background=background, controller=GRU(3)).double()
+    model = LLRNN(
+        open_words(), output_features=features.CellAttributes(), background=background, controller=GRU(3)
+    ).double()
     shaken(model, 2.0)
     full = add(model, [Entry(digit) for digit in digits])
     assert isinstance(full.background, Primed)

@@ -368,7 +368,7 @@ def test_a_cell_all_of_whose_strings_are_listed_is_gone() -> None:
     symbol = len(vocabulary.words) + gone
     assert vocabulary.witnesses[symbol] == ()
     assert all(vocabulary.witnesses[other] for other in vocabulary.witnesses if other != symbol)
-    phi = features.Shown() + features.Identity(top=3)
+    phi = features.CellAttributes() + features.Identity(top=3)
     background = backgrounds.Unigram({"7": 1, EOS: 2})
     model = LLRNN(vocabulary, output_features=phi, background=background, controller=GRU(3)).double()
     with torch.no_grad():
@@ -644,7 +644,7 @@ def test_a_uniform_background_over_infinitely_many_strings_is_refused() -> None:
         features.Attributes(Lexicon({types()[0]: frozenset({"POS:DET"}), "zyzzyva": frozenset({"POS:NOUN"})})),
         features.Function(lambda word: {f"first {word[0]}": 1.0}),
         features.Function(lambda word: {"length": float(len(word))}),
-        features.Shown() & features.Prefixes(1, min_count=1),
+        features.CellAttributes() & features.Prefixes(1, min_count=1),
     ],
     ids=repr,
 )
@@ -661,7 +661,7 @@ def test_a_feature_that_is_not_constant_on_a_cell_is_refused_with_two_strings(ph
 
 def test_features_that_agree_with_the_cells_are_taken() -> None:
     lexicon = Lexicon({types()[0]: frozenset({"POS:NOUN"})})
-    phi = features.Shown() + features.Identity() + features.Attributes(lexicon)
+    phi = features.CellAttributes() + features.Identity() + features.Attributes(lexicon)
     matrix = compile_features(phi, opened())
     vocabulary = opened()
     for symbol, strings in vocabulary.witnesses.items():

@@ -43,7 +43,7 @@ def unigram() -> Unigram:
 
 def open_model() -> LLRNN:
     vocabulary = Vocabulary.from_corpus(small_corpus()[:40], domains=[Numbers("fr")], others=small_vocabulary().words)
-    phi = features.Identity(top=30) + features.Shown()
+    phi = features.Identity(top=30) + features.CellAttributes()
     model = LLRNN(vocabulary, output_features=phi, background=unigram(), controller=GRU(6))
     shaken(model, 3.0)
     return model

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -209,7 +208,11 @@ def order_digest() -> str:
 
 @pytest.mark.slow
 def test_the_order_is_the_same_in_another_process() -> None:
-    environment = {**os.environ, "PYTHONHASHSEED": "12345", "PYTHONPATH": str(Path(__file__).parents[1])}
+    environment = {
+        **os.environ,
+        "PYTHONHASHSEED": "12345",
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+    }
     command = "import sys, test_batches; sys.stdout.write(test_batches.order_digest())"
     found = subprocess.run([sys.executable, "-c", command], env=environment, capture_output=True, check=True, text=True)
     assert found.stdout == order_digest()

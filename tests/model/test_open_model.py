@@ -83,7 +83,7 @@ def opened() -> Vocabulary:
 @cache
 def open_model() -> LLRNN:
     """Random weights, in float64."""
-    phi = features.Identity(top=30) + features.Shown() + features.Suffixes(2, min_count=3).of_listed()
+    phi = features.Identity(top=30) + features.CellAttributes() + features.Suffixes(2, min_count=3).of_listed()
     background = Discounted.from_corpus(small_corpus()[:40])
     model = LLRNN(opened(), output_features=phi, background=background, controller=GRU(6)).double()
     shaken(model, 1.5)
@@ -163,7 +163,7 @@ def test_all_strings_together_have_probability_one(which: int, seed: int, loud: 
     """Every string of three characters at most, one by one; longer ones are summed by length."""
     small = truncated(which)
     vocabulary = small.vocabulary
-    phi = features.Identity() + features.Shown()
+    phi = features.Identity() + features.CellAttributes()
     background = Unigram({"a": 3, "b": 1, "7": 1, EOS: 5}, smoothing=0.5)
     model = LLRNN(vocabulary, output_features=phi, background=background, controller=GRU(3)).double()
     shaken(model, loud, seed)
@@ -182,9 +182,9 @@ def test_all_strings_together_have_probability_one(which: int, seed: int, loud: 
 
 
 def test_compiled_features_are_those_of_a_law_abiding_vocabulary() -> None:
-    phi = features.Identity(top=30) + features.Shown()
+    phi = features.Identity(top=30) + features.CellAttributes()
     matrix, vocabulary = open_model().output_features, opened()
-    fitted = features.Shown().fitted(vocabulary)
+    fitted = features.CellAttributes().fitted(vocabulary)
     for symbol, strings in vocabulary.witnesses.items():
         for string in strings:
             assert {*fitted(string)} <= matrix.row(symbol).keys()
@@ -315,7 +315,7 @@ def test_a_domain_of_ones_own_is_trained_saved_loaded_and_drawn_from(
     vocabulary = Vocabulary(["fond", "texte", "#000000", "uni", EOS], domains=[HexColours()])
     model = LLRNN(
         vocabulary,
-        output_features=features.Identity(top=5) + features.Shown(),
+        output_features=features.Identity(top=5) + features.CellAttributes(),
         background=Discounted.from_corpus(corpus),
         controller=GRU(8),
     )
@@ -506,7 +506,7 @@ def test_names_survive_the_folder_too(tmp_path: Path) -> None:
     under = Spelling(types(), order=3, endings=4, lengths=(4,))
     held = [Numbers("fr"), Names({"paris": ["Geo:city"], "1984": ["Odd:yes"], "loire": ["Geo:river"]}, under)]
     vocabulary = Vocabulary([*types()[:20], EOS], domains=held)
-    phi = features.Identity(top=5) + features.Shown()
+    phi = features.Identity(top=5) + features.CellAttributes()
     model = LLRNN(vocabulary, output_features=phi, background=Unigram({EOS: 3, types()[0]: 1}), controller=GRU(3))
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
@@ -530,7 +530,7 @@ def test_ngrams_count_cells_as_symbols() -> None:
     assert float(log_b.exp().sum()) == pytest.approx(1.0, abs=1e-5)
     model = LLRNN(
         vocabulary,
-        output_features=features.Identity(top=5) + features.Shown(),
+        output_features=features.Identity(top=5) + features.CellAttributes(),
         background=Discounted.from_corpus(corpus),
         contextual=[Expert(NGram.from_corpus(corpus, order=2, folds=0), name="kn")],
         controller=GRU(4),

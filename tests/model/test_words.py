@@ -92,7 +92,7 @@ def closed_features() -> Features:
 
 
 def open_features() -> Features:
-    return features.Identity(top=20) + features.Attributes(word_lexicon()).of_listed() + features.Shown()
+    return features.Identity(top=20) + features.Attributes(word_lexicon()).of_listed() + features.CellAttributes()
 
 
 def unigram() -> Background:
@@ -109,7 +109,9 @@ def closed_model(background: Background | None = None, context: Sequence[Context
 
 def open_model(background: Background | None = None, context: Sequence[ContextualFeature] = ()) -> LLRNN:
     made = background or Discounted.from_corpus(small_corpus())
-    return built(open_vocabulary(), open_features(), made, context, psi=features.Shown() + features.Identity(top=5))
+    return built(
+        open_vocabulary(), open_features(), made, context, psi=features.CellAttributes() + features.Identity(top=5)
+    )
 
 
 MODELS: dict[str, Callable[[], LLRNN]] = {
@@ -187,7 +189,7 @@ def test_strings_that_nobody_listed_change_by_the_same_factor(make: Callable[[],
 
 
 def test_a_word_that_its_cell_says_all_of_is_as_probable_as_before() -> None:
-    model = built(open_vocabulary(), features.Shown(), Discounted.from_corpus(small_corpus()))
+    model = built(open_vocabulary(), features.CellAttributes(), Discounted.from_corpus(small_corpus()))
     more = add(model, [Entry(form) for form in NEW])
     ids, inside = model.vocabulary.locate(NEW)
     n = len(model.vocabulary.words)
@@ -251,7 +253,9 @@ def test_n_grams_of_a_cell_lose_what_leaves_it(folds: int) -> None:
     words = ["en", "ou", "le", "chat", "ville", EOS]
     vocabulary = Vocabulary(words, counts=[3] * 6, domains=[domains.Numbers("fr")])
     background = NGram.from_corpus(corpus, order=3, folds=folds)
-    model = LLRNN(vocabulary, output_features=features.Shown(), background=background, controller=GRU(3)).double()
+    model = LLRNN(
+        vocabulary, output_features=features.CellAttributes(), background=background, controller=GRU(3)
+    ).double()
     shaken(model, 2.0)
     more = add(model, [Entry(str(year)) for year in range(1100, 1400)])
     found = []
@@ -308,7 +312,9 @@ def test_the_last_string_of_a_cell_takes_all_and_brings_it_back() -> None:
 
 def built_small(vocabulary: Vocabulary) -> LLRNN:
     counts = dict(zip(vocabulary.words, vocabulary.counts, strict=False))
-    model = LLRNN(vocabulary, output_features=features.Shown(), background=Unigram(counts), controller=GRU(3)).double()
+    model = LLRNN(
+        vocabulary, output_features=features.CellAttributes(), background=Unigram(counts), controller=GRU(3)
+    ).double()
     shaken(model, 2.0)
     return model
 
@@ -366,7 +372,11 @@ def test_features_are_those_that_compiling_would_give(make: Callable[[], Feature
 
 
 def test_features_in_an_open_vocabulary_are_those_that_compiling_would_give() -> None:
-    phi = features.Identity(top=20) + features.Shown().scaled(0.5) + features.Suffixes(2, min_count=4).of_listed()
+    phi = (
+        features.Identity(top=20)
+        + features.CellAttributes().scaled(0.5)
+        + features.Suffixes(2, min_count=4).of_listed()
+    )
     model = built(open_vocabulary(), phi, Discounted.from_corpus(small_corpus()))
     more = add(model, [Entry(form, count=1) for form in NEW])
     whole = compile_features(phi, more.vocabulary)
@@ -659,7 +669,7 @@ def seconds_for_a_thousand() -> float:
     vocabulary = Vocabulary.from_corpus(corpus, domains=held, as_new=0.5)
     model = LLRNN(
         vocabulary,
-        output_features=features.Identity(top=500) + features.Shown() + features.Suffixes(3).of_listed(),
+        output_features=features.Identity(top=500) + features.CellAttributes() + features.Suffixes(3).of_listed(),
         background=backgrounds.Discounted.from_corpus(corpus),
         contextual=[Expert(NGram.from_corpus(corpus, order=3, folds=0), name="kn")],
         controller=GRU(64),

@@ -15,7 +15,7 @@ from llrnn import LLRNN, Corpus, Sentence, Token, cli
 from llrnn.ground.errors import ConfigError, CorpusError, EstimationWarning
 from llrnn.knowledge.contextual import ContextualFeature, Copied
 from llrnn.model.decode import beam_search_each, generate_each
-from llrnn.model.words import listed
+from llrnn.model.words import add_from_conditions
 from llrnn.model.writing import check_condition, prepared, read_condition, write
 from llrnn.serve.served import Served
 from llrnn.text.corpus.acts import parse_act
@@ -161,9 +161,9 @@ def test_listing_words_leaves_all_others_as_they_were(model: LLRNN) -> None:
 
 
 def test_listed_words_have_the_feature_of_their_slot_and_no_identity(model: LLRNN) -> None:
-    ready = listed(model, [parse_act(NEW)])
+    ready = add_from_conditions(model, [parse_act(NEW)])
     assert ready.output_features.row(ready.vocabulary.id("zuzuzu")) == {"NotAmong:named": 1.0, "Value:name": 1.0}
-    assert listed(ready, [parse_act(NEW)]) is ready
+    assert add_from_conditions(ready, [parse_act(NEW)]) is ready
 
 
 def test_scores_of_a_text_use_what_the_condition_says(model: LLRNN) -> None:

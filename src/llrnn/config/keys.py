@@ -128,7 +128,7 @@ class ShownConfig(FeatureConfig):
     kind: Literal["shown"]
 
     def bare(self, lexicon: Lexicon) -> Features:
-        return features.Shown()
+        return features.CellAttributes()
 
 
 class NumericConfig(FeatureConfig):

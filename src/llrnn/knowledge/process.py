@@ -78,7 +78,7 @@ class Process(ABC):
         return self._vocabulary
 
     @property
-    def follows(self) -> object:
+    def state_key(self) -> object:
         """What its states are of: processes of which this is equal have equal states, and are followed once."""
         return id(self)
 

@@ -19,7 +19,7 @@ from llrnn.knowledge.contextual import ContextualFeature
 from llrnn.knowledge.features import FeatureMatrix
 from llrnn.knowledge.process import Saved
 from llrnn.languages import domains
-from llrnn.model.controllers import Controller, make_controller, unfilled
+from llrnn.model.controllers import Controller, make_controller, skip_init
 from llrnn.model.network import FEATURE_ARRAYS, LLRNN, require_finite
 from llrnn.text.domain import Domain
 from llrnn.text.ids import TrainingSummary
@@ -144,7 +144,7 @@ def _controller(settings: dict[str, Any]) -> Controller:
             f"the model has a controller of your own, {settings.get('class')}: make it as it was made, and give it "
             "again: load(folder, controller=...)"
         )
-    with unfilled():
+    with skip_init():
         return make_controller(settings)
 
 

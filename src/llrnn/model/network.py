@@ -150,9 +150,9 @@ class LLRNN(nn.Module):
         """The state before any symbol, a sequence for each condition. The first symbol to feed is EOS."""
         begun: dict[object, tuple[State, ...]] = {}
         for process in self.processes:
-            if process.follows not in begun:
-                begun[process.follows] = tuple(process.initial(condition) for condition in conditions)
-        known = tuple(begun[process.follows] for process in self.processes)
+            if process.state_key not in begun:
+                begun[process.state_key] = tuple(process.initial(condition) for condition in conditions)
+        known = tuple(begun[process.state_key] for process in self.processes)
         return ModelState(self.controller.initial(conditions, generator=generator), known)
 
     def step(
@@ -242,10 +242,10 @@ class LLRNN(nn.Module):
         """What knowledge says at every position that counts, and its states after the last column."""
         followed: dict[object, tuple[States, tuple[State, ...]]] = {}
         for process, states in zip(self.processes, state.knowledge, strict=True):
-            if process.follows not in followed:
+            if process.state_key not in followed:
                 here, last = process.follow(states, batch.inputs, batch.mask, batch.sentences)
-                followed[process.follows] = here, tuple(last)
-        pairs = [followed[process.follows] for process in self.processes]
+                followed[process.state_key] = here, tuple(last)
+        pairs = [followed[process.state_key] for process in self.processes]
         prior, values = self._answers([here for here, _ in pairs])
         return prior, values, tuple(last for _, last in pairs)
 

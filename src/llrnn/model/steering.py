@@ -32,7 +32,7 @@ from llrnn.knowledge.features.compiled import FeatureNames
 from llrnn.model.checkpoint import load
 from llrnn.model.frozen import copied
 from llrnn.model.network import LLRNN
-from llrnn.model.words import listed
+from llrnn.model.words import add_from_conditions
 from llrnn.model.writing import words_by_column
 from llrnn.text.tables import KnowledgeBase
 
@@ -105,8 +105,8 @@ def swap(
 ) -> LLRNN:
     """A new model with the same weights and other knowledge: another background, other experts and tables by name.
 
-    The words of a table are listed, as `llrnn.words.listed` does. Backgrounds are of the words before: one that knows
-    nothing of a new table is revised with the model, as that of the model itself is.
+    The words of a table are added, as by `words.add_from_conditions`. Backgrounds are of the words before: one that
+    knows nothing of a new table is revised with the model, as that of the model itself is.
     """
     others, changed = experts or {}, tables or {}
     require_experts(model, others)
@@ -140,7 +140,7 @@ def constrained(model: LLRNN, constraint: Constraint) -> LLRNN:
 def _with_tables(model: LLRNN, tables: Mapping[str, KnowledgeBase]) -> LLRNN:
     """Its words are listed first, since a lookup can only point at listed words."""
     changed = {name: old.with_table(tables[name]) for name, old in tables_of(model).items() if name in tables}
-    ready = listed(model, [], words_by_column(changed.values()))
+    ready = add_from_conditions(model, [], words_by_column(changed.values()))
     ready.contextual = tuple(
         changed[old.name].bind(ready.vocabulary) if isinstance(old, Lookup) and old.name in changed else old
         for old in ready.contextual

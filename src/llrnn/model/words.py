@@ -29,7 +29,16 @@ from llrnn.text.ids import TrainingSummary
 from llrnn.text.revision import Revision
 from llrnn.text.vocabulary import EOS, Vocabulary
 
-__all__ = ["Entry", "add", "listed", "listed_if_it_can", "read_words", "remove", "value_attribute", "warn_unlisted"]
+__all__ = [
+    "Entry",
+    "add",
+    "add_from_conditions",
+    "read_words",
+    "remove",
+    "try_add_from_conditions",
+    "value_attribute",
+    "warn_unlisted",
+]
 
 
 # The table of words to add: form TAB attributes TAB count.
@@ -110,7 +119,7 @@ _NUMERIC, _SHAPE = Numeric(small=_FAR), Shape()  # made once: a condition may br
 Row = tuple[tuple[int, float], ...]  # columns, sorted, and values
 
 
-class Columns:
+class FeatureColumns:
     """The features of a compiled matrix by their names, and which of them a new word has."""
 
     def __init__(self, matrix: FeatureMatrix, vocabulary: Vocabulary) -> None:
@@ -147,7 +156,7 @@ class Columns:
         given = {name for name in map(self.find, entry.attributes) if name is not None}
         shown = dict(self._shown(entry.form, cell))
         if entry.count is None and cell is not None:
-            shown[f"New:{cell.source}"] = "Shown"  # it is as new as it was when its cell stood for it
+            shown[f"New:{cell.source}"] = "CellAttributes"  # it is as new as it was when its cell stood for it
         if not given & self._identities:
             shown |= dict.fromkeys(self._identity(entry, cell), "Identity")
         columns = {self._column[name] for name in given if name in self._column}
@@ -168,7 +177,7 @@ class Columns:
             yield f"Prefix:{form[:length]}", "Prefixes"
         yield from dict.fromkeys(_SHAPE(form), "Shape").items()
         yield from dict.fromkeys(_NUMERIC(form), "Numeric").items()
-        yield from dict.fromkeys(() if cell is None else cell.attributes, "Shown").items()
+        yield from dict.fromkeys(() if cell is None else cell.attributes, "CellAttributes").items()
 
     def _identity(self, entry: Entry, cell: Cell | None) -> list[str]:
         if not self._identities:
@@ -242,7 +251,7 @@ def _one_value(key: Ints, values: Floats, count: int) -> Floats:
     return found
 
 
-def check_attributes(given: Sequence[Entry], sides: Sequence[Columns]) -> None:
+def check_attributes(given: Sequence[Entry], sides: Sequence[FeatureColumns]) -> None:
     """A typing mistake must not vanish."""
     unknown = {
         attribute: entry
@@ -297,7 +306,7 @@ def add(model: LLRNN, entries: Iterable[Entry]) -> LLRNN:
     new = _with_words(old, [*old.words, *forms], [*old.counts[: len(old.words)], *(e.count or 0 for e in given)])
     cells, log_q = old.in_domains(forms)
     revision = _adding(given, old, new, cells, log_q)
-    columns = [Columns(side, old) for side in _sides(model)]
+    columns = [FeatureColumns(side, old) for side in _sides(model)]
     check_attributes(given, columns)
     looks = [None if cell < 0 else old.cells[cell] for cell in cells.tolist()]
     rows = [[own.row(entry, cell) for entry, cell in zip(given, looks, strict=True)] for own in columns]
@@ -462,7 +471,9 @@ def value_attribute(slot: str) -> str:
     return f"Value:{slot}"
 
 
-def listed(model: LLRNN, conditions: Iterable[object], others: Mapping[str, Iterable[str]] | None = None) -> LLRNN:
+def add_from_conditions(
+    model: LLRNN, conditions: Iterable[object], others: Mapping[str, Iterable[str]] | None = None
+) -> LLRNN:
     """The model with the words of these conditions listed, and `others`, by their slot.
 
     The model itself, where all of them are, or where no knowledge looks at conditions: then it could not tell. Where
@@ -488,7 +499,7 @@ def warn_unlisted(told: str) -> None:
     warnings.warn(told, EstimationWarning, stacklevel=3)
 
 
-def listed_if_it_can(
+def try_add_from_conditions(
     model: LLRNN,
     conditions: Iterable[object],
     others: Mapping[str, Iterable[str]] | None = None,
@@ -496,7 +507,7 @@ def listed_if_it_can(
 ) -> LLRNN:
     """Likewise; a model that can take no words, for what its knowledge or its features are, stays, and that is told."""
     try:
-        return listed(model, conditions, others)
+        return add_from_conditions(model, conditions, others)
     except LLRNNError as reason:
         tell(f"new words of conditions are not listed, so that nothing points at them: {reason}")
         return model

@@ -22,7 +22,7 @@ from llrnn.ground.errors import ConfigError, CorpusError, warn
 from llrnn.knowledge.contextual import Lookup
 from llrnn.model.decode import Generated, Greedy, Strategy, beam_search_each, generate_each
 from llrnn.model.network import LLRNN
-from llrnn.model.words import listed_if_it_can, warn_unlisted
+from llrnn.model.words import try_add_from_conditions, warn_unlisted
 from llrnn.text.corpus.acts import Conditions, lowercased, parse_act
 from llrnn.text.corpus.corpus import relexicalise
 
@@ -81,7 +81,7 @@ def warn_of_unknown_names(model: LLRNN, conditions: Iterable[object]) -> None:
 def prepared(model: LLRNN, conditions: Sequence[object], tell: Callable[[str], None] = warn_unlisted) -> LLRNN:
     """The model with the words of these conditions, and of the tables that it consults, listed if it can be."""
     words = words_by_column(one for one in model.contextual if isinstance(one, Lookup))
-    return listed_if_it_can(model, conditions, words, tell)
+    return try_add_from_conditions(model, conditions, words, tell)
 
 
 def words_by_column(lookups: Iterable[Lookup]) -> dict[str, set[str]]:

@@ -27,7 +27,7 @@ from llrnn.model.batches import derived_seed
 from llrnn.model.checkpoint import fill_parameters
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import score
-from llrnn.model.words import listed_if_it_can
+from llrnn.model.words import try_add_from_conditions
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import EncodedText, TrainingSummary
 from llrnn.training.optimizers import optimizer_tensors, restore_optimizer, set_learning_rate
@@ -91,7 +91,7 @@ class _Run:
         self.text = EncodedText.to_train_on(corpus, model.vocabulary)
         model.seen = TrainingSummary.of(EncodedText.encode(corpus, model.vocabulary), len(model.vocabulary))
         # what validates knows the words of the conditions, as it will when it writes
-        self.judge = model if valid is None else listed_if_it_can(model, valid.conditions)
+        self.judge = model if valid is None else try_add_from_conditions(model, valid.conditions)
         self.valid = None if valid is None else EncodedText.encode(valid, self.judge.vocabulary)
         self.batching = settings.batches.make()
         self._require_batches()

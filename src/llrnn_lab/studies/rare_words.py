@@ -30,7 +30,7 @@ from typing import Any
 
 from llrnn.inference.explanation import explain
 from llrnn.knowledge.backgrounds import Discounted, Unigram
-from llrnn.knowledge.features import Attributes, Features, Identity, Shown
+from llrnn.knowledge.features import Attributes, CellAttributes, Features, Identity
 from llrnn.languages.domains import Names, Numbers, Spelling
 from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
@@ -253,7 +253,7 @@ def open_model(corpus: Corpus, study: Study, seed: int, *, psi: Features | None 
     vocabulary = Vocabulary.from_corpus(corpus, others=known.forms(), domains=domains, as_new=0.5)
     return LLRNN(
         vocabulary,
-        output_features=Identity(top=study.frequent) + Attributes(known) + Shown(),
+        output_features=Identity(top=study.frequent) + Attributes(known) + CellAttributes(),
         input_features=psi,
         background=Discounted.from_corpus(corpus, frequencies=dict.fromkeys(known.forms(), 1.0)),
         controller=LSTM(study.size, inputs=study.size),

@@ -83,7 +83,7 @@ Words = tuple[str, ...]
 Cut = Callable[[str], Sequence[str]]
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column of the table in words, and all words that it is an expert of."""
 
     name: str
@@ -92,13 +92,13 @@ class Column(NamedTuple):
     domain: frozenset[str]  # and those of former tables
 
     @classmethod
-    def of(cls, kb: KnowledgeBase, name: str, cut: Cut, others: Collection[str]) -> Column:
+    def of(cls, kb: KnowledgeBase, name: str, cut: Cut, others: Collection[str]) -> TableColumn:
         spelled = {text: tuple(cut(text)) for text in kb.values(name)}
         own = frozenset(chain.from_iterable(spelled.values()))
         return cls(name, spelled, own, own.union(others))
 
 
-class Bound(NamedTuple):
+class BoundColumns(NamedTuple):
     """The columns over the ids of a vocabulary. There are k features: one for each column, and `begun`, the last."""
 
     ids: Tensor  # (D,) all words of all domains, rising
@@ -107,7 +107,7 @@ class Bound(NamedTuple):
     places: tuple[dict[str, int], ...]  # for each feature, where a word of its domain stands in `usual`, laid out flat
 
     @classmethod
-    def to(cls, vocabulary: Vocabulary, columns: Sequence[Column]) -> Bound:
+    def to(cls, vocabulary: Vocabulary, columns: Sequence[TableColumn]) -> BoundColumns:
         listed = [{word: vocabulary.id(word) for word in column.domain if word in vocabulary} for column in columns]
         listed.append({word: index for own in listed for word, index in own.items()})  # `begun` is of all columns
         ids = sorted(listed[-1].values())

@@ -12,8 +12,8 @@ For each value v = v[0] … v[n-1] of the condition, and the words of the senten
     Unsaid(x)     on EOS, how many v are not said
 
 All are 0 on all other words. A value can be pointed at if the vocabulary lists all of its words; any other is left out,
-as if the condition did not have it. In an open vocabulary, where such a word has no symbol but its cell, list the words
-of the condition for the time (`llrnn.words.listed`). A condition without slots (None, a text) has no values.
+as if the condition did not have it. In an open vocabulary, where such a word has no symbol but its cell, the words of
+the condition are temporarily added (`llrnn.words.add_from_conditions`). Without slots there are no values.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _BYTES_A_WORD = 400  # of a value: a small dictionary for each
 _KNOWN: ByteCache[Words, Steps] = ByteCache(32 * 2**20, lambda value, steps: 200 + _BYTES_A_WORD * len(value))
 
 
-class Plan(NamedTuple):
+class ConditionValues(NamedTuple):
     """What is to be said, one entry for each value: its words, its slot, how matches go on."""
 
     values: tuple[Words, ...]
@@ -55,10 +55,10 @@ class Plan(NamedTuple):
     words: frozenset[int]
 
 
-class Progress(NamedTuple):
+class CopyProgress(NamedTuple):
     """The state: how many words of each value match here, or that it was said."""
 
-    plan: Plan
+    plan: ConditionValues
     matched: tuple[int, ...]
 
 
@@ -77,7 +77,7 @@ def _worked_out(value: Words) -> Steps:
     return tuple(steps)
 
 
-class FromCondition(ContextualFeature):
+class ConditionFeature(ContextualFeature):
     """A feature of what was said of the condition: of all of its slots, or only of those that are named."""
 
     def __init__(self, *slots: str) -> None:
@@ -93,9 +93,9 @@ class FromCondition(ContextualFeature):
         return self.bind(revision.vocabulary)
 
     @property
-    def follows(self) -> object:
+    def state_key(self) -> object:
         """All of them follow all values, and look at those of their own slots when they are asked."""
-        return FromCondition, id(self.vocabulary)
+        return ConditionFeature, id(self.vocabulary)
 
     def initial(self, condition: object = None) -> State:
         known = self.vocabulary
@@ -105,10 +105,12 @@ class FromCondition(ContextualFeature):
             if EOS not in words and all(word in known for word in words)
         ]  # nobody can say a value with EOS in it
         values = tuple([value for value, _ in found])
-        plan = Plan(values, tuple([slot for _, slot in found]), tuple(map(_steps, values)), frozenset(chain(*values)))
-        return Progress(plan, (0,) * len(values))
+        plan = ConditionValues(
+            values, tuple([slot for _, slot in found]), tuple(map(_steps, values)), frozenset(chain(*values))
+        )
+        return CopyProgress(plan, (0,) * len(values))
 
-    def _own(self, state: Progress) -> list[tuple[Words, int, int]]:
+    def _own(self, state: CopyProgress) -> list[tuple[Words, int, int]]:
         """Its values: their words, the feature that they belong to, and how many words match."""
         plan, columns = state.plan, self._columns
         of_all = zip(plan.values, plan.slots, state.matched, strict=True)
@@ -119,11 +121,11 @@ class FromCondition(ContextualFeature):
     def advance(self, state: State, symbol: int) -> State:
         plan, matched = state
         if symbol == self.vocabulary.eos:
-            return Progress(plan, (0,) * len(matched))
+            return CopyProgress(plan, (0,) * len(matched))
         if symbol not in plan.words and max(matched, default=0) <= 0:  # most words have nothing to do with it
             return state
         pairs = zip(plan.steps, matched, strict=True)
-        return Progress(plan, tuple([k if k == _SAID else steps[k].get(symbol, 0) for steps, k in pairs]))
+        return CopyProgress(plan, tuple([k if k == _SAID else steps[k].get(symbol, 0) for steps, k in pairs]))
 
     def value(self, state: State) -> tuple[Value, Mapping[int, Value]]:
         found = self.values([state])
@@ -139,7 +141,7 @@ class FromCondition(ContextualFeature):
         return f"{type(self).__name__}({', '.join(map(repr, self._slots))})"
 
 
-class Pointing(FromCondition):
+class Pointing(ConditionFeature):
     """1 on the words that values point at, one feature for all slots or one for each that is named."""
 
     @property
@@ -150,7 +152,7 @@ class Pointing(FromCondition):
         return {slot: number for number, slot in enumerate(slots)}
 
     @abstractmethod
-    def _pointed(self, state: Progress) -> list[tuple[int, int]]:
+    def _pointed(self, state: CopyProgress) -> list[tuple[int, int]]:
         """(word, feature) where the value is 1; in any order, and a pair may come again."""
 
     def values(self, states: States) -> ContextValues:
@@ -170,7 +172,7 @@ class Pointing(FromCondition):
 class Copied(Pointing):
     """1 on the words with which a value that was not said yet begins, or goes on; see the top of this file."""
 
-    def _pointed(self, state: Progress) -> list[tuple[int, int]]:
+    def _pointed(self, state: CopyProgress) -> list[tuple[int, int]]:
         own = self._own(state)
         return [(v[i], column) for v, column, k in own if k != _SAID for i in ((0, k) if k else (0,))]
 
@@ -181,14 +183,14 @@ class Continued(Pointing):
     def __init__(self) -> None:
         super().__init__()
 
-    def _pointed(self, state: Progress) -> list[tuple[int, int]]:
+    def _pointed(self, state: CopyProgress) -> list[tuple[int, int]]:
         return [(v[k], column) for v, column, k in self._own(state) if k > 0]
 
 
 class Said(Pointing):
     """1 on the first word of a value that was said, unless one of the same slots that was not said offers it."""
 
-    def _pointed(self, state: Progress) -> list[tuple[int, int]]:
+    def _pointed(self, state: CopyProgress) -> list[tuple[int, int]]:
         if _SAID not in state.matched:
             return []
         own = self._own(state)
@@ -196,7 +198,7 @@ class Said(Pointing):
         return [(v[0], column) for v, column, k in own if k == _SAID and v[0] not in offered]
 
 
-class Unsaid(FromCondition):
+class Unsaid(ConditionFeature):
     """On EOS, how many values were not said yet: what a sentence that ends here leaves out."""
 
     def values(self, states: States) -> ContextValues:
@@ -209,7 +211,7 @@ class Unsaid(FromCondition):
         return ContextValues(torch.zeros(len(states), 1), position, word, left[position, None])
 
 
-KINDS: dict[str, type[FromCondition]] = {made.__name__.lower(): made for made in (Copied, Continued, Said, Unsaid)}
+KINDS: dict[str, type[ConditionFeature]] = {made.__name__.lower(): made for made in (Copied, Continued, Said, Unsaid)}
 
 
 # A ready query of a table: the rows of what was spoken of last, else the rows that are asked for.
@@ -226,7 +228,7 @@ KINDS: dict[str, type[FromCondition]] = {made.__name__.lower(): made for made in
 
 
 Rows = tuple[Row, ...]
-Words_matching = Callable[[str], Sequence[str]]
+Tokenize = Callable[[str], Sequence[str]]
 Values = tuple[tuple[str, ...], ...]  # of each column
 
 _ANYTHING = frozenset({"", "none", "dontcare", "dont_care"})  # values that do not restrict
@@ -240,7 +242,7 @@ class Matching:
     subject: str | None = None
     on: Sequence[str] = ()
     history: Sequence[str] = ()
-    words: Words_matching = str.split
+    words: Tokenize = str.split
 
     def __post_init__(self) -> None:
         for field, names in (("on", self.on), ("history", self.history)):

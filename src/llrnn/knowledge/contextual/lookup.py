@@ -24,7 +24,7 @@ from torch import Tensor
 
 from llrnn.ground.caches import ByteCache
 from llrnn.ground.errors import FeatureError, quoted, short
-from llrnn.knowledge.contextual.base import BEGUN, Bound, Column, ContextualFeature, Value, going_on
+from llrnn.knowledge.contextual.base import BEGUN, BoundColumns, ContextualFeature, TableColumn, Value, going_on
 from llrnn.knowledge.contextual.copied import Matching
 from llrnn.knowledge.process import Saved, States
 from llrnn.layer.priors import ContextValues
@@ -40,7 +40,7 @@ _BYTES_A_VALUE = 200
 _SIZES = 8  # of batches, likewise: a beam has one or two
 
 
-class Answer(NamedTuple):
+class LookupState(NamedTuple):
     """A state: what was given and read, and the entries of the (domain × features) table of values that are right."""
 
     condition: object
@@ -83,8 +83,8 @@ class Lookup(ContextualFeature):
         given = dict(domain or {})
         _check(kb, query, columns, name, given)
         self._kb, self._query, self._name, self._words, self._given = kb, query, name, words, given
-        self._columns = tuple(Column.of(kb, column, words, given.get(column, ())) for column in columns)
-        self._bound: Bound | None = None
+        self._columns = tuple(TableColumn.of(kb, column, words, given.get(column, ())) for column in columns)
+        self._bound: BoundColumns | None = None
         self._remembered = _no_cuts()
         self._repeated: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
 
@@ -124,15 +124,15 @@ class Lookup(ContextualFeature):
                 f"({shown}); list them: vocabulary.others, or `llrnn words add` for a trained model"
             )
         bound = super().bind(vocabulary)
-        bound._bound, bound._remembered, bound._repeated = Bound.to(vocabulary, self._columns), _no_cuts(), {}
+        bound._bound, bound._remembered, bound._repeated = BoundColumns.to(vocabulary, self._columns), _no_cuts(), {}
         return bound
 
-    def initial(self, condition: object = None) -> Answer:
+    def initial(self, condition: object = None) -> LookupState:
         if not isinstance(self._query, Matching):
             return self._asked(condition, ())
         return self._answer(condition, (), self._rows(partial(self._query.before, self._kb, condition), condition))
 
-    def advance(self, state: Answer, symbol: int) -> Answer:
+    def advance(self, state: LookupState, symbol: int) -> LookupState:
         if symbol == self.vocabulary.eos:
             return self.initial(state.condition) if state.prefix else state
         prefix = (*state.prefix, self.vocabulary.symbols[symbol])
@@ -140,12 +140,12 @@ class Lookup(ContextualFeature):
             return self._asked(state.condition, prefix)
         return self._answer(state.condition, prefix, self._query.named_at_the_end(self._kb, prefix) or state.rows)
 
-    def _asked(self, condition: object, prefix: tuple[str, ...]) -> Answer:
+    def _asked(self, condition: object, prefix: tuple[str, ...]) -> LookupState:
         """A function of one's own is asked at every word."""
         rows = self._rows(partial(self._query, self._kb, condition, prefix), condition)
         return self._answer(condition, prefix, rows)
 
-    def value(self, state: Answer) -> tuple[Value, Mapping[int, Value]]:
+    def value(self, state: LookupState) -> tuple[Value, Mapping[int, Value]]:
         found = self.values([state])
         return found.rest[0].tolist(), dict(zip(found.word.tolist(), found.value.tolist(), strict=True))
 
@@ -169,12 +169,12 @@ class Lookup(ContextualFeature):
         return self._repeated[n]
 
     @property
-    def _compiled(self) -> Bound:
+    def _compiled(self) -> BoundColumns:
         if self._bound is None:
             raise FeatureError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
         return self._bound
 
-    def _answer(self, condition: object, prefix: tuple[str, ...], rows: Rows) -> Answer:
+    def _answer(self, condition: object, prefix: tuple[str, ...], rows: Rows) -> LookupState:
         """The rows that are right, as entries of the table of values."""
         _, values, first = self._in_words(rows, condition)
         # most words are no part of any value, so that nothing goes on
@@ -183,10 +183,10 @@ class Lookup(ContextualFeature):
             for column, own in zip(self._columns, values, strict=True)
         ]
         if not any(following):
-            return Answer(condition, prefix, first, rows)
+            return LookupState(condition, prefix, first, rows)
         listed = zip((*following, set().union(*following)), self._compiled.places, strict=True)
         where = (places[word] for words, places in listed for word in words & places.keys())
-        return Answer(condition, prefix, tuple(sorted({*first, *where})), rows)
+        return LookupState(condition, prefix, tuple(sorted({*first, *where})), rows)
 
     def _in_words(self, rows: Rows, condition: object) -> _Cut:
         """The values of rows, and where their first words stand; remembered, for many answers are the same rows."""
@@ -198,7 +198,7 @@ class Lookup(ContextualFeature):
         first = {places[own[0]] for column, places in listed for own in column if own[0] in places}
         return _Cut(rows, values, tuple(sorted(first)))
 
-    def _values(self, column: Column, rows: Rows, condition: object) -> list[tuple[str, ...]]:
+    def _values(self, column: TableColumn, rows: Rows, condition: object) -> list[tuple[str, ...]]:
         """The distinct values of some rows, in words; those of the table itself were cut before."""
         found = [row[column.name] for row in rows if column.name in row]
         texts = dict.fromkeys(text if isinstance(text, str) else repr(text) for text in found if text is not None)
@@ -216,7 +216,7 @@ class Lookup(ContextualFeature):
             raise self._refused(f"{said}, found {quoted(found)}", condition)
         return rows
 
-    def _spelled(self, column: Column, text: str, condition: object) -> tuple[str, ...]:
+    def _spelled(self, column: TableColumn, text: str, condition: object) -> tuple[str, ...]:
         """A value that a query made: of words of the table, else nobody could have listed them."""
         words = tuple(self._words(text))
         if not column.words.issuperset(words):

@@ -2,11 +2,12 @@
 
 from llrnn.knowledge.features.base import Features, Function
 from llrnn.knowledge.features.compiled import FeatureSummary, compile_features, summarise
-from llrnn.knowledge.features.groups import Attributes, Identity, Numeric, Prefixes, Shape, Shown, Suffixes
+from llrnn.knowledge.features.groups import Attributes, CellAttributes, Identity, Numeric, Prefixes, Shape, Suffixes
 from llrnn.layer.matrix import FeatureMatrix
 
 __all__ = [
     "Attributes",
+    "CellAttributes",
     "FeatureMatrix",
     "FeatureSummary",
     "Features",
@@ -15,7 +16,6 @@ __all__ = [
     "Numeric",
     "Prefixes",
     "Shape",
-    "Shown",
     "Suffixes",
     "compile_features",
     "summarise",

@@ -45,15 +45,15 @@ class Features(ABC):
         """The groups side by side that make up these features."""
         return (self,)
 
-    def __add__(self, other: Features) -> Sum:
-        return Sum((*self.parts(), *other.parts()))
+    def __add__(self, other: Features) -> FeatureSum:
+        return FeatureSum((*self.parts(), *other.parts()))
 
     def __and__(self, other: Features) -> Conjunction:
         return Conjunction(self, other)
 
     def scaled(self, by: float | Mapping[str, float]) -> Features:
         """All values times `by`; with a mapping, each named feature times its own factor."""
-        return Scaled(self, by)
+        return ScaledFeatures(self, by)
 
     def balanced(self) -> Features:
         """Values divided by their root mean square norm over the symbols on which any fires."""
@@ -69,7 +69,7 @@ class Features(ABC):
 
     def bounded(self, bounds: Mapping[str, tuple[float, float]]) -> Features:
         """The same, with bounds for named features that are not constant on the tails of domains."""
-        return Bounded(self, bounds)
+        return BoundedFeatures(self, bounds)
 
     def radius(self) -> Mapping[str, float]:
         """How far the true value of a feature may be from what it is on the tail of a domain; 0 if not named."""
@@ -83,7 +83,7 @@ class Features(ABC):
         return f"{type(self).__name__}()"
 
 
-class Sum(Features):
+class FeatureSum(Features):
     """Features side by side: `a + b`."""
 
     def __init__(self, parts: Iterable[Features]) -> None:
@@ -93,7 +93,7 @@ class Sum(Features):
         return {name: value for part in self._parts for name, value in part(symbol).items()}
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
-        return Sum(part.fitted(vocabulary) for part in self._parts)
+        return FeatureSum(part.fitted(vocabulary) for part in self._parts)
 
     def parts(self) -> tuple[Features, ...]:
         return self._parts
@@ -105,16 +105,16 @@ class Sum(Features):
         return {name: far for part in self._parts for name, far in part.radius().items()}
 
     def of_listed(self) -> Features:
-        return Sum(part.of_listed() for part in self._parts)
+        return FeatureSum(part.of_listed() for part in self._parts)
 
     def scaled(self, by: float | Mapping[str, float]) -> Features:
-        return Sum(part.scaled(by) for part in self._parts)
+        return FeatureSum(part.scaled(by) for part in self._parts)
 
     def balanced(self) -> Features:
-        return Sum(part.balanced() for part in self._parts)
+        return FeatureSum(part.balanced() for part in self._parts)
 
     def frequent(self, *, min_count: int = 2, top: int | None = None) -> Features:
-        return Sum(part.frequent(min_count=min_count, top=top) for part in self._parts)
+        return FeatureSum(part.frequent(min_count=min_count, top=top) for part in self._parts)
 
     def __repr__(self) -> str:
         return " + ".join(repr(part) for part in self._parts)
@@ -165,7 +165,7 @@ class Wrapped(Features):
         return self._inner.deviations()
 
 
-class Scaled(Wrapped):
+class ScaledFeatures(Wrapped):
     """Values times a factor, or times a factor for each named feature."""
 
     def __init__(self, inner: Features, by: float | Mapping[str, float]) -> None:
@@ -182,7 +182,7 @@ class Scaled(Wrapped):
         return {name: value * self._by for name, value in values.items()}
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
-        return Scaled(self._inner.fitted(vocabulary), self._by)
+        return ScaledFeatures(self._inner.fitted(vocabulary), self._by)
 
     def __repr__(self) -> str:
         return f"{self._inner!r}.scaled({self._by!r})"
@@ -201,7 +201,7 @@ class Balanced(Wrapped):
             for symbol in vocabulary.words
         ]
         firing = [square for square in squares if square > 0]
-        return Scaled(inner, math.sqrt(len(firing) / sum(firing))) if firing else inner
+        return ScaledFeatures(inner, math.sqrt(len(firing) / sum(firing))) if firing else inner
 
     def __repr__(self) -> str:
         return f"{self._inner!r}.balanced()"
@@ -259,7 +259,7 @@ class OfListed(Wrapped):
         return f"{self._inner!r}.of_listed()"
 
 
-class Bounded(Wrapped):
+class BoundedFeatures(Wrapped):
     """Real-valued features with known bounds: on the tail of a domain they take the middle (see `domains.Headed`)."""
 
     def __init__(self, inner: Features, bounds: Mapping[str, tuple[float, float]]) -> None:
@@ -271,7 +271,7 @@ class Bounded(Wrapped):
                 raise FeatureError(f"the bounds of {name!r} must be finite and rise, found {low} and {high}")
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
-        fitted = Bounded(self._inner.fitted(vocabulary), self._bounds)
+        fitted = BoundedFeatures(self._inner.fitted(vocabulary), self._bounds)
         fitted._vocabulary = vocabulary
         return fitted
 

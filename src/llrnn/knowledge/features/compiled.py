@@ -20,7 +20,7 @@ from llrnn.text.vocabulary import Vocabulary
 
 def compile_features(features: Features, vocabulary: Vocabulary) -> FeatureMatrix:
     """Ask every group for every symbol once; number features and classes in the order in which they first appear."""
-    columns = _Columns()
+    columns = _ColumnNumbers()
     rows: list[list[tuple[int, float]]] = [[] for _ in vocabulary]
     for part in features.parts():
         fitted = part.fitted(vocabulary)
@@ -36,7 +36,7 @@ def compile_features(features: Features, vocabulary: Vocabulary) -> FeatureMatri
     return _matrix(columns, class_of, list(first_seen))
 
 
-def _of_cells(columns: _Columns, fitted: Features, vocabulary: Vocabulary) -> list[list[tuple[int, float]]]:
+def _of_cells(columns: _ColumnNumbers, fitted: Features, vocabulary: Vocabulary) -> list[list[tuple[int, float]]]:
     """The features of each cell: those of its strings, which must agree, on a few witnesses and where lists deviate."""
     witnesses = {cell: list(strings) for cell, strings in vocabulary.witnesses.items()}
     if witnesses:
@@ -47,7 +47,7 @@ def _of_cells(columns: _Columns, fitted: Features, vocabulary: Vocabulary) -> li
     return [_agreed(columns, fitted, vocabulary.symbols[cell], strings) for cell, strings in witnesses.items()]
 
 
-def _agreed(columns: _Columns, fitted: Features, cell: str, strings: Sequence[str]) -> list[tuple[int, float]]:
+def _agreed(columns: _ColumnNumbers, fitted: Features, cell: str, strings: Sequence[str]) -> list[tuple[int, float]]:
     found = [columns.entries(fitted, fitted.group, string) for string in strings]
     for string, entries in zip(strings, found, strict=True):
         if entries != found[0]:
@@ -60,7 +60,7 @@ def _agreed(columns: _Columns, fitted: Features, cell: str, strings: Sequence[st
     return found[0] if found else []
 
 
-class _Columns:
+class _ColumnNumbers:
     """Feature names, numbered as they come; two groups may not use one name."""
 
     def __init__(self) -> None:
@@ -93,7 +93,9 @@ class _Columns:
         return column
 
 
-def _matrix(columns: _Columns, class_of: Sequence[int], rows: Sequence[tuple[tuple[int, float], ...]]) -> FeatureMatrix:
+def _matrix(
+    columns: _ColumnNumbers, class_of: Sequence[int], rows: Sequence[tuple[tuple[int, float], ...]]
+) -> FeatureMatrix:
     entries = [entry for row in rows for entry in row]
     return FeatureMatrix(
         names=tuple(columns.names),

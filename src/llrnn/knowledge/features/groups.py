@@ -83,7 +83,7 @@ class Attributes(Features):
         return f"Attributes({self._lexicon!r})"
 
 
-class Shown(Features):
+class CellAttributes(Features):
     """What the string itself shows, as the domains of the vocabulary see it: the attributes of its cell.
 
     Listed words that look like those of a cell have the same features as the cell, and so teach the model about words
@@ -98,9 +98,9 @@ class Shown(Features):
     def fitted(self, vocabulary: Vocabulary) -> Features:
         if not vocabulary.is_open:
             raise FeatureError(
-                "Shown needs a vocabulary with domains, found none; give one, or take Suffixes and Shape"
+                "CellAttributes needs a vocabulary with domains, found none; give one, or take Suffixes and Shape"
             )
-        fitted = Shown()
+        fitted = CellAttributes()
         fitted._vocabulary = vocabulary
         known = [*vocabulary.words, *chain.from_iterable(vocabulary.witnesses.values())]  # all at once: that is cheaper
         fitted._listed = dict(zip(known, _shown(vocabulary, known), strict=True))
@@ -108,7 +108,7 @@ class Shown(Features):
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
         if self._vocabulary is None:
-            raise FeatureError("Shown must be fitted to a vocabulary before it is used")
+            raise FeatureError("CellAttributes must be fitted to a vocabulary before it is used")
         if symbol == EOS:
             return {}
         found = self._listed.get(symbol)
@@ -128,7 +128,7 @@ def _shown(vocabulary: Vocabulary, words: Sequence[str]) -> list[tuple[str, ...]
 # Features that the spelling shows: beginnings, endings, shape, and what kind of number it is.
 
 
-class Affixes(Features):
+class CommonAffixes(Features):
     """The beginnings or endings of 1 to `longest` characters that enough types share."""
 
     def __init__(self, longest: int = 3, *, min_count: int = 2, top: int | None = None) -> None:
@@ -163,14 +163,14 @@ class Affixes(Features):
         return f"{type(self).__name__}({self._longest}, min_count={self._min_count}{top})"
 
 
-class Prefixes(Affixes):
+class Prefixes(CommonAffixes):
     """`Prefix:re` and the like: the beginnings that at least `min_count` types share."""
 
     def _affix(self, symbol: str, length: int) -> str:
         return symbol[:length]
 
 
-class Suffixes(Affixes):
+class Suffixes(CommonAffixes):
     """`Suffix:ment` and the like: the endings that at least `min_count` types share."""
 
     def _affix(self, symbol: str, length: int) -> str:

@@ -20,8 +20,8 @@ from llrnn.model.controllers.recurrent import (
     SomeRows,
     Stacked,
     initialise,
+    skip_init,
     still_first,
-    unfilled,
     uniform,
     variational_dropout,
 )
@@ -39,8 +39,8 @@ __all__ = [
     "described_controller",
     "initialise",
     "make_controller",
+    "skip_init",
     "still_first",
-    "unfilled",
     "uniform",
     "variational_dropout",
 ]
@@ -80,7 +80,7 @@ def described_controller(controller: Controller) -> dict[str, Any]:
 def _can_be_made_again(controller: Controller) -> bool:
     """Whether `make_controller` makes the same of its settings: a class of the user's own may say it is one of ours."""
     try:
-        with unfilled():
+        with skip_init():
             made = make_controller(controller.settings())
     except (LLRNNError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
         return False

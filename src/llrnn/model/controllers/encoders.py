@@ -25,7 +25,14 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from llrnn.ground.caches import ByteCache
 from llrnn.ground.errors import ConfigError, quoted
-from llrnn.model.controllers.recurrent import Controller, Hidden, TorchLSTM, draw_first, undrawn, variational_dropout
+from llrnn.model.controllers.recurrent import (
+    Controller,
+    Hidden,
+    TorchLSTM,
+    draw_first,
+    variational_dropout,
+    without_init,
+)
 from llrnn.text.conditions import ConditionTokenizer, Token, fields_of, make_tokenizer
 from llrnn.text.corpus.acts import Act
 
@@ -59,7 +66,7 @@ class Encoder(nn.Module):
         self._column = {name: column for column, name in enumerate(self.names)}
         self._known: ByteCache[str, list[list[int]]] = ByteCache(_KNOWN_BYTES, _bytes_of)
         self.weight = nn.Parameter(torch.zeros(len(self.names), size))
-        self.network = None if kind == "none" else undrawn(_NETWORKS[kind], size, size // 2, bidirectional=True)
+        self.network = None if kind == "none" else without_init(_NETWORKS[kind], size, size // 2, bidirectional=True)
         draw_first(self, list(self.named_parameters()))
 
     @classmethod

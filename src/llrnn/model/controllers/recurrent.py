@@ -97,7 +97,7 @@ def variational_dropout(x: Tensor, rate: float, generator: torch.Generator | Non
     return x * kept / (1.0 - rate)
 
 
-def undrawn(network: Callable[..., nn.RNNBase], inputs: int, hidden: int, **options: Any) -> nn.Module:
+def without_init(network: Callable[..., nn.RNNBase], inputs: int, hidden: int, **options: Any) -> nn.Module:
     """One of torch's networks, made on the meta device, where torch draws nothing from its global generator."""
     made = network(inputs, hidden, batch_first=True, device="meta", **options)
     for name, parameter in list(made.named_parameters()):  # not by `to_empty`, for which torch imports sympy
@@ -109,7 +109,7 @@ _drawing: ContextVar[bool] = ContextVar("drawing", default=True)
 
 
 @contextmanager
-def unfilled() -> Iterator[None]:
+def skip_init() -> Iterator[None]:
     """Weights of what is made within are not drawn, which takes long: for whoever fills them in right after."""
     token = _drawing.set(False)
     try:
@@ -240,7 +240,7 @@ class Recurrent(Controller):
             raise ConfigError(f"dropout must be at least 0 and below 1, found {dropout}")
         self.hidden, self.inputs, self.dropout = hidden, inputs or hidden, dropout
         sizes = [self.inputs, *[hidden] * layers]
-        self.layers = nn.ModuleList(undrawn(self._network, size, hidden) for size in sizes[:-1])
+        self.layers = nn.ModuleList(without_init(self._network, size, hidden) for size in sizes[:-1])
         draw_first(self, list(self.named_parameters()))
 
     @property
