@@ -26,7 +26,7 @@ words = [word for word in corpus.counts() if word not in PLATES]
 vocabulary = llrnn.Vocabulary([*words, llrnn.EOS], domains=[plates, domains.Spelling(words, order=3, endings=10)])
 model = llrnn.LLRNN(
     vocabulary,
-    output_features=features.Identity(top=20) + features.Shown(),
+    output_features=features.Identity(top=20) + features.CellAttributes(),
     background=backgrounds.Unigram.from_corpus(corpus),
     controller=llrnn.GRU(hidden=16),
 )
