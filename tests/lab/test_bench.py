@@ -19,9 +19,9 @@ from llrnn.cli import show
 from llrnn.ground.errors import ConfigError
 from llrnn.languages.ngrams import UNKNOWN, read_stream
 from llrnn.text.vocabulary import EOS
-from llrnn_lab import bench
 from llrnn_lab.bench import neural
-from llrnn_lab.bench.against_kenlm import _top_words, drawn_text
+from llrnn_lab.bench.against_kenlm import _top_words, drawn_text, ngrams
+from llrnn_lab.bench.neural import french_like, interleaved, layer, own_classes, training
 from strategies import QUICK  # noqa: F401  (importing it sets the number of threads)
 
 CPU = torch.device("cpu")
@@ -29,7 +29,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module")
 def tiny() -> dict[str, Any]:
-    return bench.layer(300, 40, 8, 16, rounds=2, device=CPU)
+    return layer(300, 40, 8, 16, rounds=2, device=CPU)
 
 
 def test_the_layer_is_compared_with_peers_that_find_the_same_loss(tiny: dict[str, Any]) -> None:
@@ -62,7 +62,7 @@ def test_time_and_memory_by_vocabulary() -> None:
 
 
 def test_the_peers_find_the_same_gradient() -> None:
-    task = neural._Task(bench.french_like(200, 30), 6, 10, CPU)
+    task = neural._Task(french_like(200, 30), 6, 10, CPU)
     weight, bias = task.dense_parameters()
     gradients = [torch.autograd.grad(loss, task.h)[0] for loss in (task.ours(), task.dense(weight, bias))]
     torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-4, atol=1e-6)
@@ -70,7 +70,7 @@ def test_the_peers_find_the_same_gradient() -> None:
 
 
 def test_the_matrix_is_shaped_like_the_one_of_the_paper() -> None:
-    matrix = bench.french_like(42_592, 3_244)
+    matrix = french_like(42_592, 3_244)
     assert (matrix.n_symbols, matrix.n_classes, matrix.n_features) == (42_592, 3_244, 2_500 + 1 + 52)
     assert sorted(set(matrix.class_of.tolist())) == list(range(3_244))
     rows = [matrix.columns[a:b].tolist() for a, b in zip(matrix.offsets, matrix.offsets[1:], strict=False)]
@@ -82,7 +82,7 @@ def test_the_matrix_is_shaped_like_the_one_of_the_paper() -> None:
 
 
 def test_own_classes_are_the_identity() -> None:
-    matrix = bench.own_classes(5)
+    matrix = own_classes(5)
     assert matrix.n_classes == matrix.n_symbols == matrix.n_features == 5
     assert [matrix.row(x) for x in range(5)] == [{f"word {x}": 1.0} for x in range(5)]
 
@@ -98,7 +98,7 @@ def test_contenders_take_turns() -> None:
 
         return loss, [leaf]
 
-    found = bench.interleaved({"a": contender("a", 1.0), "b": contender("b", 2.0)}, 3)
+    found = interleaved({"a": contender("a", 1.0), "b": contender("b", 2.0)}, 3)
     assert "".join(turns) == "ab" + "ab" * 3  # once to warm up, then the rounds
     assert (found["a"]["loss"], found["b"]["loss"]) == (1.0, 2.0)
 
@@ -106,11 +106,11 @@ def test_contenders_take_turns() -> None:
 @pytest.mark.parametrize(("words", "classes"), [(100, 101), (50_000, 20_000), (100, 0)])
 def test_sizes_that_make_no_sense_are_refused(words: int, classes: int) -> None:
     with pytest.raises(ConfigError, match=f"found {classes}"):
-        bench.layer(words, classes, 4, 4, rounds=1, device=CPU)
+        layer(words, classes, 4, 4, rounds=1, device=CPU)
 
 
 def test_training_is_timed_for_both_models() -> None:
-    found = bench.training(3_500, steps=2, device=CPU, hidden=8)
+    found = training(3_500, steps=2, device=CPU, hidden=8)
     assert found.keys() == {"V", "G", "H", "weights", "words in a batch", "words per second", "ratio"}
     assert (found["V"], found["H"]) == (3_500, 8)
     assert found["weights"]["softmax"] > found["weights"]["llrnn"]
@@ -140,7 +140,7 @@ def check_estimation(found: dict[str, Any], words: int, order: int) -> None:
 
 def test_ngrams_are_compared_with_kenlm_on_the_same_file(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("kenlm")
-    found = bench.ngrams(text=text, vocabulary=300, order=3, words=10_000, rounds=1)
+    found = ngrams(text=text, vocabulary=300, order=3, words=10_000, rounds=1)
     check_estimation(found, 10_000, 3)
     assert (found["text"], found["V"], found["order"]) == ("text.txt", 300, 3)
     each = found["seconds_each"]
@@ -164,7 +164,7 @@ def test_without_kenlm_ours_is_timed_alone(
     text: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "kenlm", None)
-    found = bench.ngrams(text=text, vocabulary=300, order=2, words=10_000, rounds=1)
+    found = ngrams(text=text, vocabulary=300, order=2, words=10_000, rounds=1)
     check_estimation(found, 10_000, 2)
     assert found["kenlm"] is None
     assert found["llrnn"].keys() == {"rows", "sparse rows", "text"}

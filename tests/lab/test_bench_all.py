@@ -15,7 +15,6 @@ import torch
 
 from llrnn import cli
 from llrnn.ground.errors import ConfigError, LLRNNError
-from llrnn_lab import bench
 from llrnn_lab.bench import (
     counts,
     gpu_rows,
@@ -28,11 +27,13 @@ from llrnn_lab.bench import (
     training_rows,
 )
 from llrnn_lab.bench.document import Document
-from llrnn_lab.bench.everything import measured
+from llrnn_lab.bench.everything import everything, measured
 from llrnn_lab.bench.machine import Speeds, all_cores, measured_speeds, peak_bytes, threads_of
+from llrnn_lab.bench.neural import french_like
 from llrnn_lab.bench.rows import Compared, Count, Floor, Row
 from llrnn_lab.bench.suite import QUICK, Asked, Shape, Suite
 from llrnn_lab.bench.suites import SUITES, chosen
+from llrnn_lab.cli import bench as bench_verbs
 
 DOCS = Path(__file__).parents[2] / "docs"
 TINY = QUICK._replace(
@@ -59,7 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("matplotlib")
     out = tmp_path_factory.mktemp("bench")
     absent = Suite("elsewhere", "what needs a zoo", 1, _never, _no_rows, lambda asked: "needs a zoo")
-    bench.everything(out, [*chosen(FAST), absent], ASKED, command="llrnn bench --tiny")
+    everything(out, [*chosen(FAST), absent], ASKED, command="llrnn bench --tiny")
     return out
 
 
@@ -157,30 +158,30 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path) -> None:
     turns: list[str] = []
     suites = [counted("a", turns), counted("b", turns, stop), counted("c", turns)]
     with pytest.raises(Killed):
-        bench.everything(tmp_path, suites, ASKED, command="first")
+        everything(tmp_path, suites, ASKED, command="first")
     assert list(Document.read(tmp_path / "bench.json").suites) == ["a"]
     assert "row of a" in (tmp_path / "bench.md").read_text(encoding="utf8")
     suites[1] = counted("b", turns)
-    run = bench.everything(tmp_path, suites, ASKED, command="first")
+    run = everything(tmp_path, suites, ASKED, command="first")
     assert turns == ["a", "b", "b", "c"]
     assert [row.name for row in run.rows()] == ["row of a", "row of b", "row of c"]
     assert Document.read(tmp_path / "bench.json") == run
-    bench.everything(tmp_path, suites, ASKED, command="first", again=True)
+    everything(tmp_path, suites, ASKED, command="first", again=True)
     assert turns[4:] == ["a", "b", "c"]
 
 
 @pytest.mark.usefixtures("without_plots")
 def test_another_run_is_not_mixed_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     turns: list[str] = []
-    bench.everything(tmp_path, [counted("a", turns)], ASKED, command="first")
+    everything(tmp_path, [counted("a", turns)], ASKED, command="first")
     with pytest.raises(ConfigError, match=r"bench.json is of another run \(rounds: 1, here 2\); give another folder"):
-        bench.everything(tmp_path, [counted("a", turns)], ASKED._replace(rounds=2), command="second")
+        everything(tmp_path, [counted("a", turns)], ASKED._replace(rounds=2), command="second")
     monkeypatch.setattr(machine, "cores", lambda: 96)
     with pytest.raises(ConfigError, match=r"another run \(cores: \d+, here 96\)"):
-        bench.everything(tmp_path, [counted("a", turns)], ASKED, command="second")
+        everything(tmp_path, [counted("a", turns)], ASKED, command="second")
     (tmp_path / "bench.json").write_text("{}")
     with pytest.raises(ConfigError, match=r"this is no result of `llrnn bench`"):
-        bench.everything(tmp_path, [counted("a", turns)], ASKED, command="second")
+        everything(tmp_path, [counted("a", turns)], ASKED, command="second")
 
 
 @pytest.mark.usefixtures("without_plots")
@@ -191,10 +192,10 @@ def test_what_fails_is_left_out_with_the_reason_and_tried_again(tmp_path: Path) 
     turns: list[str] = []
     told: list[str] = []
     suites = [counted("a", turns, fail), counted("b", turns)]
-    run = bench.everything(tmp_path, suites, ASKED, command="first", tell=told.append)
+    run = everything(tmp_path, suites, ASKED, command="first", tell=told.append)
     assert run.reasons() == {"a": "no model"}
     assert "a: left out: no model" in told
-    again = bench.everything(tmp_path, [counted("a", turns), suites[1]], ASKED, command="first")
+    again = everything(tmp_path, [counted("a", turns), suites[1]], ASKED, command="first")
     assert turns == ["a", "b", "a"]
     assert again.reasons() == {}
     assert list(again.suites) == ["a", "b"]  # in the order of the suites, though b was first
@@ -203,7 +204,7 @@ def test_what_fails_is_left_out_with_the_reason_and_tried_again(tmp_path: Path) 
 def test_without_matplotlib_there_are_tables_and_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     told: list[str] = []
-    bench.everything(tmp_path, [counted("a", [])], ASKED, command="first", tell=told.append)
+    everything(tmp_path, [counted("a", [])], ASKED, command="first", tell=told.append)
     assert any("llrnn[plot]" in line for line in told)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "bench.md"]
 
@@ -328,7 +329,7 @@ def test_memory_is_followed_to_its_peak() -> None:
 
 
 def test_memory_of_the_dense_peer_holds_the_logits() -> None:
-    found = neural.memory(bench.french_like(500, 20), 4, 64)
+    found = neural.memory(french_like(500, 20), 4, 64)
     logits = 4 * 64 * 500
     assert found["dense"] >= 2 * logits
     assert found["llrnn"] < logits
@@ -478,7 +479,7 @@ def test_every_suite_that_takes_longer_gives_rows(tmp_path: Path) -> None:
     names = ["one-position", "opening", "training", "parallel", "objectives", "ngram", "constraint", "beam"]
     sizes = TINY._replace(training_words=3_500, training_hidden=8, parallel_hidden=8, parallel_words=200)
     sizes = sizes._replace(objective_sentences=100, ngram_words=10_000, ngram_vocabulary=300, beam_conditions=2)
-    run = bench.everything(tmp_path, chosen(names), ASKED._replace(sizes=sizes, quick=True), command="all")
+    run = everything(tmp_path, chosen(names), ASKED._replace(sizes=sizes, quick=True), command="all")
     for name in names:
         assert run.rows([name]) or name in run.left_out
     assert set(run.left_out) <= {"ngram", "constraint"}
@@ -539,3 +540,8 @@ def test_runs_stand_side_by_side(folder: Path, tmp_path: Path) -> None:
     assert lines[2].split(" | ")[2] == "–"
     assert lines[3].split(" | ")[2] == "12.3"
     assert lines[-1].split(" | ")[1] == "–"
+
+
+def test_the_help_names_every_suite() -> None:
+    """The command line lists them without importing them."""
+    assert tuple(suite.name for suite in SUITES) == bench_verbs.SUITES

@@ -19,9 +19,8 @@ from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import ConfigError
 from llrnn.languages.grammars import rows
 from llrnn.text.vocabulary import EOS, Vocabulary
-from llrnn_lab import bench
 from llrnn_lab.bench.against_masks import LLGuidance, Outlines, _Masks, nested_json
-from llrnn_lab.bench.constraint import Ours
+from llrnn_lab.bench.constraint import Ours, constraint
 from llrnn_lab.bench.json_texts import FEWEST, cut, documents, drawn_pieces, learnt_pieces, spelled, written
 
 SIZE = 6_000
@@ -206,7 +205,7 @@ def check(found: dict[str, Any], names: set[str], capsys: pytest.CaptureFixture[
 def test_the_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("llguidance")
     pytest.importorskip("outlines_core")
-    found = bench.constraint(vocabulary=SIZE, count=2, depth=1, rounds=1)
+    found = constraint(vocabulary=SIZE, count=2, depth=1, rounds=1)
     shown = check(found, {"llguidance", "outlines-core"}, capsys)
     same = found["same tokens"]["llguidance"]
     assert same["steps"] == same["equal"] == found["tokens"] + 4  # and after the last token of each document
@@ -218,7 +217,7 @@ def test_the_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
 def test_without_peers_ours_is_timed_alone(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "llguidance", None)
     monkeypatch.setitem(sys.modules, "outlines_core", None)
-    shown = check(bench.constraint(vocabulary=SIZE, count=2, depth=1, rounds=1), set(), capsys)
+    shown = check(constraint(vocabulary=SIZE, count=2, depth=1, rounds=1), set(), capsys)
     assert "llguidance is not installed: pip install llguidance to compare" in shown
 
 

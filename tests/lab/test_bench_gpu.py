@@ -12,12 +12,13 @@ from torch import Tensor
 
 from llrnn import cli
 from llrnn.ground.errors import ConfigError
-from llrnn_lab import bench
 from llrnn_lab.bench import gpu_machine, gpu_peers
-from llrnn_lab.bench.gpu import Sizes, _as_it_is
+from llrnn_lab.bench.gpu import _as_it_is, gpu
 from llrnn_lab.bench.gpu_machine import CARDS, Contender, Cost, Machine, Rates
 from llrnn_lab.bench.gpu_task import WAYS
-from llrnn_lab.cli import show_gpu
+from llrnn_lab.bench.neural import french_like
+from llrnn_lab.bench.suite import GpuSizes as Sizes
+from llrnn_lab.cli import show as shown
 
 TINY = Sizes(words=60, classes=20, hidden=8, positions=16, vocabularies=(40, 90), own=(24,), probe=16)
 DOCS = Path(__file__).parents[2] / "docs"
@@ -27,13 +28,13 @@ PEERS = {"dense", "chunked by 2", "gradients in forward by 4"}
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
-    return bench.gpu(rounds=2, sizes=TINY, machine=Machine(), compiled=False)
+    return gpu(rounds=2, sizes=TINY, machine=Machine(), compiled=False)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_it_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ConfigError, match="needs a CUDA GPU"):
-        bench.gpu()
+        gpu()
     capsys.readouterr()
     assert cli.run(["bench", "gpu", "--json"]) == 2
     said = capsys.readouterr()
@@ -95,7 +96,7 @@ def test_the_vocabulary_grows_and_the_classes_do_not(found: dict[str, Any]) -> N
 
 def test_the_floor_is_counted(found: dict[str, Any]) -> None:
     layer = found["layer"]
-    m = bench.french_like(60, 20).n_features
+    m = french_like(60, 20).n_features
     floor = layer["ours"]["weighted_loss, eager"]["floor"]
     assert floor["operations"] == 3 * 2 * 16 * 20 * 8
     assert floor["bytes"] == 2 * (2 * 16 * 8 + 4 * m * 8 + 4 * m)
@@ -136,7 +137,7 @@ def test_a_peer_that_cannot_run_is_said(monkeypatch: pytest.MonkeyPatch) -> None
         raise RuntimeError("out of memory\nmore")
 
     monkeypatch.setattr(gpu_peers, "_chunked", fails)
-    found = bench.gpu(rounds=1, sizes=TINY._replace(own=(), vocabularies=(40,)), machine=Machine(), compiled=False)
+    found = gpu(rounds=1, sizes=TINY._replace(own=(), vocabularies=(40,)), machine=Machine(), compiled=False)
     assert found["layer"]["failed"] == {"chunked by 2": "out of memory"}
     assert "chunked by 2" not in found["layer"]["peers"]
 
@@ -158,7 +159,7 @@ def test_memory_is_beyond_inputs_and_gradients() -> None:
 
 def test_the_table_and_the_document(found: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     json.dumps(found)
-    show_gpu.bench_gpu(found)
+    shown.bench_gpu(found)
     out = capsys.readouterr().out
     for said in ("V = 60, G = 20, H = 8, N = 16", "weighted_loss, one graph", "best peer: ", "G fixed"):
         assert said in out

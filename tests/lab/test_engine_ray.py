@@ -188,7 +188,7 @@ def test_a_command_ends_when_another_one_claims_its_folder(tmp_path: Path) -> No
 STUDY = """
 import sys
 from pathlib import Path
-from llrnn_lab.cli.experiment_options import engine_named
+from llrnn_lab.cli.experiment import engine_named
 from llrnn_lab.studies import jobs
 def run(engine, config, out):
     planned = [jobs.Job("good", Path(config), (), seed) for seed in (0, 1)]

@@ -14,8 +14,8 @@ from llrnn import Corpus, Lexicon, Vocabulary, french
 from llrnn.cli import run
 from llrnn.text.lexicon import cluster_words
 from llrnn.text.vocabulary import EOS
-from llrnn_lab import bench
 from llrnn_lab.bench.factored import ClassFactored, cluster_bins, frequency_bins
+from llrnn_lab.bench.objectives import objectives
 
 V, C, H, N = 11, 4, 3, 6
 CLASS_OF = torch.tensor([2, 0, 1, 1, 3, 0, 2, 2, 1, 0, 1])
@@ -101,9 +101,7 @@ def test_clusters_are_classes_and_the_rest_is_one_too() -> None:
 
 @pytest.fixture(scope="module")
 def compared() -> dict[str, Any]:
-    return bench.objectives(
-        2_000, sentences=300, epochs=6, samples=60, hidden=24, device=torch.device("cpu"), batch_words=96
-    )
+    return objectives(2_000, sentences=300, epochs=6, samples=60, hidden=24, device=torch.device("cpu"), batch_words=96)
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ from llrnn.model.scoring import score
 from llrnn.model.steering import Change, steer, swap
 from llrnn.model.words import Entry
 from llrnn.text.ids import EncodedText
-from llrnn_lab.bench import french_like
+from llrnn_lab.bench.neural import french_like
 
 TEXT = small_corpus()[:8]
 

@@ -17,8 +17,8 @@ from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.masses import alias_of, log_masses
 from llrnn.layer.priors import MINUS_INFINITY, ContextValues, SparsePrior, Table
 from llrnn.model.frozen import Composed
-from llrnn_lab import bench
 from llrnn_lab.bench.inference import by_vocabulary
+from llrnn_lab.bench.neural import french_like
 from strategies import QUICK
 
 V, G, H, N = 300, 40, 5, 4
@@ -28,7 +28,7 @@ def distribution(
     *, zeros: bool = False, ties: bool = False, matrix: FeatureMatrix | None = None, dtype: torch.dtype = torch.float64
 ) -> Distribution:
     generator = torch.Generator().manual_seed(1)
-    matrix = matrix or bench.french_like(V, G)
+    matrix = matrix or french_like(V, G)
     layer = LogLinear(matrix, H).to(dtype).requires_grad_(False)
     layer.weight.copy_(torch.randn(layer.weight.shape, generator=generator))
     log_b = torch.randn(matrix.n_symbols, generator=generator, dtype=torch.float64)
@@ -206,7 +206,7 @@ class Sizes(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[no-
 @pytest.mark.parametrize("name", ASKED)
 def test_a_step_makes_nothing_of_the_size_of_the_vocabulary(name: str) -> None:
     many = 100_000
-    p = distribution(matrix=bench.french_like(many, G), dtype=torch.float32)
+    p = distribution(matrix=french_like(many, G), dtype=torch.float32)
     with torch.no_grad():
         for _ in range(100):  # tables that are made once
             ASKED[name](Distribution(p.layer, p.h, p.prior, []))

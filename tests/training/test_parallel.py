@@ -35,7 +35,7 @@ from llrnn.text.conditions import Words
 from llrnn.text.ids import EncodedText
 from llrnn.training.loop import train
 from llrnn.training.parallel import Alone, Team, join_workers
-from llrnn_lab import bench
+from llrnn_lab.bench.parallel import parallel
 from test_resume import CONFIG, StopAfter, dropping, finish, knowing, log_of, start, wait_for_steps
 from test_training import TRAIN, VALID, VOCABULARY, tiny
 
@@ -273,7 +273,7 @@ def test_the_folder_of_another_run_is_refused_again_after_a_restart(place: Path)
 
 @pytest.mark.slow
 def test_the_benchmark_measures_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
-    result = bench.parallel(processes=2, hidden=8, words=200, rounds=1, steps=1)
+    result = parallel(processes=2, hidden=8, words=200, rounds=1, steps=1)
     assert 150 < result["words in a batch"] <= 200
     assert set(result["words per second"]) == {"alone", "together"}
     assert result["ratio"] > 0

@@ -26,25 +26,13 @@ from llrnn_lab.bench.gpu_machine import CARDS, Contender, Gpu, Machine, Rates, i
 from llrnn_lab.bench.gpu_peers import peers
 from llrnn_lab.bench.gpu_task import HALF, PRODUCTS, WAYS, Found, Task, callables, eager, errors
 from llrnn_lab.bench.neural import french_like, own_classes
+from llrnn_lab.bench.suite import GpuSizes
 
 _MEGA = 1e6
 _GRAPH = ", one graph"
 _EXACT = f"exact float32{_GRAPH}"
 _SMALL = f"weighted_loss, half the chunk{_GRAPH}"
 _STEPS = 5  # back to back in one turn, as in training, where the host is ahead of the GPU
-
-
-class Sizes(NamedTuple):
-    """Of the measurement: V, G, H and N of the layer; V with G fixed; V with every word its own class; products that
-    show the rate of the card."""
-
-    words: int = 256_000
-    classes: int = 8_192
-    hidden: int = 512
-    positions: int = 8_192
-    vocabularies: tuple[int, ...] = (10_000, 100_000, 1_000_000, 10_000_000)
-    own: tuple[int, ...] = (32_768, 65_536)
-    probe: int = 8_192
 
 
 class Settings(NamedTuple):
@@ -57,10 +45,10 @@ class Settings(NamedTuple):
 
 
 def gpu(
-    *, rounds: int = 21, sizes: Sizes | None = None, machine: Machine | None = None, compiled: bool = True
+    *, rounds: int = 21, sizes: GpuSizes | None = None, machine: Machine | None = None, compiled: bool = True
 ) -> dict[str, Any]:
     """All of it, as one document; a machine without CUDA is refused, unless another is given."""
-    machine, sizes = machine or Gpu(), sizes or Sizes()
+    machine, sizes = machine or Gpu(), sizes or GpuSizes()
     measured = measured_rates(machine, sizes.probe, rounds)
     settings = Settings(machine, CARDS.get(machine.name, measured), rounds, compiled)
     shape = sizes.hidden, sizes.positions
@@ -230,7 +218,7 @@ def _ratio(one: float, other: float) -> float:
     return one / other if other else math.nan
 
 
-def _by_vocabulary(sizes: Sizes, settings: Settings) -> dict[str, Any]:
+def _by_vocabulary(sizes: GpuSizes, settings: Settings) -> dict[str, Any]:
     """Each way with G fixed, all V taking turns; largest / smallest over V."""
     machine, shape = settings.machine, (sizes.hidden, sizes.positions)
     entries = {

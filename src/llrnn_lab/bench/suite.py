@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from llrnn_lab.bench.gpu import Sizes as GpuSizes
 from llrnn_lab.bench.machine import Speeds
 from llrnn_lab.bench.rows import Row
 
@@ -32,6 +31,19 @@ class Shape(NamedTuple):
 
     def named(self) -> dict[str, int]:
         return {"V": self.words, "G": self.classes, "H": self.hidden, "N": self.positions}
+
+
+class GpuSizes(NamedTuple):
+    """Of the measurement on a GPU: V, G, H and N of the layer; V with G fixed; V with every word its own class; the
+    products that show the rate of the card."""
+
+    words: int = 256_000
+    classes: int = 8_192
+    hidden: int = 512
+    positions: int = 8_192
+    vocabularies: tuple[int, ...] = (10_000, 100_000, 1_000_000, 10_000_000)
+    own: tuple[int, ...] = (32_768, 65_536)
+    probe: int = 8_192
 
 
 class Sizes(NamedTuple):

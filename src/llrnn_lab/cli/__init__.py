@@ -1,7 +1,6 @@
 """The verbs `llrnn bench` and `llrnn experiment`."""
 
-from llrnn_lab.cli import bench_french, conditional
 from llrnn_lab.cli.bench import bench_app
 from llrnn_lab.cli.experiment import experiment_app
 
-__all__ = ["bench_app", "bench_french", "conditional", "experiment_app"]
+__all__ = ["bench_app", "experiment_app"]

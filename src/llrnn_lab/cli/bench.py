@@ -1,26 +1,131 @@
-"""The verbs `llrnn bench ...`."""
+"""The verbs `llrnn bench ...`; each imports what it measures when it runs."""
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from llrnn.cli import show
-from llrnn.cli.options import AsJson, Device, device_named, say
-from llrnn.ground.errors import ConfigError
-from llrnn.model.checkpoint import load
-from llrnn.model.writing import condition_kind, prepared
-from llrnn.text.corpus import Corpus
-from llrnn_lab import bench as benchmarks
-from llrnn_lab.bench.machine import threads_of
-from llrnn_lab.cli import show_gpu
-from llrnn_lab.cli.bench_all import bench_all
+from llrnn.cli.options import AsJson, Device, device_named, make_output_folder, print_json, say
+from llrnn.ground.errors import ConfigError, LLRNNError
+
+if TYPE_CHECKING:
+    from llrnn_lab.bench.suite import Asked
 
 bench_app = typer.Typer()
-bench_app.callback(invoke_without_command=True)(bench_all)
+SUITES = (
+    "layer",
+    "large-layer",
+    "vocabulary",
+    "own-classes",
+    "memory",
+    "scoring",
+    "sampling",
+    "one-position",
+    "opening",
+    "training",
+    "french",
+    "french-gpu",
+    "adaptive",
+    "adaptive-gpu",
+    "parallel",
+    "objectives",
+    "ngram",
+    "constraint",
+    "beam",
+    "gpu",
+)
+_FRENCH = {"french", "french-gpu", "adaptive", "adaptive-gpu"}  # what needs prepared text
+
+
+@bench_app.callback(invoke_without_command=True)
+def bench_all(
+    context: typer.Context,
+    out: Annotated[Path | None, typer.Option(help="The folder for bench.json, bench.md and the plots.")] = None,
+    data: Annotated[Path, typer.Option(help="Where the corpora are.")] = Path("../shared/data"),
+    prepared: Annotated[
+        Path, typer.Option(help="The French of `llrnn experiment prepare`; made of the data where it is not there.")
+    ] = Path("runs/prepared"),
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help=f"One benchmark, or several: {', '.join(SUITES)}."),
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Interleaved repetitions; each benchmark has a number of its own.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small sizes, few rounds: a look, no figures to quote.")
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Begin anew, whatever the folder holds.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure, always against a peer that does the same work in the same run.
+
+    Without a verb: every benchmark that this machine can run, one after the other, each row a ratio to a named peer
+    with its floor. A run that was stopped goes on with the same command.
+
+    Example: llrnn bench --out runs/bench
+    """
+    from llrnn.cli import show
+    from llrnn_lab.bench.everything import everything
+    from llrnn_lab.bench.page import markdown
+    from llrnn_lab.bench.suite import QUICK, Asked, Sizes
+    from llrnn_lab.bench.suites import chosen
+
+    if context.invoked_subcommand is not None:
+        _refuse_options(context)
+        return
+    if out is None:
+        raise ConfigError("a verb is required, or --out FOLDER to run all; `llrnn bench --help` lists the verbs")
+    suites = chosen(only)
+    make_output_folder(out)
+    asked = Asked(QUICK if quick else Sizes(), rounds, data, prepared, quick)
+    if _FRENCH & {suite.name for suite in suites}:
+        _prepare(asked)
+    run = everything(out, suites, asked, command=_command(out, only, asked), again=again, tell=_tell)
+    if as_json:
+        print_json({"rows": [row.to_json() for row in run.rows()], "left out": run.reasons()})
+    else:
+        show.out.print(markdown(run), markup=False)
+
+
+def _refuse_options(context: typer.Context) -> None:
+    """Those of the whole run, before a verb, would be lost."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            verb = context.invoked_subcommand
+            raise ConfigError(f"`llrnn bench` takes options or a verb; write those of {verb} after it")
+
+
+def _prepare(asked: Asked) -> None:
+    """Where it is not possible, the rows that need it say so."""
+    from llrnn_lab.studies.prepare import prepare
+
+    if not (asked.prepared / "manifest.json").exists() and (asked.data / "ud_french_gsd").is_dir():
+        _tell(f"French is prepared in {asked.prepared} …")
+        try:
+            prepare(asked.data, asked.prepared, tell=_tell)
+        except LLRNNError as error:
+            _tell(f"French cannot be prepared: {error}")
+
+
+def _command(out: Path, only: list[str] | None, asked: Asked) -> str:
+    """As it is written into the results."""
+    options = [option for name in only or () for option in ("--only", name)]
+    options += [] if asked.rounds is None else ["--rounds", str(asked.rounds)]
+    options += ["--quick"] if asked.quick else []
+    folders = ["--out", str(out), "--data", str(asked.data), "--prepared", str(asked.prepared)]
+    return shlex.join(["llrnn", "bench", *folders, *options])
+
+
+def _tell(line: str) -> None:
+    from llrnn.cli import show
+
+    show.err.print(line, markup=False)
 
 
 @bench_app.command("layer")
@@ -38,8 +143,12 @@ def bench_layer_verb(
 
     Example: llrnn bench layer
     """
+    from llrnn.cli import show
+    from llrnn_lab.bench.machine import threads_of
+    from llrnn_lab.bench.neural import layer
+
     with threads_of(threads, spreads=device != "cpu"):
-        results = benchmarks.layer(words, classes, hidden, positions, rounds=rounds, device=device_named(device))
+        results = layer(words, classes, hidden, positions, rounds=rounds, device=device_named(device))
         say(results, as_json, show.bench_layer)
 
 
@@ -52,8 +161,11 @@ def bench_gpu_verb(
 
     Example: llrnn bench gpu
     """
-    result = {"command": f"llrnn bench gpu --rounds {rounds} --json", **benchmarks.gpu(rounds=rounds)}
-    say(result, as_json, show_gpu.bench_gpu)
+    from llrnn_lab.bench.gpu import gpu
+    from llrnn_lab.cli import show as shown
+
+    result = {"command": f"llrnn bench gpu --rounds {rounds} --json", **gpu(rounds=rounds)}
+    say(result, as_json, shown.bench_gpu)
 
 
 @bench_app.command("training")
@@ -68,8 +180,12 @@ def bench_training_verb(
 
     Example: llrnn bench training
     """
+    from llrnn.cli import show
+    from llrnn_lab.bench.machine import threads_of
+    from llrnn_lab.bench.neural import training
+
     with threads_of(threads, spreads=device != "cpu"):
-        result = benchmarks.training(words, steps=steps, device=device_named(device))
+        result = training(words, steps=steps, device=device_named(device))
         say(result, as_json, show.bench_training)
 
 
@@ -88,8 +204,12 @@ def bench_objectives_verb(
 
     Example: llrnn bench objectives
     """
+    from llrnn.cli import show
+    from llrnn_lab.bench.machine import threads_of
+    from llrnn_lab.bench.objectives import objectives
+
     with threads_of(threads, spreads=device != "cpu"):
-        result = benchmarks.objectives(
+        result = objectives(
             words, sentences=sentences, epochs=epochs, samples=samples, hidden=hidden, device=device_named(device)
         )
         say(result, as_json, show.bench_objectives)
@@ -107,7 +227,10 @@ def bench_parallel_verb(
 
     Example: llrnn bench parallel
     """
-    result = benchmarks.parallel(processes=processes, hidden=hidden, words=words, rounds=rounds)
+    from llrnn.cli import show
+    from llrnn_lab.bench.parallel import parallel
+
+    result = parallel(processes=processes, hidden=hidden, words=words, rounds=rounds)
     say(result, as_json, partial(show.bench_parallel, processes=processes))
 
 
@@ -125,8 +248,12 @@ def bench_ngram_verb(
 
     Example: llrnn bench ngram
     """
+    from llrnn.cli import show
+    from llrnn_lab.bench.against_kenlm import ngrams
+    from llrnn_lab.bench.machine import threads_of
+
     with threads_of(threads):
-        result = benchmarks.ngrams(text=text, vocabulary=vocabulary, order=order, words=words, rounds=rounds)
+        result = ngrams(text=text, vocabulary=vocabulary, order=order, words=words, rounds=rounds)
         say(result, as_json, show.bench_ngram)
 
 
@@ -144,17 +271,24 @@ def bench_beam_verb(
 
     Example: llrnn bench beam
     """
+    from llrnn.cli import show
+    from llrnn.model.checkpoint import load
+    from llrnn.model.writing import condition_kind, prepared
+    from llrnn.text.corpus import Corpus
+    from llrnn_lab.bench.beam import beam, made_up
+    from llrnn_lab.bench.machine import threads_of
+
     with threads_of(threads):
         if (model is None) != (conditions is None):
             raise ConfigError("--model and --conditions go together: give both, or neither")
         if model is None or conditions is None:
-            tested, given = benchmarks.made_up()
+            tested, given = made_up()
         else:
             tested = load(model)
             read = Corpus.from_file(conditions, lowercase=True, conditions=condition_kind(tested))
             given = [sentence.condition for sentence in read[:count]]  # type: ignore[misc]
             tested = prepared(tested, given)
-        result = benchmarks.beam(tested, given[:count], width=width, rounds=rounds)
+        result = beam(tested, given[:count], width=width, rounds=rounds)
         say(result, as_json, show.bench_beam)
 
 
@@ -172,8 +306,12 @@ def bench_constraint_verb(
 
     Example: llrnn bench constraint
     """
+    from llrnn.cli import show
+    from llrnn_lab.bench.constraint import constraint
+    from llrnn_lab.bench.machine import threads_of
+
     with threads_of(threads):
-        result = benchmarks.constraint(vocabulary=vocabulary, text=text, count=count, depth=depth, rounds=rounds)
+        result = constraint(vocabulary=vocabulary, text=text, count=count, depth=depth, rounds=rounds)
         say(result, as_json, show.bench_constraint)
 
 
@@ -192,8 +330,82 @@ def bench_inference_verb(
 
     Example: llrnn bench inference
     """
+    from llrnn.cli import show
+    from llrnn_lab.bench.inference import inference
+    from llrnn_lab.bench.machine import threads_of
+
     with threads_of(threads):
-        result = benchmarks.inference(
-            words=words, many=many, classes=classes, hidden=hidden, positions=positions, rounds=rounds
-        )
+        result = inference(words=words, many=many, classes=classes, hidden=hidden, positions=positions, rounds=rounds)
         say(result, as_json, show.bench_inference)
+
+
+Data = Annotated[Path, typer.Option(help="What `llrnn experiment prepare` made of the French text.")]
+Configs = Annotated[Path, typer.Option(help="The configurations of the models.")]
+Threads = Annotated[int, typer.Option(min=1, help="Threads of the processor.")]
+
+
+@bench_app.command("french")
+def bench_french_verb(
+    data: Data,
+    rounds: Annotated[int, typer.Option(min=1, help="Interleaved steps of each.")] = 7,
+    configs: Configs = Path("configs/table4"),
+    threads: Threads = 1,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """Words per second of whole training steps on French, against softmax RNNs with the same body.
+
+    Example: llrnn bench french --data runs/prepared
+    """
+    from llrnn_lab.bench.french import french
+    from llrnn_lab.bench.machine import threads_of
+    from llrnn_lab.cli import show as shown
+
+    with threads_of(threads, spreads=device != "cpu"):
+        found = french(data, configs=configs, rounds=rounds, device=device_named(device))
+        say(found, as_json, shown.french)
+
+
+@bench_app.command("adaptive")
+def bench_adaptive_verb(
+    data: Data,
+    seconds: Annotated[float, typer.Option(min=1, help="Training time of each.")] = 120.0,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of every configuration.")
+    ] = None,
+    configs: Configs = Path("configs/table4"),
+    threads: Threads = 1,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """Perplexity at equal time, and the time of an epoch, against torch's AdaptiveLogSoftmaxWithLoss.
+
+    Example: llrnn bench adaptive --data runs/prepared
+    """
+    from llrnn_lab.bench.adaptive import adaptive
+    from llrnn_lab.bench.machine import threads_of
+    from llrnn_lab.cli import show as shown
+
+    with threads_of(threads, spreads=device != "cpu"):
+        found = adaptive(data, configs=configs, seconds=seconds, changes=changes or (), device=device_named(device))
+        say(found, as_json, shown.adaptive)
+
+
+@bench_app.command("profile")
+def bench_profile_verb(
+    data: Data,
+    steps: Annotated[int, typer.Option(min=1, help="Steps that are timed.")] = 20,
+    configs: Configs = Path("configs/table4"),
+    threads: Threads = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Where the time of a training step on French goes, and how often Python is called in steps of three sizes.
+
+    Example: llrnn bench profile --data runs/prepared
+    """
+    from llrnn_lab.bench.machine import threads_of
+    from llrnn_lab.bench.profile import profile
+    from llrnn_lab.cli import show as shown
+
+    with threads_of(threads):
+        say(profile(data, configs=configs, steps=steps), as_json, shown.profile)

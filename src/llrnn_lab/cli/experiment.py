@@ -1,41 +1,63 @@
-"""The verbs `llrnn experiment ...` and `llrnn pairs ...`."""
+"""The verbs `llrnn experiment ...`; each imports its study when it runs."""
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from llrnn.cli.options import Device, Seed, device_named, make_output_folder
 from llrnn.ground.errors import ConfigError
-from llrnn_lab.cli.experiment_options import Address, Data, EngineName, Out, Parallel, engine_named, tell
-from llrnn_lab.studies import (
-    adaptation,
-    added_words,
-    char_nlg,
-    knowledge_base,
-    nlg,
-    open_data,
-    open_vocabulary,
-    rare_words,
-    rescoring,
-    semantic_parsing,
-    table4,
-)
-from llrnn_lab.studies import prepare as preparation
-from llrnn_lab.studies.jobs import Job, run_job
+
+if TYPE_CHECKING:
+    from llrnn_lab.studies.engines import Engine
+
+Data = Annotated[Path, typer.Option(help="The corpora: shared data for French, or a folder with one UD treebank.")]
+Out = Annotated[Path, typer.Option(help="The folder for models, results and tables.")]
+Seeds = Annotated[int, typer.Option(min=1, help="Models of each kind.")]
+Parallel = Annotated[int, typer.Option(min=1, help="Models side by side.")]
+EngineName = Annotated[str, typer.Option("--engine", help="local: on this machine; ray: on a Ray cluster.")]
+Address = Annotated[
+    str | None,
+    typer.Option(help="With --engine ray: the cluster, HOST:PORT. Else RAY_ADDRESS, else this machine alone."),
+]
+
+
+def tell(text: str) -> None:
+    """What a study reports on its way."""
+    from llrnn.cli import show
+
+    show.out.print(text, markup=False)
+
+
+def engine_named(name: str, address: str | None, device: str) -> Engine:
+    """Local needs the device here; the nodes of a cluster may have what this machine has not."""
+    if name == "local":
+        if address is not None:
+            raise ConfigError(f"--address {address}: only with --engine ray")
+        from llrnn_lab.studies.engines import Local
+
+        device_named(device)
+        return Local()
+    if name != "ray":
+        raise ConfigError(f"--engine must be local or ray, found {name!r}")
+    from llrnn_lab.studies.engine_ray import Ray
+
+    return Ray(address)
+
 
 experiment_app = typer.Typer(help="Whole studies; each can be stopped and run again.")
 
-# what trains and tests one model
+# what trains and tests one model: (module, function)
 STUDIES = {
-    Job.study: run_job,
-    "adaptation": adaptation.run_one,
-    "nlg": nlg.run_one,
-    "knowledge-base": knowledge_base.run_one,
-    "semantic-parsing": semantic_parsing.run_one,
-    "char-nlg": char_nlg.run_one,
+    "language-model": ("jobs", "run_job"),
+    "adaptation": ("adaptation", "run_one"),
+    "nlg": ("nlg", "run_one"),
+    "knowledge-base": ("knowledge_base", "run_one"),
+    "semantic-parsing": ("semantic_parsing", "run_one"),
+    "char-nlg": ("char_nlg", "run_one"),
 }
 
 Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key.")]
@@ -59,6 +81,8 @@ def table4_verb(
 
     Example: llrnn experiment table4 --data ../shared/data --out runs/table4
     """
+    from llrnn_lab.studies import table4
+
     path = table4.run(
         data,
         out,
@@ -92,6 +116,8 @@ def adaptation_verb(
 
     Example: llrnn experiment adaptation --data ../shared/data --out runs/adaptation
     """
+    from llrnn_lab.studies import adaptation
+
     device_named(device)
     chosen = tuple(sizes or adaptation.SIZES)
     results = adaptation.run(
@@ -126,6 +152,8 @@ def rescoring_verb(
 
     Example: llrnn experiment rescoring --data ../shared/data --out runs/rescoring
     """
+    from llrnn_lab.studies import rescoring
+
     device_named(device)
     found = rescoring.run(data, out, config=config, n=n, sentences=sentences, seed=seed, device=device, tell=tell)
     typer.echo(rescoring.table(found))
@@ -135,13 +163,15 @@ def rescoring_verb(
 def rare_words_verb(
     out: Out,
     seeds: Annotated[int, typer.Option(min=1, help="Texts and models, each with the next seed.")] = 3,
-    epochs: Annotated[int, typer.Option(min=1, help="How long each model is trained.")] = rare_words.Study.epochs,
+    epochs: Annotated[int, typer.Option(min=1, help="How long each model is trained.")] = 20,
     seed: Seed = 0,
 ) -> None:
     """The paper's illustration: what a softmax and two LL-RNNs say of `37`, `15` and `grenoble`, none of them seen.
 
     Example: llrnn experiment rare-words --out runs/rare-words
     """
+    from llrnn_lab.studies import rare_words
+
     make_output_folder(out)
     study = rare_words.Study(epochs=epochs)
     typer.echo(rare_words.report(rare_words.run(out, seed=seed, seeds=seeds, study=study, tell=tell)))
@@ -163,6 +193,8 @@ def open_vocabulary_verb(
 
     Example: llrnn experiment open-vocabulary --data ../shared/data --out runs/open --language tr
     """
+    from llrnn_lab.studies import open_data, open_vocabulary
+
     device_named(device)
     chosen = languages or list(open_data.LANGUAGES)
     strange = [language for language in chosen if language not in open_data.LANGUAGES]
@@ -187,13 +219,17 @@ def added_words_verb(
     data: Data,
     out: Out,
     prepared: Annotated[Path | None, typer.Option(help="French data that is prepared already.")] = None,
-    config: Annotated[Path, typer.Option(help="The configuration of the model.")] = added_words.CONFIG,
+    config: Annotated[Path, typer.Option(help="The configuration of the model.")] = Path(
+        "configs/open/added/llrnn.toml"
+    ),
     seed: Seed = 0,
 ) -> None:
     """How much words help that are added to a trained model without training, with attributes, counts, or both.
 
     Example: llrnn experiment added-words --data ../shared/data --out runs/added
     """
+    from llrnn_lab.studies import added_words
+
     make_output_folder(out)
     typer.echo(added_words.report(added_words.run(data, out, seed=seed, prepared=prepared, config=config, tell=tell)))
 
@@ -204,7 +240,9 @@ def prepare_verb(data: Data, out: Out) -> None:
 
     Example: llrnn experiment prepare --data ../shared/data --out runs/table4/prepared
     """
-    preparation.prepare(data, out, tell=tell)
+    from llrnn_lab.studies.prepare import prepare
+
+    prepare(data, out, tell=tell)
 
 
 @experiment_app.command("model")
@@ -213,7 +251,7 @@ def model_verb(
     name: Annotated[str, typer.Option(help="Its name in the table.")],
     data: Annotated[Path, typer.Option(help="A prepared folder.")],
     out: Out,
-    study: Annotated[str, typer.Option(help=f"How it is tested: {', '.join(STUDIES)}.")] = Job.study,
+    study: Annotated[str, typer.Option(help=f"How it is tested: {', '.join(STUDIES)}.")] = "language-model",
     changes: Changes = None,
     seed: Seed = 0,
     device: Device = "cpu",
@@ -224,7 +262,150 @@ def model_verb(
     Example: llrnn experiment model configs/table4/llrnn.toml --name llrnn-2500 --data runs/prepared --out runs/table4
     Example: llrnn experiment model configs/nlg/copied.toml --study nlg --name mine --data runs/nlg/data --out runs/mine
     """
+    from llrnn_lab.studies.jobs import Job
+
     if study not in STUDIES:
         raise ConfigError(f"--study must be one of {', '.join(STUDIES)}, found {study!r}")
     job = Job(name, config, tuple(changes or ()), seed, study)
-    STUDIES[study](job, data=data, out=out, device=device_named(device))
+    module, function = STUDIES[study]
+    run_one = getattr(importlib.import_module(f"llrnn_lab.studies.{module}"), function)
+    run_one(job, data=data, out=out, device=device_named(device))
+
+
+@experiment_app.command("nlg")
+def nlg_verb(
+    data: Data,
+    out: Out,
+    configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path("configs/nlg"),
+    systems: Annotated[list[str] | None, typer.Option("--system", help="Only these systems.")] = None,
+    shares: Annotated[list[int] | None, typer.Option("--share", min=1, max=100, help="% of the training text.")] = None,
+    seeds: Seeds = 1,
+    parallel: Parallel = 1,
+    engine: EngineName = "local",
+    address: Address = None,
+    device: Device = "cpu",
+) -> None:
+    """Sentences from dialog acts: BLEU and slot errors of five systems, on little and much text, and on unseen values.
+
+    Example: llrnn experiment nlg --data ../shared/data --out runs/nlg
+    """
+    from llrnn_lab.studies import nlg
+    from llrnn_lab.studies.nlg_data import SHARES
+
+    make_output_folder(out)
+    chosen = systems or list(nlg.SYSTEMS)
+    missing = [system for system in chosen if not (configs / f"{system}.toml").exists()]
+    if missing:
+        raise ConfigError(f"{configs / missing[0]}.toml: no such file; --system is one of {', '.join(nlg.SYSTEMS)}")
+    found = nlg.run(
+        data,
+        out,
+        configs=configs,
+        systems=chosen,
+        shares=shares or SHARES,
+        seeds=seeds,
+        parallel=parallel,
+        device=device,
+        engine=engine_named(engine, address, device),
+        tell=tell,
+    )
+    typer.echo(nlg.table(found))
+
+
+@experiment_app.command("knowledge-base")
+def knowledge_base_verb(
+    data: Data,
+    out: Out,
+    configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path("configs/knowledge-base"),
+    seeds: Seeds = 1,
+    parallel: Parallel = 1,
+    engine: EngineName = "local",
+    address: Address = None,
+    device: Device = "cpu",
+) -> None:
+    """System turns from a dialogue and a table of venues: how often is what is stated the table's, before and after
+    the table is changed?
+
+    Example: llrnn experiment knowledge-base --data ../shared/data --out runs/knowledge-base
+    """
+    from llrnn_lab.studies import knowledge_base
+
+    make_output_folder(out)
+    place = engine_named(engine, address, device)
+    found = knowledge_base.run(
+        data, out, configs=configs, seeds=seeds, parallel=parallel, device=device, engine=place, tell=tell
+    )
+    typer.echo(knowledge_base.table(found))
+
+
+@experiment_app.command("semantic-parsing")
+def semantic_parsing_verb(
+    data: Data,
+    out: Out,
+    datasets: Annotated[list[str] | None, typer.Option("--dataset", help="Only these; all five by default.")] = None,
+    systems: Annotated[
+        list[str] | None, typer.Option("--system", help="softmax (and masked), strict, grammar, primed.")
+    ] = None,
+    shares: Annotated[list[int] | None, typer.Option("--share", min=1, max=100, help="% of the training text.")] = None,
+    whole: Annotated[bool, typer.Option("--all", help="Also train on train and valid text together.")] = False,
+    configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path(
+        "configs/semantic-parsing"
+    ),
+    seeds: Seeds = 1,
+    parallel: Parallel = 1,
+    engine: EngineName = "local",
+    address: Address = None,
+    device: Device = "cpu",
+) -> None:
+    """Logical forms from questions: exact match and well-formedness with a grammar of the forms, and with a lexicon.
+
+    Example: llrnn experiment semantic-parsing --data ../shared/data --out runs/semantic-parsing --dataset geo
+    """
+    from llrnn_lab.studies import semantic_parsing, sp_data
+
+    make_output_folder(out)
+    chosen = {"--dataset": (datasets, sp_data.DATASETS), "--system": (systems, semantic_parsing.SYSTEMS)}
+    for option, (given, known) in chosen.items():
+        for name in given or ():
+            if name not in known:
+                raise ConfigError(f"{option} must be one of {', '.join(known)}, found {name!r}")
+    found = semantic_parsing.run(
+        data,
+        out,
+        configs=configs,
+        datasets=datasets or sp_data.DATASETS,
+        systems=systems or semantic_parsing.SYSTEMS,
+        shares=[*(shares or sp_data.SHARES), *([semantic_parsing.ALL] if whole else [])],
+        seeds=seeds,
+        parallel=parallel,
+        device=device,
+        engine=engine_named(engine, address, device),
+        tell=tell,
+    )
+    typer.echo(semantic_parsing.table(found))
+
+
+@experiment_app.command("char-nlg")
+def char_nlg_verb(
+    data: Data,
+    out: Out,
+    configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path("configs/char-nlg"),
+    seeds: Seeds = 1,
+    parallel: Parallel = 1,
+    engine: EngineName = "local",
+    address: Address = None,
+    device: Device = "cpu",
+) -> None:
+    """Sentences from dialog acts, character by character: non-words and slot errors with an automaton of the words.
+
+    Example: llrnn experiment char-nlg --data ../shared/data --out runs/char-nlg
+    """
+    from llrnn_lab.studies import char_nlg
+
+    device_named(device)
+    make_output_folder(out)
+    place = engine_named(engine, address, device)
+    found = char_nlg.run(
+        data, out, configs=configs, seeds=seeds, parallel=parallel, device=device, engine=place, tell=tell
+    )
+    typer.echo(char_nlg.table(found))
