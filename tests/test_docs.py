@@ -10,6 +10,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -283,11 +284,31 @@ def test_every_verb_is_in_the_reference(links: dict[Path, Links]) -> None:
     assert not missing
 
 
-def test_links_of_the_readme_exist() -> None:
-    text = README.path.read_text(encoding="utf8")
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"])
+def test_links_of_pages_outside_of_the_site_exist(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf8")
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)|`((?:docs|configs|examples|scripts)/[\w./-]+)`", text):
-        name = target[0] or target[1]
-        assert name.startswith("http") or (ROOT / name).exists(), name
+        path = target[0] or target[1]
+        assert path.startswith("http") or (ROOT / path).exists(), f"{name}: {path}"
+
+
+def test_every_decision_is_listed_and_has_its_three_parts() -> None:
+    listed = re.findall(
+        r"^- \[(\d{4})\]\((\1-[\w-]+\.md)\) (.+)$", (DOCS / "decisions/index.md").read_text("utf8"), re.M
+    )
+    records = sorted(path for path in (DOCS / "decisions").glob("*.md") if path.name != "index.md")
+    assert [name for _, name, _ in listed] == [path.name for path in records]
+    for (number, name, title), path in zip(listed, records, strict=True):
+        text = path.read_text(encoding="utf8")
+        assert text.startswith(f"# {int(number)}. {title}\n"), name
+        assert re.findall(r"^\*\*(\w+)\.\*\*", text, re.MULTILINE) == ["Context", "Decision", "Why"], name
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
+    assert project["version"] == llrnn.__version__
+    assert f"version: {llrnn.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf8")
+    assert f"\n## {llrnn.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf8")
 
 
 # --- the machinery itself --------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import fnmatch
 import graphlib
 import importlib
 import re
-import shlex
 import subprocess
 import sys
 import tomllib
@@ -208,58 +207,18 @@ def make_targets() -> set[str]:
     return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf8"), re.MULTILINE))
 
 
-def test_readme_names_make_targets_that_exist() -> None:
+def test_readme_is_short_and_names_make_targets_that_exist() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf8").split()) <= 900
     named = {command.split()[1] for command in readme_commands() if command.startswith("make ")}
-    assert {"demo", "test", "check"} <= named
+    assert named == {"demo", "test"}
     assert named <= make_targets()
-
-
-def run_llrnn_commands(folder: Path, shrink: str) -> list[str]:
-    """The llrnn commands of the README, in order, in a folder with the configs/ and examples/ of the repository."""
-    for name in ("configs", "examples"):
-        (folder / name).symlink_to(ROOT / name)
-    (folder / "runs").mkdir()
-    outputs = []
-    for command in readme_commands():
-        if command.startswith("llrnn "):
-            if command.startswith(("llrnn train", "llrnn features")):
-                command += shrink
-            program, *arguments = shlex.split(command)
-            done = subprocess.run(
-                [Path(sys.executable).parent / program, *arguments],
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-            outputs.append(done.stdout)
-    return outputs
-
-
-@pytest.mark.slow  # two minutes; CI runs it besides `make test`
-def test_readme_commands_run(tmp_path: Path) -> None:
-    """For one epoch; `test.conllu` is the test part of the configuration."""
-    outputs = run_llrnn_commands(tmp_path, " --set training.epochs=1")
-    assert len(outputs) == 19
-    assert "classes" in outputs[0]
-    assert "log-perplexity" in outputs[3]
-    assert "POS:" in outputs[4]
-    assert "Gender:Fem" in outputs[5]
-    assert "n-grams" in outputs[7]
-    assert "sum" in outputs[8]
-    assert "log-perplexity" in outputs[9]
-    assert "adapted" in outputs[12]
-    assert "spelled out" in outputs[14]
-    assert "‹number:digits4›" in outputs[16]
-    assert "3 words added" in outputs[17]
-    assert "Number:Sing" in outputs[18]
 
 
 def test_readme_python_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (block,) = code_blocks("python")
+    assert len(ast.parse(block).body) <= 10
     monkeypatch.chdir(tmp_path)
     exec(compile(block, "README.md", "exec"), {})
     assert "Gender:Fem" in capsys.readouterr().out
