@@ -27,15 +27,15 @@ class Naive:
         match part:
             case ex.One(atom):
                 return float(len(text) == 1 and atom.holds(text))
-            case ex.Sequence(parts):
+            case ex.Concatenation(parts):
                 return self.in_a_row(parts, text)
-            case ex.Choice(parts):
+            case ex.Alternation(parts):
                 return sum(self(one, text) for one in parts)
             case ex.Repeat(inner, again):
                 return self.repeated(part, inner, again, text)
             case ex.Times(inner, least, most):
                 return sum(self.in_a_row((inner,) * times, text) for times in range(least, most + 1))
-            case ex.Scaled(inner, factor):
+            case ex.WeightedExpression(inner, factor):
                 return factor * self(inner, text)
             case ex.Both(left, right):
                 return self(left, text) * self(right, text)

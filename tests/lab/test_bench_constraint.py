@@ -149,17 +149,17 @@ def test_nodes_that_differ_where_no_token_reaches_need_no_walk(
 ) -> None:
     """And rows are the same where every node has a walk of its own."""
     walks: list[object] = []
-    walk = rows.Reader._walk
+    walk = rows.SymbolReader._walk
 
-    def counted(reader: rows.Reader, node: object, row: Floats) -> rows._Way:
+    def counted(reader: rows.SymbolReader, node: object, row: Floats) -> rows._Way:
         walks.append(node)
         return walk(reader, node, row)
 
-    monkeypatch.setattr(rows.Reader, "_walk", counted)
+    monkeypatch.setattr(rows.SymbolReader, "_walk", counted)
     remembering, forgetful = Ours(vocabulary), Ours(vocabulary)
     expected = allowed_at_all_steps(remembering, texts)
     few = len(walks) - 1
-    monkeypatch.setattr(rows.Reader, "_way_of", lambda reader, node: None)
+    monkeypatch.setattr(rows.SymbolReader, "_way_of", lambda reader, node: None)
     monkeypatch.setattr(rows, "MOST_ASKED", 0)
     assert np.array_equal(allowed_at_all_steps(forgetful, texts), expected)
     assert 20 < few < 60

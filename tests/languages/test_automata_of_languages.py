@@ -25,9 +25,9 @@ from llrnn.languages.grammars import finite as conditional
 from llrnn.languages.grammars import finite as holes
 from llrnn.languages.grammars import machine as backward_
 from llrnn.languages.grammars import machine as moves
-from llrnn.languages.grammars.expressions import NOTHING, Choice, Sequence
+from llrnn.languages.grammars.expressions import NOTHING, Alternation, Concatenation
 from llrnn.languages.grammars.finite import Conditional, EmptyLanguageError, Finite, Gathered, finite
-from llrnn.languages.grammars.language import Columns, Language, Node, OneOf
+from llrnn.languages.grammars.language import Language, LetterColumns, Node, OneOf
 from llrnn.languages.grammars.machine import (
     InfiniteMassError,
     TooLargeError,
@@ -45,7 +45,7 @@ from llrnn.text.vocabulary import EOS, Vocabulary
 A, B, C = letter("a"), letter("b"), letter("c")
 
 
-def over(letters: str, expression: Expression) -> Columns:
+def over(letters: str, expression: Expression) -> LetterColumns:
     return columns_of(expression, list(letters), "characters")
 
 
@@ -190,7 +190,7 @@ def test_weights_that_drift_apart_are_kept_in_sets() -> None:
         (A + letter("z").times(2), "z is none of the 3 characters"),
         ((A | words(["z"])) & (B | C), "share no string"),
         (letter("z") & A, "z is none of"),
-        (Choice(()), "nothing to choose from"),
+        (Alternation(()), "nothing to choose from"),
     ],
 )
 def test_an_empty_language_is_refused_with_the_part_to_blame(expression: Expression, reason: str) -> None:
@@ -200,7 +200,7 @@ def test_an_empty_language_is_refused_with_the_part_to_blame(expression: Express
 
 
 def test_columns_of_another_expression_are_refused() -> None:
-    columns = Columns(list("abc"), [OneOf((("a", "c"),))], "characters")
+    columns = LetterColumns(list("abc"), [OneOf((("a", "c"),))], "characters")
     with pytest.raises(BackgroundError, match="column of its own"):
         compiled(A, columns)
     with pytest.raises(BackgroundError, match="Conditional"):
@@ -211,14 +211,14 @@ def test_thousands_of_parts_in_a_row_do_not_nest() -> None:
     whole = NOTHING
     for character in "ab" * 1500:
         whole = whole + letter(character)
-    assert isinstance(whole, Sequence)
+    assert isinstance(whole, Concatenation)
     assert len(whole.parts) == 3000
     assert finite(whole, over("ab", whole)).shortest(0) == 3000
     deep: Expression = A
     for _ in range(2000):
         deep = deep.weighted(0.9)
     with pytest.raises(BackgroundError, match="nest less"):
-        compiled(deep, Columns(["a"], [], "characters"))
+        compiled(deep, LetterColumns(["a"], [], "characters"))
 
 
 def test_what_is_no_expression_or_weight_is_refused() -> None:

@@ -31,7 +31,7 @@ from llrnn.knowledge.testing import check_domain
 from llrnn.languages.domains import Names, Numbers, Regular, Spelling, restore
 from llrnn.languages.domains.characters import Bands, CharacterModel, of_kind
 from llrnn.model.controllers import GRU
-from llrnn.text.automata import Automaton, anything, partition, pattern
+from llrnn.text.automata import DFA, anything, partition, pattern
 from llrnn.text.domain import Cell, Domain, log_mass_left
 from llrnn.text.vocabulary import disjoint
 from strategies import QUICK
@@ -444,7 +444,7 @@ class Own(Domain):
         drawn: Sequence[str] | None = None,
         located: Sequence[int] | None = None,
         names: Sequence[str] = ("one", "two"),
-        language: Automaton | None = None,
+        language: DFA | None = None,
         log_q: Sequence[float] | None = None,
     ) -> None:
         self._strings, self._log_mass, self._drawn = list(strings), np.array(log_mass), list(drawn or strings)
@@ -465,7 +465,7 @@ class Own(Domain):
         return self._log_mass
 
     @property
-    def language(self) -> Automaton:
+    def language(self) -> DFA:
         return self._language
 
     def locate(self, strings: Sequence[str]) -> tuple[Ints, Floats]:
@@ -527,7 +527,7 @@ class Blind(Regular):
     """A language that does not know what it draws."""
 
     @property
-    def language(self) -> Automaton:
+    def language(self) -> DFA:
         return pattern("b")
 
 

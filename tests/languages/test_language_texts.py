@@ -12,9 +12,9 @@ from brute_languages import Naive, strings
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages import grammars as languages
 from llrnn.languages.grammars import letter, matching, regular, symbolic
-from llrnn.languages.grammars.expressions import NOTHING, Choice, Expression, Sequence
+from llrnn.languages.grammars.expressions import NOTHING, Alternation, Concatenation, Expression
 from llrnn.languages.grammars.finite import EmptyLanguageError, finite
-from llrnn.languages.grammars.language import Columns, Node
+from llrnn.languages.grammars.language import LetterColumns, Node
 from llrnn.languages.grammars.machine import columns_of, compiled, shown
 from llrnn.languages.grammars.matcher import Matcher
 
@@ -89,7 +89,7 @@ def test_symbols_are_matched_in_linear_time(pattern: str) -> None:
     assert steps[2] <= 100 * 4_000
     symbols = ["a" * n for n in range(1, 60)] + ["b", "c"]
     expression = symbolic(f"/{pattern}/")
-    assert Columns(symbols, [expression.atom], "symbols").count <= 1  # type: ignore[union-attr]
+    assert LetterColumns(symbols, [expression.atom], "symbols").count <= 1  # type: ignore[union-attr]
 
 
 def test_what_takes_too_many_states_or_steps_to_match_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,17 +159,20 @@ A, B, C = letter("a"), letter("b"), letter("c")
         ("a", A),
         ("a b", A + B),
         ("a b | c", (A + B) | C),
-        ("a (b|c)*", Sequence((A, (B | C).repeated()))),
-        ("( a )<0.5> b*<0.25>", Sequence((A.weighted(0.5), B.repeated(again=0.25)))),
-        ("a+<0.5>", Sequence((A, A.repeated(again=0.5)))),
-        ("a?", Choice((A, NOTHING))),
-        ("a?<0.5>", Choice((A.weighted(0.5), NOTHING))),
+        ("a (b|c)*", Concatenation((A, (B | C).repeated()))),
+        ("( a )<0.5> b*<0.25>", Concatenation((A.weighted(0.5), B.repeated(again=0.25)))),
+        ("a+<0.5>", Concatenation((A, A.repeated(again=0.5)))),
+        ("a?", Alternation((A, NOTHING))),
+        ("a?<0.5>", Alternation((A.weighted(0.5), NOTHING))),
         ("( )", NOTHING),
-        ("(|a)", Choice((NOTHING, A))),
-        ('"(" /[a-z]+/ "|" "<0.3>"', Sequence((letter("("), matching("[a-z]+"), letter("|"), letter("<0.3>")))),
-        (r'"a\"b\\" /a\/b/', Sequence((letter('a"b\\'), matching("a/b")))),
-        ("<name> and/or don't 5\" a<b>c", Sequence(tuple(map(letter, ["<name>", "and/or", "don't", '5"', "a<b>c"])))),
-        ("a<2>b< 1e-3 >", Sequence((A.weighted(2.0), B.weighted(0.001)))),
+        ("(|a)", Alternation((NOTHING, A))),
+        ('"(" /[a-z]+/ "|" "<0.3>"', Concatenation((letter("("), matching("[a-z]+"), letter("|"), letter("<0.3>")))),
+        (r'"a\"b\\" /a\/b/', Concatenation((letter('a"b\\'), matching("a/b")))),
+        (
+            "<name> and/or don't 5\" a<b>c",
+            Concatenation(tuple(map(letter, ["<name>", "and/or", "don't", '5"', "a<b>c"]))),
+        ),
+        ("a<2>b< 1e-3 >", Concatenation((A.weighted(2.0), B.weighted(0.001)))),
         ("a\n\tb", A + B),
         ('"new york"', letter("new york")),
     ],

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from brute_languages import Naive, strings
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars import Expression, letter, matching, words
-from llrnn.languages.grammars.expressions import Choice, Sequence
+from llrnn.languages.grammars.expressions import Alternation, Concatenation
 from llrnn.languages.grammars.finite import Finite, Gathered, finite
-from llrnn.languages.grammars.language import Columns, Language, Node
+from llrnn.languages.grammars.language import Language, LetterColumns, Node
 from llrnn.languages.grammars.machine import (
     InfiniteMassError,
     TooLargeError,
@@ -43,8 +43,8 @@ LEAVES: st.SearchStrategy[Expression] = st.one_of(
 def larger(parts: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
     several = st.lists(parts, min_size=1, max_size=3).map(tuple)
     return st.one_of(
-        st.builds(Sequence, several),
-        st.builds(Choice, several),
+        st.builds(Concatenation, several),
+        st.builds(Alternation, several),
         st.builds(lambda part, again: part.repeated(again=again), parts, AGAIN),
         st.builds(
             lambda part, least, more: part.times(least, least + more), parts, st.integers(0, 2), st.integers(0, 2)
@@ -57,7 +57,7 @@ def larger(parts: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression
 EXPRESSIONS = st.recursive(LEAVES, larger, max_leaves=6)
 
 
-def columns_for(expression: Expression) -> Columns:
+def columns_for(expression: Expression) -> LetterColumns:
     return columns_of(expression, list(LETTERS), "characters")
 
 
@@ -155,8 +155,8 @@ def test_without_weights_what_can_be_completed_is_allowed_and_nothing_else(expre
 FINITE_LEAVES = st.recursive(
     LEAVES,
     lambda parts: st.one_of(
-        st.builds(Sequence, st.lists(parts, min_size=1, max_size=2).map(tuple)),
-        st.builds(Choice, st.lists(parts, min_size=1, max_size=3).map(tuple)),
+        st.builds(Concatenation, st.lists(parts, min_size=1, max_size=2).map(tuple)),
+        st.builds(Alternation, st.lists(parts, min_size=1, max_size=3).map(tuple)),
         st.builds(lambda part, least: part.times(least, least + 1), parts, st.integers(0, 1)),
         st.builds(lambda part, factor: part.weighted(factor), parts, FACTORS),
     ),

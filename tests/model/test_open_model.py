@@ -51,7 +51,7 @@ from llrnn.knowledge.testing import check_domain, check_features
 from llrnn.languages.domains import Names, Numbers, Regular, Spelling
 from llrnn.languages.domains.characters import of_kind
 from llrnn.model.scoring import score
-from llrnn.text.automata import Automaton, kind, pattern
+from llrnn.text.automata import DFA, kind, pattern
 from llrnn.text.domain import Cell, Domain
 from llrnn.text.ids import EncodedText
 from strategies import QUICK
@@ -271,7 +271,7 @@ class HexColours(Domain):
         return np.log([self._grey, 1 - self._grey])
 
     @property
-    def language(self) -> Automaton:
+    def language(self) -> DFA:
         return pattern("#[0-9a-f]{6}")
 
     def locate(self, strings: Sequence[str]) -> tuple[Ints, Floats]:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llrnn.ground.errors import DomainError
-from llrnn.text.automata import KINDS, Automaton, anything, check_string, first_of, kind, partition, pattern, permitted
+from llrnn.text.automata import DFA, KINDS, anything, check_string, first_of, kind, partition, pattern, permitted
 
 ALPHABET = "abB1- "
 # ours and Python's, which has no kinds
@@ -51,11 +51,11 @@ def short_strings(alphabet: str, longest: int) -> Iterator[str]:
 SHORT = list(short_strings(ALPHABET, 5))
 
 
-def held(automaton: Automaton) -> dict[str, int]:
+def held(automaton: DFA) -> dict[str, int]:
     return {string: label for string in SHORT if (label := automaton.label(string)) >= 0}
 
 
-def same(a: Automaton, b: Automaton) -> bool:
+def same(a: DFA, b: DFA) -> bool:
     return a.characters == b.characters and np.array_equal(a.moves, b.moves) and np.array_equal(a.labels, b.labels)
 
 
@@ -239,7 +239,7 @@ def test_minimised_forgets_how_states_were_numbered_and_doubled(ours: str, rando
     moves, labels = np.empty_like(doubled), np.empty(2 * n, dtype=np.int64)
     moves[place] = np.array(place)[doubled]
     labels[place] = np.tile(automaton.labels, 2)
-    assert same(Automaton(automaton.characters, moves, labels).minimised(), automaton)
+    assert same(DFA(automaton.characters, moves, labels).minimised(), automaton)
 
 
 def test_minimised_has_no_two_states_that_answer_alike() -> None:
@@ -248,7 +248,7 @@ def test_minimised_has_no_two_states_that_answer_alike() -> None:
         n = len(automaton.labels)
         starts = [(np.roll(np.arange(n), -s), np.roll(np.arange(n), s)) for s in range(n)]  # state s becomes 0
         answers = {
-            tuple(Automaton(automaton.characters, to[automaton.moves[old]], automaton.labels[old]).label_all(SHORT))
+            tuple(DFA(automaton.characters, to[automaton.moves[old]], automaton.labels[old]).label_all(SHORT))
             for old, to in starts
         }
         assert len(answers) == n
@@ -261,7 +261,7 @@ def test_label_all_is_label_of_each(ours: str, strings: list[str]) -> None:
 
 
 def test_strings_with_forbidden_characters_are_outside_everywhere() -> None:
-    everything = Automaton((), np.zeros((1, len(KINDS)), dtype=np.int64), np.array([0]))
+    everything = DFA((), np.zeros((1, len(KINDS)), dtype=np.int64), np.array([0]))
     strings = ["", "a", "a\n", "\ud800b", "a b"]
     assert [everything.label(s) for s in strings] == everything.label_all(strings).tolist() == [0, 0, -1, -1, 0]
 
@@ -296,7 +296,7 @@ def test_witness_takes_characters_that_are_not_told_apart() -> None:
     assert not "a" <= found <= "z"
 
 
-def spaced() -> Automaton:
+def spaced() -> DFA:
     """`a b` with some white space, where every white space is told apart."""
     return pattern(r"a\sb").refined(ENDLESS_SPACES)
 
@@ -311,7 +311,7 @@ def test_a_kind_without_characters_is_no_way() -> None:
     assert pattern(r"a\sb").refined(ENDLESS_SPACES[1:]).count(0) is None
     moves = np.zeros((2, len(ENDLESS_SPACES) + len(KINDS)), dtype=np.int64)
     moves[0, len(ENDLESS_SPACES) + KINDS.index("space")] = 1  # the only way to state 1, and no character takes it
-    lost = Automaton(ENDLESS_SPACES, moves, np.array([-1, 0]))
+    lost = DFA(ENDLESS_SPACES, moves, np.array([-1, 0]))
     assert (lost.witness(), lost.count(0), lost.minimised().labels.tolist()) == (None, 0, [-1])
 
 
@@ -385,7 +385,7 @@ def test_a_cell_beyond_the_whole_is_refused() -> None:
 @pytest.mark.parametrize("ours", PATTERNS)
 def test_described_comes_back(ours: str) -> None:
     automaton = pattern(ours)
-    assert same(Automaton.restored(json.loads(json.dumps(automaton.described()))), automaton)
+    assert same(DFA.restored(json.loads(json.dumps(automaton.described()))), automaton)
 
 
 @pytest.mark.parametrize(
@@ -412,11 +412,11 @@ def test_described_comes_back(ours: str) -> None:
 )
 def test_altered_data_is_refused(change: dict[str, Any], reason: str) -> None:
     data = {"characters": ["a", "b"], "moves": [[1] * 7, [0] * 7], "labels": [0, -1]}
-    assert Automaton.restored(data).label("a") == -1
+    assert DFA.restored(data).label("a") == -1
     with pytest.raises(DomainError, match=reason):
-        Automaton.restored(data | change)
+        DFA.restored(data | change)
 
 
 def test_missing_data_is_refused() -> None:
     with pytest.raises(DomainError, match="moves"):
-        Automaton.restored({"characters": []})
+        DFA.restored({"characters": []})

@@ -16,8 +16,7 @@ from typing import Any, Self
 from torch import Tensor
 
 from llrnn.ground.errors import LLRNNError
-from llrnn.text.revision import Revision
-from llrnn.text.vocabulary import Vocabulary
+from llrnn.text.vocabulary import Revision, Vocabulary
 
 State = Any
 States = Any  # a batch of states: a sequence of them, or the form that a process gives them in `follow`

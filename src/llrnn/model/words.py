@@ -26,8 +26,7 @@ from llrnn.text.conditions import values_of
 from llrnn.text.corpus.source import StrPath, read_lines
 from llrnn.text.domain import Cell
 from llrnn.text.ids import TrainingSummary
-from llrnn.text.revision import Revision
-from llrnn.text.vocabulary import EOS, Vocabulary
+from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 
 __all__ = [
     "Entry",

@@ -26,8 +26,8 @@ from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import DomainError
 
 __all__ = [
+    "DFA",
     "KINDS",
-    "Automaton",
     "anything",
     "check_string",
     "first_of",
@@ -89,7 +89,7 @@ def _example(number: int, taken: frozenset[str]) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Automaton:
+class DFA:
     """A total automaton; state 0 is the start."""
 
     characters: tuple[str, ...]  # sorted: those told apart; any other character moves by its kind
@@ -114,7 +114,7 @@ class Automaton:
             raise DomainError(f"labels must be -1 (outside), 0, 1, 2, ..., found {self.labels.min()}")
 
     def __repr__(self) -> str:
-        return f"Automaton({len(self.labels)} states, {len(self.characters)} characters told apart)"
+        return f"DFA({len(self.labels)} states, {len(self.characters)} characters told apart)"
 
     @cached_property
     def _columns(self) -> dict[str, int]:
@@ -168,13 +168,13 @@ class Automaton:
             column[ord(character)] = self.column(character) if permitted(character) else self.moves.shape[1]
         return column[codes]
 
-    def refined(self, characters: Iterable[str]) -> Automaton:
+    def refined(self, characters: Iterable[str]) -> DFA:
         """The same answers, with more characters told apart."""
         told = tuple(sorted({*self.characters, *characters}))
         kinds = range(len(self.characters), self.moves.shape[1])
-        return Automaton(told, self.moves[:, [*map(self.column, told), *kinds]], self.labels)
+        return DFA(told, self.moves[:, [*map(self.column, told), *kinds]], self.labels)
 
-    def product(self, other: Automaton, combine: Callable[[int, int], int]) -> Automaton:
+    def product(self, other: DFA, combine: Callable[[int, int], int]) -> DFA:
         """Both side by side, with labels from both, minimised."""
         a, b = self.refined(other.characters), other.refined(self.characters)
         n = len(b.labels)  # the pair (s, t) is the number s n + t
@@ -186,19 +186,19 @@ class Automaton:
         moves = np.searchsorted(pairs, a.moves[pairs // n] * n + b.moves[pairs % n])
         both = zip(a.labels[pairs // n].tolist(), b.labels[pairs % n].tolist(), strict=True)
         labels = np.array([combine(x, y) for x, y in both], dtype=np.int64)
-        return Automaton(a.characters, moves, labels).minimised()
+        return DFA(a.characters, moves, labels).minimised()
 
-    def both(self, other: Automaton) -> Automaton:
+    def both(self, other: DFA) -> DFA:
         """The strings inside of both, with the labels of this one."""
         return self.product(other, lambda x, y: x if y >= 0 else -1)
 
     __and__ = both
 
-    def minus(self, other: Automaton) -> Automaton:
+    def minus(self, other: DFA) -> DFA:
         """The strings that are outside of the other, with the labels of this one."""
         return self.product(other, lambda x, y: x if y < 0 else -1)
 
-    def minimised(self) -> Automaton:
+    def minimised(self) -> DFA:
         """The fewest states, numbered breadth first: equal answers and equal `characters` give equal arrays."""
         moves = np.repeat(np.arange(len(self.labels))[:, None], self.moves.shape[1], axis=1)
         moves[:, self._usable] = self.moves[:, self._usable]  # columns without characters stay where they are
@@ -210,7 +210,7 @@ class Automaton:
             n = classes.max() + 1
             classes = _classes(classes, classes[distinct])
         first = np.unique(classes, return_index=True)[1]
-        return Automaton(self.characters, *_numbered(classes[moves[first]], labels[first], start=classes[0]))
+        return DFA(self.characters, *_numbered(classes[moves[first]], labels[first], start=classes[0]))
 
     def witness(self, label: int | None = None) -> str | None:
         """A shortest string with this label, or with any label but -1; None if there is none."""
@@ -275,7 +275,7 @@ class Automaton:
         return {"characters": list(self.characters), "moves": self.moves.tolist(), "labels": self.labels.tolist()}
 
     @classmethod
-    def restored(cls, data: Mapping[str, Any]) -> Automaton:
+    def restored(cls, data: Mapping[str, Any]) -> DFA:
         """What `described` gave."""
         try:
             characters, moves, labels = (tuple(data["characters"]), np.array(data["moves"]), np.array(data["labels"]))
@@ -323,21 +323,21 @@ def _numbered(moves: Ints, labels: Ints, *, start: int) -> tuple[Ints, Ints]:
     return place[moves[order]], labels[order]
 
 
-def anything() -> Automaton:
+def anything() -> DFA:
     """Every string that `check_string` accepts, with label 0."""
     word, gap, dead = 1, 2, 3  # after a letter, after white space, lost; 0 is the start
     moves = np.full((4, len(KINDS)), word)
     moves[:, SPACE] = [dead, gap, gap, dead]
     moves[dead] = dead
-    return Automaton((), moves, np.where(np.arange(4) == word, 0, -1))
+    return DFA((), moves, np.where(np.arange(4) == word, 0, -1))
 
 
-def nothing() -> Automaton:
+def nothing() -> DFA:
     """No string at all."""
-    return Automaton((), np.zeros((1, len(KINDS)), dtype=np.int64), np.array([-1]))
+    return DFA((), np.zeros((1, len(KINDS)), dtype=np.int64), np.array([-1]))
 
 
-def first_of(automata: Sequence[Automaton]) -> Automaton:
+def first_of(automata: Sequence[DFA]) -> DFA:
     """Label i: the first automaton that accepts the string is the i-th."""
     result = nothing()
     for number, automaton in enumerate(automata):
@@ -345,12 +345,12 @@ def first_of(automata: Sequence[Automaton]) -> Automaton:
     return result
 
 
-def _or_else(first: Automaton, second: Automaton, number: int) -> Automaton:
+def _or_else(first: DFA, second: DFA, number: int) -> DFA:
     """The first, and `number` for the strings that only the second accepts."""
     return first.product(second, lambda x, y: x if x >= 0 or y < 0 else number)
 
 
-def partition(named: Mapping[str, Automaton], whole: Automaton | None = None) -> Automaton:
+def partition(named: Mapping[str, DFA], whole: DFA | None = None) -> DFA:
     """Label i: the string is in the i-th cell. Cells may not overlap; with `whole` they fill it and no more."""
     names, result = list(named), nothing()
     for number, (name, cell) in enumerate(named.items()):
@@ -624,7 +624,7 @@ class _Choices:
             stack += fresh
         return frozenset(found)
 
-    def determined(self) -> Automaton:
+    def determined(self) -> DFA:
         """The automaton whose states are sets of ours."""
         atoms = {atom: row for row, atom in enumerate({atom: None for moves in self.moves for atom, _ in moves})}
         characters = tuple(sorted(frozenset[str]().union(*(atom.characters for atom in atoms))))
@@ -642,7 +642,7 @@ class _Choices:
             number.update((new, len(number)) for new in dict.fromkeys(after) if new not in number)
             moves.append([number[new] for new in after])
         labels = np.array([0 if self.end in states else -1 for states in sets])
-        return Automaton(characters, np.array(moves)[:, group.reshape(-1)], labels)
+        return DFA(characters, np.array(moves)[:, group.reshape(-1)], labels)
 
 
 def _check_size(text: str, found: int) -> None:
@@ -650,6 +650,6 @@ def _check_size(text: str, found: int) -> None:
         raise DomainError(f"the pattern {text!r} needs more than {MOST_STATES} states; repeat less, or nest less")
 
 
-def pattern(text: str) -> Automaton:
+def pattern(text: str) -> DFA:
     """Label 0 where the whole string matches; never where `check_string` refuses the string."""
     return _Choices(text, _Parser(text).whole()).determined().minimised().both(anything())

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
-from llrnn.text.automata import Automaton, check_string
+from llrnn.text.automata import DFA, check_string
 
 OUTSIDE = -1
 _SAFE_SHARE = 1e-9  # of a cell's mass: less than that is lost in rounding when it is what a subtraction leaves
@@ -60,7 +60,7 @@ class Domain(ABC):
 
     @property
     @abstractmethod
-    def language(self) -> Automaton:
+    def language(self) -> DFA:
         """The automaton that knows which strings belong to the domain: label 0 or more."""
 
     @abstractmethod
@@ -75,7 +75,7 @@ class Domain(ABC):
         """All strings of a cell, where there are `MOST_MEMBERS` or fewer; None for a larger or infinite one."""
         return None
 
-    def without(self, language: Automaton) -> Domain:
+    def without(self, language: DFA) -> Domain:
         """The same domain without the strings of a language that another domain has taken."""
         taken = self.language.both(language).witness()
         raise DomainError(

@@ -18,8 +18,8 @@ import numpy as np
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError
 from llrnn.knowledge.backgrounds.constraint import Constraint
-from llrnn.languages.grammars.language import Columns, Language, Letter, Matching, Node
-from llrnn.languages.grammars.rows import Reader, Spelled
+from llrnn.languages.grammars.language import Language, Letter, LetterColumns, MatchingLetter, Node
+from llrnn.languages.grammars.rows import SymbolReader, SymbolSpellings
 from llrnn.text.vocabulary import Vocabulary
 
 STATE, CITY, RIVER, PLACE, COUNTRY, NUMBER = (1 << bit for bit in range(6))
@@ -101,7 +101,7 @@ def _narrowed(node: Typed, variable: int, allowed: int) -> Typed | None:
 class Types(Language):
     """Forms whose variables stand for one kind of thing, and have two places at least."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: LetterColumns) -> None:
         self.columns = columns
         self._following = lru_cache(maxsize=100_000)(self._after)
         self._weighing = lru_cache(maxsize=20_000)(self._weighed)
@@ -139,17 +139,19 @@ class Typing(Constraint):
 
     def __init__(self, violation: float = 1e-6) -> None:
         super().__init__(violation=violation)
-        self._bound: Reader | None = None
+        self._bound: SymbolReader | None = None
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         bound = super().bind(vocabulary)
         symbols = [symbol for number, symbol in enumerate(vocabulary.symbols) if number != vocabulary.eos]
         told = [*ARGUMENTS, *NAMES, "(", ",", ")", *VARIABLES]
-        columns = Columns(symbols, [*map(Letter, told), Matching("(?s:.+)")], "symbols")
-        bound._bound = Reader(Types(columns), Spelled(vocabulary.symbols, vocabulary.eos, columns, self.spelling))
+        columns = LetterColumns(symbols, [*map(Letter, told), MatchingLetter("(?s:.+)")], "symbols")
+        bound._bound = SymbolReader(
+            Types(columns), SymbolSpellings(vocabulary.symbols, vocabulary.eos, columns, self.spelling)
+        )
         return bound
 
-    def _reader(self, condition: object) -> Reader:
+    def _reader(self, condition: object) -> SymbolReader:
         if self._bound is None:
             raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
         return self._bound

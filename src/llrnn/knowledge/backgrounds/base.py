@@ -20,8 +20,7 @@ from torch import Tensor
 from llrnn.ground.errors import BackgroundError, quoted
 from llrnn.knowledge.process import Parallel, Process, Saved, State, States
 from llrnn.layer.priors import DensePrior, Exceptions, Prior, SparsePrior, Table
-from llrnn.text.revision import Revision
-from llrnn.text.vocabulary import Vocabulary
+from llrnn.text.vocabulary import Revision, Vocabulary
 
 if TYPE_CHECKING:
     from llrnn.knowledge.backgrounds.constraint import Constraint

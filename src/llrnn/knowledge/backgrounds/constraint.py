@@ -32,8 +32,8 @@ from llrnn.knowledge.backgrounds.static import Mask
 from llrnn.knowledge.process import Saved, State, States
 from llrnn.languages.grammars.context_free import ContextFree, expressions_of, readings_of
 from llrnn.languages.grammars.expressions import (
+    ConditionExpression,
     Expression,
-    FromCondition,
     from_condition,
     letter,
     parts_of,
@@ -42,15 +42,23 @@ from llrnn.languages.grammars.expressions import (
     words,
 )
 from llrnn.languages.grammars.finite import Conditional, Recent, finite
-from llrnn.languages.grammars.language import Columns, Language, Node, Over
+from llrnn.languages.grammars.language import Language, LetterColumns, Node, Over
 from llrnn.languages.grammars.machine import atoms_of, columns_of, shown
 from llrnn.languages.grammars.notation import limited, read_grammar
-from llrnn.languages.grammars.rows import BLANK, Reader, Row, Spelled, can_be_saved, described, letters_of, restored
+from llrnn.languages.grammars.rows import (
+    BLANK,
+    Row,
+    SymbolReader,
+    SymbolSpellings,
+    can_be_saved,
+    described,
+    letters_of,
+    restored,
+)
 from llrnn.languages.grammars.rules import Rules
 from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Exceptions, Prior, SparsePrior, Table
 from llrnn.text.conditions import values_of
-from llrnn.text.revision import Revision
-from llrnn.text.vocabulary import Vocabulary
+from llrnn.text.vocabulary import Revision, Vocabulary
 
 _SMALL = 4_096  # symbols: rows of so many are written out
 _FEW = 64  # allowed symbols that are listed one by one rather than made a table
@@ -61,7 +69,7 @@ _HOW = {"violation", "longest", "deepest", "weights", "weighted", "name"}  # not
 class At(NamedTuple):
     """Where a sentence is in a language. Outside of it there is no node, but what left it: a symbol, and from where."""
 
-    reader: Reader
+    reader: SymbolReader
     node: Node | None
     symbols: int = 0  # read so far ...
     letters: int = 0  # ... and the letters that they spell
@@ -91,7 +99,7 @@ class Constraint(Background):
         self._constant: dict[float, Table] = {}
 
     @abstractmethod
-    def _reader(self, condition: object) -> Reader:
+    def _reader(self, condition: object) -> SymbolReader:
         """The language for a condition, over the symbols of the vocabulary; remembered by the subclass."""
 
     def bind(self, vocabulary: Vocabulary) -> Self:
@@ -283,23 +291,23 @@ class Automaton(Constraint):
         if not isinstance(expression, Expression):
             raise BackgroundError(f"an automaton is made of an expression or a text, found {expression!r}")
         self.expression, self.weighted = expression, weighted
-        self._readers: Recent[Language, Reader] | None = None
+        self._readers: Recent[Language, SymbolReader] | None = None
         self._languages: Conditional | Language | None = None
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         bound = super().bind(vocabulary)
         symbols = [symbol for number, symbol in enumerate(vocabulary.symbols) if number != vocabulary.eos]
         columns = columns_of(self.expression, letters_of(symbols, self.over, self.spelling), self.over)
-        spelled = Spelled(vocabulary.symbols, vocabulary.eos, columns, self.spelling)
-        if any(isinstance(part, FromCondition) for part in parts_of(self.expression)):
+        spelled = SymbolSpellings(vocabulary.symbols, vocabulary.eos, columns, self.spelling)
+        if any(isinstance(part, ConditionExpression) for part in parts_of(self.expression)):
             bound._languages = Conditional(self.expression, columns, weighted=self.weighted)
         else:
             bound._languages = finite(self.expression, columns, weighted=self.weighted)
         most = bound._languages.most_remembered if isinstance(bound._languages, Conditional) else 1
-        bound._readers = Recent(lambda language: Reader(language, spelled, self.longest), most)
+        bound._readers = Recent(lambda language: SymbolReader(language, spelled, self.longest), most)
         return bound
 
-    def _reader(self, condition: object) -> Reader:
+    def _reader(self, condition: object) -> SymbolReader:
         if self._readers is None or self._languages is None:
             raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
         if isinstance(self._languages, Conditional):
@@ -370,7 +378,7 @@ class Grammar(Constraint):
         notation = read_grammar(text, start=start, weights=weights, place=place)
         self._notation = notation if deepest is None else limited(notation, deepest)
         self._expressions = expressions_of(self._notation.terminals, over)
-        self._bound: Reader | None = None
+        self._bound: SymbolReader | None = None
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
@@ -386,16 +394,16 @@ class Grammar(Constraint):
         symbols = [symbol for number, symbol in enumerate(vocabulary.symbols) if number != vocabulary.eos]
         letters = letters_of(symbols, self.over, self.spelling)
         atoms = [atom for one in self._expressions.values() for atom in atoms_of(one, self.over)]
-        columns = Columns(letters, atoms, self.over)
+        columns = LetterColumns(letters, atoms, self.over)
         weighted = self._weights is not None
         readings = readings_of(self._expressions, columns, weighted=weighted)
         rules = Rules(self._notation, list(readings), weighted=weighted)
         language = ContextFree(rules, list(readings.values()), columns)
-        spelled = Spelled(vocabulary.symbols, vocabulary.eos, columns, self.spelling)
-        bound._bound = Reader(language, spelled, self.longest)
+        spelled = SymbolSpellings(vocabulary.symbols, vocabulary.eos, columns, self.spelling)
+        bound._bound = SymbolReader(language, spelled, self.longest)
         return bound
 
-    def _reader(self, condition: object) -> Reader:
+    def _reader(self, condition: object) -> SymbolReader:
         if self._bound is None:
             raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
         return self._bound

@@ -26,8 +26,7 @@ from llrnn.knowledge.process import Saved, State, States
 from llrnn.layer.priors import DensePrior, Exceptions, Prior, SparsePrior
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import sentence_key
-from llrnn.text.revision import Revision
-from llrnn.text.vocabulary import Vocabulary
+from llrnn.text.vocabulary import Revision, Vocabulary
 
 _WHOLE = 0  # the part that was estimated on everything; fold f is part f + 1
 

@@ -41,8 +41,7 @@ from llrnn.languages.ngrams.store import SHARING, described, table_from
 from llrnn.layer.priors import Exceptions, Prior, SparsePrior, Table
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import EncodedText
-from llrnn.text.revision import Revision
-from llrnn.text.vocabulary import Vocabulary
+from llrnn.text.vocabulary import Revision, Vocabulary
 
 # Cross-fitted n-grams as one model: a batch of training sentences from all folds is answered at once.
 #

@@ -37,8 +37,7 @@ from llrnn.text import conditions
 from llrnn.text.corpus import Corpus
 from llrnn.text.corpus.acts import Act
 from llrnn.text.lexicon import read_frequencies
-from llrnn.text.revision import Revision
-from llrnn.text.vocabulary import EOS, Vocabulary
+from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 
 
 class _Unbound(Background):

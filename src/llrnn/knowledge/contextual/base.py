@@ -20,9 +20,8 @@ from llrnn.ground.errors import FeatureError
 from llrnn.knowledge.process import Process, Saved, State, States
 from llrnn.layer.priors import ContextValues
 from llrnn.text.corpus import Corpus
-from llrnn.text.revision import Revision
 from llrnn.text.tables import KnowledgeBase
-from llrnn.text.vocabulary import Vocabulary
+from llrnn.text.vocabulary import Revision, Vocabulary
 
 Value = float | Sequence[float]  # of one feature, or of several that follow the prefix together
 

@@ -34,9 +34,8 @@ from llrnn.knowledge.contextual.base import ContextualFeature, Value
 from llrnn.knowledge.process import Saved, State, States
 from llrnn.layer.priors import ContextValues
 from llrnn.text.conditions import fields_of, values_of
-from llrnn.text.revision import Revision
 from llrnn.text.tables import KnowledgeBase, Row, plain
-from llrnn.text.vocabulary import EOS
+from llrnn.text.vocabulary import EOS, Revision
 
 _SAID = -1  # in the place of how many words match: a value that was said is followed no more
 

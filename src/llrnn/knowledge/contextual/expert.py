@@ -22,8 +22,7 @@ from llrnn.knowledge.contextual.base import ContextualFeature
 from llrnn.knowledge.process import Saved, State, States
 from llrnn.languages.ngrams.trie import ranges
 from llrnn.layer.priors import ContextValues, DensePrior, SparsePrior
-from llrnn.text.revision import Revision
-from llrnn.text.vocabulary import Vocabulary
+from llrnn.text.vocabulary import Revision, Vocabulary
 
 _LIMIT = 50.0  # nats: a word that the expert forbids has this little, since features are finite
 

@@ -28,9 +28,8 @@ from llrnn.knowledge.contextual.base import BEGUN, BoundColumns, ContextualFeatu
 from llrnn.knowledge.contextual.copied import Matching
 from llrnn.knowledge.process import Saved, States
 from llrnn.layer.priors import ContextValues
-from llrnn.text.revision import Revision
 from llrnn.text.tables import KnowledgeBase
-from llrnn.text.vocabulary import Vocabulary
+from llrnn.text.vocabulary import Revision, Vocabulary
 
 # (table, condition, the words of the sentence so far) -> the rows that are right now, each a mapping from columns
 Query = Callable[[KnowledgeBase, Any, tuple[str, ...]], Iterable[Mapping[str, Any]]]

@@ -22,7 +22,7 @@ from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
 from llrnn.languages.ngrams import EMPTY, NGramTable, Trie, estimate
 from llrnn.languages.ngrams.store import described, table_from
-from llrnn.text.automata import KINDS, Automaton, first_of, kind, pattern, permitted
+from llrnn.text.automata import DFA, KINDS, first_of, kind, pattern, permitted
 from llrnn.text.vocabulary import EOS
 
 
@@ -252,7 +252,7 @@ def common_endings(words: Iterable[str], *, longest: int, top: int, min_count: i
     return tuple(ending for ending in ranked[:top] if counts[ending] >= min_count)
 
 
-def looks_automaton(shapes: Sequence[str], endings: Sequence[str]) -> tuple[Automaton, tuple[Look, ...]]:
+def looks_automaton(shapes: Sequence[str], endings: Sequence[str]) -> tuple[DFA, tuple[Look, ...]]:
     """The automaton whose labels number the looks of all strings that may be symbols."""
     by_shape, by_ending = _shape_automaton(shapes), _ending_automaton(endings)
     looks: dict[Look, int] = {}
@@ -268,11 +268,11 @@ def looks_automaton(shapes: Sequence[str], endings: Sequence[str]) -> tuple[Auto
     return automaton, tuple(looks)
 
 
-def _shape_automaton(shapes: Sequence[str]) -> Automaton:
+def _shape_automaton(shapes: Sequence[str]) -> DFA:
     return first_of([pattern(SHAPES[shape]) for shape in shapes])
 
 
-def _ending_automaton(endings: Sequence[str]) -> Automaton:
+def _ending_automaton(endings: Sequence[str]) -> DFA:
     """Label 0 for any string, i + 1 where ending i is the longest that it has (Aho and Corasick's automaton)."""
     found = {ending[:length] for ending in endings for length in range(len(ending) + 1)} | {""}
     starts = sorted(found, key=lambda start: (len(start), start))  # the same in every process, as weights depend on it
@@ -284,7 +284,7 @@ def _ending_automaton(endings: Sequence[str]) -> Automaton:
             moves[number, column] = state[_longest_tail(start + character, state)]
     label = {ending: number for number, ending in enumerate(endings, 1)}
     labels = np.array([label.get(_longest_tail(start, label), 0) for start in starts], dtype=np.int64)
-    return Automaton(characters, moves, labels)
+    return DFA(characters, moves, labels)
 
 
 def _longest_tail(text: str, among: dict[str, int]) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
 from llrnn.languages.domains.spelling import Spelling
-from llrnn.text.automata import Automaton, check_string
+from llrnn.text.automata import DFA, check_string
 from llrnn.text.domain import Cell, Domain, log_mass_left
 
 
@@ -96,7 +96,7 @@ class Names(Domain):
         return np.concatenate([np.log(own), rest])
 
     @property
-    def language(self) -> Automaton:
+    def language(self) -> DFA:
         return self._spelling.language
 
     def locate(self, strings: Sequence[str]) -> tuple[Ints, Floats]:
@@ -125,7 +125,7 @@ class Names(Domain):
             return None
         return [entry for entry, (own, _) in self._entries.items() if own == cell]
 
-    def without(self, language: Automaton) -> Domain:
+    def without(self, language: DFA) -> Domain:
         kept = {entry: shown for entry, shown in self._gazetteer.items() if language.label(entry) < 0}
         weights = dict(zip(self._gazetteer, self._weights.tolist(), strict=True))
         return Names(kept, self._spelling.without(language), weights=weights, share=self._share, name=self._name)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
 from llrnn.languages.domains.characters import Alphabet
-from llrnn.text.automata import KINDS, Automaton, partition, pattern
+from llrnn.text.automata import DFA, KINDS, partition, pattern
 from llrnn.text.domain import MOST_MEMBERS, OUTSIDE, Cell, Domain, log_mass_left
 
 
@@ -28,7 +28,7 @@ class Regular(Domain):
 
     def __init__(
         self,
-        cells: Mapping[str, str | Automaton],
+        cells: Mapping[str, str | DFA],
         weights: Mapping[str, float],
         *,
         attributes: Mapping[str, Sequence[str]] | None = None,
@@ -97,7 +97,7 @@ class Regular(Domain):
         return self._log_mass
 
     @property
-    def language(self) -> Automaton:
+    def language(self) -> DFA:
         return self._automaton
 
     def rescaled(self, log_mass: Floats) -> Regular:
@@ -185,7 +185,7 @@ class Regular(Domain):
         made = cls.__new__(cls)
         made._name, made._weights = plain["name"], plain["weights"]
         made._cells = tuple(Cell(name, tuple(attributes)) for name, attributes in plain["cells"])
-        made._automaton = Automaton.restored(plain["automaton"])
+        made._automaton = DFA.restored(plain["automaton"])
         made._log_scale = np.array(arrays["log_scale"], dtype=np.float64)
         made._settle()
         return made
@@ -194,7 +194,7 @@ class Regular(Domain):
         return f"{type(self).__name__}({self._name!r}, {len(self._cells)} cells)"
 
 
-def _with_characters(automaton: Automaton, characters: Sequence[str]) -> Automaton:
+def _with_characters(automaton: DFA, characters: Sequence[str]) -> DFA:
     return automaton.refined([c for c in characters if c not in automaton.characters])
 
 
@@ -257,7 +257,7 @@ class Numbers(Regular):
         return self.rescaled(np.log(seen / seen.sum()))
 
 
-def _cells(language: str) -> dict[str, Automaton]:
+def _cells(language: str) -> dict[str, DFA]:
     """Patterns of cells; what could be read in two ways belongs to the one that stands first."""
     digits = {f"digits{n}": rf"[1-9]\d{{{n - 1}}}" for n in range(2, _LONG)}
     patterns = {
@@ -273,7 +273,7 @@ def _cells(language: str) -> dict[str, Automaton]:
     }
     if language in _ORDINALS:
         patterns["ordinal"] = r"\d+" + _ORDINALS[language]
-    cells: dict[str, Automaton] = {}
+    cells: dict[str, DFA] = {}
     for name, text in patterns.items():
         automaton = pattern(text)
         for earlier in cells.values():
@@ -282,7 +282,7 @@ def _cells(language: str) -> dict[str, Automaton]:
     return cells
 
 
-def _signs(cells: Mapping[str, Automaton]) -> list[str]:
+def _signs(cells: Mapping[str, DFA]) -> list[str]:
     return sorted({c for automaton in cells.values() for c in automaton.characters if not "0" <= c <= "9"})
 
 
@@ -330,7 +330,7 @@ class Headed(Domain):
         return np.concatenate([self._located[1], log_mass_left(self._domain, self._head)])
 
     @property
-    def language(self) -> Automaton:
+    def language(self) -> DFA:
         return self._domain.language
 
     @property

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
 from llrnn.languages.domains.characters import Bands, CharacterModel, Look, common_endings, looks_automaton, shapes_of
-from llrnn.text.automata import Automaton, pattern
+from llrnn.text.automata import DFA, pattern
 from llrnn.text.domain import MOST_MEMBERS, OUTSIDE, Cell, Domain
 
 # The product of a character model and an automaton: how much mass stands where after t characters.
@@ -52,7 +52,7 @@ class Forward:
     _sorted: dict[int, tuple[Ints, Ints]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: CharacterModel, automaton: Automaton, labels: int) -> Forward:
+    def of(cls, model: CharacterModel, automaton: DFA, labels: int) -> Forward:
         state, other, moves = _reachable(model, automaton)
         label = automaton.labels[other]
         alpha = [np.zeros(len(state))]
@@ -125,7 +125,7 @@ def _choose(weights: Floats, count: int, rng: np.random.Generator) -> Ints:
     return chosen
 
 
-def _reachable(model: CharacterModel, automaton: Automaton) -> tuple[Ints, Ints, NDArray[np.int32]]:
+def _reachable(model: CharacterModel, automaton: DFA) -> tuple[Ints, Ints, NDArray[np.int32]]:
     """The pairs of states that some string leads to: both states of each, and the moves between pairs."""
     Q = len(automaton.labels)
     pairs = np.zeros(1, dtype=np.int64)  # the model's state · Q + the automaton's; the first is the beginning
@@ -191,7 +191,7 @@ class Spelling(Domain):
         return CharacterModel.estimated(types, order=order, min_counts=min_counts, told_apart=apart)
 
     @cached_property
-    def _automaton(self) -> Automaton:
+    def _automaton(self) -> DFA:
         """The automaton of looks, over all characters that the model tells apart."""
         return self._looks_of.refined(self._model.alphabet.characters)
 
@@ -238,7 +238,7 @@ class Spelling(Domain):
         return Forward.of(self._model, self._automaton, len(self._looks))
 
     @property
-    def language(self) -> Automaton:
+    def language(self) -> DFA:
         return self._looks_of
 
     def locate(self, strings: Sequence[str]) -> tuple[Ints, Floats]:
@@ -259,7 +259,7 @@ class Spelling(Domain):
             return None
         return [s for look, size in zip(looks.tolist(), sizes, strict=True) for s in of_length.strings(look, size or 0)]
 
-    def without(self, language: Automaton) -> Spelling:
+    def without(self, language: DFA) -> Spelling:
         if not hasattr(self, "_source"):
             raise DomainError(f"{self!r} comes from a model folder and cannot be cut any further; make it anew")
         made = Spelling.__new__(Spelling)
@@ -288,7 +288,7 @@ class Spelling(Domain):
         made._name, made._bands = plain["name"], Bands(tuple(plain["lengths"]))
         made._looks = tuple(Look(shape, ending) for shape, ending in plain["looks"])
         made._endings = frozenset(plain["endings"])
-        made._looks_of = Automaton.restored(plain["automaton"])
+        made._looks_of = DFA.restored(plain["automaton"])
         own = {name: array for name, array in arrays.items() if name != "log_mass"}
         made.__dict__["_model"] = CharacterModel.restored(plain["model"], own)
         made.__dict__["log_mass"] = np.array(arrays["log_mass"], dtype=np.float64)

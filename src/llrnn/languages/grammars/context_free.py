@@ -26,8 +26,8 @@ from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars import expressions
 from llrnn.languages.grammars.expressions import Expression, letter, matching, regular
-from llrnn.languages.grammars.language import Columns, Language, Node, Over
-from llrnn.languages.grammars.machine import Machine, compiled, determinised
+from llrnn.languages.grammars.language import Language, LetterColumns, Node, Over
+from llrnn.languages.grammars.machine import WeightedAutomaton, compiled, determinised
 from llrnn.languages.grammars.notation import Terminal
 from llrnn.languages.grammars.rules import Lengths, Position, Rules
 
@@ -37,7 +37,7 @@ MOST_NUMBERS = 64_000_000  # in the nodes of one grammar, 512 MB: a node has one
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class TerminalAutomaton:
     """How a terminal is read: a deterministic automaton whose letters and stops are probabilities, or 0 and 1."""
 
     moves: tuple[dict[int, int], ...]  # column -> state, for each state
@@ -97,7 +97,7 @@ class Set:
 class ContextFree(Language):
     """The language of a grammar; `readings` are its terminals, in the order of `rules.terminals`."""
 
-    def __init__(self, rules: Rules, readings: Sequence[Reading], columns: Columns) -> None:
+    def __init__(self, rules: Rules, readings: Sequence[TerminalAutomaton], columns: LetterColumns) -> None:
         self.rules, self.readings, self.columns = rules, tuple(readings), columns
         self.lengths = Lengths(rules, [reading.shortest for reading in readings])
         self._sets: dict[object, Set] = {}
@@ -304,7 +304,9 @@ def expressions_of(terminals: Mapping[str, Terminal], over: Over) -> dict[str, E
 
 def _expression(terminal: Terminal, over: Over) -> Expression:
     if terminal.is_literal:
-        return letter(terminal.text) if over == "symbols" else expressions.Sequence(tuple(map(letter, terminal.text)))
+        return (
+            letter(terminal.text) if over == "symbols" else expressions.Concatenation(tuple(map(letter, terminal.text)))
+        )
     try:
         return matching(terminal.text) if over == "symbols" else regular(terminal.text)
     except BackgroundError as error:
@@ -312,13 +314,15 @@ def _expression(terminal: Terminal, over: Over) -> Expression:
         raise BackgroundError(f"the terminal {terminal.name} cannot be read {how}: {error}") from None
 
 
-def readings_of(expressions: Mapping[str, Expression], columns: Columns, *, weighted: bool) -> dict[str, Reading]:
+def readings_of(
+    expressions: Mapping[str, Expression], columns: LetterColumns, *, weighted: bool
+) -> dict[str, TerminalAutomaton]:
     """The terminals of which the letters spell a string."""
     machines = {name: compiled(expression, columns, weighted=False) for name, expression in expressions.items()}
     return {name: _reading(machine, weighted) for name, machine in machines.items() if not machine.is_empty}
 
 
-def _reading(machine: Machine, weighted: bool) -> Reading:
+def _reading(machine: WeightedAutomaton, weighted: bool) -> TerminalAutomaton:
     one_way = determinised(machine, weighted=False)
     letters = np.zeros((one_way.n_states, one_way.columns.count))
     letters[one_way.source, one_way.column] = 1.0
@@ -327,4 +331,4 @@ def _reading(machine: Machine, weighted: bool) -> Reading:
         total = letters @ one_way.columns.sizes + stop
         letters, stop = letters / total[:, None], stop / total
     moves = tuple({column: target for column, target, _ in state} for state in one_way.by_state)
-    return Reading(moves, letters, stop, tuple(one_way.lengths().tolist()))
+    return TerminalAutomaton(moves, letters, stop, tuple(one_way.lengths().tolist()))

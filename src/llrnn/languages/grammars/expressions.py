@@ -21,7 +21,7 @@ from re import _constants
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from llrnn.ground.errors import BackgroundError
-from llrnn.languages.grammars.language import Atom, Letter, Matching, OneOf
+from llrnn.languages.grammars.language import Atom, Letter, MatchingLetter, OneOf
 from llrnn.languages.grammars.matcher import Code, matcher, members, parsed, refused, refused_code, written
 from llrnn.languages.ngrams import NGramTable, written_out
 
@@ -32,10 +32,10 @@ class _Operators:
     """What can be done with any expression."""
 
     def __add__(self, other: Expression) -> Expression:
-        return Sequence((*_sequence(self), *_sequence(other)))
+        return Concatenation((*_sequence(self), *_sequence(other)))
 
     def __or__(self, other: Expression) -> Expression:
-        return Choice((*_choice(self), *_choice(other)))
+        return Alternation((*_choice(self), *_choice(other)))
 
     def __and__(self, other: Expression) -> Expression:
         return Both(_checked(self), _checked(other))
@@ -50,10 +50,10 @@ class _Operators:
 
     def weighted(self, factor: float) -> Expression:
         """The same strings, for a factor."""
-        return Scaled(_checked(self), _factor(factor))
+        return WeightedExpression(_checked(self), _factor(factor))
 
     def optional(self) -> Expression:
-        return Choice((_checked(self), NOTHING))
+        return Alternation((_checked(self), NOTHING))
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,14 @@ class One(_Operators):
 
 
 @dataclass(frozen=True)
-class Sequence(_Operators):
+class Concatenation(_Operators):
     """One after the other; nothing at all if there are no parts."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
-class Choice(_Operators):
+class Alternation(_Operators):
     """Any of them; the weights of a string that several hold are added."""
 
     parts: tuple[Expression, ...]
@@ -95,7 +95,7 @@ class Times(_Operators):
 
 
 @dataclass(frozen=True)
-class Scaled(_Operators):
+class WeightedExpression(_Operators):
     """For a factor."""
 
     part: Expression
@@ -125,14 +125,25 @@ class NGrams(_Operators):
 
 
 @dataclass(frozen=True)
-class FromCondition(_Operators):
+class ConditionExpression(_Operators):
     """What a function makes of the condition; None if nothing fits."""
 
     function: Callable[[object], Expression | None]
 
 
-Expression: TypeAlias = One | Sequence | Choice | Repeat | Times | Scaled | Both | Listed | NGrams | FromCondition
-NOTHING: Expression = Sequence(())
+Expression: TypeAlias = (
+    One
+    | Concatenation
+    | Alternation
+    | Repeat
+    | Times
+    | WeightedExpression
+    | Both
+    | Listed
+    | NGrams
+    | ConditionExpression
+)
+NOTHING: Expression = Concatenation(())
 
 
 def letter(text: str) -> Expression:
@@ -143,7 +154,7 @@ def letter(text: str) -> Expression:
 def matching(regex: str) -> Expression:
     """One letter that matches a regular expression of Python's: `matching("[a-z]+")` is any small word."""
     matcher(regex)  # what is wrong, or no regular language, is refused here
-    return One(Matching(regex))
+    return One(MatchingLetter(regex))
 
 
 def words(texts: Iterable[str] | Mapping[str, float]) -> Expression:
@@ -166,7 +177,7 @@ def from_condition(function: Callable[[object], Expression | None]) -> Expressio
     """Where the condition has a say: `function(condition)` gives an expression, or None if nothing fits."""
     if not callable(function):
         raise BackgroundError(f"from_condition takes a function of the condition, found {function!r}")
-    return FromCondition(function)
+    return ConditionExpression(function)
 
 
 def parts_of(expression: Expression) -> Iterator[Expression]:
@@ -176,13 +187,13 @@ def parts_of(expression: Expression) -> Iterator[Expression]:
         found = stack.pop()
         yield found
         match found:
-            case Sequence(parts) | Choice(parts):
+            case Concatenation(parts) | Alternation(parts):
                 stack += parts
-            case Repeat(part, _) | Scaled(part, _) | Times(part, _, _):
+            case Repeat(part, _) | WeightedExpression(part, _) | Times(part, _, _):
                 stack.append(part)
             case Both(left, right):
                 stack += [left, right]
-            case One() | Listed() | NGrams() | FromCondition():
+            case One() | Listed() | NGrams() | ConditionExpression():
                 pass
 
 
@@ -201,12 +212,12 @@ def _bounds(least: int, most: int) -> tuple[int, int]:
 def _sequence(found: object) -> tuple[Expression, ...]:
     """The parts of a sequence, so that a + b + c + ... does not nest as deep as it is long."""
     checked = _checked(found)
-    return checked.parts if isinstance(checked, Sequence) else (checked,)
+    return checked.parts if isinstance(checked, Concatenation) else (checked,)
 
 
 def _choice(found: object) -> tuple[Expression, ...]:
     checked = _checked(found)
-    return checked.parts if isinstance(checked, Choice) else (checked,)
+    return checked.parts if isinstance(checked, Alternation) else (checked,)
 
 
 def _checked(found: object) -> Expression:
@@ -247,7 +258,7 @@ class _Translator:
         parts = [self.one(str(name), given, flags) for name, given in codes]
         size = sum(size for _, size in parts)
         self.check(size)
-        return (parts[0][0] if len(parts) == 1 else Sequence(tuple(part for part, _ in parts))), size
+        return (parts[0][0] if len(parts) == 1 else Concatenation(tuple(part for part, _ in parts))), size
 
     def check(self, size: int) -> None:
         if size > MOST_CHARACTERS:
@@ -261,7 +272,7 @@ class _Translator:
                 return One(_atom(name, given, flags)), 1
             case "BRANCH":
                 parts = [self.sequence(list(branch), flags) for branch in given[1]]
-                return Choice(tuple(part for part, _ in parts)), sum(size for _, size in parts)
+                return Alternation(tuple(part for part, _ in parts)), sum(size for _, size in parts)
             case "SUBPATTERN":
                 _, added, removed, codes = given
                 return self.sequence(list(codes), (flags | added) & ~removed)
@@ -278,7 +289,7 @@ class _Translator:
         if not endless:
             return Times(part, least, written), size * written
         again = Repeat(part, 1.0)
-        return (Sequence((Times(part, least, least), again)) if least else again), size * (least + 1)
+        return (Concatenation((Times(part, least, least), again)) if least else again), size * (least + 1)
 
 
 def _atom(name: str, given: Any, flags: int) -> Atom:
@@ -286,7 +297,7 @@ def _atom(name: str, given: Any, flags: int) -> Atom:
     if name == "ANY":
         return OneOf((), (), True) if flags & re.DOTALL else OneOf((("\n", "\n"),), (), True)
     if flags & (re.IGNORECASE | re.ASCII):
-        return Matching(written(name, given, flags & ~re.DOTALL))
+        return MatchingLetter(written(name, given, flags & ~re.DOTALL))
     if name == "LITERAL":
         return Letter(chr(given))
     if name == "NOT_LITERAL":
@@ -374,13 +385,13 @@ class _Parser:
         parts = [self.sequence()]
         while self.takes("|"):
             parts.append(self.sequence())
-        return parts[0] if len(parts) == 1 else Choice(tuple(parts))
+        return parts[0] if len(parts) == 1 else Alternation(tuple(parts))
 
     def sequence(self) -> Expression:
         parts = list[Expression]()
         while self.next.kind != "end" and not (self.next.kind == "sign" and self.next.text in "|)"):
             parts.append(self.item())
-        return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+        return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
 
     def item(self) -> Expression:
         found = self.base()
@@ -395,9 +406,9 @@ class _Parser:
     def repeated(self, part: Expression, sign: str) -> Expression:
         factor = self.weight() if self.next.kind == "weight" else 1.0
         if sign == "?":
-            return Choice((part if factor == 1.0 else part.weighted(factor), NOTHING))
+            return Alternation((part if factor == 1.0 else part.weighted(factor), NOTHING))
         again = part.repeated(again=factor)
-        return again if sign == "*" else Sequence((part, again))
+        return again if sign == "*" else Concatenation((part, again))
 
     def weight(self) -> float:
         token = self.next

@@ -21,14 +21,14 @@ import numpy as np
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars import expressions as ex
-from llrnn.languages.grammars.expressions import Expression, FromCondition, parts_of
-from llrnn.languages.grammars.language import UNREAD, Columns, Language, Node
+from llrnn.languages.grammars.expressions import ConditionExpression, Expression, parts_of
+from llrnn.languages.grammars.language import UNREAD, Language, LetterColumns, Node
 from llrnn.languages.grammars.machine import (
     START,
     Held,
     InfiniteMassError,
-    Machine,
     TooLargeError,
+    WeightedAutomaton,
     backward,
     compiled,
     determinised,
@@ -75,7 +75,7 @@ class Recent(Generic[Key, Value]):
 class Finite(Language):
     """A deterministic automaton, trimmed; nodes are its states."""
 
-    def __init__(self, machine: Machine, *, weighted: bool = True) -> None:
+    def __init__(self, machine: WeightedAutomaton, *, weighted: bool = True) -> None:
         self.columns, self.machine, self.weighted = machine.columns, machine, weighted
         self._first: list[int] = machine.first.tolist()
         self._column: list[int] = machine.column.tolist()
@@ -87,7 +87,7 @@ class Finite(Language):
         self._rows = Recent(self._row, 1 + _NUMBERS_KEPT // max(1, machine.columns.count))
 
     @classmethod
-    def of(cls, expression: Expression, columns: Columns, *, weighted: bool = True) -> Finite:
+    def of(cls, expression: Expression, columns: LetterColumns, *, weighted: bool = True) -> Finite:
         """The language of an expression, written out: refused if it is empty, too large or of infinite mass."""
         machine = determinised(_not_empty(expression, columns, weighted), weighted=weighted)
         return cls(machine, weighted=weighted)
@@ -125,7 +125,7 @@ class Finite(Language):
 class Gathered(Language):
     """Any automaton, trimmed; nodes are sets of states with what each has in hand."""
 
-    def __init__(self, machine: Machine, *, weighted: bool = True) -> None:
+    def __init__(self, machine: WeightedAutomaton, *, weighted: bool = True) -> None:
         self.columns, self.machine, self.weighted = machine.columns, machine, weighted
         self._beta = backward(machine) if weighted else np.zeros(machine.n_states)
         self._steps = Recent(self._made, 1 + _NUMBERS_KEPT // (4 * max(1, machine.columns.count)))
@@ -171,7 +171,7 @@ class Gathered(Language):
         return min(int(self._shortest[state]) for state, _ in _held(node))
 
 
-def finite(expression: Expression, columns: Columns, *, weighted: bool = True) -> Finite | Gathered:
+def finite(expression: Expression, columns: LetterColumns, *, weighted: bool = True) -> Finite | Gathered:
     """The language of an expression. An empty one is refused, and with weights one whose sum is not finite."""
     machine = _not_empty(expression, columns, weighted)
     try:
@@ -180,7 +180,7 @@ def finite(expression: Expression, columns: Columns, *, weighted: bool = True) -
         raise BackgroundError(what_is_infinite(expression, columns)) from None
 
 
-def _not_empty(expression: Expression, columns: Columns, weighted: bool) -> Machine:
+def _not_empty(expression: Expression, columns: LetterColumns, weighted: bool) -> WeightedAutomaton:
     machine = compiled(expression, columns, weighted=weighted)
     if machine.is_empty:
         raise EmptyLanguageError(
@@ -189,7 +189,7 @@ def _not_empty(expression: Expression, columns: Columns, weighted: bool) -> Mach
     return machine
 
 
-def _written_out(machine: Machine, weighted: bool) -> Finite | Gathered:
+def _written_out(machine: WeightedAutomaton, weighted: bool) -> Finite | Gathered:
     if weighted:
         backward(machine)  # weights without a sum often drift apart as well: this is the better reason
     most = max(MOST_WRITTEN, 2 * machine.n_states)
@@ -199,7 +199,7 @@ def _written_out(machine: Machine, weighted: bool) -> Finite | Gathered:
         return Gathered(machine, weighted=weighted)
 
 
-def _probabilities(machine: Machine, beta: Floats) -> tuple[Floats, Floats]:
+def _probabilities(machine: WeightedAutomaton, beta: Floats) -> tuple[Floats, Floats]:
     """Of each move, for one letter, and of each end; rows sum to one but for rounding: that is put right."""
     prob = np.maximum(np.exp(machine.log_weight + beta[machine.target] - beta[machine.source]), _LEAST)
     end = np.exp(machine.log_stop - beta)
@@ -246,7 +246,7 @@ class Filling:
     ends: list[bool]
 
     @classmethod
-    def of(cls, expression: Expression, columns: Columns) -> Filling:
+    def of(cls, expression: Expression, columns: LetterColumns) -> Filling:
         """What these letters spell of an expression; lists of words, the usual case, are done by hand."""
         if isinstance(expression, ex.Listed) and (columns.sizes == 1).all():
             return cls._listed(expression.entries, columns)
@@ -258,7 +258,7 @@ class Filling:
         return cls(moves, (whole.log_stop > -np.inf).tolist())
 
     @classmethod
-    def _listed(cls, entries: Sequence[tuple[str, float]], columns: Columns) -> Filling:
+    def _listed(cls, entries: Sequence[tuple[str, float]], columns: LetterColumns) -> Filling:
         made = cls([{}], [False])
         for text, _ in entries:
             read = [columns.column(letter) for letter in columns.spelled(text)]
@@ -294,7 +294,7 @@ class Filling:
 class WithHoles:
     """The automaton that conditions share, each string read in one way; holes are the columns behind the letters'."""
 
-    def __init__(self, expression: Expression, holes: tuple[FromCondition, ...], columns: Columns) -> None:
+    def __init__(self, expression: Expression, holes: tuple[ConditionExpression, ...], columns: LetterColumns) -> None:
         machine = determinised(compiled(expression, columns, weighted=False, holes=holes), weighted=False)
         self.columns, self.machine = columns, machine
         self.states = Finite(machine, weighted=False)
@@ -442,16 +442,18 @@ def _listed(node: Node) -> Iterable[_Place]:
 # languages that are remembered: the conditions of a corpus come again in every epoch, and what is shared is small
 MOST_CONDITIONS, MOST_COMPILED = 4_000, 256
 
-_NOTHING_FITS = ex.Choice(())
+_NOTHING_FITS = ex.Alternation(())
 _Filled: TypeAlias = tuple[Expression, ...]
 
 
 class Conditional:
     """An expression with parts that come from the condition; every letter must have a column of its own."""
 
-    def __init__(self, expression: Expression, columns: Columns, *, weighted: bool = False) -> None:
+    def __init__(self, expression: Expression, columns: LetterColumns, *, weighted: bool = False) -> None:
         self.expression, self.columns, self.weighted = expression, columns, weighted
-        self._holes = tuple(dict.fromkeys(part for part in parts_of(expression) if isinstance(part, FromCondition)))
+        self._holes = tuple(
+            dict.fromkeys(part for part in parts_of(expression) if isinstance(part, ConditionExpression))
+        )
         self.most_remembered = MOST_COMPILED if self._shared is None else MOST_CONDITIONS
         self._languages = Recent(self._made, self.most_remembered)
         self._fillings = Recent(self._filling, MOST_CONDITIONS)
@@ -482,17 +484,17 @@ class Conditional:
         sides = [
             side for part in parts_of(self.expression) if isinstance(part, ex.Both) for side in (part.left, part.right)
         ]
-        if self.weighted or any(isinstance(part, FromCondition) for side in sides for part in parts_of(side)):
+        if self.weighted or any(isinstance(part, ConditionExpression) for side in sides for part in parts_of(side)):
             return None
         return WithHoles(self.expression, self._holes, self.columns)
 
     def _substituted(self, expression: Expression, filled: _Filled) -> Expression:
         match expression:
-            case FromCondition():
+            case ConditionExpression():
                 return filled[self._holes.index(expression)]
-            case ex.Sequence(parts) | ex.Choice(parts):
+            case ex.Concatenation(parts) | ex.Alternation(parts):
                 return replace(expression, parts=tuple(self._substituted(part, filled) for part in parts))
-            case ex.Repeat(part, _) | ex.Times(part, _, _) | ex.Scaled(part, _):
+            case ex.Repeat(part, _) | ex.Times(part, _, _) | ex.WeightedExpression(part, _):
                 return replace(expression, part=self._substituted(part, filled))
             case ex.Both(left, right):
                 return ex.Both(self._substituted(left, filled), self._substituted(right, filled))
@@ -500,10 +502,10 @@ class Conditional:
                 return expression
 
 
-def _asked(hole: FromCondition, condition: object) -> Expression:
+def _asked(hole: ConditionExpression, condition: object) -> Expression:
     found = hole.function(condition)
     if found is None:
         return _NOTHING_FITS
-    if not isinstance(found, Expression) or any(isinstance(part, FromCondition) for part in parts_of(found)):
+    if not isinstance(found, Expression) or any(isinstance(part, ConditionExpression) for part in parts_of(found)):
         raise BackgroundError(f"{shown(hole)} must give an expression, or None if nothing fits, found {found!r}")
     return found

@@ -45,7 +45,7 @@ class Letter:
 
 
 @dataclass(frozen=True)
-class Matching:
+class MatchingLetter:
     """Letters that match a regular expression of Python's as a whole."""
 
     regex: str
@@ -69,7 +69,7 @@ class OneOf:
         return (among or any(_compiled(c).fullmatch(letter) for c in self.categories)) != self.negated
 
 
-Atom: TypeAlias = Letter | Matching | OneOf
+Atom: TypeAlias = Letter | MatchingLetter | OneOf
 
 
 @lru_cache(maxsize=4096)
@@ -77,7 +77,7 @@ def _compiled(regex: str) -> re.Pattern[str]:
     return re.compile(regex)
 
 
-class Columns:
+class LetterColumns:
     """The letters, sorted into columns by a set of atoms."""
 
     def __init__(self, letters: Sequence[str], atoms: Iterable[Atom], over: Over) -> None:
@@ -142,7 +142,7 @@ Node: TypeAlias = Hashable
 class Language(ABC):
     """What a constraint asks of an automaton or a grammar. Nodes are values: equal ones go on alike."""
 
-    columns: Columns
+    columns: LetterColumns
 
     @property
     @abstractmethod

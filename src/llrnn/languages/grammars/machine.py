@@ -29,7 +29,7 @@ from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars import expressions as ex
 from llrnn.languages.grammars.expressions import Expression, parts_of
-from llrnn.languages.grammars.language import Atom, Columns, Letter, Matching, Over
+from llrnn.languages.grammars.language import Atom, Letter, LetterColumns, MatchingLetter, Over
 from llrnn.languages.ngrams import EMPTY, UNKNOWN, NGramTable, Trie
 from llrnn.text.vocabulary import EOS
 
@@ -49,10 +49,10 @@ Moves = list[tuple[int, int, float]]  # column, target, log weight
 
 
 @dataclass(frozen=True, eq=False)
-class Machine:
+class WeightedAutomaton:
     """Moves sorted by source, column and target, each once; logarithms of weights."""
 
-    columns: Columns
+    columns: LetterColumns
     source: Ints  # (moves,)
     column: Ints
     target: Ints
@@ -80,7 +80,7 @@ class Machine:
         first = self.first.tolist()
         return [moves[begin:end] for begin, end in pairwise(first)]
 
-    def trimmed(self) -> Machine:
+    def trimmed(self) -> WeightedAutomaton:
         """Without the states that no string passes through; the start stays."""
         useful = self._reached_from_start() & self.reaches(self.log_stop > -np.inf)
         useful[0] = True
@@ -89,10 +89,10 @@ class Machine:
         found = self.selected(keep)
         return replace(found, source=number[found.source], target=number[found.target], log_stop=self.log_stop[useful])
 
-    def selected(self, keep: Bools) -> Machine:
+    def selected(self, keep: Bools) -> WeightedAutomaton:
         """With these moves only."""
         moves = self.source[keep], self.column[keep], self.target[keep], self.log_weight[keep]
-        return Machine(self.columns, *moves, self.log_stop)
+        return WeightedAutomaton(self.columns, *moves, self.log_stop)
 
     def _reached_from_start(self) -> Bools:
         begun = np.zeros(self.n_states, dtype=np.bool_)
@@ -116,7 +116,9 @@ class Machine:
             found = better
 
 
-def merged(columns: Columns, moves: tuple[Ints, Ints, Ints, Floats], log_stop: Floats, *, weighted: bool) -> Machine:
+def merged(
+    columns: LetterColumns, moves: tuple[Ints, Ints, Ints, Floats], log_stop: Floats, *, weighted: bool
+) -> WeightedAutomaton:
     """A machine from moves in any order; those that say the same are added up, or are one if weights do not matter."""
     source, column, target, log_weight = moves
     order = np.lexsort((target, column, source))
@@ -127,10 +129,10 @@ def merged(columns: Columns, moves: tuple[Ints, Ints, Ints, Floats], log_stop: F
     if len(first) < len(source):
         add = np.logaddexp if weighted else np.maximum
         log_weight = add.reduceat(log_weight, first)
-    return Machine(columns, source[first], column[first], target[first], log_weight, log_stop)
+    return WeightedAutomaton(columns, source[first], column[first], target[first], log_weight, log_stop)
 
 
-def both(left: Machine, right: Machine) -> Machine:
+def both(left: WeightedAutomaton, right: WeightedAutomaton) -> WeightedAutomaton:
     """The strings of both, with the product of their weights; trimmed."""
     by_column = [_by_column(moves) for moves in right.by_state]
     pairs, number = [(0, 0)], {(0, 0): 0}
@@ -302,7 +304,7 @@ class InfiniteMassError(BackgroundError):
         )
 
 
-def backward(machine: Machine) -> Floats:
+def backward(machine: WeightedAutomaton) -> Floats:
     """log β of every state of a trimmed machine, (states,)."""
     source, target, log_weight = _steps(machine)
     first = np.searchsorted(source, np.arange(machine.n_states + 1)).tolist()
@@ -316,7 +318,7 @@ def backward(machine: Machine) -> Floats:
     return beta
 
 
-def _steps(machine: Machine) -> tuple[Ints, Ints, Floats]:
+def _steps(machine: WeightedAutomaton) -> tuple[Ints, Ints, Floats]:
     """From state to state, whatever the letter: sources, sorted, targets, log weights."""
     with np.errstate(divide="ignore"):
         log_weight = machine.log_weight + np.log(machine.columns.sizes)[machine.column]
@@ -446,7 +448,7 @@ def _conjugate(b: Floats, times: Callable[[Floats], Floats], z: Floats) -> tuple
 # is multiplied with it (a dictionary, say) looks ahead: the probabilities of all that can follow are summed exactly.
 
 
-def context_machine(table: NGramTable, columns: Columns, *, weighted: bool) -> Machine:
+def context_machine(table: NGramTable, columns: LetterColumns, *, weighted: bool) -> WeightedAutomaton:
     """All contexts that can be reached; state 0 is the beginning, to which nothing leads back."""
     if EOS not in table.index:
         raise BackgroundError(f"an n-gram model must know how strings end, but {table!r} does not list {EOS!r}")
@@ -460,7 +462,7 @@ def context_machine(table: NGramTable, columns: Columns, *, weighted: bool) -> M
     return _begun(columns, moves, log_p[:, table.eos], weighted)
 
 
-def _letters(table: NGramTable, columns: Columns) -> tuple[Ints, Ints]:
+def _letters(table: NGramTable, columns: LetterColumns) -> tuple[Ints, Ints]:
     """The words of the model that are letters, and their columns."""
     held = [(number, columns.held(Letter(word))) for number, word in enumerate(table.words)]
     found = [(number, own[0]) for number, own in held if own and table.words[number] not in (EOS, UNKNOWN)]
@@ -499,7 +501,9 @@ def _rows(trie: Trie, nodes: Tensor, n_words: int) -> Floats:
     return found
 
 
-def _begun(columns: Columns, moves: tuple[Ints, Ints, Ints, Floats], log_stop: Floats, weighted: bool) -> Machine:
+def _begun(
+    columns: LetterColumns, moves: tuple[Ints, Ints, Ints, Floats], log_stop: Floats, weighted: bool
+) -> WeightedAutomaton:
     """A new start before all contexts, which moves as the first of them does."""
     source, column, target, log_weight = moves
     first = source == 0
@@ -534,15 +538,15 @@ def _text(expression: Expression, depth: int) -> str:
     match expression:
         case ex.One(atom):
             return _atom(atom)
-        case ex.Sequence(parts):
+        case ex.Concatenation(parts):
             return _joined(parts, " ", depth) if parts else "()"
-        case ex.Choice(parts):
+        case ex.Alternation(parts):
             return f"({_joined(parts, ' | ', depth)})"
         case ex.Repeat(part, again):
             return f"({_text(part, depth - 1)})*" + (f"<{again:g}>" if again != 1.0 else "")
         case ex.Times(part, least, most):
             return f"({_text(part, depth - 1)}){{{least},{most}}}"
-        case ex.Scaled(part, factor):
+        case ex.WeightedExpression(part, factor):
             return f"({_text(part, depth - 1)})<{factor:g}>"
         case ex.Both(left, right):
             return f"({_text(left, depth - 1)} & {_text(right, depth - 1)})"
@@ -550,7 +554,7 @@ def _text(expression: Expression, depth: int) -> str:
             return f"words({', '.join(repr(text) for text, _ in entries[:2])}{', ...' * (len(entries) > 2)})"
         case ex.NGrams(table):
             return f"ngram(order={table.order})"
-        case ex.FromCondition(function):
+        case ex.ConditionExpression(function):
             return f"from_condition({getattr(function, '__name__', '...')})"
 
 
@@ -562,14 +566,14 @@ def _atom(atom: Atom) -> str:
     match atom:
         case Letter(text):
             return text if text.isalnum() else f'"{text}"'
-        case Matching(regex):
+        case MatchingLetter(regex):
             return f"/{regex}/"
         case _:
             spans = "".join(first if first == last else f"{first}-{last}" for first, last in atom.ranges)
             return f"[{'^' * atom.negated}{spans}{''.join(atom.categories)}]"
 
 
-__all__ = ["Machine", "atoms_of", "columns_of", "compiled"]
+__all__ = ["WeightedAutomaton", "atoms_of", "columns_of", "compiled"]
 
 NEVER = -math.inf  # log 0
 _BEFORE = -1  # the state before the first move of a part
@@ -593,16 +597,20 @@ def atoms_of(expression: Expression, over: Over) -> list[Atom]:
     return list(found)
 
 
-def columns_of(expression: Expression, letters: Sequence[str], over: Over) -> Columns:
+def columns_of(expression: Expression, letters: Sequence[str], over: Over) -> LetterColumns:
     """The columns for an expression. Who looks at conditions may be told of any letter: then each has its own."""
-    if any(isinstance(part, ex.FromCondition) for part in parts_of(expression)):
-        return Columns(letters, [Letter(letter) for letter in letters], over)
-    return Columns(letters, atoms_of(expression, over), over)
+    if any(isinstance(part, ex.ConditionExpression) for part in parts_of(expression)):
+        return LetterColumns(letters, [Letter(letter) for letter in letters], over)
+    return LetterColumns(letters, atoms_of(expression, over), over)
 
 
 def compiled(
-    expression: Expression, columns: Columns, *, weighted: bool = True, holes: Sequence[ex.FromCondition] = ()
-) -> Machine:
+    expression: Expression,
+    columns: LetterColumns,
+    *,
+    weighted: bool = True,
+    holes: Sequence[ex.ConditionExpression] = (),
+) -> WeightedAutomaton:
     """The automaton of an expression, trimmed. `holes` are read as one letter each, of the columns after all others."""
     builder = _Builder(columns, weighted, {hole: columns.count + number for number, hole in enumerate(holes)})
     try:
@@ -612,7 +620,7 @@ def compiled(
 
 
 @dataclass
-class _Part:
+class _Fragment:
     """A part under construction."""
 
     first: list[_Move] = field(default_factory=list)
@@ -623,7 +631,7 @@ class _Part:
 class _Builder:
     """All moves so far; parts refer to its states, numbered from 0 (the start comes before them all, in the end)."""
 
-    def __init__(self, columns: Columns, weighted: bool, holes: dict[ex.FromCondition, int]) -> None:
+    def __init__(self, columns: LetterColumns, weighted: bool, holes: dict[ex.ConditionExpression, int]) -> None:
         self.columns, self.weighted, self.holes = columns, weighted, holes
         self.n_states, self.n_moves = 0, 0
         self.moves: list[tuple[int, tuple[int, ...], int, float]] = []
@@ -643,19 +651,19 @@ class _Builder:
         check_size(self.n_states, self.n_moves, "this expression")
         self.moves.append((source, columns, target, log_weight))
 
-    def part(self, expression: Expression) -> _Part:
+    def part(self, expression: Expression) -> _Fragment:
         match expression:
             case ex.One(atom):
                 return self.one(self.held(atom))
-            case ex.Sequence(parts):
+            case ex.Concatenation(parts):
                 return self.sequence([self.part(part) for part in parts])
-            case ex.Choice(parts):
+            case ex.Alternation(parts):
                 return self.choice([self.part(part) for part in parts])
             case ex.Repeat(part, again):
                 return self.repeated(self.part(part), self.log(again), expression)
             case ex.Times(part, least, most):
                 return self.times(part, least, most)
-            case ex.Scaled(part, factor):
+            case ex.WeightedExpression(part, factor):
                 return self.scaled(self.part(part), self.log(factor))
             case ex.Both(left, right):
                 return self.adopted(both(self.apart(left), self.apart(right)))
@@ -663,7 +671,7 @@ class _Builder:
                 return self.listed(entries)
             case ex.NGrams(table):
                 return self.adopted(context_machine(table, self.columns, weighted=self.weighted))
-            case ex.FromCondition():
+            case ex.ConditionExpression():
                 return self.one((self.hole(expression),))
 
     def held(self, atom: Atom) -> tuple[int, ...]:
@@ -675,42 +683,42 @@ class _Builder:
             )
         return columns
 
-    def hole(self, expression: ex.FromCondition) -> int:
+    def hole(self, expression: ex.ConditionExpression) -> int:
         if expression not in self.holes:
             raise BackgroundError("what comes from the condition is known when a condition is: Conditional compiles it")
         return self.holes[expression]
 
-    def one(self, columns: tuple[int, ...]) -> _Part:
+    def one(self, columns: tuple[int, ...]) -> _Fragment:
         after = self.state()
-        return _Part([(columns, after, 0.0)] if columns else [], {after: 0.0})
+        return _Fragment([(columns, after, 0.0)] if columns else [], {after: 0.0})
 
-    def choice(self, parts: Iterable[_Part]) -> _Part:
-        whole = _Part()
+    def choice(self, parts: Iterable[_Fragment]) -> _Fragment:
+        whole = _Fragment()
         for part in parts:
             whole.first += part.first
             whole.stops |= part.stops
             whole.empty = self.plus(whole.empty, part.empty)
         return whole
 
-    def sequence(self, parts: Sequence[_Part]) -> _Part:
+    def sequence(self, parts: Sequence[_Fragment]) -> _Fragment:
         """From the back: what follows a part is known when the part is joined to it."""
-        whole = _Part(empty=0.0)
+        whole = _Fragment(empty=0.0)
         for part in reversed(parts):
             whole = self.joined(part, whole)
         return whole
 
-    def joined(self, part: _Part, rest: _Part) -> _Part:
+    def joined(self, part: _Fragment, rest: _Fragment) -> _Fragment:
         self.attach(part.stops, rest.first)
         first = part.first + _scaled(rest.first, part.empty)
         stops = rest.stops | {state: log + rest.empty for state, log in part.stops.items() if rest.empty > NEVER}
-        return _Part(first, stops, part.empty + rest.empty)
+        return _Fragment(first, stops, part.empty + rest.empty)
 
     def attach(self, stops: dict[int, float], first: Sequence[_Move]) -> None:
         for state, log_stop in stops.items():
             for columns, target, log_weight in first:
                 self.move(state, columns, target, log_stop + log_weight)
 
-    def repeated(self, part: _Part, log_again: float, expression: Expression) -> _Part:
+    def repeated(self, part: _Fragment, log_again: float, expression: Expression) -> _Fragment:
         nothing = log_again + part.empty
         if self.weighted and nothing >= 0.0:
             raise InfiniteMassError(
@@ -719,23 +727,23 @@ class _Builder:
         log_c = -math.log1p(-math.exp(nothing)) if self.weighted else 0.0
         first = _scaled(part.first, log_again + log_c)
         self.attach(part.stops, first)
-        return _Part(first, {state: log + log_c for state, log in part.stops.items()}, log_c)
+        return _Fragment(first, {state: log + log_c for state, log in part.stops.items()}, log_c)
 
-    def times(self, expression: Expression, least: int, most: int) -> _Part:
+    def times(self, expression: Expression, least: int, most: int) -> _Fragment:
         """From the back: at each time beyond the least one may also stop."""
-        whole = _Part(empty=0.0)
+        whole = _Fragment(empty=0.0)
         for time in range(most, 0, -1):
             whole = self.joined(self.part(expression), whole)
             if time > least:
                 whole.empty = self.plus(whole.empty, 0.0)
         return whole
 
-    def scaled(self, part: _Part, log_factor: float) -> _Part:
-        return _Part(_scaled(part.first, log_factor), part.stops, part.empty + log_factor)
+    def scaled(self, part: _Fragment, log_factor: float) -> _Fragment:
+        return _Fragment(_scaled(part.first, log_factor), part.stops, part.empty + log_factor)
 
-    def listed(self, entries: Sequence[tuple[str, float]]) -> _Part:
+    def listed(self, entries: Sequence[tuple[str, float]]) -> _Fragment:
         """A trie, whose texts all end in one state: what follows them is attached once."""
-        end, whole, below = self.state(), _Part(), dict[tuple[int, int], int]()
+        end, whole, below = self.state(), _Fragment(), dict[tuple[int, int], int]()
         whole.stops[end] = 0.0
         spelled = [self.columns.spelled(text) for text, _ in entries]
         held = {letter: self.held(Letter(letter)) for letter in {letter for text in spelled for letter in text}}
@@ -756,22 +764,22 @@ class _Builder:
             self.begin(whole, node, letters[-1], end, self.log(weight))
         return whole
 
-    def begin(self, part: _Part, source: int, columns: tuple[int, ...], target: int, log_weight: float) -> None:
+    def begin(self, part: _Fragment, source: int, columns: tuple[int, ...], target: int, log_weight: float) -> None:
         """A move from a state, or one of the first moves of a part."""
         if source == _BEFORE:
             part.first.append((columns, target, log_weight))
         else:
             self.move(source, columns, target, log_weight)
 
-    def apart(self, expression: Expression) -> Machine:
+    def apart(self, expression: Expression) -> WeightedAutomaton:
         own = _Builder(self.columns, self.weighted, self.holes)
         return own.machine(own.part(expression))
 
-    def adopted(self, machine: Machine) -> _Part:
+    def adopted(self, machine: WeightedAutomaton) -> _Fragment:
         """A machine as a part of this one; its start, to which nothing leads, becomes first moves."""
         offset = self.n_states - 1
         self.n_states += machine.n_states - 1
-        part = _Part(empty=float(machine.log_stop[0]))
+        part = _Fragment(empty=float(machine.log_stop[0]))
         for source, moves in enumerate(machine.by_state):
             for column, target, log_weight in moves:
                 self.begin(part, source + offset if source else _BEFORE, (column,), target + offset, log_weight)
@@ -779,7 +787,7 @@ class _Builder:
         part.stops = {int(state) + offset: float(machine.log_stop[state]) for state in stops}
         return part
 
-    def machine(self, part: _Part) -> Machine:
+    def machine(self, part: _Fragment) -> WeightedAutomaton:
         """All moves as arrays, with the start in front."""
         for columns, target, log_weight in part.first:
             self.move(_BEFORE, columns, target, log_weight)
@@ -842,15 +850,15 @@ def _scaled_determinised(sums: dict[int, float]) -> tuple[float, Held]:
     return most, tuple(sorted((state, round(log - most, DECIMALS)) for state, log in sums.items()))
 
 
-def stop_of(machine: Machine, held: Held, *, weighted: bool) -> float:
+def stop_of(machine: WeightedAutomaton, held: Held, *, weighted: bool) -> float:
     """The log weight of ending in a set."""
     log_stop = [in_hand + float(machine.log_stop[state]) for state, in_hand in held]
     return float(np.logaddexp.reduce(log_stop)) if weighted else max(log_stop)
 
 
 def determinised(
-    machine: Machine, *, weighted: bool = True, most_states: int = MOST_STATES, most_moves: int = MOST_MOVES
-) -> Machine:
+    machine: WeightedAutomaton, *, weighted: bool = True, most_states: int = MOST_STATES, most_moves: int = MOST_MOVES
+) -> WeightedAutomaton:
     """The same language, with one move at most by each column from each state; of a trimmed machine."""
     sets, number = [START], {START: 0}
     found: list[tuple[int, int, int, float]] = []
@@ -873,49 +881,49 @@ def determinised(
 # Why an expression is refused: which part of it holds no string, and which has infinite mass.
 
 
-def why_empty(expression: Expression, columns: Columns) -> str:
+def why_empty(expression: Expression, columns: LetterColumns) -> str:
     """The innermost part that is to blame for an empty language."""
     match expression:
         case ex.One():
             return f"{shown(expression)} is none of the {len(columns.letters)} {_letters_reasons(columns)}"
         case ex.Listed(entries):
             return _why_unspelled(entries[0][0], columns)
-        case ex.Sequence(parts):
+        case ex.Concatenation(parts):
             return next(why_empty(part, columns) for part in parts if _is_empty(part, columns))
-        case ex.Choice(parts):
+        case ex.Alternation(parts):
             return why_empty(parts[0], columns) if parts else "there is nothing to choose from"
-        case ex.Times(part, _, _) | ex.Scaled(part, _) | ex.Repeat(part, _):
+        case ex.Times(part, _, _) | ex.WeightedExpression(part, _) | ex.Repeat(part, _):
             return why_empty(part, columns)
         case ex.Both(left, right):
             return _why_disjoint(left, right, columns)
         case ex.NGrams():
             return f"{shown(expression)} lists none of the {len(columns.letters)} {_letters_reasons(columns)}"
-        case ex.FromCondition():
+        case ex.ConditionExpression():
             return "nothing in the condition fits"
 
 
-def _why_unspelled(text: str, columns: Columns) -> str:
+def _why_unspelled(text: str, columns: LetterColumns) -> str:
     other = next(letter for letter in columns.spelled(text) if columns.column(letter) < 0)
     one = "symbol" if columns.over == "symbols" else "character of a symbol"
     return f"a list of words of which the vocabulary spells none: {text!r} holds {other!r}, which is no {one}"
 
 
-def _why_disjoint(left: Expression, right: Expression, columns: Columns) -> str:
+def _why_disjoint(left: Expression, right: Expression, columns: LetterColumns) -> str:
     for side in (left, right):
         if _is_empty(side, columns):
             return why_empty(side, columns)
     return f"the two sides of & share no string: {shown(left)} and {shown(right)}"
 
 
-def _is_empty(part: Expression, columns: Columns) -> bool:
+def _is_empty(part: Expression, columns: LetterColumns) -> bool:
     return compiled(part, columns, weighted=False).is_empty
 
 
-def _letters_reasons(columns: Columns) -> str:
+def _letters_reasons(columns: LetterColumns) -> str:
     return "symbols of the vocabulary" if columns.over == "symbols" else "characters of the vocabulary"
 
 
-def what_is_infinite(expression: Expression, columns: Columns) -> str:
+def what_is_infinite(expression: Expression, columns: LetterColumns) -> str:
     """A message that names the smallest repeated part which has no finite sum by itself."""
     repeats = [part for part in parts_of(expression) if isinstance(part, ex.Repeat)]
     which = next((f"{shown(part)} " for part in reversed(repeats) if _is_infinite(part, columns)), "")
@@ -926,7 +934,7 @@ def what_is_infinite(expression: Expression, columns: Columns) -> str:
     )
 
 
-def _is_infinite(part: Expression, columns: Columns) -> bool:
+def _is_infinite(part: Expression, columns: LetterColumns) -> bool:
     try:
         backward(compiled(part, columns))
     except InfiniteMassError:

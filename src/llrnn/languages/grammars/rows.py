@@ -27,7 +27,17 @@ from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import BackgroundError, CheckpointError, LLRNNError
 from llrnn.languages.grammars import expressions as ex
 from llrnn.languages.grammars.expressions import Expression, parts_of
-from llrnn.languages.grammars.language import UNREAD, Atom, Columns, Language, Letter, Matching, Node, OneOf, Over
+from llrnn.languages.grammars.language import (
+    UNREAD,
+    Atom,
+    Language,
+    Letter,
+    LetterColumns,
+    MatchingLetter,
+    Node,
+    OneOf,
+    Over,
+)
 from llrnn.languages.ngrams.store import described as table_described
 from llrnn.languages.ngrams.store import table_from
 from llrnn.layer.priors import SparsePrior, Table
@@ -61,10 +71,10 @@ class _Level:
     symbols: Ints  # ... and the symbols
 
 
-class Spelled:
+class SymbolSpellings:
     """The symbols of a vocabulary as sequences of columns. `eos` is none of them."""
 
-    def __init__(self, symbols: Sequence[str], eos: int, columns: Columns, spelling: Mapping[str, str]) -> None:
+    def __init__(self, symbols: Sequence[str], eos: int, columns: LetterColumns, spelling: Mapping[str, str]) -> None:
         self.columns, self.n_symbols, self.eos = columns, len(symbols), eos
         columns_of = dict(zip(columns.letters, columns.of_letter.tolist(), strict=True))
         self.read: list[tuple[int, ...] | None] = [
@@ -149,10 +159,10 @@ class _Way:
         self.rows: dict[float, Row] = {}  # by the weight of the end
 
 
-class Reader:
+class SymbolReader:
     """A language over the symbols of a vocabulary: rows of log weights, and the node after a symbol."""
 
-    def __init__(self, language: Language, spelled: Spelled, longest: int | None = None) -> None:
+    def __init__(self, language: Language, spelled: SymbolSpellings, longest: int | None = None) -> None:
         self.language, self.spelled, self.longest = language, spelled, longest
         self._rows: OrderedDict[Node, Row] = OrderedDict()
         self._interned: dict[bytes, Row] = {}
@@ -163,7 +173,7 @@ class Reader:
                 f"the shortest string has {language.shortest(language.root)} letters, but longest={longest}; allow more"
             )
 
-    def __deepcopy__(self, memo: object) -> Reader:
+    def __deepcopy__(self, memo: object) -> SymbolReader:
         return self  # a value: what it remembers follows from what it is
 
     def advance(self, node: Node, symbol: int) -> Node | None:
@@ -331,7 +341,7 @@ _Tensors = dict[str, Tensor]
 
 def can_be_saved(expression: Expression) -> bool:
     """Whether it is data through and through: functions of the condition are not."""
-    return not any(isinstance(part, ex.FromCondition) for part in parts_of(expression))
+    return not any(isinstance(part, ex.ConditionExpression) for part in parts_of(expression))
 
 
 def described(expression: Expression) -> tuple[list[Any], _Tensors]:
@@ -344,15 +354,15 @@ def _plain(expression: Expression, tensors: _Tensors) -> list[Any]:
     match expression:
         case ex.One(atom):
             return ["one", *_atom(atom)]
-        case ex.Sequence(parts):
+        case ex.Concatenation(parts):
             return ["sequence", *(_plain(part, tensors) for part in parts)]
-        case ex.Choice(parts):
+        case ex.Alternation(parts):
             return ["choice", *(_plain(part, tensors) for part in parts)]
         case ex.Repeat(part, again):
             return ["repeat", _plain(part, tensors), again]
         case ex.Times(part, least, most):
             return ["times", _plain(part, tensors), least, most]
-        case ex.Scaled(part, factor):
+        case ex.WeightedExpression(part, factor):
             return ["scaled", _plain(part, tensors), factor]
         case ex.Both(left, right):
             return ["both", _plain(left, tensors), _plain(right, tensors)]
@@ -363,7 +373,7 @@ def _plain(expression: Expression, tensors: _Tensors) -> list[Any]:
             number = sum(name.endswith("context.0") for name in tensors)
             tensors.update((f"ngram{number}.{name}", array) for name, array in arrays.items())
             return ["ngrams", number, plain]
-        case ex.FromCondition():
+        case ex.ConditionExpression():
             raise BackgroundError("a function of the condition cannot be saved; give the background again at loading")
 
 
@@ -371,7 +381,7 @@ def _atom(atom: Atom) -> list[Any]:
     match atom:
         case Letter(text):
             return ["letter", text]
-        case Matching(regex):
+        case MatchingLetter(regex):
             return ["matching", regex]
         case OneOf(ranges, categories, negated):
             return ["one of", [list(span) for span in ranges], list(categories), negated]
@@ -393,9 +403,9 @@ def _expression(plain: list[Any], tensors: Mapping[str, Tensor]) -> Expression:
         case "one":
             return ex.One(_restored_atom(given))
         case "sequence":
-            return ex.Sequence(tuple(_expression(part, tensors) for part in given))
+            return ex.Concatenation(tuple(_expression(part, tensors) for part in given))
         case "choice":
-            return ex.Choice(tuple(_expression(part, tensors) for part in given))
+            return ex.Alternation(tuple(_expression(part, tensors) for part in given))
         case "repeat":
             return _expression(given[0], tensors).repeated(again=given[1])
         case "times":
@@ -419,7 +429,7 @@ def _restored_atom(given: list[Any]) -> Atom:
         case ["letter", str(text)]:
             return Letter(text)
         case ["matching", str(regex)]:
-            return Matching(regex)
+            return MatchingLetter(regex)
         case ["one of", list(ranges), list(categories), bool(negated)]:
             return OneOf(tuple((first, last) for first, last in ranges), tuple(categories), negated)
     raise ValueError(f"unknown kind of letters {given!r}")

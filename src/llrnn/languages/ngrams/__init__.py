@@ -16,15 +16,15 @@ from llrnn.languages.ngrams.table import (
     revised,
     written_out,
 )
-from llrnn.languages.ngrams.trie import EMPTY, DenseRows, Rows, Trie
+from llrnn.languages.ngrams.trie import EMPTY, DenseRows, NGramRows, Trie
 
 __all__ = [
     "EMPTY",
     "UNKNOWN",
     "DenseRows",
     "Level",
+    "NGramRows",
     "NGramTable",
-    "Rows",
     "Scratch",
     "Shared",
     "Trie",

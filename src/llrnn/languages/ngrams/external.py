@@ -52,13 +52,13 @@ class Scratch:
         self.folder = folder
         self.used = self.most = 0
 
-    def column(self, kind: type[np.generic]) -> Column:
+    def column(self, kind: type[np.generic]) -> DiskArray:
         """A new empty array."""
         try:
             file = cast(BinaryIO, tempfile.TemporaryFile(dir=self.folder, prefix=".llrnn-ngram-"))  # noqa: SIM115
         except OSError as error:
             raise self.refused(error) from error
-        return Column(self, file, np.dtype(kind))
+        return DiskArray(self, file, np.dtype(kind))
 
     def refused(self, error: OSError) -> BackgroundError:
         """What the system said, and what to do."""
@@ -69,7 +69,7 @@ class Scratch:
         return BackgroundError(f"{self.folder}: {state}; free some room, or name another folder: --temporary")
 
 
-class Column:
+class DiskArray:
     """An array that grows at its end."""
 
     def __init__(self, scratch: Scratch, file: BinaryIO, kind: np.dtype[Any]) -> None:
@@ -124,10 +124,10 @@ def block_of(memory: int) -> int:
 class _Runs:
     """The runs of one order, end to end, and which n-gram of its run ends at each place of the text."""
 
-    key: Column
-    count: Column
-    suffix: Column
-    inverse: Column | None  # -1 where none ends; not for the highest order, which is no context
+    key: DiskArray
+    count: DiskArray
+    suffix: DiskArray
+    inverse: DiskArray | None  # -1 where none ends; not for the highest order, which is no context
     bounds: list[int]
 
     def drop(self) -> None:
@@ -136,7 +136,9 @@ class _Runs:
                 column.drop()
 
 
-def count_on_disk(stream: Column, eos: int, n_words: int, order: int, scratch: Scratch, memory: int) -> list[Counted]:
+def count_on_disk(
+    stream: DiskArray, eos: int, n_words: int, order: int, scratch: Scratch, memory: int
+) -> list[Counted]:
     """Counts for the orders 1 to `order` of a text EOS, sentence, EOS, ..., EOS, which is dropped afterwards."""
     words = stream.view()
     if len(words) < 2 or words[0] != eos or words[-1] != eos:
@@ -207,7 +209,7 @@ def _distance(block: Ints, eos: int, start: int, last_eos: int) -> Ints:
     return at - np.maximum.accumulate(last)
 
 
-def _merged(runs: _Runs, below: Counted, n_words: int, scratch: Scratch, size: int) -> tuple[Counted, Column | None]:
+def _merged(runs: _Runs, below: Counted, n_words: int, scratch: Scratch, size: int) -> tuple[Counted, DiskArray | None]:
     """The n-grams of all runs, and for each of a run its rank among all."""
     context, word, count, suffix = (scratch.column(np.int64) for _ in range(4))
     starts = scratch.column(np.bool_)
@@ -245,7 +247,7 @@ def _taken(key: NDArray[Any], at: list[int], ends: list[int], window: int) -> li
     return [int(np.searchsorted(key[place:stop], min(cut), "right")) for place, stop in zip(at, stops, strict=True)]
 
 
-def _put_ranks(ranks: Column, at: list[int], taken: list[int], by_key: Ints, rank: Ints) -> None:
+def _put_ranks(ranks: DiskArray, at: list[int], taken: list[int], by_key: Ints, rank: Ints) -> None:
     """The rows of each run lie side by side again, in its own order."""
     of_row = np.empty(len(by_key), dtype=np.int64)
     of_row[by_key] = rank
@@ -255,7 +257,7 @@ def _put_ranks(ranks: Column, at: list[int], taken: list[int], by_key: Ints, ran
         done += many
 
 
-def _places(runs: _Runs, inverse: NDArray[Any], ranks: NDArray[Any], scratch: Scratch, size: int) -> Column:
+def _places(runs: _Runs, inverse: NDArray[Any], ranks: NDArray[Any], scratch: Scratch, size: int) -> DiskArray:
     """The place of the n-gram that ends at each place of the text, -1 where none does."""
     places = scratch.column(np.int64)
     for number, start in enumerate(range(0, len(inverse), size)):

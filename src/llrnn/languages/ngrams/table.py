@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llrnn.ground.errors import BackgroundError
-from llrnn.text.revision import Revision
-from llrnn.text.vocabulary import EOS, Vocabulary
+from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

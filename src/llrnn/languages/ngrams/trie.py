@@ -27,7 +27,7 @@ from llrnn.languages.ngrams.table import Ints, NGramTable, completed
 EMPTY = -1  # the node of the empty context
 
 
-class Rows(NamedTuple):
+class NGramRows(NamedTuple):
     """Next-word distributions of N states: `rest[n]` shifts the unigrams, the listed words have their own log p."""
 
     rest: Tensor  # (N,)
@@ -134,12 +134,12 @@ class Trie:
             length = torch.where(node >= 0, level, length)
         return log_prob, length
 
-    def rows(self, states: Tensor) -> Rows:
+    def rows(self, states: Tensor) -> NGramRows:
         """The distributions that follow N states."""
         rest = self.backoff[states]
         if self.order == 1:
             none = torch.zeros(0, dtype=torch.long, device=states.device)
-            return Rows(torch.zeros_like(rest), none, none, rest[none])
+            return NGramRows(torch.zeros_like(rest), none, none, rest[none])
         shortest, *longer = self.suffix_of_level(states)
         count = self.children[shortest]
         begin = count.cumsum(0) - count  # where the exceptions of each position begin
@@ -151,7 +151,7 @@ class Trie:
             at = known[which]
             place = begin[at] + self.bigram[child] - self.first_child[shortest[at]]
             log_prob[place] = self.log_prob[child] + (rest[known] - self.backoff[context[known]])[which]
-        return Rows(rest, position, self.word[node], log_prob)
+        return NGramRows(rest, position, self.word[node], log_prob)
 
 
 def ranges(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
