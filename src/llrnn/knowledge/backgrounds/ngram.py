@@ -28,8 +28,8 @@ from llrnn.languages.ngrams import (
     EMPTY,
     DenseRows,
     Level,
+    NGramRows,
     NGramTable,
-    Rows,
     Trie,
     estimate,
     for_vocabulary,
@@ -213,7 +213,7 @@ class NGram(Background):
         seen = trie.states(torch.tensor(list(states), dtype=torch.long, device=inputs.device), inputs)
         return seen[mask], seen[:, -1].tolist()
 
-    def rows(self, states: States) -> Rows:
+    def rows(self, states: States) -> NGramRows:
         """The next-word distributions of a batch of states, in the sparse form.
 
         Words that share `<unk>` (`table.shared`) are not among the listed ones: see `prior`.
@@ -223,7 +223,7 @@ class NGram(Background):
         if self.table.shared is None or not self.table.shared.hidden:
             return rows
         seen = rows.word != self.table.shared.word
-        return Rows(rows.rest, rows.position[seen], rows.word[seen], rows.log_prob[seen])
+        return NGramRows(rows.rest, rows.position[seen], rows.word[seen], rows.log_prob[seen])
 
     def prior(self, states: States) -> Prior:
         nodes = _as_tensor(states)
