@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from llrnn.cli import app
+from llrnn.cli import VERBS, load_verb
 from llrnn.config import described_keys
 
 WIDTH = 96
@@ -45,10 +44,10 @@ def verbs() -> list[tuple[tuple[str, ...], Any]]:
         inner = getattr(command, "commands", None)
         if inner is None:
             return [(path, command)]
-        own = [(path, command)] if path and command.invoke_without_command else []
+        own = [(path, command)] if command.invoke_without_command else []
         return own + [found for name, one in sorted(inner.items()) for found in below((*path, name), one)]
 
-    return below((), typer.main.get_command(app))
+    return [found for name in sorted(VERBS) for found in below((name,), load_verb(name))]
 
 
 def help_of(path: tuple[str, ...], command: Any) -> str:

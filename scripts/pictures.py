@@ -16,7 +16,7 @@ from pathlib import Path
 
 import llrnn
 from llrnn import features, french
-from llrnn.cli import demonstration as demo
+from llrnn.cli import demo
 from llrnn.config import parse_config
 from llrnn.config.project import Project
 from llrnn.ground.charts import LineChart, svg

@@ -344,6 +344,34 @@ def test_help_lists_every_verb_and_every_key(capsys: Capture) -> None:
         assert f"{key}: " in help_of_train
 
 
+@pytest.mark.parametrize("name", cli.VERBS)
+def test_the_list_of_verbs_says_what_each_says_of_itself(name: str) -> None:
+    assert " ".join(cli.load_verb(name).help.split()).startswith(cli.VERBS[name][1])
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["--nonsense"], ["trian"], []])
+def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
+    code = "import sys, llrnn, llrnn.cli\nstatus = llrnn.cli.run(sys.argv[1:])\n"
+    code += "heavy = {'torch', 'numpy', 'safetensors', 'llrnn_lab', *(f'llrnn.{room}' for room in llrnn.ROOMS[1:-1])}\n"
+    code += "heavy |= {'rich', 'pydantic'} if status == 0 else set()\n"
+    code += "print(sorted(heavy & {*sys.modules}))"
+    start = [sys.executable, "-c", code]
+    found = subprocess.run([*start, *arguments], capture_output=True, encoding="utf8", timeout=HANG, check=True)
+    assert found.stdout.endswith("[]\n"), found.stdout + found.stderr
+    if arguments == ["--version"]:
+        assert found.stdout.startswith(f"llrnn {llrnn.__version__}\n")
+
+
+@pytest.mark.parametrize("verb", ["bench", "experiment"])
+def test_without_the_lab_its_verbs_say_how_to_get_it(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    for arguments in ([verb], [verb, "--help"], [verb, "anything"]):
+        assert "is in llrnn_lab" in refused(capsys, *arguments)
+    assert verb not in done(capsys, "--help")
+
+
 # --- mistakes: the command line ------------------------------------------------------------------------------------
 
 
@@ -611,7 +639,7 @@ def test_ctrl_c_while_the_command_is_imported_is_no_traceback(tmp_path: Path, st
     source = Path(llrnn.__file__).parents[1]
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{source}"}
     found = subprocess.run(
-        [sys.executable, *start, "--help"], capture_output=True, encoding="utf8", env=environment, timeout=HANG
+        [sys.executable, *start, "train", "--help"], capture_output=True, encoding="utf8", env=environment, timeout=HANG
     )
     assert (found.stdout, found.stderr) == ("", "stopped\n")
     assert found.returncode in (130, -signal.SIGINT)

@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from llrnn import load
-from llrnn.cli import demonstration as demo
-from llrnn.cli import show
-from llrnn.cli.demonstration import Demo, run, table_rows, write_report
+from llrnn.cli import demo
+from llrnn.cli.demo import Demo, run, table_rows, write_report
 from llrnn.config.project import embedded_corpora
 from llrnn.ground.errors import TrainingError
 from llrnn.training.records import Record
@@ -75,7 +74,7 @@ def test_three_models_are_trained_on_the_same_text_and_tested(small: Demo) -> No
 
 
 def test_the_report_holds_everything_and_needs_no_network(small: Demo, tmp_path: Path) -> None:
-    path = write_report(small, tmp_path / "new" / "demo", show.named_features)
+    path = write_report(small, tmp_path / "new" / "demo")
     html = path.read_text(encoding="utf8")
     page = Page(html)
     assert page.open == []
@@ -94,7 +93,7 @@ def test_the_report_holds_everything_and_needs_no_network(small: Demo, tmp_path:
 
 
 def test_results_and_the_models_lie_beside_the_report(small: Demo, tmp_path: Path) -> None:
-    write_report(small, tmp_path, show.named_features)
+    write_report(small, tmp_path)
     results = json.loads((tmp_path / "results.json").read_text(encoding="utf8"))
     assert [one["name"] for one in results] == NAMES
     wanted = [one.test.log_perplexity for one in small.contenders]
@@ -120,7 +119,7 @@ def test_a_decision_of_agreement_is_found_and_adds_up(small: Demo, tmp_path: Pat
     assert found.chosen.word != found.rival.word
     assert "Gender:Fem" in model.output_features.row(model.vocabulary.id(found.chosen.word))
     shown = Demo(small.corpora, small.contenders, small.sentences, found)
-    html = write_report(shown, tmp_path, show.named_features).read_text(encoding="utf8")
+    html = write_report(shown, tmp_path).read_text(encoding="utf8")
     page = Page(html)
     assert "Why this word?" in page.text
     assert f"{found.chosen.word}, or {found.rival.word}?" in page.text

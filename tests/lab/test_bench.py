@@ -15,13 +15,13 @@ import torch
 
 from helpers import HANG
 from llrnn import Corpus, french
-from llrnn.cli import show
 from llrnn.ground.errors import ConfigError
 from llrnn.languages.ngrams import UNKNOWN, read_stream
 from llrnn.text.vocabulary import EOS
 from llrnn_lab.bench import neural
 from llrnn_lab.bench.against_kenlm import _top_words, drawn_text, ngrams
 from llrnn_lab.bench.neural import french_like, interleaved, layer, own_classes, training
+from llrnn_lab.cli import show as lab_show
 from strategies import QUICK  # noqa: F401  (importing it sets the number of threads)
 
 CPU = torch.device("cpu")
@@ -153,7 +153,7 @@ def test_ngrams_are_compared_with_kenlm_on_the_same_file(text: Path, capsys: pyt
     }
     assert max(found["largest difference, log10"].values()) < 1e-5
     assert found["sum of a row"] == pytest.approx(1.0, abs=1e-5)
-    show.bench_ngram(found)
+    lab_show.bench_ngram(found)
     out = capsys.readouterr().out
     assert "estimation: 10,001 words, order 3" in out
     assert "rows (V = 300)" in out
@@ -168,7 +168,7 @@ def test_without_kenlm_ours_is_timed_alone(
     check_estimation(found, 10_000, 2)
     assert found["kenlm"] is None
     assert found["llrnn"].keys() == {"rows", "sparse rows", "text"}
-    show.bench_ngram(found)
+    lab_show.bench_ngram(found)
     assert "pip install kenlm to compare" in capsys.readouterr().out
 
 

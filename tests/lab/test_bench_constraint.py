@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from helpers import HANG
-from llrnn.cli import show
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import ConfigError
 from llrnn.languages.grammars import rows
@@ -22,6 +21,7 @@ from llrnn.text.vocabulary import EOS, Vocabulary
 from llrnn_lab.bench.against_masks import LLGuidance, Outlines, _Masks, nested_json
 from llrnn_lab.bench.constraint import Ours, constraint
 from llrnn_lab.bench.json_texts import FEWEST, cut, documents, drawn_pieces, learnt_pieces, spelled, written
+from llrnn_lab.cli import show as lab_show
 
 SIZE = 6_000
 DEPTH = 3
@@ -198,7 +198,7 @@ def check(found: dict[str, Any], names: set[str], capsys: pytest.CaptureFixture[
         peer = found["engines"][name]
         for what in WARM:
             assert found["ratio"][name][what] == pytest.approx(peer[what]["median_us"] / ours[what]["median_us"])
-    show.bench_constraint(found)
+    lab_show.bench_constraint(found)
     return capsys.readouterr().out
 
 

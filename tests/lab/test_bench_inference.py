@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from llrnn import load
-from llrnn.cli import show
 from llrnn.model.network import MANY_WORDS
 from llrnn.text.vocabulary import EOS
 from llrnn_lab.bench import dense_peer
 from llrnn_lab.bench.inference import compared, made_up_model, opening, sampling, scoring
 from llrnn_lab.bench.inference_floors import Rates, measured_rates, with_floors
 from llrnn_lab.bench.machine import Speeds, threads_of
+from llrnn_lab.cli import show as lab_show
 from strategies import QUICK  # noqa: F401  (importing it sets the number of threads)
 
 
@@ -152,7 +152,7 @@ def test_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert result["scoring"].keys() == {"1", "4"}
     assert result["opening"]["torch.load"]["times ours"] > 0
     assert result["scoring"]["4"]["dense"]["floor"]["times"] > 0
-    show.bench_inference(result)
+    lab_show.bench_inference(result)
     shown = capsys.readouterr().out
     assert "torch.load, mmap" in shown
     assert "of SHA-256, measured in this run" in shown

@@ -20,8 +20,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from llrnn import cli
-from llrnn.cli import demonstration as demo
-from llrnn.cli import serve
+from llrnn.cli import demo, serve
 from llrnn.ground.errors import ConfigError
 from llrnn.serve import serving
 from llrnn.serve.app import create_app

@@ -22,7 +22,6 @@ import torch
 import llrnn.cli
 from helpers import HANG
 from llrnn import GRU, LLRNN, LSTM, Corpus
-from llrnn.cli import show
 from llrnn.cli.progress import StopFlag
 from llrnn.ground.bundle import read_bundle
 from llrnn.ground.errors import TrainingError
@@ -36,6 +35,7 @@ from llrnn.text.ids import EncodedText
 from llrnn.training.loop import train
 from llrnn.training.parallel import Alone, Team, join_workers
 from llrnn_lab.bench.parallel import parallel
+from llrnn_lab.cli import show as lab_show
 from test_resume import CONFIG, StopAfter, dropping, finish, knowing, log_of, start, wait_for_steps
 from test_training import TRAIN, VALID, VOCABULARY, tiny
 
@@ -277,7 +277,7 @@ def test_the_benchmark_measures_both_sides(capsys: pytest.CaptureFixture[str]) -
     assert 150 < result["words in a batch"] <= 200
     assert set(result["words per second"]) == {"alone", "together"}
     assert result["ratio"] > 0
-    show.bench_parallel(result, 2)
+    lab_show.bench_parallel(result, 2)
     assert "2 together" in capsys.readouterr().out
 
 

@@ -1,6 +1,7 @@
 """The command line. Thin: every verb calls the library and prints what comes back.
 
-A user's mistake is one line on standard error and exit code 2; a traceback is our own defect.
+A verb's module is imported when the verb is called or its own help is asked for: `llrnn --help` imports no torch. A
+user's mistake is one line on standard error and exit code 2; a traceback is our own defect.
 """
 
 from __future__ import annotations
@@ -8,27 +9,101 @@ from __future__ import annotations
 import io
 import sys
 import warnings
+from importlib import import_module
 from importlib.util import find_spec
+from typing import Annotated, Any
 
-from llrnn.cli import show
-from llrnn.cli.corpus import corpus_app
-from llrnn.cli.verbs import app
-from llrnn.cli.words import words_app
+import typer
+from typer.core import TyperGroup
+
+from llrnn import __version__
 from llrnn.ground.errors import EstimationWarning, LLRNNError, LLRNNWarning
 
 __all__ = ["app", "main", "run"]
 
-if find_spec("llrnn_lab") is not None:
-    from llrnn_lab.cli import bench_app, experiment_app
-
-    app.add_typer(bench_app, name="bench")
-    app.add_typer(experiment_app, name="experiment")
-app.add_typer(corpus_app, name="corpus")
-app.add_typer(words_app, name="words")
+# verb: where it is (a function, or the Typer of its own verbs), and the first sentence of its help
+VERBS = {
+    "train": ("llrnn.cli.verbs:train_app", "Train a model and write it to a folder."),
+    "evaluate": ("llrnn.cli.verbs:evaluate_verb", "Log-perplexity of models on texts, with an audit of the figure."),
+    "generate": ("llrnn.cli.verbs:generate_verb", "Write text: sampling, greedy or beam search."),
+    "explain": ("llrnn.cli.verbs:explain_verb", "Why this word: background + features − log Z, adding up exactly."),
+    "features": ("llrnn.cli.features:features_verb", "What the features amount to, and how log Z will be computed."),
+    "adapt": ("llrnn.cli.adapt:adapt_verb", "Adapt a model to a domain: a frozen base, a small model on top."),
+    "rescore": ("llrnn.cli.rescore:rescore_verb", "Rescore n-best lists with a model: word error rates."),
+    "words": ("llrnn.cli.words:words_app", "Add words to a trained model and remove them, without training."),
+    "serve": ("llrnn.cli.serve:serve_verb", "Serve models over HTTP: an API, and a page for people."),
+    "demo": ("llrnn.cli.demo:demo_verb", "Train, compare and explain models of the embedded French corpus."),
+    "corpus": ("llrnn.cli.corpus:corpus_app", "Corpora larger than memory: built once, checked, memory-mapped."),
+    "data": ("llrnn.cli.data:data_app", "Get corpora: embedded French, public downloads."),
+    "ngram": ("llrnn.cli.ngram:ngram_app", "Estimate, convert and query n-gram models."),
+    "pairs": ("llrnn.cli.data:pairs_app", "Minimal pairs: does a model prefer the grammatical sentence?"),
+    "bench": ("llrnn_lab.cli:bench_app", "Measure, always against a peer that does the same work in the same run."),
+    "experiment": ("llrnn_lab.cli:experiment_app", "Whole studies; each can be stopped and run again."),
+}
+_LAB = "llrnn_lab"  # the verbs of the repository that the installed package does not have
 
 # torch has no exception of its own for a CPU tensor that is too large
 _MEMORY_SIGNS = ("can't allocate memory", "out of memory", "Storage size calculation overflowed", "not enough memory")
 _SMALLER = "make the sizes smaller: controller.hidden, training.batches, --count"
+
+
+class LazyGroup(TyperGroup):
+    """The verbs of `VERBS`, each imported when it is needed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        has_lab = find_spec(_LAB) is not None
+        return [name for name, (place, _) in VERBS.items() if has_lab or not place.startswith(_LAB)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return load_verb(cmd_name) if cmd_name in VERBS else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, VERBS[name][1]) for name in self.list_commands(ctx)])
+
+
+def load_verb(name: str) -> Any:
+    """Import a verb, and return its command.
+
+    >>> load_verb("train").name
+    'train'
+    """
+    module, attribute = VERBS[name][0].split(":")
+    if module.startswith(_LAB) and find_spec(_LAB) is None:
+        raise LLRNNError(f"`llrnn {name}` is in llrnn_lab, of the repository only: clone it, then pip install -e .")
+    found = getattr(import_module(module), attribute)
+    around = typer.Typer(rich_markup_mode=None)  # typer makes commands only inside a group
+    around.callback()(lambda: None)
+    if isinstance(found, typer.Typer):
+        around.add_typer(found, name=name, **({} if found.registered_callback else {"help": VERBS[name][1]}))
+    else:
+        around.command(name)(found)
+    made: Any = typer.main.get_group(around).commands[name]
+    return getattr(made, "commands", {}).get(name, made)
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    help="Language models that take prior knowledge: Log-Linear RNNs.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"llrnn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None: ...
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -49,8 +124,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 def _show_note(message: Warning | str, *place: object, **other: object) -> None:
     """A warning as one line, without the line of our code that gave it."""
-    kind = "note" if isinstance(message, EstimationWarning) else "warning"
-    show.err.print(f"{kind}: {' '.join(str(message).split())}", markup=False)
+    _say("note" if isinstance(message, EstimationWarning) else "warning", str(message))
 
 
 def _run(arguments: list[str] | None) -> int:
@@ -59,15 +133,15 @@ def _run(arguments: list[str] | None) -> int:
     except LLRNNError as error:
         return _refuse(str(error))
     except KeyboardInterrupt:
-        show.err.print("stopped")
+        sys.stderr.write("stopped\n")
         return 130
     except BrokenPipeError:  # `llrnn ... | head` closed its end
         sys.stderr.close()
         return 0
     except OSError as error:  # a full disk, a name too long, no permission: the system's refusal, not our defect
-        return _refuse(f"{_file_of(error)}{error.strerror or error}")
+        return _refuse(f"{'' if error.filename is None else f'{error.filename}: '}{error.strerror or error}")
     except (MemoryError, RuntimeError) as error:
-        if not _out_of_memory(error):
+        if not isinstance(error, MemoryError) and not any(sign in str(error) for sign in _MEMORY_SIGNS):
             raise
         return _refuse(f"not enough memory ({str(error).splitlines()[0] if str(error) else 'MemoryError'}); {_SMALLER}")
     except Exception as error:
@@ -85,14 +159,12 @@ def _in_one_line(complaint: str) -> str:
     return complaint
 
 
-def _file_of(error: OSError) -> str:
-    return "" if error.filename is None else f"{error.filename}: "
-
-
-def _out_of_memory(error: Exception) -> bool:
-    return isinstance(error, MemoryError) or any(sign in str(error) for sign in _MEMORY_SIGNS)
-
-
 def _refuse(reason: str) -> int:
-    show.err.print(f"error: {' '.join(reason.split())}", markup=False)
+    _say("error", reason)
     return 2
+
+
+def _say(kind: str, text: str) -> None:
+    from llrnn.cli import show  # rich is imported where there is something to say
+
+    show.err.print(f"{kind}: {' '.join(text.split())}", markup=False)

@@ -28,13 +28,15 @@ def adapt_verb(
     hidden: Annotated[int, typer.Option(min=1, help="Units of the adaptor, where the base has no network.")] = 128,
     learning_rate: Annotated[float, typer.Option(help="Step size.")] = 0.001,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the text, at most.")] = 40,
-    lowercase: Annotated[bool | None, typer.Option(help="Write every word small; as the base by default.")] = None,
+    lowercase: Annotated[bool | None, typer.Option(help="Lowercase every word; as the base by default.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     device: Device = "cpu",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Adapt a model to a domain: the base stays as it is and becomes the background of a small model.
+    """Adapt a model to a domain: a frozen base, a small model on top.
+
+    The base stays as it is and becomes the background of the small model.
 
     Example: llrnn adapt runs/embedded domain.txt --out runs/adapted
     """

@@ -19,7 +19,7 @@ from llrnn.text.shards import BuiltCorpus, Listing, build_corpus
 from llrnn.text.shards.build import SHARD_WORDS
 from llrnn.text.shards.layout import COLUMNS
 
-corpus_app = typer.Typer(help="Corpora larger than memory: built once, checked, and then read where they lie.")
+corpus_app = typer.Typer()
 
 Folder = Annotated[Path, typer.Argument(help="A folder that `llrnn corpus build` wrote.")]
 
@@ -34,7 +34,7 @@ def build_verb(
     words: Annotated[int | None, typer.Option(min=1, help="List so many of the most frequent words.")] = None,
     min_count: Annotated[int, typer.Option(min=1, help="List words that come so often.")] = 1,
     unknown: Annotated[str | None, typer.Option(help="A symbol for all words that are not listed.")] = None,
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Write every word small first.")] = False,
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Lowercase every word first.")] = False,
     format: Annotated[str, typer.Option(help="auto, conllu, text, jsonl or tsv.")] = "auto",
     shard_words: Annotated[int, typer.Option(min=1, help="How many words a file holds, about.")] = SHARD_WORDS,
     as_json: AsJson = False,

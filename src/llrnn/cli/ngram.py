@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import re
+import signal
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,20 +18,197 @@ import torch
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.estimate import Lowercase, estimate_verb
 from llrnn.cli.options import AsJson, print_json
-from llrnn.ground.errors import BackgroundError, CorpusError
+from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError
 from llrnn.knowledge.backgrounds import NGram
-from llrnn.languages.ngrams import UNKNOWN, NGramTable, read_stream, read_table, write_table
+from llrnn.languages.ngrams import (
+    UNKNOWN,
+    NGramTable,
+    Scratch,
+    estimate,
+    estimate_on_disk,
+    read_stream,
+    read_table,
+    stream_pieces,
+    write_table,
+)
+from llrnn.languages.ngrams.table import Ints
+from llrnn.text.corpus.source import read_lines
+from llrnn.text.shards import BuiltCorpus, is_built
 from llrnn.text.vocabulary import EOS, Vocabulary
 
-ngram_app = typer.Typer(help="n-gram models: estimate, convert, ask. ARPA files, plain or gzip, or folders of arrays.")
+ngram_app = typer.Typer()
 
 ModelPath = Annotated[Path, typer.Argument(help="An ARPA file (plain or gzip), or a folder that `estimate` wrote.")]
 Texts = Annotated[list[Path], typer.Argument(help="Text files, plain or gzip: one sentence a line, or .conllu.")]
+Lowercase = Annotated[bool, typer.Option("--lowercase", help="Lowercase every word first.")]
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kKMGT]?)B?")
+_FACTOR = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_LEAST_MEMORY = 1_000_000
 
 
-ngram_app.command("estimate")(estimate_verb)
+@ngram_app.command("estimate")
+def estimate_verb(
+    texts: Annotated[
+        list[Path],
+        typer.Argument(help="Text files, plain or gzip: one sentence a line, or .conllu; or one built corpus."),
+    ],
+    out: Annotated[Path, typer.Option(help="NAME.arpa or NAME.arpa.gz; any other name becomes a folder of arrays.")],
+    order: Annotated[int, typer.Option(min=1, max=20, help="How many words, the predicted one included.")] = 5,
+    min_counts: Annotated[
+        str, typer.Option(help="The least count by order, such as 1,1,2: rarer n-grams are pruned.")
+    ] = "1",
+    words: Annotated[Path | None, typer.Option(help="A file of words, one a line: all others become <unk>.")] = None,
+    lowercase: Lowercase = False,
+    memory: Annotated[
+        str | None,
+        typer.Option(help="Count and estimate on disk, with arrays of so many bytes in memory: 500M, 2G."),
+    ] = None,
+    temporary: Annotated[
+        Path | None, typer.Option(help="With --memory: the folder for temporary files; that of --out by default.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Modified Kneser-Ney from text.
+
+    \b
+    Example: llrnn ngram estimate corpus.txt --order 5 --out corpus.arpa.gz
+    Example: llrnn ngram estimate news --memory 2G --out news.arpa.gz
+    """
+    counts, budget = _counts(min_counts), None if memory is None else _bytes(memory)
+    listed = None if words is None else [line for _, line in read_lines(words) if line]
+    found: list[str] = []
+    reading = _Reading(_pieces(texts, found, lowercase, listed))
+    scratch = _scratch(out, temporary, budget)
+    begun = time.perf_counter()
+    with _cleaned_up():
+        if scratch is None or budget is None:
+            table = estimate(np.concatenate(list(reading)), found, order=order, min_counts=counts)
+        else:
+            table = estimate_on_disk(reading, found, scratch=scratch, memory=budget, order=order, min_counts=counts)
+        estimated = time.perf_counter()
+        write_table(table, out)
+    for note in table.notes:
+        show.err.print(f"note: {note}", markup=False)
+    report = {
+        "out": str(out),
+        "words": reading.words - 1,
+        "types": len(found),
+        "ngrams": [len(level) for level in table.levels],
+        "megabytes": table.bytes / 1e6,
+        "temporary_megabytes": 0.0 if scratch is None else scratch.most / 1e6,
+        "seconds_reading": reading.finished - begun,
+        "seconds_estimating": estimated - reading.finished,
+        "seconds_writing": time.perf_counter() - estimated,
+        "notes": table.notes,
+    }
+    if as_json:
+        print_json(report)
+    else:
+        _show_estimated(report)
+
+
+@dataclass
+class _Reading:
+    """The pieces of a text on their way; how many words they had, and when the last was read."""
+
+    pieces: Iterable[Ints]
+    words: int = 0
+    finished: float = 0.0
+
+    def __iter__(self) -> Iterator[Ints]:
+        for piece in self.pieces:
+            self.words += len(piece)
+            yield piece
+        self.finished = time.perf_counter()
+        if self.words < 3:
+            raise CorpusError("text is required to count n-grams, found none; give a file with sentences")
+
+
+def _pieces(texts: Sequence[Path], words: list[str], lowercase: bool, listed: list[str] | None) -> Iterator[Ints]:
+    """The text in numbers of `words`, which is filled in."""
+    built = [path for path in texts if path.is_dir() and is_built(path)]
+    if not built:
+        return stream_pieces(texts, words, lowercase=lowercase, vocabulary=listed)
+    if len(texts) > 1:
+        raise ConfigError(f"a built corpus stands alone, found {', '.join(map(str, texts))}; build all of them as one")
+    if listed is not None:
+        raise ConfigError(f"{built[0]}: the words were chosen when the corpus was built; leave --words out")
+    corpus = BuiltCorpus(built[0])
+    if lowercase:
+        corpus.lowercased()
+    return _of_built(corpus, words)
+
+
+def _of_built(corpus: BuiltCorpus, words: list[str]) -> Iterator[Ints]:
+    """What stands for unknown words is `<unk>` in an n-gram model, which has one in any case."""
+    symbols = corpus.manifest.words
+    if corpus.unknown not in (None, UNKNOWN) and UNKNOWN in symbols:
+        raise CorpusError(
+            f"{UNKNOWN} is a word beside {corpus.unknown}; build it with --unknown {UNKNOWN}", path=corpus.folder
+        )
+    words += [UNKNOWN if symbol == corpus.unknown else symbol for symbol in symbols]
+    words += [UNKNOWN] if UNKNOWN not in words else []
+    yield np.array([corpus.vocabulary.eos])
+    yield from corpus.run_blocks()
+
+
+def _scratch(out: Path, temporary: Path | None, budget: int | None) -> Scratch | None:
+    if budget is None:
+        if temporary is not None:
+            raise ConfigError("--temporary is for --memory; give both or none")
+        return None
+    if out.suffix not in (".arpa", ".gz"):
+        raise ConfigError(
+            f"--memory writes an ARPA file, NAME.arpa or NAME.arpa.gz, found {out}; a folder of arrays is made in "
+            "memory: llrnn ngram convert"
+        )
+    folder = out.parent if temporary is None else temporary
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: a folder for temporary files is required, but there is none; make it first")
+    return Scratch(folder)
+
+
+@contextlib.contextmanager
+def _cleaned_up() -> Iterator[None]:
+    """A polite kill unwinds the program, so that what is half written is removed."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _show_estimated(report: dict[str, Any]) -> None:
+    rate = report["words"] / max(report["seconds_estimating"], 1e-9)
+    on_disk = report["temporary_megabytes"]
+    where = f"on disk, with {on_disk:,.0f} MB of temporary files at most" if on_disk else "in memory"
+    show.out.print(
+        f"{report['out']}: {report['words']:,} words, {report['types']:,} types, "
+        f"{'/'.join(f'{count:,}' for count in report['ngrams'])} n-grams, {report['megabytes']:.0f} MB {where}\n"
+        f"read in {report['seconds_reading']:.1f} s, estimated in {report['seconds_estimating']:.1f} s "
+        f"({rate:,.0f} words/s), written in {report['seconds_writing']:.1f} s",
+        markup=False,
+    )
+
+
+def _counts(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"--min-counts needs numbers such as 1,1,2, found {text!r}") from None
+
+
+def _bytes(text: str) -> int:
+    found = _SIZE.fullmatch(text.strip())
+    size = int(float(found[1]) * _FACTOR[found[2]]) if found else 0
+    if size < _LEAST_MEMORY:
+        raise ConfigError(f"--memory needs a size of at least 1M, such as 500M or 2G, found {text!r}; correct it")
+    return size
 
 
 @ngram_app.command("convert")

@@ -54,7 +54,7 @@ def rescore_verb(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Rescore n-best lists with a model; word error rates before and after.
+    """Rescore n-best lists with a model: word error rates.
 
     Example: llrnn rescore runs/french nbest.tsv --references ref.txt --dev dev.tsv --dev-references devref.txt
     """

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import torch
 import typer
 
-from llrnn.cli import demonstration as demonstration
+from llrnn.cli import demo as demo_module
 from llrnn.cli import show
-from llrnn.cli.demo import train_demo
 from llrnn.cli.options import Device, device_named, refuse_idle
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError, MissingExtraError
@@ -57,7 +56,9 @@ def serve_verb(
     demo: Annotated[bool, typer.Option("--demo", help="Serve the demo's models; trains them if need be.")] = False,
     demo_folder: Annotated[Path, typer.Option(help="Where the demo's models are.")] = Path("demo"),
 ) -> None:
-    """Answer questions over HTTP: next words, explanations, influence, scores, texts; with a page for people.
+    """Serve models over HTTP: an API, and a page for people.
+
+    Next words, explanations, influence, scores, texts.
 
     \b
     Example: llrnn serve runs/embedded
@@ -163,10 +164,10 @@ def read_token(file: Path | None, *, local: bool = True) -> str | None:
 
 def demo_models(folder: Path) -> dict[str, Path]:
     """The demo's models by name; trained first where they are not there."""
-    found = {"ll-rnn": folder / demonstration.MODEL, "softmax": folder / demonstration.SOFTMAX}
+    found = {"ll-rnn": folder / demo_module.MODEL, "softmax": folder / demo_module.SOFTMAX}
     if not all(has_bundle(path, "model") for path in found.values()):
         show.err.print(f"training the demo's models, once; they are kept in {folder}", markup=False)
-        train_demo(folder, sentences=demonstration.SENTENCES, epochs=demonstration.EPOCHS, seed=0)
+        demo_module.train_demo(folder, sentences=demo_module.SENTENCES, epochs=demo_module.EPOCHS, seed=0)
     return found
 
 

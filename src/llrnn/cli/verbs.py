@@ -1,4 +1,4 @@
-"""The verbs: train, evaluate, generate, explain, features, data, demo, bench, serve."""
+"""The verbs `llrnn train`, `evaluate`, `generate`, `explain`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from typing import Annotated
 import torch
 import typer
 
-from llrnn.cli import demonstration as demonstration
-from llrnn.cli import show, show_features
-from llrnn.cli.adapt import adapt_verb
+from llrnn.cli import show
 from llrnn.cli.conditions import Condition, ConditionFile, print_outcomes, write_lines
 from llrnn.cli.constraints import (
     Constrain,
@@ -25,9 +23,6 @@ from llrnn.cli.constraints import (
     tell_cut,
     wanted_constraint,
 )
-from llrnn.cli.data import data_app
-from llrnn.cli.demo import train_demo
-from llrnn.cli.ngram import ngram_app
 from llrnn.cli.options import (
     AsJson,
     Changes,
@@ -41,10 +36,7 @@ from llrnn.cli.options import (
     refuse_idle,
     require_models_and_texts,
 )
-from llrnn.cli.pairs import pairs_app
 from llrnn.cli.progress import StopFlag, follow
-from llrnn.cli.rescore import rescore_verb
-from llrnn.cli.serve import serve_verb
 from llrnn.cli.steering import Experts, Restrict, Swap, Weights, open_model
 from llrnn.config import described_keys, read_config
 from llrnn.config.project import Project
@@ -52,7 +44,6 @@ from llrnn.ground.errors import ConfigError
 from llrnn.inference.evaluation import evaluate
 from llrnn.inference.explanation import explain
 from llrnn.inference.pairs import read_pairs, score_pairs
-from llrnn.knowledge.features import summarise
 from llrnn.model.batches import Batching, Sentences
 from llrnn.model.decode import Greedy, Sampling, Strategy, beam_search, generate_each
 from llrnn.model.network import LLRNN
@@ -73,21 +64,7 @@ from llrnn.training.loop import train
 from llrnn.training.parallel import join_workers
 from llrnn.training.settings import read_batches
 
-app = typer.Typer(
-    help="Language models that take prior knowledge: Log-Linear RNNs.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-app.add_typer(data_app, name="data")
-app.add_typer(ngram_app, name="ngram")
-app.add_typer(pairs_app, name="pairs")
-
-
-app.command("adapt")(adapt_verb)
-app.command("rescore")(rescore_verb)
-app.command("serve")(serve_verb)
+train_app = typer.Typer()  # the keys of a configuration stand at the end of its help
 
 
 def _list_of_keys() -> str:
@@ -95,7 +72,7 @@ def _list_of_keys() -> str:
     return "\b\nKeys of CONFIG:\n" + "\n".join(f"  {line}" for line in dict.fromkeys(described_keys()))
 
 
-@app.command("train", epilog=_list_of_keys())
+@train_app.command("train", epilog=_list_of_keys())
 def train_verb(
     config: ConfigFile,
     out: Annotated[Path, typer.Option(help="The folder for the model, its checkpoints and its log.")],
@@ -145,12 +122,11 @@ def train_verb(
         raise typer.Exit(workers.exit_code_when_stopped)
 
 
-@app.command("evaluate")
 def evaluate_verb(
     context: typer.Context,
     models: Annotated[list[Path], typer.Argument(help="Model folders, then text files or built corpora.")],
     lowercase: Annotated[
-        bool | None, typer.Option(help="Write every word small first; as the model was trained by default.")
+        bool | None, typer.Option(help="Lowercase every word first; as the model was trained by default.")
     ] = None,
     format: Annotated[str, typer.Option(help="auto, conllu, text, jsonl or tsv.")] = "auto",
     pairs: Annotated[
@@ -175,8 +151,10 @@ def evaluate_verb(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Log-perplexity of models on texts, by frequency and feature, with an audit of the figure; or minimal pairs; or
-    with --constraint, how much a language that texts are held to changes the models.
+    """Log-perplexity of models on texts, with an audit of the figure.
+
+    By frequency and feature; or accuracy on minimal pairs (--pairs); or, with --constraint, how much holding texts to
+    a language changes the models.
 
     \b
     Example: llrnn evaluate runs/embedded test.conllu
@@ -242,7 +220,6 @@ def _read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None) -> 
     return delexicalise(corpus, slots) if slots else corpus
 
 
-@app.command("generate")
 def generate_verb(
     context: typer.Context,
     model: ModelFolder,
@@ -269,7 +246,7 @@ def generate_verb(
     device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
-    """Write text.
+    """Write text: sampling, greedy or beam search.
 
     \b
     Example: llrnn generate runs/embedded --prefix "elle est" --features
@@ -322,7 +299,6 @@ def _strategy(greedy: bool, beam: int | None, sampling: Sampling) -> Strategy:
     return Greedy() if greedy else sampling
 
 
-@app.command("explain")
 def explain_verb(
     model: ModelFolder,
     word: Annotated[str, typer.Option(help="The word to explain.")],
@@ -340,7 +316,7 @@ def explain_verb(
     device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
-    """Why this word: background, features and normalisation, adding up exactly.
+    """Why this word: background + features − log Z, adding up exactly.
 
     Example: llrnn explain runs/embedded --prefix "la reine est" --word grande --rival grand
     """
@@ -356,37 +332,3 @@ def explain_verb(
         print_json({**asdict(found), "total": found.total})
     else:
         show.out.print(found)
-
-
-@app.command("features")
-def features_verb(
-    config: ConfigFile, changes: Changes = None, data: DataFolder = Path("data"), as_json: AsJson = False
-) -> None:
-    """What the knowledge amounts to, and which way log Z will be computed, before any training.
-
-    Example: llrnn features configs/embedded.toml
-    """
-    project = Project.from_config(read_config(config, changes or [], data=data))
-    summary = summarise(project.output_features, project.vocabulary)
-    ways = show_features.forecast(project, summary)
-    if as_json:
-        print_json({**asdict(summary), "reduction": summary.reduction, "ways": asdict(ways)})
-    else:
-        show_features.features(summary, ways)
-
-
-@app.command("demo")
-def demo_verb(
-    out: Annotated[Path, typer.Option(help="The folder for the models and the report.")] = Path("demo"),
-    sentences: Annotated[int, typer.Option(min=100, help="Training sentences.")] = demonstration.SENTENCES,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over them, at most.")] = demonstration.EPOCHS,
-    seed: Seed = 0,
-) -> None:
-    """The embedded French corpus: trains an RNN and an LL-RNN, compares, generates, explains, writes a report.
-
-    Example: llrnn demo
-    """
-    demo = train_demo(out, sentences=sentences, epochs=epochs, seed=seed)
-    show.demo(demo)
-    report, model = out / "report.html", out / demonstration.MODEL
-    show.out.print(f"report: {report}   model: {model}", markup=False)

@@ -15,7 +15,7 @@ from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
 from llrnn.model.words import add, read_words, remove
 
-words_app = typer.Typer(help="Words added to a trained model and removed from it, without training.")
+words_app = typer.Typer()
 
 Out = Annotated[Path, typer.Option(help="The folder for the new model.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace another model in --out.")]

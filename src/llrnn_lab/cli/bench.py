@@ -143,13 +143,13 @@ def bench_layer_verb(
 
     Example: llrnn bench layer
     """
-    from llrnn.cli import show
     from llrnn_lab.bench.machine import threads_of
     from llrnn_lab.bench.neural import layer
+    from llrnn_lab.cli import show as shown
 
     with threads_of(threads, spreads=device != "cpu"):
         results = layer(words, classes, hidden, positions, rounds=rounds, device=device_named(device))
-        say(results, as_json, show.bench_layer)
+        say(results, as_json, shown.bench_layer)
 
 
 @bench_app.command("gpu")
@@ -180,13 +180,13 @@ def bench_training_verb(
 
     Example: llrnn bench training
     """
-    from llrnn.cli import show
     from llrnn_lab.bench.machine import threads_of
     from llrnn_lab.bench.neural import training
+    from llrnn_lab.cli import show as shown
 
     with threads_of(threads, spreads=device != "cpu"):
         result = training(words, steps=steps, device=device_named(device))
-        say(result, as_json, show.bench_training)
+        say(result, as_json, shown.bench_training)
 
 
 @bench_app.command("objectives")
@@ -204,15 +204,15 @@ def bench_objectives_verb(
 
     Example: llrnn bench objectives
     """
-    from llrnn.cli import show
     from llrnn_lab.bench.machine import threads_of
     from llrnn_lab.bench.objectives import objectives
+    from llrnn_lab.cli import show as shown
 
     with threads_of(threads, spreads=device != "cpu"):
         result = objectives(
             words, sentences=sentences, epochs=epochs, samples=samples, hidden=hidden, device=device_named(device)
         )
-        say(result, as_json, show.bench_objectives)
+        say(result, as_json, shown.bench_objectives)
 
 
 @bench_app.command("parallel")
@@ -227,11 +227,11 @@ def bench_parallel_verb(
 
     Example: llrnn bench parallel
     """
-    from llrnn.cli import show
     from llrnn_lab.bench.parallel import parallel
+    from llrnn_lab.cli import show as shown
 
     result = parallel(processes=processes, hidden=hidden, words=words, rounds=rounds)
-    say(result, as_json, partial(show.bench_parallel, processes=processes))
+    say(result, as_json, partial(shown.bench_parallel, processes=processes))
 
 
 @bench_app.command("ngram")
@@ -248,13 +248,13 @@ def bench_ngram_verb(
 
     Example: llrnn bench ngram
     """
-    from llrnn.cli import show
     from llrnn_lab.bench.against_kenlm import ngrams
     from llrnn_lab.bench.machine import threads_of
+    from llrnn_lab.cli import show as shown
 
     with threads_of(threads):
         result = ngrams(text=text, vocabulary=vocabulary, order=order, words=words, rounds=rounds)
-        say(result, as_json, show.bench_ngram)
+        say(result, as_json, shown.bench_ngram)
 
 
 @bench_app.command("beam")
@@ -271,12 +271,12 @@ def bench_beam_verb(
 
     Example: llrnn bench beam
     """
-    from llrnn.cli import show
     from llrnn.model.checkpoint import load
     from llrnn.model.writing import condition_kind, prepared
     from llrnn.text.corpus import Corpus
     from llrnn_lab.bench.beam import beam, made_up
     from llrnn_lab.bench.machine import threads_of
+    from llrnn_lab.cli import show as shown
 
     with threads_of(threads):
         if (model is None) != (conditions is None):
@@ -289,7 +289,7 @@ def bench_beam_verb(
             given = [sentence.condition for sentence in read[:count]]  # type: ignore[misc]
             tested = prepared(tested, given)
         result = beam(tested, given[:count], width=width, rounds=rounds)
-        say(result, as_json, show.bench_beam)
+        say(result, as_json, shown.bench_beam)
 
 
 @bench_app.command("constraint")
@@ -306,13 +306,13 @@ def bench_constraint_verb(
 
     Example: llrnn bench constraint
     """
-    from llrnn.cli import show
     from llrnn_lab.bench.constraint import constraint
     from llrnn_lab.bench.machine import threads_of
+    from llrnn_lab.cli import show as shown
 
     with threads_of(threads):
         result = constraint(vocabulary=vocabulary, text=text, count=count, depth=depth, rounds=rounds)
-        say(result, as_json, show.bench_constraint)
+        say(result, as_json, shown.bench_constraint)
 
 
 @bench_app.command("inference")
@@ -330,13 +330,13 @@ def bench_inference_verb(
 
     Example: llrnn bench inference
     """
-    from llrnn.cli import show
     from llrnn_lab.bench.inference import inference
     from llrnn_lab.bench.machine import threads_of
+    from llrnn_lab.cli import show as shown
 
     with threads_of(threads):
         result = inference(words=words, many=many, classes=classes, hidden=hidden, positions=positions, rounds=rounds)
-        say(result, as_json, show.bench_inference)
+        say(result, as_json, shown.bench_inference)
 
 
 Data = Annotated[Path, typer.Option(help="What `llrnn experiment prepare` made of the French text.")]

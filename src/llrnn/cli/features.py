@@ -1,20 +1,24 @@
-"""What `llrnn features` prints."""
+"""The verb `llrnn features`: what the knowledge amounts to, before any training."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 
 from rich.markup import escape
 
 from llrnn.cli import show
+from llrnn.cli.options import AsJson, Changes, ConfigFile, DataFolder, print_json
+from llrnn.config import read_config
 from llrnn.config.project import Project
-from llrnn.knowledge.features import FeatureSummary
+from llrnn.knowledge.features import FeatureSummary, summarise
 from llrnn.layer import costs
 from llrnn.layer.costs import Choice, Forecast, Work
 from llrnn.training.settings import SentenceBatches, SlidingBatches
 
 
-def features(summary: FeatureSummary, ways: Forecast) -> None:
+def show_features(summary: FeatureSummary, ways: Forecast) -> None:
     """What the features are, how log Z will be computed, and what does no work."""
     show.out.print(
         f"{summary.symbols:,} symbols, {summary.features:,} features, {summary.classes:,} classes: "
@@ -77,3 +81,21 @@ def forecast(project: Project, summary: FeatureSummary) -> costs.Forecast:
     size = costs.Size(rows * long, summary.classes, summary.features, entries, project.config.controller.hidden)
     follows = bool(project.contextual) or not project.background.is_static
     return costs.forecast(size, summary.symbols, follows=follows)
+
+
+def features_verb(
+    config: ConfigFile, changes: Changes = None, data: DataFolder = Path("data"), as_json: AsJson = False
+) -> None:
+    """What the features amount to, and how log Z will be computed.
+
+    Nothing is trained: the answer is there in seconds.
+
+    Example: llrnn features configs/embedded.toml
+    """
+    project = Project.from_config(read_config(config, changes or [], data=data))
+    summary = summarise(project.output_features, project.vocabulary)
+    ways = forecast(project, summary)
+    if as_json:
+        print_json({**asdict(summary), "reduction": summary.reduction, "ways": asdict(ways)})
+    else:
+        show_features(summary, ways)
