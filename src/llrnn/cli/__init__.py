@@ -57,6 +57,13 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return load_verb(cmd_name) if cmd_name in VERBS else None
 
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.stderr.write("stopped\n")
+            raise typer.Exit(130) from None
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, VERBS[name][1]) for name in self.list_commands(ctx)])
@@ -75,11 +82,13 @@ def load_verb(name: str) -> Any:
     around = typer.Typer(rich_markup_mode=None)  # typer makes commands only inside a group
     around.callback()(lambda: None)
     if isinstance(found, typer.Typer):
-        around.add_typer(found, name=name, **({} if found.registered_callback else {"help": VERBS[name][1]}))
+        around.add_typer(found, name=name)
     else:
         around.command(name)(found)
     made: Any = typer.main.get_group(around).commands[name]
-    return getattr(made, "commands", {}).get(name, made)
+    made = getattr(made, "commands", {}).get(name, made)
+    made.help = made.help or VERBS[name][1]
+    return made
 
 
 app = typer.Typer(
@@ -132,9 +141,6 @@ def _run(arguments: list[str] | None) -> int:
         return app(args=arguments, prog_name="llrnn", standalone_mode=False) or 0
     except LLRNNError as error:
         return _refuse(str(error))
-    except KeyboardInterrupt:
-        sys.stderr.write("stopped\n")
-        return 130
     except BrokenPipeError:  # `llrnn ... | head` closed its end
         sys.stderr.close()
         return 0
