@@ -35,7 +35,7 @@ from llrnn.languages.domains import Names, Numbers, Spelling
 from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
 from llrnn.text.corpus import Corpus
-from llrnn.text.french.choice import Weighted, zipf
+from llrnn.text.french.lexicon import Weighted, zipf
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train

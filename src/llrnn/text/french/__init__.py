@@ -7,17 +7,6 @@ numbers and names are there. Sentence `i` is a function of the seed and of `i`, 
     for line in french.conllu(french.sentences(1000)): ...
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from llrnn.text.corpus.source import Sentence
-from llrnn.text.french.grammar import sentence
-from llrnn.text.french.writing import conllu
+from llrnn.text.french.grammar import conllu, sentences
 
 __all__ = ["conllu", "sentences"]
-
-
-def sentences(count: int, *, seed: int = 0) -> Iterator[Sentence]:
-    """The first `count` sentences of the endless corpus that `seed` names."""
-    return (sentence(seed, index) for index in range(count))

@@ -1,42 +1,85 @@
-"""Whole sentences: one clause or several, joined, nested or asked, always the same for a seed and an index."""
+"""Clauses and whole sentences, always the same for a seed and an index.
+
+A clause is a subject, what is said of it, relative clauses between the two; when, where, why and how. Sentences are one
+clause or several, joined, nested or asked, or plain facts with numbers. `conllu` writes them down.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
 
-from llrnn.text.corpus.source import Sentence
-from llrnn.text.french.adjuncts import add_after, add_before, add_opener, where
-from llrnn.text.french.choice import Weighted
-from llrnn.text.french.clauses import action, clause, person_subject, relative
-from llrnn.text.french.closed import (
-    AND,
-    BECAUSE,
-    BUT,
-    CE,
-    COMMA,
-    EXCLAMATION,
-    IF,
-    IL_IMPERSONAL,
-    OR,
-    QUESTION,
-    SINCE,
-    STOP,
-    THAT,
-    WHEN,
-    WHO,
-    Y,
-    subject_pronoun,
+from llrnn.text.corpus.source import Sentence, Token
+from llrnn.text.french import lexicon as lex
+from llrnn.text.french.lexicon import FEMININE, MASCULINE, NEUTRAL, SINGULAR, Concord, Draw, Frame, Verb, Weighted, Word
+from llrnn.text.french.phrases import (
+    COMPOUND,
+    Clause,
+    Manner,
+    Node,
+    Nominal,
+    Phrase,
+    active,
+    any_manner,
+    any_pronoun,
+    any_tense,
+    argument,
+    article_after,
+    attribute,
+    clock,
+    coordinated,
+    copula,
+    date,
+    determined,
+    digits,
+    duration,
+    finished,
+    in_town_or_country,
+    infinitive_phrase,
+    noun_phrase,
+    passive,
+    person_name,
+    price,
+    quantity,
+    rounded,
+    single,
+    single_nominal,
+    town,
+    with_case,
+    with_clitic,
+    with_preposition,
+    year,
 )
-from llrnn.text.french.facts import FACTS
-from llrnn.text.french.lexicon import SAYING, Draw
-from llrnn.text.french.nominal import noun_phrase
-from llrnn.text.french.tree import Clause, Node, Nominal, Phrase, finished
-from llrnn.text.french.verbal import Manner, active, any_manner, any_tense, attribute, copula
-from llrnn.text.french.words import NEUTRAL, Verb, Word
 
-SHORTEST, LONGEST = 6, 26
-
+_KINDS = {
+    "person": 10.0, "group": 1.4, "animal": 1.2, "abstract": 1.5, "object": 1.0, "event": 0.8, "building": 0.8,
+    "document": 0.7, "vehicle": 0.6, "nature": 0.4, "plant": 0.4, "art": 0.5, "food": 0.3, "dish": 0.3, "clothing": 0.3,
+    "feeling": 0.3, "force": 0.3, "drink": 0.15,
+}  # fmt: skip
+_SUBJECT_KINDS = Weighted(tuple(_KINDS), tuple(_KINDS.values()))
+# What is said of a subject: of a person, and of anything else.
+_PERSON_STYLES = Weighted(
+    ("action", "giving", "copula", "seeming", "modal", "passive"), (0.6, 0.08, 0.12, 0.04, 0.12, 0.04)
+)
+_OTHER_STYLES = Weighted(("action", "copula", "seeming", "passive"), (0.46, 0.22, 0.04, 0.28))
+# Which adverbs of time suit a tense that has none of its own.
+_TIMES = {"conditional": "present", "subjunctive": "present", "perfect": "past", "pluperfect": "past"}
+_GENDERS = {"semaine": FEMININE, "année": FEMININE, "nuit": FEMININE, "saison": FEMININE}
+_PERIODS, _RECURRING = (
+    lex.zipf([lex.noun(lemma, "time", _GENDERS.get(lemma, MASCULINE)) for lemma in text.split()])
+    for text in (
+        "année semaine mois été hiver siècle printemps automne",
+        "jour matin soir année semaine nuit été hiver mois saison",
+    )
+)
+_PLACED_KINDS = ("person", "animal", "vehicle", "object")
+# What is sold, and for how much.
+_PRICES = {
+    "object": (2, 900), "clothing": (8, 600), "document": (2, 60), "dish": (2, 40), "vehicle": (900, 90000),
+    "art": (20, 90000), "building": (20000, 900000),
+}  # fmt: skip
+_SOLD = tuple(kind for kind in _PRICES if kind != "building")
+_SHORTEST, _LONGEST = 6, 26
 # The tense inside a reported clause, by that of the clause that reports it.
 _REPORTED = {
     "present": ("present", "perfect", "future", "imperfect"),
@@ -46,27 +89,402 @@ _REPORTED = {
 _REPORTED_PAST = ("imperfect", "pluperfect", "conditional", "imperfect")
 _BACKGROUND = {"perfect": "imperfect", "past": "imperfect", "pluperfect": "imperfect", "future": "present"}
 
-
-def sentence(seed: int, index: int) -> Sentence:
-    """Sentence `index` of the corpus of `seed`: a function of the two and of nothing else."""
-    draw = Draw(Random(f"{seed}/{index}"))
-    while True:
-        made = finished(_nodes(draw), f"french-{seed}-{index}")
-        if SHORTEST <= len(made.tokens) <= LONGEST:
-            return made
-
-
-def _nodes(draw: Draw) -> list[Node]:
-    phrase, end = draw.item(_PLANS)(draw)
-    return [*phrase.nodes, Node(end, phrase.head, "punct")]
-
-
 Planned = tuple[Phrase, Word]
 """What is said, and the sign it ends with."""
 
 
+def clause(draw: Draw, depth: int, *, subject: Nominal | None = None, tense: str | None = None) -> Clause:
+    """A whole clause. `depth` bounds what hangs on its nouns."""
+    subject = subject or _any_subject(draw, depth)
+    manner = any_manner(draw, subject.agreement, tense)
+    predicate, relation = _said_of(draw, subject, manner, depth)
+    return joined(subject, predicate, manner.tense, relation)
+
+
+def joined(subject: Nominal, predicate: Phrase, tense: str, relation: str = "nsubj") -> Clause:
+    """The subject before what is said of it."""
+    return Clause(subject.attach(predicate.head, relation) + predicate.nodes, predicate.head, subject, tense)
+
+
+def _any_subject(draw: Draw, depth: int) -> Nominal:
+    kind = draw.item(_SUBJECT_KINDS)
+    if kind != "person":
+        return _modified(draw, noun_phrase(draw, kind, depth=depth), depth)
+    return person_subject(draw, depth)
+
+
+def person_subject(draw: Draw, depth: int) -> Nominal:
+    choice = draw.random.random()
+    if choice < 0.24:
+        return any_pronoun(draw)
+    if choice < 0.42:
+        return person_name(draw)
+    if choice < 0.45:
+        return coordinated(person_name(draw), person_name(draw))
+    return _modified(draw, noun_phrase(draw, "person", depth=depth), depth)
+
+
+def _modified(draw: Draw, nominal: Nominal, depth: int) -> Nominal:
+    """Add a relative clause, or a participle, now and then."""
+    if depth < 1:
+        return nominal
+    if draw.chance(0.16):
+        nominal.nodes += relative(draw, nominal)
+    elif nominal.kind != "person" and nominal.kind in lex.FRAMES_OF_OBJECT and draw.chance(0.08):
+        nominal.nodes += _participial(draw, nominal).attach(nominal.head, "acl")
+    return nominal
+
+
+def _participial(draw: Draw, nominal: Nominal) -> Phrase:
+    """`(une maison) construite en 1920`, `(une lettre) écrite par la reine`."""
+    frame = draw.topical(lex.FRAMES_OF_OBJECT[nominal.kind])
+    gender, number, _ = nominal.agreement
+    phrase = single(lex.participle(draw.topical(frame.verbs).lemma, gender, number, passive=True))
+    if draw.chance(0.3) and "person" in frame.subjects:
+        phrase.nodes += year(draw).attach(phrase.head, "obl:mod")
+    else:
+        phrase.nodes += _agent(draw, frame, phrase.head, NEUTRAL)
+    return phrase
+
+
+def _agent(draw: Draw, frame: Frame, head: Node, owner: Concord) -> list[Node]:
+    """`par la reine`"""
+    agent = argument(draw, draw.one(frame.subjects), depth=0, owner=owner)
+    return with_case(lex.PAR, agent).attach(head, "obl:agent")
+
+
+def _said_of(draw: Draw, subject: Nominal, manner: Manner, depth: int) -> tuple[Phrase, str]:
+    """The predicate, and the relation of the subject to it."""
+    kind = subject.kind
+    style = draw.item(_PERSON_STYLES if kind == "person" else _OTHER_STYLES)
+    if style == "passive" and kind in lex.FRAMES_OF_OBJECT:
+        return _passive(draw, subject, manner), "nsubj:pass"
+    if style == "giving":
+        return _giving(draw, subject, manner), "nsubj"
+    if style == "modal":
+        return _modal(draw, subject, manner, depth), "nsubj"
+    if style == "seeming":
+        return _seeming(draw, subject, manner), "nsubj"
+    if style == "action" and kind in lex.FRAMES_OF_SUBJECT:
+        return action(draw, subject, manner, depth), "nsubj"
+    return copula(attribute(draw, subject), subject.agreement, manner), "nsubj"
+
+
+def action(draw: Draw, subject: Nominal, manner: Manner, depth: int) -> Phrase:
+    frame = draw.topical(lex.FRAMES_OF_SUBJECT[subject.kind])
+    verb = draw.topical(frame.verbs)
+    if frame.transitive and draw.chance(0.08):
+        return with_clitic(draw, verb, subject.agreement, manner)
+    predicate = active(verb, subject.agreement, manner, transitive=frame.transitive)
+    predicate.nodes += _objects(draw, frame, predicate.head, subject, depth, negated=manner.negation is not None)
+    return predicate
+
+
+def _objects(
+    draw: Draw, frame: Frame, head: Node, subject: Nominal, depth: int, *, negated: bool = False
+) -> list[Node]:
+    if not frame.objects:
+        how = subject.kind in ("person", "group") and draw.chance(0.25)
+        return [Node(draw.item(lex.MANNER), head, "advmod")] if how else []
+    kind, owner = draw.one(frame.objects), subject.agreement
+    if frame.preposition:
+        other = argument(draw, kind, depth=depth - 1, owner=owner, preposition=frame.preposition)
+        return with_preposition(frame.preposition, other).attach(head, "obl:arg")
+    thing = argument(draw, kind, depth=depth - 1, owner=owner, negated=negated)
+    return _modified(draw, thing, depth - 1).attach(head, "obj")
+
+
+def _giving(draw: Draw, subject: Nominal, manner: Manner) -> Phrase:
+    """`elle a donné un livre à son frère`, `elle lui a donné un livre`."""
+    frame = draw.topical(lex.GIVING)
+    verb = draw.topical(frame.verbs)
+    clitics = [(draw.one((lex.LUI, lex.LUI, lex.LEUR)), "iobj")] if draw.chance(0.4) else []
+    predicate = active(verb, subject.agreement, manner, transitive=True, clitics=clitics)
+    predicate.nodes += _objects(draw, frame, predicate.head, subject, 0, negated=manner.negation is not None)
+    if not clitics:
+        receiver = argument(draw, "person", depth=0, owner=subject.agreement, preposition="à")
+        predicate.nodes += with_preposition("à", receiver).attach(predicate.head, "obl:arg")
+    return predicate
+
+
+def _modal(draw: Draw, subject: Nominal, manner: Manner, depth: int) -> Phrase:
+    """`elle n'a pas voulu se lever`, `ils essaient de comprendre`."""
+    marker, verbs = draw.one(lex.BEFORE_INFINITIVE)
+    predicate = active(draw.topical(verbs), subject.agreement, manner, transitive=False)
+    predicate.nodes += _infinitive_clause(draw, subject, marker, depth).attach(predicate.head, "xcomp")
+    return predicate
+
+
+def _infinitive_clause(draw: Draw, subject: Nominal, marker: str, depth: int) -> Phrase:
+    frame = draw.topical(lex.FRAMES_OF_SUBJECT[subject.kind])
+    phrase = infinitive_phrase(draw.topical(frame.verbs), subject.agreement)
+    markers = [Node(word, phrase.head, "mark") for word in lex.preposition(marker)]
+    return Phrase(markers + phrase.nodes + _objects(draw, frame, phrase.head, subject, depth), phrase.head)
+
+
+def _passive(draw: Draw, subject: Nominal, manner: Manner) -> Phrase:
+    frame = draw.topical(lex.FRAMES_OF_OBJECT[subject.kind])
+    predicate = passive(draw.topical(frame.verbs), subject.agreement, manner)
+    if draw.chance(0.5):
+        predicate.nodes += _agent(draw, frame, predicate.head, subject.agreement)
+    return predicate
+
+
+def _seeming(draw: Draw, subject: Nominal, manner: Manner) -> Phrase:
+    predicate = active(draw.topical(lex.SEEMING), subject.agreement, manner, transitive=False)
+    predicate.nodes += attribute(draw, subject).attach(predicate.head, "xcomp")
+    return predicate
+
+
+# --- relative clauses ---
+
+
+def relative(draw: Draw, antecedent: Nominal) -> list[Node]:
+    """`qui dort`, `que Marie a vue`, `dont il parle`, `où elle travaille`: hung on its antecedent."""
+    kind = antecedent.kind
+    choice = draw.random.random()
+    if kind in ("building", "nature") and choice < 0.35:
+        made = _relative_place(draw)
+    elif kind in lex.FRAMES_WITH_DE and kind != "building" and choice < 0.2:
+        made = _relative_of(draw, kind)
+    elif kind in lex.FRAMES_OF_OBJECT and choice < 0.55:
+        made = _relative_object(draw, antecedent)
+    else:
+        predicate, relation = _said_of(draw, antecedent, any_manner(draw, antecedent.agreement), 0)
+        made = _with_pronoun(lex.QUI, relation, predicate)
+    return made.attach(antecedent.head, "acl:relcl")
+
+
+def _with_pronoun(pronoun: Word, relation: str, predicate: Phrase, subject: Nominal | None = None) -> Phrase:
+    between = subject.attach(predicate.head, "nsubj") if subject is not None else []
+    return Phrase([Node(pronoun, predicate.head, relation), *between, *predicate.nodes], predicate.head)
+
+
+def _relative_object(draw: Draw, antecedent: Nominal) -> Phrase:
+    """The participle agrees with the antecedent: `les fleurs qu'elle a cueillies`."""
+    frame = draw.topical(lex.FRAMES_OF_OBJECT[antecedent.kind])
+    subject = _plain_subject(draw, draw.one(frame.subjects))
+    manner, verb = any_manner(draw, subject.agreement), draw.topical(frame.verbs)
+    predicate = active(verb, subject.agreement, manner, transitive=True, object_before=antecedent.agreement)
+    return _with_pronoun(lex.QUE, "obj", predicate, subject)
+
+
+def _plain_subject(draw: Draw, kind: str) -> Nominal:
+    return person_subject(draw, 0) if kind == "person" else noun_phrase(draw, kind, depth=0)
+
+
+def _relative_of(draw: Draw, kind: str) -> Phrase:
+    frame = draw.topical(lex.FRAMES_WITH_DE[kind])
+    verb = draw.topical(frame.verbs)
+    subject = _plain_subject(draw, "person" if "person" in frame.subjects else frame.subjects[0])
+    predicate = active(verb, subject.agreement, any_manner(draw, subject.agreement), transitive=False)
+    return _with_pronoun(lex.DONT, "obl:arg", predicate, subject)
+
+
+def _relative_place(draw: Draw) -> Phrase:
+    subject = person_subject(draw, 0)
+    predicate = action(draw, subject, any_manner(draw, subject.agreement), 0)
+    return _with_pronoun(lex.OU, "obl:mod", predicate, subject)
+
+
+# --- when, where, why and how: what may stand before or after a clause ---
+
+
+def _when(draw: Draw, tense: str) -> Phrase:
+    """`hier`, `la semaine dernière`, `en 1987`, `chaque jour`, `pendant 3 heures`."""
+    time = _TIMES.get(tense, tense)
+    shape = draw.random.random()
+    if shape < 0.3:
+        return single(draw.item(lex.TIMES[time]))
+    if time == "past":
+        return date(draw) if shape < 0.65 else _dated(draw, "dernier", shape)
+    if time == "future":
+        return date(draw, future=True) if shape < 0.5 else _dated(draw, "prochain", shape)
+    if time == "present" and shape < 0.5:
+        return with_preposition("depuis", duration(draw))
+    period = draw.item(_RECURRING)
+    each = shape < 0.85 or period.lemma == "jour"
+    return determined(lex.CHAQUE if each else lex.demonstrative(period.gender, SINGULAR), period.singular)
+
+
+def _dated(draw: Draw, which: str, shape: float) -> Phrase:
+    if shape > 0.88:
+        return with_preposition("pendant", duration(draw))
+    if shape > 0.8:
+        return clock(draw)
+    period = draw.item(_PERIODS)
+    phrase = determined(lex.definite(period.gender, SINGULAR), period.singular)
+    phrase.nodes.append(Node(lex.adjective(which).word(Concord(period.gender, SINGULAR)), phrase.head, "amod"))
+    return phrase
+
+
+def where(draw: Draw) -> Phrase:
+    """`à Lyon`, `derrière la maison`"""
+    if draw.chance(0.45):
+        return in_town_or_country(draw)
+    text = draw.item(lex.PLACE)
+    kind = draw.one(("building", "building", "nature"))
+    return with_preposition(text, noun_phrase(draw, kind, depth=0, article=article_after(text)))
+
+
+def _purpose(draw: Draw, clause: Clause) -> Phrase:
+    """`pour acheter du pain`, `sans réfléchir`, `avant de partir`."""
+    marker = draw.one(("pour", "pour", "sans", "avant de"))
+    return _infinitive_clause(draw, clause.subject, marker, 0)
+
+
+def _while_doing(draw: Draw, clause: Clause) -> Phrase:
+    """`en chantant`, `en lisant le journal`."""
+    phrase = _infinitive_clause(draw, clause.subject, "en", 0)
+    phrase.head.word = lex.gerund(phrase.head.word.lemma)
+    return phrase
+
+
+def add_after(draw: Draw, clause: Clause) -> None:
+    """Something after the clause, fit for its subject and its tense."""
+    choice = draw.random.random()
+    if choice < 0.2 and clause.subject.kind == "person" and clause.head.word.pos == "VERB":
+        phrase = _purpose(draw, clause) if draw.chance(0.65) else _while_doing(draw, clause)
+        clause.nodes += phrase.attach(clause.head, "advcl")
+    elif choice < 0.6 and _may_be_placed(clause):
+        clause.nodes += where(draw).attach(clause.head, "obl:mod")
+    else:
+        clause.nodes += _attached(_when(draw, clause.tense), clause.head)
+
+
+def _may_be_placed(clause: Clause) -> bool:
+    """Not where the verb has a complement of its own: `il va à Lyon au Canada`."""
+    return clause.subject.kind in _PLACED_KINDS and all(node.relation != "obl:arg" for node in clause.nodes)
+
+
+def add_before(draw: Draw, clause: Clause) -> None:
+    """`Hier, ...`, `À Lyon, ...`"""
+    placed = draw.chance(0.25) and _may_be_placed(clause)
+    _open(clause, where(draw) if placed else _when(draw, clause.tense))
+
+
+def add_opener(draw: Draw, clause: Clause) -> None:
+    """`Pourtant, ...`"""
+    _open(clause, single(draw.item(lex.OPENERS)))
+
+
+def _open(clause: Clause, phrase: Phrase) -> None:
+    """What opens a sentence is set off by a comma."""
+    nodes = _attached(phrase, clause.head)
+    clause.nodes = [*nodes, Node(lex.COMMA, phrase.head, "punct"), *clause.nodes]
+
+
+def _attached(phrase: Phrase, head: Node) -> list[Node]:
+    return phrase.attach(head, "advmod" if phrase.head.word.pos == "ADV" else "obl:mod")
+
+
+# --- plain facts with numbers in them: prices, births, populations, ages, distances, lengths ---
+
+
+def _simple_tense(draw: Draw) -> str:
+    tense = any_tense(draw)
+    return "present" if tense in COMPOUND or tense == "past" else tense
+
+
+def _measured(subject: Nominal, verb: str, tense: str, amount: Phrase) -> Clause:
+    """Subject, verb and a quantity: `le vase coûte 37 euros`."""
+    predicate = active(Verb(verb), subject.agreement, Manner(tense), transitive=True)
+    predicate.nodes += amount.attach(predicate.head, "obj")
+    return joined(subject, predicate, tense)
+
+
+def _cost(draw: Draw) -> Clause:
+    kind = draw.one(_SOLD)
+    subject = noun_phrase(draw, kind, article="specific")
+    verb = draw.one(("coûter", "coûter", "valoir"))
+    return _measured(subject, verb, _simple_tense(draw), price(draw, *_PRICES[kind]))
+
+
+def _payment(draw: Draw) -> Clause:
+    """`Marie a acheté le vase pour 37 euros`."""
+    kind = draw.one(("object", "vehicle", "building"))
+    verb = draw.one(("acheter", "vendre", "revendre"))
+    clause = _measured(person_subject(draw, 1), verb, "perfect", noun_phrase(draw, kind, depth=0))
+    clause.nodes += with_preposition("pour", price(draw, *_PRICES[kind])).attach(clause.head, "obl:arg")
+    return clause
+
+
+def _population(draw: Draw) -> Clause:
+    subject = town(draw) if draw.chance(0.6) else noun_phrase(draw, "settlement", article="specific")
+    number = digits(rounded(draw, 200, 900000))
+    return _measured(subject, draw.one(("compter", "avoir")), _simple_tense(draw), quantity(number, "habitant"))
+
+
+def _birth(draw: Draw) -> Clause:
+    """`Marie Durand est née à Lyon en 1987`: the participle agrees."""
+    subject = person_name(draw)
+    verb = Verb(draw.one(("naître", "naître", "mourir")))
+    tense = draw.one(("perfect", "perfect", "past"))
+    predicate = active(verb, subject.agreement, Manner(tense), transitive=False)
+    if draw.chance(0.7):
+        predicate.nodes += in_town_or_country(draw).attach(predicate.head, "obl:mod")
+    predicate.nodes += date(draw).attach(predicate.head, "obl:mod")
+    return joined(subject, predicate, tense)
+
+
+def _age(draw: Draw) -> Clause:
+    years = quantity(digits(draw.between(3, 99)), "an")
+    return _measured(person_subject(draw, 1), "avoir", _simple_tense(draw), years)
+
+
+def _extent(draw: Draw) -> Clause:
+    """`le pont mesure 120 mètres`, `le rapport compte 340 pages`, `le sac pèse 12 kilos`."""
+    kind, verb, unit, most = draw.one(
+        (("building", "mesurer", "mètre", 900), ("object", "peser", "kilo", 90), ("document", "compter", "page", 900),
+         ("animal", "peser", "kilo", 900), ("event", "durer", "jour", 60), ("event", "durer", "heure", 20),
+         ("nature", "mesurer", "kilomètre", 900)),
+    )  # fmt: skip
+    subject = noun_phrase(draw, kind, article="specific")
+    amount = quantity(digits(rounded(draw, 2, most)), unit)
+    return _measured(subject, verb, _simple_tense(draw), amount)
+
+
+def _distance(draw: Draw) -> Clause:
+    """`le village se trouve à 12 kilomètres de Lyon`."""
+    subject = noun_phrase(draw, draw.one(("building", "nature")), depth=0, article="specific")
+    amount = with_case(lex.A, quantity(digits(rounded(draw, 2, 900)), "kilomètre"))
+    amount.nodes += with_case(lex.DE, town(draw)).attach(amount.head, "nmod")
+    tense = _simple_tense(draw)
+    predicate = active(Verb("trouver", reflexive=True), subject.agreement, Manner(tense), transitive=False)
+    predicate.nodes += amount.attach(predicate.head, "obl:arg")
+    return joined(subject, predicate, tense)
+
+
+_FACTS: tuple[Callable[[Draw], Clause], ...] = (
+    _cost, _cost, _payment, _population, _birth, _birth, _age, _extent, _distance,
+)  # fmt: skip
+
+
+def fact(draw: Draw) -> Clause:
+    """A sentence with a number in it."""
+    return draw.one(_FACTS)(draw)
+
+
+# --- whole sentences ---
+
+
+def sentences(count: int, *, seed: int = 0) -> Iterator[Sentence]:
+    """The first `count` sentences of the endless corpus that `seed` names."""
+    return (_sentence(seed, index) for index in range(count))
+
+
+def _sentence(seed: int, index: int) -> Sentence:
+    """Sentence `index` of the corpus of `seed`: a function of the two and of nothing else."""
+    draw = Draw(Random(f"{seed}/{index}"))
+    while True:
+        phrase, end = draw.item(_PLANS)(draw)
+        made = finished([*phrase.nodes, Node(end, phrase.head, "punct")], f"french-{seed}-{index}")
+        if _SHORTEST <= len(made.tokens) <= _LONGEST:
+            return made
+
+
 def _ended(draw: Draw, phrase: Phrase) -> Planned:
-    return phrase, EXCLAMATION if draw.chance(0.02) else STOP
+    return phrase, lex.EXCLAMATION if draw.chance(0.02) else lex.STOP
 
 
 def _simple(draw: Draw) -> Planned:
@@ -83,15 +501,15 @@ def _simple(draw: Draw) -> Planned:
 
 
 def _fact(draw: Draw) -> Planned:
-    return draw.one(FACTS)(draw), STOP
+    return fact(draw), lex.STOP
 
 
 def _joined(draw: Draw) -> Planned:
     """`..., et ...`, `... mais ...`"""
     first = clause(draw, 1)
     second = clause(draw, 0, subject=_taken_up(draw, first, 0.5), tense=first.tense)
-    conjunction = Node(draw.one((AND, AND, AND, BUT, BUT, BUT, OR)), second.head, "cc")
-    comma = [Node(COMMA, second.head, "punct")] if draw.chance(0.5) else []
+    conjunction = Node(draw.one((lex.AND, lex.AND, lex.AND, lex.BUT, lex.BUT, lex.BUT, lex.OR)), second.head, "cc")
+    comma = [Node(lex.COMMA, second.head, "punct")] if draw.chance(0.5) else []
     first.nodes += [*comma, conjunction, *second.attach(first.head, "conj")]
     if draw.chance(0.12):
         add_before(draw, first)
@@ -102,8 +520,8 @@ def _taken_up(draw: Draw, earlier: Clause, probability: float) -> Nominal | None
     """A pronoun for the subject of an earlier clause: same gender, number and person, same kind of thing."""
     if not draw.chance(probability):
         return None
-    head = Node(subject_pronoun(earlier.subject.agreement))
-    return Nominal([head], head, earlier.subject.agreement, earlier.subject.kind)
+    agreement = earlier.subject.agreement
+    return single_nominal(lex.subject_pronoun(agreement), agreement, earlier.subject.kind)
 
 
 def _subordinate(draw: Draw) -> Planned:
@@ -115,16 +533,16 @@ def _subordinate(draw: Draw) -> Planned:
     time_clause = choice < 0.6
     tense = main.tense if time_clause and main.tense != "conditional" else _BACKGROUND.get(main.tense, "present")
     side = clause(draw, 0, subject=_taken_up(draw, main, 0.6), tense=tense)
-    markers = [Node(draw.one(WHEN), side.head, "mark")] if time_clause else _reason(draw, side.head)
+    markers = [Node(draw.one(lex.WHEN), side.head, "mark")] if time_clause else _reason(draw, side.head)
     main.nodes += markers + side.attach(main.head, "advcl")
     return _ended(draw, main)
 
 
 def _reason(draw: Draw, head: Node) -> list[Node]:
     if draw.chance(0.6):
-        because = Node(BECAUSE, head, "mark")
-        return [because, Node(THAT, because, "fixed")]
-    word = draw.one(SINCE)
+        because = Node(lex.BECAUSE, head, "mark")
+        return [because, Node(lex.THAT, because, "fixed")]
+    word = draw.one(lex.SINCE)
     return [Node(word, head, "cc" if word.pos == "CCONJ" else "mark")]
 
 
@@ -133,72 +551,98 @@ def _conditional(draw: Draw) -> Planned:
     before, after = draw.one((("present", "future"), ("present", "present"), ("imperfect", "conditional")))
     side = clause(draw, 0, tense=before)
     main = clause(draw, 1, subject=_taken_up(draw, side, 0.5), tense=after)
-    opening = [Node(IF, side.head, "mark"), *side.attach(main.head, "advcl"), Node(COMMA, side.head, "punct")]
-    return Phrase(opening + main.nodes, main.head), STOP
+    opening = [Node(lex.IF, side.head, "mark"), *side.attach(main.head, "advcl"), Node(lex.COMMA, side.head, "punct")]
+    return Phrase(opening + main.nodes, main.head), lex.STOP
+
+
+def _that(told: Clause, head: Node) -> list[Node]:
+    """`que ...`"""
+    return [Node(lex.THAT, told.head, "mark"), *told.attach(head, "ccomp")]
 
 
 def _reported(draw: Draw) -> Planned:
     """`la voisine pense que ...`"""
     subject = person_subject(draw, 1)
-    manner = any_manner(draw, subject.agreement, any_tense(draw))
+    manner = any_manner(draw, subject.agreement)
     manner = Manner(manner.tense, adverb=manner.adverb)  # a denied opinion would ask for the subjunctive
-    predicate = active(draw.topical(SAYING), subject.agreement, manner, transitive=True)
+    predicate = active(draw.topical(lex.SAYING), subject.agreement, manner, transitive=True)
     told = clause(draw, 1, tense=draw.one(_REPORTED.get(manner.tense, _REPORTED_PAST)))
-    nodes = subject.attach(predicate.head, "nsubj") + predicate.nodes
-    nodes += [Node(THAT, told.head, "mark"), *told.attach(predicate.head, "ccomp")]
-    return _ended(draw, Phrase(nodes, predicate.head))
+    predicate.nodes += _that(told, predicate.head)
+    return _ended(draw, joined(subject, predicate, manner.tense))
 
 
 def _needed(draw: Draw) -> Planned:
     """`il faut que` with the subjunctive."""
     tense = draw.one(("present", "present", "imperfect", "future", "conditional"))
     predicate = active(Verb("falloir"), NEUTRAL, Manner(tense), transitive=True)
-    wished = clause(draw, 1, tense="subjunctive")
-    nodes = [Node(IL_IMPERSONAL, predicate.head, "expl:subj"), *predicate.nodes]
-    nodes += [Node(THAT, wished.head, "mark"), *wished.attach(predicate.head, "ccomp")]
-    return Phrase(nodes, predicate.head), STOP
+    wished = _that(clause(draw, 1, tense="subjunctive"), predicate.head)
+    return Phrase(
+        [Node(lex.IL_IMPERSONAL, predicate.head, "expl:subj"), *predicate.nodes, *wished], predicate.head
+    ), lex.STOP
 
 
 def _there_is(draw: Draw) -> Planned:
     """`il y a trois chats dans le jardin`"""
     tense = draw.one(("present", "present", "imperfect", "future"))
     predicate = active(Verb("avoir"), NEUTRAL, Manner(tense), transitive=True)
-    thing = noun_phrase(
-        draw, draw.one(("person", "animal", "object", "plant", "building", "vehicle")), depth=0, article="indefinite"
-    )
-    opening = [Node(IL_IMPERSONAL, predicate.head, "expl:subj"), Node(Y, predicate.head, "expl:comp")]
+    kind = draw.one(("person", "animal", "object", "plant", "building", "vehicle"))
+    thing = noun_phrase(draw, kind, depth=0, article="indefinite")
+    opening = [Node(lex.IL_IMPERSONAL, predicate.head, "expl:subj"), Node(lex.Y, predicate.head, "expl:comp")]
     nodes = opening + predicate.nodes + thing.attach(predicate.head, "obj")
-    if draw.chance(0.3):
-        thing_clause = relative(draw, thing)
-        nodes += thing_clause.attach(thing.head, "acl:relcl")
-    else:
-        nodes += where(draw).attach(predicate.head, "obl:mod")
-    return Phrase(nodes, predicate.head), STOP
+    nodes += relative(draw, thing) if draw.chance(0.3) else where(draw).attach(predicate.head, "obl:mod")
+    return Phrase(nodes, predicate.head), lex.STOP
 
 
 def _this_is(draw: Draw) -> Planned:
     """`c'est une maison que ...`, `ce sont ...`"""
-    thing = noun_phrase(
-        draw, draw.one(("person", "object", "abstract", "building", "document", "event", "art")), article="indefinite"
-    )
-    thing.nodes += relative(draw, thing).attach(thing.head, "acl:relcl")
+    kind = draw.one(("person", "object", "abstract", "building", "document", "event", "art"))
+    thing = noun_phrase(draw, kind, article="indefinite")
+    thing.nodes += relative(draw, thing)
     made = copula(thing, thing.agreement, Manner(draw.one(("present", "present", "imperfect"))))
-    return Phrase([Node(CE, made.head, "nsubj"), *made.nodes], made.head), STOP
+    return Phrase([Node(lex.CE, made.head, "nsubj"), *made.nodes], made.head), lex.STOP
 
 
 def _question(draw: Draw) -> Planned:
     """`qui a mangé le gâteau ?`"""
-    node = Node(WHO)
-    who = Nominal([node], node, NEUTRAL, "person")
-    manner = any_manner(draw, NEUTRAL, any_tense(draw))
+    who = single_nominal(lex.WHO, NEUTRAL, "person")
+    manner = any_manner(draw, NEUTRAL)
     said = copula(attribute(draw, who), NEUTRAL, manner) if draw.chance(0.2) else action(draw, who, manner, 1)
-    made = Clause(who.attach(said.head, "nsubj") + said.nodes, said.head, who, manner.tense)
+    made = joined(who, said, manner.tense)
     if draw.chance(0.5):
         add_after(draw, made)
-    return made, QUESTION
+    return made, lex.QUESTION
 
 
 _PLANS: Weighted[Callable[[Draw], Planned]] = Weighted(
     (_simple, _fact, _joined, _subordinate, _reported, _needed, _there_is, _this_is, _question),
     (0.56, 0.1, 0.08, 0.09, 0.08, 0.02, 0.025, 0.02, 0.025),
 )
+
+
+def conllu(sentences: Iterable[Sentence]) -> Iterator[str]:
+    """The lines of a CoNLL-U file, without line ends; a blank one closes every sentence. What is unknown is `_`."""
+    for number, sentence in enumerate(sentences, start=1):
+        spaced = list(zip(sentence.tokens, _spaces_after(sentence.tokens), strict=True))
+        yield f"# sent_id = {sentence.name or number}"
+        yield f"# text = {''.join(token.form + ' ' * space for token, space in spaced).rstrip()}"
+        for index, (token, space) in enumerate(spaced, start=1):
+            yield _line(index, token, space)
+        yield ""
+
+
+def _line(index: int, token: Token, space_after: bool) -> str:
+    head = "_" if token.head is None else str(token.head)
+    misc = "_" if space_after else "SpaceAfter=No"
+    columns = (str(index), token.form, token.lemma or "_", token.pos or "_", "_", _feats(token.feats), head)
+    return "\t".join((*columns, token.relation or "_", "_", misc))
+
+
+def _feats(feats: Mapping[str, str]) -> str:
+    """Sorted by name without regard to case, as CoNLL-U asks."""
+    return "|".join(f"{name}={feats[name]}" for name in sorted(feats, key=str.lower)) or "_"
+
+
+def _spaces_after(tokens: Sequence[Token]) -> list[bool]:
+    """French sets ? and ! apart, but not the comma and the full stop; an elided word touches the next."""
+    following = [token.form in (",", ".") for token in tokens[1:]] + [False]
+    return [not token.form.endswith("'") and not close for token, close in zip(tokens, following, strict=True)]

@@ -1,122 +1,447 @@
-"""The dictionary: which nouns, adjectives and verbs there are, drawn by kind and topic."""
+"""The dictionary: inflected words with their annotation, the closed classes, and seeded choice by kind and topic.
+
+Words are drawn by Zipf's law, so that few are frequent and many are rare; the words of a topic come more often.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from bisect import bisect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import accumulate
 from random import Random
-from typing import TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-from llrnn.text.french import adjectives, nouns, verbs
-from llrnn.text.french.choice import Weighted, boosted
-from llrnn.text.french.morphology import feminine
-from llrnn.text.french.topics import TOPICS
-from llrnn.text.french.words import FEMININE, MASCULINE, Adjective, Noun, Verb, adjective, noun
+from llrnn.text.french import word_lists as lists
+from llrnn.text.french.morphology import conjugate, feminine, manner_adverb, plural
 
 T = TypeVar("T")
-Entry = TypeVar("Entry", Noun, Adjective, Verb)
 
-_BOOST = 6.0
-_TOPIC_WORDS = tuple(frozenset(text.split()) for text in TOPICS)
-TOPIC_COUNT = len(TOPICS)
+MASCULINE, FEMININE = "Masc", "Fem"
+SINGULAR, PLURAL = "Sing", "Plur"
+_EXPONENT = 2.7
+_SHIFT = 8.0  # Mandelbrot's shift: the head of a list is flat, its tail steep
+_BOOST = 6.0  # of the words of a topic
+_TOPICS = [frozenset(words.split()) for _, words in lists.TOPICS]
+_WITH_ETRE = frozenset(lists.WITH_ETRE.split())
+# What a masculine adjective becomes before a vowel.
+_BEFORE_VOWEL = {"beau": "bel", "nouveau": "nouvel", "vieux": "vieil"}
+_MOOD_AND_TENSE = {
+    "present": ("Ind", "Pres"),
+    "imperfect": ("Ind", "Imp"),
+    "past": ("Ind", "Past"),
+    "future": ("Ind", "Fut"),
+    "conditional": ("Cnd", "Pres"),
+    "subjunctive": ("Sub", "Pres"),
+}
+
+
+class Weighted(Generic[T]):
+    """Items drawn in proportion to their weights, by `Random.random` alone: it is the same in every Python."""
+
+    __slots__ = ("_bounds", "_last", "items")
+
+    def __init__(self, items: Sequence[T], weights: Sequence[float]) -> None:
+        assert items, "nothing to choose from"
+        self.items = items
+        self._bounds = tuple(accumulate(weights))
+        self._last = len(items) - 1
+
+    def draw(self, random: Random) -> T:
+        bounds = self._bounds
+        return self.items[bisect(bounds, random.random() * bounds[-1], 0, self._last)]
+
+
+def zipf(items: Sequence[T], boosts: Iterable[float] | None = None) -> Weighted[T]:
+    """Items by rank, the first the most frequent: rank 0, 1, ... weighs 1 / (rank + shift) ** exponent (· boost)."""
+    weights = [(rank + _SHIFT) ** -_EXPONENT for rank in range(len(items))]
+    return Weighted(items, [w * boost for w, boost in zip(weights, boosts, strict=True)] if boosts else weights)
+
+
+# --- words ---
+
+
+class Concord(NamedTuple):
+    """What other words take over from a noun or pronoun: agreement in gender, number and person."""
+
+    gender: str
+    number: str
+    person: str = "3"
+
+
+NEUTRAL = Concord(MASCULINE, SINGULAR)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Word:
+    """One inflected form with its annotation; `elided` takes its place before a vowel."""
+
+    form: str
+    lemma: str
+    pos: str
+    feats: Mapping[str, str] = field(default_factory=dict)
+    elided: Word | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Noun:
+    """A noun with its gender, its kind (person, animal, place, ...) and its forms by number."""
+
+    lemma: str
+    kind: str
+    gender: str
+    countable: bool
+    singular: Word
+    plural: Word
+
+    def word(self, number: str) -> Word:
+        return self.singular if number == SINGULAR else self.plural
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Adjective:
+    """An adjective with its forms by gender and number."""
+
+    lemma: str
+    forms: Mapping[tuple[str, str], Word]
+
+    def word(self, agreement: Concord) -> Word:
+        return self.forms[agreement.gender, agreement.number]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verb:
+    """A verb, pronominal (`se laver`) or not."""
+
+    lemma: str
+    reflexive: bool = False
+
+    def auxiliary(self, *, transitive: bool) -> str:
+        """`il est retourné` but `il a retourné la carte`."""
+        return "être" if self.reflexive or (not transitive and self.lemma in _WITH_ETRE) else "avoir"
+
+
+def _gender_number(gender: str, number: str) -> dict[str, str]:
+    return {"Gender": gender, "Number": number}
+
+
+_MASCULINE_SINGULAR = _gender_number(MASCULINE, SINGULAR)
+_FEMININE_SINGULAR = _gender_number(FEMININE, SINGULAR)
+
+
+def words(text: str, pos: str, feats: Mapping[str, str] | None = None) -> Weighted[Word]:
+    """Forms that are their own lemmas, by rank."""
+    return zipf([Word(form, form, pos, feats or {}) for form in text.split()])
+
+
+def proper_names(text: str, gender: str) -> Weighted[Word]:
+    return words(text, "PROPN", _gender_number(gender, SINGULAR))
+
+
+def noun(text: str, kind: str, gender: str) -> Noun:
+    """The entry for `pain*` (star: singular only) or `arbre`."""
+    lemma = text.rstrip("*")
+    one = Word(lemma, lemma, "NOUN", _gender_number(gender, SINGULAR))
+    many = Word(plural(lemma), lemma, "NOUN", _gender_number(gender, PLURAL))
+    return Noun(lemma, kind, gender, not text.endswith("*"), one, many)
+
+
+@cache
+def adjective(lemma: str) -> Adjective:
+    return Adjective(lemma, _four_forms(lemma, lemma, "ADJ", {}))
+
+
+def _four_forms(base: str, lemma: str, pos: str, extra: dict[str, str]) -> dict[tuple[str, str], Word]:
+    return {
+        (gender, number): Word(form, lemma, pos, _gender_number(gender, number) | extra)
+        for gender, one in ((MASCULINE, base), (FEMININE, feminine(base)))
+        for number, form in ((SINGULAR, one), (PLURAL, plural(one)))
+    }
+
+
+@cache
+def prenominal(entry: Adjective, agreement: Concord) -> Word:
+    """Before a masculine noun in a vowel, `beau` is `bel`."""
+    word = entry.word(agreement)
+    if agreement[:2] != (MASCULINE, SINGULAR) or entry.lemma not in _BEFORE_VOWEL:
+        return word
+    elided = Word(_BEFORE_VOWEL[entry.lemma], entry.lemma, "ADJ", word.feats)
+    return Word(word.form, word.lemma, "ADJ", word.feats, elided)
+
+
+@cache
+def finite(lemma: str, tense: str, person: str, number: str, pos: str = "VERB") -> Word:
+    mood, tense_name = _MOOD_AND_TENSE[tense]
+    form = conjugate(lemma).tenses[tense][int(person) - 1 + (3 if number == PLURAL else 0)]
+    feats = {"Mood": mood, "Number": number, "Person": person, "Tense": tense_name, "VerbForm": "Fin"}
+    return Word(form, lemma, pos, feats)
+
+
+@cache
+def infinitive(lemma: str) -> Word:
+    return Word(lemma, lemma, "VERB", {"VerbForm": "Inf"})
+
+
+@cache
+def gerund(lemma: str) -> Word:
+    return Word(conjugate(lemma).gerund, lemma, "VERB", {"Tense": "Pres", "VerbForm": "Part"})
+
+
+@cache
+def participle(lemma: str, gender: str, number: str, *, passive: bool = False) -> Word:
+    extra = {"Tense": "Past", "VerbForm": "Part"} | ({"Voice": "Pass"} if passive else {})
+    base = conjugate(lemma).participle
+    if base == "dû":  # the accent is for the masculine singular alone
+        base = base if (gender, number) == (MASCULINE, SINGULAR) else "du"
+    return _four_forms(base, lemma, "VERB", extra)[gender, number]
+
+
+BEEN = Word("été", "être", "AUX", _MASCULINE_SINGULAR | {"Tense": "Past", "VerbForm": "Part"})
+
+
+# --- closed classes: articles, pronouns, prepositions, conjunctions, adverbs, punctuation ---
+
+
+def _eliding(form: str, lemma: str, pos: str, feats: dict[str, str] | None = None) -> Word:
+    """A word that loses its last vowel before another: `de`, `que`, `je`."""
+    feats = feats or {}
+    return Word(form, lemma, pos, feats, Word(form[:-1] + "'", lemma, pos, feats))
+
+
+_DEFINITE = {"Definite": "Def", "PronType": "Art"}
+_INDEFINITE = {"Definite": "Ind", "PronType": "Art"}
+_PERSONAL = {"PronType": "Prs"}
+_RELATIVE = {"PronType": "Rel"}
+
+# Before a vowel, the article no longer shows its gender.
+_L = Word("l'", "le", "DET", _DEFINITE | {"Number": SINGULAR})
+LE = Word("le", "le", "DET", _DEFINITE | _MASCULINE_SINGULAR, _L)
+LA = Word("la", "le", "DET", _DEFINITE | _FEMININE_SINGULAR, _L)
+LES = Word("les", "le", "DET", _DEFINITE | {"Number": PLURAL})
+UN = Word("un", "un", "DET", _INDEFINITE | _MASCULINE_SINGULAR)
+UNE = Word("une", "un", "DET", _INDEFINITE | _FEMININE_SINGULAR)
+DES = Word("des", "un", "DET", _INDEFINITE | {"Number": PLURAL})
+DE_ARTICLE = _eliding("de", "un", "DET", _INDEFINITE)
+"""`de grandes maisons`, `pas de maison`"""
+DE_PARTITIVE = _eliding("de", "de", "DET", _INDEFINITE)
+"""`de la soupe`, `de l'eau`; with `le` it becomes `du`"""
+CHAQUE = Word("chaque", "chaque", "DET", {"Number": SINGULAR, "PronType": "Tot"})
+PLUSIEURS = Word("plusieurs", "plusieurs", "DET", {"Number": PLURAL, "PronType": "Ind"})
+QUELQUES = Word("quelques", "quelque", "DET", {"Number": PLURAL, "PronType": "Ind"})
+
+DE = _eliding("de", "de", "ADP")
+A, EN, PAR = (Word(form, form, "ADP") for form in ("à", "en", "par"))
+CONTRACTIONS = {
+    (DE, LE): Word("du", "de", "ADP", LE.feats),
+    (DE, LES): Word("des", "de", "ADP", LES.feats),
+    (A, LE): Word("au", "à", "ADP", LE.feats),
+    (A, LES): Word("aux", "à", "ADP", LES.feats),
+    (DE_PARTITIVE, LE): Word("du", "de", "DET", UN.feats),
+}
+
+AND, OR, BUT, _CAR = (Word(form, form, "CCONJ") for form in ("et", "ou", "mais", "car"))
+BECAUSE, IF, _QUAND, _COMME = (Word(form, form, "SCONJ") for form in ("parce", "si", "quand", "comme"))
+THAT, _LORSQUE, _PUISQUE = (_eliding(form, form, "SCONJ") for form in ("que", "lorsque", "puisque"))
+IF_ELIDED = Word("s'", "si", "SCONJ")
+WHEN = [_QUAND, _LORSQUE]
+SINCE = [_PUISQUE, _CAR, _COMME]
+
+NE = _eliding("ne", "ne", "ADV", {"Polarity": "Neg"})
+NEGATIONS = words("pas plus jamais pas guère", "ADV", {"Polarity": "Neg"})
+
+QUI, DONT, OU = (Word(form, form, "PRON", _RELATIVE) for form in ("qui", "dont", "où"))
+QUE = _eliding("que", "que", "PRON", _RELATIVE)
+WHO = Word("qui", "qui", "PRON", {"PronType": "Int"})
+CE = _eliding("ce", "ce", "PRON", {"PronType": "Dem"})
+IL_IMPERSONAL = Word("il", "il", "PRON", _MASCULINE_SINGULAR | {"Person": "3"} | _PERSONAL)
+Y = Word("y", "y", "PRON", {"Person": "3"} | _PERSONAL)
+LUI = Word("lui", "lui", "PRON", {"Number": SINGULAR, "Person": "3"} | _PERSONAL)
+LEUR = Word("leur", "lui", "PRON", {"Number": PLURAL, "Person": "3"} | _PERSONAL)
+
+COMMA, STOP, QUESTION, EXCLAMATION = (Word(sign, sign, "PUNCT") for sign in ",.?!")
+
+FREQUENCY = words("souvent toujours déjà encore parfois rarement bien vraiment aussi enfin", "ADV")
+DEGREE = words("très trop assez plutôt vraiment extrêmement", "ADV")
+MANNER = words(" ".join(map(manner_adverb, lists.MANNER.split())), "ADV")
+TIMES = {
+    "present": words("aujourd'hui maintenant actuellement désormais", "ADV"),
+    "past": words("hier récemment avant-hier", "ADV"),
+    "imperfect": words("autrefois jadis alors habituellement", "ADV"),
+    "future": words("demain bientôt après-demain prochainement", "ADV"),
+}
+OPENERS = words(
+    "pourtant cependant ainsi ensuite malheureusement soudain heureusement finalement enfin toutefois bref", "ADV"
+)
+# Prepositions of place before a building, a landscape or a thing; two words are joined by `fixed`.
+PLACE = zipf(["dans", "devant", "derrière", "près de", "autour de", "à côté de", "loin de", "au-dessus de", "vers"])
+
+
+@cache
+def preposition(text: str) -> tuple[Word, ...]:
+    """`près de` as its words."""
+    known = {"de": DE, "à": A, "en": EN}
+    return tuple(known[form] if form in known else Word(form, form, "ADP") for form in text.split())
+
+
+def definite(gender: str, number: str) -> Word:
+    return LES if number == PLURAL else LE if gender == MASCULINE else LA
+
+
+def indefinite(gender: str, number: str) -> Word:
+    return DES if number == PLURAL else UN if gender == MASCULINE else UNE
+
+
+@cache
+def demonstrative(gender: str, number: str) -> Word:
+    feats = {"PronType": "Dem"}
+    if number == PLURAL:
+        return Word("ces", "ce", "DET", feats | {"Number": PLURAL})
+    feats |= _gender_number(gender, number)
+    if gender == FEMININE:
+        return Word("cette", "ce", "DET", feats)
+    return Word("ce", "ce", "DET", feats, Word("cet", "ce", "DET", feats))
+
+
+@cache
+def possessive(gender: str, number: str, owner: Concord) -> Word:
+    """`mon amie`: before a vowel the feminine borrows the masculine form."""
+    feats = {"Number": number, "Person": owner.person, "Poss": "Yes", "PronType": "Prs"}
+    if owner.number == PLURAL:
+        one, many = {"1": ("notre", "nos"), "2": ("votre", "vos"), "3": ("leur", "leurs")}[owner.person]
+        return Word(one if number == SINGULAR else many, "son", "DET", feats)
+    letter = {"1": "m", "2": "t", "3": "s"}[owner.person]
+    if number == PLURAL:
+        return Word(letter + "es", "son", "DET", feats)
+    feats |= {"Gender": gender}
+    masculine = Word(letter + "on", "son", "DET", feats)
+    return masculine if gender == MASCULINE else Word(letter + "a", "son", "DET", feats, masculine)
+
+
+@cache
+def subject_pronoun(agreement: Concord) -> Word:
+    gender, number, person = agreement
+    feats = {"Number": number, "Person": person, "PronType": "Prs"}
+    if person == "3":
+        form = ("il" if gender == MASCULINE else "elle") + ("s" if number == PLURAL else "")
+        return Word(form, "il", "PRON", feats | {"Gender": gender})
+    form = {("1", SINGULAR): "je", ("2", SINGULAR): "tu", ("1", PLURAL): "nous", ("2", PLURAL): "vous"}[person, number]
+    return _eliding("je", "je", "PRON", feats) if form == "je" else Word(form, form, "PRON", feats)
+
+
+@cache
+def reflexive_pronoun(agreement: Concord) -> Word:
+    feats = {"Person": agreement.person, "PronType": "Prs", "Reflex": "Yes"}
+    if agreement.person == "3":
+        return _eliding("se", "se", "PRON", feats)
+    feats |= {"Number": agreement.number}
+    if agreement.number == PLURAL:
+        return Word({"1": "nous", "2": "vous"}[agreement.person], "se", "PRON", feats)
+    return _eliding({"1": "me", "2": "te"}[agreement.person], "se", "PRON", feats)
+
+
+@cache
+def object_pronoun(agreement: Concord) -> Word:
+    feats = {"Number": agreement.number, "Person": "3", "PronType": "Prs"}
+    if agreement.number == PLURAL:
+        return Word("les", "le", "PRON", feats)
+    form = "le" if agreement.gender == MASCULINE else "la"
+    return _eliding(form, "le", "PRON", feats | {"Gender": agreement.gender})
+
+
+# --- open classes, one way to draw for each topic ---
+
+Entry = TypeVar("Entry", Noun, Adjective, Verb)
+PerTopic = tuple[Weighted[T], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
     """Verbs that take the same arguments: kinds of subject, kinds of object, and the preposition of the object."""
 
-    subjects: tuple[str, ...]
+    subjects: Sequence[str]
     preposition: str
-    objects: tuple[str, ...]
-    verbs: tuple[Weighted[Verb], ...]
-    """One per topic."""
+    objects: Sequence[str]
+    verbs: PerTopic[Verb]
 
     @property
     def transitive(self) -> bool:
         return bool(self.objects) and not self.preposition
 
 
-def by_topic(entries: Sequence[Entry]) -> tuple[Weighted[Entry], ...]:
-    """One way to draw for each topic: its own words come more often."""
-    return tuple(boosted(entries, [entry.lemma in words for entry in entries], _BOOST) for words in _TOPIC_WORDS)
+def _by_topic(entries: Sequence[Entry]) -> PerTopic[Entry]:
+    return tuple(zipf(entries, [_BOOST if one.lemma in topic else 1.0 for one in entries]) for topic in _TOPICS)
 
 
-def verb(text: str) -> Verb:
-    """The entry for `laver` or `se.laver`."""
-    return Verb(text.removeprefix("se."), text.startswith("se."))
+def _verbs(text: str) -> PerTopic[Verb]:
+    return _by_topic([Verb(word.removeprefix("se."), word.startswith("se.")) for word in text.split()])
 
 
-def verb_list(text: str) -> tuple[Weighted[Verb], ...]:
-    return by_topic([verb(word) for word in text.split()])
-
-
-def _unique(items: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(items))
+def _adjectives(table: Iterable[tuple[str, str]]) -> dict[str, PerTopic[Adjective]]:
+    return {group: _by_topic([adjective(lemma) for lemma in dict.fromkeys(text.split())]) for group, text in table}
 
 
 def _people() -> list[Noun]:
     pairs = _interleaved(
-        [pair.split("/") for pair in nouns.PEOPLE_PAIRS.split()],
-        [[word, feminine(word)] for word in nouns.PEOPLE_REGULAR.split()],
-        [[word, word.removesuffix("eur") + "rice"] for word in nouns.PEOPLE_TRICE.split()],
-        [[word, word.removesuffix("r") + "se"] for word in nouns.PEOPLE_EUSE.split()],
+        [pair.split("/") for pair in lists.PEOPLE_PAIRS.split()],
+        [[word, feminine(word)] for word in lists.PEOPLE_REGULAR.split()],
+        [[word, word.removesuffix("eur") + "rice"] for word in lists.PEOPLE_TRICE.split()],
+        [[word, word.removesuffix("r") + "se"] for word in lists.PEOPLE_EUSE.split()],
     )
     people = {}
-    for masculine, counterpart in pairs:
-        people[masculine, MASCULINE] = noun(masculine, "person", MASCULINE)
-        people[counterpart, FEMININE] = noun(counterpart, "person", FEMININE)
+    for pair in pairs:
+        for lemma, gender in zip(pair, (MASCULINE, FEMININE), strict=True):
+            people[lemma, gender] = noun(lemma, "person", gender)
     return list(people.values())
 
 
-def _interleaved(*lists: list[T]) -> list[T]:
+def _interleaved(*items_of: list[T]) -> list[T]:
     """All lists by relative rank, so that the frequent words of each stay frequent."""
-    ranked = [(rank / len(items), item) for items in lists for rank, item in enumerate(items)]
+    ranked = [(rank / len(items), item) for items in items_of for rank, item in enumerate(items)]
     return [item for _, item in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def _nouns_of(kind: str) -> list[Noun]:
-    masculine = [noun(text, kind, MASCULINE) for text in _unique(nouns.MASCULINE[kind].split())]
-    feminine_ = [noun(text, kind, FEMININE) for text in _unique(nouns.FEMININE[kind].split())]
-    listed = _interleaved(masculine, feminine_)
+def _nouns(kind: str, masculine: str, feminine: str) -> list[Noun]:
+    by_gender = ((MASCULINE, masculine), (FEMININE, feminine))
+    listed = _interleaved(
+        *([noun(one, kind, gender) for one in dict.fromkeys(text.split())] for gender, text in by_gender)
+    )
     return _interleaved(_people(), listed) if kind == "person" else listed
 
 
-def _adjectives(group: str, table: dict[str, str]) -> list[Adjective]:
-    return [adjective(lemma) for lemma in _unique(table[group].split())]
+def _frame(key: str, text: str) -> Frame:
+    subjects, preposition, objects = (part.split() for part in key.split("|"))
+    return Frame(subjects, " ".join(preposition), objects, _verbs(text))
 
 
-def _frames() -> tuple[Frame, ...]:
+def _frames_by_topic(frames: Sequence[Frame]) -> PerTopic[Frame]:
+    """A frame weighs as many verbs as it has; those of the topic count more."""
     return tuple(
-        Frame(tuple(subjects.split()), preposition, tuple(objects.split()), verb_list(text))
-        for subjects, preposition, objects, text in verbs.FRAMES
+        Weighted(frames, [sum(_BOOST if verb.lemma in topic else 1.0 for verb in f.verbs[0].items) for f in frames])
+        for topic in _TOPICS
     )
 
 
-def _frames_for_topics(frames: Sequence[Frame]) -> tuple[Weighted[Frame], ...]:
-    """A frame weighs as many verbs as it has; those of the topic count more."""
-    weights = [
-        [sum(_BOOST if verb.lemma in words else 1.0 for verb in frame.verbs[0].items) for frame in frames]
-        for words in _TOPIC_WORDS
-    ]
-    return tuple(Weighted(frames, row) for row in weights)
+def _frames_of(fits: Callable[[Frame, str], bool]) -> dict[str, PerTopic[Frame]]:
+    """The frames that fit each kind of noun that has any."""
+    found = {kind: [frame for frame in FRAMES if fits(frame, kind)] for kind in _NOUNS}
+    return {kind: _frames_by_topic(frames) for kind, frames in found.items() if frames}
 
 
-KINDS = tuple(nouns.MASCULINE)
-NOUNS = {kind: by_topic(_nouns_of(kind)) for kind in KINDS}
-BEFORE = {group: by_topic(_adjectives(group, adjectives.BEFORE)) for group in adjectives.BEFORE}
-AFTER = {group: by_topic(_adjectives(group, adjectives.AFTER)) for group in adjectives.AFTER}
-FRAMES = _frames()
-_GIVING = tuple(Frame(("person",), "", tuple(kinds.split()), verb_list(text)) for kinds, text in verbs.GIVING)
-_BY_SUBJECT = {kind: [frame for frame in FRAMES if kind in frame.subjects] for kind in KINDS}
-_BY_OBJECT = {kind: [frame for frame in FRAMES if frame.transitive and kind in frame.objects] for kind in KINDS}
-_OF = {kind: [frame for frame in FRAMES if frame.preposition == "de" and kind in frame.objects] for kind in KINDS}
-FRAMES_OF_SUBJECT = {kind: _frames_for_topics(found) for kind, found in _BY_SUBJECT.items() if found}
-FRAMES_OF_OBJECT = {kind: _frames_for_topics(found) for kind, found in _BY_OBJECT.items() if found}
-FRAMES_WITH_DE = {kind: _frames_for_topics(found) for kind, found in _OF.items() if found}
-GIVING = _frames_for_topics(_GIVING)
-SAYING = verb_list(verbs.SAYING)
-SEEMING = verb_list(verbs.SEEMING)
-BEFORE_INFINITIVE = tuple((marker, verb_list(text)) for marker, text in verbs.BEFORE_INFINITIVE)
+_NOUNS = {
+    kind: _by_topic(_nouns(kind, masculine, feminine))
+    for (kind, masculine), (_, feminine) in zip(lists.MASCULINE_NOUNS, lists.FEMININE_NOUNS, strict=True)
+}
+_BEFORE, _AFTER = _adjectives(lists.ADJECTIVES_BEFORE), _adjectives(lists.ADJECTIVES_AFTER)
+_OF_KIND = {kind: [part.strip() for part in text.split("|")] for kind, text in lists.KINDS}
+COMPLEMENTS = {kind: [pair.rsplit(maxsplit=1) for pair in text.split(",")] for kind, (*_, text) in _OF_KIND.items()}
+FRAMES = [_frame(*row) for row in lists.FRAMES]
+FRAMES_OF_SUBJECT = _frames_of(lambda frame, kind: kind in frame.subjects)
+FRAMES_OF_OBJECT = _frames_of(lambda frame, kind: frame.transitive and kind in frame.objects)
+FRAMES_WITH_DE = _frames_of(lambda frame, kind: frame.preposition == "de" and kind in frame.objects)
+GIVING = _frames_by_topic([_frame(f"person | | {kinds}", text) for kinds, text in lists.GIVING])
+SAYING, SEEMING = _verbs(lists.SAYING), _verbs(lists.SEEMING)
+BEFORE_INFINITIVE = [(marker, _verbs(text)) for marker, text in lists.BEFORE_INFINITIVE]
 
 
 class Draw:
@@ -126,7 +451,7 @@ class Draw:
 
     def __init__(self, random: Random) -> None:
         self.random = random
-        self.topic = int(random.random() * TOPIC_COUNT)
+        self.topic = int(random.random() * len(_TOPICS))
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
@@ -140,21 +465,17 @@ class Draw:
     def item(self, weighted: Weighted[T]) -> T:
         return weighted.draw(self.random)
 
-    def topical(self, per_topic: Sequence[Weighted[T]]) -> T:
+    def topical(self, per_topic: PerTopic[T]) -> T:
         return per_topic[self.topic].draw(self.random)
 
     def noun(self, kind: str) -> Noun:
-        return NOUNS[kind][self.topic].draw(self.random)
-
-    def adjective_after(self, kind: str) -> Adjective:
-        return self.topical(AFTER[self.one(_AFTER_GROUPS[kind])])
+        return self.topical(_NOUNS[kind])
 
     def adjective_before(self, kind: str) -> Adjective:
-        return self.topical(BEFORE[adjectives.BEFORE_OF_KIND[kind]])
+        return self.topical(_BEFORE[_OF_KIND[kind][0]])
+
+    def adjective_after(self, kind: str) -> Adjective:
+        return self.topical(_AFTER[self.one(_OF_KIND[kind][1].split())])
 
     def attribute(self, kind: str) -> Adjective:
-        return self.topical(AFTER[self.one(_ATTRIBUTE_GROUPS[kind])])
-
-
-_AFTER_GROUPS = {kind: groups.split() for kind, groups in adjectives.AFTER_OF_KIND.items()}
-_ATTRIBUTE_GROUPS = {kind: groups.split() for kind, groups in adjectives.ATTRIBUTE_OF_KIND.items()}
+        return self.topical(_AFTER[self.one(_OF_KIND[kind][2].split())])

@@ -1,0 +1,476 @@
+"""Phrases as dependency trees under construction: quantities and dates, noun phrases and names, verb groups.
+
+Everything agrees in gender, number and person; `finished` makes a sentence of them: contraction, elision, numbering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+from llrnn.text.corpus.source import Sentence, Token
+from llrnn.text.french import lexicon as lex
+from llrnn.text.french import word_lists as lists
+from llrnn.text.french.lexicon import FEMININE, MASCULINE, NEUTRAL, PLURAL, SINGULAR, Concord, Draw, Noun, Verb, Word
+from llrnn.text.french.morphology import begins_with_vowel
+
+_CARDINAL = {"NumType": "Card"}
+_NUMBER_WORDS = lex.words(lists.NUMBER_WORDS, "NUM", _CARDINAL | {"Number": PLURAL})
+_MONTHS = lex.zipf([lex.noun(month, "time", MASCULINE) for month in lists.MONTHS.split()])
+_DAYS = lex.zipf([lex.noun(day, "time", MASCULINE) for day in lists.DAYS.split()])
+_UNITS_OF = {
+    MASCULINE: "euro an kilomètre mètre jour mois habitant kilo élève franc dollar litre hectare",
+    FEMININE: "heure semaine minute page année",
+}
+_UNITS = {lemma: lex.noun(lemma, "unit", gender) for gender, text in _UNITS_OF.items() for lemma in text.split()}
+_FIRST_NAMES = {
+    MASCULINE: lex.proper_names(lists.FIRST_NAMES_MASCULINE, MASCULINE),
+    FEMININE: lex.proper_names(lists.FIRST_NAMES_FEMININE, FEMININE),
+}
+_FAMILY_NAMES = lex.words(lists.FAMILY_NAMES, "PROPN")
+_TOWNS = lex.words(lists.TOWNS, "PROPN", {"Number": SINGULAR})
+_COUNTRIES = {
+    FEMININE: lex.proper_names(lists.COUNTRIES_FEMININE, FEMININE),
+    MASCULINE: lex.proper_names(lists.COUNTRIES_MASCULINE, MASCULINE),
+}
+_PERSONS = """Masc.Sing.3 Fem.Sing.3 Masc.Plur.3 Masc.Sing.1 Fem.Plur.3 Masc.Plur.1 Masc.Plur.2 Fem.Sing.1 Masc.Sing.2
+    Fem.Sing.2 Fem.Plur.1"""
+_PRONOUNS = lex.zipf([Concord(*person.split(".")) for person in _PERSONS.split()])
+COMPOUND = {"perfect": "present", "pluperfect": "imperfect"}  # an auxiliary in a simple tense, and a participle
+_TENSES = lex.Weighted(
+    ("present", "perfect", "imperfect", "past", "future", "conditional", "pluperfect"),
+    (0.36, 0.21, 0.15, 0.12, 0.09, 0.03, 0.04),
+)
+
+
+# --- trees ---
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A word in its place; `head` is None for the root."""
+
+    word: Word
+    head: Node | None = None
+    relation: str = "root"
+    index: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Phrase:
+    """Words in order, and the one that the others hang on."""
+
+    nodes: list[Node]
+    head: Node
+
+    def attach(self, head: Node, relation: str) -> list[Node]:
+        """Hang the phrase on a word outside; returns its words, to be put in their place."""
+        self.head.head, self.head.relation = head, relation
+        return self.nodes
+
+
+@dataclass(slots=True, eq=False)
+class Nominal(Phrase):
+    """A phrase that others agree with; `kind` says what it names."""
+
+    agreement: Concord
+    kind: str
+
+
+@dataclass(slots=True, eq=False)
+class Clause(Phrase):
+    """A phrase whose head is the verb or the attribute; it remembers its subject, so that a pronoun can take it up."""
+
+    subject: Nominal
+    tense: str
+
+
+def single(word: Word) -> Phrase:
+    """A phrase of one word."""
+    head = Node(word)
+    return Phrase([head], head)
+
+
+def single_nominal(word: Word, agreement: Concord, kind: str) -> Nominal:
+    head = Node(word)
+    return Nominal([head], head, agreement, kind)
+
+
+def determined(determiner: Word, word: Word) -> Phrase:
+    """`le matin`, `cette année`"""
+    head = Node(word)
+    return Phrase([Node(determiner, head, "det"), head], head)
+
+
+def with_case(word: Word, phrase: Phrase) -> Phrase:
+    """`par` before a phrase, as its case."""
+    return Phrase([Node(word, phrase.head, "case"), *phrase.nodes], phrase.head)
+
+
+def with_preposition(text: str, phrase: Phrase) -> Phrase:
+    """`près de` before a phrase: the first word is its case, the others are fixed to that."""
+    first, *rest = lex.preposition(text)
+    node = Node(first, phrase.head, "case")
+    return Phrase([node, *(Node(word, node, "fixed") for word in rest), *phrase.nodes], phrase.head)
+
+
+def coordinated(first: Nominal, second: Nominal) -> Nominal:
+    """`Marie et Paul`: plural, and masculine unless all are feminine."""
+    conjunction = Node(lex.AND, second.head, "cc")
+    nodes = [*first.nodes, conjunction, *second.attach(first.head, "conj")]
+    both_feminine = first.agreement.gender == second.agreement.gender == FEMININE
+    agreement = Concord(FEMININE if both_feminine else MASCULINE, PLURAL)
+    return Nominal(nodes, first.head, agreement, first.kind)
+
+
+def finished(nodes: list[Node], name: str) -> Sentence:
+    """The sentence: contracted, elided, numbered, with a capital at the start."""
+    nodes = _contracted(nodes)
+    for left, right in pairwise(nodes):
+        if _elides(left, right):
+            assert left.word.elided is not None
+            left.word = left.word.elided
+        elif left.word is lex.IF and right.word.form in ("il", "ils"):
+            left.word = lex.IF_ELIDED
+    for index, node in enumerate(nodes, start=1):
+        node.index = index
+    return Sentence((_token(nodes[0], capital=True), *map(_token, nodes[1:])), name=name)
+
+
+def _contracted(nodes: list[Node]) -> list[Node]:
+    """`de le` is `du`, unless the article elides: `de l'ami`."""
+    kept = list(nodes)
+    for position in range(len(nodes) - 2, -1, -1):
+        merged = lex.CONTRACTIONS.get((nodes[position].word, nodes[position + 1].word))
+        if merged is None or _elides(nodes[position + 1], nodes[position + 2]):
+            continue
+        nodes[position].word = merged
+        del kept[position + 1]
+    return kept
+
+
+def _elides(left: Node, right: Node) -> bool:
+    return left.word.elided is not None and begins_with_vowel(right.word.form)
+
+
+def _token(node: Node, capital: bool = False) -> Token:
+    word = node.word
+    form = word.form[0].upper() + word.form[1:] if capital else word.form
+    head = node.head.index if node.head is not None else 0
+    return Token(form, word.lemma, word.pos, word.feats, head, node.relation)
+
+
+# --- numbers, in digits and in words: ages, prices, years, dates, durations ---
+
+
+@cache
+def digits(number: object) -> Word:
+    return Word(str(number), str(number), "NUM", _CARDINAL)
+
+
+def rounded(draw: Draw, low: int, high: int) -> int:
+    """Of every size between the bounds, with two leading digits at most: small numbers are as likely as large ones."""
+    value = low * (high / low) ** draw.random.random()
+    scale = 1
+    while value / scale >= 100:
+        scale *= 10
+    return max(low, int(value / scale) * scale)
+
+
+def quantity(number: Word, unit: str) -> Phrase:
+    """`37 euros`, `trois jours`; one is singular."""
+    head = Node(_UNITS[unit].word(SINGULAR if number.form == "1" else PLURAL))
+    return Phrase([Node(number, head, "nummod"), head], head)
+
+
+def price(draw: Draw, low: int, high: int) -> Phrase:
+    amount = str(rounded(draw, low, high))
+    if len(amount) <= 2 and draw.chance(0.3):
+        amount += draw.one((",50", ",20", ",90", ",99", ",80"))
+    return quantity(digits(amount), draw.one(("euro", "euro", "euro", "euro", "dollar", "franc")))
+
+
+def duration(draw: Draw) -> Phrase:
+    number = draw.item(_NUMBER_WORDS) if draw.chance(0.5) else digits(draw.between(2, 60))
+    return quantity(number, draw.one(("an", "jour", "heure", "mois", "semaine", "minute")))
+
+
+def year(draw: Draw, first: int = 1850, last: int = 2024) -> Phrase:
+    """`en 1987`: recent years are more frequent."""
+    return with_case(lex.EN, single(digits(last - int((last - first) * draw.random.random() ** 1.7))))
+
+
+def date(draw: Draw, *, future: bool = False) -> Phrase:
+    """`le 14 juillet 1989`, `en juillet`, `en juillet 1989`, `en 1989`, `lundi`."""
+    shape = draw.random.random()
+    first, last = (2026, 2060) if future else (1850, 2024)
+    if shape < 0.45:
+        return year(draw, first, last)
+    if shape < 0.6:
+        return single(draw.item(_DAYS).singular)
+    month = single(draw.item(_MONTHS).singular)
+    years = single(year(draw, first, last).head.word).attach(month.head, "nmod") if draw.chance(0.6) else []
+    opened = with_case(lex.EN, month) if draw.chance(0.4) else _day(draw, month)
+    return Phrase(opened.nodes + years, month.head)
+
+
+def _day(draw: Draw, month: Phrase) -> Phrase:
+    day = Node(digits(draw.between(2, 30)), month.head, "nummod")
+    return Phrase([Node(lex.definite(MASCULINE, SINGULAR), month.head, "det"), day, month.head], month.head)
+
+
+def clock(draw: Draw) -> Phrase:
+    """`à 8 heures`."""
+    return with_case(lex.A, quantity(digits(draw.between(2, 23)), "heure"))
+
+
+# --- noun phrases: determiner, adjectives, numbers, complements, names and pronouns ---
+
+
+def any_pronoun(draw: Draw) -> Nominal:
+    agreement = draw.item(_PRONOUNS)
+    return single_nominal(lex.subject_pronoun(agreement), agreement, "person")
+
+
+def person_name(draw: Draw) -> Nominal:
+    """`Marie` or `Marie Durand`."""
+    gender = draw.one((MASCULINE, FEMININE))
+    name = single_nominal(draw.item(_FIRST_NAMES[gender]), Concord(gender, SINGULAR), "person")
+    if draw.chance(0.35):
+        name.nodes.append(Node(draw.item(_FAMILY_NAMES), name.head, "flat:name"))
+    return name
+
+
+def town(draw: Draw) -> Nominal:
+    return single_nominal(draw.item(_TOWNS), Concord(FEMININE, SINGULAR), "building")
+
+
+def country(draw: Draw) -> Nominal:
+    gender = draw.one((FEMININE, FEMININE, MASCULINE))
+    phrase = determined(lex.definite(gender, SINGULAR), draw.item(_COUNTRIES[gender]))
+    return Nominal(phrase.nodes, phrase.head, Concord(gender, SINGULAR), "building")
+
+
+def in_town_or_country(draw: Draw) -> Phrase:
+    """`à Lyon`, `en France`, `au Canada`."""
+    if draw.chance(0.6):
+        return with_preposition("à", town(draw))
+    place = country(draw)
+    if place.agreement.gender == FEMININE:
+        return with_case(lex.EN, Phrase([place.head], place.head))
+    return with_case(lex.A, place)
+
+
+def noun_phrase(
+    draw: Draw, kind: str, *, depth: int = 1, article: str = "any", owner: Concord | None = NEUTRAL
+) -> Nominal:
+    """A common noun with its determiner and what else comes along.
+
+    `article` narrows the determiner: `specific` forbids un, des, du; `indefinite` allows nothing else; `negated`
+    turns them into `de` (pas de pain). `owner` is whose thing a possessive names.
+    """
+    noun = draw.noun(kind)
+    number = PLURAL if noun.countable and kind != "feeling" and draw.chance(0.32) else SINGULAR
+    agreement = Concord(noun.gender, number)
+    head = Node(noun.word(number))
+    completed = depth > 0 and draw.chance(0.27)
+    before = [Node(lex.prenominal(draw.adjective_before(kind), agreement), head, "amod")] if draw.chance(0.16) else []
+    # `son sac de Marie` would have two owners
+    determiners = _determiners(draw, noun, agreement, article, None if completed else owner)
+    if before and determiners == [lex.DES]:
+        determiners = [lex.DE_ARTICLE]
+    nodes = [Node(word, head, "nummod" if word.pos == "NUM" else "det") for word in determiners] + [*before, head]
+    if not before and draw.chance(0.26):
+        nodes.append(Node(draw.adjective_after(kind).word(agreement), head, "amod"))
+    if completed:
+        nodes += _complement(draw, kind, depth - 1).attach(head, "nmod")
+    return Nominal(nodes, head, agreement, kind)
+
+
+def _determiners(draw: Draw, noun: Noun, agreement: Concord, article: str, owner: Concord | None) -> list[Word]:
+    gender, number, _ = agreement
+    choice = 0.5 if article == "indefinite" else draw.random.random()
+    if choice < 0.46 or (article == "specific" and choice < 0.78):
+        return [lex.definite(gender, number)]
+    if choice >= 0.88 and owner is not None:
+        return [lex.possessive(gender, number, owner)]
+    if choice >= 0.78:
+        return [lex.demonstrative(gender, number)]
+    if article == "negated":
+        return [lex.DE_ARTICLE]
+    if not noun.countable:
+        return [lex.DE_PARTITIVE, lex.definite(gender, SINGULAR)]
+    return [_counting(draw, agreement)]
+
+
+def _counting(draw: Draw, agreement: Concord) -> Word:
+    """`un`, `des`, `trois`, `37`, `plusieurs`, `chaque`."""
+    gender, number, _ = agreement
+    choice = draw.random.random()
+    if number == SINGULAR:
+        return lex.CHAQUE if choice < 0.03 else lex.indefinite(gender, number)
+    if choice < 0.2:
+        return draw.item(_NUMBER_WORDS)
+    if choice < 0.34:
+        return digits(rounded(draw, 2, 200))
+    return draw.one((lex.PLUSIEURS, lex.QUELQUES)) if choice < 0.5 else lex.DES
+
+
+def _complement(draw: Draw, kind: str, depth: int) -> Phrase:
+    """`de la voisine`, `en bois`, `près de Lyon`, `au chocolat`."""
+    text, other = draw.one(lex.COMPLEMENTS[kind])
+    if other == "place":
+        return with_preposition(text, town(draw))
+    if other == "country":
+        return with_preposition(text, country(draw))
+    if other in ("material", "fabric"):
+        return with_preposition(text, single(draw.noun(other).singular))
+    if other == "flavour":
+        noun = draw.noun("flavour")
+        number = PLURAL if noun.countable else SINGULAR
+        return with_preposition(text, determined(lex.definite(noun.gender, number), noun.word(number)))
+    if other == "person" and draw.chance(0.25):
+        return with_preposition(text, person_name(draw))
+    return with_preposition(text, noun_phrase(draw, other, depth=depth, article=article_after(text)))
+
+
+def article_after(text: str) -> str:
+    """The articles that a preposition allows: `de des` and `de du` do not exist."""
+    return "specific" if text.endswith("de") else "any"
+
+
+def argument(
+    draw: Draw, kind: str, *, depth: int, owner: Concord, preposition: str = "", negated: bool = False
+) -> Nominal:
+    """What a verb acts on: a noun phrase, a name, now and then two of them."""
+    if kind == "place":
+        return town(draw)
+    if kind == "person" and draw.chance(0.2):
+        return person_name(draw)
+    article = "negated" if negated else article_after(preposition)
+    first = noun_phrase(draw, kind, depth=depth, owner=owner, article=article)
+    if negated or preposition or not draw.chance(0.06):
+        return first
+    return coordinated(first, noun_phrase(draw, kind, depth=0, owner=owner, article=article))
+
+
+# --- verb groups: tense, auxiliaries, negation, clitics and the adverbs among them, participles in agreement ---
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How something is said to happen: when, whether, how often."""
+
+    tense: str
+    negation: Word | None = None
+    adverb: Word | None = None
+
+
+Clitic = tuple[Word, str]
+"""An object pronoun before the verb, and its relation to it."""
+
+
+def any_tense(draw: Draw) -> str:
+    return draw.item(_TENSES)
+
+
+def any_manner(draw: Draw, subject: Concord, tense: str | None = None) -> Manner:
+    tense = tense or any_tense(draw)
+    if tense == "past" and subject.person != "3":
+        tense = "perfect"  # nobody says `vous chantâtes`
+    if draw.chance(0.1):
+        return Manner(tense, negation=draw.item(lex.NEGATIONS))
+    return Manner(tense, adverb=draw.item(lex.FREQUENCY) if draw.chance(0.07) else None)
+
+
+def active(
+    verb: Verb,
+    subject: Concord,
+    manner: Manner,
+    *,
+    transitive: bool,
+    clitics: Sequence[Clitic] = (),
+    object_before: Concord | None = None,
+) -> Phrase:
+    """`ne les a pas souvent vues`; `object_before` is what a participle with avoir agrees with."""
+    if manner.tense not in COMPOUND:
+        chain, relations = [lex.finite(verb.lemma, manner.tense, subject.person, subject.number)], []
+    else:
+        auxiliary = verb.auxiliary(transitive=transitive)
+        agreement = subject if auxiliary == "être" else object_before or NEUTRAL
+        past = lex.participle(verb.lemma, agreement.gender, agreement.number)
+        chain, relations = [_auxiliary(auxiliary, subject, manner), past], ["aux:tense"]
+    return _group(chain, relations, manner, subject if verb.reflexive else None, clitics)
+
+
+def with_clitic(draw: Draw, verb: Verb, subject: Concord, manner: Manner) -> Phrase:
+    """`il les a vues`: the participle agrees with the pronoun before it."""
+    thing = Concord(draw.one((MASCULINE, FEMININE)), draw.one((SINGULAR, SINGULAR, PLURAL)))
+    clitic = (lex.object_pronoun(thing), "obj")
+    return active(verb, subject, manner, transitive=True, clitics=[clitic], object_before=thing)
+
+
+def passive(verb: Verb, subject: Concord, manner: Manner) -> Phrase:
+    """`n'a jamais été construite`."""
+    chain, relations = _being(subject, manner, "aux:pass")
+    return _group([*chain, lex.participle(verb.lemma, subject.gender, subject.number, passive=True)], relations, manner)
+
+
+def copula(attribute: Phrase, subject: Concord, manner: Manner) -> Phrase:
+    """`n'était pas souvent` + attribute, which is the head."""
+    head = attribute.head
+    nodes = [Node(word, head, relation) for word, relation in zip(*_being(subject, manner, "cop"), strict=True)]
+    return Phrase(_with_negation(nodes, head, manner) + attribute.nodes, head)
+
+
+def attribute(draw: Draw, subject: Nominal) -> Phrase:
+    """`très fatiguée`, `calme et discrète`: agrees with the subject, however far it is."""
+    head = Node(draw.attribute(subject.kind).word(subject.agreement))
+    nodes = [Node(draw.item(lex.DEGREE), head, "advmod"), head] if draw.chance(0.35) else [head]
+    second = Node(draw.attribute(subject.kind).word(subject.agreement), head, "conj")
+    if second.word is not head.word and draw.chance(0.1):
+        nodes += [Node(lex.AND, second, "cc"), second]
+    return Phrase(nodes, head)
+
+
+def infinitive_phrase(verb: Verb, subject: Concord) -> Phrase:
+    """`se promener`: the pronoun agrees with the subject, `je veux me promener`."""
+    phrase = single(lex.infinitive(verb.lemma))
+    reflexive = [Node(lex.reflexive_pronoun(subject), phrase.head, "expl:comp")] if verb.reflexive else []
+    return Phrase(reflexive + phrase.nodes, phrase.head)
+
+
+def _auxiliary(lemma: str, subject: Concord, manner: Manner) -> Word:
+    return lex.finite(lemma, COMPOUND.get(manner.tense, manner.tense), subject.person, subject.number, "AUX")
+
+
+def _being(subject: Concord, manner: Manner, relation: str) -> tuple[list[Word], list[str]]:
+    """`être` in any tense, with the relations of its words: `est`, or `a été`."""
+    if manner.tense in COMPOUND:
+        return [_auxiliary("avoir", subject, manner), lex.BEEN], ["aux:tense", relation]
+    return [_auxiliary("être", subject, manner)], [relation]
+
+
+def _group(
+    chain: list[Word],
+    relations: list[str],
+    manner: Manner,
+    reflexive: Concord | None = None,
+    clitics: Sequence[Clitic] = (),
+) -> Phrase:
+    """The verbs of a group, the last of them its head; `reflexive`: who a pronominal verb agrees with."""
+    head = Node(chain[-1])
+    nodes = [Node(word, head, relation) for word, relation in zip(chain, relations, strict=False)]
+    before = [Node(lex.reflexive_pronoun(reflexive), head, "expl:comp")] if reflexive else []
+    before += [Node(word, head, relation) for word, relation in clitics]
+    return Phrase(_with_negation([*nodes, head], head, manner, before), head)
+
+
+def _with_negation(nodes: list[Node], head: Node, manner: Manner, clitics: Sequence[Node] = ()) -> list[Node]:
+    """`ne` comes before the clitics; `pas` and the adverb come after the first verb of the group."""
+    first, *rest = nodes
+    after = [Node(word, head, "advmod") for word in (manner.negation, manner.adverb) if word is not None]
+    negation = [Node(lex.NE, head, "advmod")] if manner.negation is not None else []
+    return [*negation, *clitics, first, *after, *rest]
