@@ -100,14 +100,16 @@ def map_path_parameters(context: Any, path_parameters: dict[str, Any] | None) ->
 statuses: Counter[int] = Counter()
 
 
+@pytest.fixture
+def some_answers() -> Iterator[None]:
+    """That an endpoint answered something, whichever worker of pytest-xdist asked it."""
+    statuses.clear()
+    yield
+    assert statuses[200] > 0, statuses
+
+
+@pytest.mark.usefixtures("some_answers")
 @known.parametrize()
 @settings(quick, max_examples=15)
 def test_every_answer_is_as_described(case: schemathesis.Case[Any]) -> None:
     statuses[case.call_and_validate(headers=AUTHORIZED).status_code] += 1
-
-
-@pytest.fixture(scope="module", autouse=True)
-def most_had_an_answer() -> Iterator[None]:
-    yield
-    if statuses.total() > 50:  # not the few that a worker of pytest-xdist may have had
-        assert statuses[200] > statuses.total() / 3
