@@ -77,6 +77,8 @@ def write(name: str, picture: str) -> None:
     PICTURES.mkdir(exist_ok=True)
     if "xmlns=" not in picture:  # a file of its own needs it, an SVG within HTML does not
         picture = picture.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    head, rest = picture.split(">", 1)  # white behind it: black text must be readable on a dark page too
+    picture = f'{head}><rect width="100%" height="100%" fill="#fff"/>{rest}'
     (PICTURES / f"{name}.svg").write_text(picture + "\n", encoding="utf8")
 
 
