@@ -19,7 +19,7 @@ from llrnn.layer.priors import Prior, SparsePrior, Table
 PENALTY = math.log(0.01)
 
 
-class NoStutter(backgrounds.Background):
+class NoStutter(backgrounds.Background[int | None]):
     """b = 0.01 for the word just said, 1 for all others: one exception a position, whatever |V| is."""
 
     everything: Table

@@ -21,7 +21,7 @@ from llrnn import EOS, Corpus, LLRNNError, Vocabulary, contextual
 from llrnn.ground.errors import BackgroundError, CheckpointError, FeatureError, UnknownWordError
 from llrnn.knowledge.backgrounds import Background, Mask, Mixture, Primed, Product, Static, Uniform, Unigram, restore
 from llrnn.knowledge.backgrounds.base import mix, multiply
-from llrnn.knowledge.backgrounds.static import words_of
+from llrnn.knowledge.backgrounds.primed import words_of
 from llrnn.knowledge.contextual import ContextualFeature, Repeated
 from llrnn.knowledge.process import Saved
 from llrnn.layer.priors import DensePrior, Prior, SparsePrior

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -27,7 +28,7 @@ from llrnn.knowledge.backgrounds import (
 )
 from llrnn.knowledge.backgrounds.base import mix, multiply
 from llrnn.knowledge.backgrounds.crossfit import stitched_priors
-from llrnn.knowledge.backgrounds.neural import Answered
+from llrnn.knowledge.backgrounds.neural import LazyAnswers
 from llrnn.knowledge.sequences import Batch, ModelState
 from llrnn.knowledge.testing import check_background
 from llrnn.layer.loglinear import LogLinear
@@ -48,7 +49,7 @@ def log_b(prior: Prior) -> Tensor:
     return prior.dense(prior.n).log_b
 
 
-def folded(background: Background, row: Sequence[int], condition: object = None) -> object:
+def folded(background: Background, row: Sequence[int], condition: object = None) -> Any:
     state = background.initial(condition)
     for symbol in row:
         state = background.advance(state, symbol)
@@ -148,7 +149,7 @@ def test_fresh_and_carried_sequences_go_together() -> None:
 def test_what_nobody_asks_for_is_not_computed() -> None:
     background = bound()
     seen, _ = background.follow([background.initial()] * 3, INPUTS, MASK)
-    assert isinstance(seen, Answered)
+    assert isinstance(seen, LazyAnswers)
     assert "log_b" not in vars(seen)
     background.prior(seen)
     assert "log_b" in vars(seen)

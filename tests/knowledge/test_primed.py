@@ -35,7 +35,7 @@ from llrnn.knowledge.backgrounds import (
     entity_words,
     restore,
 )
-from llrnn.knowledge.backgrounds.static import words_of
+from llrnn.knowledge.backgrounds.primed import words_of
 from llrnn.knowledge.process import Process, Saved, State
 from llrnn.knowledge.sequences import Batch
 from llrnn.knowledge.testing import check_background

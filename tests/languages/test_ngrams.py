@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.testing as npt
@@ -32,9 +33,9 @@ from brute_ngrams import (
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, french, load
 from llrnn.ground.errors import BackgroundError, EstimationWarning, TrainingError, UnknownWordError
 from llrnn.knowledge.backgrounds import Background, CrossFitted, Mask, Mixture, NGram, Static, Unigram
+from llrnn.knowledge.backgrounds.ngram import Nodes
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.features import Identity
-from llrnn.knowledge.process import States
 from llrnn.languages.ngrams import UNKNOWN, NGramTable, Trie, completed, estimate, for_vocabulary
 from llrnn.languages.ngrams import table as binding
 from llrnn.languages.ngrams import written_out as every_ngram
@@ -267,7 +268,7 @@ def test_sparse_is_dense_is_brute(table: NGramTable, seen: list[Gram]) -> None:
     wanted = written_out(listed(table), WORDS, seen)
     states = [after(ngram, context) for context in seen]
     N, V = len(seen), len(WORDS)
-    for given_states in (states, torch.tensor(states)):
+    for given_states in (states, Nodes[int](torch.tensor(states))):
         prior = ngram.prior(given_states)
         assert isinstance(prior, SparsePrior)
         assert_same(dense(prior, N), wanted)
@@ -311,7 +312,7 @@ def test_follow_is_the_fold_of_advance(table: NGramTable, rows: list[Gram], data
     for start, stop in zip([0, *cuts], [*cuts, T], strict=True):
         piece = slice(start, stop)
         found, states = ngram.follow(states, inputs[:, piece], mask[:, piece])
-        assert torch.equal(found, wanted[:, piece][mask[:, piece]])
+        assert torch.equal(found.nodes, wanted[:, piece][mask[:, piece]])
         assert list(states) == wanted[:, stop - 1].tolist()
 
 
@@ -767,9 +768,9 @@ def expected(batching: Batching, text: EncodedText, seed: int | None) -> list[Ar
 
 def followed(
     background: Background, batching: Batching, text: EncodedText, seed: int | None
-) -> list[tuple[States, int]]:
+) -> list[tuple[Sequence[Any], int]]:
     """What a model asks of its background, batch by batch."""
-    found: list[tuple[States, int]] = []
+    found: list[tuple[Sequence[Any], int]] = []
     states: Sequence[object] | None = None
     for batch in batching.plan(text, seed=seed):
         if states is None or not batching.carries_state:

@@ -24,7 +24,6 @@ from llrnn import LLRNN, Corpus, Vocabulary, backgrounds, contextual, features
 from llrnn.config import described_keys, read_config
 from llrnn.ground.errors import ConfigError, ZeroMassError
 from llrnn.knowledge.backgrounds import Background
-from llrnn.knowledge.process import States
 from llrnn.knowledge.sequences import Batch
 from llrnn.layer import drawing
 from llrnn.layer.loglinear import Distribution, LogLinear
@@ -53,7 +52,7 @@ from test_training import BATCHES, TRAIN, VALID, VOCABULARY, tiny
 class Written(Background):
     """A background over V words that lists N × V values, another row for each number of words so far."""
 
-    def prior(self, states: States) -> Prior:
+    def prior(self, states: Sequence[int]) -> Prior:
         drawn = torch.randn(9, len(self.vocabulary), generator=torch.Generator().manual_seed(5), dtype=torch.float64)
         return DensePrior(drawn[torch.tensor([int(state) % 9 for state in states])])
 

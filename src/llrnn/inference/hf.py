@@ -13,6 +13,7 @@ An adaptor is an LLRNN whose background is the LM: it trains as any other model,
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -22,7 +23,6 @@ from llrnn.knowledge.backgrounds import Background, HuggingFace
 from llrnn.knowledge.backgrounds.neural import symbol_of, token_of
 from llrnn.knowledge.backgrounds.neural import tokenised as corpus
 from llrnn.knowledge.backgrounds.neural import vocabulary_of as vocabulary
-from llrnn.knowledge.process import States
 from llrnn.knowledge.sequences import Batch, ModelState
 from llrnn.layer.priors import DensePrior, Prior
 from llrnn.model.network import LLRNN
@@ -44,7 +44,7 @@ class _Given(Background):
     def is_static(self) -> bool:
         return True
 
-    def prior(self, states: States) -> Prior:
+    def prior(self, states: Sequence[object]) -> Prior:
         return DensePrior(self.log_b)
 
 

@@ -57,11 +57,11 @@ class Batch:
         return made
 
     def to(self, device: torch.device) -> Batch:
-        """On a GPU, where nobody waits until pinned memory has been copied."""
+        """On a device; to a GPU, pinned memory is copied asynchronously."""
         if self.mask.device == device:
             return self
-        waits = device.type != "cuda"
-        return self.with_tensors({k: tensor.to(device, non_blocking=not waits) for k, tensor in self.tensors().items()})
+        moved = {k: part.to(device, non_blocking=device.type == "cuda") for k, part in self.tensors().items()}
+        return self.with_tensors(moved)
 
     def pinned(self) -> Batch:
         """In memory from which a GPU copies by itself."""

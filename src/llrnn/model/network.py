@@ -22,7 +22,7 @@ from llrnn.ground.errors import CheckpointError, ConfigError, NumericalError, Ze
 from llrnn.knowledge.backgrounds import Background, Uniform
 from llrnn.knowledge.contextual import ContextualFeature
 from llrnn.knowledge.features import FeatureMatrix, Features, compile_features
-from llrnn.knowledge.process import Process, Saved, State, States
+from llrnn.knowledge.process import Process, Saved, State
 from llrnn.knowledge.sequences import Batch, ModelState
 from llrnn.layer.fused import product
 from llrnn.layer.loglinear import Distribution, LogLinear
@@ -87,7 +87,7 @@ class LLRNN(nn.Module):
         self.output_features = _compiled(output_features, vocabulary)
         same = input_features is None or input_features is output_features
         self.input_features = self.output_features if same else _compiled(input_features, vocabulary)
-        self.background = (background or Uniform()).bind(vocabulary)
+        self.background: Background = (background or Uniform()).bind(vocabulary)
         self.contextual = tuple(feature.bind(vocabulary) for feature in contextual)
         self.controller = controller or LSTM()
         # of real-valued features on the tails of domains: how far their true values may be (see `inference.bounds`)
@@ -231,7 +231,7 @@ class LLRNN(nn.Module):
         kept = uniform(*psi.shape[:2], generator=generator, device=psi.device) >= self.word_dropout
         return psi * kept.unsqueeze(-1)
 
-    def _answers(self, known: Sequence[States]) -> tuple[Prior, list[ContextValues]]:
+    def _answers(self, known: Sequence[Sequence[State]]) -> tuple[Prior, list[ContextValues]]:
         own, *context = known
         values = [feature.values(states) for feature, states in zip(self.contextual, context, strict=True)]
         return self.background.prior(own), values
@@ -240,7 +240,7 @@ class LLRNN(nn.Module):
         self, batch: Batch, state: ModelState
     ) -> tuple[Prior, list[ContextValues], tuple[tuple[State, ...], ...]]:
         """What knowledge says at every position that counts, and its states after the last column."""
-        followed: dict[object, tuple[States, tuple[State, ...]]] = {}
+        followed: dict[object, tuple[Sequence[State], tuple[State, ...]]] = {}
         for process, states in zip(self.processes, state.knowledge, strict=True):
             if process.state_key not in followed:
                 here, last = process.follow(states, batch.inputs, batch.mask, batch.sentences)

@@ -154,8 +154,7 @@ def _places(text: Ints) -> list[int]:
 def _states(ngram: NGram, text: Ints) -> Tensor:
     words = torch.from_numpy(text)[None]
     seen, _ = ngram.follow([ngram.initial()], words, torch.ones_like(words, dtype=torch.bool))
-    states: Tensor = seen[torch.tensor(_places(text))]
-    return states
+    return seen.nodes[torch.tensor(_places(text))]
 
 
 def _medians(tasks: dict[str, Callable[[], object]], per: dict[str, int], rounds: int) -> dict[str, float]:

@@ -236,7 +236,7 @@ def _ngram_log_probs(ngram: NGram, text: EncodedText) -> Tensor:
     found = []
     for batch in Sentences().plan(text):
         states, _ = ngram.follow([ngram.initial()] * len(batch.inputs), batch.inputs, batch.mask)
-        found.append(ngram.trie(states.device).log_prob_of(states, batch.picked(batch.targets))[0])
+        found.append(ngram.trie(states.nodes.device).log_prob_of(states.nodes, batch.picked(batch.targets))[0])
     return torch.cat(found)
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.errors import BackgroundError, quoted
-from llrnn.knowledge.process import Parallel, Process, Saved, State, States
+from llrnn.knowledge.process import Parallel, Process, S, Saved, State
 from llrnn.layer.priors import DensePrior, Exceptions, Prior, SparsePrior, Table
 from llrnn.text.vocabulary import Revision, Vocabulary
 
@@ -26,18 +26,23 @@ if TYPE_CHECKING:
     from llrnn.knowledge.backgrounds.constraint import Constraint
 
 
-class Background(Process):
-    """`initial(condition)`, `advance(state, symbol)` and one answer for a batch of states: their prior."""
+class Background(Process[S]):
+    """`initial(condition)`, `advance(state, symbol)` and one answer for a batch of states: their prior.
+
+    `Background[S]` says what its states are: `class NoStutter(Background[int])` remembers the last word.
+    """
+
+    _error = BackgroundError
 
     @abstractmethod
-    def prior(self, states: States) -> Prior:
+    def prior(self, states: Sequence[S]) -> Prior:
         """log b for every state: `SparsePrior.static(table)`, `SparsePrior.listed(...)` or `DensePrior(log_b)`."""
 
-    def factors(self, state: State) -> list[tuple[str, Prior]]:
+    def factors(self, state: S) -> list[tuple[str, Prior]]:
         """What it is a product of, by name, at one state: an explanation shows the share of each."""
         return [(repr(self), self.prior([state]))]
 
-    def as_expert(self) -> Background:
+    def as_expert(self) -> Self:
         """This, as an expert asks it: tables are what it says of words in general, and the rest are exceptions."""
         return self
 
@@ -46,7 +51,7 @@ class Background(Process):
         """The languages that every text is a string of."""
         return ()
 
-    def refusal(self, state: State) -> str | None:
+    def refusal(self, state: S) -> str | None:
         """Why nothing can follow at a state, if that is so by what came before; None if it is not known."""
         return None
 
@@ -54,7 +59,14 @@ class Background(Process):
         return Product(self, other)
 
 
-class Static(Background):
+class UnboundBackground(Background[None]):
+    """A background that becomes another when it is bound: counts become a vector, a text an n-gram model."""
+
+    def prior(self, states: Sequence[None]) -> Prior:
+        raise self._unbound()
+
+
+class Static(Background[None]):
     """The same log b(x) everywhere, as a vector over the vocabulary: what Uniform and Unigram become when bound."""
 
     def __init__(self, log_b: Tensor, *, name: str = "Static") -> None:
@@ -62,9 +74,7 @@ class Static(Background):
             raise BackgroundError(f"the name of a background must be a string, found {quoted(name)}")
         self._table, self._name = Table(log_b), name
 
-    @property
-    def is_static(self) -> bool:
-        return True
+    is_static = True
 
     @property
     def log_b(self) -> Tensor:
@@ -80,11 +90,10 @@ class Static(Background):
         return super().bind(vocabulary)
 
     def revised(self, revision: Revision) -> Self:
-        made = copy.copy(self)
-        made._table = Table(torch.from_numpy(revision.log_masses(self.log_b.cpu().numpy())))
-        return made.bind(revision.vocabulary)
+        log_b = torch.from_numpy(revision.log_masses(self.log_b.cpu().numpy()))
+        return self._changed(revision.vocabulary, _table=Table(log_b))
 
-    def prior(self, states: States) -> Prior:
+    def prior(self, states: Sequence[None]) -> Prior:
         return SparsePrior.static(self._table)
 
     def saved(self) -> Saved:
@@ -94,7 +103,7 @@ class Static(Background):
         return self._name
 
 
-class _Combined(Background):
+class Combined(Background[tuple[State, ...]]):
     """Two or more backgrounds side by side; the state is the tuple of their states."""
 
     def __init__(self, *parts: Background) -> None:
@@ -110,9 +119,8 @@ class _Combined(Background):
         return bound
 
     def revised(self, revision: Revision) -> Self:
-        made = copy.copy(self)
-        made._parts = tuple(part.revised(own) for part, own in zip(self._parts, self._revisions(revision), strict=True))
-        return made.bind(revision.vocabulary)
+        parts = tuple(part.revised(own) for part, own in zip(self._parts, self._revisions(revision), strict=True))
+        return self._changed(revision.vocabulary, _parts=parts)
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -123,7 +131,7 @@ class _Combined(Background):
         made._parts = tuple(part.as_expert() for part in self._parts)
         return made
 
-    def refusal(self, state: State) -> str | None:
+    def refusal(self, state: tuple[State, ...]) -> str | None:
         reasons = (part.refusal(own) for part, own in zip(self._parts, state, strict=True))
         return next((reason for reason in reasons if reason is not None), None)
 
@@ -135,35 +143,34 @@ class _Combined(Background):
     def reads_conditions(self) -> bool:
         return any(part.reads_conditions for part in self._parts)
 
-    def initial(self, condition: object = None) -> State:
+    def initial(self, condition: object = None) -> tuple[State, ...]:
         return tuple(part.initial(condition) for part in self._parts)
 
-    def advance(self, state: State, symbol: int) -> State:
+    def advance(self, state: tuple[State, ...], symbol: int) -> tuple[State, ...]:
         return tuple(part.advance(own, symbol) for part, own in zip(self._parts, state, strict=True))
 
     def follow(
-        self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
-    ) -> tuple[States, Sequence[State]]:
-        by_part = [[state[i] for state in states] for i in range(len(self._parts))]
-        followed = [part.follow(own, inputs, mask, sentences) for part, own in zip(self._parts, by_part, strict=True)]
+        self, states: Sequence[tuple[State, ...]], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
+    ) -> tuple[Sequence[tuple[State, ...]], Sequence[tuple[State, ...]]]:
+        by_part = zip(self._parts, self._by_part(states), strict=True)
+        followed = [part.follow(own, inputs, mask, sentences) for part, own in by_part]
         after = list(zip(*(last for _, last in followed), strict=True))
         return Parallel(int(mask.sum()), tuple(seen for seen, _ in followed)), after
 
-    def _priors(self, states: States) -> list[Prior]:
+    def _by_part(self, states: Sequence[tuple[State, ...]]) -> Sequence[Sequence[State]]:
         if isinstance(states, Parallel):
-            by_part = list(states.columns)
-        else:
-            by_part = [[state[i] for state in states] for i in range(len(self._parts))]
-        return [part.prior(own) for part, own in zip(self._parts, by_part, strict=True)]
+            return states.columns
+        return [[state[i] for state in states] for i in range(len(self._parts))]
+
+    def _priors(self, states: Sequence[tuple[State, ...]]) -> list[Prior]:
+        return [part.prior(own) for part, own in zip(self._parts, self._by_part(states), strict=True)]
 
 
-class Product(_Combined):
+class Product(Combined):
     """b₁(K, x) · b₂(K, x): both must agree; a zero of either forbids."""
 
     def __init__(self, *parts: Background) -> None:
-        flat: list[Background] = []
-        for part in parts:
-            flat += part._parts if isinstance(part, Product) else [part]
+        flat = [one for part in parts for one in (part._parts if isinstance(part, Product) else (part,))]
         if not flat:
             raise BackgroundError("a product needs at least one background, found none")
         super().__init__(*flat)
@@ -173,13 +180,10 @@ class Product(_Combined):
         others = revision.of_a_factor(len(self.vocabulary))
         return [revision, *([others] * (len(self._parts) - 1))]
 
-    def prior(self, states: States) -> Prior:
-        first, *others = self._priors(states)
-        for other in others:
-            first = multiply(first, other)
-        return first
+    def prior(self, states: Sequence[tuple[State, ...]]) -> Prior:
+        return reduce(multiply, self._priors(states))
 
-    def factors(self, state: State) -> list[tuple[str, Prior]]:
+    def factors(self, state: tuple[State, ...]) -> list[tuple[str, Prior]]:
         return [factor for part, own in zip(self._parts, state, strict=True) for factor in part.factors(own)]
 
     def saved(self) -> Saved:
@@ -189,7 +193,7 @@ class Product(_Combined):
         return " * ".join(repr(part) for part in self._parts)
 
 
-class Mixture(_Combined):
+class Mixture(Combined):
     """Σ wᵢ bᵢ(K, x): each part brings what it knows, with fixed weights."""
 
     constraints = ()  # what one part forbids, another may allow
@@ -203,7 +207,7 @@ class Mixture(_Combined):
             raise BackgroundError(f"a mixture of {len(parts)} needs as many weights above 0, found {self._weights}")
         self._blended: tuple[tuple[Table, ...], Table] | None = None
 
-    def prior(self, states: States) -> Prior:
+    def prior(self, states: Sequence[tuple[State, ...]]) -> Prior:
         priors = self._priors(states)
         if self.is_static:  # by what the parts are: at one position, an n-gram may look static and is not
             return SparsePrior.static(self._blend([p for p in priors if isinstance(p, SparsePrior)]))

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from llrnn.ground.errors import BackgroundError
 from llrnn.ground.files import read_file
-from llrnn.knowledge.backgrounds.base import Background, Mixture, Product, _Combined
+from llrnn.knowledge.backgrounds.base import Background, Combined, Mixture, Product
 from llrnn.knowledge.backgrounds.static import Mask
 from llrnn.knowledge.process import Saved, State, States
 from llrnn.languages.grammars.context_free import ContextFree, expressions_of, readings_of
@@ -246,7 +246,7 @@ def without(background: Background, constraint: Constraint) -> Background:
     everything = Mask(forbidden=())  # b = 1, for the cells of an open vocabulary too
     if constraint.is_of(background):
         return everything
-    if isinstance(background, Mixture) or not isinstance(background, _Combined):
+    if isinstance(background, Mixture) or not isinstance(background, Combined):
         return background
     parts, in_product = background._parts, isinstance(background, Product)
     left = [without(part, constraint) for part in parts if not (in_product and constraint.is_of(part))]

@@ -11,18 +11,17 @@ The fold follows from the words of the sentence, so that equal sentences share t
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
 
 from llrnn.ground.errors import BackgroundError, EstimationWarning, TrainingError
 from llrnn.knowledge.backgrounds.base import Background
-from llrnn.knowledge.process import Saved, State, States
+from llrnn.knowledge.process import PackedStates, Saved, State
 from llrnn.layer.priors import DensePrior, Exceptions, Prior, SparsePrior
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import sentence_key
@@ -31,19 +30,30 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 _WHOLE = 0  # the part that was estimated on everything; fold f is part f + 1
 
 
+class FoldState(NamedTuple):
+    """Which part answers, its own state, and the condition, with which another part begins."""
+
+    part: int
+    own: State
+    condition: object
+
+
 @dataclass(frozen=True)
-class Folded:
+class FoldedStates(PackedStates[FoldState]):
     """A batch of N states, part by part: the positions that belong to it, and the states of its own there."""
 
     n: int
-    parts: tuple[tuple[int, Tensor, States], ...]  # (part, positions, states)
+    parts: tuple[tuple[int, Tensor, Sequence[State]], ...]  # (part, positions, states)
 
     def __len__(self) -> int:
         return self.n
 
 
-class CrossFitted(Background):
-    """A background estimated by `make(corpus)`, on everything and without each of `folds` folds."""
+class CrossFitted(Background[FoldState]):
+    """A background estimated by `make(corpus)`, on everything and without each of `folds` folds.
+
+    CrossFitted(lambda corpus: Unigram.from_corpus(corpus, smoothing=1.0), train, folds=10)
+    """
 
     def __init__(self, make: Callable[[Corpus], Background], corpus: Corpus, *, folds: int = 10) -> None:
         if folds < 2:
@@ -84,38 +94,38 @@ class CrossFitted(Background):
         return bound
 
     def revised(self, revision: Revision) -> Self:
-        made = copy.copy(self)
-        made._parts = tuple(part.revised(revision) for part in self._parts)
-        return made.bind(revision.vocabulary)
+        return self._changed(revision.vocabulary, _parts=tuple(part.revised(revision) for part in self._parts))
 
     @property
     def reads_conditions(self) -> bool:
         return self.whole.reads_conditions
 
-    def initial(self, condition: object = None) -> State:
-        return _WHOLE, self.whole.initial(condition), condition
+    def initial(self, condition: object = None) -> FoldState:
+        return FoldState(_WHOLE, self.whole.initial(condition), condition)
 
-    def advance(self, state: State, symbol: int) -> State:
+    def advance(self, state: FoldState, symbol: int) -> FoldState:
         part, own, condition = state
-        return part, self._parts[part].advance(own, symbol), condition
+        return FoldState(part, self._parts[part].advance(own, symbol), condition)
 
     def follow(
-        self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
-    ) -> tuple[States, Sequence[State]]:
+        self, states: Sequence[FoldState], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
+    ) -> tuple[Sequence[FoldState], Sequence[FoldState]]:
         which = self._part_of(sentences, inputs)
         number = (mask.reshape(-1).cumsum(0) - 1).view(mask.shape)  # of each position that counts
-        found: list[tuple[int, Tensor, States]] = []
-        after: list[Any] = list(states)
+        found: list[tuple[int, Tensor, Sequence[State]]] = []
+        after = list(states)
         for part in torch.unique(which).tolist():
             rows = torch.nonzero((which == part).any(1)).view(-1)
             counts = mask[rows] & (which[rows] == part)
-            own = [self._own(states[row], part) for row in rows.tolist()]
+            # a part goes on from its own state, or begins where another part came before
+            before = [states[row] for row in rows.tolist()]
+            own = [s.own if s.part == part else self._parts[part].initial(s.condition) for s in before]
             seen, last = self._parts[part].follow(own, inputs[rows], counts)
             found.append((part, number[rows][counts], seen))
             for row, state in zip(rows.tolist(), last, strict=True):
                 if which[row, -1] == part:
-                    after[row] = (part, state, states[row][2])
-        return Folded(int(mask.sum()), tuple(found)), after
+                    after[row] = FoldState(part, state, states[row].condition)
+        return FoldedStates(int(mask.sum()), tuple(found)), after
 
     def _part_of(self, sentences: Tensor | None, inputs: Tensor) -> Tensor:
         """Which part answers at each position, (B, T)."""
@@ -128,12 +138,7 @@ class CrossFitted(Background):
             )
         return sentences % self._folds + 1
 
-    def _own(self, state: State, part: int) -> State:
-        """The state that a part goes on from: its own, or a fresh one where another part came before."""
-        before, own, condition = state
-        return own if before == part else self._parts[part].initial(condition)
-
-    def prior(self, states: States) -> Prior:
+    def prior(self, states: Sequence[FoldState]) -> Prior:
         folded = _folded(states)
         return stitched_priors([(at, self._parts[part].prior(own)) for part, at, own in folded.parts], folded.n)
 
@@ -144,14 +149,14 @@ class CrossFitted(Background):
         return f"{self.whole!r} in {self._folds} folds"
 
 
-def _folded(states: States) -> Folded:
+def _folded(states: Sequence[FoldState]) -> FoldedStates:
     """States one by one, sorted into the form that `follow` makes."""
-    if isinstance(states, Folded):
+    if isinstance(states, FoldedStates):
         return states
-    parts = sorted({part for part, _, _ in states}) or [_WHOLE]
-    at = {part: [n for n, state in enumerate(states) if state[0] == part] for part in parts}
-    own = tuple((part, torch.tensor(at[part], dtype=torch.long), [states[n][1] for n in at[part]]) for part in parts)
-    return Folded(len(states), own)
+    parts = sorted({state.part for state in states}) or [_WHOLE]
+    at = {part: [n for n, state in enumerate(states) if state.part == part] for part in parts}
+    own = tuple((part, torch.tensor(at[part], dtype=torch.long), [states[n].own for n in at[part]]) for part in parts)
+    return FoldedStates(len(states), own)
 
 
 def _in_order(position: Tensor, n: int) -> Tensor:

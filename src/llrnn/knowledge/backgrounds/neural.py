@@ -22,7 +22,7 @@ from torch import Tensor
 
 from llrnn.ground.errors import BackgroundError, CheckpointError, MissingExtraError, VocabularyError
 from llrnn.knowledge.backgrounds.base import Background
-from llrnn.knowledge.process import Process, Saved, State, States
+from llrnn.knowledge.process import PackedStates, Process, S, Saved
 from llrnn.knowledge.sequences import Batch
 from llrnn.layer.priors import DensePrior, Prior
 from llrnn.text.corpus import Corpus
@@ -54,8 +54,8 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Answered:
-    """A batch of N states of which the answer is known, or how to make it: whoever wants states only pays for none."""
+class LazyAnswers(PackedStates[S]):
+    """A batch of N states as their log b, computed when it is asked for: whoever wants states only pays for none."""
 
     n: int
     make: Callable[[], Tensor]
@@ -69,12 +69,7 @@ class Answered:
         return self.make()
 
 
-def _untold(inputs: Tensor, mask: Tensor) -> Batch:
-    """Nothing is trained here: there are no targets, and no sentence has to be left out."""
-    return Batch(inputs, inputs, mask)
-
-
-class Model(Background):
+class Model(Background[Place]):
     """A trained LLRNN as background, over the same vocabulary.
 
     It is held and not copied, is no submodule of the model that it serves, and follows that model to its device. In
@@ -100,29 +95,29 @@ class Model(Background):
         parts = (self._model.controller, *self._model.processes)
         return any(part.reads_conditions for part in parts)
 
-    def initial(self, condition: object = None) -> State:
+    def initial(self, condition: object = None) -> Place:
         return Place(self._model.start([condition]), None)
 
-    def advance(self, state: State, symbol: int) -> State:
+    def advance(self, state: Place, symbol: int) -> Place:
         return Place(self._fed([state]), symbol)
 
     @torch.no_grad()
     def follow(
-        self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
-    ) -> tuple[States, Sequence[State]]:
+        self, states: Sequence[Place], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
+    ) -> tuple[LazyAnswers[Place], Sequence[Place]]:
         self._move(inputs.device)
         before, pieces = self._fed(states), []
         if inputs.shape[1] > 1:  # all columns but the last, before which the states are kept
-            distribution, before = self._model.scan(_untold(inputs[:, :-1], mask[:, :-1]), before)
+            distribution, before = self._model.scan(Batch(inputs[:, :-1], inputs[:, :-1], mask[:, :-1]), before)
             pieces.append(distribution)
-        pieces.append(self._model.scan(_untold(inputs[:, -1:], mask[:, -1:]), before)[0])
+        pieces.append(self._model.scan(Batch(inputs[:, -1:], inputs[:, -1:], mask[:, -1:]), before)[0])
         after = [Place(before.select([row]), word) for row, word in enumerate(inputs[:, -1].tolist())]
         is_last = torch.zeros_like(mask).index_fill(1, torch.tensor(mask.shape[1] - 1, device=mask.device), True)[mask]
-        return Answered(len(is_last), lambda: _woven(pieces, is_last)), after
+        return LazyAnswers(len(is_last), lambda: _interleaved(pieces, is_last)), after
 
     @torch.no_grad()
-    def prior(self, states: States) -> Prior:
-        if isinstance(states, Answered):
+    def prior(self, states: Sequence[Place]) -> Prior:
+        if isinstance(states, LazyAnswers):
             return DensePrior(states.log_b)
         if not states:
             return DensePrior(torch.zeros(0, len(self._model.vocabulary), device=self._model.device))
@@ -161,7 +156,7 @@ class Model(Background):
 
 
 @torch.no_grad()
-def _woven(pieces: Sequence[Any], is_last: Tensor) -> Tensor:
+def _interleaved(pieces: Sequence[Any], is_last: Tensor) -> Tensor:
     """log p of all words, (N, V): `is_last` (N,) tells the positions of the last piece from those of the first."""
     rows = torch.cat([distribution.log_probs() for distribution in pieces])
     return rows[torch.argsort(torch.argsort(is_last.long(), stable=True))]
@@ -202,7 +197,7 @@ _EMPTY, _NONE = "\\-", "\\?"  # no escape begins so
 _LOGITS_AT_ONCE = 2**27  # numbers: half a gigabyte
 
 
-class HuggingFace(Background):
+class HuggingFace(Background[Window]):
     """A frozen causal LM and its tokenizer; bind it to `llrnn.inference.hf.vocabulary(tokenizer)`.
 
     The rows of the last `remembered` prefixes are kept (|V| float32 numbers each: 0.2 MB for GPT-2), so that a prefix
@@ -267,23 +262,23 @@ class HuggingFace(Background):
 
     reads_conditions = False
 
-    def initial(self, condition: object = None) -> State:
+    def initial(self, condition: object = None) -> Window:
         return ()
 
-    def advance(self, state: State, symbol: int) -> State:
+    def advance(self, state: Window, symbol: int) -> Window:
         grown = (*state, self._begin if not state and symbol == self._own.eos else symbol)
         return grown if len(grown) <= self._limit else grown[-(self._limit // 2 + 1) :]
 
     def follow(
-        self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
-    ) -> tuple[States, Sequence[State]]:
+        self, states: Sequence[Window], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
+    ) -> tuple[LazyAnswers[Window], Sequence[Window]]:
         self._move(inputs.device)
         asked: list[Asked] = []
         after = [
             self._read(state, row, kept, asked)
             for state, row, kept in zip(states, inputs.tolist(), mask.tolist(), strict=True)
         ]
-        return Answered(int(mask.sum()), lambda: self._answers(asked)), after
+        return LazyAnswers(int(mask.sum()), lambda: self._answers(asked)), after
 
     def _read(self, window: Window, row: Sequence[int], kept: Sequence[bool], asked: list[Asked]) -> Window:
         """One row: each window as it is when it is full, or at the end, answers for all places in it at once."""
@@ -299,8 +294,8 @@ class HuggingFace(Background):
         asked.append((window, places))
         return window
 
-    def prior(self, states: States) -> Prior:
-        if isinstance(states, Answered):
+    def prior(self, states: Sequence[Window]) -> Prior:
+        if isinstance(states, LazyAnswers):
             return DensePrior(states.log_b)
         windows = [state or (self._begin,) for state in states]
         found = {window: self._rows[window] for window in windows if window in self._rows}

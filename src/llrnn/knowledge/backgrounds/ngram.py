@@ -8,7 +8,6 @@ Its cost follows the continuations of the context and not |V|. Words that the mo
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,10 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from llrnn.ground.errors import BackgroundError, EstimationWarning
-from llrnn.knowledge.backgrounds.base import Background
-from llrnn.knowledge.backgrounds.crossfit import CrossFitted
-from llrnn.knowledge.process import Saved, State, States
+from llrnn.ground.errors import EstimationWarning
+from llrnn.knowledge.backgrounds.base import Background, UnboundBackground
+from llrnn.knowledge.backgrounds.crossfit import CrossFitted, FoldState
+from llrnn.knowledge.process import PackedStates, S, Saved
 from llrnn.languages.ngrams import (
     EMPTY,
     DenseRows,
@@ -53,9 +52,12 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 # `CrossFitted` does the same for any background, part by part.
 
 
-@dataclass(frozen=True)
-class _Nodes:
-    """Nodes of the joined trie: the states of training."""
+_JOINED = -1  # in the place of a part: the state is a node of the joined trie
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes(PackedStates[S]):
+    """A batch of nodes of a trie, (N,): the states of an n-gram model, or in training of all its folds."""
 
     nodes: Tensor
 
@@ -84,19 +86,19 @@ class FoldedNGram(CrossFitted):
         return self._tries[device]
 
     def follow(
-        self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
-    ) -> tuple[States, Sequence[State]]:
+        self, states: Sequence[FoldState], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
+    ) -> tuple[Sequence[FoldState], Sequence[FoldState]]:
         if sentences is None:
             return super().follow(states, inputs, mask)
         trie = self._trie(inputs.device)
         # a state of the whole is met before the first word only, when there is nothing to know yet
-        before = [int(state.nodes) if isinstance(state, _Nodes) else EMPTY for state in states]
+        before = [state.own if state.part == _JOINED else EMPTY for state in states]
         words = inputs + self._part_of(sentences, inputs) * len(self.vocabulary)
         seen = trie.states(torch.tensor(before, device=inputs.device), words)
-        return _Nodes(seen[mask]), [_Nodes(last) for last in seen[:, -1].cpu()]
+        return Nodes(seen[mask]), [FoldState(_JOINED, node, None) for node in seen[:, -1].tolist()]
 
-    def prior(self, states: States) -> Prior:
-        if not isinstance(states, _Nodes):
+    def prior(self, states: Sequence[FoldState]) -> Prior:
+        if not isinstance(states, Nodes):
             return super().prior(states)
         nodes = states.nodes
         trie, V = self._trie(nodes.device), len(self.vocabulary)
@@ -130,8 +132,12 @@ def joined(tables: Sequence[NGramTable]) -> NGramTable:
 _EMPTY = Level(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
 
 
-class NGram(Background):
-    """A back-off n-gram model. The state is the longest known suffix of the prefix, as a node of its trie."""
+class NGram(Background[int]):
+    """A back-off n-gram model. The state is the longest known suffix of the prefix, as a node of its trie.
+
+    NGram.from_corpus(train, order=5)
+    NGram.from_arpa("web.arpa.gz", restrict=True)
+    """
 
     def __init__(self, table: NGramTable, *, restrict: bool = False) -> None:
         self.table = table
@@ -187,33 +193,31 @@ class NGram(Background):
         return bound
 
     def revised(self, revision: Revision) -> Self:
-        made = copy.copy(self)
-        made.table = revised(self.table, revision)
-        return made.bind(revision.vocabulary)
+        return self._changed(revision.vocabulary, table=revised(self.table, revision))
 
     def trie(self, device: torch.device) -> Trie:
         if not self._tries:
-            raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
+            raise self._unbound()
         if device not in self._tries:
             self._tries[device] = self._tries[torch.device("cpu")].to(device)
         return self._tries[device]
 
     reads_conditions = False
 
-    def initial(self, condition: object = None) -> State:
+    def initial(self, condition: object = None) -> int:
         return EMPTY
 
-    def advance(self, state: State, symbol: int) -> State:
+    def advance(self, state: int, symbol: int) -> int:
         return self.trie(torch.device("cpu")).advance(state, symbol)
 
     def follow(
-        self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
-    ) -> tuple[States, Sequence[State]]:
+        self, states: Sequence[int], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
+    ) -> tuple[Nodes[int], Sequence[int]]:
         trie = self.trie(inputs.device)
         seen = trie.states(torch.tensor(list(states), dtype=torch.long, device=inputs.device), inputs)
-        return seen[mask], seen[:, -1].tolist()
+        return Nodes(seen[mask]), seen[:, -1].tolist()
 
-    def rows(self, states: States) -> NGramRows:
+    def rows(self, states: Sequence[int] | Tensor) -> NGramRows:
         """The next-word distributions of a batch of states, in the sparse form.
 
         Words that share `<unk>` (`table.shared`) are not among the listed ones: see `prior`.
@@ -225,26 +229,23 @@ class NGram(Background):
         seen = rows.word != self.table.shared.word
         return NGramRows(rows.rest, rows.position[seen], rows.word[seen], rows.log_prob[seen])
 
-    def prior(self, states: States) -> Prior:
+    def prior(self, states: Sequence[int]) -> Prior:
         nodes = _as_tensor(states)
         rows = self.rows(nodes)
+        shift = [rows.rest]
+        if self.table.shared is not None:  # log p(<unk> | state) − log p(<unk>): what its words have above unigrams
+            trie, word = self.trie(nodes.device), torch.full_like(nodes, self.table.shared.word)
+            log_prob, length = trie.log_prob_of(nodes, word)
+            shift.append(torch.where(length > 1, log_prob - trie.log_prob[word], rows.rest))  # else exactly as the rest
         tables = tuple(table.to(nodes.device) for table in self._static)
-        shift = [rows.rest, *([self._shift_of_shared(nodes, rows.rest)] if len(tables) > 1 else [])]
         return SparsePrior(tables, torch.stack(shift, 1), Exceptions(rows.position, rows.word, rows.log_prob))
 
-    def _shift_of_shared(self, nodes: Tensor, rest: Tensor) -> Tensor:
-        """log p(<unk> | state) − log p(<unk>): what the words that share it have above their unigrams, (N,)."""
-        assert self.table.shared is not None
-        trie, word = self.trie(nodes.device), torch.full_like(nodes, self.table.shared.word)
-        log_prob, length = trie.log_prob_of(nodes, word)
-        return torch.where(length > 1, log_prob - trie.log_prob[word], rest)  # not listed: exactly as the rest
-
-    def log_probs(self, states: States, *, out: Tensor | None = None) -> Tensor:
+    def log_probs(self, states: Sequence[int] | Tensor, *, out: Tensor | None = None) -> Tensor:
         """Whole distributions, log p of every word in float32, (N, V); `out` is filled where it is given."""
         nodes = _as_tensor(states)
         trie = self.trie(nodes.device)
         if self.table.shared is not None:
-            written = self.prior(nodes).dense(len(nodes), torch.float32).log_b
+            written = self.prior(Nodes(nodes)).dense(len(nodes), torch.float32).log_b
             return written if out is None else out.copy_(written)
         whole = torch.empty(len(nodes), trie.n_words, device=nodes.device) if out is None else out
         if nodes.device.type == "cpu":
@@ -291,11 +292,13 @@ def _static_tables(table: NGramTable) -> tuple[Table, ...]:
     return tuple(Table(log_prob.masked_fill(without, float("-inf"))) for without in (shares, ~shares))
 
 
-def _as_tensor(states: States) -> Tensor:
+def _as_tensor(states: Sequence[int] | Tensor) -> Tensor:
+    if isinstance(states, Nodes):
+        return states.nodes
     return states if isinstance(states, Tensor) else torch.tensor(list(states), dtype=torch.long)
 
 
-class _Estimated(Background):
+class _Estimated(UnboundBackground):
     """An n-gram model that is estimated when the vocabulary is known."""
 
     def __init__(self, corpus: Corpus, order: int, min_counts: tuple[int, ...], restrict: bool) -> None:
@@ -315,9 +318,6 @@ class _Estimated(Background):
         if not self._restrict or vocabulary.unknown is not None or vocabulary.is_open:
             return vocabulary
         return Vocabulary(dict.fromkeys([*vocabulary.symbols, *self._corpus.counts()]))
-
-    def prior(self, states: States) -> Prior:
-        raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
 
     def __repr__(self) -> str:
         return f"NGram.from_corpus({len(self._corpus)} sentences, order={self._order})"

@@ -16,30 +16,134 @@ is concave in (log boost, log absent).
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError, ZeroMassError
-from llrnn.knowledge.backgrounds.base import Background, _Combined, multiply
-from llrnn.knowledge.backgrounds.static import Evidence, Priming, words_of
-from llrnn.knowledge.process import Saved, State, States
-from llrnn.layer.priors import DensePrior, Prior
+from llrnn.knowledge.backgrounds.base import Background, Combined, multiply
+from llrnn.knowledge.process import Saved, State
+from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Exceptions, Prior, SparsePrior, Table
 from llrnn.text import conditions
 from llrnn.text.corpus import Corpus
 from llrnn.text.corpus.acts import Act
+from llrnn.text.revision import Revision
 from llrnn.text.vocabulary import Vocabulary
+
+Evidence = Callable[[object], Mapping[str, float]]
+LogWeights = dict[int, float]  # a state: log b of the words and cells that have evidence, by their ids
 
 LEAST_ABSENT = 1e-6  # a fit never says 0: an entity without evidence that was not seen may still be said one day
 _WIDEST = 30.0  # |log weight| is looked for up to here; there is an optimum: all targets end with a word without weight
 _HALVINGS = 50  # of an interval of that width: to 1e-13
 
 
-class Primed(_Combined):
+def words_of(condition: object) -> dict[str, float]:
+    """The evidence in a condition by default: every word of a text, of a sequence, of the values of a record or act."""
+    if condition is None:
+        return {}
+    if isinstance(condition, str | Act | Mapping):
+        return dict.fromkeys(conditions.words_of(condition), 1.0)
+    if isinstance(condition, Iterable):
+        return {word: 1.0 for value in condition for word in words_of(value)}
+    return {str(condition): 1.0}
+
+
+class Priming(Background[LogWeights]):
+    """The factor beside the base: evidence(C)[x] · boost, absent, or 1."""
+
+    _table: Table  # once it is bound
+
+    def __init__(
+        self, entities: Collection[str], evidence: Evidence, boost: float, absent: float, cells: bool = False
+    ) -> None:
+        self.entities, self.evidence, self.cells = frozenset(entities), evidence, cells
+        self.boost, self.absent = float(boost), float(absent)
+        self.ids: dict[str, int] = {}
+        self._of_cells: frozenset[int] = frozenset()
+        self._last: tuple[Sequence[LogWeights], SparsePrior | None] = ((), None)  # cached
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        bound._last = ((), None)
+        bound.ids = self._found(vocabulary)
+        bound._of_cells = frozenset(symbol for symbol in bound.ids.values() if symbol >= len(vocabulary.words))
+        log_b = torch.zeros(len(vocabulary), dtype=torch.float64)
+        log_b[list(bound.ids.values())] = math.log(self.absent) if self.absent else MINUS_INFINITY
+        bound._table = Table(log_b)
+        return bound
+
+    def _found(self, vocabulary: Vocabulary) -> dict[str, int]:
+        """The ids of the entities, words and cells.
+
+        One that is not listed is left out: its cell, or the symbol for unknown words, stands for all the others too.
+        """
+        n = len(vocabulary.words)
+        cells = {name: cell for cell, name in enumerate(vocabulary.symbols[n:], n)}
+        words = sorted(self.entities.difference(cells))
+        vocabulary.locate(words, place="Primed(entities=...)")  # an error where a word is in no domain either
+        listed = {word: vocabulary.id(word) for word in words if word in vocabulary}
+        return listed | {name: cell for name, cell in cells.items() if self.cells or name in self.entities}
+
+    def initial(self, condition: object = None) -> LogWeights:
+        """Settled once for the whole sequence; of several words of one cell, the strongest speaks for it."""
+        primed: dict[int, float] = {}
+        for symbol, strength in self._with_evidence(self.evidence(condition)):
+            if not strength < math.inf:
+                word = self.vocabulary.symbols[symbol]
+                raise BackgroundError(f"the evidence for {word!r} must be a number below infinity, found {strength}")
+            log_b = math.log(strength * self.boost) if strength > 0 else MINUS_INFINITY
+            primed[symbol] = max(log_b, primed.get(symbol, MINUS_INFINITY))
+        return dict(sorted(primed.items()))
+
+    def _with_evidence(self, found: Mapping[str, float]) -> Iterator[tuple[int, float]]:
+        yield from ((self.ids[word], strength) for word, strength in found.items() if word in self.ids)
+        others = [word for word in found if word not in self.ids and word not in self.vocabulary]
+        if self._of_cells and others:
+            cells = zip(self.vocabulary.cells_of(others).tolist(), others, strict=True)
+            yield from ((cell, found[word]) for cell, word in cells if cell in self._of_cells)
+
+    def follow(
+        self, states: Sequence[LogWeights], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
+    ) -> tuple[Sequence[LogWeights], Sequence[LogWeights]]:
+        """No symbol changes a state, so none is looked at."""
+        kept = [state for state, n in zip(states, mask.sum(1).tolist(), strict=True) for _ in range(int(n))]
+        return kept, states
+
+    def prior(self, states: Sequence[LogWeights]) -> Prior:
+        """As `SparsePrior.listed`, for states that are sorted and known to be right.
+
+        The last answer is cached: no word changes a state, so a beam asks the same question at every step.
+        """
+        asked, answer = self._last
+        if answer is not None and len(asked) == len(states) and all(map(operator.is_, asked, states)):
+            return answer
+        position = torch.repeat_interleave(torch.tensor([len(state) for state in states], dtype=torch.long))
+        word = torch.tensor([symbol for state in states for symbol in state], dtype=torch.long)
+        log_b = torch.tensor([log for state in states for log in state.values()], dtype=torch.float64)
+        shift = torch.zeros(len(states), 1, dtype=torch.float64)
+        answer = SparsePrior((self._table,), shift, Exceptions(position, word, log_b))
+        self._last = tuple(states), answer
+        return answer
+
+    def revised(self, revision: Revision) -> Self:
+        """A word that leaves a cell is what the cell is; a name that goes to no cell and no unknown symbol is gone."""
+        old, new = self.vocabulary, revision.vocabulary
+        moved = [word for word in (*old.words, *new.words) if (word in old) != (word in new)]
+        cells = dict(zip(moved, old.cells_of(moved).tolist(), strict=True))
+        of_cells = {word for word, cell in cells.items() if cell in self._of_cells}
+        nowhere = {word for word, cell in cells.items() if cell < 0 and word not in new and new.unknown is None}
+        entities = (self.entities - nowhere - of_cells) | {word for word in of_cells if word in new}
+        return self._changed(new, entities=entities)
+
+
+class Primed(Combined):
     """A background in which `entities` depend on the condition (paper §4, condition-based priming).
 
     Entities are words, or cells of an open vocabulary by their symbols (`"‹number:digits4›"`); with `cells`, all cells:
@@ -120,9 +224,9 @@ class Primed(_Combined):
     def absent(self) -> float:
         return self._factor.absent
 
-    def prior(self, states: States) -> Prior:
+    def prior(self, states: Sequence[tuple[State, ...]]) -> Prior:
         if self._vocabulary is None:
-            raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
+            raise self._unbound()
         base, factor = self._priors(states)
         if not self.base.is_static:  # by what it is: at one position, the prior of a grammar may look static
             return multiply(base, factor)
@@ -130,7 +234,7 @@ class Primed(_Combined):
             self._product = factor, multiply(base, factor)
         return self._product[1]
 
-    def factors(self, state: State) -> list[tuple[str, Prior]]:
+    def factors(self, state: tuple[State, ...]) -> list[tuple[str, Prior]]:
         return [*self.base.factors(state[0]), ("priming", self._factor.prior([state[1]]))]
 
     def saved(self) -> Saved:
@@ -154,7 +258,11 @@ def entity_words(
     """
     if not 0 < support <= 1:
         raise BackgroundError(f"support must be a share above 0, 1 at most, found {support}")
-    _check_slots(corpus, slots)
+    known = {slot for sentence in corpus for slot, _ in conditions.fields_of(sentence.condition)}
+    if missing := sorted(set(slots or ()) - known):
+        raise BackgroundError(
+            f"no condition has a slot {missing[0]!r}; there are: {', '.join(sorted(known)) or 'none'}"
+        )
     found: dict[str, set[str]] = {}
     said: Counter[str] = Counter()
     supported: Counter[str] = Counter()
@@ -166,17 +274,6 @@ def entity_words(
         said.update(sentence.words)
         supported.update(word for word in sentence.words if word in evidence)
     return {w: frozenset(found[w]) for w in sorted(found) if supported[w] and supported[w] / said[w] >= support}
-
-
-def _check_slots(corpus: Corpus, slots: Collection[str] | None) -> None:
-    if slots is None:
-        return
-    known = {slot for sentence in corpus for slot, _ in conditions.fields_of(sentence.condition)}
-    missing = sorted(set(slots) - known)
-    if missing:
-        raise BackgroundError(
-            f"no condition has a slot {missing[0]!r}; there are: {', '.join(sorted(known)) or 'none'}"
-        )
 
 
 def _values(condition: object) -> Iterator[tuple[str, str | None]]:

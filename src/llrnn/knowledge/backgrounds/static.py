@@ -16,43 +16,29 @@ likeliest given the others. Words that train as new are left out of n₁(c): a m
 
 from __future__ import annotations
 
-import copy
 import math
-import operator
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError
-from llrnn.knowledge.backgrounds.base import Background, Static
-from llrnn.knowledge.process import Saved, State, States
-from llrnn.layer.priors import MINUS_INFINITY, Exceptions, Prior, SparsePrior, Table
-from llrnn.text import conditions
+from llrnn.knowledge.backgrounds.base import Background, Static, UnboundBackground
+from llrnn.knowledge.process import Saved
+from llrnn.layer.priors import MINUS_INFINITY, Prior, SparsePrior, Table
 from llrnn.text.corpus import Corpus
-from llrnn.text.corpus.acts import Act
 from llrnn.text.lexicon import read_frequencies
 from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 
 
-class _Unbound(Background):
-    """A background that becomes a vector when it is bound."""
-
-    @property
-    def is_static(self) -> bool:
-        return True
-
-    def prior(self, states: States) -> Prior:
-        raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
-
-
-class Uniform(_Unbound):
+class Uniform(UnboundBackground):
     """1/|V| for every symbol: no prior belief."""
+
+    is_static = True
 
     def bind(self, vocabulary: Vocabulary) -> Static:  # type: ignore[override]
         if vocabulary.is_open:
@@ -66,16 +52,18 @@ class Uniform(_Unbound):
         return Static(log_b, name=repr(self)).bind(vocabulary)
 
 
-class Unigram(_Unbound):
-    """Relative frequency, with `smoothing` added to every count (0 leaves unseen symbols without mass)."""
+class Unigram(UnboundBackground):
+    """Relative frequency, with `smoothing` added to every count (0 leaves unseen symbols without mass).
+
+    Unigram.from_corpus(train, smoothing=0.1)
+    """
+
+    is_static = True
 
     def __init__(self, counts: Mapping[str, float], *, smoothing: float = 0.0) -> None:
         if not (smoothing >= 0 and math.isfinite(smoothing)):
             raise BackgroundError(f"smoothing must be a finite number of 0 or more, found {smoothing}")
-        for symbol, count in counts.items():
-            if not (count >= 0 and math.isfinite(count)):
-                raise BackgroundError(f"the count of {symbol!r} must be finite and 0 or more, found {count}")
-        self._counts, self._smoothing = dict(counts), smoothing
+        self._counts, self._smoothing = _checked(counts), smoothing
 
     @classmethod
     def from_corpus(cls, *corpora: Corpus, smoothing: float = 0.0) -> Unigram:
@@ -110,14 +98,13 @@ class Unigram(_Unbound):
         return f"Unigram({len(self._counts)} types, smoothing={self._smoothing:g})"
 
 
-class Discounted(_Unbound):
+class Discounted(UnboundBackground):
     """Counts that are discounted for the benefit of new words: those of a frequency list, and those of the cells."""
 
+    is_static = True
+
     def __init__(self, counts: Mapping[str, float], frequencies: Mapping[str, float] | None = None) -> None:
-        for symbol, count in (*counts.items(), *(frequencies or {}).items()):
-            if not (count >= 0 and math.isfinite(count)):
-                raise BackgroundError(f"the count of {symbol!r} must be finite and 0 or more, found {count}")
-        self._counts, self._frequencies = dict(counts), dict(frequencies or {})
+        self._counts, self._frequencies = _checked(counts), _checked(frequencies or {})
 
     @classmethod
     def from_corpus(cls, *corpora: Corpus, frequencies: Mapping[str, float] | None = None) -> Discounted:
@@ -129,11 +116,11 @@ class Discounted(_Unbound):
         f = np.array([self._frequencies.get(word, 0.0) for word in vocabulary.words]) * (n == 0)
         once = {word: 1.0 for word, count in self._counts.items() if count == 1 and word not in self._frequencies}
         seen_once = sum(count == 1 for count in self._counts.values())
-        discount = absolute_discount(self._counts)
-        taken = np.where(n > 0, np.minimum(discount, n), 0.0)
-        outside = {word: count for word, count in self._counts.items() if word not in vocabulary}
-        freed = float(taken.sum()) + sum(outside.values())
-        share_new = self._share_of_cells(vocabulary, f, len(once), seen_once)
+        taken = np.minimum(absolute_discount(self._counts), n)
+        freed = float(taken.sum()) + sum(count for word, count in self._counts.items() if word not in vocabulary)
+        share_new = 0.0  # how much of what is new is in no list: all or nothing if there is no list, or no cell
+        if vocabulary.is_open:
+            share_new = (len(once) + 1.0) / (seen_once + 2.0) if f.sum() > 0 else 1.0
         mass = n - taken + (freed * (1 - share_new) * f / f.sum() if f.sum() > 0 else 0.0)  # seen words have f = 0
         if vocabulary.is_open:
             mass = np.concatenate([mass, freed * share_new * self._cells(vocabulary, once)])
@@ -152,14 +139,15 @@ class Discounted(_Unbound):
         whole = np.concatenate(shares)
         return np.asarray(whole / whole.sum(), dtype=np.float64)
 
-    def _share_of_cells(self, vocabulary: Vocabulary, f: Floats, once: int, seen_once: int) -> float:
-        """How much of what is new is in no list, by the words that were seen once; all or nothing if one is missing."""
-        if not vocabulary.is_open:
-            return 0.0
-        return (once + 1.0) / (seen_once + 2.0) if f.sum() > 0 else 1.0
-
     def __repr__(self) -> str:
         return f"Discounted({len(self._counts)} types, {len(self._frequencies)} frequencies)"
+
+
+def _checked(counts: Mapping[str, float]) -> dict[str, float]:
+    for symbol, count in counts.items():
+        if not (count >= 0 and math.isfinite(count)):
+            raise BackgroundError(f"the count of {symbol!r} must be finite and 0 or more, found {count}")
+    return dict(counts)
 
 
 def _leave_one_out(n: Floats, opinion: Floats) -> float:
@@ -215,28 +203,27 @@ def _static(mass: Floats, name: str, vocabulary: Vocabulary) -> Static:
     return Static(log_b, name=name).bind(vocabulary)
 
 
-# Backgrounds that say what may and may not follow, and the factor by which a condition makes words likely.
-#
-# A mask is 1 or 0; `Priming`, the part of `Primed` that looks at the condition, is any number.
-
-
 Choice = Collection[str] | Callable[[object, tuple[str, ...]], Iterable[str]]
-Evidence = Callable[[object], Mapping[str, float]]
+MaskState = tuple[object, tuple[str, ...]]  # the condition, and the words of the sentence so far
 
 
-class Mask(Background):
+class Mask(Background[MaskState]):
     """1 for what is allowed, 0 for what is forbidden.
 
     Give either `allowed` or `forbidden`: a set of symbols that holds everywhere, or a function that returns one for
     (condition, words of the sentence so far). Its words are then the exceptions at each position, whatever |V| is.
+
+        Mask(forbidden={"<unk>"})
+        Mask(allowed=lambda condition, prefix: ("a", "b") if len(prefix) < 3 else ("</s>",))
     """
+
+    _table: Table  # once it is bound
 
     def __init__(self, *, allowed: Choice | None = None, forbidden: Choice | None = None) -> None:
         if (allowed is None) == (forbidden is None):
             raise BackgroundError("Mask takes either allowed=... or forbidden=..., one of them")
         self._allows = allowed is not None
         self._choice: Choice = allowed if allowed is not None else forbidden or frozenset()
-        self._table: Table | None = None
 
     @property
     def is_static(self) -> bool:
@@ -259,134 +246,31 @@ class Mask(Background):
         """A new word is one of the others: forbidden if only the chosen are allowed, and allowed if they are not."""
         return self.bind(revision.vocabulary)
 
-    def initial(self, condition: object = None) -> State:
+    def initial(self, condition: object = None) -> MaskState:
         return condition, ()
 
-    def advance(self, state: State, symbol: int) -> State:
+    def advance(self, state: MaskState, symbol: int) -> MaskState:
         condition, prefix = state
         if symbol == self.vocabulary.eos:
             return condition, ()
         return condition, (*prefix, self.vocabulary.symbols[symbol])
 
-    def prior(self, states: States) -> Prior:
-        if self._table is None:
-            raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
+    def prior(self, states: Sequence[MaskState]) -> Prior:
+        vocabulary = self.vocabulary
         if not callable(self._choice):
             return SparsePrior.static(self._table)
         chosen = [self._choice(condition, prefix) for condition, prefix in states]
-        ids = [self.vocabulary.ids(words, place=repr(self)) for words in chosen]
+        ids = [vocabulary.ids(words, place=repr(self)) for words in chosen]
         return SparsePrior.listed(self._table, [dict.fromkeys(row, self._own) for row in ids])
 
+    @property
+    def _given(self) -> str:
+        return "allowed" if self._allows else "forbidden"
+
     def saved(self) -> Saved:
-        if callable(self._choice):
-            return super().saved()
-        name = "allowed" if self._allows else "forbidden"
-        return Saved("mask", {name: sorted(self._choice)})
+        return super().saved() if callable(self._choice) else Saved("mask", {self._given: sorted(self._choice)})
 
     def __repr__(self) -> str:
-        name = "allowed" if self._allows else "forbidden"
         if callable(self._choice):
-            return f"Mask({name}={getattr(self._choice, '__name__', repr(self._choice))})"
-        return f"Mask({name}={len(self._choice)} symbols)"
-
-
-def words_of(condition: object) -> dict[str, float]:
-    """The evidence in a condition by default: every word of a text, of a sequence, of the values of a record or act."""
-    if condition is None:
-        return {}
-    if isinstance(condition, str | Act | Mapping):
-        return dict.fromkeys(conditions.words_of(condition), 1.0)
-    if isinstance(condition, Iterable):
-        return {word: 1.0 for value in condition for word in words_of(value)}
-    return {str(condition): 1.0}
-
-
-class Priming(Background):
-    """The factor beside the base: evidence(C)[x] · boost, absent, or 1. Its state is log b of what has evidence."""
-
-    def __init__(
-        self, entities: Collection[str], evidence: Evidence, boost: float, absent: float, cells: bool = False
-    ) -> None:
-        self.entities, self.evidence, self.cells = frozenset(entities), evidence, cells
-        self.boost, self.absent = float(boost), float(absent)
-        self.ids: dict[str, int] = {}
-        self._of_cells: frozenset[int] = frozenset()
-        self._table: Table | None = None
-        self._last: tuple[Sequence[State], SparsePrior | None] = ((), None)
-
-    def bind(self, vocabulary: Vocabulary) -> Self:
-        bound = super().bind(vocabulary)
-        bound._last = ((), None)
-        bound.ids = self._found(vocabulary)
-        bound._of_cells = frozenset(symbol for symbol in bound.ids.values() if symbol >= len(vocabulary.words))
-        log_b = torch.zeros(len(vocabulary), dtype=torch.float64)
-        log_b[list(bound.ids.values())] = math.log(self.absent) if self.absent else MINUS_INFINITY
-        bound._table = Table(log_b)
-        return bound
-
-    def _found(self, vocabulary: Vocabulary) -> dict[str, int]:
-        """The ids of the entities, words and cells.
-
-        One that is not listed is left out: its cell, or the symbol for unknown words, stands for all the others too.
-        """
-        n = len(vocabulary.words)
-        cells = {name: cell for cell, name in enumerate(vocabulary.symbols[n:], n)}
-        words = sorted(self.entities.difference(cells))
-        vocabulary.locate(words, place="Primed(entities=...)")  # an error where a word is in no domain either
-        listed = {word: vocabulary.id(word) for word in words if word in vocabulary}
-        return listed | {name: cell for name, cell in cells.items() if self.cells or name in self.entities}
-
-    def initial(self, condition: object = None) -> State:
-        """Settled once for the whole sequence; of several words of one cell, the strongest speaks for it."""
-        primed: dict[int, float] = {}
-        for symbol, strength in self._with_evidence(self.evidence(condition)):
-            if not strength < math.inf:
-                word = self.vocabulary.symbols[symbol]
-                raise BackgroundError(f"the evidence for {word!r} must be a number below infinity, found {strength}")
-            log_b = math.log(strength * self.boost) if strength > 0 else MINUS_INFINITY
-            primed[symbol] = max(log_b, primed.get(symbol, MINUS_INFINITY))
-        return dict(sorted(primed.items()))
-
-    def _with_evidence(self, found: Mapping[str, float]) -> Iterator[tuple[int, float]]:
-        yield from ((self.ids[word], strength) for word, strength in found.items() if word in self.ids)
-        others = [word for word in found if word not in self.ids and word not in self.vocabulary]
-        if self._of_cells and others:
-            cells = zip(self.vocabulary.cells_of(others).tolist(), others, strict=True)
-            yield from ((cell, found[word]) for cell, word in cells if cell in self._of_cells)
-
-    def follow(
-        self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
-    ) -> tuple[States, Sequence[State]]:
-        """No symbol changes a state, so none is looked at."""
-        kept = [state for state, n in zip(states, mask.sum(1).tolist(), strict=True) for _ in range(int(n))]
-        return kept, states
-
-    def prior(self, states: States) -> Prior:
-        """As `SparsePrior.listed`, for states that are sorted and known to be right; the last answer is remembered.
-
-        No word changes a state, so a beam asks the same question at every step.
-        """
-        assert self._table is not None
-        asked, answer = self._last
-        if answer is not None and len(asked) == len(states) and all(map(operator.is_, asked, states)):
-            return answer
-        position = torch.repeat_interleave(torch.tensor([len(state) for state in states], dtype=torch.long))
-        word = torch.tensor([symbol for state in states for symbol in state], dtype=torch.long)
-        log_b = torch.tensor([log for state in states for log in state.values()], dtype=torch.float64)
-        shift = torch.zeros(len(states), 1, dtype=torch.float64)
-        answer = SparsePrior((self._table,), shift, Exceptions(position, word, log_b))
-        self._last = tuple(states), answer
-        return answer
-
-    def revised(self, revision: Revision) -> Self:
-        made = copy.copy(self)
-        made.entities = self._revised_entities(self.vocabulary, revision.vocabulary)
-        return made.bind(revision.vocabulary)
-
-    def _revised_entities(self, old: Vocabulary, new: Vocabulary) -> frozenset[str]:
-        """A word that leaves a cell is what the cell is; a name that goes to no cell and no unknown symbol is gone."""
-        moved = [word for word in (*old.words, *new.words) if (word in old) != (word in new)]
-        cells = dict(zip(moved, old.cells_of(moved).tolist(), strict=True))
-        of_cells = {word for word, cell in cells.items() if cell in self._of_cells}
-        nowhere = {word for word, cell in cells.items() if cell < 0 and word not in new and new.unknown is None}
-        return (self.entities - nowhere - of_cells) | {word for word in of_cells if word in new}
+            return f"Mask({self._given}={getattr(self._choice, '__name__', repr(self._choice))})"
+        return f"Mask({self._given}={len(self._choice)} symbols)"

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from llrnn.ground.arrays import LARGEST_FLOAT32
 from llrnn.ground.errors import FeatureError
-from llrnn.knowledge.process import Process, Saved, State, States
+from llrnn.knowledge.process import Process, S, Saved
 from llrnn.layer.priors import ContextValues
 from llrnn.text.corpus import Corpus
 from llrnn.text.tables import KnowledgeBase
@@ -26,8 +26,13 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 Value = float | Sequence[float]  # of one feature, or of several that follow the prefix together
 
 
-class ContextualFeature(Process):
-    """A feature of (context, word), or several with one state: `initial`, `advance`, and the values at a state."""
+class ContextualFeature(Process[S]):
+    """A feature of (context, word), or several with one state: `initial`, `advance`, and the values at a state.
+
+    `ContextualFeature[S]` says what its states are, as `Background[S]` does.
+    """
+
+    _error = FeatureError
 
     @property
     def name(self) -> str:
@@ -39,10 +44,10 @@ class ContextualFeature(Process):
         return (self.name,)
 
     @abstractmethod
-    def value(self, state: State) -> tuple[Value, Mapping[int, Value]]:
+    def value(self, state: S) -> tuple[Value, Mapping[int, Value]]:
         """The value on all words but a few, and on those few by their ids; a value for each name, if several."""
 
-    def values(self, states: States) -> ContextValues:
+    def values(self, states: Sequence[S]) -> ContextValues:
         """The values for a batch of states."""
         answers, width = [self.value(state) for state in states], len(self.names)
         rows = [(n, word, own[word]) for n, (_, own) in enumerate(answers) for word in sorted(own)]
@@ -150,7 +155,7 @@ def value_words(values: Iterable[str], corpus: Corpus, support: float = 0.9, cut
 # Whether a word occurred before: people repeat themselves.
 
 
-class Repeated(ContextualFeature):
+class Repeated(ContextualFeature[tuple[int, ...]]):
     """1 on the words that occurred among the last `window` symbols of the prefix, 0 on all others."""
 
     def __init__(self, window: int = 50) -> None:
@@ -163,16 +168,16 @@ class Repeated(ContextualFeature):
 
     reads_conditions = False
 
-    def initial(self, condition: object = None) -> State:
+    def initial(self, condition: object = None) -> tuple[int, ...]:
         return ()
 
-    def advance(self, state: State, symbol: int) -> State:
+    def advance(self, state: tuple[int, ...], symbol: int) -> tuple[int, ...]:
         """The boundary of sentences is not a word that anyone repeats."""
         if symbol == self.vocabulary.eos:
             return state
         return (*state[-(self._window - 1) :], symbol) if self._window > 1 else (symbol,)
 
-    def value(self, state: State) -> tuple[float, Mapping[int, float]]:
+    def value(self, state: tuple[int, ...]) -> tuple[float, Mapping[int, float]]:
         return 0.0, dict.fromkeys(state, 1.0)
 
     def saved(self) -> Saved:

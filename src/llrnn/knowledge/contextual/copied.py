@@ -31,7 +31,7 @@ import torch
 from llrnn.ground.caches import ByteCache
 from llrnn.ground.errors import FeatureError
 from llrnn.knowledge.contextual.base import ContextualFeature, Value
-from llrnn.knowledge.process import Saved, State, States
+from llrnn.knowledge.process import Saved
 from llrnn.layer.priors import ContextValues
 from llrnn.text.conditions import fields_of, values_of
 from llrnn.text.tables import KnowledgeBase, Row, plain
@@ -76,7 +76,7 @@ def _worked_out(value: Words) -> Steps:
     return tuple(steps)
 
 
-class ConditionFeature(ContextualFeature):
+class ConditionFeature(ContextualFeature[CopyProgress]):
     """A feature of what was said of the condition: of all of its slots, or only of those that are named."""
 
     def __init__(self, *slots: str) -> None:
@@ -96,7 +96,7 @@ class ConditionFeature(ContextualFeature):
         """All of them follow all values, and look at those of their own slots when they are asked."""
         return ConditionFeature, id(self.vocabulary)
 
-    def initial(self, condition: object = None) -> State:
+    def initial(self, condition: object = None) -> CopyProgress:
         known = self.vocabulary
         found = [
             (tuple([known.id(word) for word in words]), slot)
@@ -117,7 +117,7 @@ class ConditionFeature(ContextualFeature):
             return [(value, 0, k) for value, _, k in of_all]
         return [(value, columns[slot], k) for value, slot, k in of_all if slot in columns]
 
-    def advance(self, state: State, symbol: int) -> State:
+    def advance(self, state: CopyProgress, symbol: int) -> CopyProgress:
         plan, matched = state
         if symbol == self.vocabulary.eos:
             return CopyProgress(plan, (0,) * len(matched))
@@ -126,7 +126,7 @@ class ConditionFeature(ContextualFeature):
         pairs = zip(plan.steps, matched, strict=True)
         return CopyProgress(plan, tuple([k if k == _SAID else steps[k].get(symbol, 0) for steps, k in pairs]))
 
-    def value(self, state: State) -> tuple[Value, Mapping[int, Value]]:
+    def value(self, state: CopyProgress) -> tuple[Value, Mapping[int, Value]]:
         found = self.values([state])
         rest, own = (found.rest, found.value) if len(self.names) > 1 else (found.rest[:, 0], found.value[:, 0])
         return rest[0].tolist(), dict(zip(found.word.tolist(), own.tolist(), strict=True))
@@ -154,7 +154,7 @@ class Pointing(ConditionFeature):
     def _pointed(self, state: CopyProgress) -> list[tuple[int, int]]:
         """(word, feature) where the value is 1; in any order, and a pair may come again."""
 
-    def values(self, states: States) -> ContextValues:
+    def values(self, states: Sequence[CopyProgress]) -> ContextValues:
         """Pairs become numbers that sort by position, word and feature; numpy sorts and joins those of one word."""
         V, width = len(self.vocabulary), len(self.names)
         keys = [(n * V + word) * width + column for n, s in enumerate(states) for word, column in self._pointed(s)]
@@ -200,7 +200,7 @@ class Said(Pointing):
 class Unsaid(ConditionFeature):
     """On EOS, how many values were not said yet: what a sentence that ends here leaves out."""
 
-    def values(self, states: States) -> ContextValues:
+    def values(self, states: Sequence[CopyProgress]) -> ContextValues:
         counts = [sum(k != _SAID for _, _, k in self._own(state)) for state in states]
         if not any(counts):
             return ContextValues.none(len(states), 1)

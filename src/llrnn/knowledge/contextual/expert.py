@@ -9,7 +9,6 @@ the expert is trusted: 0 not at all, 1 as it is, below 0 against it.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Self
 
@@ -19,7 +18,7 @@ from torch import Tensor
 from llrnn.ground.errors import BackgroundError, FeatureError
 from llrnn.knowledge.backgrounds import Background
 from llrnn.knowledge.contextual.base import ContextualFeature
-from llrnn.knowledge.process import Saved, State, States
+from llrnn.knowledge.process import S, Saved
 from llrnn.languages.ngrams.trie import ranges
 from llrnn.layer.priors import ContextValues, DensePrior, SparsePrior
 from llrnn.text.vocabulary import Revision, Vocabulary
@@ -27,10 +26,10 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 _LIMIT = 50.0  # nats: a word that the expert forbids has this little, since features are finite
 
 
-class Expert(ContextualFeature):
+class Expert(ContextualFeature[S]):
     """A background as a feature; `name` is how explanations and `--expert NAME=FACTOR` call it."""
 
-    def __init__(self, background: Background, reference: Background | None = None, *, name: str = "expert") -> None:
+    def __init__(self, background: Background[S], reference: Background | None = None, *, name: str = "expert") -> None:
         if reference is not None and not reference.is_static:
             raise FeatureError(f"the reference of an expert must not look at the context, found {reference!r}")
         self._background, self._reference, self._name = background, reference, name
@@ -40,7 +39,7 @@ class Expert(ContextualFeature):
         return self._name
 
     @property
-    def background(self) -> Background:
+    def background(self) -> Background[S]:
         return self._background
 
     def with_background(self, background: Background) -> Expert:
@@ -55,33 +54,31 @@ class Expert(ContextualFeature):
 
     def revised(self, revision: Revision) -> Self:
         """On a new word, of which the expert knows no n-grams, the feature has the value that it has on the rest."""
-        made = copy.copy(self)
-        made._background = self._background.revised(revision)
-        made._reference = None if self._reference is None else self._reference.revised(revision)
-        return made.bind(revision.vocabulary)
+        reference = None if self._reference is None else self._reference.revised(revision)
+        return self._changed(revision.vocabulary, _background=self._background.revised(revision), _reference=reference)
 
     @property
     def reads_conditions(self) -> bool:
         return self._background.reads_conditions
 
-    def initial(self, condition: object = None) -> State:
+    def initial(self, condition: object = None) -> S:
         return self._background.initial(condition)
 
-    def advance(self, state: State, symbol: int) -> State:
+    def advance(self, state: S, symbol: int) -> S:
         return self._background.advance(state, symbol)
 
     def follow(
-        self, states: Sequence[State], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
-    ) -> tuple[States, Sequence[State]]:
+        self, states: Sequence[S], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
+    ) -> tuple[Sequence[S], Sequence[S]]:
         if self._background.is_static:  # it keeps no states, but a feature has a value at every position
             return [self.initial()] * int(mask.sum()), states
         return self._background.follow(states, inputs, mask, sentences)
 
-    def value(self, state: State) -> tuple[float, Mapping[int, float]]:
+    def value(self, state: S) -> tuple[float, Mapping[int, float]]:
         found = self.values([state])
         return float(found.rest[0, 0]), dict(zip(found.word.tolist(), found.value[:, 0].tolist(), strict=True))
 
-    def values(self, states: States) -> ContextValues:
+    def values(self, states: Sequence[S]) -> ContextValues:
         prior, n = self._background.prior(states), len(states)
         if isinstance(prior, DensePrior):
             return self._everywhere(prior.dense(n))

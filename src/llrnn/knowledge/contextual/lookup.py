@@ -26,7 +26,7 @@ from llrnn.ground.caches import ByteCache
 from llrnn.ground.errors import FeatureError, quoted, short
 from llrnn.knowledge.contextual.base import BEGUN, BoundColumns, ContextualFeature, TableColumn, Value, going_on
 from llrnn.knowledge.contextual.copied import Matching
-from llrnn.knowledge.process import Saved, States
+from llrnn.knowledge.process import Saved
 from llrnn.layer.priors import ContextValues
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vocabulary import Revision, Vocabulary
@@ -61,7 +61,7 @@ def _no_cuts() -> ByteCache[int, _Cut]:
     return ByteCache(_KNOWN_BYTES, lambda _, cut: sum(8 + _BYTES_A_VALUE * len(own) for own in (cut.rows, *cut.values)))
 
 
-class Lookup(ContextualFeature):
+class Lookup(ContextualFeature[LookupState]):
     """A feature for each column, `name:column`, and `name:begun`. The vocabulary must list the words that they name.
 
     `domain` adds words to the domains of columns: those of a former table, which are wrong now. `words` cuts values
@@ -148,7 +148,7 @@ class Lookup(ContextualFeature):
         found = self.values([state])
         return found.rest[0].tolist(), dict(zip(found.word.tolist(), found.value.tolist(), strict=True))
 
-    def values(self, states: States) -> ContextValues:
+    def values(self, states: Sequence[LookupState]) -> ContextValues:
         """All domain words are exceptions everywhere: one table of values, in which a few entries are set."""
         ids, _, usual, _ = self._compiled
         N, (D, k) = len(states), usual.shape
@@ -170,7 +170,7 @@ class Lookup(ContextualFeature):
     @property
     def _compiled(self) -> BoundColumns:
         if self._bound is None:
-            raise FeatureError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
+            raise self._unbound()
         return self._bound
 
     def _answer(self, condition: object, prefix: tuple[str, ...], rows: Rows) -> LookupState:
