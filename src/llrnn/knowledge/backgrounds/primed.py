@@ -33,8 +33,7 @@ from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Exceptions, Prior, Sp
 from llrnn.text import conditions
 from llrnn.text.corpus import Corpus
 from llrnn.text.corpus.acts import Act
-from llrnn.text.revision import Revision
-from llrnn.text.vocabulary import Vocabulary
+from llrnn.text.vocabulary import Revision, Vocabulary
 
 Evidence = Callable[[object], Mapping[str, float]]
 LogWeights = dict[int, float]  # a state: log b of the words and cells that have evidence, by their ids
