@@ -26,9 +26,8 @@ from pathlib import Path
 
 from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, contextual, features, french, load
 from llrnn.model.controllers import Attentive, Encoder
-from llrnn.serve.metrics import resident_bytes
 from llrnn.text.conditions import Words
-from load import server, untrained
+from load import resident_bytes, server, untrained
 
 ATTACKERS, CONNECTIONS = 8, 4
 LONGEST = 60.0  # seconds of one kind

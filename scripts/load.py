@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import re
 import statistics
@@ -27,7 +28,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from llrnn import LLRNN, LSTM, Corpus, Lexicon, Vocabulary, backgrounds, features, french, load
-from llrnn.serve.metrics import resident_bytes
 
 LLRNN_COMMAND = str(Path(sys.executable).parent / "llrnn")
 WARM_UP = 1.0  # seconds that are not counted
@@ -60,6 +60,11 @@ class Run:
             **{f"p{n}_ms": cuts[n - 1] for n in (50, 90, 99)},
             "resident_mb": self.megabytes,
         }
+
+
+def resident_bytes(process: int) -> float:
+    """Resident memory of a process, as Linux counts it."""
+    return float(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def untrained(folder: Path) -> Path:

@@ -114,7 +114,7 @@ def test_a_second_signal_ends_it_at_once(folder: Path) -> None:
 
 
 def nobody_is_served(address: Address) -> bool:
-    return b"llrnn_requests_in_flight 0\n" in address.ask("GET", "/v1/metrics").body
+    return b"llrnn_requests_in_flight 0.0\n" in address.ask("GET", "/v1/metrics").body
 
 
 def test_clients_that_vanish_leave_nothing_behind(shared: Address) -> None:

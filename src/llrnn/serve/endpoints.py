@@ -234,7 +234,7 @@ class Endpoints:
             return _json(await _within(self.gate.limits, whole))
 
     def _saw(self, event: str) -> None:
-        self.metrics.words.add(by=float(event == "word"))
+        self.metrics.words.inc(event == "word")
 
     async def _whole(self, asked: GenerateRequest, events: Events) -> Answer:
         words, end = [], {}

@@ -165,8 +165,7 @@ class Guard:
         finally:
             self.gate.present -= 1
             endpoint = getattr(own.get("route"), "path", "other")
-            self.metrics.requests.add(endpoint, answer.status)
-            self.metrics.seconds.observe(time.perf_counter() - began, endpoint)
+            self.metrics.answer(endpoint, answer.status, time.perf_counter() - began)
 
     async def _answered(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         try:
@@ -214,7 +213,7 @@ class Guard:
             raise Refused(401, "unauthorized", message, {"WWW-Authenticate": "Bearer"})
 
     async def _refuse(self, refused: Refused, answer: _Answer) -> None:
-        self.metrics.refused.add(refused.code)
+        self.metrics.refuse(refused.code)
         body = json_bytes(refused.body())
         headers = [(name.lower().encode(), value.encode()) for name, value in refused.headers.items()]
         headers += [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]

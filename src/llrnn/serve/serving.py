@@ -66,7 +66,7 @@ def serve(app: FastAPI, taken: socket.socket, *, ready: Callable[[], None]) -> N
     gate: Gate = app.state.gate
     config = uvicorn.Config(
         app,
-        http=bounded(gate.limits, app.state.metrics.refused.add),
+        http=bounded(gate.limits, app.state.metrics.refuse),
         ws="none",
         lifespan="on",
         log_config=None,
