@@ -37,7 +37,7 @@ from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.numerics import SparseMatrix
 from llrnn.model.controllers.recurrent import WithoutOneDNN
 from llrnn.text.ids import EncodedText
-from llrnn.training.parallel import Alone
+from llrnn.training.parallel import Workers
 from llrnn.training.settings import AnyBatches, SentenceBatches, SlidingBatches
 from llrnn.training.updates import Updater
 
@@ -195,7 +195,7 @@ def write_steps(out: Path, configs: Sequence[str], steps: int = 12) -> None:
         path, _, data = given.partition("=")
         project = Project.from_config(read_config(Path(path), data=data))
         model, settings = project.model().to("cuda"), project.config.training
-        updater = Updater(model, settings, Alone())
+        updater = Updater(model, settings, Workers())
         plan = settings.batches.make().plan(EncodedText.to_train_on(project.corpora["train"], model.vocabulary), seed=0)
         times: dict[str, list[float]] = {"composed": [], "direct": []}
         for turn, way in enumerate([*times, *times]):  # the first turn of each warms up
@@ -203,7 +203,7 @@ def write_steps(out: Path, configs: Sequence[str], steps: int = 12) -> None:
                 for number in range(steps):
                     torch.cuda.synchronize()
                     started = time.perf_counter()
-                    updater.update(plan[number], None, number=number + 1, seed=number).look()
+                    updater.update(plan[number], None, number=number + 1, seed=number).loss()
                     times[way] += [1e3 * (time.perf_counter() - started)] if turn > 1 else []
         row = {"config": path, **{way: statistics.median(each) for way, each in times.items()}}
         told.setdefault("steps", []).append(row)

@@ -18,7 +18,7 @@ from llrnn.layer.loglinear import Distribution
 from llrnn.model.batches import Sentences
 from llrnn.model.controllers import GRU
 from llrnn.text.ids import EncodedText
-from llrnn.training.objectives import Chunked, Exact, Objective
+from llrnn.training.objectives import Exact, Objective
 
 needs_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 
@@ -44,17 +44,17 @@ MODELS = {
 }
 
 
-def written_out(model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
+def written_out(model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
     """The loss word by word."""
-    return -distribution.log_probs().gather(1, batch.targets[batch.mask][:, None]).mean()
+    return -p.log_probs().gather(1, batch.targets[batch.mask][:, None]).mean()
 
 
 @pytest.mark.parametrize("way", ["composed", "direct"])
 @pytest.mark.parametrize("rows", [5, 4096])
-@pytest.mark.parametrize("objective", [Exact(), Chunked()])
+@pytest.mark.parametrize("objective", [Exact(), Exact(chunked=True)])
 @pytest.mark.parametrize("name", MODELS)
 def test_it_is_the_exact_loss_with_its_gradients(
-    name: str, objective: Exact | Chunked, rows: int, way: costs.Name, monkeypatch: pytest.MonkeyPatch
+    name: str, objective: Exact, rows: int, way: costs.Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = MODELS[name]().double()
     batch = a_batch(model)
@@ -77,16 +77,16 @@ def test_it_is_compiled_once_for_a_layer() -> None:
 def test_what_depends_on_the_position_is_refused() -> None:
     follows = small_model(background=backgrounds.NGram.from_corpus(small_corpus(), order=2))
     with pytest.raises(ConfigError, match="found a background that follows the text"):
-        loss_and_gradients(follows, Chunked(), a_batch(follows))
+        loss_and_gradients(follows, Exact(chunked=True), a_batch(follows))
     repeats = small_model(context=[contextual.Repeated(3)])
     with pytest.raises(ConfigError, match="found contextual features"):
-        loss_and_gradients(repeats, Chunked(), a_batch(repeats))
+        loss_and_gradients(repeats, Exact(chunked=True), a_batch(repeats))
 
 
 def test_half_precision_is_for_the_gpu() -> None:
     model = small_model()
     with pytest.raises(ConfigError, match="half precision needs a GPU"):
-        loss_and_gradients(model, Chunked("half"), a_batch(model))
+        loss_and_gradients(model, Exact("half", chunked=True), a_batch(model))
 
 
 def test_training_takes_the_same_steps_with_it() -> None:

@@ -24,9 +24,18 @@ from llrnn.model.batches import Continuous, Prefetched, Sentences
 from llrnn.model.controllers import Elman
 from llrnn.model.controllers.recurrent import Recurrent
 from llrnn.text.ids import EncodedText
-from llrnn.training.parallel import Alone, Workers
+from llrnn.training.parallel import Workers
 from llrnn.training.settings import TrainingSettings
-from llrnn.training.updates import Act, GraphedUpdater, Replay, Results, Updater, can_be_recorded, updater_for
+from llrnn.training.updates import (
+    Act,
+    CudaGraphs,
+    GraphedUpdater,
+    Replay,
+    Results,
+    Updater,
+    can_be_recorded,
+    updater_for,
+)
 
 ALL = Corpus.from_sentences(french.sentences(80)).lowercased()
 TRAIN, VALID = ALL.split(60)
@@ -43,7 +52,7 @@ CUDA = torch.device("cuda")
 pytestmark = pytest.mark.filterwarnings("ignore:.*too little text")  # for the n-grams
 
 
-class Again:
+class Again(CudaGraphs):
     """The twin of `CudaGraphs`: a replay does the act again, and puts the results where they lay."""
 
     def __init__(self) -> None:
@@ -242,12 +251,12 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("model", "settings"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_needs_python_in_a_step_is_not_recorded(model: dict[str, Any], settings: dict[str, Any]) -> None:
-    assert not can_be_recorded(a_model(**model), TrainingSettings().changed(**settings), Alone())
+    assert not can_be_recorded(a_model(**model), TrainingSettings().changed(**settings), Workers())
 
 
 def test_a_plain_model_can_be_recorded_but_not_on_a_cpu() -> None:
-    assert can_be_recorded(a_model(), TrainingSettings(), Alone())
-    assert type(updater_for(a_model(), TrainingSettings(), Alone())) is Updater
+    assert can_be_recorded(a_model(), TrainingSettings(), Workers())
+    assert type(updater_for(a_model(), TrainingSettings(), Workers())) is Updater
 
 
 # --- batches ahead ----------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from helpers import shaken, small_corpus, small_model, tiny_model
 from llrnn import LLRNN, Corpus, Vocabulary, backgrounds, contextual, features
 from llrnn.config import described_keys, read_config
 from llrnn.ground.errors import ConfigError, ZeroMassError
+from llrnn.inference.evaluation import normalisation_gap
 from llrnn.knowledge.backgrounds import Background
 from llrnn.knowledge.sequences import Batch
 from llrnn.layer import drawing
@@ -40,11 +41,10 @@ from llrnn.training.objectives import (
     ImportanceSampling,
     NoiseContrastive,
     Objective,
-    normalisation_gap,
     shared_scores,
     word_scores,
 )
-from llrnn.training.settings import ImportanceObjective, TrainingSettings
+from llrnn.training.settings import SampledObjective, TrainingSettings
 from test_resume import assert_same_run, stopped_often, undisturbed
 from test_training import BATCHES, TRAIN, VALID, VOCABULARY, tiny
 
@@ -266,7 +266,7 @@ def test_the_contrastive_gradient_converges_where_the_model_is_normalised(backgr
     def error(samples: int, c: Tensor | float) -> float:
         found = []
         for seed in range(12):
-            loss = NoiseContrastive(samples)(model, model.scan(batch)[0], batch, seeded(seed), c)
+            loss = NoiseContrastive(samples, log_ratio=c)(model, model.scan(batch)[0], batch, seeded(seed))
             found.append(float((gradient(model, loss) - exact).pow(2).sum()))
         return math.sqrt(np.mean(found))
 
@@ -384,7 +384,7 @@ def test_objectives_are_set_by_name(tmp_path: Path) -> None:
     path.write_text('kind = "softmax"\n[corpus]\nembedded = {}\n[training]\nobjective = { kind = "contrastive" }\n')
     assert isinstance(read_config(path).training.objective.make(), NoiseContrastive)
     changes = ["training.objective.kind=importance", "training.objective.samples=99"]
-    assert read_config(path, changes).training.objective == ImportanceObjective(kind="importance", samples=99)
+    assert read_config(path, changes).training.objective == SampledObjective(kind="importance", samples=99)
     with pytest.raises(ConfigError, match=r"training\.objective.*samples.*greater than or equal to 1, found 0"):
         read_config(path, ["training.objective.samples=0"])
     with pytest.raises(ConfigError, match=r"training\.objective.*'exact'.*found"):

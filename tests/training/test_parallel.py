@@ -33,7 +33,7 @@ from llrnn.model.controllers import Attentive, Encoder, SomeRows, uniform
 from llrnn.text.conditions import Words
 from llrnn.text.ids import EncodedText
 from llrnn.training.loop import train
-from llrnn.training.parallel import Alone, Team, join_workers
+from llrnn.training.parallel import Team, Workers, join_workers
 from llrnn_lab.bench.parallel import parallel
 from llrnn_lab.cli import show as lab_show
 from test_resume import CONFIG, StopAfter, dropping, finish, knowing, log_of, start, wait_for_steps
@@ -171,7 +171,7 @@ def test_rows_of_a_batch_keep_all_that_belongs_to_them() -> None:
 
 def test_one_process_alone_has_every_row_and_draws_as_ever() -> None:
     batch: Batch = Continuous(4, 6).plan(EncodedText.encode(TRAIN, VOCABULARY))[0]
-    share = Alone().share(batch)
+    share = Workers().share(batch)
     assert share.batch is batch
     assert (share.weight, share.positions) == (1.0, 24)
     assert type(share.generator(torch.device("cpu"), 1)) is torch.Generator

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -22,8 +22,8 @@ from typing import Any
 from torch import Tensor
 
 from llrnn.ground.errors import NonFiniteError, TrainingError, warn
-from llrnn.knowledge.sequences import Batch
-from llrnn.model.batches import derived_seed
+from llrnn.knowledge.sequences import Batch, ModelState
+from llrnn.model.batches import Batching, Prefetched, derived_seed
 from llrnn.model.checkpoint import fill_parameters
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import score
@@ -31,10 +31,9 @@ from llrnn.model.words import try_add_from_conditions
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import EncodedText, TrainingSummary
 from llrnn.training.optimizers import optimizer_tensors, restore_optimizer, set_learning_rate
-from llrnn.training.parallel import Alone, Workers
-from llrnn.training.reader import BatchReader
+from llrnn.training.parallel import Workers
 from llrnn.training.records import Record
-from llrnn.training.runs import Progress, ReadOnlyRunFolder, RunFolder, digest_of
+from llrnn.training.runs import Progress, ReadOnlyRunFolder, RunFolder, model_digest
 from llrnn.training.settings import TrainingSettings
 from llrnn.training.updates import NotFiniteError, Update, updater_for
 
@@ -53,9 +52,16 @@ def train(
     workers: Workers | None = None,
     **changes: Any,
 ) -> Iterator[Record]:
-    """Train the model in place and yield records; it ends with the best weights, by validation where there is any."""
+    """Train the model in place and yield records; it ends with the best weights, by validation where there is any.
+
+    `settings`, or `changes` to the usual ones (`epochs=5`); `folder` keeps the run, and `resume` goes on with the one
+    that it holds; `should_stop` is asked before every step; `workers` are those of `parallel.join_workers`.
+
+        for record in train(model, corpus, valid=valid, epochs=5, folder="runs/mine"):
+            print(record)
+    """
     settings = (settings or TrainingSettings()).changed(**changes)
-    run = _Run(model, corpus, valid, settings, None if folder is None else Path(folder), workers or Alone())
+    run = _Run(model, corpus, valid, settings, None if folder is None else Path(folder), workers or Workers())
     try:
         if resume or run.was_begun_by_this_launch():
             run.resume()
@@ -65,6 +71,46 @@ def train(
         run.release()
         raise
     return run.held(should_stop)
+
+
+class BatchReader:
+    """A text, cut in one way; `carried` is the state that the next batch goes on from."""
+
+    def __init__(self, model: LLRNN, text: EncodedText, batching: Batching, workers: Workers, seed: int) -> None:
+        self._model, self._text, self._batching, self._workers, self._seed = model, text, batching, workers, seed
+        self.carried: ModelState | None = None
+
+    def plan(self, epoch: int) -> Sequence[Batch]:
+        """The batches of an epoch; a GPU, which must not wait for them, copies them from pinned memory."""
+        plan = self._batching.plan(self._text, seed=self._seed, epoch=epoch)
+        return Prefetched(plan, Batch.pinned) if self._model.device.type == "cuda" else plan
+
+    def go_on(self, after: ModelState | None) -> None:
+        """From the state after a batch, where the next one is what follows it."""
+        self.carried = after if self._batching.carries_state else None
+
+    def tensors(self, position: int) -> dict[str, Tensor]:
+        """The controller's state of all rows, after so many batches; a process without rows has nothing to add."""
+        if not self._batching.carries_state or position == 0:
+            return {}
+        whole = self._workers.whole_state((self.carried or self._model.start([])).controller)
+        return {f"carried.{i}": part for i, part in enumerate(whole)}
+
+    def restore(self, tensors: dict[str, Tensor], epoch: int, position: int) -> None:
+        """The controller's state is saved; knowledge follows the words that were read, so it reads them again."""
+        whole = (tensors[f"carried.{i}"] for i in range(sum(key.startswith("carried.") for key in tensors)))
+        kept = self._workers.own_state(tuple(whole))
+        if not kept or not len(kept[0]):
+            return
+        plan = self._batching.plan(self._text, seed=self._seed, epoch=epoch)
+        known = self._model.start([None] * len(kept[0])).knowledge
+        for index in range(position):
+            batch = self._workers.share(plan[index]).batch
+            known = tuple(
+                tuple(process.follow(states, batch.inputs, batch.mask, batch.sentences)[1])
+                for process, states in zip(self._model.processes, known, strict=True)
+            )
+        self.carried = ModelState(tuple(part.to(self._model.device) for part in kept), known)
 
 
 class _Run:
@@ -94,8 +140,13 @@ class _Run:
         self.judge = model if valid is None else try_add_from_conditions(model, valid.conditions)
         self.valid = None if valid is None else EncodedText.encode(valid, self.judge.vocabulary)
         self.batching = settings.batches.make()
-        self._require_batches()
-        self._require_same()
+        for text in (self.text, self.valid):
+            if text is not None:
+                self.batching.plan(text)  # one that cannot be cut in this way is refused before anything is written
+        # processes that read different things would train nonsense together, and never notice
+        workers.require_same("settings", lambda: hashlib.sha256(settings.model_dump_json().encode()).hexdigest())
+        workers.require_same("training text", self.text.digest)
+        workers.require_same("model", lambda: model_digest(model))
         kind = RunFolder if workers.leads else ReadOnlyRunFolder
         self.folder = None if folder is None else kind(folder, settings, model, self.text, self.valid, workers.launch)
         self.updater = updater_for(model, settings, workers)
@@ -104,19 +155,6 @@ class _Run:
         self.reader = BatchReader(model, self.text, self.batching, workers, settings.seed)
         self._unsettled: Update | None = None  # the last update, until its loss has been looked at
         self._seconds, self._words = 0.0, 0  # since this process began, for the words per second
-
-    def _require_batches(self) -> None:
-        """A text that cannot be cut in this way is refused before anything is written."""
-        for text in (self.text, self.valid):
-            if text is not None:
-                self.batching.plan(text)
-
-    def _require_same(self) -> None:
-        """Processes that read different things would train nonsense together, and never notice."""
-        said = self.settings.model_dump_json().encode()
-        self.workers.require_same("settings", lambda: hashlib.sha256(said).hexdigest())
-        self.workers.require_same("training text", self.text.digest)
-        self.workers.require_same("model", lambda: digest_of(self.model))
 
     def held(self, should_stop: Callable[[], bool]) -> Iterator[Record]:
         """The records; when they end, or are left, or something fails, others may write to the folder."""
@@ -168,7 +206,7 @@ class _Run:
         if made is not None:
             progress = self.progress
             with self._naming(ago=1):
-                progress.loss_sum += made.look() * made.words
+                progress.loss_sum += made.loss() * made.words
             progress.words += made.words
             self._words += made.words
 
@@ -176,7 +214,7 @@ class _Run:
         """Validate, keep the best, decide whether to go on; the record is made before the counters start anew."""
         progress = self.progress
         self._settle()
-        self.reader.begin_anew()
+        self.reader.carried = None
         self._require_finite_weights()  # or the best model so far would be overwritten with them
         with self.updater.average.applied():
             valid = self._validated() if self.valid is not None else None

@@ -1,4 +1,6 @@
-"""The seam, and the exact loss: −mean log p(x̄).
+"""Objectives, what a training step minimises: the exact loss −mean log p(x̄), and two approximations of it.
+
+    −mean log p = mean (log Σ_s B_s exp(a·φ_s) − log B_k exp(a·φ_k) − log b(x̄) / B_k),    k the class of the target
 
 Where the background is one static table and nothing else depends on the position, the gradient is made block by block
 with the loss itself, so that nothing of size N × G is kept; `fused.chosen` picks the way.
@@ -28,45 +30,38 @@ from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.numerics import MINUS_INFINITY
 from llrnn.layer.priors import Prior
-from llrnn.model.batches import Batching
 from llrnn.model.network import LLRNN
-from llrnn.model.scoring import walk
-from llrnn.text.ids import EncodedText
-
-__all__ = [
-    "Chunked",
-    "Exact",
-    "Gap",
-    "ImportanceSampling",
-    "NoiseContrastive",
-    "Objective",
-    "Precision",
-    "exact_loss",
-    "normalisation_gap",
-]
 
 
 class Objective(Protocol):
     """The loss of a batch, a number that can be differentiated; the generator decides whatever is drawn for it."""
 
-    def __call__(
-        self, model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None
-    ) -> Tensor: ...
+    def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None, /) -> Tensor: ...
 
 
 class Exact:
-    """−mean log p of the targets, summed over the classes; nothing is drawn."""
+    """−mean log p of the targets, summed over the classes; nothing is drawn.
 
-    def __call__(
-        self, model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None
-    ) -> Tensor:
-        return exact_objective(distribution, batch)
+    `chunked` refuses models of which an N × G matrix would have to be kept: with a background that follows the text, or
+    contextual features. `precision="half"`: float16 and bfloat16 products with float32 sums, on a GPU.
+    """
 
+    def __init__(self, precision: Precision = "full", *, chunked: bool = False) -> None:
+        self.precision, self.chunked = precision, chunked
 
-def exact_objective(p: Distribution, batch: Batch, precision: Precision = "full") -> Tensor:
-    """−mean log p of the targets of a batch, within their cells where the vocabulary is open."""
-    loss = exact_loss(p, batch.picked(batch.targets), precision)
-    return loss if batch.inside is None else loss - batch.picked(batch.inside).mean().to(loss.dtype)
+    def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
+        if self.chunked and plain.table_of(p) is None:
+            found = "contextual features" if p.values else "a background that follows the text"
+            raise ConfigError(
+                f"the chunked objective needs a static background and no contextual features, found {found}; "
+                "leave training.objective out for the exact one"
+            )
+        if self.precision == "half" and not p.h.is_cuda:
+            raise ConfigError(
+                "half precision needs a GPU, found a model on the CPU; train with --device cuda, or in full"
+            )
+        loss = exact_loss(p, batch.picked(batch.targets), self.precision)
+        return loss if batch.inside is None else loss - batch.picked(batch.inside).mean().to(loss.dtype)
 
 
 def exact_loss(p: Distribution, targets: Tensor, precision: Precision = "full") -> Tensor:
@@ -76,37 +71,6 @@ def exact_loss(p: Distribution, targets: Tensor, precision: Precision = "full") 
         return -p.log_prob(targets).mean()
     loss = chosen.mean_loss(p.layer, p.h, mass.log_mass_in(p.h.dtype), p.classes.class_of[targets], precision)
     return loss - mass.log_share_of(targets).mean().to(loss.dtype)
-
-
-# The exact loss where nothing of size N × G may be kept, and on a GPU with products in half precision if asked.
-#
-#   −mean log p = mean (log Σ_s B_s exp(a·φ_s) − log B_k exp(a·φ_k) − log b(x̄) / B_k),    k the class of the target
-#
-# It is for backgrounds that are one static table, without contextual features: what depends on the position would need
-# an N × G matrix again. In full precision the exact objective does the same by itself, and this one is no more than the
-# wish that it can.
-
-
-class Chunked:
-    """−mean log p of the targets; `half`: float16 and bfloat16 products with float32 sums, on a GPU."""
-
-    def __init__(self, precision: Precision = "full") -> None:
-        self.precision = precision
-
-    def __call__(
-        self, model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None
-    ) -> Tensor:
-        if plain.table_of(distribution) is None:
-            found = "contextual features" if distribution.values else "a background that follows the text"
-            raise ConfigError(
-                f"the chunked objective needs a static background and no contextual features, found {found}; "
-                "leave training.objective out for the exact one"
-            )
-        if self.precision == "half" and not distribution.h.is_cuda:
-            raise ConfigError(
-                "half precision needs a GPU, found a model on the CPU; train with --device cuda, or in full"
-            )
-        return exact_objective(distribution, batch, self.precision)
 
 
 # Words drawn from the background, and their scores: what both approximations share.
@@ -208,50 +172,25 @@ def _context_scores(p: Distribution, word: Tensor) -> Tensor | float:
 #     loss = softplus(−Δ(x̄)) + Σ_i softplus(Δ(x_i)),    Δ(x) = s(x) − c − log S,   x_i ~ q
 #
 # p̃ is taken for normalised: c = 0, that is log Z = log B(K) everywhere. The network has to learn this (self-
-# normalisation); before the first step it nearly is, since a ≈ 0 gives p ≈ q. `normalisation_gap` says how far log Z −
-# log B is from 0 after training. As S grows the gradient becomes −∂s(x̄) + Σ_x q(x) e^{s(x) − c} ∂s(x), which is the
-# exact one where c = log Z − log B.
+# normalisation); before the first step it nearly is, since a ≈ 0 gives p ≈ q. `evaluation.normalisation_gap` says how
+# far log Z − log B is from 0 after training. As S grows the gradient becomes −∂s(x̄) + Σ_x q(x) e^{s(x) − c} ∂s(x),
+# which is the exact one where c = log Z − log B.
 
 
 class NoiseContrastive:
-    """The logistic loss of telling the target from `samples` words of the background (shared if it is static)."""
+    """The logistic loss of telling the target from `samples` words of the background (shared if it is static).
 
-    def __init__(self, samples: int = 256) -> None:
-        self._draw = BackgroundSampler(samples)
+    `log_ratio` is c, a constant for each position, (N,), or for all; 0 but in experiments.
+    """
 
-    def __call__(
-        self,
-        model: LLRNN,
-        distribution: Distribution,
-        batch: Batch,
-        generator: torch.Generator | None,
-        log_ratio: Tensor | float = 0.0,
-    ) -> Tensor:
-        """`log_ratio` is c, a constant for each position (N,) or for all; 0 but in experiments."""
-        drawn = self._draw(model, distribution, batch, generator)
-        shift = torch.as_tensor(log_ratio).to(drawn.score) + math.log(drawn.score.shape[1])
+    def __init__(self, samples: int = 256, *, log_ratio: Tensor | float = 0.0) -> None:
+        self._draw, self._log_ratio = BackgroundSampler(samples), log_ratio
+
+    def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
+        drawn = self._draw(model, p, batch, generator)
+        shift = torch.as_tensor(self._log_ratio).to(drawn.score) + math.log(drawn.score.shape[1])
         noise = F.softplus(drawn.score - shift.view(-1, 1)).sum(1)
         return (F.softplus(shift - drawn.target_score) + noise).mean()
-
-
-@dataclass(frozen=True)
-class Gap:
-    """log Z − log B over the positions of a text: 0 and 0 where a model is normalised without Z."""
-
-    mean: float
-    deviation: float
-
-
-@torch.no_grad()
-def normalisation_gap(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Gap:
-    """How far the exact log Z is from what noise-contrastive estimation takes it for."""
-    draw = BackgroundSampler(1)
-    found = []
-    for _, distribution in walk(model, text, batching):
-        log_total = draw.background(model, distribution.prior, distribution.n).log_z
-        found.append((distribution.log_z.double() - log_total).cpu())
-    gap = torch.cat(found)
-    return Gap(float(gap.mean()), float(gap.std(correction=0)))
 
 
 # Importance sampling: Z from words drawn from the background.
@@ -272,18 +211,14 @@ class ImportanceSampling:
     def __init__(self, samples: int = 256) -> None:
         self._draw = BackgroundSampler(samples)
 
-    def log_terms(
-        self, model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None
-    ) -> Tensor:
+    def log_terms(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
         """The logarithms of the terms of Ẑ, that of the target first, (N, 1 + S)."""
-        drawn = self._draw(model, distribution, batch, generator)
-        log_b = distribution.log_b(drawn.targets).to(drawn.score.dtype)
+        drawn = self._draw(model, p, batch, generator)
+        log_b = p.log_b(drawn.targets).to(drawn.score.dtype)
         share = (drawn.log_total - math.log(drawn.score.shape[1]))[:, None]
         rest = (drawn.score + share).masked_fill(drawn.word == drawn.targets[:, None], MINUS_INFINITY)
         return torch.cat([(log_b + drawn.target_score)[:, None], rest], 1)
 
-    def __call__(
-        self, model: LLRNN, distribution: Distribution, batch: Batch, generator: torch.Generator | None
-    ) -> Tensor:
-        log_p = torch.log_softmax(self.log_terms(model, distribution, batch, generator), 1)[:, 0]
+    def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
+        log_p = torch.log_softmax(self.log_terms(model, p, batch, generator), 1)[:, 0]
         return -(log_p if batch.inside is None else log_p + batch.picked(batch.inside)).mean()

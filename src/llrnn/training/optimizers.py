@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from llrnn.ground.errors import CheckpointError, TrainingError, short
-from llrnn.training.settings import TrainingSettings
+
+if TYPE_CHECKING:
+    from llrnn.training.settings import TrainingSettings
 
 _NUMBER = re.compile("[0-9]{1,9}")
 # what each keeps of a parameter besides its momentum; those that are listed count its steps, too

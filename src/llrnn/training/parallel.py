@@ -1,9 +1,8 @@
-"""What training asks of the processes that train together, and the answers where there is only one."""
+"""The processes that train together: each takes rows of every batch, gradients are added up; or one process alone."""
 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,9 +18,6 @@ from llrnn.knowledge.sequences import Batch
 from llrnn.model.batches import Batching, Lazy
 from llrnn.model.controllers import Hidden, SomeRows
 from llrnn.text.ids import EncodedText
-
-__all__ = ["Alone", "BatchShare", "Team", "Workers", "join_workers"]
-
 
 _WHOLE = slice(None)
 
@@ -42,90 +38,53 @@ class BatchShare:
         return made.manual_seed(seed)
 
 
-class Workers(ABC):
-    """All processes of a training, as one of them sees them."""
+class Workers:
+    """All processes of a training, as one of them sees them; here the only one: all rows are its own."""
 
+    size = 1
     leads = True  # whether this one writes and prints
     command: tuple[str, ...] = ("llrnn",)  # how such processes are started
     exit_code_when_stopped = 130  # as a shell has it for Ctrl-C
     launch: str | None = None  # names what started them; those that are started again by it have the same
 
-    @abstractmethod
     def share(self, batch: Batch) -> BatchShare:
         """What this process takes of a batch."""
-
-    @abstractmethod
-    def batching(self, batching: Batching) -> Batching:
-        """The same batches, of which this process has its rows."""
-
-    @abstractmethod
-    def add_up(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> Tensor:
-        """Gradients become the sums over all processes, and so does the loss that is returned."""
-
-    @abstractmethod
-    def any(self, flag: bool) -> bool:
-        """Whether it is so in any of the processes; all of them ask, and get the same answer."""
-
-    @abstractmethod
-    def stop(self, wanted: bool) -> bool:
-        """Whether to stop before the next step, all at the same: a signal may have reached only one process."""
-
-    @abstractmethod
-    def mean(self, values: Tensor) -> float:
-        """The mean of all values of all processes, (N_r,) of each."""
-
-    @abstractmethod
-    def whole_state(self, parts: Hidden) -> Hidden:
-        """From the states of the rows of each process to the states of all rows."""
-
-    @abstractmethod
-    def own_state(self, parts: Hidden) -> Hidden:
-        """The states of the rows of this process, out of those of all rows."""
-
-    @abstractmethod
-    def device(self, device: torch.device) -> torch.device:
-        """Where this process computes."""
-
-    @abstractmethod
-    def require_same(self, what: str, digest: Callable[[], str]) -> None:
-        """All processes must have read the same."""
-
-
-class Alone(Workers):
-    """One process: all rows are its own, and there is nobody to ask."""
-
-    def share(self, batch: Batch) -> BatchShare:
         return BatchShare(batch, _WHOLE, len(batch.inputs), batch.n_positions, 1.0)
 
     def batching(self, batching: Batching) -> Batching:
+        """The same batches, of which this process has its rows."""
         return batching
 
     def add_up(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> Tensor:
+        """Gradients become the sums over all processes, and so does the loss that is returned."""
         return loss
 
     def any(self, flag: bool) -> bool:
+        """Whether it is so in any of the processes; all of them ask, and get the same answer."""
         return flag
 
     def stop(self, wanted: bool) -> bool:
+        """Whether to stop before the next step, all at the same: a signal may have reached only one process."""
         return wanted
 
     def mean(self, values: Tensor) -> float:
+        """The mean of all values of all processes, (N_r,) of each."""
         return float(values.mean())
 
     def whole_state(self, parts: Hidden) -> Hidden:
+        """From the states of the rows of each process to the states of all rows."""
         return parts
 
     def own_state(self, parts: Hidden) -> Hidden:
+        """The states of the rows of this process, out of those of all rows."""
         return parts
 
     def device(self, device: torch.device) -> torch.device:
+        """Where this process computes."""
         return device
 
     def require_same(self, what: str, digest: Callable[[], str]) -> None:
-        pass
-
-
-# The batches of which one process has its rows, for scoring a text together.
+        """All processes must have read the same."""
 
 
 @dataclass(frozen=True)
@@ -141,9 +100,6 @@ class OwnRows(Batching):
 
     def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
         return Lazy(self.of.plan(text, seed=seed, epoch=epoch), lambda batch: batch.select(self.rows))
-
-
-# One of several processes: sums over torch.distributed, and how torchrun's processes find each other.
 
 
 class Team(Workers):
@@ -199,12 +155,11 @@ class Team(Workers):
 
     def whole_state(self, parts: Hidden) -> Hidden:
         n_rows = int(self._sum(torch.tensor(len(parts[0]))))
-        return tuple(self._sum(self._among_zeros(part, n_rows)) for part in parts)
-
-    def _among_zeros(self, part: Tensor, n_rows: int) -> Tensor:
-        whole = part.new_zeros(n_rows, *part.shape[1:])
-        whole[self._rows] = part
-        return whole
+        wholes = tuple(part.new_zeros(n_rows, *part.shape[1:]) for part in parts)
+        for whole, part in zip(wholes, parts, strict=True):
+            whole[self._rows] = part
+            self._sum(whole)
+        return wholes
 
     def own_state(self, parts: Hidden) -> Hidden:
         return tuple(part[self._rows] for part in parts)
@@ -261,9 +216,13 @@ def _launch() -> str:
 
 @contextmanager
 def join_workers() -> Iterator[Workers]:
-    """The processes that torchrun started, of which this is one; without torchrun, this one alone."""
+    """The processes that torchrun started, of which this is one; without torchrun, this one alone.
+
+    with join_workers() as workers:
+        records = list(train(model, corpus, workers=workers))
+    """
     if not dist.is_torchelastic_launched():
-        yield Alone()
+        yield Workers()
         return
     # torchrun keeps one store for all restarts, in which the addresses of processes that died still stand
     store, rank, size = next(rendezvous("env://"))

@@ -21,7 +21,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TextIO
 from weakref import WeakValueDictionary, finalize
 
 from pydantic import BaseModel, Field, ValidationError
@@ -33,7 +33,9 @@ from llrnn.ground.files import write_atomically
 from llrnn.model.network import LLRNN
 from llrnn.text.ids import EncodedText
 from llrnn.training.records import Record, Records
-from llrnn.training.settings import TrainingSettings
+
+if TYPE_CHECKING:
+    from llrnn.training.settings import TrainingSettings
 
 # A resumed run may change how long it goes on and how it reports, but nothing that changes the numbers.
 _MAY_CHANGE = {"epochs", "patience", "checkpoint_every", "log_every"}
@@ -57,7 +59,7 @@ class Progress:
     finished: bool = False
 
 
-class _Kept(BaseModel):
+class _Checkpoint(BaseModel):
     """The data of a checkpoint, as they are read."""
 
     progress: Progress
@@ -79,12 +81,12 @@ class RunFolder:
     ) -> None:
         self.folder, self._launch = folder, launch
         self._lock: _Lock | None = None
-        self._settings = settings.model_dump()
+        self._settings, self._defaults = settings.model_dump(), type(settings)().model_dump()
         self._digests = {
             "vocabulary": model.vocabulary.digest(),
             "text": text.digest(),
             "validation text": None if valid is None else valid.digest(),
-            "model": digest_of(model),
+            "model": model_digest(model),
         }
 
     def hold(self) -> None:
@@ -119,9 +121,8 @@ class RunFolder:
 
     def is_of_this_launch(self) -> bool:
         """Whether the last checkpoint was written by processes with the same launcher as this one has."""
-        if self._launch is None or not has_bundle(self.folder, "training"):
-            return False
-        return bool(read_bundle(self.folder, "training").data.get("launch") == self._launch)
+        known = self._launch is not None and self.has_run()
+        return known and bool(read_bundle(self.folder, "training").data.get("launch") == self._launch)
 
     def remove_leftovers(self) -> None:
         """Temporary files of a run that was killed while it wrote."""
@@ -139,7 +140,7 @@ class RunFolder:
         """The last checkpoint, if it is of this run."""
         bundle = read_bundle(self.folder, "training")
         try:
-            kept = _Kept.model_validate(bundle.data)
+            kept = _Checkpoint.model_validate(bundle.data)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"]))[:80]
@@ -148,11 +149,10 @@ class RunFolder:
                 f"{first['msg']}; restore the folder from a copy, or start anew in another"
             ) from None
         self._check_same_run(kept)
-        progress = kept.progress
         self.remove_leftovers()
-        self._cut_log(progress)
+        self._cut_log(kept.progress)
         # clones lie in memory as torch aligns it: a matrix product may round otherwise elsewhere
-        return progress, {name: tensor.clone() for name, tensor in bundle.tensors.items()}
+        return kept.progress, {name: tensor.clone() for name, tensor in bundle.tensors.items()}
 
     def keep(self, model: LLRNN) -> None:
         """As the best so far."""
@@ -162,9 +162,9 @@ class RunFolder:
     def best_weights(self) -> dict[str, Tensor]:
         return read_bundle(self.folder, "model").tensors
 
-    def _check_same_run(self, kept: _Kept) -> None:
+    def _check_same_run(self, kept: _Checkpoint) -> None:
         # a run of an earlier version: settings that came later were at their defaults
-        before = TrainingSettings().model_dump() | kept.settings
+        before = self._defaults | kept.settings
         for name in sorted(self._settings.keys() - _MAY_CHANGE):
             if before.get(name) != self._settings[name]:
                 raise TrainingError(
@@ -196,29 +196,13 @@ class RunFolder:
 class ReadOnlyRunFolder(RunFolder):
     """The folder of a run that another process writes: it is only read."""
 
-    def hold(self) -> None:
+    def _skip(self, *_: Any, **__: Any) -> None:
         pass
 
-    def refuse_overwriting(self) -> None:
-        pass
+    hold = refuse_overwriting = remove_leftovers = write = keep = log = _cut_log = _skip
 
     def is_of_this_launch(self) -> bool:
         return False
-
-    def remove_leftovers(self) -> None:
-        pass
-
-    def write(self, progress: Progress, tensors: dict[str, Tensor]) -> None:
-        pass
-
-    def keep(self, model: LLRNN) -> None:
-        pass
-
-    def log(self, record: Record) -> None:
-        pass
-
-    def _cut_log(self, progress: Progress) -> None:
-        pass
 
 
 class _Lock:
@@ -238,9 +222,8 @@ class _Lock:
         self._file.write(f"process {os.getpid()} on {socket.gethostname()}")
         self._file.flush()
         self._known[self._path] = self
-        self.release = finalize(
-            self, _let_go, self._file, self._path, self._process
-        )  # also when nobody has it any more
+        # also when nobody has it any more
+        self.release = finalize(self, _let_go, self._file, self._path, self._process)
 
     @property
     def is_held(self) -> bool:
@@ -273,7 +256,7 @@ def _let_go(file: TextIO, path: Path, process: int) -> None:
     file.close()
 
 
-def digest_of(model: LLRNN) -> str:
+def model_digest(model: LLRNN) -> str:
     """SHA-256 of everything about a model but its weights; knowledge of the user's own is taken on trust."""
     data, tensors = model.described()
     del data["provenance"]
@@ -292,10 +275,6 @@ def _without_repr(data: Any) -> Any:
 
 
 def _logged_before(record: Record, progress: Progress) -> bool:
-    match record.event:
-        case "step":
-            return record.step <= progress.step
-        case "epoch":
-            return record.epoch < progress.epoch
-        case _:
-            return False
+    if record.event == "step":
+        return record.step <= progress.step
+    return record.event == "epoch" and record.epoch < progress.epoch

@@ -7,62 +7,62 @@ import reprlib
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, Tag, ValidationError, field_validator, model_validator
 
 from llrnn.ground.errors import ConfigError
+from llrnn.layer.fused.chosen import Precision
 from llrnn.model.batches import Batching, Continuous, Sentences, Sliding, Windows
-from llrnn.training.objectives import Chunked, Exact, ImportanceSampling, NoiseContrastive, Objective, Precision
+from llrnn.training.objectives import Exact, ImportanceSampling, NoiseContrastive, Objective
 
 
 class _Kind(BaseModel):
-    """One of several kinds; only the keys of that kind are allowed."""
+    """One of several kinds; only the keys of that kind are allowed, and they are the arguments of what it makes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class SentenceBatches(_Kind):
+class _Batches(_Kind):
+    makes: ClassVar[type[Batching]]
+
+    def make(self) -> Batching:
+        return self.makes(**self.model_dump(exclude={"kind"}))
+
+
+class SentenceBatches(_Batches):
     """Whole sentences of similar length together."""
 
+    makes = Sentences
     kind: Literal["sentences"] = "sentences"
     words: int = Field(1024, ge=1, description="positions in a batch, at most")
 
-    def make(self) -> Batching:
-        return Sentences(self.words)
 
-
-class ContinuousBatches(_Kind):
+class ContinuousBatches(_Batches):
     """Running text with carried state and truncated back-propagation."""
 
+    makes = Continuous
     kind: Literal["continuous"]
     rows: int = Field(32, ge=1, description="strips of text that are read side by side")
     length: int = Field(32, ge=1, description="words before the gradient is cut")
 
-    def make(self) -> Batching:
-        return Continuous(self.rows, self.length)
 
-
-class WindowBatches(_Kind):
+class WindowBatches(_Batches):
     """Fixed windows, each from a fresh state."""
 
+    makes = Windows
     kind: Literal["windows"]
     length: int = Field(8, ge=1, description="words in a window")
     rows: int = Field(128, ge=1, description="windows in a batch")
 
-    def make(self) -> Batching:
-        return Windows(self.length, self.rows)
 
-
-class SlidingBatches(_Kind):
+class SlidingBatches(_Batches):
     """The paper's protocol: every word from a fixed number of words before it."""
 
+    makes = Sliding
     kind: Literal["sliding"]
     length: int = Field(8, ge=1, description="words before the one that is predicted")
     rows: int = Field(512, ge=1, description="predictions in a batch")
-
-    def make(self) -> Batching:
-        return Sliding(self.length, self.rows)
 
 
 AnyBatches = Annotated[
@@ -86,32 +86,20 @@ class ChunkedObjective(_Kind):
     precision: Precision = Field("full", description="of the products of chunked; half needs a GPU")
 
     def make(self) -> Objective:
-        return Chunked(self.precision)
+        return Exact(self.precision, chunked=True)
 
 
-class ImportanceObjective(_Kind):
-    """Z estimated from words drawn from the background."""
+class SampledObjective(_Kind):
+    """With words drawn from the background: Z estimated from them, or the target told from them."""
 
-    kind: Literal["importance"]
+    kind: Literal["importance", "contrastive"]
     samples: int = Field(256, ge=1, description="words drawn from the background, not with exact")
 
     def make(self) -> Objective:
-        return ImportanceSampling(self.samples)
+        return (ImportanceSampling if self.kind == "importance" else NoiseContrastive)(self.samples)
 
 
-class ContrastiveObjective(_Kind):
-    """The target told from words drawn from the background."""
-
-    kind: Literal["contrastive"]
-    samples: int = Field(256, ge=1, description="words drawn from the background, not with exact")
-
-    def make(self) -> Objective:
-        return NoiseContrastive(self.samples)
-
-
-AnyObjective = Annotated[
-    ExactObjective | ChunkedObjective | ImportanceObjective | ContrastiveObjective, Field(discriminator="kind")
-]
+AnyObjective = Annotated[ExactObjective | ChunkedObjective | SampledObjective, Field(discriminator="kind")]
 
 
 class TrainingSettings(BaseModel):

@@ -5,26 +5,29 @@
 
 Nothing is applied before loss and ‖g‖ have been seen to be finite. Both are looked at together, once the gradients of
 all processes are added up, so that all processes go on or none does; it is the one moment at which a GPU is waited for.
-`training.captured` has updates that nobody waits for.
+`GraphedUpdater` makes updates that nobody waits for.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from llrnn.knowledge.sequences import Batch, ModelState
 from llrnn.model.network import LLRNN
-from llrnn.training.objectives import Chunked, Exact
+from llrnn.training.objectives import Exact
 from llrnn.training.optimizers import WeightAverage, make_optimizer
-from llrnn.training.parallel import Alone, BatchShare, Workers
-from llrnn.training.settings import TrainingSettings
+from llrnn.training.parallel import Workers
+
+if TYPE_CHECKING:
+    from llrnn.training.settings import TrainingSettings
 
 
 class NotFiniteError(Exception):
@@ -41,7 +44,7 @@ class Update:
 
     words: int
     carried: ModelState | None
-    look: Callable[[], float]  # waits for the loss for a word of all processes, without the penalty; or NotFiniteError
+    loss: Callable[[], float]  # blocks; the mean loss per word over all processes, without penalty; or NotFiniteError
 
 
 class Updater:
@@ -55,26 +58,20 @@ class Updater:
 
     def update(self, batch: Batch, carried: ModelState | None, *, number: int, seed: int) -> Update:
         """The update of this number, counted from 1; `seed` decides what is dropped and drawn."""
-        share, after = self.workers.share(batch), carried
+        share, after, device = self.workers.share(batch), carried, self.model.device
         self.optimizer.zero_grad(set_to_none=True)
+        own = torch.zeros((), device=device)  # the part of the loss that the rows of this process make up
         if share.weight:
-            own, after = self._differentiated(share, carried, seed)
-        else:
-            own = torch.zeros((), device=self.model.device)
+            generator = share.generator(device, seed)
+            mean, after = self.backward(share.batch.to(device), carried, generator, share.weight)
+            own = mean * share.weight
         loss = self.workers.add_up(self.model.parameters(), own)
         norm = torch.nn.utils.get_total_norm([gradient for _, gradient in self._gradients()])
         seen, length = torch.stack([loss.to(norm.dtype), norm]).tolist()
-        if not (abs(seen) < float("inf") and length < float("inf")):  # NaN is not below anything
-            self._blame(loss, share, carried)
+        self._require_finite(seen, length, share.batch if share.weight else None, carried)
         self._apply(norm)
         self.average.update(number)
         return Update(share.positions, after, lambda: float(seen))
-
-    def _differentiated(self, share: BatchShare, carried: ModelState | None, seed: int) -> tuple[Tensor, ModelState]:
-        """Gradients of the part of the loss that the rows of this process make up; that part, and the state after."""
-        batch, generator = share.batch.to(self.model.device), share.generator(self.model.device, seed)
-        loss, after = self.backward(batch, carried, generator, share.weight)
-        return loss * share.weight, after
 
     def backward(
         self, batch: Batch, carried: ModelState | None, generator: torch.Generator, weight: float = 1.0
@@ -96,12 +93,15 @@ class Updater:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.settings.clip, norm)
         self.optimizer.step()
 
-    def _blame(self, loss: Tensor, share: BatchShare, carried: ModelState | None) -> NoReturn:
+    def _require_finite(self, loss: float, norm: float, batch: Batch | None, carried: ModelState | None = None) -> None:
         """What came first is named: a weight, then a word without mass, then the loss, then a gradient."""
+        if math.isfinite(loss) and math.isfinite(norm):
+            return
         self.require_finite_weights()
-        if share.weight:
-            self.require_mass(share.batch, carried)
-        require_finite("loss", loss)
+        if batch is not None:
+            self.require_mass(batch, carried)
+        if not math.isfinite(loss):
+            raise NotFiniteError("loss")
         for name, gradient in self._gradients():
             require_finite(f"gradient of {name}", gradient)
         raise NotFiniteError("norm of the gradient")
@@ -155,32 +155,24 @@ Replay = Callable[[], None]  # does again what was recorded; its results lie whe
 Shape = tuple[object, ...]
 
 
-class Recorder(Protocol):
-    """Records acts, functions without arguments; a record is replayed before it counts as done."""
-
-    def rehearse(self, act: Act) -> None:
-        """Does it once, so that whatever is set up once is there."""
-
-    def record(self, act: Act, generator: torch.Generator | None = None) -> tuple[Results, Replay]:
-        """Where its results will lie, and how to get them."""
-
-    def on_its_way(self, numbers: Tensor) -> Callable[[], list[float]]:
-        """Numbers as they are now; what is returned waits for them."""
-
-
 class CudaGraphs:
-    """Graphs of the current GPU, all on one stream, for workspaces of libraries belong to streams."""
+    """Records acts, functions without arguments, as graphs of the current GPU; a record is replayed before it counts.
+
+    All on one stream, for workspaces of libraries belong to streams.
+    """
 
     def __init__(self) -> None:
         self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
     def rehearse(self, act: Act) -> None:
+        """Does it once, so that whatever is set up once is there."""
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             act()
         torch.cuda.current_stream().wait_stream(self._stream)
 
     def record(self, act: Act, generator: torch.Generator | None = None) -> tuple[Results, Replay]:
+        """Where its results will lie, and how to get them."""
         graph = torch.cuda.CUDAGraph()
         if generator is not None:
             graph.register_generator_state(generator)
@@ -190,6 +182,7 @@ class CudaGraphs:
         return found, graph.replay
 
     def on_its_way(self, numbers: Tensor) -> Callable[[], list[float]]:
+        """Numbers as they are now; what is returned waits for them."""
         copied, done = numbers.to("cpu", non_blocking=True), torch.cuda.Event()  # type: ignore[no-untyped-call]
         done.record()
 
@@ -210,12 +203,12 @@ def updater_for(model: LLRNN, settings: TrainingSettings, workers: Workers) -> U
 
 def can_be_recorded(model: LLRNN, settings: TrainingSettings, workers: Workers) -> bool:
     """Whether a step is the same sequence of operations on tensors, whatever stands in the batch."""
-    knows_nothing_else = model.background.is_static and not model.contextual
     return (
-        isinstance(workers, Alone)
-        and isinstance(settings.objective.make(), (Exact, Chunked))
+        workers.size == 1
+        and isinstance(settings.objective.make(), Exact)
         and not model.controller.reads_conditions
-        and knows_nothing_else
+        and model.background.is_static
+        and not model.contextual
         and model.background.prior([]) is model.background.prior([])  # nothing is made anew, and copied, at every step
     )
 
@@ -223,7 +216,7 @@ def can_be_recorded(model: LLRNN, settings: TrainingSettings, workers: Workers) 
 class GraphedUpdater(Updater):
     """Updates of which those of frequent shapes are recorded, and replayed."""
 
-    def __init__(self, model: LLRNN, settings: TrainingSettings, workers: Workers, recorder: Recorder) -> None:
+    def __init__(self, model: LLRNN, settings: TrainingSettings, workers: Workers, recorder: CudaGraphs) -> None:
         super().__init__(model, settings, workers)
         self.recorder = recorder
         self._seen: Counter[Shape] = Counter()
@@ -235,16 +228,13 @@ class GraphedUpdater(Updater):
         if recorded is None:
             return super().update(batch, carried, number=number, seed=seed)
         loss_and_norm, after = recorded.replayed(batch, carried, seed)
-        look = partial(self._look, self.recorder.on_its_way(loss_and_norm), batch)
+        loss = partial(self._wait_for_loss, self.recorder.on_its_way(loss_and_norm), batch)
         self.average.update(number)
-        return Update(batch.n_positions, after, look)
+        return Update(batch.n_positions, after, loss)
 
-    def _look(self, loss_and_norm: Callable[[], list[float]], batch: Batch) -> float:
+    def _wait_for_loss(self, loss_and_norm: Callable[[], list[float]], batch: Batch) -> float:
         loss, norm = loss_and_norm()
-        if not (abs(loss) < float("inf") and norm < float("inf")):
-            self.require_finite_weights()
-            self.require_mass(batch)
-            raise NotFiniteError("norm of the gradient" if abs(loss) < float("inf") else "loss")
+        self._require_finite(loss, norm, batch)
         return loss
 
     def _recorded_for(self, batch: Batch, carried: ModelState | None) -> _Recorded | None:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from llrnn.config.project import embedded_corpora
+from llrnn.inference.evaluation import normalisation_gap
 from llrnn.knowledge import backgrounds, features
 from llrnn.knowledge.backgrounds import Static
 from llrnn.knowledge.sequences import Batch
@@ -27,7 +28,7 @@ from llrnn.text.corpus import Corpus
 from llrnn.text.ids import EncodedText
 from llrnn.text.lexicon import cluster_words
 from llrnn.text.vocabulary import Vocabulary
-from llrnn.training.objectives import Exact, ImportanceSampling, NoiseContrastive, Objective, normalisation_gap
+from llrnn.training.objectives import Exact, ImportanceSampling, NoiseContrastive, Objective
 from llrnn_lab.bench.factored import ClassFactored, cluster_bins, frequency_bins
 
 Loss = Callable[[Batch, torch.Generator], Tensor]

@@ -27,7 +27,7 @@ from llrnn.text.corpus import Corpus
 from llrnn.text.ids import EncodedText
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train
-from llrnn.training.parallel import Alone, Workers, join_workers
+from llrnn.training.parallel import Workers, join_workers
 from llrnn.training.records import Record
 from llrnn_lab.bench.machine import all_cores
 from llrnn_lab.bench.neural import french_like, n_weights
@@ -56,7 +56,7 @@ def measure(hidden: int, words: int, rounds: int, steps: int) -> None:
     torch.set_num_threads(1)
     with join_workers() as team:
         corpus = embedded_corpora(6000, 1, 1, seed=0)["train"]
-        sides: dict[str, tuple[Workers, bool]] = {"alone": (Alone(), team.leads), "together": (team, True)}
+        sides: dict[str, tuple[Workers, bool]] = {"alone": (Workers(), team.leads), "together": (team, True)}
         runs = {
             name: _steps(_model(corpus, hidden), corpus, words, workers)
             for name, (workers, takes_part) in sides.items()

@@ -24,7 +24,7 @@ from llrnn.model.controllers.recurrent import TorchLSTM
 from llrnn.text.ids import EncodedText
 from llrnn.training.optimizers import make_optimizer
 from llrnn.training.settings import TrainingSettings
-from llrnn.training.updates import Recorder
+from llrnn.training.updates import CudaGraphs
 
 State = tuple[Tensor, Tensor]
 
@@ -138,7 +138,7 @@ def _update(
 
 
 def graphed_steps(
-    model: TorchModel, text: EncodedText, settings: TrainingSettings, recorder: Recorder
+    model: TorchModel, text: EncodedText, settings: TrainingSettings, recorder: CudaGraphs
 ) -> Iterator[Tensor]:
     """Losses of updates that are one graph each; a batch of another shape, the last of an epoch, is left out."""
     batching, optimizer = settings.batches.make(), make_optimizer(model, settings)
