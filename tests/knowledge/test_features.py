@@ -226,7 +226,7 @@ def test_frequent_features_are_those_that_enough_words_share() -> None:
     assert {name for row in rows(commonest).values() for name in row} == {"Gender:Fem", "Gender:Masc"}
     assert commonest.declared() == ()
     assert repr(ending.frequent(top=3)) == "Function(ending).frequent(min_count=2, top=3)"
-    with pytest.raises(FeatureError, match="frequent features must be fitted to a vocabulary before they are used"):
+    with pytest.raises(FeatureError, match="must be fitted to a vocabulary before it is used"):
         commonest("le")
 
 
@@ -304,15 +304,24 @@ def test_values_of_zero_do_not_fire() -> None:
     ("made", "message"),
     [
         (lambda: Identity(top=-1), "Identity(top=M) needs M of 0 or more, found -1"),
-        (lambda: Identity(top=2)("le"), "Identity(top=M) must be fitted to a vocabulary before it is used"),
+        (
+            lambda: Identity(top=2)("le"),
+            "Identity(top=2) must be fitted to a vocabulary before it is used: .fitted(vocabulary)",
+        ),
         (lambda: Prefixes(0), "Prefixes needs a longest length of 1 or more, found 0"),
-        (lambda: Suffixes(2)("le"), "Suffixes must be fitted to a vocabulary before they are used"),
+        (
+            lambda: Suffixes(2)("le"),
+            "Suffixes(2, min_count=2) must be fitted to a vocabulary before it is used: .fitted(vocabulary)",
+        ),
         (lambda: Numeric(small=0), "Numeric(small=...) must be above 0, found 0"),
         (lambda: Numeric(small=math.nan), "Numeric(small=...) must be above 0, found nan"),
         (lambda: Shape().scaled(0), "a scale must be a finite number above 0, found 0"),
         (lambda: Shape().scaled(math.inf), "a scale must be a finite number above 0, found inf"),
         (lambda: Shape().scaled({"Shape:a": -1.0}), "a scale must be a finite number above 0, found -1.0"),
-        (lambda: Shape().balanced()("le"), "balanced features must be fitted to a vocabulary before they are used"),
+        (
+            lambda: Shape().balanced()("le"),
+            "Shape().balanced() must be fitted to a vocabulary before it is used: .fitted(vocabulary)",
+        ),
         (
             lambda: compile_features(Function(lambda word: "noun", name="kind"), VOCABULARY),
             "kind('le') must return names or a mapping, found the text 'noun'",

@@ -24,7 +24,7 @@ from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError, TableError, VocabularyError
 from llrnn.knowledge.backgrounds import Unigram
 from llrnn.knowledge.contextual import Copied, Expert, Lookup, Matching, Repeated
-from llrnn.knowledge.contextual.base import value_words
+from llrnn.knowledge.contextual.lookup import value_words
 from llrnn.knowledge.features import Attributes, Identity
 from llrnn.model.steering import Change, experts, steer, swap
 from llrnn.model.writing import prepared, write

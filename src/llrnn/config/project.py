@@ -35,7 +35,7 @@ from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, Discounted, NGram, Primed, Uniform, Unigram, entity_words
 from llrnn.knowledge.backgrounds.static import absolute_discount
 from llrnn.knowledge.contextual import ContextualFeature, Expert, Lookup, Repeated
-from llrnn.knowledge.contextual.base import value_words
+from llrnn.knowledge.contextual.lookup import value_words
 from llrnn.knowledge.features import Features
 from llrnn.model.controllers import Controller
 from llrnn.model.network import LLRNN

@@ -11,8 +11,10 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar, overload
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -58,16 +60,12 @@ class Lazy(Sequence[Batch], Generic[Given]):
     def __len__(self) -> int:
         return len(self._groups)
 
-    @overload
-    def __getitem__(self, index: int) -> Batch: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Batch]: ...
-    def __getitem__(self, index: int | slice) -> Batch | Sequence[Batch]:
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(self._groups[index], self._make)
-        return self._asked_for(index)
+        return self._made(index)
 
-    def _asked_for(self, index: int) -> Batch:
+    def _made(self, index: int) -> Batch:
         return self._make(self._groups[index])
 
 
@@ -79,9 +77,9 @@ class Prefetched(Lazy[Batch]):
         self._thread = ThreadPoolExecutor(1)
         self._next: tuple[int, Future[Batch]] | None = None
 
-    def _asked_for(self, index: int) -> Batch:
+    def _made(self, index: int) -> Batch:
         place, coming = self._next or (None, None)
-        make = super()._asked_for
+        make = super()._made
         batch = coming.result() if coming is not None and place == index else make(index)
         if index + 1 < len(self):
             self._next = index + 1, self._thread.submit(make, index + 1)
@@ -99,12 +97,6 @@ def _pieces(run: Run, index: Ints) -> Batch:
     return Batch(inputs, targets, torch.from_numpy(index < last), None, keys, inside)
 
 
-class _Maker(ABC):
-    @abstractmethod
-    def batch(self, group: Ints) -> Batch:
-        """The batch of the sentences or windows with these numbers."""
-
-
 @dataclass(frozen=True)
 class Sentences(Batching):
     """Whole sentences of similar length together, up to `words` positions in a batch."""
@@ -115,53 +107,43 @@ class Sentences(Batching):
         lengths = text.lengths
         order = _shuffled(len(lengths), seed, epoch)
         order = order[np.argsort(lengths[order], kind="stable")]
-        groups = self._groups(order, lengths)
+        groups = self._groups(order, lengths[order])
         turn = _shuffled(len(groups), None if seed is None else derived_seed(seed, 1), epoch)
-        return Lazy([groups[i] for i in turn], _SentenceMaker(text).batch)
+        return Lazy([groups[i] for i in turn], partial(_sentence_batch, text))
 
-    def _groups(self, order: Ints, lengths: Ints) -> list[Ints]:
-        ordered = lengths[order]
+    def _groups(self, order: Ints, ordered: Ints) -> list[Ints]:
+        """A batch ends where its number of sentences times the length of the last, the longest, would be too much."""
         groups: list[Ints] = []
         start = 0
         while start < len(order):
-            stop = self._stop(ordered, start)
-            groups.append(order[start:stop])
-            start = stop
+            further = range(start + 1, min(len(ordered), start + self.words))
+            longer = bisect_right(further, self.words, key=lambda last: (last + 1 - start) * int(ordered[last]))
+            groups.append(order[start : start + 1 + longer])
+            start += 1 + longer
         return groups
 
-    def _stop(self, ordered: Ints, start: int) -> int:
-        """Where a batch ends: its number of sentences times the length of the last, the longest, is within bounds."""
-        further = range(start + 1, min(len(ordered), start + self.words))
-        return start + 1 + bisect_right(further, self.words, key=lambda last: (last + 1 - start) * int(ordered[last]))
 
-
-@dataclass(frozen=True)
-class _SentenceMaker(_Maker):
-    text: EncodedText
-
-    def batch(self, group: Ints) -> Batch:
-        rows = [self.text.sentences[i] for i in group]
-        T = max(len(row) for row in rows) + 1
-        both = np.full((len(rows), T + 1), self.text.eos, dtype=np.int64)
-        mask = np.zeros((len(rows), T), dtype=bool)
-        for b, row in enumerate(rows):
-            both[b, 1 : len(row) + 1] = row
-            mask[b, : len(row) + 1] = True
-        symbols = torch.from_numpy(both)
-        conditions = [self.text.conditions[i] for i in group]
-        keys = self.text.keys_of(group)
-        sentences = None if keys is None else torch.from_numpy(keys)[:, None].expand(-1, T)
-        return Batch(
-            symbols[:, :-1], symbols[:, 1:], torch.from_numpy(mask), conditions, sentences, self._inside(group, T)
-        )
-
-    def _inside(self, group: Ints, T: int) -> torch.Tensor | None:
-        if self.text.inside is None:
-            return None
-        inside = np.zeros((len(group), T))
-        for b, i in enumerate(group.tolist()):
-            inside[b, : len(self.text.inside[i])] = self.text.inside[i]
-        return torch.from_numpy(inside)
+def _sentence_batch(text: EncodedText, group: Ints) -> Batch:
+    """The sentences with these numbers, filled up with ends of sentences that do not count."""
+    rows = [text.sentences[i] for i in group]
+    T = max(len(row) for row in rows) + 1
+    both = np.full((len(rows), T + 1), text.eos, dtype=np.int64)
+    mask = np.zeros((len(rows), T), dtype=bool)
+    inside = None if text.inside is None else np.zeros((len(rows), T))
+    for b, (i, row) in enumerate(zip(group.tolist(), rows, strict=True)):
+        both[b, 1 : len(row) + 1] = row
+        mask[b, : len(row) + 1] = True
+        if inside is not None and text.inside is not None:
+            inside[b, : len(text.inside[i])] = text.inside[i]
+    symbols, keys = torch.from_numpy(both), text.keys_of(group)
+    return Batch(
+        symbols[:, :-1],
+        symbols[:, 1:],
+        torch.from_numpy(mask),
+        [text.conditions[i] for i in group],
+        None if keys is None else torch.from_numpy(keys)[:, None].expand(-1, T),
+        None if inside is None else torch.from_numpy(inside),
+    )
 
 
 @dataclass(frozen=True)
@@ -176,23 +158,12 @@ class Continuous(Batching):
         stream = text.run()
         rows = min(self.rows, len(stream) - 1)
         columns = -(-(len(stream) - 1) // rows)
-        starts = np.arange(0, columns, self.length)
-        return Lazy(
-            [starts[i : i + 1] for i in range(len(starts))], _StripMaker(stream, rows, columns, self.length).batch
-        )
+        strips = np.arange(rows)[:, None] * columns  # where each begins
 
+        def batch(start: int) -> Batch:
+            return _pieces(stream, strips + np.arange(start, min(start + self.length, columns)))
 
-@dataclass(frozen=True)
-class _StripMaker(_Maker):
-    stream: Run
-    rows: int
-    columns: int
-    length: int
-
-    def batch(self, group: Ints) -> Batch:
-        columns = np.arange(group[0], min(group[0] + self.length, self.columns))
-        index = np.arange(self.rows)[:, None] * self.columns + columns  # (rows, length)
-        return _pieces(self.stream, index)
+        return Lazy(range(0, columns, self.length), batch)
 
 
 @dataclass(frozen=True)
@@ -204,18 +175,11 @@ class Windows(Batching):
 
     def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
         stream = text.run()
-        order = _shuffled(-(-(len(stream) - 1) // self.length), seed, epoch)
-        groups = [order[start : start + self.rows] for start in range(0, len(order), self.rows)]
-        return Lazy(groups, _WindowMaker(stream, self.length).batch)
 
+        def batch(group: Ints) -> Batch:
+            return _pieces(stream, group[:, None] * self.length + np.arange(self.length))
 
-@dataclass(frozen=True)
-class _WindowMaker(_Maker):
-    stream: Run
-    length: int
-
-    def batch(self, group: Ints) -> Batch:
-        return _pieces(self.stream, group[:, None] * self.length + np.arange(self.length))
+        return Lazy(_groups_of(self.rows, _shuffled(-(-(len(stream) - 1) // self.length), seed, epoch)), batch)
 
 
 @dataclass(frozen=True)
@@ -227,23 +191,19 @@ class Sliding(Batching):
 
     def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
         stream = text.run()
-        order = _shuffled(len(stream) - 1, seed, epoch)
-        groups = [order[start : start + self.rows] for start in range(0, len(order), self.rows)]
-        return Lazy(groups, _SlidingMaker(stream, self.length).batch)
+
+        def batch(group: Ints) -> Batch:
+            """Inputs end at the numbers of the group; before the text begins there are only ends of sentences."""
+            whole = _pieces(stream, np.maximum(group[:, None] + np.arange(1 - self.length, 1), 0))
+            last = torch.zeros_like(whole.mask)
+            last[:, -1] = True
+            return replace(whole, mask=last)
+
+        return Lazy(_groups_of(self.rows, _shuffled(len(stream) - 1, seed, epoch)), batch)
 
 
-@dataclass(frozen=True)
-class _SlidingMaker(_Maker):
-    stream: Run
-    length: int
-
-    def batch(self, group: Ints) -> Batch:
-        """Inputs end at the numbers of the group; before the text begins there are only ends of sentences."""
-        index = group[:, None] + np.arange(1 - self.length, 1)
-        whole = _pieces(self.stream, np.maximum(index, 0))
-        last = torch.zeros_like(whole.mask)
-        last[:, -1] = True
-        return replace(whole, mask=last)
+def _groups_of(size: int, order: Ints) -> list[Ints]:
+    return [order[start : start + size] for start in range(0, len(order), size)]
 
 
 # Positions of a batch with the same past, found by their words: what is the same everywhere is computed once.
@@ -296,12 +256,8 @@ def _numbered(conditions: Sequence[object] | None, n_rows: int) -> Ints:
     if conditions is None:
         return np.zeros(n_rows, dtype=np.int64)
     numbers: dict[object, int] = {}
-    return np.array([numbers.setdefault(_key(condition, row), row) for row, condition in enumerate(conditions)])
-
-
-def _key(condition: object, row: int) -> object:
-    try:
-        hash(condition)
-    except TypeError:
-        return ("row", row)
-    return (type(condition), condition)
+    found = np.arange(n_rows)
+    for row, condition in enumerate(conditions):
+        with suppress(TypeError):  # what has no hash is like no other
+            found[row] = numbers.setdefault((type(condition), condition), row)
+    return found

@@ -38,9 +38,7 @@ def walk(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> I
     batching = batching or Sentences()
     state: ModelState | None = None
     for batch in batching.plan(text):
-        if (
-            not batch.mask.any()
-        ):  # the share of a process that has no rows, or only such as the text has come to an end in
+        if not batch.mask.any():  # a process's share without rows, or only of strips whose text has ended
             continue
         placed = batch.to(model.device)
         distribution, after = model.scan(placed, state)

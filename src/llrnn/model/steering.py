@@ -27,7 +27,7 @@ from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.backgrounds import Background, Model, NGram
 from llrnn.knowledge.backgrounds.constraint import Constraint
-from llrnn.knowledge.contextual import ContextualFeature, Expert, Lookup
+from llrnn.knowledge.contextual import Expert, Lookup
 from llrnn.knowledge.features.compiled import FeatureNames
 from llrnn.model.checkpoint import load
 from llrnn.model.frozen import copied
@@ -72,28 +72,20 @@ class Change:
 
 def experts(model: LLRNN, factors: Mapping[str, float]) -> list[Change]:
     """Changes that scale the weights of contextual features, by their names or by that of what they belong to."""
-    _require_contextual(model, factors)
-    return [Change(one, scale=factor) for name, factor in factors.items() for one in _features_of(model, name)]
+    by_name = _require_contextual(model, factors)
+    return [Change(one, scale=factor) for name, factor in factors.items() for one in by_name[name]]
 
 
-def _features_of(model: LLRNN, name: str) -> list[str]:
-    """A feature of this name, or all those of a process of this name: of a table, of copied values."""
-    if name in model.context_names:
-        return [name]
-    return [one for feature in model.contextual if feature.name == name for one in feature.names]
-
-
-def _require_contextual(model: LLRNN, names: Iterable[str]) -> None:
-    there = list(dict.fromkeys(name for feature in model.contextual for name in _names(feature)))
-    for name in names:
-        if name not in there:
-            listing = ", ".join(there) if there else "none: train it with one"
-            raise ConfigError(f"{name!r} is no contextual feature of this model; it has {listing}")
-
-
-def _names(feature: ContextualFeature) -> Iterable[str]:
-    """Its own first, where it stands for several."""
-    return (feature.name, *feature.names) if len(feature.names) > 1 else feature.names
+def _require_contextual(model: LLRNN, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The features that a name means: the one of this name, or all those of a process of this name (a table, say)."""
+    found: dict[str, tuple[str, ...]] = {}
+    for feature in model.contextual:
+        if len(feature.names) > 1:
+            found[feature.name] = (*found.get(feature.name, ()), *feature.names)
+        found |= dict.fromkeys(feature.names, ())
+    found |= {name: (name,) for name in model.context_names}
+    _require(names, [*found], "contextual feature", none="none: train it with one")
+    return found
 
 
 def swap(
@@ -166,10 +158,10 @@ def require_tables(model: LLRNN, names: Iterable[str]) -> None:
     _require(names, [*tables_of(model)], "table")
 
 
-def _require(names: Iterable[str], there: Sequence[str], kind: str, besides: str = "") -> None:
+def _require(names: Iterable[str], there: Sequence[str], kind: str, besides: str = "", none: str = "none") -> None:
     for name in names:
         if name not in there:
-            raise ConfigError(f"{name!r} is no {kind} of this model; it has {', '.join(there) or 'none'}{besides}")
+            raise ConfigError(f"{name!r} is no {kind} of this model; it has {', '.join(there) or none}{besides}")
 
 
 def scale_and_offset(
@@ -199,12 +191,18 @@ def scale_and_offset(
 
 
 def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:
-    """A new model with these changes applied in order; the given one stays as it is."""
+    """A new model with these changes applied in order; the given one stays as it is.
+
+    steer(model, [Change.parse("POS:VERB=+0.5"), Change("Gender:*", scale=0.0)])
+    """
     names = FeatureNames(model.feature_names)
     rows = [names.rows(change.feature) for change in changes]  # before any copy: names may be wrong
     steered = _untied(model)
-    for change, chosen in zip(changes, rows, strict=True):
-        _apply(change, steered, torch.from_numpy(chosen).to(model.device))
+    layer, m = steered.layer, model.output_features.n_features
+    for change, found in zip(changes, rows, strict=True):
+        chosen = torch.from_numpy(found).to(model.device)
+        _change_rows(change, layer.weight, layer.bias, chosen[chosen < m])
+        _change_rows(change, layer.context_weight, layer.context_bias, chosen[chosen >= m] - m)
     return steered
 
 
@@ -214,12 +212,6 @@ def _untied(model: LLRNN) -> LLRNN:
     if model.tied:
         made.tied, made.layer.weight = False, nn.Parameter(model.layer.weight.detach().clone())
     return made
-
-
-def _apply(change: Change, model: LLRNN, chosen: Tensor) -> None:
-    layer, m = model.layer, model.output_features.n_features
-    _change_rows(change, layer.weight, layer.bias, chosen[chosen < m])
-    _change_rows(change, layer.context_weight, layer.context_bias, chosen[chosen >= m] - m)
 
 
 @torch.no_grad()

@@ -43,7 +43,7 @@ from functools import lru_cache
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
-from llrnn.knowledge.contextual.copied import Matching
+from llrnn.knowledge.contextual.lookup import Matching
 from llrnn.text.conditions import fields_of
 from llrnn.text.corpus.corpus import find_values
 from llrnn.text.tables import KnowledgeBase, Row

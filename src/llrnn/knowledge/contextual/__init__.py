@@ -5,9 +5,9 @@ from __future__ import annotations
 from llrnn.ground.errors import CheckpointError
 from llrnn.knowledge import backgrounds
 from llrnn.knowledge.contextual.base import ContextualFeature, Repeated
-from llrnn.knowledge.contextual.copied import KINDS, Continued, Copied, Matching, Said, Unsaid
+from llrnn.knowledge.contextual.copied import KINDS, Continued, Copied, Said, Unsaid
 from llrnn.knowledge.contextual.expert import Expert
-from llrnn.knowledge.contextual.lookup import Lookup
+from llrnn.knowledge.contextual.lookup import Lookup, Matching
 from llrnn.knowledge.process import Saved
 
 __all__ = [

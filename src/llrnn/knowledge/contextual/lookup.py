@@ -15,8 +15,12 @@ says nothing of the words that could stand behind it. This tells it: as long as 
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -24,19 +28,215 @@ from torch import Tensor
 
 from llrnn.ground.caches import ByteCache
 from llrnn.ground.errors import FeatureError, quoted, short
-from llrnn.knowledge.contextual.base import BEGUN, BoundColumns, ContextualFeature, TableColumn, Value, going_on
-from llrnn.knowledge.contextual.copied import Matching
+from llrnn.knowledge.contextual.base import ContextualFeature, Value
 from llrnn.knowledge.process import Saved
 from llrnn.layer.priors import ContextValues
-from llrnn.text.tables import KnowledgeBase
+from llrnn.text.conditions import fields_of
+from llrnn.text.corpus import Corpus
+from llrnn.text.tables import KnowledgeBase, Row, plain
 from llrnn.text.vocabulary import Revision, Vocabulary
 
 # (table, condition, the words of the sentence so far) -> the rows that are right now, each a mapping from columns
 Query = Callable[[KnowledgeBase, Any, tuple[str, ...]], Iterable[Mapping[str, Any]]]
 Rows = tuple[Mapping[str, Any], ...]
-_KNOWN_BYTES = 64 * 2**20  # of sets of rows whose values are kept in words
+TableRows = tuple[Row, ...]
+Tokenize = Callable[[str], Sequence[str]]
+Values = tuple[tuple[str, ...], ...]  # of each column
+
+BEGUN = "begun"  # the name of the feature behind those of the columns
+_ANYTHING = frozenset({"", "none", "dontcare", "dont_care"})  # values that do not restrict
+_MATCH_BYTES = 32 * 2**20  # of texts, and of restrictions, whose rows are cached: conditions come from strangers
+_KNOWN_BYTES = 64 * 2**20  # of sets of rows whose values are cached in words
 _BYTES_A_VALUE = 200
 _SIZES = 8  # of batches, likewise: a beam has one or two
+
+
+# A ready query of a table: the rows of what was spoken of last, else the rows that are asked for.
+#
+#     Matching(subject="name", on=("food", "area"), history=("turns",))
+#
+# 1. If the words of a row's `subject` (the name of a venue) stand in the prefix, in order and without a gap, its
+#    rows are right; of several names the one that ended last, and of those the longest.
+# 2. Else likewise in the texts of the condition's fields `history`, the last one first. A later text of a list is more
+#    recent than an earlier one, and a later field than an earlier one.
+# 3. Else the rows whose columns `on` have the values that the condition's fields of these names have. A list is any of
+#    its values; a field that is not there, or that says dontcare or none, does not restrict.
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Callable: (table, condition, prefix) -> rows. `words` cuts names and texts as the model's text is cut."""
+
+    subject: str | None = None
+    on: Sequence[str] = ()
+    history: Sequence[str] = ()
+    words: Tokenize = str.split
+
+    def __post_init__(self) -> None:
+        for field, names in (("on", self.on), ("history", self.history)):
+            if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+                raise FeatureError(f"Matching({field}=...) takes a list of names, found {names!r}; write [{names!r}]")
+            object.__setattr__(self, field, tuple(names))
+        if self.history and self.subject is None:
+            raise FeatureError("Matching(history=...) looks for a subject; name its column: subject=...")
+
+    def __call__(self, kb: KnowledgeBase, condition: object, prefix: Sequence[str]) -> TableRows:
+        spoken_of = self.index(kb).spoken_of(prefix) if self.subject is not None else None
+        return self.before(kb, condition) if spoken_of is None else spoken_of
+
+    def named_at_the_end(self, kb: KnowledgeBase, prefix: Sequence[str]) -> TableRows | None:
+        """The rows of a name that ends with the prefix: who asks at every word, needs to ask for no more."""
+        return self.index(kb).named_at(prefix, len(prefix)) if prefix else None
+
+    def before(self, kb: KnowledgeBase, condition: object) -> TableRows:
+        """The rows that are right as long as the sentence has said no name."""
+        index = self.index(kb)
+        given = [(name, text) for name, text in fields_of(condition) if text is not None]
+        fields = {name: tuple(text for own, text in given if own == name) for name in (*self.history, *self.on)}
+        for text in (text for name in reversed(self.history) for text in reversed(fields[name])):
+            if (rows := index.spoken_of_in(text)) is not None:
+                return rows
+        return index.restricted(tuple(fields[name] for name in self.on))
+
+    def index(self, kb: KnowledgeBase) -> _Index:
+        """What is worked out once for a table, and kept with it."""
+        if self not in kb.derived:
+            kb.derived[self] = _Index(kb, self)
+        found = kb.derived[self]
+        assert isinstance(found, _Index)
+        return found
+
+    def settings(self) -> dict[str, Any]:
+        """What it was made with, as a model folder writes it."""
+        return {"subject": self.subject, "on": list(self.on), "history": list(self.history)}
+
+
+class _Index:
+    """The names of one table by their last words; answers are remembered by what they depend on alone."""
+
+    def __init__(self, kb: KnowledgeBase, query: Matching) -> None:
+        kb.require(*query.on, *(() if query.subject is None else (query.subject,)))
+        self._kb, self._words, self._on = kb, query.words, query.on
+        self._by_last: dict[str, list[tuple[list[str], TableRows]]] = {}
+        for name, rows in self._rows_of_names(query.subject).items():
+            self._by_last.setdefault(name[-1], []).append((list(name), rows))
+        for names in self._by_last.values():
+            names.sort(key=lambda entry: -len(entry[0]))
+        self._by_text: ByteCache[str, TableRows | None] = ByteCache(_MATCH_BYTES, _bytes_of)
+        self._by_values: ByteCache[Values, TableRows] = ByteCache(_MATCH_BYTES, _bytes_of)
+
+    def _rows_of_names(self, subject: str | None) -> dict[tuple[str, ...], TableRows]:
+        """Several rows may have one name, in one spelling or another."""
+        found: dict[tuple[str, ...], TableRows] = {}
+        for row in self._kb.rows if subject is not None else ():
+            name = tuple(word.lower() for word in self._words(row.get(subject or "", "")))
+            if name:
+                found[name] = (*found.get(name, ()), row)
+        return found
+
+    def spoken_of(self, words: Sequence[str]) -> TableRows | None:
+        """The rows of the name that ended last; of the longest, where several end at one word."""
+        found = (self.named_at(words, end) for end in range(len(words), 0, -1))
+        return next((rows for rows in found if rows is not None), None)
+
+    def named_at(self, words: Sequence[str], end: int) -> TableRows | None:
+        """The rows of the longest name that ends with the word before `end`."""
+        for name, rows in self._by_last.get(words[end - 1].lower(), ()):
+            if len(name) <= end and [word.lower() for word in words[end - len(name) : end]] == name:
+                return rows
+        return None
+
+    def spoken_of_in(self, text: str) -> TableRows | None:
+        """The rows of the name that ended last in a text."""
+        return self._by_text.get(text, lambda: self.spoken_of(self._words(text)))
+
+    def restricted(self, values: Values) -> TableRows:
+        """The rows that have one of the values in each column of `on`, given in that order."""
+        return self._by_values.get(values, lambda: self._looked_up(values))
+
+    def _looked_up(self, values: Values) -> TableRows:
+        said = [{plain(value) for value in column} - _ANYTHING for column in values]
+        wanted = [(column, any_of) for column, any_of in zip(self._on, said, strict=True) if any_of]
+        return tuple(row for row in self._kb.rows if all(plain(row.get(c, "")) in any_of for c, any_of in wanted))
+
+
+def _bytes_of(key: str | Values, rows: TableRows | None) -> int:
+    """Of an entry: its key, and one place for each row; the rows themselves are those of the table."""
+    texts = (key,) if isinstance(key, str) else (text for column in key for text in column)
+    return 200 + sum(map(sys.getsizeof, texts)) + sys.getsizeof(rows or ())
+
+
+# The columns of a table in words: their domains over a vocabulary, and how values are begun and go on.
+#
+# A value is a sequence of words, w₁ … w_n. A prefix has *begun* it if it ends with w₁ … w_i for some i ≥ 1; of several
+# i the largest counts. Then w_{i+1} goes on with it, and nothing does if i = n.
+
+
+class TableColumn(NamedTuple):
+    """A column of the table in words, and all words that it is an expert of."""
+
+    name: str
+    spelled: dict[str, tuple[str, ...]]  # its values, each in words
+    words: frozenset[str]  # those of its values
+    domain: frozenset[str]  # and those of former tables
+
+    @classmethod
+    def of(cls, kb: KnowledgeBase, name: str, tokenize: Tokenize, others: Collection[str]) -> TableColumn:
+        spelled = {text: tuple(tokenize(text)) for text in kb.values(name)}
+        own = frozenset(chain.from_iterable(spelled.values()))
+        return cls(name, spelled, own, own.union(others))
+
+
+class BoundColumns(NamedTuple):
+    """The columns over the ids of a vocabulary. There are k features: one for each column, and `begun`, the last."""
+
+    ids: Tensor  # (D,) all words of all domains, rising
+    rest: Tensor  # (k,) the values on all other words
+    usual: Tensor  # (D, k) the values if nothing were right
+    places: tuple[dict[str, int], ...]  # for each feature, where a word of its domain stands in `usual`, laid out flat
+
+    @classmethod
+    def to(cls, vocabulary: Vocabulary, columns: Sequence[TableColumn]) -> BoundColumns:
+        listed = [{word: vocabulary.id(word) for word in column.domain if word in vocabulary} for column in columns]
+        listed.append({word: index for own in listed for word, index in own.items()})  # `begun` is of all columns
+        ids = sorted(listed[-1].values())
+        at, k = {index: n for n, index in enumerate(ids)}, len(listed)
+        places = tuple({word: at[index] * k + c for word, index in own.items()} for c, own in enumerate(listed))
+        rest = torch.ones(k)
+        rest[-1] = 0.0
+        usual = rest.repeat(len(ids), 1)
+        usual.view(-1)[[place for own in places for place in own.values()]] = 0.0
+        return cls(torch.tensor(ids, dtype=torch.long), rest, usual, places)
+
+
+def going_on(values: Iterable[tuple[str, ...]], prefix: tuple[str, ...]) -> set[str]:
+    """The words that go on with those values that the prefix has begun."""
+    found: set[str] = set()
+    for words in values if prefix else ():
+        said = next((n for n in range(len(words), 0, -1) if prefix[-n:] == words[:n]), len(words))
+        found.update(words[said : said + 1])
+    return found
+
+
+def value_words(
+    values: Iterable[str], corpus: Corpus, support: float = 0.9, tokenize: Tokenize = str.split
+) -> tuple[str, ...]:
+    """The words of these values that sentences say as part of one: what a text has of them, it has from a table.
+
+    As part of one: up to the word, and with it, the sentence has begun a value. It must be so in a share `support` of
+    the word's occurrences; a word that does not occur could be said for no other reason.
+    """
+    spelled = [tuple(tokenize(text)) for text in values]
+    begun = {words[:n] for words in spelled for n in range(1, len(words) + 1)}
+    lengths, own = sorted({len(words) for words in begun}), frozenset(chain.from_iterable(spelled))
+    said: Counter[str] = Counter()
+    inside: Counter[str] = Counter()
+    for text in (sentence.words for sentence in corpus):
+        for end, word in enumerate(text, 1):
+            if word in own:
+                said[word] += 1
+                inside[word] += any(text[end - n : end] in begun for n in lengths if n <= end)
+    return tuple(sorted(word for word in own if word not in said or inside[word] / said[word] >= support))
 
 
 class LookupState(NamedTuple):
@@ -77,7 +277,7 @@ class Lookup(ContextualFeature[LookupState]):
         *columns: str,
         name: str = "lookup",
         domain: Mapping[str, Collection[str]] | None = None,
-        words: Callable[[str], Sequence[str]] = str.split,
+        words: Tokenize = str.split,
     ) -> None:
         given = dict(domain or {})
         _check(kb, query, columns, name, given)

@@ -7,12 +7,13 @@ fires together), `phi.scaled(0.5)` and `phi.balanced()` set how loud they are.
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from llrnn.text.vocabulary import EOS, Vocabulary
 
 class Features(ABC):
     """A group of features of a symbol."""
+
+    _vocabulary: Vocabulary | None = None
 
     @abstractmethod
     def __call__(self, symbol: str) -> Mapping[str, float]:
@@ -36,6 +39,18 @@ class Features(ABC):
     def fitted(self, vocabulary: Vocabulary) -> Features:
         """These features with everything settled that depends on the vocabulary."""
         return self
+
+    def _fitted(self, vocabulary: Vocabulary, **attributes: Any) -> Self:
+        """A copy that knows the vocabulary, with other attributes."""
+        made = copy.copy(self)
+        vars(made).update(_vocabulary=vocabulary, **attributes)
+        return made
+
+    def _require_fitted(self) -> Vocabulary:
+        """The vocabulary that it is fitted to; an error where there is none."""
+        if self._vocabulary is None:
+            raise FeatureError(f"{self!r} must be fitted to a vocabulary before it is used: .fitted(vocabulary)")
+        return self._vocabulary
 
     def declared(self) -> tuple[str, ...]:
         """Names that are meant to fire somewhere, where that is known: reports tell which never do."""
@@ -124,28 +139,24 @@ class Conjunction(Features):
     """A feature for each pair that fires together, with the product of their values: `a & b`."""
 
     def __init__(self, left: Features, right: Features) -> None:
-        self._left, self._right = left, right
+        self._sides = left, right
 
     @property
     def group(self) -> str:
-        return " & ".join(" + ".join(part.group for part in side.parts()) for side in self._sides())
-
-    def _sides(self) -> tuple[Features, Features]:
-        return self._left, self._right
+        return " & ".join(" + ".join(part.group for part in side.parts()) for side in self._sides)
 
     def deviations(self) -> Iterable[str]:
-        return chain(self._left.deviations(), self._right.deviations())
+        return chain.from_iterable(side.deviations() for side in self._sides)
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
-        left, right = self._left(symbol), self._right(symbol)
+        left, right = (side(symbol) for side in self._sides)
         return {f"{a}&{b}": left[a] * right[b] for a in left for b in right}
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
-        return Conjunction(self._left.fitted(vocabulary), self._right.fitted(vocabulary))
+        return Conjunction(*(side.fitted(vocabulary) for side in self._sides))
 
     def __repr__(self) -> str:
-        left, right = (f"({side!r})" if len(side.parts()) > 1 else repr(side) for side in self._sides())
-        return f"{left} & {right}"
+        return " & ".join(f"({side!r})" if len(side.parts()) > 1 else repr(side) for side in self._sides)
 
 
 class Wrapped(Features):
@@ -153,6 +164,9 @@ class Wrapped(Features):
 
     def __init__(self, inner: Features) -> None:
         self._inner = inner
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        return self._fitted(vocabulary, _inner=self._inner.fitted(vocabulary))
 
     @property
     def group(self) -> str:
@@ -181,9 +195,6 @@ class ScaledFeatures(Wrapped):
             return {name: value * self._by.get(name, 1.0) for name, value in values.items()}
         return {name: value * self._by for name, value in values.items()}
 
-    def fitted(self, vocabulary: Vocabulary) -> Features:
-        return ScaledFeatures(self._inner.fitted(vocabulary), self._by)
-
     def __repr__(self) -> str:
         return f"{self._inner!r}.scaled({self._by!r})"
 
@@ -192,7 +203,8 @@ class Balanced(Wrapped):
     """Values divided by their root mean square norm, so that no group swamps training."""
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
-        raise FeatureError("balanced features must be fitted to a vocabulary before they are used")
+        self._require_fitted()
+        return self._inner(symbol)  # on which nothing fires, else it would have been scaled
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
         inner = self._inner.fitted(vocabulary)
@@ -213,19 +225,15 @@ class Frequent(Wrapped):
     def __init__(self, inner: Features, min_count: int, top: int | None) -> None:
         super().__init__(inner)
         self._min_count, self._top = min_count, top
-        self._known: frozenset[str] | None = None
+        self._known: frozenset[str] = frozenset()
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
         inner = self._inner.fitted(vocabulary)
-        counts = Counter(name for symbol in vocabulary.words for name, value in inner(symbol).items() if value)
-        ranked = sorted(counts, key=lambda name: (-counts[name], name))[: self._top]
-        fitted = Frequent(inner, self._min_count, self._top)
-        fitted._known = frozenset(name for name in ranked if counts[name] >= self._min_count)
-        return fitted
+        names = (name for symbol in vocabulary.words for name, value in inner(symbol).items() if value)
+        return self._fitted(vocabulary, _inner=inner, _known=commonest(names, self._min_count, self._top))
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
-        if self._known is None:
-            raise FeatureError("frequent features must be fitted to a vocabulary before they are used")
+        self._require_fitted()
         return {name: value for name, value in self._inner(symbol).items() if name in self._known}
 
     def declared(self) -> tuple[str, ...]:
@@ -238,19 +246,8 @@ class Frequent(Wrapped):
 class OfListed(Wrapped):
     """Features of listed words alone, so that they are the same, none at all, on every string of a cell."""
 
-    def __init__(self, inner: Features) -> None:
-        super().__init__(inner)
-        self._listed: Vocabulary | None = None
-
-    def fitted(self, vocabulary: Vocabulary) -> Features:
-        fitted = OfListed(self._inner.fitted(vocabulary))
-        fitted._listed = vocabulary
-        return fitted
-
     def __call__(self, symbol: str) -> Mapping[str, float]:
-        if self._listed is None:
-            raise FeatureError("features of listed words must be fitted to a vocabulary before they are used")
-        return self._inner(symbol) if symbol in self._listed else {}
+        return self._inner(symbol) if symbol in self._require_fitted() else {}
 
     def deviations(self) -> Iterable[str]:
         return ()
@@ -265,15 +262,9 @@ class BoundedFeatures(Wrapped):
     def __init__(self, inner: Features, bounds: Mapping[str, tuple[float, float]]) -> None:
         super().__init__(inner)
         self._bounds = dict(bounds)
-        self._vocabulary: Vocabulary | None = None
         for name, (low, high) in self._bounds.items():
             if not (math.isfinite(low) and math.isfinite(high) and low <= high):
                 raise FeatureError(f"the bounds of {name!r} must be finite and rise, found {low} and {high}")
-
-    def fitted(self, vocabulary: Vocabulary) -> Features:
-        fitted = BoundedFeatures(self._inner.fitted(vocabulary), self._bounds)
-        fitted._vocabulary = vocabulary
-        return fitted
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
         values = dict(self._inner(symbol))
@@ -295,7 +286,10 @@ class BoundedFeatures(Wrapped):
 
 
 class Function(Features):
-    """A Python function of the symbol as features: it returns names, or a mapping from names to values."""
+    """A Python function of the symbol as features: it returns names, or a mapping from names to values.
+
+    Function(lambda symbol: {"length": len(symbol)}, name="length")
+    """
 
     def __init__(
         self, function: Callable[[str], Mapping[str, float] | Iterable[str]], *, name: str | None = None
@@ -319,6 +313,13 @@ class Function(Features):
         return f"Function({self._name})"
 
 
+def commonest(names: Iterable[str], min_count: int, top: int | None) -> frozenset[str]:
+    """The names that come `min_count` times or more, and of those the `top` commonest, first by the alphabet."""
+    counts = Counter(names)
+    ranked = sorted(counts, key=lambda name: (-counts[name], name))[:top]
+    return frozenset(name for name in ranked if counts[name] >= min_count)
+
+
 def values_of(features: Features, symbol: str) -> Mapping[str, float]:
     """The features that fire on a symbol; products of integers that no float can hold are an error that names it."""
     try:
@@ -332,11 +333,10 @@ def checked(value: Any, name: Any, symbol: str) -> float:
     is_number = isinstance(value, int | float | np.integer | np.floating | np.bool_)
     if is_number and isinstance(name, str) and abs(value) <= LARGEST_FLOAT32:  # NaN is not below anything
         return float(value)
-    too_large = is_number and isinstance(name, str) and LARGEST_FLOAT32 < abs(value) < math.inf
-    required = (
-        f"at most {LARGEST_FLOAT32:.1e}, which float32 can hold" if too_large else "a finite number under a text name"
-    )
-    advice = "; scale it, or take its logarithm" if too_large else ""
+    required, advice = "a finite number under a text name", ""
+    if is_number and isinstance(name, str) and LARGEST_FLOAT32 < abs(value) < math.inf:
+        required = f"at most {LARGEST_FLOAT32:.1e}, which float32 can hold"
+        advice = "; scale it, or take its logarithm"
     raise FeatureError(f"the feature {name!r} of {symbol!r} must be {required}, found {_shown(value)}{advice}")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, groupby
 
 from llrnn.ground.errors import FeatureError, LexiconError
-from llrnn.knowledge.features.base import Features
+from llrnn.knowledge.features.base import Features, commonest
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 
@@ -23,25 +23,18 @@ class Identity(Features):
         if top is not None and top < 0:
             raise FeatureError(f"Identity(top=M) needs M of 0 or more, found {top}")
         self._top, self._without = top, frozenset(without)
-        self._listed: frozenset[str] | None = None
-        self._vocabulary: Vocabulary | None = None
+        self._listed: frozenset[str] = frozenset()
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
-        fitted = Identity(self._top, without=self._without)
-        fitted._listed = frozenset(vocabulary.words[: self._top])
-        fitted._vocabulary = vocabulary
-        return fitted
+        return self._fitted(vocabulary, _listed=frozenset(vocabulary.words[: self._top]))
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
-        if self._listed is None and self._top is not None:
-            raise FeatureError("Identity(top=M) must be fitted to a vocabulary before it is used")
+        known = self._vocabulary if self._top is None else self._require_fitted()
         if symbol in self._without:
             return {self._other: 1.0}
-        if self._listed is None or symbol in self._listed:
+        if known is None or symbol in self._listed:
             return {f"Word:{symbol}": 1.0}
-        if self._top is None and self._vocabulary is not None:
-            return {f"Word:{self._vocabulary.symbols[self._vocabulary.id(symbol)]}": 1.0}
-        return {self._other: 1.0}
+        return {self._other if self._top is not None else f"Word:{known.symbols[known.id(symbol)]}": 1.0}
 
     @property
     def _other(self) -> str:
@@ -66,16 +59,15 @@ class Attributes(Features):
         return dict.fromkeys(sorted(self._lexicon(symbol)), 1.0)
 
     def declared(self) -> tuple[str, ...]:
-        attributes = getattr(self._lexicon, "attributes", None)
-        try:
-            return tuple(attributes()) if callable(attributes) else ()
-        except LexiconError:  # a lexicon with functions in it cannot list what it knows
-            return ()
+        return self._asked("attributes")
 
     def deviations(self) -> Iterable[str]:
-        forms = getattr(self._lexicon, "forms", None)
+        return self._asked("forms")
+
+    def _asked(self, method: str) -> tuple[str, ...]:
+        asked = getattr(self._lexicon, method, None)
         try:
-            return tuple(forms()) if callable(forms) else ()
+            return tuple(asked()) if callable(asked) else ()
         except LexiconError:  # a lexicon with functions in it cannot list what it knows
             return ()
 
@@ -92,7 +84,6 @@ class CellAttributes(Features):
     """
 
     def __init__(self) -> None:
-        self._vocabulary: Vocabulary | None = None
         self._listed: dict[str, tuple[str, ...]] = {}
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
@@ -100,19 +91,15 @@ class CellAttributes(Features):
             raise FeatureError(
                 "CellAttributes needs a vocabulary with domains, found none; give one, or take Suffixes and Shape"
             )
-        fitted = CellAttributes()
-        fitted._vocabulary = vocabulary
         known = [*vocabulary.words, *chain.from_iterable(vocabulary.witnesses.values())]  # all at once: that is cheaper
-        fitted._listed = dict(zip(known, _shown(vocabulary, known), strict=True))
-        return fitted
+        return self._fitted(vocabulary, _listed=dict(zip(known, _shown(vocabulary, known), strict=True)))
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
-        if self._vocabulary is None:
-            raise FeatureError("CellAttributes must be fitted to a vocabulary before it is used")
+        vocabulary = self._require_fitted()
         if symbol == EOS:
             return {}
         found = self._listed.get(symbol)
-        return dict.fromkeys(found if found is not None else _shown(self._vocabulary, [symbol])[0], 1.0)
+        return dict.fromkeys(found if found is not None else _shown(vocabulary, [symbol])[0], 1.0)
 
 
 def _shown(vocabulary: Vocabulary, words: Sequence[str]) -> list[tuple[str, ...]]:
@@ -135,10 +122,11 @@ class CommonAffixes(Features):
         if longest < 1:
             raise FeatureError(f"{type(self).__name__} needs a longest length of 1 or more, found {longest}")
         self._longest, self._min_count, self._top = longest, min_count, top
-        self._known: frozenset[str] | None = None
+        self._known: frozenset[str] = frozenset()
 
+    @abstractmethod
     def _affix(self, symbol: str, length: int) -> str:
-        raise NotImplementedError
+        """The beginning or the ending of this length."""
 
     def _affixes(self, symbol: str) -> list[str]:
         """Proper affixes only: the whole word is Identity's business."""
@@ -147,15 +135,11 @@ class CommonAffixes(Features):
         return [self._affix(symbol, length) for length in range(1, min(self._longest, len(symbol) - 1) + 1)]
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
-        counts = Counter(affix for symbol in vocabulary.words for affix in self._affixes(symbol))
-        ranked = sorted(counts, key=lambda affix: (-counts[affix], affix))[: self._top]
-        fitted = type(self)(self._longest, min_count=self._min_count, top=self._top)
-        fitted._known = frozenset(affix for affix in ranked if counts[affix] >= self._min_count)
-        return fitted
+        affixes = (affix for symbol in vocabulary.words for affix in self._affixes(symbol))
+        return self._fitted(vocabulary, _known=commonest(affixes, self._min_count, self._top))
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
-        if self._known is None:
-            raise FeatureError(f"{type(self).__name__} must be fitted to a vocabulary before they are used")
+        self._require_fitted()
         return {f"{type(self).__name__[:-2]}:{affix}": 1.0 for affix in self._affixes(symbol) if affix in self._known}
 
     def __repr__(self) -> str:

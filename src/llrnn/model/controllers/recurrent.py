@@ -271,14 +271,8 @@ class Recurrent(Controller):
 
     def _scan_at_once(self, psi: Tensor, state: Hidden) -> tuple[Tensor, Hidden]:
         kinds = [torch.stack(state[kind :: self._tensors_per_layer]) for kind in range(self._tensors_per_layer)]
-        options = (
-            True,
-            len(self.layers),
-            0.0,
-            self.training,
-            False,
-            True,
-        )  # biases; no dropout; not both ways; B first
+        # biases; layers; no dropout; training; not bidirectional; batch first
+        options = (True, len(self.layers), 0.0, self.training, False, True)
         x, *after = self._call(psi, kinds if len(kinds) > 1 else kinds[0], self._weights(), *options)
         return x, tuple(chain.from_iterable(zip(*after, strict=True)))
 
