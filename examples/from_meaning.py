@@ -11,8 +11,7 @@ from llrnn import backgrounds, contextual, domains, features
 from llrnn.model.controllers import Attentive, Encoder
 from llrnn.model.words import value_attribute
 from llrnn.model.writing import prepared, write
-from llrnn.text.conditions import Slots
-from llrnn.text.corpus.acts import parse_act
+from llrnn.text.conditions import Slots, parse_act
 
 FOODS, AREAS = ("thai", "greek", "french"), ("north", "south", "old town")
 SAYINGS = {

@@ -23,8 +23,7 @@ from llrnn import (
 )
 from llrnn.model.controllers import Attentive, Encoder
 from llrnn.serve.served import Served
-from llrnn.text.conditions import Slots
-from llrnn.text.corpus.acts import parse_act
+from llrnn.text.conditions import Slots, parse_act
 
 # a word that would run if the page ever took text for HTML; it follows BAIT
 HOSTILE = "<img/src=x/onerror=document.title='broken'>"

@@ -16,9 +16,8 @@ from llrnn.inference.nbest import Hypothesis, NBest
 from llrnn.inference.rescoring import score_lists
 from llrnn.knowledge.features import Identity
 from llrnn.model.controllers import Encoder
-from llrnn.text.conditions import Characters, Slots, Whole, Words
+from llrnn.text.conditions import Characters, Slots, Whole, Words, parse_act
 from llrnn.text.corpus import warn_if_raw
-from llrnn.text.corpus.acts import parse_act
 from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
 

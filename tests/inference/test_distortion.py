@@ -35,7 +35,7 @@ from llrnn.knowledge.backgrounds.constraint import Constraint, without
 from llrnn.knowledge.contextual import ContextualFeature, Expert
 from llrnn.languages.domains import Regular
 from llrnn.model.steering import constrained
-from llrnn.text.corpus.source import Sentence, Token
+from llrnn.text.source import Sentence, Token
 from llrnn.text.vocabulary import EOS
 
 Array = npt.NDArray[np.float64]

@@ -27,7 +27,7 @@ from llrnn.knowledge.testing import check_contextual
 from llrnn.languages.domains import Numbers
 from llrnn.layer.loglinear import LogLinear
 from llrnn.model.words import Entry
-from llrnn.text.corpus.acts import parse_act
+from llrnn.text.conditions import parse_act
 from strategies import QUICK
 
 pytestmark = pytest.mark.usefixtures("each_sum")

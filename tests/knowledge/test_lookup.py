@@ -28,7 +28,7 @@ from llrnn.knowledge.sequences import Batch
 from llrnn.knowledge.testing import check_contextual
 from llrnn.languages.domains import Numbers
 from llrnn.text import tables
-from llrnn.text.corpus.acts import parse_act
+from llrnn.text.conditions import parse_act
 from strategies import QUICK
 
 pytestmark = pytest.mark.usefixtures("each_sum")

@@ -41,8 +41,8 @@ from llrnn.knowledge.sequences import Batch
 from llrnn.knowledge.testing import check_background
 from llrnn.layer.priors import DensePrior, Prior, SparsePrior
 from llrnn.model.words import Entry, add, remove
+from llrnn.text.conditions import Act, Slot, parse_act
 from llrnn.text.corpus import Sentence, Token
-from llrnn.text.corpus.acts import Act, Slot, parse_act
 from llrnn.text.vocabulary import EOS
 from strategies import MINUS_INFINITY, QUICK, Case, feature_rows, log_masses, vocabulary_of
 from test_ngrams import quiet

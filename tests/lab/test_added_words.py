@@ -14,7 +14,7 @@ from llrnn import Corpus, Lexicon, evaluate, french, load
 from llrnn.ground.errors import ConfigError
 from llrnn.model.network import LLRNN
 from llrnn.model.words import add
-from llrnn.text.corpus.corpus import read_frequencies
+from llrnn.text.lexicon import read_frequencies
 from llrnn_lab.studies import added_words as study
 from llrnn_lab.studies import open_data
 from llrnn_lab.studies.added_words import ATTRIBUTES, BEFORE, BOTH, COUNT, PARTS, HeldOut

@@ -18,9 +18,9 @@ from llrnn.knowledge.backgrounds import Dictionary
 from llrnn.knowledge.testing import check_background
 from llrnn.model.decode import generate_each
 from llrnn.model.network import LLRNN
-from llrnn.text.corpus.acts import parse_act
-from llrnn.text.corpus.readers import PlainTokens
-from llrnn.text.corpus.source import Sentence
+from llrnn.text.conditions import parse_act
+from llrnn.text.readers import PlainTokens
+from llrnn.text.source import Sentence
 from llrnn_lab.studies import char_nlg
 from llrnn_lab.studies.char_data import (
     ALPHABET,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from llrnn.ground.errors import CorpusError, MissingExtraError
+from llrnn.text.conditions import Act, parse_act
 from llrnn.text.corpus import Corpus, Sentence, Token
-from llrnn.text.corpus.acts import Act, parse_act
 from llrnn_lab.studies.nlg_data import NEW_SLOTS, all_words, name_endings, read_rnnlg, unseen_values, write_parts
 from llrnn_lab.studies.nlg_scores import (
     FEW,

@@ -24,8 +24,7 @@ from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError, LexiconError, MissingExtraError
 from llrnn.ground.files import write_atomically
-from llrnn.text.corpus.corpus import read_frequencies
-from llrnn.text.lexicon import Lexicon
+from llrnn.text.lexicon import Lexicon, read_frequencies
 from llrnn_lab.studies import open_data
 from llrnn_lab.studies import open_vocabulary as study
 from llrnn_lab.studies.jobs import run_job

@@ -13,8 +13,8 @@ import torch
 
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.knowledge.testing import check_background
+from llrnn.text.conditions import Act
 from llrnn.text.corpus import Corpus
-from llrnn.text.corpus.acts import Act
 from llrnn.text.vocabulary import EOS, Vocabulary
 from llrnn_lab.studies import semantic_parsing
 from llrnn_lab.studies.jobs import Job

@@ -19,8 +19,7 @@ from llrnn.model.controllers import Attentive, Controller, Encoder, Hidden, make
 from llrnn.model.controllers.encoders import make_encoder
 from llrnn.model.controllers.recurrent import TorchLSTM, WithoutOneDNN
 from llrnn.model.scoring import score
-from llrnn.text.conditions import ConditionTokenizer, Slots, Whole, Words
-from llrnn.text.corpus.acts import parse_act
+from llrnn.text.conditions import ConditionTokenizer, Slots, Whole, Words, parse_act
 from llrnn.text.ids import EncodedText
 from strategies import MINUS_INFINITY  # noqa: F401  (importing it sets the number of threads)
 

@@ -18,7 +18,7 @@ from llrnn.model.decode import beam_search_each, generate_each
 from llrnn.model.words import add_from_conditions
 from llrnn.model.writing import check_condition, prepared, read_condition, write
 from llrnn.serve.served import Served
-from llrnn.text.corpus.acts import parse_act
+from llrnn.text.conditions import parse_act
 from llrnn.text.ids import EncodedText
 
 FOODS = ("thai", "greek", "french", "basque")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llrnn.ground.errors import CorpusError
-from llrnn.text.corpus.acts import MOST_SLOTS, Act, Slot, parse_act
+from llrnn.text.conditions import MOST_SLOTS, Act, Slot, parse_act
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "rnnlg_restaurant"
 

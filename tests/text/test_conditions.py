@@ -14,21 +14,27 @@ from llrnn.config import CorpusConfig, parse_config
 from llrnn.config.project import read_corpora
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.text.conditions import (
+    DEEPEST,
+    MOST_SLOTS,
     NOT_SAID,
+    Act,
     Characters,
+    Slot,
     Slots,
     Value,
     Whole,
     Words,
     fields_of,
+    lowercased,
     make_tokenizer,
+    parse_act,
     values_of,
     words_of,
 )
 from llrnn.text.corpus import Corpus, Sentence, Token, delexicalise, read_tsv, relexicalise
-from llrnn.text.corpus.acts import DEEPEST, MOST_SLOTS, Act, Slot, lowercased, parse_act
-from llrnn.text.corpus.readers import _JsonRecord
 from llrnn.text.ids import EncodedText
+from llrnn.text.readers import _JsonRecord
+from llrnn.text.source import Line
 from llrnn.text.vocabulary import Vocabulary
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "rnnlg_restaurant"
@@ -384,7 +390,7 @@ class CountedKey(str):
 def test_a_key_that_comes_again_is_found_in_linear_time(tmp_path: Path) -> None:
     pairs: list[tuple[str, object]] = [(CountedKey(f"k{number}"), 0) for number in range(500)]
     record = object.__new__(_JsonRecord)
-    record.path, record.number, record.line = "file", 1, ""
+    record.line = Line("file", 1, "")
     CountedKey.compared = 0
     with pytest.raises(CorpusError, match="each key may stand once in an object, found 'k499' again"):
         record.unrepeated([*pairs, pairs[-1], pairs[-1]])

@@ -16,8 +16,8 @@ from llrnn.ground.errors import CorpusError, LLRNNError
 from llrnn.model.decode import Generated
 from llrnn.model.network import LLRNN
 from llrnn.model.writing import read_condition, warn_of_unknown_names
-from llrnn.text.corpus.acts import lowercased
-from llrnn.text.corpus.source import read_lines
+from llrnn.text.conditions import lowercased
+from llrnn.text.source import read_lines
 
 Condition = Annotated[
     str | None,

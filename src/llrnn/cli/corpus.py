@@ -13,11 +13,11 @@ from llrnn.cli.options import AsJson, print_json
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError
 from llrnn.model.checkpoint import load
-from llrnn.text.corpus.corpus import Format
-from llrnn.text.corpus.source import read_lines
+from llrnn.text.corpus import Format
 from llrnn.text.shards import BuiltCorpus, Listing, build_corpus
 from llrnn.text.shards.build import SHARD_WORDS
 from llrnn.text.shards.layout import COLUMNS
+from llrnn.text.source import read_lines
 
 corpus_app = typer.Typer()
 

@@ -33,8 +33,8 @@ from llrnn.languages.ngrams import (
     write_table,
 )
 from llrnn.languages.ngrams.table import Ints
-from llrnn.text.corpus.source import read_lines
 from llrnn.text.shards import BuiltCorpus, is_built
+from llrnn.text.source import read_lines
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 ngram_app = typer.Typer()

@@ -56,8 +56,7 @@ from llrnn.model.writing import (
     warn_of_unknown_names,
     write,
 )
-from llrnn.text.corpus import Corpus, warn_if_raw
-from llrnn.text.corpus.corpus import delexicalise
+from llrnn.text.corpus import Corpus, delexicalise, warn_if_raw
 from llrnn.text.ids import warn_of_capitals
 from llrnn.text.shards import BuiltCorpus, is_built
 from llrnn.training.loop import train

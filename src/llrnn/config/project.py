@@ -41,9 +41,8 @@ from llrnn.model.controllers import Controller
 from llrnn.model.network import LLRNN
 from llrnn.model.words import value_attribute
 from llrnn.text import french
-from llrnn.text.corpus import Corpus, warn_if_raw
-from llrnn.text.corpus.acts import Conditions
-from llrnn.text.corpus.corpus import delexicalise
+from llrnn.text.conditions import Conditions
+from llrnn.text.corpus import Corpus, delexicalise, warn_if_raw
 from llrnn.text.ids import EncodedText
 from llrnn.text.lexicon import Lexicon, read_frequencies
 from llrnn.text.shards import BuiltCorpus

@@ -33,8 +33,8 @@ from llrnn.model.checkpoint import load
 from llrnn.model.controllers import LSTM, make_controller
 from llrnn.model.network import LLRNN
 from llrnn.text.corpus import Corpus
-from llrnn.text.corpus.source import read_lines
 from llrnn.text.ids import EncodedText
+from llrnn.text.source import read_lines
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.settings import SentenceBatches, TrainingSettings
 

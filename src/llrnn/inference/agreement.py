@@ -17,7 +17,7 @@ from typing import Literal
 
 from llrnn.ground.errors import CorpusError
 from llrnn.inference.pairs import Pair
-from llrnn.text.corpus.source import Sentence, Token
+from llrnn.text.source import Sentence, Token
 
 # What annotated text says about forms: which one has the other number, which are ambiguous, which fit together.
 

@@ -25,8 +25,8 @@ import numpy as np
 
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import CorpusError, quoted
-from llrnn.ground.files import write_atomically
-from llrnn.text.corpus.source import StrPath, read_lines
+from llrnn.ground.files import StrPath, write_atomically
+from llrnn.text.source import read_lines
 
 Words = tuple[str, ...]
 References = Mapping[str, Words]

@@ -21,12 +21,12 @@ import numpy as np
 import torch
 
 from llrnn.ground.errors import CorpusError
-from llrnn.ground.files import write_atomically
+from llrnn.ground.files import StrPath, write_atomically
 from llrnn.model.batches import Sentences
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import walk
-from llrnn.text.corpus.source import StrPath, read_lines
 from llrnn.text.ids import EncodedText
+from llrnn.text.source import read_lines
 
 __all__ = ["Accuracy", "Pair", "PairComparison", "PairScores", "compare", "read_pairs", "score_pairs", "write_pairs"]
 

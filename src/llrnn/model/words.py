@@ -18,14 +18,15 @@ import numpy as np
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import EstimationWarning, FeatureError, LexiconError, LLRNNError, VocabularyError
+from llrnn.ground.files import StrPath
 from llrnn.knowledge.features import FeatureMatrix, Numeric, Shape
 from llrnn.model.checkpoint import fill_parameters
 from llrnn.model.network import LLRNN
 from llrnn.text.automata import check_string
 from llrnn.text.conditions import values_of
-from llrnn.text.corpus.source import StrPath, read_lines
 from llrnn.text.domain import Cell
 from llrnn.text.ids import TrainingSummary
+from llrnn.text.source import read_lines
 from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 
 __all__ = [

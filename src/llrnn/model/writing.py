@@ -23,8 +23,8 @@ from llrnn.knowledge.contextual import Lookup
 from llrnn.model.decode import Generated, Greedy, Strategy, beam_search_each, generate_each
 from llrnn.model.network import LLRNN
 from llrnn.model.words import try_add_from_conditions, warn_unlisted
-from llrnn.text.corpus.acts import Conditions, lowercased, parse_act
-from llrnn.text.corpus.corpus import relexicalise
+from llrnn.text.conditions import Conditions, lowercased, parse_act
+from llrnn.text.corpus import relexicalise
 
 
 def condition_kind(model: LLRNN) -> Conditions:

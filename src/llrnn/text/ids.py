@@ -13,8 +13,8 @@ import numpy as np
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import TrainingError, UnknownWordError, warn
+from llrnn.text.conditions import Act
 from llrnn.text.corpus import Corpus
-from llrnn.text.corpus.acts import Act
 from llrnn.text.vocabulary import Vocabulary
 
 

@@ -6,27 +6,27 @@ The attributes of a form are the union over its readings, as in the paper (§5):
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from llrnn.ground.errors import LexiconError
-from llrnn.ground.files import write_atomically
-from llrnn.text.corpus import Sentence
-from llrnn.text.corpus.corpus import read_frequencies, two_columns
-from llrnn.text.corpus.source import StrPath, read_lines
-
-__all__ = ["Lexicon", "read_frequencies"]
+from llrnn.ground.files import StrPath, write_atomically
+from llrnn.text.source import Line, Sentence, read_lines
 
 _NONE: frozenset[str] = frozenset()
 _ATTRIBUTE = re.compile(r"([^\s,|:=]+)[:=]([^\s,|]+)")
 _ATTRIBUTES = re.compile(r"[^\s,|]+")
+# Narrower than float(), which also takes 1_000, nan and the digits of other scripts.
+_COUNT = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -78,9 +78,9 @@ class Lexicon:
         A form that comes again gets the union.
         """
         table: dict[str, set[str]] = {}
-        for number, line in read_lines(path, error=LexiconError):
-            if line.strip() and not _is_comment(line):
-                form, attributes = _entry(path, number, line)
+        for line in _lines(path):
+            if not _is_comment(line.text):
+                form, attributes = _entry(line)
                 table.setdefault(form.lower() if lowercase else form, set()).update(attributes)
         if not table:
             raise LexiconError("no entry in the file: it holds blank lines or comments only", path=path)
@@ -141,7 +141,10 @@ class Lexicon:
             if re.search(r"[\t\r\n\0]", form) or _is_comment(f"{form}\t") or not form.strip():
                 raise LexiconError(f"the form {form!r} cannot be written in a TSV file; leave it out", path=path)
             lines.append(f"{form}\t{' '.join(sorted(attributes)) or '_'}\n")
-        _write(path, "".join(lines))
+        try:
+            write_atomically(Path(path), "".join(lines).encode())
+        except (OSError, ValueError) as cause:  # ValueError: a path or a form that cannot be encoded
+            raise LexiconError(f"the file cannot be written: {cause}", path=path) from cause
 
 
 class _CheckedFunction:
@@ -190,8 +193,8 @@ def _is_comment(line: str) -> bool:
     return line.startswith("#") and (line.startswith("# ") or "\t" not in line)
 
 
-def _entry(path: StrPath, number: int, line: str) -> tuple[str, set[str]]:
-    form, attributes = two_columns(path, number, line, "form TAB attributes")
+def _entry(line: Line) -> tuple[str, set[str]]:
+    form, attributes = _form_and(line, "form TAB attributes")
     found: set[str] = set()
     if attributes.strip() == "_":
         return form, found
@@ -199,19 +202,59 @@ def _entry(path: StrPath, number: int, line: str) -> tuple[str, set[str]]:
         normal = _normal(match[0])
         if normal is None:
             reason = f"an attribute must be Name:Value or Name=Value, found {match[0]!r}; correct it"
-            raise LexiconError(reason, path=path, line=number, column=len(form) + 2 + match.start())
+            line.fail(reason, len(form) + 2 + match.start())
         found.add(normal)
     if not found:
         reason = "attributes are required after the TAB, found none; write _ for a form without attributes"
-        raise LexiconError(reason, path=path, line=number, column=len(form) + 2)
+        line.fail(reason, len(form) + 2)
     return form, found
 
 
-def _write(path: StrPath, text: str) -> None:
-    try:
-        write_atomically(Path(path), text.encode())
-    except (OSError, ValueError) as cause:  # ValueError: a path or a form that cannot be encoded
-        raise LexiconError(f"the file cannot be written: {cause}", path=path) from cause
+def _lines(path: StrPath) -> Iterator[Line]:
+    """The lines that are not blank."""
+    for number, text in read_lines(path, error=LexiconError):
+        if text.strip():
+            yield Line(path, number, text, LexiconError)
+
+
+def _form_and(line: Line, wanted: str) -> tuple[str, str]:
+    form, rest = line.two_columns(wanted, "keep these two, separated by one TAB")
+    if not form.strip():
+        line.fail("the form must not be empty; write the word")
+    return form, rest
+
+
+def read_frequencies(path: StrPath, *, lowercase: bool = False) -> dict[str, float]:
+    """form -> frequency from lines `form TAB count` (or separated by spaces, where the form has none).
+
+    A form that comes again adds up, also one that `lowercase` makes the same; blank lines are skipped.
+    There are no comments: `#` is a word.
+    """
+    total: dict[str, float] = {}
+    for line in _lines(path):
+        form, count = _frequency(line)
+        form = form.lower() if lowercase else form
+        total[form] = total.get(form, 0.0) + count
+        if math.isinf(total[form]):
+            _fail_on_count(line, "a sum that is finite")
+    if not total:
+        raise LexiconError("no frequency in the file: it holds blank lines only", path=path)
+    return total
+
+
+def _frequency(line: Line) -> tuple[str, float]:
+    separated = line if "\t" in line.text else replace(line, text="\t".join(line.text.split()))
+    form, text = _form_and(separated, "form TAB count")
+    count = float(text) if _COUNT.fullmatch(text.strip()) else math.nan
+    if not 0 <= count < math.inf:
+        _fail_on_count(line, "a finite number of at least 0")
+    return form, count
+
+
+def _fail_on_count(line: Line, wanted: str) -> NoReturn:
+    text = line.text.split("\t")[-1].strip() if "\t" in line.text else line.text.split()[-1]
+    reason = f"the count must be {wanted}, found {text!r}; write the form first, then its count"
+    line.fail(reason, line.text.rindex(text) + 1)
 
 
 # Word clusters from plain text: words that keep the same company get features in common.
@@ -227,7 +270,7 @@ _TOKEN = re.compile(r"\w+'|\w+(?:-\w+)*|[^\w\s]")
 
 
 def tokenise(line: str) -> list[str]:
-    """Words, elided words with their apostrophe (`l'`), and signs; written small."""
+    """Words, elided words with their apostrophe (`l'`), and signs; lowercased."""
     return _TOKEN.findall(line.lower().replace("’", "'"))
 
 

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from llrnn.ground.errors import TableError, quoted, short
-from llrnn.ground.files import open_file
-from llrnn.text.corpus.source import StrPath, read_lines
+from llrnn.ground.files import StrPath, open_file
+from llrnn.text.source import read_lines
 
 __all__ = ["KnowledgeBase", "Row", "plain", "short"]
 

@@ -15,15 +15,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError, UnknownWordError, VocabularyError
-from llrnn.text.corpus import Corpus
 from llrnn.text.domain import Cell, Domain, check, log_mass_left
+
+if TYPE_CHECKING:
+    from llrnn.text.corpus import Corpus
 
 # The words of a large vocabulary as three arrays, of which a page is read when a word of it is asked for.
 #

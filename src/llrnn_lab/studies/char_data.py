@@ -18,13 +18,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from llrnn.ground.files import write_atomically
+from llrnn.ground.files import StrPath, write_atomically
 from llrnn.languages.grammars.rows import BLANK
 from llrnn.text.conditions import values_of
-from llrnn.text.corpus import Corpus, Sentence
-from llrnn.text.corpus.corpus import find_values
-from llrnn.text.corpus.readers import PlainTokens
-from llrnn.text.corpus.source import StrPath
+from llrnn.text.corpus import Corpus, Sentence, find_values
+from llrnn.text.readers import PlainTokens
 from llrnn_lab.studies import nlg_data
 
 PARTS = ("train", "valid", "test", "unseen")

@@ -45,7 +45,7 @@ from typing import NamedTuple
 
 from llrnn.knowledge.contextual.lookup import Matching
 from llrnn.text.conditions import fields_of
-from llrnn.text.corpus.corpus import find_values
+from llrnn.text.corpus import find_values
 from llrnn.text.tables import KnowledgeBase, Row
 from llrnn_lab.studies.kb_data import WANTED
 

@@ -19,13 +19,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from llrnn.ground.errors import CorpusError
-from llrnn.ground.files import write_atomically
-from llrnn.text.conditions import NOT_SAID, words_of
-from llrnn.text.corpus import Corpus, Sentence
-from llrnn.text.corpus.acts import Act, Slot, parse_act
-from llrnn.text.corpus.corpus import find_values
-from llrnn.text.corpus.readers import PlainTokens
-from llrnn.text.corpus.source import StrPath, read_lines
+from llrnn.ground.files import StrPath, write_atomically
+from llrnn.text.conditions import NOT_SAID, Act, Slot, parse_act, words_of
+from llrnn.text.corpus import Corpus, Sentence, find_values
+from llrnn.text.readers import PlainTokens
+from llrnn.text.source import read_lines
 
 NEW_SLOTS = ("name", "phone")  # whose values are replaced by unseen ones
 SHARES = (5, 20, 100)  # percent of the training text

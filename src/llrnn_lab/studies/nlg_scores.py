@@ -35,8 +35,7 @@ from typing import Any, NamedTuple
 
 from llrnn.ground.errors import CorpusError, MissingExtraError
 from llrnn.text.conditions import NOT_SAID, fields_of, values_of
-from llrnn.text.corpus import Corpus
-from llrnn.text.corpus.corpus import find_values
+from llrnn.text.corpus import Corpus, find_values
 
 # references may say a value that their act does not have, before it counts as an ordinary word; set when the references
 # of train and test were looked through, so that `so` is one

@@ -27,8 +27,8 @@ from llrnn.knowledge.backgrounds import Grammar
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import swap
 from llrnn.model.writing import write
+from llrnn.text.conditions import Conditions
 from llrnn.text.corpus import Corpus
-from llrnn.text.corpus.acts import Conditions
 from llrnn_lab.studies.engines import Engine
 from llrnn_lab.studies.jobs import Job, run_jobs, trained
 from llrnn_lab.studies.sp_data import DATASETS, PARTS, SHARES, write_parts

@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from llrnn.ground.errors import CorpusError
-from llrnn.ground.files import write_atomically
+from llrnn.ground.files import StrPath, write_atomically
 from llrnn.model.words import value_attribute
-from llrnn.text.corpus.acts import Act, Slot
-from llrnn.text.corpus.source import StrPath, read_lines
+from llrnn.text.conditions import Act, Slot
+from llrnn.text.source import read_lines
 
 DATASETS = ("geo", "calendar", "publications", "recipes", "restaurants")
 SHARES = (20, 50, 100)  # percent of the training text

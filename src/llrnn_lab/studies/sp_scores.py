@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from llrnn.ground.errors import ConfigError, CorpusError, MissingExtraError
-from llrnn.text.corpus.source import StrPath
+from llrnn.ground.files import StrPath
 
 Words = tuple[str, ...]
 

@@ -31,8 +31,8 @@ from llrnn.knowledge.backgrounds.base import Background, Combined, multiply
 from llrnn.knowledge.process import Saved, State
 from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Exceptions, Prior, SparsePrior, Table
 from llrnn.text import conditions
+from llrnn.text.conditions import Act
 from llrnn.text.corpus import Corpus
-from llrnn.text.corpus.acts import Act
 from llrnn.text.vocabulary import Revision, Vocabulary
 
 Evidence = Callable[[object], Mapping[str, float]]

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llrnn.ground.errors import BackgroundError, PlacedError
-from llrnn.ground.files import replacing
+from llrnn.ground.files import StrPath, replacing
 from llrnn.languages.ngrams.table import UNKNOWN, Floats, Ints, Level, NGramTable, written_out
-from llrnn.text.corpus.source import StrPath, read_lines
+from llrnn.text.source import read_lines
 from llrnn.text.vocabulary import EOS
 
 # The sections of an ARPA file as arrays, and every fault of a line by its number.

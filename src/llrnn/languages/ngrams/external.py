@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llrnn.ground.errors import BackgroundError, CorpusError
+from llrnn.ground.files import StrPath
 from llrnn.languages.ngrams.kneser_ney import (
     Counted,
     check_order,
@@ -36,7 +37,7 @@ from llrnn.languages.ngrams.kneser_ney import (
 )
 from llrnn.languages.ngrams.table import UNKNOWN, Floats, Ints, Level, NGramTable
 from llrnn.text.corpus import Corpus
-from llrnn.text.corpus.source import StrPath, read_lines
+from llrnn.text.source import read_lines
 from llrnn.text.vocabulary import EOS
 
 # Arrays on disk that nobody else sees: files without a name, gone when the process is, whatever ends it.

@@ -33,8 +33,7 @@ from llrnn.model.controllers.recurrent import (
     variational_dropout,
     without_init,
 )
-from llrnn.text.conditions import ConditionTokenizer, Token, fields_of, make_tokenizer
-from llrnn.text.corpus.acts import Act
+from llrnn.text.conditions import Act, ConditionTokenizer, Token, fields_of, make_tokenizer
 
 _OTHER = "Other"  # fires on a symbol of which nothing is known
 _END: Token = ("End",)  # behind the last symbol, so that there is always something to look at

@@ -17,13 +17,12 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from os import fspath, stat
 from pathlib import Path
-from typing import NoReturn
 
 from llrnn.ground.errors import LexiconError
-from llrnn.ground.files import read_file
+from llrnn.ground.files import StrPath, read_file
 from llrnn.text.analysers.tags import FRENCH, Tags, lemma_attribute
-from llrnn.text.corpus.source import StrPath, read_lines
 from llrnn.text.lexicon import Lexicon
+from llrnn.text.source import Line, read_lines
 
 # Affixes of a hunspell dictionary at work: which rules apply to a word, and what they make of it.
 #
@@ -225,21 +224,6 @@ _KNOWN = re.compile(r"utf-8|us-ascii|iso-?8859-\d{1,2}|koi8-[ru]|cp125\d|tis620-
 _PYTHON_NAMES = {"us-ascii": "ascii", "tis620-2533": "tis-620"}
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a file, with its place."""
-
-    path: StrPath
-    number: int
-    text: str
-
-    def fail(self, reason: str, part: str = "") -> NoReturn:
-        """Raise the error for this line, at the first place where `part` stands by itself, or at all."""
-        alone = re.search(rf"(?<![^\s/,]){re.escape(part)}(?![^\s/,])", self.text) if part else None
-        column = (alone.start() if alone else max(self.text.find(part), 0)) + 1
-        raise LexiconError(reason, path=self.path, line=self.number, column=column)
-
-
 def encoding_of(path: StrPath) -> str:
     """The Python name of the encoding that an `.aff` file declares; ASCII if it declares none."""
     declared = _SET.search(_content(path))
@@ -262,7 +246,7 @@ def read_encoded(path: StrPath, encoding: str) -> Iterator[Line]:
     """The lines of the file."""
     numbered = read_lines(path, error=LexiconError) if encoding == "utf-8" else _decoded(path, encoding)
     for number, text in numbered:
-        yield Line(path, number, text)
+        yield Line(path, number, text, LexiconError)
 
 
 def _decoded(path: StrPath, encoding: str) -> Iterator[tuple[int, str]]:
@@ -576,7 +560,7 @@ def _entries(dic: str, encoding: str) -> Iterator[Line]:
     first = next(lines, None)
     if first is None or not re.fullmatch(r"\s*[0-9]+\s*", first.text):
         reason = "the first line must be the number of words; was the file written by hunspell's tools?"
-        (first or Line(dic, 1, "")).fail(reason)
+        (first or Line(dic, 1, "", LexiconError)).fail(reason)
     return (line for line in lines if line.text.strip() and not line.text.startswith("\t"))
 
 

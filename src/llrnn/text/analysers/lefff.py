@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from llrnn.ground.errors import LexiconError
+from llrnn.ground.files import StrPath
 from llrnn.text.analysers.hunspell import Line, read_encoded
 from llrnn.text.analysers.tags import lemma_attribute
-from llrnn.text.corpus.source import StrPath
 from llrnn.text.lexicon import Lexicon
 
 __all__ = ["lefff", "lexique"]

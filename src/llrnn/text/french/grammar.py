@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
 
-from llrnn.text.corpus.source import Sentence, Token
 from llrnn.text.french import lexicon as lex
 from llrnn.text.french.lexicon import FEMININE, MASCULINE, NEUTRAL, SINGULAR, Concord, Draw, Frame, Verb, Weighted, Word
 from llrnn.text.french.phrases import (
@@ -50,6 +49,7 @@ from llrnn.text.french.phrases import (
     with_preposition,
     year,
 )
+from llrnn.text.source import Sentence, Token
 
 _KINDS = {
     "person": 10.0, "group": 1.4, "animal": 1.2, "abstract": 1.5, "object": 1.0, "event": 0.8, "building": 0.8,

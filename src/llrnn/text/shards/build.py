@@ -25,9 +25,8 @@ from typing import BinaryIO
 import numpy as np
 
 from llrnn.ground.errors import CorpusError, UnknownWordError
-from llrnn.ground.files import sync_folder
-from llrnn.text.corpus.corpus import Format, Words, stream_words
-from llrnn.text.corpus.source import StrPath
+from llrnn.ground.files import StrPath, sync_folder
+from llrnn.text.corpus import Format, Words, stream_words
 from llrnn.text.ids import sentence_key
 from llrnn.text.shards.layout import BLOCK, COLUMNS, Manifest, Shard, write_manifest
 from llrnn.text.shards.reading import BuiltCorpus

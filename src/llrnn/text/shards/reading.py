@@ -16,8 +16,8 @@ import numpy as np
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import CorpusError
 from llrnn.text.corpus import Corpus, Sentence
-from llrnn.text.corpus.readers import PlainTokens
 from llrnn.text.ids import EncodedText, Run, Stored
+from llrnn.text.readers import PlainTokens
 from llrnn.text.shards.layout import BLOCK, MANIFEST, Manifest, ShardColumn, check_files, read_manifest
 from llrnn.text.vocabulary import EOS, Vocabulary
 

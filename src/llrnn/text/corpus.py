@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import PurePath
-from typing import Literal, NoReturn, overload
+from typing import Literal, TypeVar, overload
 
-from llrnn.ground.errors import CorpusError, LexiconError, warn
-from llrnn.text.corpus.acts import Act, Conditions, check_conditions
-from llrnn.text.corpus.readers import Multiword, PlainTokens, read_conllu, read_jsonl, read_text, read_tsv
-from llrnn.text.corpus.source import Sentence, StrPath, Token, read_lines
+from llrnn.ground.errors import CorpusError, warn
+from llrnn.ground.files import StrPath
+from llrnn.text.conditions import Conditions, check_conditions, fields_of
+from llrnn.text.readers import Multiword, PlainTokens, read_conllu, read_jsonl, read_text, read_tsv, read_words
+from llrnn.text.source import Sentence, Token
 
-__all__ = ["Conditions", "Corpus", "Format", "warn_if_raw"]
+__all__ = [
+    "Corpus",
+    "Sentence",
+    "Token",
+    "delexicalise",
+    "read_conllu",
+    "read_jsonl",
+    "read_text",
+    "read_tsv",
+    "relexicalise",
+    "warn_if_raw",
+]
 
+T = TypeVar("T")
 Format = Literal["auto", "conllu", "text", "jsonl", "tsv"]
 
 _EXTENSIONS = {
@@ -28,8 +39,8 @@ _EXTENSIONS = {
     ".jsonl": "jsonl",
     ".tsv": "tsv",
 }
-
-
+_PLAIN = {"conllu": read_conllu, "text": read_text}
+_CONDITIONED = {"jsonl": read_jsonl, "tsv": read_tsv}
 _PUNCTUATION = frozenset(".,;:!?")
 _ENOUGH_WORDS = 100  # below, a few abbreviations are a large share
 _RAW = 0.04  # abbreviations are fewer; raw text has about one mark in ten words
@@ -79,21 +90,15 @@ class Corpus:
         """From one file of the named format, or of the one that its extension tells (`.gz` aside)."""
         check_conditions(conditions)
         found = format_of(path, format)
-        if conditions != "plain" and found in ("conllu", "text"):
+        if conditions != "plain" and found in _PLAIN:
             raise CorpusError(
                 f"conditions={conditions!r} needs a file with conditions, 'jsonl' or 'tsv', found {found!r}; "
                 "convert it, or leave conditions='plain'",
                 path=path,
             )
-        match found:
-            case "conllu":
-                return cls.from_conllu(path, lowercase=lowercase)
-            case "text":
-                return cls.from_text(path, lowercase=lowercase)
-            case "jsonl":
-                return cls.from_jsonl(path, lowercase=lowercase, conditions=conditions)
-            case _:
-                return cls.from_tsv(path, lowercase=lowercase, conditions=conditions)
+        if found in _CONDITIONED:
+            return _read(path, lambda path: _CONDITIONED[found](path, lowercase=lowercase, conditions=conditions))
+        return _read(path, lambda path: _PLAIN[found](path, lowercase=lowercase))
 
     @classmethod
     def from_sentences(cls, sentences: Iterable[Sentence | Sequence[str]], *, name: str = "") -> Corpus:
@@ -149,7 +154,7 @@ class Corpus:
         return Counter(token.form for sentence in self.sentences for token in sentence.tokens)
 
     def lowercased(self) -> Corpus:
-        """The same corpus with every word written small."""
+        """The same corpus with every word in lowercase."""
         small = (
             replace(sentence, tokens=tuple(replace(token, form=token.form.lower()) for token in sentence.tokens))
             for sentence in self.sentences
@@ -178,18 +183,22 @@ def _read(paths: StrPath | Iterable[StrPath], reader: Callable[[StrPath], Iterat
     files = [paths] if isinstance(paths, str | PathLike) else list(paths)
     if not files:
         raise CorpusError("at least one file is required, found none; name one")
-    sentences: list[Sentence] = []
-    for path in files:
-        before = len(sentences)
-        sentences += reader(path)
-        if len(sentences) == before:
-            raise CorpusError(f"no sentence in {fspath(path)}: the file holds blank lines or comments only", path=path)
+    sentences = [sentence for path in files for sentence in _some(path, reader(path))]
     return Corpus(tuple(sentences), " + ".join(PurePath(path).name for path in files))
+
+
+def _some(path: StrPath, sentences: Iterator[T]) -> Iterator[T]:
+    """The sentences of a file, of which there must be one."""
+    number = 0
+    for number, sentence in enumerate(sentences, start=1):  # noqa: B007
+        yield sentence
+    if not number:
+        raise CorpusError(f"no sentence in {fspath(path)}: the file holds blank lines or comments only", path=path)
 
 
 def format_of(path: StrPath, format: Format) -> str:
     """The format that is named, or with "auto" the one that the extension of the file tells."""
-    if format in ("conllu", "text", "jsonl", "tsv"):
+    if format in _PLAIN or format in _CONDITIONED:
         return format
     if format != "auto":
         raise CorpusError(
@@ -231,37 +240,23 @@ def warn_if_raw(corpus: Corpus) -> None:
         )
 
 
-# The words of one sentence after another, without keeping any: for texts that are larger than memory.
-
-
 Words = tuple[str, list[str]]  # where they stand, for messages
 
 
 def stream_words(paths: Iterable[StrPath], *, format: Format = "auto", lowercase: bool = False) -> Iterator[Words]:
-    """`path:line` (or the name of the sentence) and the words of every sentence, as `Corpus.from_file` reads them."""
+    """`path:line` (or the name of the sentence) and the words of every sentence, as `Corpus.from_file` reads them.
+
+    None of them is kept: for texts that are larger than memory.
+    """
     for path in paths:
-        count = 0
-        for words in _of_file(path, format_of(path, format), lowercase):
-            count += 1
-            yield words
-        if not count:
-            raise CorpusError(f"no sentence in {fspath(path)}: the file holds blank lines or comments only", path=path)
+        yield from _some(path, _words_of_file(path, format_of(path, format), lowercase))
 
 
-def _of_file(path: StrPath, format: str, lowercase: bool) -> Iterator[Words]:
+def _words_of_file(path: StrPath, format: str, lowercase: bool) -> Iterator[Words]:
     if format == "text":
-        return _of_text(path, lowercase)
-    reader = read_conllu if format == "conllu" else read_jsonl if format == "jsonl" else read_tsv
+        return read_words(path, lowercase=lowercase)
+    reader = read_conllu if format == "conllu" else _CONDITIONED[format]
     return (_plain(sentence, path) for sentence in reader(path, lowercase=lowercase))
-
-
-def _of_text(path: StrPath, lowercase: bool) -> Iterator[Words]:
-    """As `read_text`, without an object for each word."""
-    place = fspath(path)
-    for number, line in read_lines(path):
-        words = (line.lower() if lowercase else line).split()
-        if words:
-            yield f"{place}:{number}", words
 
 
 def _plain(sentence: Sentence, path: StrPath) -> Words:
@@ -280,11 +275,8 @@ def _plain(sentence: Sentence, path: StrPath) -> Words:
 # longest value first; of two slots with the same value it is the first one's. The way back puts the values of a slot in
 # their order, so it gives the same sentence unless the sentence says several values of one slot in another order.
 
-
-__all__ = ["Spans", "delexicalise", "find_values", "placeholder", "relexicalise"]
-
-Words_delexical = tuple[str, ...]
-Spans = dict[int, Words_delexical]  # where a value begins in a text, and the value
+ValueWords = tuple[str, ...]
+Spans = dict[int, ValueWords]  # where a value begins in a text, and the value
 
 
 def placeholder(slot: str) -> str:
@@ -318,7 +310,7 @@ def relexicalise(words: Sequence[str], condition: object) -> list[str]:
 
 
 def find_values(
-    words: Sequence[str], values: Iterable[Words_delexical], taken: Mapping[int, Words_delexical] | None = None
+    words: Sequence[str], values: Iterable[ValueWords], taken: Mapping[int, ValueWords] | None = None
 ) -> Spans:
     """Where values stand: the longest first, from the left, none overlapping another or what is `taken`."""
     text = tuple(words)
@@ -342,7 +334,7 @@ def _without_values(sentence: Sentence, slots: Collection[str]) -> Sentence:
 
 
 def _replaced(
-    tokens: Sequence[Token], spans: Mapping[int, Words_delexical], names: Mapping[Words_delexical, str]
+    tokens: Sequence[Token], spans: Mapping[int, ValueWords], names: Mapping[ValueWords, str]
 ) -> Iterator[Token]:
     place = 0
     while place < len(tokens):
@@ -354,70 +346,4 @@ def _replaced(
 
 def _values(condition: object) -> Iterator[tuple[str, str]]:
     """The slots of an act or a record that have a value with words, in their order."""
-    fields: Iterator[tuple[str, object]] = iter(())
-    if isinstance(condition, Act):
-        fields = ((slot.name, slot.value) for slot in condition.slots)
-    elif isinstance(condition, Mapping):
-        fields = ((str(slot), one) for slot, value in condition.items() for one in _listed(value))
-    for slot, value in fields:
-        if value is not None and not isinstance(value, Mapping) and str(value).split():
-            yield slot, str(value)
-
-
-def _listed(value: object) -> Collection[object]:
-    return value if isinstance(value, list | tuple) else [value]
-
-
-# Frequency files, `form TAB count`: what a large corpus says of single words, without the corpus.
-
-
-__all__ = ["read_frequencies", "two_columns"]
-
-# Narrower than float(), which also takes 1_000, nan and the digits of other scripts.
-_COUNT = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-
-
-def read_frequencies(path: StrPath, *, lowercase: bool = False) -> dict[str, float]:
-    """form -> frequency from lines `form TAB count` (or separated by spaces, where the form has none).
-
-    A form that comes again adds up, also one that `lowercase` makes the same; blank lines are skipped.
-    There are no comments: `#` is a word.
-    """
-    total: dict[str, float] = {}
-    for number, line in read_lines(path, error=LexiconError):
-        if line.strip():
-            form, count = _frequency(path, number, line)
-            form = form.lower() if lowercase else form
-            total[form] = total.get(form, 0.0) + count
-            if math.isinf(total[form]):
-                _fail_on_count(path, number, line, "a sum that is finite")
-    if not total:
-        raise LexiconError("no frequency in the file: it holds blank lines only", path=path)
-    return total
-
-
-def _frequency(path: StrPath, number: int, line: str) -> tuple[str, float]:
-    separated = line if "\t" in line else "\t".join(line.split())
-    form, text = two_columns(path, number, separated, "form TAB count")
-    count = float(text) if _COUNT.fullmatch(text.strip()) else math.nan
-    if not 0 <= count < math.inf:
-        _fail_on_count(path, number, line, "a finite number of at least 0")
-    return form, count
-
-
-def _fail_on_count(path: StrPath, number: int, line: str, wanted: str) -> NoReturn:
-    text = line.split("\t")[-1].strip() if "\t" in line else line.split()[-1]
-    reason = f"the count must be {wanted}, found {text!r}; write the form first, then its count"
-    raise LexiconError(reason, path=path, line=number, column=line.rindex(text) + 1)
-
-
-def two_columns(path: StrPath, number: int, line: str, wanted: str) -> tuple[str, str]:
-    columns = line.split("\t")
-    if len(columns) != 2:
-        column = len("\t".join(columns[:2])) + 1
-        reason = f"2 columns ({wanted}) are required, found {len(columns)}; keep these two, separated by one TAB"
-        raise LexiconError(reason, path=path, line=number, column=column)
-    form, rest = columns
-    if not form.strip():
-        raise LexiconError("the form must not be empty; write the word", path=path, line=number, column=1)
-    return form, rest
+    return ((slot, text) for slot, text in fields_of(condition) if text is not None and text.split())

@@ -1,11 +1,11 @@
-"""Plain text: one sentence a line, tokens separated by whitespace."""
+"""Readers of corpus files: plain text, two columns, JSON lines and CoNLL-U; every fault is named by its place."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import fspath
 from sys import intern
@@ -13,10 +13,35 @@ from types import MappingProxyType
 from typing import Literal, NoReturn
 
 from llrnn.ground.errors import CorpusError
-from llrnn.text.corpus.acts import Act, Conditions, act_at, check_conditions, lowercased
-from llrnn.text.corpus.source import Sentence, StrPath, Token, read_lines
+from llrnn.ground.files import StrPath
+from llrnn.text.conditions import Act, Conditions, check_conditions, lowercased, parse_act
+from llrnn.text.source import Line, Sentence, Token, read_lines
 
-__all__ = ["PlainTokens", "read_text"]
+__all__ = [
+    "FeatsCache",
+    "Multiword",
+    "PlainTokens",
+    "merge_tokens",
+    "read_conllu",
+    "read_jsonl",
+    "read_text",
+    "read_tsv",
+]
+
+Multiword = Literal["words", "surface"]
+
+_KEYS = ("target", "tokens", "condition")
+_CONDITION = re.compile(r'"condition"\s*:\s*"')  # a string cannot hold it: its quotes would be escaped
+
+# Whitespace, commas and bars separate attributes wherever they are written down, so none may hold one.
+_FEATURE = re.compile(r"([^\s=,|]+)=([^\s=,|]+(?:,[^\s=,|]+)*)")
+_BROKEN_TAG = re.compile(r"[\s,|]")
+_COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
+_ID, _FORM, _LEMMA, _UPOS, _FEATS, _HEAD, _DEPREL = 0, 1, 2, 3, 5, 6, 7
+_NUMBER = r"(0|[1-9][0-9]{0,8})"  # nine digits: more is no sentence, and Python refuses to convert thousands
+_HEAD_ID = re.compile(_NUMBER)
+_RANGE_ID = re.compile(rf"{_NUMBER}-{_NUMBER}")
+_EMPTY_ID = re.compile(rf"{_NUMBER}\.{_NUMBER}")
 
 
 class PlainTokens(dict[str, Token]):
@@ -27,110 +52,114 @@ class PlainTokens(dict[str, Token]):
         return token
 
 
+def read_words(path: StrPath, *, lowercase: bool = False) -> Iterator[tuple[str, list[str]]]:
+    """`path:line` and the words of each sentence of a text file, without an object for each word."""
+    place = fspath(path)
+    for number, line in read_lines(path):
+        words = (line.lower() if lowercase else line).split()
+        if words:
+            yield f"{place}:{number}", words
+
+
 def read_text(path: StrPath, *, lowercase: bool = False) -> Iterator[Sentence]:
     """The sentences of a text file, one a line. Blank lines are layout, not sentences: they are skipped.
 
     Whitespace is what Unicode calls so, the no-break space included.
     """
     tokens = PlainTokens()
-    place = fspath(path)
-    for number, line in read_lines(path):
-        words = (line.lower() if lowercase else line).split()
-        if words:
-            yield Sentence(tuple([tokens[word] for word in words]), name=f"{place}:{number}")
-
-
-# Two columns, `condition TAB target`: the plainest file of what is to be said, and how it was said.
-#
-#     formal	could you help me
-#     inform(name=x;food=thai)	x serves thai food
-#
-# The target is split at whitespace; one without a word is an error. A condition may be empty: then there is none. Blank
-# lines are skipped. With `conditions="act"` every condition must be a dialog act, and is read as one.
-
-
-__all__ = ["read_tsv"]
+    for place, words in read_words(path, lowercase=lowercase):
+        yield Sentence(tuple([tokens[word] for word in words]), name=place)
 
 
 def read_tsv(path: StrPath, *, lowercase: bool = False, conditions: Conditions = "plain") -> Iterator[Sentence]:
-    """The sentences of a file with two columns; `lowercase` writes both of them small."""
-    check_conditions(conditions)
-    tokens = PlainTokens()
-    for number, line in read_lines(path):
-        if "\t" not in line and not line.strip():
-            continue
-        text, target = _columns(path, number, line)
-        words = (target.lower() if lowercase else target).split()
-        if not words:
-            reason = "the target must have a word, found none; write it behind the TAB, or remove the line"
-            raise CorpusError(reason, path=path, line=number, column=len(text) + 2)
-        condition = _act(path, number, text) if conditions == "act" else text.strip() or None
-        condition = lowercased(condition) if lowercase else condition
-        yield Sentence(tuple([tokens[word] for word in words]), condition, f"{fspath(path)}:{number}")
+    """The sentences of a file with two columns, `condition TAB target`; `lowercase` lowercases both of them.
 
+        formal	could you help me
+        inform(name=x;food=thai)	x serves thai food
 
-def _columns(path: StrPath, number: int, line: str) -> tuple[str, str]:
-    columns = line.split("\t")
-    if len(columns) != 2:
-        column = len("\t".join(columns[:2])) + 1
-        reason = f"2 columns (condition TAB target) are required, found {len(columns)}; keep these two"
-        raise CorpusError(reason, path=path, line=number, column=column)
-    return columns[0], columns[1]
-
-
-def _act(path: StrPath, number: int, text: str) -> object:
-    if not text.strip():
-        reason = "a dialog act is required before the TAB, such as inform(food=thai), found none; give one"
-        raise CorpusError(reason, path=path, line=number, column=1)
-    return act_at(text, path, number, 1)
-
-
-# JSON lines: one object a line, a target and what it is generated from.
-#
-#     {"target": "the cost was 37 euros", "condition": {"price": 37}}
-#     {"target": ["the", "cost"]}
-#     {"tokens": ["the", "cost"], "condition": "anything that JSON can say"}
-#
-# A target that is a string is split at whitespace. Blank lines are skipped; an empty target is an error. With
-# `conditions="act"` every condition must be a dialog act, "inform(food=thai)", and is read as one.
-
-
-__all__ = ["read_jsonl"]
-
-_KEYS = ("target", "tokens", "condition")
-_CONDITION = re.compile(r'"condition"\s*:\s*"')  # a string cannot hold it: its quotes would be escaped
+    The target is split at whitespace; one without a word is an error. A condition may be empty: then there is none.
+    Blank lines are skipped. With `conditions="act"` every condition must be a dialog act, and is read as one.
+    """
+    return _conditioned(path, _tsv_record, lowercase, conditions)
 
 
 def read_jsonl(path: StrPath, *, lowercase: bool = False, conditions: Conditions = "plain") -> Iterator[Sentence]:
-    """The sentences of a JSON lines file; `lowercase` writes the targets small, and the texts in conditions."""
+    """The sentences of a JSON lines file; `lowercase` lowercases the targets, and the texts in conditions.
+
+        {"target": "the cost was 37 euros", "condition": {"price": 37}}
+        {"target": ["the", "cost"]}
+        {"tokens": ["the", "cost"], "condition": "anything that JSON can say"}
+
+    A target that is a string is split at whitespace. Blank lines are skipped; an empty target is an error. With
+    `conditions="act"` every condition must be a dialog act, "inform(food=thai)", and is read as one.
+    """
+    return _conditioned(path, _json_record, lowercase, conditions)
+
+
+Record = tuple[list[str], object]  # the words of a target, and its condition
+
+
+def _conditioned(
+    path: StrPath, read: Callable[[Line, bool], Record | None], lowercase: bool, conditions: Conditions
+) -> Iterator[Sentence]:
+    """One sentence a line with its condition; `read` is asked for acts or not, and answers None for a blank line."""
     check_conditions(conditions)
     tokens = PlainTokens()
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        record = _JsonRecord(path, number, line)
-        words = record.words()
-        if lowercase:
-            words = [word.lower() for word in words]
-        name = f"{fspath(path)}:{number}"
-        condition = record.act() if conditions == "act" else record.fields.get("condition")
-        condition = lowercased(condition) if lowercase else condition
-        yield Sentence(tuple([tokens[word] for word in words]), condition, name)
+    for number, text in read_lines(path):
+        line = Line(path, number, text)
+        record = read(line, conditions == "act")
+        if record is not None:
+            words, condition = record
+            if lowercase:
+                words, condition = [word.lower() for word in words], lowercased(condition)
+            yield Sentence(tuple([tokens[word] for word in words]), condition, line.name)
+
+
+def _tsv_record(line: Line, as_act: bool) -> Record | None:
+    if "\t" not in line.text and not line.text.strip():
+        return None
+    text, target = line.two_columns("condition TAB target")
+    words = target.split()
+    if not words:
+        line.fail("the target must have a word, found none; write it behind the TAB, or remove the line", len(text) + 2)
+    if not as_act:
+        return words, text.strip() or None
+    if not text.strip():
+        line.fail("a dialog act is required before the TAB, such as inform(food=thai), found none; give one")
+    return words, _act_at(line, text, 1)
+
+
+def _json_record(line: Line, as_act: bool) -> Record | None:
+    if not line.text.strip():
+        return None
+    record = _JsonRecord(line)
+    return record.words(), record.act() if as_act else record.fields.get("condition")
+
+
+def _act_at(line: Line, text: str, column: int, *, inside: bool = True) -> Act:
+    """Read an act that stands in a line; `inside`: whether its columns are those of the line."""
+    try:
+        return parse_act(text)
+    except CorpusError as fault:
+        offset = (fault.column or 1) - 1
+        where = "" if inside else f" at column {offset + 1} of the act"
+        reason = f"a dialog act such as inform(food=thai) is required{where}: {fault.reason}; correct it"
+        line.fail(reason, column + (offset if inside else 0))
 
 
 class _JsonRecord:
-    """One line, decoded, with its place for messages."""
+    """One line of JSON, decoded and checked."""
 
-    def __init__(self, path: StrPath, number: int, line: str) -> None:
-        self.path, self.number, self.line = path, number, line
+    def __init__(self, line: Line) -> None:
+        self.line = line
         self.fields = self.checked(self.decoded())
 
     def decoded(self) -> object:
         try:
-            return json.loads(self.line, object_pairs_hook=self.unrepeated, parse_constant=self.refuse_constant)
+            return json.loads(self.line.text, object_pairs_hook=self.unrepeated, parse_constant=self.refuse_constant)
         except json.JSONDecodeError as cause:
-            found = f"JSON is required, found a line that is none ({cause.msg}); write one object a line"
-            raise CorpusError(found, path=self.path, line=self.number, column=cause.pos + 1) from cause
+            reason = f"JSON is required, found a line that is none ({cause.msg}); write one object a line"
+            self.line.fail(reason, cause.pos + 1)
         except RecursionError:
             self.fail(None, "JSON that Python can decode is required, found too deep nesting; flatten it")
         except ValueError as cause:  # a number of thousands of digits
@@ -145,9 +174,8 @@ class _JsonRecord:
         return fields
 
     def refuse_constant(self, constant: str) -> NoReturn:
-        column = self.line.find(constant) + 1
         reason = f"JSON is required, found {constant}, which JSON does not have; write null or a number"
-        raise CorpusError(reason, path=self.path, line=self.number, column=column)
+        self.line.fail(reason, self.line.text.find(constant) + 1)
 
     def checked(self, value: object) -> dict[str, object]:
         if not isinstance(value, dict):
@@ -194,33 +222,23 @@ class _JsonRecord:
             self.fail(
                 "condition", f'a dialog act is required, "condition": "inform(food=thai)", found {found}; give one'
             )
-        begun = _CONDITION.search(self.line)
-        if begun is not None and self.line.startswith(f'{given}"', begun.end()):
-            return act_at(given, self.path, self.number, begun.end() + 1)
-        return act_at(given, self.path, self.number, self.column("condition"), inside=False)
+        begun = _CONDITION.search(self.line.text)
+        if begun is not None and self.line.text.startswith(f'{given}"', begun.end()):
+            return _act_at(self.line, given, begun.end() + 1)
+        return _act_at(self.line, given, self.column("condition"), inside=False)
 
     def column(self, key: str) -> int:
         """The decoder forgets where a value stood, so the column is where its key is written."""
-        return max(self.line.find(json.dumps(key, ensure_ascii=False)), 0) + 1
+        return max(self.line.text.find(json.dumps(key, ensure_ascii=False)), 0) + 1
 
     def fail(self, key: str | None, reason: str) -> NoReturn:
-        column = 1 if key is None else self.column(key)
-        raise CorpusError(reason, path=self.path, line=self.number, column=column)
+        self.line.fail(reason, 1 if key is None else self.column(key))
 
 
 def _kind(value: object) -> str:
     """The JSON name of a value's type."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")
-
-
-# The FEATS column of CoNLL-U: `_`, or `Name=Value|Name=Value1,Value2`.
-
-
-__all__ = ["FeatsCache", "merge_tokens"]
-
-# Whitespace, commas and bars separate attributes wherever they are written down, so none may hold one.
-_FEATURE = re.compile(r"([^\s=,|]+)=([^\s=,|]+(?:,[^\s=,|]+)*)")
 
 
 class FeatsCache(dict[str, Mapping[str, str]]):
@@ -271,38 +289,23 @@ def merge_tokens(form: str, lemma: str | None, parts: Iterable[Token]) -> Token:
     return Token(form, lemma, parts[0].pos, MappingProxyType(feats))
 
 
-# CoNLL-U, the format of Universal Dependencies: https://universaldependencies.org/format.html
-#
-# One word a line in ten columns separated by a TAB, an empty line after each sentence, comments from `#`.
-#
-# - Words are the *syntactic* words (1, 2, 3...); the line of a multiword token (`3-4 du`) is skipped. With
-#   `multiword="surface"` the multiword token stands for its words instead, see `merge_tokens`; positions shift
-#   then, so no token has a head.
-# - Empty nodes (`5.1`) are skipped once their number is checked: they are not words of the text.
-# - `_` means nothing in LEMMA, UPOS, FEATS, HEAD and DEPREL; in FORM it is the word `_`. XPOS, DEPS and MISC
-#   are not read.
-# - A sentence is named by its `sent_id` comment, or by `path:line` of its first word.
-
-
-__all__ = ["Multiword", "read_conllu"]
-
-Multiword = Literal["words", "surface"]
-
-_COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
-_ID, _FORM, _LEMMA, _UPOS, _FEATS, _HEAD, _DEPREL = 0, 1, 2, 3, 5, 6, 7
-
-_NUMBER = r"(0|[1-9][0-9]{0,8})"  # nine digits: more is no sentence, and Python refuses to convert thousands
-_HEAD_ID = re.compile(_NUMBER)
-_RANGE_ID = re.compile(rf"{_NUMBER}-{_NUMBER}")
-_EMPTY_ID = re.compile(rf"{_NUMBER}\.{_NUMBER}")
-_BROKEN_TAG = re.compile(r"[\s,|]")
-
-
 def read_conllu(path: StrPath, *, lowercase: bool = False, multiword: Multiword = "words") -> Iterator[Sentence]:
-    """The sentences of a CoNLL-U file; `lowercase` lowercases the forms and leaves the lemmas."""
+    """The sentences of a CoNLL-U file; `lowercase` lowercases the forms and leaves the lemmas.
+
+    One word a line in ten columns separated by a TAB, an empty line after each sentence, comments from `#`: the format
+    of Universal Dependencies, https://universaldependencies.org/format.html
+
+    - Words are the *syntactic* words (1, 2, 3...); the line of a multiword token (`3-4 du`) is skipped. With
+      `multiword="surface"` the multiword token stands for its words instead, see `merge_tokens`; positions shift
+      then, so no token has a head.
+    - Empty nodes (`5.1`) are skipped once their number is checked: they are not words of the text.
+    - `_` means nothing in LEMMA, UPOS, FEATS, HEAD and DEPREL; in FORM it is the word `_`. XPOS, DEPS and MISC
+      are not read.
+    - A sentence is named by its `sent_id` comment, or by `path:line` of its first word.
+    """
     if multiword not in ("words", "surface"):
         raise CorpusError(f"multiword must be 'words' or 'surface', found {multiword!r}; choose one")
-    reader = _Reader(path, lowercase=lowercase, surface=multiword == "surface")
+    reader = _ConlluReader(path, lowercase=lowercase, surface=multiword == "surface")
     rows: list[_Row] = []
     name = ""
     for number, line in read_lines(path):
@@ -316,7 +319,7 @@ def read_conllu(path: StrPath, *, lowercase: bool = False, multiword: Multiword 
         else:
             columns = line.split("\t")
             if len(columns) != len(_COLUMNS):
-                _fail_on_count(path, number, line)
+                _fail_on_count(Line(path, number, line))
             rows.append((number, columns))
     if rows:
         yield reader.sentence(rows, name)
@@ -325,18 +328,16 @@ def read_conllu(path: StrPath, *, lowercase: bool = False, multiword: Multiword 
 _Row = tuple[int, list[str]]  # line number, columns
 
 
-def _fail_on_count(path: StrPath, number: int, line: str) -> NoReturn:
-    columns = line.split("\t")
-    wanted = len(_COLUMNS)
+def _fail_on_count(line: Line) -> NoReturn:
+    columns, wanted = line.text.split("\t"), len(_COLUMNS)
     reason = f"{wanted} columns separated by a TAB are required, found {len(columns)}"
-    if not line.strip():
+    if not line.text.strip():
         reason += " (whitespace only); a sentence ends with an empty line"
     elif len(columns) == 1:
         reason += "; is it CoNLL-U at all, or were its TABs turned into spaces?"
     else:
         reason += f"; they are {' '.join(_COLUMNS)}"
-    column = len("\t".join(columns[:wanted])) + 1
-    raise CorpusError(reason, path=path, line=number, column=column)
+    line.fail(reason, len("\t".join(columns[:wanted])) + 1)
 
 
 @dataclass(slots=True)
@@ -351,7 +352,7 @@ def _headless(token: Token) -> Token:
     return Token(token.form, token.lemma, token.pos, token.feats, None, token.relation)
 
 
-class _Reader:
+class _ConlluReader:
     """Turns the rows of one sentence after another into sentences, sharing what they have in common."""
 
     def __init__(self, path: StrPath, *, lowercase: bool, surface: bool) -> None:

@@ -1,4 +1,4 @@
-"""A text file as numbered lines: UTF-8, gzip unpacked on the fly, and every fault named by its place.
+"""A text file as numbered lines: UTF-8, gzip unpacked on the fly, every fault named by its place; tokens and sentences.
 
 Lines end with LF or CRLF and are handed out without it; a byte order mark is dropped. Columns are counted in
 characters, from 1. The file is decoded block by block, which is faster than line by line; only a block with a
@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from os import fspath
 from types import MappingProxyType
+from typing import NoReturn
 
 from llrnn.ground.errors import CorpusError, PlacedError
 from llrnn.ground.files import StrPath, open_file
-
-__all__ = ["StrPath", "read_lines"]
 
 _BLOCK = 1 << 20
 _HEAD = 512  # enough for every signature below
 _GZIP = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 # (offset, signature, what it is, what to do)
 _SIGNATURES = (
@@ -163,10 +165,33 @@ def _first_fault(raw: bytes) -> tuple[int, str] | None:
     return min(faults, default=None)
 
 
-# What a corpus is made of: tokens in sentences, with whatever annotation the source had.
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a file, with its place for messages."""
 
+    path: StrPath
+    number: int
+    text: str
+    error: type[PlacedError] = CorpusError
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+    @property
+    def name(self) -> str:
+        return f"{fspath(self.path)}:{self.number}"
+
+    def fail(self, reason: str, at: int | str = 1) -> NoReturn:
+        """Raise the error at a column, or where a part of the line first stands by itself, or at all."""
+        if isinstance(at, str):
+            alone = re.search(rf"(?<![^\s/,]){re.escape(at)}(?![^\s/,])", self.text) if at else None
+            at = (alone.start() if alone else max(self.text.find(at), 0)) + 1
+        raise self.error(reason, path=self.path, line=self.number, column=at)
+
+    def two_columns(self, wanted: str, remedy: str = "keep these two") -> tuple[str, str]:
+        """What stands before the TAB and behind it."""
+        columns = self.text.split("\t")
+        if len(columns) != 2:
+            reason = f"2 columns ({wanted}) are required, found {len(columns)}; {remedy}"
+            self.fail(reason, len("\t".join(columns[:2])) + 1)
+        return columns[0], columns[1]
 
 
 @dataclass(frozen=True, slots=True)
