@@ -14,7 +14,7 @@ SENTENCES = [f"the car with the plate {plate} is {colour} ." for plate in PLATES
 
 letters, digits = "abcdefghijklmnopqrstuvwxyz", "0123456789"
 plates = domains.Regular(
-    {"plate": r"[a-z]{2}-\d{3}-[a-z]{2}"},  # the cells, as patterns
+    {"plate": "[a-z]{2}-[0-9]{3}-[a-z]{2}"},  # the cells, as patterns
     dict.fromkeys(letters, 0.02) | dict.fromkeys(digits, 0.05) | {"-": 0.5},  # what a character weighs
     attributes={"plate": ["Plate"]},
     name="car",

@@ -33,9 +33,9 @@ from llrnn.languages.ngrams import (
     estimate,
     read_stream,
     read_table,
+    streams,
     write_table,
 )
-from llrnn.languages.ngrams import external as streams
 from llrnn.languages.ngrams import trie as rows
 from test_cli import Capture, as_json, done, refused
 

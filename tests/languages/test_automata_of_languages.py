@@ -21,22 +21,15 @@ from llrnn.ground.errors import BackgroundError, CheckpointError
 from llrnn.knowledge.backgrounds import Automaton, restore
 from llrnn.knowledge.testing import check_background
 from llrnn.languages.grammars import Expression, from_condition, letter, matching, ngram, regular, symbolic, words
+from llrnn.languages.grammars import automaton as moves
 from llrnn.languages.grammars import finite as conditional
 from llrnn.languages.grammars import finite as holes
-from llrnn.languages.grammars import machine as backward_
-from llrnn.languages.grammars import machine as moves
+from llrnn.languages.grammars.automaton import InfiniteMassError, TooLargeError, backward, determinised
+from llrnn.languages.grammars.compiler import columns_of, compiled
 from llrnn.languages.grammars.expressions import NOTHING, Alternation, Concatenation
 from llrnn.languages.grammars.finite import Conditional, EmptyLanguageError, Finite, Gathered, finite
+from llrnn.languages.grammars.graphs import components
 from llrnn.languages.grammars.language import Language, LetterColumns, Node, OneOf
-from llrnn.languages.grammars.machine import (
-    InfiniteMassError,
-    TooLargeError,
-    backward,
-    columns_of,
-    compiled,
-    components,
-    determinised,
-)
 from llrnn.languages.grammars.rows import described, restored
 from llrnn.languages.ngrams import NGramTable, estimate
 from llrnn.languages.ngrams.table import backed_off
@@ -74,7 +67,7 @@ def test_masses_in_closed_form() -> None:
 
 @pytest.mark.parametrize("most_dense", [2_000, 1])
 def test_weights_far_below_what_a_float_holds(most_dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backward_, "MOST_DENSE", most_dense)
+    monkeypatch.setattr(moves, "MOST_DENSE", most_dense)
     tiny = (A + B).weighted(1e-290)
     seldom = tiny + tiny + tiny + tiny.times(4).repeated() + tiny
     assert log_mass(seldom) == pytest.approx(4 * math.log(1e-290))  # e^-2671
@@ -93,7 +86,7 @@ def test_large_components_are_iterated_to_the_same_sum(ratio: float, monkeypatch
     machine = compiled(expression, over("abc", expression))
     exact = backward(machine)
     assert exact[0] == pytest.approx(-math.log1p(-ratio), rel=1e-9)
-    monkeypatch.setattr(backward_, "MOST_DENSE", 1)
+    monkeypatch.setattr(moves, "MOST_DENSE", 1)
     np.testing.assert_allclose(backward(machine), exact, rtol=1e-9, atol=1e-9)
 
 
@@ -111,8 +104,8 @@ def test_large_components_are_iterated_to_the_same_sum(ratio: float, monkeypatch
     ],
 )
 def test_infinite_mass_is_refused(expression: Expression, most_dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backward_, "MOST_DENSE", most_dense)
-    monkeypatch.setattr(backward_, "MOST_ITERATIONS", 2_000)
+    monkeypatch.setattr(moves, "MOST_DENSE", most_dense)
+    monkeypatch.setattr(moves, "MOST_ITERATIONS", 2_000)
     columns = over("abc", expression)
     with pytest.raises(InfiniteMassError):
         backward(compiled(expression, columns))

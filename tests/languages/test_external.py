@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from helpers import HANG
 from llrnn import cli, french
+from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import BackgroundError
-from llrnn.languages.ngrams import NGramTable, Scratch, count_ngrams, estimate, estimate_on_disk, external, read_arpa
-from llrnn.languages.ngrams.table import Ints
+from llrnn.languages.ngrams import NGramTable, Scratch, count_ngrams, estimate, estimate_on_disk, kneser_ney, read_arpa
 from llrnn.text.shards import Listing, build_corpus
 from llrnn_lab.bench.against_kenlm import drawn_text
 
@@ -29,13 +29,13 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """As few words at a time as the memory says, however little that is."""
-    monkeypatch.setattr(external, "_LEAST", 1)
+    monkeypatch.setattr(kneser_ney, "_LEAST", 1)
 
 
 def on_disk(stream: Ints, words: list[str], folder: Path, size: int, order: int, least: list[int]) -> NGramTable:
     """With blocks of `size` words."""
     pieces = np.array_split(stream, 3)
-    memory = size * external._BYTES_A_WORD
+    memory = size * kneser_ney._BYTES_A_WORD
     return estimate_on_disk(pieces, words, scratch=Scratch(folder), memory=memory, order=order, min_counts=least)
 
 
@@ -73,14 +73,17 @@ def test_the_same_model_of_a_longer_text(tmp_path: Path, size: int) -> None:
 
 def test_counts_are_those_in_memory(tmp_path: Path) -> None:
     stream, words = drawn_text(3000, 60, 1)
-    scratch = Scratch(tmp_path)
-    column = scratch.column(np.int32)
-    column.append(stream)
-    found = external.count_on_disk(column, 0, len(words), 4, scratch, 100 * external._BYTES_A_WORD)
-    for mine, theirs in zip(found, count_ngrams(stream, 0, len(words), 4), strict=True):
-        for name in ("context", "word", "count", "suffix", "starts"):
-            assert np.array_equal(getattr(mine, name), getattr(theirs, name)), name
-    assert scratch.most > 12_000
+    on_disk_, in_memory = Scratch(tmp_path), Scratch()
+    found = []
+    for scratch, size in ((on_disk_, 100), (in_memory, 10_000), (in_memory, 7)):
+        text = scratch.array(np.int32)
+        text.append(stream)
+        found.append(count_ngrams(text, 0, len(words), 4, scratch, size))
+    for one, *others in zip(*found, strict=True):
+        for other in others:
+            for name in ("context", "word", "count", "suffix", "starts"):
+                assert np.array_equal(getattr(one, name), getattr(other, name)), name
+    assert on_disk_.most > 12_000
 
 
 def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
@@ -95,7 +98,7 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     def full(*arguments: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("llrnn.languages.ngrams.external.os.pwrite", full)
+    monkeypatch.setattr("llrnn.languages.ngrams.scratch.os.pwrite", full)
     with pytest.raises(BackgroundError, match=r"the disk is full .*name another folder: --temporary"):
         on_disk(np.array([0, 1, 0]), ["</s>", "a"], tmp_path, 10, 2, [])
     assert not list(tmp_path.iterdir())
@@ -103,7 +106,7 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(BackgroundError, match="No such file or directory"):
-        Scratch(tmp_path / "nothing").column(np.int64)
+        Scratch(tmp_path / "nothing").array(np.int64)
 
 
 # --- the command line ----------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ import typer
 
 from llrnn.cli import show
 from llrnn.cli.options import AsJson, print_json
+from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError
 from llrnn.knowledge.backgrounds import NGram
 from llrnn.languages.ngrams import (
@@ -32,7 +33,6 @@ from llrnn.languages.ngrams import (
     stream_pieces,
     write_table,
 )
-from llrnn.languages.ngrams.table import Ints
 from llrnn.text.shards import BuiltCorpus, is_built
 from llrnn.text.source import read_lines
 from llrnn.text.vocabulary import EOS, Vocabulary

@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from llrnn.ground.arrays import Ints
 from llrnn.knowledge.backgrounds import NGram
 from llrnn.languages.ngrams import UNKNOWN, NGramTable, estimate, read_arpa, read_stream, write_arpa
-from llrnn.languages.ngrams.table import Ints
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 _CONTEXTS = 256

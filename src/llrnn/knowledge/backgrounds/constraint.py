@@ -30,6 +30,7 @@ from llrnn.ground.files import read_file
 from llrnn.knowledge.backgrounds.base import Background, Combined, Mixture, Product
 from llrnn.knowledge.backgrounds.static import Mask
 from llrnn.knowledge.process import Saved, State, States
+from llrnn.languages.grammars.compiler import atoms_of, columns_of
 from llrnn.languages.grammars.context_free import ContextFree, expressions_of, readings_of
 from llrnn.languages.grammars.expressions import (
     ConditionExpression,
@@ -37,14 +38,13 @@ from llrnn.languages.grammars.expressions import (
     from_condition,
     letter,
     parts_of,
-    regular,
-    symbolic,
+    shown,
     words,
 )
 from llrnn.languages.grammars.finite import Conditional, Recent, finite
 from llrnn.languages.grammars.language import Language, LetterColumns, Node, Over
-from llrnn.languages.grammars.machine import atoms_of, columns_of, shown
 from llrnn.languages.grammars.notation import limited, read_grammar
+from llrnn.languages.grammars.patterns import regular, symbolic
 from llrnn.languages.grammars.rows import (
     BLANK,
     Row,

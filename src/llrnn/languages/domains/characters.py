@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
+from llrnn.languages.grammars.patterns import pattern
 from llrnn.languages.ngrams import EMPTY, NGramTable, Trie, estimate
 from llrnn.languages.ngrams.store import described, table_from
-from llrnn.text.automata import DFA, KINDS, first_of, kind, pattern, permitted
+from llrnn.text.automata import DFA, KINDS, first_of, kind, permitted
 from llrnn.text.vocabulary import EOS
 
 
@@ -137,23 +138,14 @@ class CharacterModel:
     def of(cls, table: NGramTable, alphabet: Alphabet) -> CharacterModel:
         """Write all states of an n-gram table out, in the order in which they are reached."""
         trie, end = Trie.from_table(table), len(alphabet)
-        nodes = [int(trie.states(torch.tensor([EMPTY]), torch.tensor([[end]]))[0, 0])]
-        number = {nodes[0]: 0}
-        moves: list[Ints] = []
-        every = torch.arange(end)
-        while len(moves) < len(nodes):  # states are found faster than they are written out
-            frontier = torch.tensor(nodes[len(moves) :])
-            after = trie.states(frontier.repeat_interleave(end), every.repeat(len(frontier))[:, None])
-            for node in torch.unique(after).tolist():
-                if node not in number:
-                    number[node] = len(nodes)
-                    nodes.append(node)
-            moves += list(after.view(len(frontier), end).numpy())
+        nodes, after = trie.explore(trie.advance(EMPTY, end), torch.arange(end))
         place = np.zeros(len(trie.word), dtype=np.int64)
         place[nodes] = np.arange(len(nodes))
         last = trie.word[torch.tensor(nodes)].numpy().copy()
         last[0] = -1
-        return cls(alphabet, table, place[np.stack(moves)], _probabilities(trie, torch.tensor(nodes), end), last)
+        prob = trie.dense(torch.tensor(nodes)).exp().numpy()
+        prob /= prob.sum(1, keepdims=True)  # 1 but for rounding
+        return cls(alphabet, table, place[after.numpy()], prob, last)
 
     @cached_property
     def _log_prob(self) -> Floats:
@@ -194,15 +186,6 @@ class CharacterModel:
         return cls.of(table, Alphabet(plain["characters"]))
 
 
-def _probabilities(trie: Trie, nodes: torch.Tensor, end: int) -> Floats:
-    """Whole rows, which sum to one but for rounding: that is put right, (S, A + 1)."""
-    rows = trie.rows(nodes)
-    log_p = trie.log_prob[: end + 1] + rows.rest[:, None]
-    log_p[rows.position, rows.word] = rows.log_prob
-    prob = log_p.double().exp().numpy()
-    return np.asarray(prob / prob.sum(1, keepdims=True), dtype=np.float64)
-
-
 # What a string shows by itself: its shape, its ending, its length. An automaton reads all of it off in one pass.
 #
 #     label(x) = (shape, longest listed ending)              band(x): its length, in a few bands
@@ -212,12 +195,12 @@ def _probabilities(trie: Trie, nodes: torch.Tensor, end: int) -> Floats:
 
 # The first that fits. Endings are told apart where a word is all letters.
 SHAPES = {
-    "small": r"\l+",
-    "capital": r"\u\l*",
-    "capitals": r"\u\u+",
-    "joined": r"[\l\u]+([-'’.][\l\u]+)+",
-    "digits": r".*\D.*",
-    "signs": r"[\p\s]+",
+    "small": r"\p{lower}+",
+    "capital": r"\p{upper}\p{lower}*",
+    "capitals": r"\p{upper}\p{upper}+",
+    "joined": r"[\p{lower}\p{upper}]+([-'’.][\p{lower}\p{upper}]+)+",
+    "digits": r".*\d.*",
+    "signs": r"[\p{sign}\s]+",
     "mixed": r".+",
 }
 _WITH_ENDINGS = ("small", "capital")

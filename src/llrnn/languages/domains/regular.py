@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
 from llrnn.languages.domains.characters import Alphabet
-from llrnn.text.automata import DFA, KINDS, partition, pattern
+from llrnn.languages.grammars.patterns import pattern
+from llrnn.text.automata import DFA, KINDS, partition
 from llrnn.text.domain import MOST_MEMBERS, OUTSIDE, Cell, Domain, log_mass_left
 
 
 class Regular(Domain):
-    """Cells given by patterns (see `text.automata.pattern`) or automata; `weights` by character or kind."""
+    """Cells given by patterns (see `languages.grammars.pattern`) or automata; `weights` by character or kind."""
 
     def __init__(
         self,
@@ -259,20 +260,20 @@ class Numbers(Regular):
 
 def _cells(language: str) -> dict[str, DFA]:
     """Patterns of cells; what could be read in two ways belongs to the one that stands first."""
-    digits = {f"digits{n}": rf"[1-9]\d{{{n - 1}}}" for n in range(2, _LONG)}
+    digits = {f"digits{n}": rf"[1-9][0-9]{{{n - 1}}}" for n in range(2, _LONG)}
     patterns = {
-        "year": r"1\d{3}|20\d{2}",
-        "digits1": r"\d",
+        "year": r"1[0-9]{3}|20[0-9]{2}",
+        "digits1": r"[0-9]",
         **digits,
-        "long": rf"[1-9]\d{{{_LONG - 1},}}",
-        "padded": r"0\d+",
-        "grouped": rf"[1-9]\d{{0,2}}([{_SEPARATORS}]\d{{3}})+",
-        "decimal": r"\d+[.,]\d+",
-        "percentage": "\\d+([.,]\\d+)?[ \u00a0\u202f]?%",
-        "joined": r"\d{1,4}([-/:x]\d{1,4})+",
+        "long": rf"[1-9][0-9]{{{_LONG - 1},}}",
+        "padded": r"0[0-9]+",
+        "grouped": rf"[1-9][0-9]{{0,2}}([{_SEPARATORS}][0-9]{{3}})+",
+        "decimal": r"[0-9]+[.,][0-9]+",
+        "percentage": "\\[0-9]+([.,]\\[0-9]+)?[ \u00a0\u202f]?%",
+        "joined": r"[0-9]{1,4}([-/:x][0-9]{1,4})+",
     }
     if language in _ORDINALS:
-        patterns["ordinal"] = r"\d+" + _ORDINALS[language]
+        patterns["ordinal"] = r"[0-9]+" + _ORDINALS[language]
     cells: dict[str, DFA] = {}
     for name, text in patterns.items():
         automaton = pattern(text)

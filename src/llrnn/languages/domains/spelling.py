@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
 from llrnn.languages.domains.characters import Bands, CharacterModel, Look, common_endings, looks_automaton, shapes_of
-from llrnn.text.automata import DFA, pattern
+from llrnn.languages.grammars.patterns import pattern
+from llrnn.text.automata import DFA
 from llrnn.text.domain import MOST_MEMBERS, OUTSIDE, Cell, Domain
 
 # The product of a character model and an automaton: how much mass stands where after t characters.

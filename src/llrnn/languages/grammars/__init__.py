@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from llrnn.languages.grammars.expressions import (
-    Expression,
-    from_condition,
-    letter,
-    matching,
-    ngram,
-    regular,
-    symbolic,
-    words,
-)
+from llrnn.languages.grammars.expressions import Expression, from_condition, letter, ngram, words
+from llrnn.languages.grammars.patterns import matching, pattern, regular, symbolic
 
 __all__ = [
     "Expression",
@@ -19,6 +11,7 @@ __all__ = [
     "letter",
     "matching",
     "ngram",
+    "pattern",
     "regular",
     "symbolic",
     "words",

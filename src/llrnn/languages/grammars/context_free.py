@@ -24,11 +24,12 @@ import numpy as np
 
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError
-from llrnn.languages.grammars import expressions
-from llrnn.languages.grammars.expressions import Expression, letter, matching, regular
+from llrnn.languages.grammars.automaton import WeightedAutomaton, determinised
+from llrnn.languages.grammars.compiler import compiled
+from llrnn.languages.grammars.expressions import Concatenation, Expression, letter
 from llrnn.languages.grammars.language import Language, LetterColumns, Node, Over
-from llrnn.languages.grammars.machine import WeightedAutomaton, compiled, determinised
 from llrnn.languages.grammars.notation import Terminal
+from llrnn.languages.grammars.patterns import matching, regular
 from llrnn.languages.grammars.rules import Lengths, Position, Rules
 
 MOST_ITEMS = 20_000  # at one node
@@ -304,9 +305,7 @@ def expressions_of(terminals: Mapping[str, Terminal], over: Over) -> dict[str, E
 
 def _expression(terminal: Terminal, over: Over) -> Expression:
     if terminal.is_literal:
-        return (
-            letter(terminal.text) if over == "symbols" else expressions.Concatenation(tuple(map(letter, terminal.text)))
-        )
+        return letter(terminal.text) if over == "symbols" else Concatenation(tuple(map(letter, terminal.text)))
     try:
         return matching(terminal.text) if over == "symbols" else regular(terminal.text)
     except BackgroundError as error:

@@ -21,23 +21,20 @@ import numpy as np
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars import expressions as ex
-from llrnn.languages.grammars.expressions import ConditionExpression, Expression, parts_of
-from llrnn.languages.grammars.language import UNREAD, Language, LetterColumns, Node
-from llrnn.languages.grammars.machine import (
+from llrnn.languages.grammars.automaton import (
     START,
     Held,
     InfiniteMassError,
     TooLargeError,
     WeightedAutomaton,
     backward,
-    compiled,
     determinised,
-    shown,
     steps,
     stop_of,
-    what_is_infinite,
-    why_empty,
 )
+from llrnn.languages.grammars.compiler import compiled
+from llrnn.languages.grammars.expressions import ConditionExpression, Expression, parts_of, shown
+from llrnn.languages.grammars.language import UNREAD, Language, LetterColumns, Node
 
 MOST_WRITTEN = 20_000  # states, or twice as many as there were: then sets are gathered one by one
 _NUMBERS_KEPT = 2_000_000  # of rows that were asked for lately
@@ -215,6 +212,72 @@ def _state(node: Node) -> int:
 def _held(node: Node) -> Held:
     assert isinstance(node, tuple)
     return node
+
+
+# Why an expression is refused: which part of it holds no string, and which has infinite mass.
+
+
+def why_empty(expression: Expression, columns: LetterColumns) -> str:
+    """The innermost part that is to blame for an empty language."""
+    match expression:
+        case ex.One():
+            return f"{shown(expression)} is none of the {len(columns.letters)} {_letters(columns)}"
+        case ex.Listed(entries):
+            return _why_unspelled(entries[0][0], columns)
+        case ex.Concatenation(parts):
+            return next(why_empty(part, columns) for part in parts if _is_empty(part, columns))
+        case ex.Alternation(parts):
+            return why_empty(parts[0], columns) if parts else "there is nothing to choose from"
+        case ex.Times(part, _, _) | ex.WeightedExpression(part, _) | ex.Repeat(part, _):
+            return why_empty(part, columns)
+        case ex.Both(left, right):
+            return _why_disjoint(left, right, columns)
+        case ex.NGrams():
+            return f"{shown(expression)} lists none of the {len(columns.letters)} {_letters(columns)}"
+        case ex.ConditionExpression():
+            return "nothing in the condition fits"
+
+
+def _why_unspelled(text: str, columns: LetterColumns) -> str:
+    other = next(letter for letter in columns.spelled(text) if columns.column(letter) < 0)
+    one = "symbol" if columns.over == "symbols" else "character of a symbol"
+    return f"a list of words of which the vocabulary spells none: {text!r} holds {other!r}, which is no {one}"
+
+
+def _why_disjoint(left: Expression, right: Expression, columns: LetterColumns) -> str:
+    for side in (left, right):
+        if _is_empty(side, columns):
+            return why_empty(side, columns)
+    return f"the two sides of & share no string: {shown(left)} and {shown(right)}"
+
+
+def _is_empty(part: Expression, columns: LetterColumns) -> bool:
+    return compiled(part, columns, weighted=False).is_empty
+
+
+def _letters(columns: LetterColumns) -> str:
+    return "symbols of the vocabulary" if columns.over == "symbols" else "characters of the vocabulary"
+
+
+def what_is_infinite(expression: Expression, columns: LetterColumns) -> str:
+    """A message that names the smallest repeated part which has no finite sum by itself."""
+    repeats = [part for part in parts_of(expression) if isinstance(part, ex.Repeat)]
+    which = next((f"{shown(part)} " for part in reversed(repeats) if _is_infinite(part, columns)), "")
+    return (
+        f"the weights of all strings must have a finite sum, but what is repeated {which and f'in {which}'}does not "
+        "lose weight: the factors of all letters that it holds add up to 1 or more; give a smaller one (again=0.5, "
+        "*<0.5>), or weighted=False, which only says what is allowed"
+    )
+
+
+def _is_infinite(part: Expression, columns: LetterColumns) -> bool:
+    try:
+        backward(compiled(part, columns))
+    except InfiniteMassError:
+        return True
+    except BackgroundError:
+        return False
+    return False
 
 
 # An automaton with holes, and what a condition fills them with.

@@ -11,31 +11,45 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
-from llrnn.languages.grammars.matcher import matcher
+from llrnn.text.automata import CAPITAL, DIGIT, KINDS, SIGN, SMALL, SPACE, kind
 
 # Letters: what automata and grammars read one by one, and which of them are told apart.
 #
 #     over symbols       a letter is a symbol of the vocabulary, and every symbol is one letter
 #     over characters    a letter is a character, and a symbol spells some of them
 #
-# An atom says which letters it holds. Letters that the atoms of an automaton or grammar do not tell apart share a
-# column, so that a grammar of forty terminals has some forty columns, whatever the vocabulary.
-
+# An atom is a set of letters. Letters that the atoms of an automaton or grammar do not tell apart share a column, so
+# that a grammar of forty terminals has some forty columns, whatever the vocabulary.
 
 Over = Literal["symbols", "characters"]
+Bools = NDArray[np.bool_]
 UNREAD = -1  # the column of letters that no atom holds
+PROPERTIES = {"lower": SMALL, "upper": CAPITAL, "digit": DIGIT, "space": SPACE, "sign": SIGN}  # as in \p{lower}
+
+
+class Atom(ABC):
+    """A set of letters."""
+
+    @abstractmethod
+    def holds(self, letter: str) -> bool:
+        """Whether a letter is in the set."""
+
+    def held(self, letters: Sequence[str]) -> Bools:
+        """Which letters are in the set, (letters,)."""
+        return np.fromiter(map(self.holds, letters), dtype=np.bool_, count=len(letters))
 
 
 @dataclass(frozen=True)
-class Letter:
+class Letter(Atom):
     """This letter."""
 
     text: str
@@ -43,38 +57,41 @@ class Letter:
     def holds(self, letter: str) -> bool:
         return letter == self.text
 
-
-@dataclass(frozen=True)
-class MatchingLetter:
-    """Letters that match a regular expression of Python's as a whole."""
-
-    regex: str
-
-    def holds(self, letter: str) -> bool:
-        return matcher(self.regex).holds(letter)
+    def __str__(self) -> str:
+        return self.text if self.text.isalnum() else f'"{self.text}"'
 
 
 @dataclass(frozen=True)
-class OneOf:
-    """Single characters: of some ranges and of categories as Python's `\\d`, `\\s` and `\\w`; or all others."""
+class OneOf(Atom):
+    """Single characters: of some ranges and categories; or all others."""
 
     ranges: tuple[tuple[str, str], ...] = ()
-    categories: tuple[str, ...] = ()  # as regular expressions write them: r"\d"
+    categories: tuple[str, ...] = ()  # as regular expressions write them: r"\d", r"\p{lower}"
     negated: bool = False
+    flags: str = ""  # "i": case is ignored, "a": categories are those of ASCII
 
     def holds(self, letter: str) -> bool:
-        if len(letter) != 1:
-            return False
-        among = any(first <= letter <= last for first, last in self.ranges)
-        return (among or any(_compiled(c).fullmatch(letter) for c in self.categories)) != self.negated
+        return len(letter) == 1 and _character_class(self.ranges, self.categories, self.flags)(letter) != self.negated
 
-
-Atom: TypeAlias = Letter | MatchingLetter | OneOf
+    def __str__(self) -> str:
+        spans = "".join(first if first == last else f"{first}-{last}" for first, last in self.ranges)
+        return f"[{'^' * self.negated}{spans}{''.join(self.categories)}]"
 
 
 @lru_cache(maxsize=4096)
-def _compiled(regex: str) -> re.Pattern[str]:
-    return re.compile(regex)
+def _character_class(
+    ranges: tuple[tuple[str, str], ...], categories: tuple[str, ...], flags: str
+) -> Callable[[str], bool]:
+    """Whether a character is of a class; Python's own `re` says what its categories and flags mean."""
+    kinds = set[int]()
+    for category in categories:
+        if category[1] in "pP":
+            own = {PROPERTIES[category[3:-1]]}
+            kinds |= own if category[1] == "p" else set(range(len(KINDS))) - own
+    inner = "".join(f"\\U{ord(first):08x}-\\U{ord(last):08x}" for first, last in ranges)
+    inner += "".join(category for category in categories if category[1] not in "pP")
+    regex = re.compile(f"(?{flags}:[{inner}])") if inner else None
+    return lambda letter: bool((regex and regex.match(letter)) or (kinds and kind(letter) in kinds))
 
 
 class LetterColumns:
@@ -83,28 +100,26 @@ class LetterColumns:
     def __init__(self, letters: Sequence[str], atoms: Iterable[Atom], over: Over) -> None:
         self.letters, self.over = tuple(letters), over
         self._place = {letter: place for place, letter in enumerate(self.letters)}
-        distinct = dict.fromkeys(atoms)
+        distinct = list(dict.fromkeys(atoms))
         named = [self._place[atom.text] for atom in distinct if isinstance(atom, Letter) and atom.text in self._place]
-        held = np.array(
-            [[atom.holds(letter) for letter in self.letters] for atom in distinct if not isinstance(atom, Letter)],
-            dtype=np.bool_,
-        ).reshape(-1, len(self.letters))
+        sets = [atom for atom in distinct if not isinstance(atom, Letter)]
+        held = np.array([atom.held(self.letters) for atom in sets], dtype=np.bool_).reshape(-1, len(self.letters))
         self.of_letter = _numbered(held, named)  # (letters,)
         self.count = int(self.of_letter.max(initial=UNREAD)) + 1
         self.sizes = np.bincount(self.of_letter[self.of_letter >= 0], minlength=self.count)  # (columns,)
-        self._first = {int(column): place for place, column in reversed(list(enumerate(self.of_letter.tolist())))}
-        self._held: dict[Atom, tuple[int, ...]] = {}
+        first = {column: place for place, column in reversed(list(enumerate(self.of_letter.tolist())))}
+        self._examples = [self.letters[first[column]] for column in range(self.count)]
+        self._held = {
+            atom: tuple(np.unique(self.of_letter[own]).tolist()) for atom, own in zip(sets, held, strict=True)
+        }
 
     def held(self, atom: Atom) -> tuple[int, ...]:
-        """The columns of the letters that an atom holds; it must be one of those that the columns were made with."""
-        if atom not in self._held:
-            self._held[atom] = tuple(self._columns_of(atom))
-        return self._held[atom]
-
-    def _columns_of(self, atom: Atom) -> list[int]:
+        """The columns of the letters that an atom holds; it must not tell apart what shares a column."""
         if isinstance(atom, Letter):
-            return [int(self.of_letter[self._place[atom.text]])] if atom.text in self._place else []
-        return [column for column in range(self.count) if atom.holds(self.letters[self._first[column]])]
+            return (int(self.of_letter[self._place[atom.text]]),) if atom.text in self._place else ()
+        if atom not in self._held:
+            self._held[atom] = tuple(np.flatnonzero(atom.held(self._examples)).tolist())
+        return self._held[atom]
 
     def column(self, letter: str) -> int:
         """The column of a letter, UNREAD where nobody reads it or there is no such letter."""
@@ -113,20 +128,18 @@ class LetterColumns:
 
     def example(self, column: int) -> str:
         """The first letter of a column, for messages."""
-        found: str = self.letters[self._first[column]]
-        return found
+        return self._examples[column]
 
     def spelled(self, text: str) -> list[str]:
         """A text as letters: its characters, or its words."""
         return list(text) if self.over == "characters" else text.split()
 
 
-def _numbered(held: np.ndarray[tuple[int, int], np.dtype[np.bool_]], named: list[int]) -> Ints:
+def _numbered(held: Bools, named: list[int]) -> Ints:
     """A column for each letter: named letters have their own, others share one if the same atoms hold them."""
     n = held.shape[1]
     shared, of_letter = np.unique(held, axis=1, return_inverse=True)
-    of_letter = of_letter.reshape(-1) if n else np.zeros(0, dtype=np.int64)
-    key = of_letter.astype(np.int64)
+    key = of_letter.reshape(-1).astype(np.int64) if n else np.zeros(0, dtype=np.int64)
     key[~held.any(0)] = UNREAD
     own = sorted(set(named))
     key[own] = shared.shape[1] + np.arange(len(own))

@@ -22,8 +22,8 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from llrnn.ground.errors import BackgroundError, MissingExtraError
-from llrnn.languages.grammars.machine import derived
-from llrnn.languages.grammars.matcher import parsed
+from llrnn.languages.grammars.graphs import derived
+from llrnn.languages.grammars.patterns import parsed
 
 MOST_ALTERNATIVES = 20_000  # of a rule
 MOST_RULES = 50_000  # symbols in all alternatives of all rules

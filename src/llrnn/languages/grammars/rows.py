@@ -33,11 +33,11 @@ from llrnn.languages.grammars.language import (
     Language,
     Letter,
     LetterColumns,
-    MatchingLetter,
     Node,
     OneOf,
     Over,
 )
+from llrnn.languages.grammars.patterns import MatchingLetter
 from llrnn.languages.ngrams.store import described as table_described
 from llrnn.languages.ngrams.store import table_from
 from llrnn.layer.priors import SparsePrior, Table

@@ -28,7 +28,7 @@ import numpy as np
 
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError
-from llrnn.languages.grammars.machine import derived, reachable
+from llrnn.languages.grammars.graphs import derived, reachable
 from llrnn.languages.grammars.notation import MOST_RULES, Notation, Production, productive_rules
 
 MOST_TAILS = 2_000_000

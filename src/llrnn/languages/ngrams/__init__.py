@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from llrnn.languages.ngrams.arpa import read_arpa, write_arpa
-from llrnn.languages.ngrams.external import Scratch, estimate_on_disk, read_stream, stream_pieces
-from llrnn.languages.ngrams.kneser_ney import count_ngrams, estimate
+from llrnn.languages.ngrams.kneser_ney import count_ngrams, estimate, estimate_on_disk
+from llrnn.languages.ngrams.scratch import Scratch
 from llrnn.languages.ngrams.store import read_table, write_table
+from llrnn.languages.ngrams.streams import read_stream, stream_pieces
 from llrnn.languages.ngrams.table import (
     UNKNOWN,
     Level,

@@ -1,4 +1,4 @@
-"""Modified Kneser-Ney smoothing, interpolated (Chen and Goodman 1998).
+"""Modified Kneser-Ney smoothing, interpolated (Chen and Goodman 1998), in memory or on disk.
 
     p(x | c) = max(0, a(c x) − D(a)) / Σ_y a(c y)  +  backoff(c) · p(x | suffix of c)
 
@@ -9,28 +9,100 @@ begins a sentence: nothing can stand before). D is D₁, D₂ or D₃ for a = 1,
 
 backoff(c) is what the discounts, and the pruned n-grams, leave. The unigrams are interpolated with a uniform model over
 all words, the unseen ones among them, so that every word has a probability.
+
+Every stage goes through its arrays block by block, so that the text may be larger than memory; in memory all of it is
+one block. Between the stages arrays are in `Scratch`. p of the shorter n-gram is looked up in the order below wherever
+it is: fast as long as that order (8 bytes an n-gram) fits into what the system can spare for its page cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import BackgroundError
-from llrnn.languages.ngrams.table import Floats, Ints, Level, NGramTable
+from llrnn.languages.ngrams.scratch import GrowingArray, Scratch
+from llrnn.languages.ngrams.table import Level, NGramTable
 from llrnn.text.vocabulary import EOS
+
+Bools = NDArray[np.bool_]
+
+_FALLBACK = (0.5, 1.0, 1.5)  # discounts, where there is too little text to estimate them
+_BYTES_A_WORD = 96  # that sorting a block or merging windows has in memory for each of their entries
+_LEAST = 1024  # entries of a block
+
+
+def estimate(stream: Ints, words: Sequence[str], *, order: int = 5, min_counts: Sequence[int] = ()) -> NGramTable:
+    """A model of the text EOS, sentence, EOS, ..., EOS, given as numbers of `words`.
+
+    `min_counts[n - 1]`: n-grams of order n that were counted less often are pruned (the last number holds for all
+    higher orders; unigrams are never pruned).
+    """
+    memory = _BYTES_A_WORD * max(len(stream), len(words))
+    return estimate_on_disk([stream], words, scratch=Scratch(), memory=memory, order=order, min_counts=min_counts)
+
+
+def estimate_on_disk(
+    text: Iterable[Ints],
+    words: Sequence[str],
+    *,
+    scratch: Scratch,
+    memory: int,
+    order: int = 5,
+    min_counts: Sequence[int] = (),
+) -> NGramTable:
+    """The same model as `estimate`, of a text that comes in pieces, with working arrays of about `memory` bytes.
+
+    `words` may grow while the text is read; what it holds afterwards counts.
+    """
+    if order < 1:
+        raise BackgroundError(f"the order of an n-gram model must be 1 or more, found {order}")
+    stream, size = scratch.array(np.int32), max(memory // _BYTES_A_WORD, _LEAST)
+    for piece in text:  # only when all of it was read is it known how many words there are
+        stream.append(piece)
+    counted = count_ngrams(stream, list(words).index(EOS), len(words), order, scratch, size)
+    counted = [grams for grams in counted if len(grams)]
+    notes = [] if len(counted) == order else [f"no sentence has {order} words: the order is {len(counted)}"]
+    limits = _thresholds(min_counts, len(counted))
+    kept = _kept(counted, limits, size) if max(limits) > 1 else None
+    levels: list[Level] = []
+    for n, grams in enumerate(counted):
+        adjusted = _adjusted(counted, n, scratch, size)
+        discounts, note = _discounts(adjusted, size, n + 1)
+        notes += [note] if note else []
+        log_prob, log_backoff = _level(
+            grams, adjusted, discounts, None if kept is None else kept[n], levels, scratch, size
+        )
+        if levels:
+            below = levels[-1]
+            levels[-1] = Level(below.context, below.word, below.log_prob, log_backoff)
+        levels.append(Level(grams.context, grams.word, log_prob, scratch.zeros(len(grams))))
+    table = levels if kept is None else _pruned(levels, kept, scratch, size)
+    while len(table) > 1 and len(table[-1]) == 0:
+        table.pop()
+    return NGramTable(tuple(words), tuple(table), tuple(notes))
+
+
+def _pieces(count: int, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
+
 
 # Counting n-grams by sorting: no object for each n-gram, one pass over the text for each order.
 #
 # The text is one array of numbers, EOS before, between and after its sentences. With `d[t]` the distance of t from the
 # last EOS before it, an n-gram that ends at t lies in one sentence (begun by EOS) if and only if n - 1 <= d[t]. Its
-# key:
+# key, whose rank among all is its place, so that n-grams come out sorted by context and word:
 #
 #     key_n[t] = place_{n-1}[t - 1] · V + word[t]
 #
-# and the place of an n-gram is the rank of its key, so that the n-grams come out sorted by context and word.
+# The n-grams that end in a block of the text are sorted, each once: a run of (key, count, suffix). Runs are merged by
+# windows: up to the smallest of their last keys nothing is missing, because a key stands once in a run; so much is
+# sorted together and written. There is no loop over n-grams in Python.
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,107 +113,202 @@ class Counted:
     word: Ints
     count: Ints
     suffix: Ints  # the place of the last n-1 words in the order below
-    starts: np.ndarray[tuple[int], np.dtype[np.bool_]]  # whether the first word is the beginning of a sentence
+    starts: Bools  # whether the first word is the beginning of a sentence
 
     def __len__(self) -> int:
         return len(self.word)
 
 
-def count_ngrams(stream: Ints, eos: int, n_words: int, order: int) -> list[Counted]:
-    """Counts for the orders 1 to `order` of a text EOS, sentence, EOS, sentence, ..., EOS."""
-    if len(stream) < 2 or stream[0] != eos or stream[-1] != eos:
+@dataclass
+class _Runs:
+    """The runs of one order, end to end, and which n-gram of its run ends at each place of the text."""
+
+    key: GrowingArray
+    count: GrowingArray
+    suffix: GrowingArray
+    inverse: GrowingArray | None  # -1 where none ends; not for the highest order, which is no context
+    bounds: list[int]
+
+    def drop(self) -> None:
+        for array in (self.key, self.count, self.suffix, self.inverse):
+            if array is not None:
+                array.drop()
+
+
+def count_ngrams(
+    stream: GrowingArray, eos: int, n_words: int, order: int, scratch: Scratch, size: int
+) -> list[Counted]:
+    """Counts for the orders 1 to `order` of a text EOS, sentence, EOS, ..., EOS, which is dropped afterwards."""
+    words = stream.view()
+    if len(words) < 2 or words[0] != eos or words[-1] != eos:
         raise BackgroundError("the text to count must begin and end with the end of a sentence")
-    distance = _distance(stream, eos)
-    unigrams = np.arange(n_words)
-    counts = np.bincount(stream[1:], minlength=n_words)
+    unigrams, counts = np.arange(n_words), np.zeros(n_words, dtype=np.int64)
+    for start in range(1, len(words), size):  # the first EOS is predicted by nothing
+        counts += np.bincount(words[start : start + size], minlength=n_words)
     found = [Counted(np.zeros(n_words, dtype=np.int64), unigrams, counts, unigrams, unigrams == eos)]
-    place = stream.astype(np.int64)
+    places = stream
     for n in range(2, order + 1):
-        ends = np.flatnonzero(distance >= n - 1)
-        key = place[ends - 1] * n_words + stream[ends]
-        by_key = np.argsort(key)
-        key = key[by_key]
-        first = np.concatenate([[True], key[1:] != key[:-1]]) if len(key) else np.zeros(0, dtype=bool)
-        starts = np.flatnonzero(first)
-        unique = key[starts]
-        below, context = found[-1], unique // n_words
-        found.append(
-            Counted(
-                context,
-                unique - context * n_words,
-                np.diff(starts, append=len(key)),
-                place[ends[by_key[starts]]],
-                below.starts[context],
-            )
-        )
-        if n < order:
-            next_place = np.full(len(stream), -1)
-            next_place[ends[by_key]] = np.cumsum(first) - 1
-            place = next_place
+        runs = _sorted_runs(words, places.view(), eos, n_words, n, n < order, scratch, size)
+        grams, ranks = _merged(runs, found[-1], n_words, scratch, size)
+        found.append(grams)
+        if places is not stream:
+            places.drop()
+        if ranks is not None and runs.inverse is not None:
+            places = _places(runs, runs.inverse.view(), ranks.view(), scratch, size)
+            ranks.drop()
+        runs.drop()
+    stream.drop()
     return found
 
 
-def _distance(stream: Ints, eos: int) -> Ints:
-    """How far back the last EOS before each place is; 0 for the first place, which nothing precedes."""
-    at = np.arange(len(stream))
-    last = np.maximum.accumulate(np.where(stream == eos, at, 0))
-    distance = np.zeros(len(stream), dtype=np.int64)
-    distance[1:] = at[1:] - last[:-1]
-    return distance
+def _sorted_runs(
+    words: NDArray[Any],
+    places: NDArray[Any],
+    eos: int,
+    n_words: int,
+    n: int,
+    goes_on: bool,
+    scratch: Scratch,
+    size: int,
+) -> _Runs:
+    inverse = scratch.array(np.int32) if goes_on else None
+    runs = _Runs(scratch.array(np.int64), scratch.array(np.int64), scratch.array(np.int64), inverse, [0])
+    last_eos = 0  # the last before the block; the text begins with one
+    for start in range(0, len(words), size):
+        block = words[start : start + size].astype(np.int64)
+        distance = _distance(block, eos, start, last_eos)
+        last_eos = max(last_eos, start + int(np.flatnonzero(block == eos).max(initial=-start)))
+        ends = np.flatnonzero(distance >= n - 1)
+        before, here = places[max(start - 1, 0) : start + size], int(start > 0)
+        key = before[ends - 1 + here].astype(np.int64) * n_words + block[ends]
+        by_key = np.argsort(key)
+        first = _firsts(key[by_key])
+        begin = np.flatnonzero(first)
+        runs.key.append(key[by_key[begin]])
+        runs.count.append(np.diff(begin, append=len(key)))
+        runs.suffix.append(before[ends[by_key[begin]] + here])
+        runs.bounds.append(len(runs.key))
+        if inverse is not None:
+            which = np.full(len(block), -1, dtype=np.int32)
+            which[ends[by_key]] = np.cumsum(first) - 1
+            inverse.append(which)
+    return runs
 
 
-_FALLBACK = (0.5, 1.0, 1.5)
+def _firsts(keys: Ints) -> Bools:
+    """Where a key differs from the one before it."""
+    first = np.ones(len(keys), dtype=np.bool_)
+    first[1:] = keys[1:] != keys[:-1]
+    return first
 
 
-def estimate(stream: Ints, words: Sequence[str], *, order: int = 5, min_counts: Sequence[int] = ()) -> NGramTable:
-    """A model of the text EOS, sentence, EOS, ..., EOS, given as numbers of `words`.
-
-    `min_counts[n - 1]`: n-grams of order n that were counted less often are pruned (the last number holds for all
-    higher orders; unigrams are never pruned).
-    """
-    check_order(order)
-    counted, notes = without_empty(count_ngrams(stream, list(words).index(EOS), len(words), order), order)
-    adjusted = [_adjusted(counted, n) for n in range(len(counted))]
-    kept = _kept(counted, thresholds(min_counts, len(counted)))
-    levels: list[Level] = []
-    for n, (grams, counts) in enumerate(zip(counted, adjusted, strict=True)):
-        discounts, note = discounts_of(histogram(counts), n + 1)
-        notes += [note] if note else []
-        below = levels[-1] if levels else None
-        level, backoff = _level(grams, counts, discounts, kept[n], below)
-        if below is not None:
-            levels[-1] = Level(below.context, below.word, below.log_prob, backoff)
-        levels.append(level)
-    return NGramTable(tuple(words), _pruned(levels, kept), tuple(notes))
+def _distance(block: Ints, eos: int, start: int, last_eos: int) -> Ints:
+    """How far back the last EOS before each place of a block is; 0 for the first place of the text."""
+    at = np.arange(start, start + len(block))
+    last = np.concatenate([[last_eos], np.where(block == eos, at, last_eos)[:-1]])
+    return at - np.maximum.accumulate(last)
 
 
-def check_order(order: int) -> None:
-    if order < 1:
-        raise BackgroundError(f"the order of an n-gram model must be 1 or more, found {order}")
+def _merged(
+    runs: _Runs, below: Counted, n_words: int, scratch: Scratch, size: int
+) -> tuple[Counted, GrowingArray | None]:
+    """The n-grams of all runs, and for each of a run its rank among all."""
+    context, word, count, suffix = (scratch.array(np.int64) for _ in range(4))
+    starts = scratch.array(np.bool_)
+    ranks = None if runs.inverse is None else scratch.array(np.int64)
+    key, counted, suffixes = runs.key.view(), runs.count.view(), runs.suffix.view()
+    at, ends = list(runs.bounds[:-1]), runs.bounds[1:]
+    window = max(size // max(len(at), 1), 1)
+    while any(place < end for place, end in zip(at, ends, strict=True)):
+        taken = _taken(key, at, ends, window)
+        rows = np.concatenate([np.arange(place, place + many) for place, many in zip(at, taken, strict=True)])
+        keys = key[rows]
+        by_key = np.argsort(keys, kind="stable") if len(at) > 1 else np.arange(len(keys))
+        first = _firsts(keys[by_key])
+        begin = np.flatnonzero(first)
+        if ranks is not None:
+            _put_ranks(ranks, at, taken, by_key, np.cumsum(first) - 1 + len(word))
+        unique = keys[by_key[begin]]
+        contexts = unique // n_words
+        context.append(contexts)
+        word.append(unique - contexts * n_words)
+        count.append(np.add.reduceat(counted[rows[by_key]], begin))
+        suffix.append(suffixes[rows[by_key[begin]]])
+        starts.append(below.starts[contexts])
+        at = [place + many for place, many in zip(at, taken, strict=True)]
+    return Counted(context.view(), word.view(), count.view(), suffix.view(), starts.view()), ranks
 
 
-def without_empty(counted: list[Counted], order: int) -> tuple[list[Counted], list[str]]:
-    """The orders that have n-grams, and a note where no sentence is as long as was asked."""
-    kept = [grams for grams in counted if len(grams)]
-    return kept, [] if len(kept) == order else [f"no sentence has {order} words: the order is {len(kept)}"]
+def _taken(key: NDArray[Any], at: list[int], ends: list[int], window: int) -> list[int]:
+    """How much of each run is complete: up to the smallest of the last keys that were looked at."""
+    stops = [min(place + window, end) for place, end in zip(at, ends, strict=True)]
+    cut = [key[stop - 1] for stop, end in zip(stops, ends, strict=True) if stop < end]
+    if not cut:
+        return [stop - place for place, stop in zip(at, stops, strict=True)]
+    return [int(np.searchsorted(key[place:stop], min(cut), "right")) for place, stop in zip(at, stops, strict=True)]
 
 
-def _adjusted(counted: list[Counted], n: int) -> Ints:
+def _put_ranks(ranks: GrowingArray, at: list[int], taken: list[int], by_key: Ints, rank: Ints) -> None:
+    """The rows of each run lie side by side again, in its own order."""
+    of_row = np.empty(len(by_key), dtype=np.int64)
+    of_row[by_key] = rank
+    done = 0
+    for place, many in zip(at, taken, strict=True):
+        ranks.put(place, of_row[done : done + many])
+        done += many
+
+
+def _places(runs: _Runs, inverse: NDArray[Any], ranks: NDArray[Any], scratch: Scratch, size: int) -> GrowingArray:
+    """The place of the n-gram that ends at each place of the text, -1 where none does."""
+    places = scratch.array(np.int64)
+    for number, start in enumerate(range(0, len(inverse), size)):
+        which = inverse[start : start + size]
+        own = np.append(ranks[runs.bounds[number] : runs.bounds[number + 1]], -1)
+        places.append(own[which])  # the last one, -1, where there is none
+    return places
+
+
+def _thresholds(min_counts: Sequence[int], order: int) -> list[int]:
+    """One for each order, unigrams included, which are kept in any case."""
+    if any(count < 0 for count in min_counts):
+        raise BackgroundError(f"the least counts of n-grams must be 0 or more, found {list(min_counts)}")
+    given = list(min_counts) or [0]
+    return [0, *(given + [given[-1]] * order)[1:order]]
+
+
+def _kept(counted: list[Counted], limits: list[int], size: int) -> list[Bools]:
+    """Which n-grams stay: those counted often enough, and the contexts and suffixes of those that stay."""
+    kept = [np.zeros(len(grams), dtype=bool) for grams in counted]
+    for n in range(len(counted) - 1, -1, -1):
+        grams = counted[n]
+        for rows in _pieces(len(grams), size):
+            kept[n][rows] |= grams.count[rows] >= limits[n]
+            if n:
+                kept[n - 1][grams.context[rows][kept[n][rows]]] = True
+                kept[n - 1][grams.suffix[rows][kept[n][rows]]] = True
+    return kept
+
+
+def _adjusted(counted: list[Counted], n: int, scratch: Scratch, size: int) -> Ints:
     """Counts at the highest order; below, how many different words stand before."""
     grams = counted[n]
     if n + 1 == len(counted):
         return grams.count
-    before = np.bincount(counted[n + 1].suffix, minlength=len(grams))
-    return before if n == 0 else np.where(grams.starts, grams.count, before)
+    found, suffix = scratch.array(np.int64), counted[n + 1].suffix
+    for own in _pieces(len(grams), size):
+        before = np.zeros(own.stop - own.start, dtype=np.int64)
+        for rows in _pieces(len(suffix), size):
+            here = suffix[rows] - own.start
+            before += np.bincount(here[(here >= 0) & (here < len(before))], minlength=len(before))
+        found.append(before if n == 0 else np.where(grams.starts[own], grams.count[own], before))
+    return found.view()
 
 
-def histogram(adjusted: Ints) -> Ints:
-    """How many n-grams have the counts 0 to 4, and 5 or more."""
-    return np.bincount(np.minimum(adjusted, 5), minlength=6)
-
-
-def discounts_of(t: Ints, order: int) -> tuple[Floats, str]:
+def _discounts(adjusted: Ints, size: int, order: int) -> tuple[Floats, str]:
     """D₁, D₂, D₃ in places 1 to 3, and a note where the text is too small to estimate them."""
+    t = np.zeros(6, dtype=np.int64)  # how many n-grams have the counts 0 to 4, and 5 or more
+    for rows in _pieces(len(adjusted), size):
+        t += np.bincount(np.minimum(adjusted[rows], 5), minlength=6)
     if (t[1:5] > 0).all():
         y = float(t[1] / (t[1] + 2 * t[2]))
         found = [k - (k + 1) * y * float(t[k + 1]) / float(t[k]) for k in (1, 2, 3)]
@@ -158,22 +325,45 @@ def _level(
     grams: Counted,
     adjusted: Ints,
     discounts: Floats,
-    kept: np.ndarray[tuple[int], np.dtype[np.bool_]],
-    below: Level | None,
-) -> tuple[Level, Floats]:
-    """The probabilities of one order, and the back-off weights of its contexts."""
-    contexts = 1 if below is None else len(below)
-    shorter = np.full(len(grams), 1.0 / len(grams)) if below is None else np.exp(below.log_prob)[grams.suffix]
-    log_prob, log_backoff = smoothed(grams.context, contexts, adjusted, discounts, kept, shorter)
-    return Level(grams.context, grams.word, log_prob, np.zeros(len(grams))), log_backoff
+    kept: Bools | None,
+    below: list[Level],
+    scratch: Scratch,
+    size: int,
+) -> tuple[Floats, Floats]:
+    """log p of all n-grams of an order, and the log of the back-off weights of the order below."""
+    log_prob, log_backoff = scratch.array(np.float64), scratch.array(np.float64)
+    contexts = len(below[-1]) if below else 1
+    for rows, first, last in _whole_contexts(grams.context, contexts, size):
+        if below:
+            shorter = np.exp(below[-1].log_prob[grams.suffix[rows]])
+        else:
+            shorter = np.full(rows.stop - rows.start, 1.0 / len(grams))
+        own = np.ones(rows.stop - rows.start, dtype=bool) if kept is None else kept[rows]
+        log_p, weights = _smoothed(grams.context[rows] - first, last - first, adjusted[rows], discounts, own, shorter)
+        log_prob.append(log_p)
+        log_backoff.append(weights)
+    return log_prob.view(), log_backoff.view()
 
 
-def smoothed(
+def _whole_contexts(context: Ints, contexts: int, size: int) -> Iterator[tuple[slice, int, int]]:
+    """Rows in blocks, with the first context of each and the first of the next; no context is cut in two."""
+    start, first = 0, 0
+    while first < contexts:
+        stop = min(start + size, len(context))
+        if stop < len(context):
+            cut = int(np.searchsorted(context, context[stop]))
+            stop = cut if cut > start else int(np.searchsorted(context, context[stop], "right"))
+        last = int(context[stop]) if stop < len(context) else contexts
+        yield slice(start, stop), first, last
+        start, first = stop, last
+
+
+def _smoothed(
     context: Ints,
     contexts: int,
     adjusted: Ints,
     discounts: Floats,
-    kept: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    kept: Bools,
     shorter: Floats,
 ) -> tuple[Floats, Floats]:
     """log p of n-grams, all those of contexts 0 to `contexts` - 1; and the log of the contexts' back-off weights.
@@ -191,30 +381,19 @@ def smoothed(
         return np.log(p), np.log(backoff)
 
 
-def thresholds(min_counts: Sequence[int], order: int) -> list[int]:
-    """One for each order, unigrams included, which are kept in any case."""
-    if any(count < 0 for count in min_counts):
-        raise BackgroundError(f"the least counts of n-grams must be 0 or more, found {list(min_counts)}")
-    given = list(min_counts) or [0]
-    return [0, *(given + [given[-1]] * order)[1:order]]
-
-
-def _kept(counted: list[Counted], thresholds: list[int]) -> list[np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """Which n-grams stay: those counted often enough, and the contexts and suffixes of those that stay."""
-    kept = [grams.count >= threshold for grams, threshold in zip(counted, thresholds, strict=True)]
-    for n in range(len(counted) - 1, 0, -1):
-        kept[n - 1][counted[n].context[kept[n]]] = True
-        kept[n - 1][counted[n].suffix[kept[n]]] = True
-    return kept
-
-
-def _pruned(levels: list[Level], kept: list[np.ndarray[tuple[int], np.dtype[np.bool_]]]) -> tuple[Level, ...]:
+def _pruned(levels: list[Level], kept: list[Bools], scratch: Scratch, size: int) -> list[Level]:
     """Drop what is not kept, and renumber the contexts."""
     result = [levels[0]]
-    for n in range(1, len(levels)):
-        place = np.cumsum(kept[n - 1]) - 1 if n > 1 else np.arange(len(levels[0]))
-        level = levels[n].selected(np.flatnonzero(kept[n]))
-        result.append(Level(place[level.context], level.word, level.log_prob, level.log_backoff))
-    while len(result) > 1 and len(result[-1]) == 0:
-        result.pop()
-    return tuple(result)
+    place: Ints = np.arange(len(levels[0]))
+    for level, own in zip(levels[1:], kept[1:], strict=True):
+        columns = [scratch.array(kind) for kind in (np.int64, np.int64, np.float64, np.float64)]
+        places = scratch.array(np.int64)
+        for rows in _pieces(len(level), size):
+            stay = own[rows]
+            arrays = (place[level.context[rows]], level.word[rows], level.log_prob[rows], level.log_backoff[rows])
+            places.append(np.cumsum(stay) - 1 + len(columns[0]))
+            for column, array in zip(columns, arrays, strict=True):
+                column.append(array[stay])
+        result.append(Level(*(column.view() for column in columns)))
+        place = places.view()
+    return result

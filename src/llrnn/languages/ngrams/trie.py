@@ -14,6 +14,7 @@ order of their words, and longer contexts only overwrite their values. `bigram[n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
@@ -119,6 +120,25 @@ class Trie:
             state = torch.where((node >= 0) & self.matters[node], node, state)
         return state
 
+    def explore(
+        self, start: int, words: Tensor, *, merge: bool = False, check: Callable[[int], None] = lambda found: None
+    ) -> tuple[list[int], Tensor]:
+        """All states that words lead to from a start, it first; and the state after each word, (states, words).
+
+        `merge`: the empty context stands for states that make no difference; `check` is told how many were found.
+        """
+        states, known, after, done = [start], {start}, list[Tensor](), 0
+        while done < len(states):  # states are found faster than they are written out
+            check(len(states))
+            frontier, done = torch.tensor(states[done:]), len(states)
+            reached = self.states(frontier.repeat_interleave(len(words)), words.repeat(len(frontier))[:, None])
+            reached = torch.where(self.matters[reached], reached, EMPTY) if merge else reached
+            after.append(reached.view(len(frontier), len(words)))
+            new = [state for state in torch.unique(reached).tolist() if state not in known]
+            known.update(new)
+            states += new
+        return states, torch.cat(after)
+
     def advance(self, state: int, word: int) -> int:
         """One state, one word further."""
         return int(self.states(torch.tensor([state]), torch.tensor([[word]]))[0, 0])
@@ -152,6 +172,13 @@ class Trie:
             place = begin[at] + self.bigram[child] - self.first_child[shortest[at]]
             log_prob[place] = self.log_prob[child] + (rest[known] - self.backoff[context[known]])[which]
         return NGramRows(rest, position, self.word[node], log_prob)
+
+    def dense(self, states: Tensor) -> Tensor:
+        """log p of every word after N states, (N, V)."""
+        rows = self.rows(states)
+        log_p = self.log_prob[: self.n_words] + rows.rest[:, None]
+        log_p[rows.position, rows.word] = rows.log_prob
+        return log_p
 
 
 def ranges(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
