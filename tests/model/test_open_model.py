@@ -49,10 +49,9 @@ from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.sequences import Batch
 from llrnn.knowledge.testing import check_domain, check_features
 from llrnn.languages.domains import Names, Numbers, Regular, Spelling
-from llrnn.languages.domains.characters import of_kind
 from llrnn.languages.grammars import pattern
 from llrnn.model.scoring import score
-from llrnn.text.automata import DFA, kind
+from llrnn.text.automata import DFA, kind, of_kind
 from llrnn.text.domain import Cell, Domain
 from llrnn.text.ids import EncodedText
 from strategies import QUICK

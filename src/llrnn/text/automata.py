@@ -14,7 +14,7 @@ import string as ascii_letters
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llrnn.ground.arrays import Ints
+from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
 
 Bools = NDArray[np.bool_]
@@ -81,6 +81,72 @@ def _example(number: int, taken: frozenset[str]) -> str | None:
     return next((c for c in candidates if c not in taken and kind(c) == number and permitted(c)), None)
 
 
+@cache
+def of_kind(number: int) -> Ints:
+    """All code points of a kind, sorted; surrogates and line breaks are of none."""
+    return np.flatnonzero(_kinds() == number).astype(np.int64)
+
+
+@cache
+def _kinds() -> NDArray[np.int8]:
+    return np.array([kind(chr(code)) if permitted(chr(code)) else -1 for code in range(0x110000)], dtype=np.int8)
+
+
+class Alphabet:
+    """Every character that a string may hold, in finitely many columns.
+
+    Columns 0 … n-1 are the characters told apart; then a column for each kind, which stands for all others of it.
+    """
+
+    def __init__(self, characters: Sequence[str]) -> None:
+        self.characters = tuple(sorted(set(characters)))
+        self._column = {character: column for column, character in enumerate(self.characters)}
+        self._others: dict[int, Ints] = {}
+
+    def __len__(self) -> int:
+        return len(self.characters) + len(KINDS)
+
+    def column(self, character: str) -> int:
+        """The column of a permitted character."""
+        found = self._column.get(character)
+        return len(self.characters) + kind(character) if found is None else found
+
+    def columns(self, text: str) -> Ints:
+        """The column of every character, -1 for those that are not permitted."""
+        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        column = np.full(int(codes.max(initial=0)) + 1, -1, dtype=np.int64)
+        for character in filter(permitted, set(text)):
+            column[ord(character)] = self.column(character)
+        return column[codes]
+
+    def padded(self, strings: Sequence[str]) -> tuple[Ints, Ints]:
+        """The columns of strings, one row each, -1 behind the end, and their lengths: (n, T), (n,)."""
+        lengths = np.array([len(string) for string in strings], dtype=np.int64)
+        rows = np.full((len(strings), int(lengths.max(initial=0))), -1, dtype=np.int64)
+        rows[np.arange(rows.shape[1]) < lengths[:, None]] = self.columns("".join(strings))
+        return rows, lengths
+
+    def others(self, column: int) -> Ints:
+        """The code points that a column of a kind stands for."""
+        if column not in self._others:
+            number = column - len(self.characters)
+            told_apart = [ord(character) for character in self.characters if kind(character) == number]
+            self._others[column] = np.setdiff1d(of_kind(number), told_apart, assume_unique=True)
+        return self._others[column]
+
+    @cached_property
+    def log_share(self) -> Floats:
+        """log of 1 / how many characters a column stands for, (columns,)."""
+        sizes = [1] * len(self.characters) + [len(self.others(c)) for c in range(len(self.characters), len(self))]
+        return -np.log(np.maximum(sizes, 1).astype(np.float64))
+
+    def draw(self, column: int, rng: np.random.Generator) -> str:
+        """A character of a column."""
+        if column < len(self.characters):
+            return self.characters[column]
+        return chr(int(rng.choice(self.others(column))))
+
+
 @dataclass(frozen=True, eq=False)
 class DFA:
     """A total automaton; state 0 is the start."""
@@ -110,8 +176,8 @@ class DFA:
         return f"DFA({len(self.labels)} states, {len(self.characters)} characters told apart)"
 
     @cached_property
-    def _columns(self) -> dict[str, int]:
-        return {character: number for number, character in enumerate(self.characters)}
+    def alphabet(self) -> Alphabet:
+        return Alphabet(self.characters)
 
     @cached_property
     def _examples(self) -> tuple[str | None, ...]:
@@ -121,28 +187,23 @@ class DFA:
     def _usable(self) -> Ints:
         return np.array([column for column, example in enumerate(self._examples) if example is not None])
 
-    def column(self, character: str) -> int:
-        """The column by which a permitted character moves."""
-        found = self._columns.get(character)
-        return len(self.characters) + kind(character) if found is None else found
-
     def label(self, string: str) -> int:
         """The answer; a string with characters that are not permitted is outside."""
         state = 0
         for character in string:
             if not permitted(character):
                 return -1
-            state = int(self.moves[state, self.column(character)])
+            state = int(self.moves[state, self.alphabet.column(character)])
         return int(self.labels[state])
 
     def label_all(self, strings: Sequence[str]) -> Ints:
         """The answers for many strings, one position of all of them at a time."""
         n = len(self.labels)
-        moves = np.pad(self.moves, ((0, 1), (0, 1)), constant_values=n)  # one more state for what is not permitted
+        moves = np.pad(self.moves, ((0, 1), (0, 1)), constant_values=n)  # and what is not permitted
         lengths = np.array([len(string) for string in strings], dtype=np.int64)
         order = np.argsort(-lengths, kind="stable")  # longest first: those that go on are a prefix
         starts, falling = (np.cumsum(lengths) - lengths)[order], -lengths[order]
-        columns = self._columns_of("".join(strings))
+        columns = self.alphabet.columns("".join(strings))
         states = np.zeros(len(strings), dtype=np.int64)
         for t in range(int(lengths.max(initial=0))):
             on = int(np.searchsorted(falling, -t))
@@ -151,19 +212,11 @@ class DFA:
         answers[order] = np.append(self.labels, -1)[states]
         return answers
 
-    def _columns_of(self, text: str) -> Ints:
-        """The column of every character, one past the last for those that are not permitted."""
-        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-        column = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int64)
-        for character in set(text):
-            column[ord(character)] = self.column(character) if permitted(character) else self.moves.shape[1]
-        return column[codes]
-
     def refined(self, characters: Iterable[str]) -> DFA:
         """The same answers, with more characters told apart."""
         told = tuple(sorted({*self.characters, *characters}))
         kinds = range(len(self.characters), self.moves.shape[1])
-        return DFA(told, self.moves[:, [*map(self.column, told), *kinds]], self.labels)
+        return DFA(told, self.moves[:, [*map(self.alphabet.column, told), *kinds]], self.labels)
 
     def product(self, other: DFA, combine: Callable[[int, int], int]) -> DFA:
         """Both side by side, with labels from both, minimised."""

@@ -41,21 +41,13 @@ from llrnn.languages.grammars.expressions import (
     shown,
     words,
 )
-from llrnn.languages.grammars.finite import Conditional, Recent, finite
+from llrnn.languages.grammars.finite import Conditional, LRUCache, finite
 from llrnn.languages.grammars.language import Language, LetterColumns, Node, Over
 from llrnn.languages.grammars.notation import limited, read_grammar
 from llrnn.languages.grammars.patterns import regular, symbolic
-from llrnn.languages.grammars.rows import (
-    BLANK,
-    Row,
-    SymbolReader,
-    SymbolSpellings,
-    can_be_saved,
-    described,
-    letters_of,
-    restored,
-)
+from llrnn.languages.grammars.rows import BLANK, Row, SymbolReader, SymbolSpellings, letters_of
 from llrnn.languages.grammars.rules import Rules
+from llrnn.languages.grammars.serialization import can_be_saved, described, restored
 from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Exceptions, Prior, SparsePrior, Table
 from llrnn.text.conditions import values_of
 from llrnn.text.vocabulary import Revision, Vocabulary
@@ -241,6 +233,13 @@ def _exceptions(rows: Sequence[Row | None]) -> Exceptions:
     return Exceptions(torch.repeat_interleave(counts), torch.cat(words), torch.cat(log_b))
 
 
+def _read_text(path: str | PathLike[str], what: str) -> str:
+    try:
+        return read_file(path).decode("utf8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BackgroundError(f"{path}: {what} in UTF-8 is required ({error})") from None
+
+
 def without(background: Background, constraint: Constraint) -> Background:
     """What is left of a product without this factor; the background itself, where the constraint is none."""
     everything = Mask(forbidden=())  # b = 1, for the cells of an open vocabulary too
@@ -291,7 +290,7 @@ class Automaton(Constraint):
         if not isinstance(expression, Expression):
             raise BackgroundError(f"an automaton is made of an expression or a text, found {expression!r}")
         self.expression, self.weighted = expression, weighted
-        self._readers: Recent[Language, SymbolReader] | None = None
+        self._readers: LRUCache[Language, SymbolReader] | None = None
         self._languages: Conditional | Language | None = None
 
     def bind(self, vocabulary: Vocabulary) -> Self:
@@ -304,7 +303,7 @@ class Automaton(Constraint):
         else:
             bound._languages = finite(self.expression, columns, weighted=self.weighted)
         most = bound._languages.most_remembered if isinstance(bound._languages, Conditional) else 1
-        bound._readers = Recent(lambda language: SymbolReader(language, spelled, self.longest), most)
+        bound._readers = LRUCache(lambda language: SymbolReader(language, spelled, self.longest), most)
         return bound
 
     def _reader(self, condition: object) -> SymbolReader:
@@ -383,11 +382,7 @@ class Grammar(Constraint):
     @classmethod
     def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
         """A grammar from a text file, with the settings of `Grammar`."""
-        try:
-            text = read_file(path).decode("utf8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise BackgroundError(f"{path}: a grammar in UTF-8 is required ({error})") from None
-        return cls(text, **{"name": Path(path).name, **settings})
+        return cls(_read_text(path, "a grammar"), **{"name": Path(path).name, **settings})
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         bound = super().bind(vocabulary)
@@ -478,11 +473,7 @@ class Dictionary(Automaton):
     @classmethod
     def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
         """A dictionary from a text file, words between white space, with the settings of `Dictionary`."""
-        try:
-            text = read_file(path).decode("utf8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise BackgroundError(f"{path}: a list of words in UTF-8 is required ({error})") from None
-        return cls(text.split(), **settings)
+        return cls(_read_text(path, "a list of words").split(), **settings)
 
     def revised(self, revision: Revision) -> Self:
         raise BackgroundError(f"words need not be added to {self!r}: those of the condition can be spelled")

@@ -1,8 +1,9 @@
-"""Every character that a string may hold: those told apart one by one, and all others of each kind.
+"""A model of characters: Kneser-Ney n-grams over the letters of words, as a table that is walked through.
 
-    weight of a character told apart = its own                weight of any other = the weight of its kind / how many
+    p(x) = Π_t p(x_t | last n-1 characters) · p(end | last n-1 characters)
 
-So finitely many columns stand for all of Unicode. Kinds are those of `text.automata`.
+A state is a context that was seen, the longest one that fits; `moves[s, a]` is the state after character column a,
+`prob[s, a]` the probability of the column, and the last column is the end.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -23,82 +24,8 @@ from llrnn.ground.errors import DomainError
 from llrnn.languages.grammars.patterns import pattern
 from llrnn.languages.ngrams import EMPTY, NGramTable, Trie, estimate
 from llrnn.languages.ngrams.store import described, table_from
-from llrnn.text.automata import DFA, KINDS, first_of, kind, permitted
+from llrnn.text.automata import DFA, KINDS, Alphabet, first_of
 from llrnn.text.vocabulary import EOS
-
-
-@cache
-def of_kind(number: int) -> NDArray[np.int64]:
-    """All code points of a kind, sorted; surrogates and line breaks are of none."""
-    return _by_kind()[number]
-
-
-@cache
-def _by_kind() -> tuple[NDArray[np.int64], ...]:
-    kinds = np.array([kind(chr(code)) if permitted(chr(code)) else -1 for code in range(0x110000)], dtype=np.int8)
-    return tuple(np.flatnonzero(kinds == number).astype(np.int64) for number in range(len(KINDS)))
-
-
-class Alphabet:
-    """Columns 0 … n-1 are the characters told apart; then a column for each kind, which stands for all others of it."""
-
-    def __init__(self, characters: Sequence[str]) -> None:
-        self.characters = tuple(sorted(set(characters)))
-        self._column = {character: column for column, character in enumerate(self.characters)}
-        self._others: dict[int, NDArray[np.int64]] = {}
-
-    def __len__(self) -> int:
-        return len(self.characters) + len(KINDS)
-
-    def column(self, character: str) -> int:
-        found = self._column.get(character)
-        return len(self.characters) + kind(character) if found is None else found
-
-    def others(self, column: int) -> NDArray[np.int64]:
-        """The code points that a column of a kind stands for."""
-        if column not in self._others:
-            number = column - len(self.characters)
-            told_apart = [ord(character) for character in self.characters if kind(character) == number]
-            self._others[column] = np.setdiff1d(of_kind(number), told_apart, assume_unique=True)
-        return self._others[column]
-
-    @cached_property
-    def log_share(self) -> NDArray[np.float64]:
-        """log of 1 / how many characters a column stands for, (columns,)."""
-        sizes = [1] * len(self.characters) + [
-            len(self.others(column)) for column in range(len(self.characters), len(self))
-        ]
-        return -np.log(np.maximum(sizes, 1).astype(np.float64))
-
-    def draw(self, column: int, rng: np.random.Generator) -> str:
-        """A character of a column."""
-        if column < len(self.characters):
-            return self.characters[column]
-        return chr(int(rng.choice(self.others(column))))
-
-    def columns_of(self, strings: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The columns of the characters of strings, one row each, -1 behind the end, and the lengths: (n, T), (n,)."""
-        lengths = np.array([len(string) for string in strings], dtype=np.int64)
-        joined = np.fromiter((ord(c) for string in strings for c in string), dtype=np.int64, count=int(lengths.sum()))
-        distinct, inverse = np.unique(joined, return_inverse=True)
-        columns = np.array([self._column_or_none(chr(code)) for code in distinct.tolist()], dtype=np.int64)
-        padded = np.full((len(strings), int(lengths.max(initial=0))), -1, dtype=np.int64)
-        row = np.repeat(np.arange(len(strings)), lengths)
-        within = np.arange(len(joined)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        padded[row, within] = columns[inverse] if len(joined) else joined
-        return padded, lengths
-
-    def _column_or_none(self, character: str) -> int:
-        return self.column(character) if permitted(character) else -2
-
-
-# A model of characters: Kneser-Ney n-grams over the letters of words, as a table that is walked through.
-#
-#     p(x) = Π_t p(x_t | last n-1 characters) · p(end | last n-1 characters)
-#
-# A state is a context that was seen, the longest one that fits; `moves[s, a]` is the state after character column a,
-# `prob[s, a]` the probability of the column, and the last column is the end.
-
 
 _LEAST_SHARE = 5e-4  # of the words: a character that fewer of them hold is not told apart from others of its kind
 
@@ -120,13 +47,10 @@ class CharacterModel:
         """From word types, each counted once. Characters that hardly any of them holds go by their kind alone."""
         if order < 2:
             raise DomainError(f"a model of spelling must look at one character or more: order 2 or more, found {order}")
-        holders: dict[str, int] = {}
-        for word in words:
-            for character in set(word):
-                holders[character] = holders.get(character, 0) + 1
+        holders = Counter(character for word in words for character in set(word))
         least = max(2, int(_LEAST_SHARE * len(words)))
         alphabet = Alphabet([*(c for c, n in holders.items() if n >= least), *told_apart])
-        columns, lengths = alphabet.columns_of(words)
+        columns, lengths = alphabet.padded(words)
         end = len(alphabet)
         padded = np.concatenate([columns, np.full((len(words), 1), -1)], 1)
         padded[np.arange(len(words)), lengths] = end
@@ -158,7 +82,7 @@ class CharacterModel:
 
     def log_prob(self, strings: Sequence[str]) -> Floats:
         """log p of whole strings, their ends included, (n,)."""
-        columns, lengths = self.alphabet.columns_of(strings)
+        columns, lengths = self.alphabet.padded(strings)
         log_p, log_share = self._log_prob, self.alphabet.log_share
         state, total = np.zeros(len(strings), dtype=np.int64), np.zeros(len(strings))
         for t in range(columns.shape[1]):
@@ -204,7 +128,7 @@ SHAPES = {
     "mixed": r".+",
 }
 _WITH_ENDINGS = ("small", "capital")
-_LEAST_SHARE_looks = 0.005  # of the types: a shape that fewer have is not told apart from "mixed"
+_LEAST_OF_SHAPE = 0.005  # of the types: a shape that fewer have is not told apart from "mixed"
 
 
 @dataclass(frozen=True)
@@ -224,7 +148,7 @@ def shapes_of(words: Sequence[str]) -> tuple[str, ...]:
     """The shapes that enough of the words have; "mixed" stands for all others."""
     labels = _shape_automaton(tuple(SHAPES)).label_all(words)
     counts = np.bincount(labels[labels >= 0], minlength=len(SHAPES))
-    common = [shape for shape, n in zip(SHAPES, counts.tolist(), strict=True) if n >= _LEAST_SHARE_looks * len(words)]
+    common = [shape for shape, n in zip(SHAPES, counts.tolist(), strict=True) if n >= _LEAST_OF_SHAPE * len(words)]
     return tuple(dict.fromkeys([*common, "mixed"]))
 
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
-from llrnn.languages.domains.characters import Alphabet
 from llrnn.languages.grammars.patterns import pattern
 from llrnn.text.automata import DFA, KINDS, partition
 from llrnn.text.domain import MOST_MEMBERS, OUTSIDE, Cell, Domain, log_mass_left
@@ -46,7 +45,7 @@ class Regular(Domain):
         self._settle()
 
     def _settle(self) -> None:
-        self._alphabet = Alphabet(self._automaton.characters)
+        self._alphabet = self._automaton.alphabet
         names = (*self._automaton.characters, *KINDS)
         self._weight = np.array([self._weights.get(name, 0.0) for name in names], dtype=np.float64)
         if not (np.isfinite(self._weight).all() and (self._weight >= 0).all()):
@@ -113,7 +112,7 @@ class Regular(Domain):
         cells = self._automaton.label_all(strings)
         log_q = np.full(len(strings), -np.inf)
         own = np.flatnonzero(cells >= 0)
-        columns, _ = self._alphabet.columns_of([strings[i] for i in own.tolist()])
+        columns, _ = self._alphabet.padded([strings[i] for i in own.tolist()])
         with np.errstate(divide="ignore"):
             log_weight = np.append(np.log(self._weight) + self._alphabet.log_share, 0.0)  # -1: behind the end
         log_q[own] = log_weight[columns].sum(1) + self._log_scale[cells[own]]
@@ -269,7 +268,7 @@ def _cells(language: str) -> dict[str, DFA]:
         "padded": r"0[0-9]+",
         "grouped": rf"[1-9][0-9]{{0,2}}([{_SEPARATORS}][0-9]{{3}})+",
         "decimal": r"[0-9]+[.,][0-9]+",
-        "percentage": "\\[0-9]+([.,]\\[0-9]+)?[ \u00a0\u202f]?%",
+        "percentage": "[0-9]+([.,][0-9]+)?[ \u00a0\u202f]?%",
         "joined": r"[0-9]{1,4}([-/:x][0-9]{1,4})+",
     }
     if language in _ORDINALS:

@@ -201,10 +201,10 @@ def steps(by_state: list[Moves], held: Held, *, weighted: bool) -> dict[int, tup
         for column, target, log_weight in by_state[state]:
             sums, log = found.setdefault(column, {}), in_hand + log_weight
             sums[target] = log if target not in sums else log_add(sums[target], log) if weighted else 0.0
-    return {column: _scaled_determinised(sums) for column, sums in found.items()}
+    return {column: _with_largest_one(sums) for column, sums in found.items()}
 
 
-def _scaled_determinised(sums: dict[int, float]) -> tuple[float, Held]:
+def _with_largest_one(sums: dict[int, float]) -> tuple[float, Held]:
     if len(sums) == 1:
         ((state, log),) = sums.items()
         return log, ((state, 0.0),)

@@ -27,7 +27,7 @@ from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars.automaton import WeightedAutomaton, determinised
 from llrnn.languages.grammars.compiler import compiled
 from llrnn.languages.grammars.expressions import Concatenation, Expression, letter
-from llrnn.languages.grammars.language import Language, LetterColumns, Node, Over
+from llrnn.languages.grammars.language import Language, LetterColumns, Over
 from llrnn.languages.grammars.notation import Terminal
 from llrnn.languages.grammars.patterns import matching, regular
 from llrnn.languages.grammars.rules import Lengths, Position, Rules
@@ -128,23 +128,19 @@ class ContextFree(Language):
         return found
 
     @property
-    def root(self) -> Node:
+    def root(self) -> Set:
         return self._root
 
-    def weights(self, node: Node) -> Floats:
-        assert isinstance(node, Set)
+    def weights(self, node: Set) -> Floats:
         return node.weights
 
-    def end(self, node: Node) -> float:
-        assert isinstance(node, Set)
+    def end(self, node: Set) -> float:
         return node.end
 
-    def shortest(self, node: Node) -> int:
-        assert isinstance(node, Set)
+    def shortest(self, node: Set) -> int:
         return self.lengths.of(node)
 
-    def after(self, node: Node, column: int) -> Node | None:
-        assert isinstance(node, Set)
+    def after(self, node: Set, column: int) -> Set | None:
         if column not in node.after:
             node.after[column] = self._scanned(node, column) if node.weights[column] > 0 else None
         return node.after[column]

@@ -34,7 +34,7 @@ from llrnn.languages.grammars.automaton import (
 )
 from llrnn.languages.grammars.compiler import compiled
 from llrnn.languages.grammars.expressions import ConditionExpression, Expression, parts_of, shown
-from llrnn.languages.grammars.language import UNREAD, Language, LetterColumns, Node
+from llrnn.languages.grammars.language import UNREAD, Language, LetterColumns
 
 MOST_WRITTEN = 20_000  # states, or twice as many as there were: then sets are gathered one by one
 _NUMBERS_KEPT = 2_000_000  # of rows that were asked for lately
@@ -48,8 +48,8 @@ class EmptyLanguageError(BackgroundError):
     """A language without any string."""
 
 
-class Recent(Generic[Key, Value]):
-    """What was made lately, up to a number; the rest is made again."""
+class LRUCache(Generic[Key, Value]):
+    """What was made lately, up to a number; the rest is made again: `cache[key]` is `make(key)`."""
 
     def __init__(self, make: Callable[[Key], Value], most: int) -> None:
         self._make, self._most = make, most
@@ -81,20 +81,14 @@ class Finite(Language):
             self._prob, self._end = _probabilities(machine, backward(machine))
         else:
             self._prob, self._end = np.ones(len(machine.source)), (machine.log_stop > -np.inf).astype(np.float64)
-        self._rows = Recent(self._row, 1 + _NUMBERS_KEPT // max(1, machine.columns.count))
-
-    @classmethod
-    def of(cls, expression: Expression, columns: LetterColumns, *, weighted: bool = True) -> Finite:
-        """The language of an expression, written out: refused if it is empty, too large or of infinite mass."""
-        machine = determinised(_not_empty(expression, columns, weighted), weighted=weighted)
-        return cls(machine, weighted=weighted)
+        self._rows = LRUCache(self._row, 1 + _NUMBERS_KEPT // max(1, machine.columns.count))
 
     @property
     def root(self) -> int:
         return 0
 
-    def weights(self, node: Node) -> Floats:
-        return self._rows[_state(node)]
+    def weights(self, node: int) -> Floats:
+        return self._rows[node]
 
     def _row(self, state: int) -> Floats:
         moves, row = slice(self._first[state], self._first[state + 1]), np.zeros(self.columns.count)
@@ -102,21 +96,20 @@ class Finite(Language):
         row.flags.writeable = False
         return row
 
-    def end(self, node: Node) -> float:
-        return float(self._end[_state(node)])
+    def end(self, node: int) -> float:
+        return float(self._end[node])
 
-    def after(self, node: Node, column: int) -> int | None:
-        state = _state(node)
-        end = self._first[state + 1]
-        place = bisect_left(self._column, column, self._first[state], end)
+    def after(self, node: int, column: int) -> int | None:
+        end = self._first[node + 1]
+        place = bisect_left(self._column, column, self._first[node], end)
         return self._target[place] if place < end and self._column[place] == column else None
 
     @cached_property
     def _shortest(self) -> Ints:
         return self.machine.lengths()
 
-    def shortest(self, node: Node) -> int:
-        return int(self._shortest[_state(node)])
+    def shortest(self, node: int) -> int:
+        return int(self._shortest[node])
 
 
 class Gathered(Language):
@@ -125,7 +118,7 @@ class Gathered(Language):
     def __init__(self, machine: WeightedAutomaton, *, weighted: bool = True) -> None:
         self.columns, self.machine, self.weighted = machine.columns, machine, weighted
         self._beta = backward(machine) if weighted else np.zeros(machine.n_states)
-        self._steps = Recent(self._made, 1 + _NUMBERS_KEPT // (4 * max(1, machine.columns.count)))
+        self._steps = LRUCache(self._made, 1 + _NUMBERS_KEPT // (4 * max(1, machine.columns.count)))
 
     @property
     def root(self) -> Held:
@@ -150,50 +143,40 @@ class Gathered(Language):
             return 0.0
         return float(np.logaddexp.reduce([in_hand + self._beta[state] for state, in_hand in held]))
 
-    def weights(self, node: Node) -> Floats:
-        return self._steps[_held(node)][0]
+    def weights(self, node: Held) -> Floats:
+        return self._steps[node][0]
 
-    def end(self, node: Node) -> float:
-        return self._steps[_held(node)][1]
+    def end(self, node: Held) -> float:
+        return self._steps[node][1]
 
-    def after(self, node: Node, column: int) -> Held | None:
-        found = self._steps[_held(node)][2].get(column)
+    def after(self, node: Held, column: int) -> Held | None:
+        found = self._steps[node][2].get(column)
         return None if found is None else found[1]
 
     @cached_property
     def _shortest(self) -> Ints:
         return self.machine.lengths()
 
-    def shortest(self, node: Node) -> int:
-        return min(int(self._shortest[state]) for state, _ in _held(node))
+    def shortest(self, node: Held) -> int:
+        return min(int(self._shortest[state]) for state, _ in node)
 
 
-def finite(expression: Expression, columns: LetterColumns, *, weighted: bool = True) -> Finite | Gathered:
+def finite(expression: Expression, columns: LetterColumns, *, weighted: bool = True) -> Language:
     """The language of an expression. An empty one is refused, and with weights one whose sum is not finite."""
-    machine = _not_empty(expression, columns, weighted)
-    try:
-        return _written_out(machine, weighted)
-    except InfiniteMassError:
-        raise BackgroundError(what_is_infinite(expression, columns)) from None
-
-
-def _not_empty(expression: Expression, columns: LetterColumns, weighted: bool) -> WeightedAutomaton:
     machine = compiled(expression, columns, weighted=weighted)
     if machine.is_empty:
         raise EmptyLanguageError(
             f"the language of {shown(expression)} holds no string at all: {why_empty(expression, columns)}"
         )
-    return machine
-
-
-def _written_out(machine: WeightedAutomaton, weighted: bool) -> Finite | Gathered:
-    if weighted:
-        backward(machine)  # weights without a sum often drift apart as well: this is the better reason
     most = max(MOST_WRITTEN, 2 * machine.n_states)
     try:
+        if weighted:
+            backward(machine)  # weights without a sum often drift apart as well: this is the better reason
         return Finite(determinised(machine, weighted=weighted, most_states=most), weighted=weighted)
     except TooLargeError:
         return Gathered(machine, weighted=weighted)
+    except InfiniteMassError:
+        raise BackgroundError(what_is_infinite(expression, columns)) from None
 
 
 def _probabilities(machine: WeightedAutomaton, beta: Floats) -> tuple[Floats, Floats]:
@@ -202,16 +185,6 @@ def _probabilities(machine: WeightedAutomaton, beta: Floats) -> tuple[Floats, Fl
     end = np.exp(machine.log_stop - beta)
     total = end + np.bincount(machine.source, prob * machine.columns.sizes[machine.column], minlength=len(end))
     return prob / total[machine.source], end / total
-
-
-def _state(node: Node) -> int:
-    assert isinstance(node, int)
-    return node
-
-
-def _held(node: Node) -> Held:
-    assert isinstance(node, tuple)
-    return node
 
 
 # Why an expression is refused: which part of it holds no string, and which has infinite mass.
@@ -223,7 +196,10 @@ def why_empty(expression: Expression, columns: LetterColumns) -> str:
         case ex.One():
             return f"{shown(expression)} is none of the {len(columns.letters)} {_letters(columns)}"
         case ex.Listed(entries):
-            return _why_unspelled(entries[0][0], columns)
+            text = entries[0][0]
+            other = next(letter for letter in columns.spelled(text) if columns.column(letter) < 0)
+            one = "symbol" if columns.over == "symbols" else "character of a symbol"
+            return f"a list of words of which the vocabulary spells none: {text!r} holds {other!r}, which is no {one}"
         case ex.Concatenation(parts):
             return next(why_empty(part, columns) for part in parts if _is_empty(part, columns))
         case ex.Alternation(parts):
@@ -231,24 +207,14 @@ def why_empty(expression: Expression, columns: LetterColumns) -> str:
         case ex.Times(part, _, _) | ex.WeightedExpression(part, _) | ex.Repeat(part, _):
             return why_empty(part, columns)
         case ex.Both(left, right):
-            return _why_disjoint(left, right, columns)
+            empty = next((side for side in (left, right) if _is_empty(side, columns)), None)
+            if empty is not None:
+                return why_empty(empty, columns)
+            return f"the two sides of & share no string: {shown(left)} and {shown(right)}"
         case ex.NGrams():
             return f"{shown(expression)} lists none of the {len(columns.letters)} {_letters(columns)}"
         case ex.ConditionExpression():
             return "nothing in the condition fits"
-
-
-def _why_unspelled(text: str, columns: LetterColumns) -> str:
-    other = next(letter for letter in columns.spelled(text) if columns.column(letter) < 0)
-    one = "symbol" if columns.over == "symbols" else "character of a symbol"
-    return f"a list of words of which the vocabulary spells none: {text!r} holds {other!r}, which is no {one}"
-
-
-def _why_disjoint(left: Expression, right: Expression, columns: LetterColumns) -> str:
-    for side in (left, right):
-        if _is_empty(side, columns):
-            return why_empty(side, columns)
-    return f"the two sides of & share no string: {shown(left)} and {shown(right)}"
 
 
 def _is_empty(part: Expression, columns: LetterColumns) -> bool:
@@ -295,7 +261,7 @@ def _is_infinite(part: Expression, columns: LetterColumns) -> bool:
 
 MOST_STEPS = 20_000  # of one condition, from node to node, that are remembered
 _MOST_FILLINGS = 64  # ways in which holes are open or closed, or long, that are remembered
-_NUMBERS_KEPT_holes = 100_000  # in the rows of one condition
+_NUMBERS_OF_CONDITION = 100_000  # in the rows of one condition
 
 _Place: TypeAlias = tuple[int, int, int]  # hole (-1: none), state of the shared automaton, and that within the hole
 _Places: TypeAlias = frozenset[_Place] | int  # a number: this state of the shared automaton, and no more
@@ -361,9 +327,9 @@ class WithHoles:
         machine = determinised(compiled(expression, columns, weighted=False, holes=holes), weighted=False)
         self.columns, self.machine = columns, machine
         self.states = Finite(machine, weighted=False)
-        self.lengths = Recent(self._lengths, _MOST_FILLINGS)
-        self.leads = Recent(self._leads, _MOST_FILLINGS)
-        self.rows = Recent(self._row, 1 + 20 * _NUMBERS_KEPT_holes // max(1, columns.count))
+        self.lengths = LRUCache(self._lengths, _MOST_FILLINGS)
+        self.leads = LRUCache(self._leads, _MOST_FILLINGS)
+        self.rows = LRUCache(self._row, 1 + 20 * _NUMBERS_OF_CONDITION // max(1, columns.count))
         self.ends: list[bool] = (machine.log_stop > -np.inf).tolist()
         self.holes_at: dict[int, list[tuple[int, int]]] = {}  # state -> holes, and where they lead
         for move in np.flatnonzero(machine.column >= columns.count).tolist():
@@ -401,7 +367,7 @@ class Filled(Language):
         self._open = tuple(not filling.is_empty for filling in fillings)
         self._leads = shared.leads[self._open]
         self._after: dict[tuple[_Places, int], _Places | None] = {}
-        self._rows = Recent(self._row, 1 + _NUMBERS_KEPT_holes // max(1, shared.columns.count))
+        self._rows = LRUCache(self._row, 1 + _NUMBERS_OF_CONDITION // max(1, shared.columns.count))
         root = self._closed([(-1, 0, 0)])
         if root is None:
             raise EmptyLanguageError("no string at all")
@@ -429,21 +395,21 @@ class Filled(Language):
             return [(-1, state, 0)] if self._fillings[hole].ends[within] else []
         return [(h, lead, 0) for h, lead in self._shared.holes_at.get(state, ()) if self._open[h]]
 
-    def after(self, node: Node, column: int) -> _Places | None:
+    def after(self, node: _Places, column: int) -> _Places | None:
         if isinstance(node, int):
             target = self._shared.states.after(node, column)
             if target is None or not self._leads[target]:
                 return None
             if target not in self._shared.holes_at:
                 return target
-        key = (_places(node), column)
+        key = (node, column)
         if key not in self._after:
             if len(self._after) >= MOST_STEPS:
                 self._after.clear()
             self._after[key] = self._closed(self._moved(node, column))
         return self._after[key]
 
-    def _moved(self, node: Node, column: int) -> list[_Place]:
+    def _moved(self, node: _Places, column: int) -> list[_Place]:
         found = list[_Place]()
         for hole, state, within in _listed(node):
             if hole >= 0:
@@ -453,10 +419,10 @@ class Filled(Language):
                 found.append((-1, target, 0))
         return found
 
-    def weights(self, node: Node) -> Floats:
+    def weights(self, node: _Places) -> Floats:
         if isinstance(node, int):
             return self._shared.rows[node, self._open]
-        return self._rows[_places(node)]
+        return self._rows[node]
 
     def _row(self, node: _Places) -> Floats:
         row = np.zeros(self.columns.count)
@@ -468,7 +434,7 @@ class Filled(Language):
         row.flags.writeable = False
         return row
 
-    def end(self, node: Node) -> float:
+    def end(self, node: _Places) -> float:
         if isinstance(node, int):
             return float(self._shared.ends[node])
         return float(any(hole < 0 and self._shared.ends[state] for hole, state, _ in _listed(node)))
@@ -477,21 +443,15 @@ class Filled(Language):
     def _lengths(self) -> Ints:
         return self._shared.lengths[tuple(-1 if own.is_empty else own.lengths[0] for own in self._fillings)]
 
-    def shortest(self, node: Node) -> int:
+    def shortest(self, node: _Places) -> int:
         return min(int(self._lengths[state]) + self._left(hole, within) for hole, state, within in _listed(node))
 
     def _left(self, hole: int, within: int) -> int:
         return self._fillings[hole].lengths[within] if hole >= 0 else 0
 
 
-def _places(node: Node) -> _Places:
-    assert isinstance(node, int | frozenset)
-    return node
-
-
-def _listed(node: Node) -> Iterable[_Place]:
-    places = _places(node)
-    return [(-1, places, 0)] if isinstance(places, int) else places
+def _listed(node: _Places) -> Iterable[_Place]:
+    return [(-1, node, 0)] if isinstance(node, int) else node
 
 
 # Languages that differ from condition to condition: what is the same for all is compiled once.
@@ -518,8 +478,8 @@ class Conditional:
             dict.fromkeys(part for part in parts_of(expression) if isinstance(part, ConditionExpression))
         )
         self.most_remembered = MOST_COMPILED if self._shared is None else MOST_CONDITIONS
-        self._languages = Recent(self._made, self.most_remembered)
-        self._fillings = Recent(self._filling, MOST_CONDITIONS)
+        self._languages = LRUCache(self._made, self.most_remembered)
+        self._fillings: LRUCache[Expression, Filling] = LRUCache(lambda one: Filling.of(one, columns), MOST_CONDITIONS)
 
     def language(self, condition: object) -> Language:
         """The language for a condition; the same object for conditions of which the functions make the same."""
@@ -537,9 +497,6 @@ class Conditional:
                 f"the language of {shown(self.expression)} holds no string at all for a condition of which is made "
                 f"{given}: {reason}"
             ) from None
-
-    def _filling(self, expression: Expression) -> Filling:
-        return Filling.of(expression, self.columns)
 
     @cached_property
     def _shared(self) -> WithHoles | None:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +108,7 @@ class LetterColumns:
         self.count = int(self.of_letter.max(initial=UNREAD)) + 1
         self.sizes = np.bincount(self.of_letter[self.of_letter >= 0], minlength=self.count)  # (columns,)
         first = {column: place for place, column in reversed(list(enumerate(self.of_letter.tolist())))}
-        self._examples = [self.letters[first[column]] for column in range(self.count)]
+        self._examples: list[str] = [self.letters[first[column]] for column in range(self.count)]
         self._held = {
             atom: tuple(np.unique(self.of_letter[own]).tolist()) for atom, own in zip(sets, held, strict=True)
         }
@@ -149,11 +149,11 @@ def _numbered(held: Bools, named: list[int]) -> Ints:
     return columns
 
 
-Node: TypeAlias = Hashable
+Node: TypeAlias = Any  # whatever a language makes of a prefix; hashable, and equal ones go on alike
 
 
 class Language(ABC):
-    """What a constraint asks of an automaton or a grammar. Nodes are values: equal ones go on alike."""
+    """What a constraint asks of an automaton or a grammar."""
 
     columns: LetterColumns
 

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from llrnn.ground.errors import BackgroundError, MissingExtraError
-from llrnn.languages.grammars.graphs import derived
+from llrnn.languages.grammars.graphs import components, derived, reached
 from llrnn.languages.grammars.patterns import parsed
 
 MOST_ALTERNATIVES = 20_000  # of a rule
@@ -232,20 +232,11 @@ def _check_ends(productions: list[Production], terminals: Mapping[str, Terminal]
     endless = list(dict.fromkeys(one.rule for one in productions if one.rule not in productive))
     if endless:
         after = {rule: {s for one in productions if one.rule == rule for s in one.symbols} for rule in endless}
-        culprit = next((rule for rule in endless if _leads_back(rule, after)), endless[0])
+        culprit = next((rule for rule in endless if rule in reached(rule, after)), endless[0])
         what = ", and the language is empty" if start in endless else ": it is useless"
         raise BackgroundError(
             f"the rule {culprit} of {place} derives no string, since each of its alternatives leads back to it{what}"
         )
-
-
-def _leads_back(rule: str, after: Mapping[str, set[str]]) -> bool:
-    found, stack = set[str](), [rule]
-    while stack:
-        fresh = {name for name in after[stack.pop()] if name in after} - found
-        found |= fresh
-        stack += fresh
-    return rule in found
 
 
 def productive_rules(productions: Iterable[Production], terminals: Iterable[str]) -> set[str]:
@@ -346,23 +337,10 @@ def _copied(one: Production, depth: int, group: dict[str, int]) -> Production | 
 
 def _groups(notation: Notation) -> dict[str, int]:
     """Rules that lead to each other have the same number."""
-    after: dict[str, set[str]] = defaultdict(set)
+    rules = {name: number for number, name in enumerate(dict.fromkeys(one.rule for one in notation.productions))}
+    after: list[list[int]] = [[] for _ in rules]
     for one in notation.productions:
-        after[one.rule].update(symbol for symbol in one.symbols if symbol not in notation.terminals)
-    reach = {rule: _reached(rule, after) for rule in after}
-    number: dict[str, int] = {}
-    for rule in after:
-        number.setdefault(rule, len(number))
-        for other in reach[rule]:
-            if rule in reach[other]:
-                number.setdefault(other, number[rule])
-    return number
-
-
-def _reached(rule: str, after: dict[str, set[str]]) -> set[str]:
-    found, stack = set[str](), [rule]
-    while stack:
-        fresh = after[stack.pop()] - found
-        found |= fresh
-        stack += fresh
-    return found
+        after[rules[one.rule]] += [rules[symbol] for symbol in one.symbols if symbol in rules]
+    first = [0, *accumulate(map(len, after))]
+    names, groups = list(rules), components(first, [target for row in after for target in row])
+    return {names[rule]: number for number, group in enumerate(groups) for rule in group}

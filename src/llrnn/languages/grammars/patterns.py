@@ -240,11 +240,11 @@ class Matcher:
 
     def holds(self, string: str) -> bool:
         """Whether the whole string matches."""
-        here: int | None = 0
+        here = 0
         for character in string:
             after = self._after[here]
-            here = (self._made(here) if after is None else after).get(self._column[character])
-            if here is None:
+            here = (self._made(here) if after is None else after).get(self._column[character], -1)
+            if here < 0:
                 return False
         return any(self._machine.log_stop[state] > -np.inf for state, _ in self._sets[here])
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError
-from llrnn.languages.grammars.graphs import derived, reachable
+from llrnn.languages.grammars.graphs import derived, reachable, reached
 from llrnn.languages.grammars.notation import MOST_RULES, Notation, Production, productive_rules
 
 MOST_TAILS = 2_000_000
@@ -65,7 +65,10 @@ class Rules:
             if all(symbol in productive or symbol in usable for symbol in one.symbols)
         ]
         self.weighted = weighted
-        self.names = _reached(kept, notation.start)
+        after: dict[str, list[str]] = defaultdict(list)
+        for one in kept:
+            after[one.rule] += [name for name in one.symbols if name in productive]
+        self.names = tuple({notation.start: None} | reached(notation.start, after))
         self.terminals = tuple(usable)
         _check_size(kept, self.names)
         self.start = 0
@@ -200,19 +203,6 @@ def _tail(begin: int, place: int, empty: Sequence[float]) -> tuple[tuple[int, fl
         between *= empty[after]
         if between == 0.0:
             break
-    return tuple(found)
-
-
-def _reached(productions: Sequence[Production], start: str) -> tuple[str, ...]:
-    """The rules that the start leads to, itself first."""
-    after: dict[str, list[str]] = defaultdict(list)
-    for one in productions:
-        after[one.rule] += one.symbols
-    found, stack = {start: None}, [start]
-    while stack:
-        fresh = [name for name in after[stack.pop()] if name in after and name not in found]
-        found.update(dict.fromkeys(fresh))
-        stack += fresh
     return tuple(found)
 
 

@@ -14,13 +14,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import BackgroundError
 from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 UNKNOWN = "<unk>"
 
 

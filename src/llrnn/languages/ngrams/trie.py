@@ -23,7 +23,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from llrnn.languages.ngrams.table import Ints, NGramTable, completed
+from llrnn.ground.arrays import Floats, Ints
+from llrnn.languages.ngrams.table import NGramTable, completed
 
 EMPTY = -1  # the node of the empty context
 
@@ -188,9 +189,7 @@ def ranges(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     return row, torch.arange(len(row), device=count.device) + (first - begin)[row]
 
 
-def _along_suffixes(
-    table: NGramTable, suffix: Ints, offsets: Ints
-) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+def _along_suffixes(table: NGramTable, suffix: Ints, offsets: Ints) -> tuple[Ints, Floats]:
     """For each node its suffix of two words, and the back-offs summed along its suffixes."""
     bigram = np.arange(len(suffix))
     backoff = np.concatenate([level.log_backoff for level in table.levels])
