@@ -17,7 +17,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
@@ -36,7 +36,7 @@ from llrnn.config.keys import (
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import read_file
 from llrnn.text.vocabulary import EOS
-from llrnn.training.settings import TrainingSettings, first_problem
+from llrnn.training.settings import TrainingSettings, first_problem, models_by_kind
 
 _DEEPEST = 20  # levels of tables and lists
 
@@ -63,7 +63,7 @@ class CorpusConfig(Strict):
     )
     conditions: Literal["plain", "act"] = Field("plain", description="act: every condition is a dialog act")
     delexicalised: list[str] = Field([], description="slots whose values are replaced by placeholders in the targets")
-    lowercase: bool = Field(True, description="write every word small")
+    lowercase: bool = Field(True, description="lowercase every word")
 
     @model_validator(mode="after")
     def _some_text(self) -> CorpusConfig:
@@ -144,7 +144,7 @@ class Config(Strict):
     controller: ControllerConfig = ControllerConfig()
     condition: ConditionConfig | None = Field(None, description="what the targets are written from")
     tied: bool = Field(False, description="one set of weights for input and output features")
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of input words that are silenced in training")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of input words that are dropped in training")
     training: TrainingSettings = TrainingSettings()
 
     @model_validator(mode="after")
@@ -174,14 +174,8 @@ def described_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterato
     for name, field in model.model_fields.items():
         if field.description:
             yield f"{prefix}{name}: {field.description}"
-        for below in _tables_of(field.annotation):
+        for below in dict.fromkeys(models_by_kind(field.annotation).values()):
             yield from described_keys(below, f"{prefix}{name}.")
-
-
-def _tables_of(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [table for argument in get_args(annotation) for table in _tables_of(argument)]
 
 
 def read_config(
@@ -232,6 +226,10 @@ def _filled_in(value: Any, data: str) -> Any:
 
 
 def parse_config(data: dict[str, Any], place: str) -> Config:
+    """Check a configuration that was read; `place` is named in messages.
+
+    parse_config(tomllib.loads(text), "mine.toml")
+    """
     try:
         return Config.model_validate(data)
     except ValidationError as error:

@@ -80,15 +80,6 @@ class IdentityConfig(FeatureConfig):
         return features.Identity(self.top, without=without)
 
 
-class AttributesConfig(FeatureConfig):
-    """What the lexicon says."""
-
-    kind: Literal["attributes"]
-
-    def bare(self, lexicon: Lexicon) -> Features:
-        return features.Attributes(lexicon)
-
-
 class TableConfig(FeatureConfig):
     """Attributes from a table of one's own, beside the lexicon: clusters, lemmas, topics."""
 
@@ -113,22 +104,15 @@ class AffixConfig(FeatureConfig):
         return made(self.longest, min_count=self.min_count, top=self.top)
 
 
-class ShapeConfig(FeatureConfig):
-    """Capitals, digits, other signs."""
+class PlainFeatureConfig(FeatureConfig):
+    """What the lexicon says; capitals, digits, other signs; what a string shows as domains see it."""
 
-    kind: Literal["shape"]
-
-    def bare(self, lexicon: Lexicon) -> Features:
-        return features.Shape()
-
-
-class ShownConfig(FeatureConfig):
-    """What a string shows as the domains see it: for open vocabularies."""
-
-    kind: Literal["shown"]
+    kind: Literal["attributes", "shape", "shown"]
 
     def bare(self, lexicon: Lexicon) -> Features:
-        return features.CellAttributes()
+        if self.kind == "attributes":
+            return features.Attributes(lexicon)
+        return features.Shape() if self.kind == "shape" else features.CellAttributes()
 
 
 class NumericConfig(FeatureConfig):
@@ -142,8 +126,7 @@ class NumericConfig(FeatureConfig):
 
 
 AnyFeature = Annotated[
-    IdentityConfig | AttributesConfig | TableConfig | AffixConfig | ShapeConfig | ShownConfig | NumericConfig,
-    Field(discriminator="kind"),
+    IdentityConfig | TableConfig | AffixConfig | NumericConfig | PlainFeatureConfig, Field(discriminator="kind")
 ]
 
 
@@ -269,6 +252,8 @@ class ConditionConfig(Strict):
 
 
 Part = Literal["train", "valid", "test"]
+Parts = Annotated[list[Part], Field(min_length=1, description="the parts of the corpus that are counted")]
+_FREQUENCIES = "unigram: a frequency file instead; discounted: how likely which new word is"
 
 
 class Counting(Strict):
@@ -281,7 +266,7 @@ class Counting(Strict):
 class CountedParts(Counting):
     """An n-gram model of parts of the corpus: cross-fitted, since the network trains on them."""
 
-    parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus that are counted")
+    parts: Parts = ["train"]
     folds: int = Field(10, ge=0, description="n-grams: cross-fit on the training text in so many folds; 0: do not")
 
     @field_validator("folds")
@@ -405,23 +390,21 @@ class SmoothedConfig(BackgroundConfig):
 class UnigramConfig(SmoothedConfig):
     """Relative frequencies in parts of the corpus."""
 
-    parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus that are counted")
+    parts: Parts = ["train"]
 
 
 class FrequenciesConfig(SmoothedConfig):
     """Relative frequencies in a list."""
 
-    frequencies: str = Field(description="unigram: a frequency file instead; discounted: how likely which new word is")
+    frequencies: str = Field(description=_FREQUENCIES)
 
 
 class DiscountedConfig(BackgroundConfig):
     """Relative frequencies in parts of the corpus, with room for words that are not in them."""
 
     kind: Literal["discounted"]
-    parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus that are counted")
-    frequencies: str | None = Field(
-        None, description="unigram: a frequency file instead; discounted: how likely which new word is"
-    )
+    parts: Parts = ["train"]
+    frequencies: str | None = Field(None, description=_FREQUENCIES)
 
 
 class NGramPartsConfig(CountedParts, BackgroundConfig):

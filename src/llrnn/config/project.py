@@ -9,27 +9,7 @@ from functools import reduce
 from operator import add, mul
 from pathlib import Path
 
-from llrnn.config import Config
-from llrnn.config.keys import (
-    AdvisingAutomatonConfig,
-    AdvisingGrammarConfig,
-    AnyBackground,
-    AnyContextual,
-    AnyFeature,
-    AnyNGrams,
-    ArpaFile,
-    ContinuedConfig,
-    CopiedConfig,
-    CountedFiles,
-    CountedParts,
-    DiscountedConfig,
-    FrequenciesConfig,
-    LookupConfig,
-    PrimedConfig,
-    RepeatedConfig,
-    UniformConfig,
-    UnigramConfig,
-)
+from llrnn.config import Config, keys
 from llrnn.ground.errors import ConfigError, ZeroMassError, warn
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, Discounted, NGram, Primed, Uniform, Unigram, entity_words
@@ -48,11 +28,9 @@ from llrnn.text.lexicon import Lexicon, read_frequencies
 from llrnn.text.shards import BuiltCorpus
 from llrnn.text.vocabulary import Vocabulary
 
-# Built corpora in a configuration: a folder where files are listed, `train = ["news"]`.
 
-
-def open_built(paths: Sequence[str], config: Config) -> Corpus:
-    """A built corpus; how its words are written was decided when it was built."""
+def _open_built(paths: Sequence[str], config: Config) -> Corpus:
+    """A built corpus, a folder where files are listed; how its words are written was decided when it was built."""
     if len(paths) > 1:
         raise ConfigError(f"a built corpus stands alone, found {', '.join(paths)}; build all of them as one")
     built, wanted = BuiltCorpus(paths[0]), config.corpus.lowercase
@@ -65,12 +43,7 @@ def open_built(paths: Sequence[str], config: Config) -> Corpus:
     return built
 
 
-def unknown_of(texts: Sequence[Corpus]) -> str | None:
-    """The symbol that a built corpus has in the place of unknown words is that of the vocabulary too."""
-    return next((text.unknown for text in texts if isinstance(text, BuiltCorpus) and text.unknown is not None), None)
-
-
-def require_loaded(config: Config, corpora: Mapping[str, Corpus]) -> None:
+def _require_loaded(config: Config, corpora: Mapping[str, Corpus]) -> None:
     """Refuse what looks at annotations or conditions, which a built corpus has none of, or counts n-grams of it."""
     built = [part for part, corpus in corpora.items() if isinstance(corpus, BuiltCorpus)]
     for key in _needs_memory(config, set(built)) if built else ():
@@ -97,7 +70,7 @@ def _needs_memory(config: Config, built: set[str]) -> list[str]:
 
 
 def _counts_parts(given: object, built: set[str]) -> bool:
-    return isinstance(given, CountedParts) and bool(built.intersection(given.parts))
+    return isinstance(given, keys.CountedParts) and bool(built.intersection(given.parts))
 
 
 _RARE = 2  # how often a rare word was seen, at most
@@ -202,13 +175,12 @@ def _require_conditions(corpora: dict[str, Corpus]) -> None:
             )
 
 
-def _more_mass(given: AnyBackground, part: str) -> str:
+def _more_mass(given: keys.AnyBackground, part: str) -> str:
     """How a background of this kind comes to know all words of a part of the corpus."""
-    if isinstance(given, DiscountedConfig):
-        return f"name {part} in background.parts, or give background.frequencies, a list that holds the word"
-    counted = (
-        f"name {part} in background.parts" if isinstance(given, UnigramConfig) else "count it in the frequency file"
-    )
+    named = f"name {part} in background.parts"
+    if isinstance(given, keys.DiscountedConfig):
+        return f"{named}, or give background.frequencies, a list that holds the word"
+    counted = named if isinstance(given, keys.UnigramConfig) else "count it in the frequency file"
     return f"set background.smoothing above 0, or {counted}"
 
 
@@ -240,7 +212,7 @@ def read_corpora(config: Config) -> dict[str, Corpus]:
         return embedded_corpora(own.train, own.valid, own.test, own.seed, given.lowercase)
     files = {"train": given.train, "valid": given.valid, "test": given.test}
     corpora = {part: _read(paths, config, given.conditions) for part, paths in files.items() if paths}
-    require_loaded(config, corpora)
+    _require_loaded(config, corpora)
     if given.valid_last is not None:
         if given.valid_last >= len(corpora["train"]):
             raise ConfigError(
@@ -253,7 +225,7 @@ def read_corpora(config: Config) -> dict[str, Corpus]:
 def _read(paths: list[str], config: Config, conditions: Conditions = "plain") -> Corpus:
     """Files as one text; only the parts of the corpus have conditions to read, not texts to count words in."""
     if any(Path(path).is_dir() for path in paths):
-        return open_built(paths, config)
+        return _open_built(paths, config)
     lowercase, format = config.corpus.lowercase, config.corpus.format
     read = [Corpus.from_file(path, format=format, lowercase=lowercase, conditions=conditions) for path in paths]
     whole = reduce(add, read)
@@ -280,12 +252,14 @@ def _vocabulary(config: Config, corpora: dict[str, Corpus], said: Sequence[str])
     given = config.vocabulary
     texts = _named_parts("vocabulary", given.parts, corpora) + [_read([path], config) for path in given.files]
     counts = sum((Counter(corpus.counts()) for corpus in texts), Counter())
+    # the symbol that a built corpus has in the place of unknown words is that of the vocabulary too
+    built = (text.unknown for text in texts if isinstance(text, BuiltCorpus) and text.unknown is not None)
     discount = absolute_discount(counts) if config.domains else 0.0
     return Vocabulary.from_corpus(
         *texts,
         top=given.top,
         min_count=given.min_count,
-        unknown=given.unknown if given.unknown is not None else unknown_of(texts),
+        unknown=given.unknown if given.unknown is not None else next(built, None),
         others=[*(word for path in given.lists for word in read_frequencies(path)), *said],
         domains=[domain.make(counts) for domain in config.domains],
         as_new=discount if given.as_new is None else given.as_new,
@@ -319,23 +293,23 @@ def _of_column(column: str, context: Sequence[ContextualFeature]) -> list[str]:
 def _features(config: Config, lexicon: Lexicon) -> tuple[Features, Features | None]:
     if config.kind == "softmax":
         return features.Identity(), None
-    given = config.features.input
-    return _sum(config.features.output, lexicon), None if given is None else _sum(given, lexicon)
-
-
-def _sum(groups: list[AnyFeature], lexicon: Lexicon) -> Features:
-    return reduce(lambda left, right: left + right, [group.make(lexicon) for group in groups])
+    output, given = (
+        None if groups is None else reduce(add, [group.make(lexicon) for group in groups])
+        for groups in (config.features.output, config.features.input)
+    )
+    assert output is not None  # the configuration requires one
+    return output, given
 
 
 def _background(config: Config, corpora: dict[str, Corpus]) -> Background:
     match config.background:
-        case UniformConfig():
+        case keys.UniformConfig():
             return Uniform()
-        case UnigramConfig(parts=parts, smoothing=smoothing):
+        case keys.UnigramConfig(parts=parts, smoothing=smoothing):
             return Unigram.from_corpus(*_named_parts("background", parts, corpora), smoothing=smoothing)
-        case FrequenciesConfig(frequencies=path, smoothing=smoothing):
+        case keys.FrequenciesConfig(frequencies=path, smoothing=smoothing):
             return Unigram.from_file(path, smoothing=smoothing)
-        case DiscountedConfig(parts=parts, frequencies=listed):
+        case keys.DiscountedConfig(parts=parts, frequencies=listed):
             frequencies = None if listed is None else read_frequencies(listed)
             return Discounted.from_corpus(*_named_parts("background", parts, corpora), frequencies=frequencies)
         case ngrams:
@@ -343,7 +317,7 @@ def _background(config: Config, corpora: dict[str, Corpus]) -> Background:
 
 
 def _primed(
-    given: PrimedConfig | None, base: Background, corpora: dict[str, Corpus], vocabulary: Vocabulary
+    given: keys.PrimedConfig | None, base: Background, corpora: dict[str, Corpus], vocabulary: Vocabulary
 ) -> Background:
     if given is None:
         return base
@@ -354,17 +328,17 @@ def _primed(
     return Primed(base, entities, boost=given.boost, absent=given.absent, cells=given.cells)
 
 
-def _ngram(given: AnyNGrams, config: Config, corpora: dict[str, Corpus]) -> Background:
+def _ngram(given: keys.AnyNGrams, config: Config, corpora: dict[str, Corpus]) -> Background:
     """From a file, from other texts, or from the corpus itself: then cross-fitted, since the model trains on it."""
     match given:
-        case ArpaFile():
+        case keys.ArpaFile():
             return NGram.from_arpa(given.arpa, restrict=given.restrict)
-        case CountedFiles(order=order, min_counts=least):
+        case keys.CountedFiles(order=order, min_counts=least):
             if {Path(file).resolve() for file in given.files} & {Path(file).resolve() for file in config.corpus.train}:
                 _warn_of_own_text(f"files = {given.files}")
             text = _read(given.files, config)
             return NGram.from_corpus(text, order=order, min_counts=least, folds=0, restrict=given.restrict)
-        case CountedParts(order=order, min_counts=least):
+        case keys.CountedParts(order=order, min_counts=least):
             if given.folds == 0 and "train" in given.parts:
                 _warn_of_own_text("folds = 0")
             counted = reduce(add, _named_parts("n-grams", given.parts, corpora))
@@ -378,13 +352,15 @@ def _warn_of_own_text(found: str) -> None:
     )
 
 
-def _contextual(given: AnyContextual, config: Config, corpora: dict[str, Corpus]) -> ContextualFeature:
-    if isinstance(given, RepeatedConfig):
-        return Repeated(given.window)
-    if isinstance(given, CopiedConfig | ContinuedConfig):
-        return given.make()
-    if isinstance(given, LookupConfig):
-        return given.make(config.corpus.lowercase)
-    if isinstance(given, AdvisingGrammarConfig | AdvisingAutomatonConfig):
-        return Expert(given.make(), name=given.name)
-    return Expert(_ngram(given, config, corpora), name=given.name)
+def _contextual(given: keys.AnyContextual, config: Config, corpora: dict[str, Corpus]) -> ContextualFeature:
+    match given:
+        case keys.RepeatedConfig():
+            return Repeated(given.window)
+        case keys.CopiedConfig() | keys.ContinuedConfig():
+            return given.make()
+        case keys.LookupConfig():
+            return given.make(config.corpus.lowercase)
+        case keys.AdvisingGrammarConfig() | keys.AdvisingAutomatonConfig():
+            return Expert(given.make(), name=given.name)
+        case _:
+            return Expert(_ngram(given, config, corpora), name=given.name)

@@ -14,17 +14,18 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import gzip
 import io
 import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from os import PathLike, fspath
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["StrPath", "open_file", "read_file", "replacing", "sync_folder", "temporary_beside", "write_atomically"]
+from llrnn.ground.errors import CorpusError
 
 StrPath = str | PathLike[str]
 
@@ -70,6 +71,16 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Replace the file by one with this content."""
     with replacing(path) as file:
         file.write(content)
+
+
+def write_lines(path: StrPath, lines: Iterable[str]) -> None:
+    """A text file of the user, compressed where its name ends in .gz: the same lines, the same bytes."""
+    content = "".join(f"{line}\n" for line in lines).encode()
+    content = gzip.compress(content, mtime=0) if fspath(path).endswith(".gz") else content
+    try:
+        write_atomically(Path(path), content)
+    except OSError as cause:
+        raise CorpusError(f"the file cannot be written: {cause.strerror or cause}", path=path) from cause
 
 
 @contextlib.contextmanager

@@ -21,7 +21,6 @@ from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import ZeroMassError
 from llrnn.knowledge.backgrounds.base import multiply
 from llrnn.knowledge.backgrounds.constraint import Constraint, without
-from llrnn.knowledge.process import State
 from llrnn.knowledge.sequences import Batch
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.numerics import MINUS_INFINITY
@@ -77,8 +76,13 @@ class Distortion:
 
 
 def measure_distortion(model: LLRNN, corpus: Corpus, constraint: Constraint) -> Distortion:
-    """The figures of a text; a text of which no sentence is in the language is an error with the first reason."""
-    free = _free(model, constraint)
+    """The figures of a text; a text of which no sentence is in the language is an error with the first reason.
+
+    measure_distortion(model, Corpus.from_text("test.txt"), backgrounds.Grammar.from_file("json.lark")).forbidden
+    """
+    # where the background is no product with the constraint, the free model is the model itself
+    left = without(model.background, constraint)
+    free = model if left is model.background else swap(model, background=left)
     bound = constraint.bind(model.vocabulary)
     text = EncodedText.encode(corpus, model.vocabulary)
     outside = _outside(corpus, text, bound)
@@ -107,12 +111,6 @@ def measure_distortion(model: LLRNN, corpus: Corpus, constraint: Constraint) -> 
 def _nats(log_p: Floats) -> float:
     """The log-perplexity; 0 and not −0 where everything is certain."""
     return float(0.0 - log_p.mean())
-
-
-def _free(model: LLRNN, constraint: Constraint) -> LLRNN:
-    """The model without the constraint; the model itself, where its background is no product with it."""
-    left = without(model.background, constraint)
-    return model if left is model.background else swap(model, background=left)
 
 
 def _outside(corpus: Corpus, text: EncodedText, constraint: Constraint) -> dict[int, Outside]:
@@ -145,7 +143,8 @@ def _steps(free: LLRNN, text: EncodedText, counted: list[int], constraint: Const
 
 def _of_batch(free: LLRNN, batch: Batch, p: Distribution, constraint: Constraint) -> list[np.ndarray]:
     """The columns of `PositionDistortion` after the first two."""
-    states = _states(batch, constraint)
+    conditions = batch.conditions if batch.conditions is not None else [None] * len(batch.inputs)
+    states, _ = constraint.follow([constraint.initial(one) for one in conditions], batch.inputs, batch.mask)
     factor, allowed = constraint.prior(states).to(p.h.device), constraint.allows(states).to(p.h.device)
     q, forbidden = _times(p, factor), _times(p, DensePrior((~allowed).double().log()))
     best = p.top(1)[1]
@@ -158,13 +157,6 @@ def _of_batch(free: LLRNN, batch: Batch, p: Distribution, constraint: Constraint
         free.targets_log_prob(q, batch).double(),
     ]
     return [column.cpu().numpy() for column in columns]
-
-
-def _states(batch: Batch, constraint: Constraint) -> list[State]:
-    """Where the language is at the positions that count."""
-    conditions = batch.conditions if batch.conditions is not None else [None] * len(batch.inputs)
-    states, _ = constraint.follow([constraint.initial(one) for one in conditions], batch.inputs, batch.mask)
-    return list(states)
 
 
 def _times(p: Distribution, factor: Prior) -> Distribution:

@@ -54,19 +54,12 @@ def log_z_interval(model: LLRNN, distribution: Distribution) -> Interval:
     radius = torch.tensor([model.radius.get(name, 0.0) for name in names], dtype=torch.float64, device=log_z.device)
     off = distribution.adaptor.detach().double().abs() @ radius  # (N,)
     tails = torch.tensor(sorted(model.vocabulary.tails), dtype=torch.long, device=log_z.device)
-    in_tails = _probability(distribution, tails)
+    n, log_p = distribution.n, distribution.log_prob
+    in_tails = sum((log_p(word.expand(n)).detach().double().exp() for word in tails), torch.zeros_like(log_z))
     return Interval(log_z + torch.log1p(in_tails * torch.expm1(-off)), log_z + torch.log1p(in_tails * torch.expm1(off)))
 
 
-def _probability(distribution: Distribution, words: Tensor) -> Tensor:
-    """The probability of a few words together, at each position, (N,)."""
-    total = torch.zeros(distribution.n, dtype=torch.float64, device=words.device)
-    for word in words:
-        total += distribution.log_prob(word.expand(distribution.n)).detach().double().exp()
-    return total
-
-
-BANDS = ((0, 0, "unseen"), (1, 5, "1-5"), (6, 50, "6-50"), (51, None, "more"))
+BANDS = ((0, 0, "unseen"), (1, 5, "1-5"), (6, 50, "6-50"), (51, math.inf, "more"))
 _SUM_TO_ONE = 1e-5  # within this Σ p must be 1: float32 adds up the longest rows to a millionth
 _FEATURES_SHOWN = 12  # the most frequent ones
 
@@ -103,7 +96,7 @@ class Audit:
     unknown_policy: str
     seen_in_training: float | None  # share of sentences; None where the model does not know its training text
     coverage: dict[str, Coverage]  # by feature group
-    log_z_width: float = 0.0  # how far bounded features leave log Z open, at worst (see `inference.bounds`)
+    log_z_width: float = 0.0  # how far bounded features leave log Z open, at worst (`log_z_interval`)
 
     def failures(self) -> list[str]:
         """Why the figure is wrong, whatever the texts: a defect of the model's code."""
@@ -189,7 +182,13 @@ def evaluate(
     contexts_checked: int = 64,
     seed: int = 0,
 ) -> Evaluation:
-    """Score every word and end of sentence of the corpus."""
+    """Score every word and end of sentence of the corpus, and audit the figure.
+
+    `batching` says how the text is cut (sentence by sentence unless given), `contexts_checked` at how many contexts Σ p
+    is summed word by word, `seed` which ones.
+
+        print(evaluate(model, Corpus.from_file("test.conllu")))
+    """
     text = EncodedText.encode(corpus, model.vocabulary)
     found = tally(model, text, batching)
     words, characters = int(found.words.sum()), corpus.characters
@@ -210,7 +209,7 @@ def _by_frequency(model: LLRNN, found: Tally) -> dict[str, Slice]:
     seen = model.seen.counts if model.seen is not None else np.array(model.vocabulary.counts)
     slices = {}
     for low, high, name in BANDS:
-        inside = (seen >= low) & ((seen <= high) if high is not None else True)
+        inside = (seen >= low) & (seen <= high)
         words = int(found.words[inside].sum())
         if words:
             slices[name] = Slice(words, float(found.nats[inside].sum() / words))
@@ -238,42 +237,34 @@ def _audit(model: LLRNN, corpus: Corpus, text: EncodedText, counted: int, contex
         policy = "every word is listed; there is no unknown-word symbol"
     else:
         policy = f"{outside} words outside the vocabulary were counted as {unknown}"
+    worst, width = _check_contexts(model, text, contexts, seed)
     return Audit(
-        worst_sum_error=_worst_sum_error(model, text, contexts, seed),
+        worst_sum_error=worst,
         contexts_checked=min(contexts, counted),
         words_counted=counted,
         words_expected=corpus.tokens + len(corpus),
         unknown_policy=policy,
         seen_in_training=None if model.seen is None else model.seen.share_of(text),
         coverage=_coverage(model, text),
-        log_z_width=_log_z_width(model, text, contexts, seed),
+        log_z_width=width,
     )
 
 
 @torch.no_grad()
-def _worst_sum_error(model: LLRNN, text: EncodedText, contexts: int, seed: int) -> float:
-    """Σ_x p(x) summed word by word at contexts of randomly chosen sentences."""
-    worst, left = 0.0, contexts
-    for _, distribution in walk(model, _some_of(text, contexts, seed)):
-        sums = distribution.log_probs().double().exp().sum(-1)[:left]
-        worst = max(worst, float((sums - 1).abs().max()))
-        left -= len(sums)
-        if left <= 0:
-            break
-    return worst
-
-
-def _log_z_width(model: LLRNN, text: EncodedText, contexts: int, seed: int) -> float:
-    """The widest interval of log Z at those contexts; 0 where every feature is known everywhere."""
-    if not model.radius:
-        return 0.0
-    return max(log_z_interval(model, found).width for _, found in walk(model, _some_of(text, contexts, seed)))
-
-
-def _some_of(text: EncodedText, contexts: int, seed: int) -> EncodedText:
-    """Randomly chosen sentences, enough for so many contexts."""
+def _check_contexts(model: LLRNN, text: EncodedText, contexts: int, seed: int) -> tuple[float, float]:
+    """At contexts of randomly chosen sentences: the largest |Σ_x p(x) − 1|, summed word by word, and the widest
+    interval of log Z, 0 where every feature is known everywhere."""
     chosen = np.random.default_rng(seed).permutation(len(text.sentences))[: max(1, contexts // 8)]
-    return EncodedText(tuple(text.sentences[i] for i in chosen), tuple(text.conditions[i] for i in chosen), text.eos)
+    some = EncodedText(tuple(text.sentences[i] for i in chosen), tuple(text.conditions[i] for i in chosen), text.eos)
+    worst, width, left = 0.0, 0.0, contexts
+    for _, distribution in walk(model, some):
+        if left > 0:
+            sums = distribution.log_probs().double().exp().sum(-1)[:left]
+            worst = max(worst, float((sums - 1).abs().max()))
+            left -= len(sums)
+        if model.radius:
+            width = max(width, log_z_interval(model, distribution).width)
+    return worst, width
 
 
 def _coverage(model: LLRNN, text: EncodedText) -> dict[str, Coverage]:

@@ -12,7 +12,7 @@ log p(x) − log p(y) = [log b(x) − log b(y)] + Σ_k a_k·(φ_k(x) − φ_k(y)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -169,7 +169,12 @@ def explain(
     prefix: str | tuple[str, ...] = "",
     condition: object = None,
 ) -> Explanation | Comparison:
-    """Explain log p(word | prefix), or how much likelier it is than a rival."""
+    """Explain log p(word | prefix), or how much likelier it is than a rival.
+
+    `prefix` is a string of words, or their tuple; `condition` what the model writes from, if it does.
+
+        print(explain(model, prefix="la petite", word="maison", rival="maisons"))
+    """
     prefix_words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
     with torch.no_grad():
         distribution, state = read_prefix(model, prefix_words, [condition])
@@ -200,11 +205,9 @@ def _difference(ours: float, theirs: float) -> float:
 def compare(chosen: Explanation, rival: Explanation) -> Comparison:
     """Two explanations after one prefix, subtracted."""
     ours, theirs = ({term.name: term for term in side.terms} for side in (chosen, rival))
-    terms = []
-    for name in ours | theirs:
-        value = (ours[name].value if name in ours else 0.0) - (theirs[name].value if name in theirs else 0.0)
-        if value:
-            terms.append(Term(name, (ours.get(name) or theirs[name]).weight, value))
+    none = Term("", 0.0, 0.0)
+    differences = {name: ours.get(name, none).value - theirs.get(name, none).value for name in ours | theirs}
+    terms = (Term(name, (ours | theirs)[name].weight, value) for name, value in differences.items() if value)
     return Comparison(chosen, rival, _largest_first(terms))
 
 
@@ -221,7 +224,7 @@ def _explanation(
         log_p=float(distribution.possible().log_prob(asked)[0]) + log_inside,
         log_b=float(distribution.log_b(asked)[0]) + log_inside,
         log_z=float(distribution.log_z[0]),
-        terms=_largest_first(Term(name, weight, value) for name, weight, value in _firing(model, distribution, symbol)),
+        terms=_terms(model, distribution, symbol),
         cell=vocabulary.symbols[symbol] if symbol >= len(vocabulary.words) else None,
         log_inside=log_inside,
         factors=_shares(factors, symbol),
@@ -235,19 +238,14 @@ def _shares(factors: Sequence[tuple[str, Prior]], symbol: int) -> tuple[tuple[st
     return tuple(found) if len(found) > 1 or found[0][1] == MINUS_INFINITY else ()
 
 
-def _firing(model: LLRNN, distribution: Distribution, symbol: int) -> list[tuple[str, float, float]]:
-    """(name, a_k, φ_k) of every feature that fires on the word, static ones first."""
-    weights = _weights(model, distribution)
-    static = [(name, weights[name], value) for name, value in model.output_features.row(symbol).items()]
-    values = distribution.context_values(torch.tensor([symbol], device=model.device))[0].tolist()
-    names = model.context_names
-    context = [(name, weights[name], value) for name, value in zip(names, values, strict=True) if value]
-    return static + context
-
-
-def _weights(model: LLRNN, distribution: Distribution) -> Mapping[str, float]:
+def _terms(model: LLRNN, distribution: Distribution, symbol: int) -> tuple[Term, ...]:
+    """Of every feature that fires on the word."""
     a = torch.cat([distribution.adaptor, distribution.context_adaptor], 1)[0]
-    return dict(zip(model.feature_names, a.tolist(), strict=True))
+    weights = dict(zip(model.feature_names, a.tolist(), strict=True))
+    values = distribution.context_values(torch.tensor([symbol], device=model.device))[0].tolist()
+    context = {name: value for name, value in zip(model.context_names, values, strict=True) if value}
+    fires = [*model.output_features.row(symbol).items(), *context.items()]
+    return _largest_first(Term(name, weights[name], value) for name, value in fires)
 
 
 def _largest_first(terms: Iterable[Term]) -> tuple[Term, ...]:

@@ -12,20 +12,19 @@ the score -inf. `.gz` may stand behind every name.
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from os import fspath
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import NoReturn
 
 import numpy as np
 
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import CorpusError, quoted
-from llrnn.ground.files import StrPath, write_atomically
+from llrnn.ground.files import StrPath, write_lines
 from llrnn.text.source import read_lines
 
 Words = tuple[str, ...]
@@ -161,10 +160,6 @@ def _names_in(line: _Line, columns: Sequence[str]) -> tuple[str, ...]:
     names = tuple(name.strip() for name in columns[2:])
     if columns[1:2] != [_HEADER[1]] or not names:
         line.fail(f"a header is {' TAB '.join(_HEADER)} TAB name TAB ..., found {quoted(line.text)}; correct it")
-    return _checked_names(line, names)
-
-
-def _checked_names(line: _Line, names: tuple[str, ...]) -> tuple[str, ...]:
     reason = _fault_in_names(names)
     if reason:
         line.fail(reason)
@@ -269,14 +264,7 @@ def check_references(lists: Iterable[NBest], references: References) -> None:
 
 def write_nbest(path: StrPath, lists: NBestLists) -> None:
     """Write what `read_nbest` reads, header included. The file is there as a whole or not at all."""
-    rows = ["\t".join((*_HEADER, *lists.names)), *(row for entry in lists for row in _rows(entry))]
-    content = "".join(f"{row}\n" for row in rows).encode()
-    if fspath(path).endswith(".gz"):
-        content = gzip.compress(content, mtime=0)  # the same lists, the same bytes
-    try:
-        write_atomically(Path(path), content)
-    except OSError as cause:
-        raise CorpusError(f"the file cannot be written: {cause.strerror or cause}", path=path) from cause
+    write_lines(path, ["\t".join((*_HEADER, *lists.names)), *(row for entry in lists for row in _rows(entry))])
 
 
 def _rows(entry: NBest) -> Iterator[str]:
@@ -293,8 +281,8 @@ def _rows(entry: NBest) -> Iterator[str]:
 #
 # Row i is made for all pairs in one go: its minimum over insertions, min_{k≤j} (t_k + j − k), is a running minimum of
 # t_j − j. Of the alignments with the fewest errors the one with the fewest substitutions is counted (it has most words
-# right): an error costs `_ERROR`, a substitution one more, and the length of both sentences then tells D and I.
-
+# right): an error costs `_ERROR`, a substitution one more, and the length of both sentences then tells D and I. Not by
+# jiwer, which takes 2.3 times as long for lists of 50, and splits errors otherwise in one pair of 74 (same sum).
 
 _ERROR = 1 << 20  # more than any number of substitutions
 _CELLS = 1 << 15  # of a row for all pairs of a block: what fits into the cache
@@ -312,12 +300,7 @@ class Errors:
     words: int = 0
 
     def __add__(self, other: Errors) -> Errors:
-        return Errors(
-            self.substitutions + other.substitutions,
-            self.deletions + other.deletions,
-            self.insertions + other.insertions,
-            self.words + other.words,
-        )
+        return Errors(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def total(self) -> int:
@@ -383,11 +366,11 @@ def _last_row(references: Ints, hypotheses: Ints) -> Ints:
 
 def _counted(pairs: Sequence[tuple[Words, Words]]) -> list[Errors]:
     ids: dict[str, int] = {}
-    numbered = [
-        tuple([ids.setdefault(word, len(ids)) for word in sentence] for sentence in (reference, hypothesis))
-        for reference, hypothesis in pairs
-    ]
-    found = alignments([(reference, hypothesis) for reference, hypothesis in numbered]).tolist()
+
+    def numbered(words: Words) -> list[int]:
+        return [ids.setdefault(word, len(ids)) for word in words]
+
+    found = alignments([(numbered(reference), numbered(hypothesis)) for reference, hypothesis in pairs]).tolist()
     return [Errors(s, d, i, len(reference)) for (s, d, i), (reference, _) in zip(found, pairs, strict=True)]
 
 

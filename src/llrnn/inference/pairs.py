@@ -7,13 +7,11 @@ scores.overall.accuracy, scores.by_group["verb-number"], scores.by_distance["5+"
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from os import fspath
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from statistics import fmean, stdev
 from typing import Any, Literal, NoReturn
 
@@ -21,7 +19,7 @@ import numpy as np
 import torch
 
 from llrnn.ground.errors import CorpusError
-from llrnn.ground.files import StrPath, write_atomically
+from llrnn.ground.files import StrPath, write_lines
 from llrnn.model.batches import Sentences
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import walk
@@ -82,7 +80,7 @@ def first_difference(good: Words, bad: Words) -> int:
 
 
 _HEADER = ("good", "bad", "group", "distance", "distractors")
-_Numbers = tuple[int | None, int | None]
+_KEYS = ("sentence_good", "sentence_bad", "group", "distance", "distractors", "place")  # of JSON lines
 _EXTENSIONS: dict[str, Literal["tsv", "jsonl"]] = {".tsv": "tsv", ".jsonl": "jsonl"}
 
 
@@ -91,10 +89,9 @@ def read_pairs(path: StrPath) -> list[Pair]:
     kind = _format_of(path)
     pairs = []
     for number, line in read_lines(path):
-        if not line.strip() or (kind == "tsv" and number == 1 and line.split("\t")[:2] == list(_HEADER[:2])):
-            continue
-        row = _TsvLine(path, number, line) if kind == "tsv" else _JsonLine(path, number, line)
-        pairs.append(row.pair())
+        if line.strip() and not (kind == "tsv" and number == 1 and line.split("\t")[:2] == list(_HEADER[:2])):
+            placed = _PairLine(path, number, line)
+            pairs.append(placed.pair(placed.tsv() if kind == "tsv" else placed.json()))
     if not pairs:
         raise CorpusError("at least one pair is required, but the file has none; was it written to the end?", path=path)
     return pairs
@@ -102,18 +99,11 @@ def read_pairs(path: StrPath) -> list[Pair]:
 
 def write_pairs(path: StrPath, pairs: Iterable[Pair]) -> None:
     """Write what `read_pairs` reads, in the format of the extension. The file is there as a whole or not at all."""
-    write = _tsv_line if _format_of(path) == "tsv" else _json_line
-    lines = [write(pair) for pair in pairs]
+    kind = _format_of(path)
+    lines = [_tsv_line(pair) if kind == "tsv" else _json_line(pair) for pair in pairs]
     if not lines:
         raise CorpusError("at least one pair is required, found none; there is nothing to write", path=path)
-    header = ["\t".join(_HEADER)] if _format_of(path) == "tsv" else []
-    content = "".join(f"{line}\n" for line in [*header, *lines]).encode()
-    if fspath(path).endswith(".gz"):
-        content = gzip.compress(content, mtime=0)  # the same pairs, the same bytes
-    try:
-        write_atomically(Path(path), content)
-    except OSError as cause:
-        raise CorpusError(f"the file cannot be written: {cause.strerror or cause}", path=path) from cause
+    write_lines(path, ["\t".join(_HEADER), *lines] if kind == "tsv" else lines)
 
 
 def _format_of(path: StrPath) -> Literal["tsv", "jsonl"]:
@@ -142,102 +132,81 @@ def _tsv_line(pair: Pair) -> str:
 
 
 def _json_line(pair: Pair) -> str:
-    fields: dict[str, object] = {"sentence_good": _text(pair.good), "sentence_bad": _text(pair.bad)}
-    fields |= {"group": pair.group, "distance": pair.distance, "distractors": pair.distractors, "place": pair.place}
-    return json.dumps({key: value for key, value in fields.items() if value is not None}, ensure_ascii=False)
+    values = (_text(pair.good), _text(pair.bad), pair.group, pair.distance, pair.distractors, pair.place)
+    fields = {key: value for key, value in zip(_KEYS, values, strict=True) if value is not None}
+    return json.dumps(fields, ensure_ascii=False)
 
 
+_Fields = dict[str, tuple[object, int]]  # values, and the columns that they stand in
+
+
+@dataclass(frozen=True)
 class _PairLine:
     """One line of a file, with its place for messages."""
 
-    def __init__(self, path: StrPath, number: int, line: str) -> None:
-        self.path, self.number, self.line = path, number, line
+    path: StrPath
+    number: int
+    line: str
 
     def fail(self, column: int, reason: str) -> NoReturn:
         raise CorpusError(reason, path=self.path, line=self.number, column=column)
 
-    def words(self, text: str, column: int, name: str) -> Words:
-        return tuple(text.split()) or self.fail(column, f"{name} must have a word, found none; write the sentence")
+    def tsv(self) -> _Fields:
+        texts = self.line.split("\t")
+        if not 3 <= len(texts) <= len(_HEADER):
+            column = len("\t".join(texts[: len(_HEADER)])) + 1
+            names = " ".join(_HEADER)
+            self.fail(column, f"3 to 5 columns separated by a TAB ({names}) are required, found {len(texts)}")
+        starts = [1 + sum(len(text) + 1 for text in texts[:index]) for index in range(len(texts))]
+        values: list[object] = [*texts[:2], texts[2].strip(), *map(_number, texts[3:])]
+        return dict(zip(_KEYS, zip(values, starts, strict=True), strict=False))
 
-    def made(self, column: int, good: Words, bad: Words, group: str, numbers: _Numbers, place: int = -1) -> Pair:
-        try:
-            return Pair(good, bad, group, *numbers, place)
-        except CorpusError as cause:
-            self.fail(column, cause.reason)
-
-
-class _TsvLine(_PairLine):
-    """A line of TSV."""
-
-    def pair(self) -> Pair:
-        columns = self.line.split("\t")
-        if not 3 <= len(columns) <= len(_HEADER):
-            column = len("\t".join(columns[: len(_HEADER)])) + 1
-            self.fail(
-                column, f"3 to 5 columns separated by a TAB ({' '.join(_HEADER)}) are required, found {len(columns)}"
-            )
-        starts = [1 + sum(len(text) + 1 for text in columns[:index]) for index in range(len(columns))]
-        good, bad = (self.words(columns[i], starts[i], _HEADER[i]) for i in range(2))
-        known = [self.number_in(columns[i], starts[i], _HEADER[i]) for i in range(3, len(columns))]
-        distance, distractors = [*known, None, None][:2]
-        return self.made(starts[1], good, bad, columns[2].strip(), (distance, distractors))
-
-    def number_in(self, text: str, column: int, name: str) -> int | None:
-        if text.strip() in ("", "_"):
-            return None
-        if not (text.strip().isascii() and text.strip().isdigit() and len(text.strip()) <= 9):
-            self.fail(column, f"{name} must be a whole number, or _ where it is unknown, found {text!r}; correct it")
-        return int(text)
-
-
-class _JsonLine(_PairLine):
-    """A line of JSON."""
-
-    def pair(self) -> Pair:
-        fields = self.decoded()
-        good, bad = (self.sentence(fields, key) for key in ("sentence_good", "sentence_bad"))
-        group = fields.get("group", fields.get("UID", ""))
-        if not isinstance(group, str):
-            self.fail(
-                self.column("group" if "group" in fields else "UID"), f"the group must be a string, found {group!r}"
-            )
-        numbers = self.number_of(fields, "distance"), self.number_of(fields, "distractors")
-        place = self.number_of(fields, "place")
-        column = self.column("sentence_bad" if place is None else "place")
-        return self.made(column, good, bad, group, numbers, place=-1 if place is None else place)
-
-    def decoded(self) -> dict[str, object]:
+    def json(self) -> _Fields:
         try:
             fields = json.loads(self.line)
         except json.JSONDecodeError as cause:
-            self.fail(
-                cause.pos + 1, f"JSON is required, found a line that is none ({cause.msg}); write one object a line"
-            )
+            reason = f"JSON is required, found a line that is none ({cause.msg}); write one object a line"
+            self.fail(cause.pos + 1, reason)
         except (RecursionError, ValueError):  # deep nesting, a number of thousands of digits
             self.fail(1, "JSON that Python can decode is required; simplify the line")
         if not isinstance(fields, dict):
             self.fail(1, 'an object such as {"sentence_good": "...", "sentence_bad": "..."} is required; wrap it')
-        return fields
+        # the decoder forgets where a value stood: this is where its key is written
+        placed = {key: (value, max(self.line.find(json.dumps(key)), 0) + 1) for key, value in fields.items()}
+        return {"group": placed["UID"], **placed} if "UID" in placed else placed
 
-    def sentence(self, fields: dict[str, object], key: str) -> Words:
+    def pair(self, fields: _Fields) -> Pair:
+        good, bad = (self._words(fields, key) for key in _KEYS[:2])
+        group, column = fields.get("group", ("", 1))
+        if not isinstance(group, str):
+            self.fail(column, f"the group must be a string, found {group!r}; correct it")
+        distance, distractors, place = (self._count(fields, key) for key in _KEYS[3:])
+        try:
+            return Pair(good, bad, group, distance, distractors, -1 if place is None else place)
+        except CorpusError as cause:
+            self.fail(fields["sentence_bad" if place is None else "place"][1], cause.reason)
+
+    def _words(self, fields: _Fields, key: str) -> Words:
         if key not in fields:
             self.fail(1, f"{key} is required, found {', '.join(map(repr, fields)) or 'nothing'}; add it")
-        text = fields[key]
+        text, column = fields[key]
         if not isinstance(text, str):
-            self.fail(self.column(key), f"{key} must be a string, found {text!r}; correct it")
-        return self.words(text, self.column(key), key)
+            self.fail(column, f"{key} must be a string, found {text!r}; correct it")
+        return tuple(text.split()) or self.fail(column, f"{key} must have a word, found none; write the sentence")
 
-    def number_of(self, fields: dict[str, object], key: str) -> int | None:
-        value = fields.get(key)
-        if value is None:
-            return None
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            self.fail(self.column(key), f"{key} must be a whole number of at least 0, found {value!r}; correct it")
+    def _count(self, fields: _Fields, key: str) -> int | None:
+        value, column = fields.get(key, (None, 1))
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+            self.fail(column, f"{key} must be a whole number of at least 0, found {value!r}; leave it out")
         return value
 
-    def column(self, key: str) -> int:
-        """The decoder forgets where a value stood, so this is where its key is written."""
-        return max(self.line.find(json.dumps(key)), 0) + 1
+
+def _number(text: str) -> object:
+    """A column of TSV, None where it says that nothing is known; what is no number is left as it is, to be refused."""
+    text = text.strip()
+    if text in ("", "_"):
+        return None
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else text
 
 
 # How often a model finds the grammatical sentence of a pair more probable.
@@ -306,9 +275,10 @@ class PairScores:
         """All shares as plain data, for JSON."""
         return {
             "overall": asdict(self.overall),
-            "by_group": {name: asdict(share) for name, share in self.by_group.items()},
-            "by_distance": {name: asdict(share) for name, share in self.by_distance.items()},
-            "by_distractors": {name: asdict(share) for name, share in self.by_distractors.items()},
+            **{
+                name: {group: asdict(share) for group, share in getattr(self, name).items()}
+                for name in ("by_group", "by_distance", "by_distractors")
+            },
         }
 
     def by(self, key: Callable[[Pair], str | None]) -> dict[str, Accuracy]:
