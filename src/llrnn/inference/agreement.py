@@ -2,8 +2,8 @@
 
     les maisons que je vois sont grandes .      les maisons que je vois est grandes .        verb-number, 4, 1
 
-A pair is made only where the tree says that the two words agree (`trees`), where annotated text says that such words
-do agree (`evidence`), and where nothing else in the sentence makes the wrong form right (`forms`, `Tree.rivals`). It is
+A pair is made only where the tree says that the two words agree (`Tree`), where annotated text says that such words
+do agree (`Evidence`), and where nothing else in the sentence makes the wrong form right (`Forms`, `Tree.rivals`). It is
 better to lose a pair than to ask a model for a mistake that is none. No language is written into this.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from random import Random
 from typing import Literal
 
@@ -40,9 +41,8 @@ class Forms:
         self.neighbours: Counter[tuple[str, str]] = Counter()  # a word and the first letter of the next one
         self.endings: set[tuple[str, str]] = set()  # the last letter of a word and a clitic after it
         self.elided: dict[str, set[str]] = defaultdict(set)  # lemma -> its forms with an apostrophe
-        for corpus in corpora:
-            for sentence in corpus:
-                self._add(sentence)
+        for sentence in chain.from_iterable(corpora):
+            self._add(sentence)
 
     def _add(self, sentence: Sentence) -> None:
         before = ""
@@ -251,9 +251,8 @@ class Tree:
         target, controller = agreement.target, agreement.controller
         match agreement.link:
             case "subject":
-                head = self.head(target)
-                is_copula = base(self.tokens[target]) == "cop" and head is not None
-                rivals = [head] if is_copula and head is not None else []
+                head = self.head(target) if base(self.tokens[target]) == "cop" else None
+                rivals = [] if head is None else [head]
             case "shared":
                 rivals = [i for i in range(target) if base(self.tokens[i]) in ("nsubj", "expl")]
             case "relative":
@@ -316,9 +315,8 @@ class Evidence:
     def __init__(self, corpora: Iterable[Iterable[Sentence]]) -> None:
         self.values: dict[_Key, Counter[tuple[str, str]]] = defaultdict(Counter)
         self.of_word: dict[_Key, Counter[tuple[_Key, bool]]] = defaultdict(Counter)  # by configuration, agreed or not
-        for corpus in corpora:
-            for sentence in corpus:
-                self._add(Tree(sentence))
+        for sentence in chain.from_iterable(corpora):
+            self._add(Tree(sentence))
 
     def _add(self, tree: Tree) -> None:
         for agreement in tree.agreements():
@@ -417,8 +415,9 @@ class _PairMaker:
         wrong = {**target.feats, feature: value}
         if any(_suits(tree, rival, wrong, feature) for rival in tree.rivals(agreement)):
             return None
-        before, after = _neighbour(tree, agreement.target - 1), _neighbour(tree, agreement.target + 1)
-        return bad if self.forms.fits(before, target.form, bad, after) else None
+        before, after = tree.tokens[: agreement.target][-1:], tree.tokens[agreement.target + 1 :][:1]
+        fits = self.forms.fits(before[0] if before else None, target.form, bad, after[0] if after else None)
+        return bad if fits else None
 
     def really_agrees(self, tree: Tree, agreement: AgreementLink, feature: str) -> bool:
         """Both words have the value, no other feature contradicts, and a reader can see which value it is."""
@@ -448,7 +447,3 @@ def _suits(tree: Tree, rival: int, wrong: dict[str, str], feature: str) -> bool:
     """Whether the wrong form would agree with a rival; what coordination makes of number and gender is left open."""
     known = {} if tree.is_coordinated(rival) else tree.tokens[rival].feats
     return agree(known, wrong) and known.get(feature, wrong[feature]) == wrong[feature]
-
-
-def _neighbour(tree: Tree, index: int) -> Token | None:
-    return tree.tokens[index] if 0 <= index < len(tree.tokens) else None

@@ -303,7 +303,10 @@ class Influence(Chartable):
 
 
 def influence(model: LLRNN, *, feature: str, prefix: str | tuple[str, ...] = "", condition: object = None) -> Influence:
-    """What moved a_k, the weight of this feature, after the prefix."""
+    """What moved a_k, the weight of this feature, after the prefix.
+
+    print(influence(model, feature="Number:Plur", prefix="les petites"))
+    """
     words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
     ids = model.vocabulary.ids((EOS, *words), place="prefix")
     k = _coordinate(model, feature)

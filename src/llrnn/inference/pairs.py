@@ -311,6 +311,8 @@ def score_pairs(model: LLRNN, pairs: Sequence[Pair], *, words: int = 1024) -> Pa
 
     An impossible sentence has log p = −infinity: a grammar as background may well know that the bad one is. A word that
     the vocabulary does not list is an UnknownWordError.
+
+        score_pairs(model, read_pairs("pairs.tsv")).overall.accuracy
     """
     if not pairs:
         raise CorpusError("at least one pair is required to score a model on, found none; give some")

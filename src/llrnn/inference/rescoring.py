@@ -33,6 +33,7 @@ from llrnn.ground.errors import ConfigError, CorpusError, UnknownWordError, warn
 from llrnn.inference.nbest import WORDS, Errors, NBest, NBestLists, References, Words, errors_of_lists
 from llrnn.layer.expectations import require_numbers
 from llrnn.layer.loglinear import Distribution
+from llrnn.layer.numerics import MINUS_INFINITY
 from llrnn.model.network import LLRNN
 from llrnn.text.vocabulary import EOS
 
@@ -47,8 +48,6 @@ __all__ = [
     "score_lists",
     "tune",
 ]
-
-MINUS_INFINITY = float("-inf")
 
 _Node = tuple[int, int]  # the row of its parent in the level above, and the word that leads here
 
@@ -377,13 +376,9 @@ def errors_along(a: Floats, b: Floats, errors: Ints, listed: Mask) -> StepFuncti
         places.append(at[going].copy())
         changes.append(errors[going, after[going]] - errors[going, line[going]])
         line[going] = after[going]
-    return _summed(start, np.concatenate([[], *places]), np.concatenate([np.zeros(0, np.int64), *changes]))
-
-
-def _summed(start: int, places: Floats, changes: Ints) -> StepFunction:
-    edges, where = np.unique(places, return_inverse=True)
+    edges, where = np.unique(np.concatenate([[], *places]), return_inverse=True)
     change = np.zeros(len(edges), dtype=np.int64)
-    np.add.at(change, where, changes)
+    np.add.at(change, where, np.concatenate([np.zeros(0, np.int64), *changes]))
     return StepFunction(edges, start + np.concatenate([[0], np.cumsum(change)]))
 
 
@@ -479,7 +474,12 @@ def add_scores(lists: NBestLists, scorers: Mapping[str, Scorer]) -> NBestLists:
 
 
 def rescore(lists: NBestLists, scorers: Mapping[str, Scorer], weights: Weights | None = None) -> Rescored:
-    """Score, combine and rank anew; every score has weight 1 unless weights are given."""
+    """Score, combine and rank anew; every score has weight 1 unless weights are given.
+
+    `lists` come from `read_nbest` or `read_kaldi`, `weights` from `tune` or `Weights.parse`.
+
+        rescore(read_nbest("nbest.tsv"), {"llrnn": ModelScorer(model)}).best["utt7"]
+    """
     scored = add_scores(lists, scorers)
     weights = (weights or Weights.equal(scored.names)).for_scores(scored.names)
     return Rescored(NBestLists(scored.names, tuple(_ranked(entry, weights) for entry in scored)), weights)

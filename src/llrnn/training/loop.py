@@ -245,7 +245,7 @@ class _Run:
     def _validated(self) -> float:
         assert self.valid is not None
         if self.judge is not self.model:
-            fill_parameters(self.judge, {f"weights.{name}": p for name, p in self.model.named_parameters()}.get)
+            fill_parameters(self.judge, self.updater.weights().get)
         found = -self.workers.mean(score(self.judge, self.valid, self.workers.batching(self.batching)).log_probs)
         if not math.isfinite(found):
             raise self._non_finite("validation loss")
@@ -263,10 +263,8 @@ class _Run:
         progress = self.progress
         mean = progress.loss_sum / progress.words if progress.words else None
         speed = self._words / self._seconds if self._seconds else 0.0
-        record = Record(
-            event, progress.epoch, progress.position, batches, progress.step, mean, valid, progress.best,
-            progress.learning_rate, speed,
-        )  # fmt: skip
+        place = (progress.epoch, progress.position, batches, progress.step)
+        record = Record(event, *place, mean, valid, progress.best, progress.learning_rate, speed)
         if self.folder is not None:
             self.folder.log(record)
         return record

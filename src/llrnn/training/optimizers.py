@@ -71,7 +71,12 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
     if not set(state) <= set(range(len(parameters))):
         raise CheckpointError("the saved state of the optimizer is of another model")
     for place, entries in state.items():
-        _require_whole(f"optimizer.{place}", entries, _shapes(optimizer, *parameters[place]))
+        for name, shape in _shapes(optimizer, *parameters[place]).items():
+            if name not in entries:
+                raise _unfit(f"optimizer.{place}.{name} is missing")
+            if entries[name].shape != shape:
+                found = tuple(entries[name].shape)
+                raise _unfit(f"optimizer.{place}.{name} must be of shape {tuple(shape)}, found {found}")
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
@@ -82,14 +87,6 @@ def _shapes(optimizer: torch.optim.Optimizer, group: dict[str, Any], parameter: 
     if group.get("momentum"):
         shapes["momentum_buffer"] = parameter.shape
     return {**shapes, "step": torch.Size()} if names else shapes
-
-
-def _require_whole(place: str, entries: dict[str, Tensor], shapes: dict[str, torch.Size]) -> None:
-    for name, shape in shapes.items():
-        if name not in entries:
-            raise _unfit(f"{place}.{name} is missing")
-        if entries[name].shape != shape:
-            raise _unfit(f"{place}.{name} must be of shape {tuple(shape)}, found {tuple(entries[name].shape)}")
 
 
 def _unfit(reason: str) -> CheckpointError:

@@ -6,7 +6,6 @@ a folder, finished or not.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import UserList
 from dataclasses import dataclass
@@ -146,27 +145,18 @@ class Records(UserList[Record], Chartable):
 
     def _row(self, record: Record) -> tuple[str, ...]:
         losses = ("" if loss is None else f"{loss:.4f}" for loss in (record.train, record.valid, record.best))
-        cells = (
-            record.place,
-            f"{record.step:,}",
-            *losses,
-            f"{record.learning_rate:g}",
-            f"{record.words_per_second:,.0f}",
-        )
+        speed = f"{record.words_per_second:,.0f}"
+        cells = (record.place, f"{record.step:,}", *losses, f"{record.learning_rate:g}", speed)
         return tuple(map(Strong, cells)) if record == self.best else cells
 
 
 def _read(line: str, place: str) -> Record:
     try:
-        return _adapter.validate_python(json.loads(line))
+        return _adapter.validate_json(line)
     except ValidationError as error:
         found = error.errors()[0]
-        field = ".".join(map(str, found["loc"]))
+        field = ".".join(map(str, found["loc"])) or "it"
+        wrong = "found no JSON" if found["type"] == "json_invalid" else f"{field}: {found['msg']}"
         raise CheckpointError(
-            f"{place}: a record of training is required, {field or 'it'}: {found['msg']}; found {line[:60]!r}; "
-            "remove the line"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(
-            f"{place}: a record of training is required, found no JSON ({error}); remove the line"
+            f"{place}: a record of training is required, {wrong}; found {line[:60]!r}; remove the line"
         ) from None

@@ -103,7 +103,8 @@ class Updater:
         if not math.isfinite(loss):
             raise NotFiniteError("loss")
         for name, gradient in self._gradients():
-            require_finite(f"gradient of {name}", gradient)
+            if not torch.isfinite(gradient).all():
+                raise NotFiniteError(f"gradient of {name}")
         raise NotFiniteError("norm of the gradient")
 
     @torch.no_grad()
@@ -121,14 +122,10 @@ class Updater:
 
     def require_finite_weights(self) -> None:
         weights = self.weights()
-        if not torch.stack([torch.isfinite(weight).all() for weight in weights.values()]).all():  # asked once
-            for name, weight in weights.items():
-                require_finite(name, weight)
-
-
-def require_finite(name: str, tensor: Tensor) -> None:
-    if not torch.isfinite(tensor).all():
-        raise NotFiniteError(name)
+        finite = torch.stack([torch.isfinite(weight).all() for weight in weights.values()]).tolist()  # asked once
+        for name, is_finite in zip(weights, finite, strict=True):
+            if not is_finite:
+                raise NotFiniteError(name)
 
 
 # Updates as CUDA graphs: where batches have one shape, one launch in the place of some hundreds.
@@ -136,16 +133,9 @@ def require_finite(name: str, tensor: Tensor) -> None:
 #     ok = loss and ‖g‖ are finite          g ← g · min(1, clip / ‖g‖) if ok, else 0          w ← optimizer(w, g)
 #
 # All of it, from the forward pass to the weights, is one graph, and nobody waits for it: loss and ‖g‖ are looked at
-# when the next update is under way. So that nothing is spoilt till then, the graph itself looks first: a gradient that
-# is not finite counts as 0.
-#
-# What a graph reads and writes lies where it lay when it was recorded: batches and states are copied to its inputs, and
-# what it found is overwritten by the next replay. The numbers are those of `Updater`, which makes the first updates,
-# and those of shapes that come too seldom.
-#
-# A background or a feature that follows the text, a condition, words that are drawn or several processes need Python,
-# or memory of another size, in the middle of a step: such models take the usual way (`updater_for`).
-
+# when the next update is under way. What a graph reads and writes lies where it lay when it was recorded: batches and
+# states are copied to its inputs, and what it found is overwritten by the next replay. `Updater` makes the first
+# updates, and those of shapes that come too seldom; the numbers are the same.
 
 _BEFORE = 3  # updates before one is recorded: by then kernels are compiled and the optimizer is set up
 _MOST = 4  # shapes; what a graph works with stays allocated
@@ -202,7 +192,11 @@ def updater_for(model: LLRNN, settings: TrainingSettings, workers: Workers) -> U
 
 
 def can_be_recorded(model: LLRNN, settings: TrainingSettings, workers: Workers) -> bool:
-    """Whether a step is the same sequence of operations on tensors, whatever stands in the batch."""
+    """Whether a step is the same sequence of operations on tensors, whatever stands in the batch.
+
+    A background or a feature that follows the text, a condition, words that are drawn or several processes need Python,
+    or memory of another size, in the middle of a step.
+    """
     return (
         workers.size == 1
         and isinstance(settings.objective.make(), Exact)
