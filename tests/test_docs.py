@@ -267,6 +267,9 @@ def test_every_public_name_is_in_the_reference(links: dict[Path, Links]) -> None
             own = {f"{module}.{name}", f"{module}.{name}.{name}"}
             is_module = importlib.util.find_spec(f"{module}.{name}") is not None if module == "llrnn" else False
             assert anchors & (own if not is_module else own | {f"llrnn.{name}"}), f"{module}.{name}"
+    last = {anchor.rsplit(".", 1)[-1] for anchor in anchors}
+    for room in llrnn.ROOMS:
+        assert last >= {*getattr(importlib.import_module(f"llrnn.{room}"), "__all__", ())} or room == "cli", room
 
 
 @pytest.mark.slow

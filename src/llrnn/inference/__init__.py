@@ -1,1 +1,29 @@
 """A trained model judged and explained: evaluation, explanations, rescoring, adaptation."""
+
+from llrnn.inference.adaptation import adaptor, open_base
+from llrnn.inference.agreement import make_pairs
+from llrnn.inference.distortion import measure_distortion
+from llrnn.inference.evaluation import Evaluation, evaluate
+from llrnn.inference.explanation import Comparison, Explanation, Influence, explain, influence
+from llrnn.inference.nbest import read_nbest
+from llrnn.inference.pairs import read_pairs, score_pairs
+from llrnn.inference.rescoring import rescore, tune
+
+__all__ = [
+    "Comparison",
+    "Evaluation",
+    "Explanation",
+    "Influence",
+    "adaptor",
+    "evaluate",
+    "explain",
+    "influence",
+    "make_pairs",
+    "measure_distortion",
+    "open_base",
+    "read_nbest",
+    "read_pairs",
+    "rescore",
+    "score_pairs",
+    "tune",
+]

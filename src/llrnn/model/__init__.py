@@ -1,1 +1,38 @@
 """The model ψ → controller → layer: scored, decoded, edited, saved."""
+
+from llrnn.model import words
+from llrnn.model.batches import Continuous, Sentences, Sliding, Windows
+from llrnn.model.checkpoint import load
+from llrnn.model.controllers import GRU, LSTM, Attentive, Controller, Elman, Encoder, Stacked
+from llrnn.model.decode import Generated, Greedy, Sampling, beam_search, generate
+from llrnn.model.network import LLRNN
+from llrnn.model.steering import Change, constrained, steer, swap
+from llrnn.model.writing import prepared, write
+
+__all__ = [
+    "GRU",
+    "LLRNN",
+    "LSTM",
+    "Attentive",
+    "Change",
+    "Continuous",
+    "Controller",
+    "Elman",
+    "Encoder",
+    "Generated",
+    "Greedy",
+    "Sampling",
+    "Sentences",
+    "Sliding",
+    "Stacked",
+    "Windows",
+    "beam_search",
+    "constrained",
+    "generate",
+    "load",
+    "prepared",
+    "steer",
+    "swap",
+    "words",
+    "write",
+]
