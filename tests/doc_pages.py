@@ -404,14 +404,24 @@ def check_command(block: Block, command: str) -> None:
             assert (ROOT / program).is_file(), f"{block}: what is {program}?"
 
 
+def has_verbs(command: Any) -> bool:
+    return hasattr(command, "list_commands")
+
+
+def verb_of(command: Any, name: str) -> Any:
+    """A verb of a group, or None: the verbs of `llrnn` are imported one by one."""
+    return command.get_command(None, name)
+
+
 def check_verb(block: Block, arguments: list[str]) -> None:
     """The command line is read as typer reads it, but nothing runs."""
     command: Any = typer.main.get_command(cli.app)
     rest = list(arguments)
-    while hasattr(command, "commands"):
+    while has_verbs(command):
         assert rest, f"{block}: llrnn {' '.join(arguments)}: a verb is missing"
-        assert rest[0] in command.commands, f"{block}: llrnn has no verb {rest[0]}"
-        command = command.commands[rest.pop(0)]
+        command = verb_of(command, rest[0])
+        assert command is not None, f"{block}: llrnn has no verb {rest[0]}"
+        rest.pop(0)
     try:
         command.make_context("llrnn", rest)
     except Exception as error:

@@ -32,9 +32,11 @@ from doc_pages import (
     check_command,
     commands,
     difference,
+    has_verbs,
     pages,
     read_page,
     same_json,
+    verb_of,
 )
 from helpers import HANG
 from llrnn import cli
@@ -140,10 +142,10 @@ def test_commands_in_the_text_exist(page: Page) -> None:
     text = re.sub(r"^ *```.*?^ *```$", "", page.path.read_text(encoding="utf8"), flags=re.DOTALL | re.MULTILINE)
     for said in re.findall(r"`(llrnn [a-z][^`]*)`", text):
         words = said.split()[1:]
-        command = typer.main.get_command(cli.app)
-        while words and not words[0].startswith("-") and (inner := getattr(command, "commands", None)):
-            assert words[0] in inner, f"{page.name}: {said}"
-            command = inner[words.pop(0)]
+        command: Any = typer.main.get_command(cli.app)
+        while words and not words[0].startswith("-") and has_verbs(command):
+            command = verb_of(command, words.pop(0))
+            assert command is not None, f"{page.name}: {said}"
         known = {option for parameter in command.params for option in getattr(parameter, "opts", [])}
         wanted = {word.split("=")[0] for word in words if word.startswith("--")}
         assert wanted <= known | {"--help"}, f"{page.name}: {said}"
@@ -277,11 +279,10 @@ def test_every_public_name_is_in_the_reference(links: dict[Path, Links]) -> None
 def test_every_verb_is_in_the_reference(links: dict[Path, Links]) -> None:
     anchors = next(found.anchors for path, found in links.items() if path.name == "cli.html")
 
-    def below(path: tuple[str, ...], command: object) -> list[str]:
-        inner = getattr(command, "commands", None)
-        if inner is None:
+    def below(path: tuple[str, ...], command: Any) -> list[str]:
+        if not has_verbs(command):
             return ["-".join(path)]
-        return [found for name, one in inner.items() for found in below((*path, name), one)]
+        return [one for name in command.list_commands(None) for one in below((*path, name), verb_of(command, name))]
 
     missing = set(below(("llrnn",), typer.main.get_command(cli.app))) - anchors
     assert not missing
