@@ -233,10 +233,6 @@ def objectives() -> Iterator[str]:
 def performance() -> Iterator[str]:
     for size, calls in read("profile.json")["calls"].items():
         yield f"{size}: {calls:,}"
-    alone, batched = (figures("scoring")["positions"][n]["not frozen"]["times ours"] for n in ("1", "256"))
-    sample = figures("sampling")["not frozen"]["times ours"]
-    yield f"not frozen, scoring takes {alone:.1f} times as long one by one and {batched:.1f} times in batches of 256"
-    yield f"a sample {sample:.1f} times"
     plain = {
         way: [figures("french")[way]["contenders"][name]["times ours"] for name in PLAIN]
         for way in ("continuous", "windows")

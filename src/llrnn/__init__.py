@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from llrnn.model.checkpoint import load
     from llrnn.model.controllers import GRU, LSTM, Elman, Stacked
     from llrnn.model.decode import Greedy, Sampling, beam_search, generate
-    from llrnn.model.frozen import frozen
     from llrnn.model.network import LLRNN
     from llrnn.serve.client import Client
     from llrnn.text import french
@@ -56,7 +55,6 @@ _HOMES = {
     "model.checkpoint": "load",
     "model.controllers": "GRU LSTM Elman Stacked",
     "model.decode": "Greedy Sampling beam_search generate",
-    "model.frozen": "frozen",
     "model.network": "LLRNN",
     "training.loop": "train",
     "training.records": "Records",
@@ -99,7 +97,6 @@ __all__ = [
     "explain",
     "features",
     "french",
-    "frozen",
     "generate",
     "influence",
     "load",

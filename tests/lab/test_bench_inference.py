@@ -26,7 +26,7 @@ from strategies import QUICK  # noqa: F401  (importing it sets the number of thr
 def test_scoring_compares_equal_numbers(positions: int) -> None:
     found = scoring(300, 40, 8, positions, 2)
     assert found["largest difference"] < 1e-5
-    assert found.keys() == {"llrnn", "not frozen", "dense", "largest difference"}
+    assert found.keys() == {"llrnn", "dense", "largest difference"}
     assert found["llrnn"]["times ours"] == 1.0
     assert found["dense"]["seconds"] > 0
 
@@ -63,7 +63,7 @@ def test_floors_are_counted_beside_the_figures() -> None:
         "many": 5_000,
         "G": 10,
         "H": 8,
-        "scoring": {"1": {"llrnn": one, "not frozen": one, "dense": one, "largest difference": 0.0}},
+        "scoring": {"1": {"llrnn": one, "dense": one, "largest difference": 0.0}},
         "sampling": {
             "llrnn": one,
             "softmax and multinomial": one,
@@ -88,7 +88,6 @@ def test_floors_are_counted_beside_the_figures() -> None:
         "times": pytest.approx(1 / 392e-9),
     }
     assert found["scoring"]["1"]["dense"]["floor"]["operations"] == 16_000
-    assert "floor" not in found["scoring"]["1"]["not frozen"]
     assert found["scoring"]["1"]["largest difference"] == 0.0
     assert found["sampling"]["multinomial alone"]["floor"]["bytes"] == 20_000
     assert found["vocabulary"]["top"]["floor"]["bytes"] == ours["bytes"]

@@ -43,7 +43,6 @@ from llrnn.languages.ngrams.table import backed_off
 from llrnn.layer import drawing
 from llrnn.layer.priors import DensePrior, Prior, SparsePrior
 from llrnn.model.batches import Batching, Continuous, Sentences, Sliding, Windows
-from llrnn.model.frozen import frozen
 from llrnn.model.scoring import score
 from llrnn.model.words import Entry, add, remove
 from llrnn.text.ids import EncodedText, sentence_key
@@ -559,7 +558,7 @@ def test_an_expert_lists_the_smaller_part_of_the_words_that_differ() -> None:
 def test_a_model_over_words_that_share_is_the_same_model(
     symbols: tuple[str, ...], unknown: str | None, few: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As background and as expert: log p and gradients, top words; saved, frozen, with words added and removed."""
+    """As background and as expert: log p and gradients, top words; saved, with words added and removed."""
     monkeypatch.setattr(drawing, "are_few", lambda p: few)
     ngram, spread, _ = bound_both_ways(TOGETHER, 3, symbols, unknown)
     sentences: list[Gram] = [("a", "x", "a"), ("a", "a", "y", "y"), ("y",), ("a",)]
@@ -588,7 +587,6 @@ def test_a_model_over_words_that_share_is_the_same_model(
     ours, theirs = model_with(ngram), model_with(spread)
     wanted = log_p(theirs)
     npt.assert_allclose(log_p(ours), wanted, atol=1e-6)
-    npt.assert_allclose(log_p(frozen(ours)), wanted, atol=1e-6)
     ours.save(tmp_path)
     npt.assert_allclose(log_p(load(tmp_path)), wanted, atol=1e-6)
     for added, removed in ([("new", "newer"), ()], [(), ("y",)], [("new",), ("x", "UNK")], [(), (UNKNOWN, "x")]):

@@ -16,7 +16,6 @@ from llrnn.layer import drawing, plain
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.masses import alias_of, log_masses
 from llrnn.layer.priors import MINUS_INFINITY, ContextValues, SparsePrior, Table
-from llrnn.model.frozen import Composed
 from llrnn_lab.bench.inference import by_vocabulary
 from llrnn_lab.bench.neural import french_like
 from strategies import QUICK
@@ -38,7 +37,7 @@ def distribution(
     if zeros:
         log_b[torch.rand(len(log_b), generator=generator) < 0.5] = MINUS_INFINITY
     h = torch.randn(N, H, generator=generator).to(dtype)
-    return Distribution(Composed(layer), h, SparsePrior.static(Table(log_b)), [])
+    return Distribution(layer, h, SparsePrior.static(Table(log_b)), [])
 
 
 @pytest.fixture

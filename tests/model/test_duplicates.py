@@ -15,7 +15,6 @@ from llrnn.knowledge.sequences import Batch
 from llrnn.layer import costs
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.batches import Continuous, Sentences, distinct_pasts
-from llrnn.model.frozen import frozen
 from llrnn.model.scoring import log_probs, score, tally
 from llrnn.text.ids import EncodedText
 from strategies import QUICK
@@ -81,7 +80,6 @@ MODELS = {
     "n-grams": lambda: small_model(background=backgrounds.NGram.from_corpus(small_corpus(), order=2)),
     "contextual": lambda: small_model(context=[contextual.Repeated(3)]),
     "every word its own": lambda: small_model(output_features=features.Identity()),
-    "frozen": lambda: frozen(small_model()),
 }
 
 

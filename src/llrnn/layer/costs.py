@@ -106,17 +106,21 @@ class Work:
         return sum(count * constant for count, constant in zip(self.counts, machine, strict=False))
 
 
-def composed(size: Size, *, training: bool = False, machine: Machine = CPU) -> Work:
-    """h (Φ W)ᵀ + Φ c."""
+def composed(size: Size, *, training: bool = False, cached: bool = False, machine: Machine = CPU) -> Work:
+    """h (Φ W)ᵀ + Φ c; `cached` where Φ W and Φ c are there already."""
     N, G, _, E, H = size
-    passes, sums, rows = 3 if training else 1, 2 if training else 1, min(max(N, 1), machine.composed_rows)
+    passes, sums, rows = (
+        3 if training else 1,
+        0 if cached else 2 if training else 1,
+        min(max(N, 1), machine.composed_rows),
+    )
     blocks = -(-N // rows)
     weights = 4 * H * (G * passes * blocks + E * sums)  # the rows of W that are summed are read as well
     return Work("composed", passes * N * G * H, sums * E * H, sums * E, weights, N * G, blocks, 0, rows)
 
 
-def direct(size: Size, *, training: bool = False, machine: Machine = CPU) -> Work:
-    """Φ (W h + c)."""
+def direct(size: Size, *, training: bool = False, cached: bool = False, machine: Machine = CPU) -> Work:
+    """Φ (W h + c), of which nothing can be cached."""
     N, G, m, E, H = size
     passes, sums, rows = 3 if training else 1, 2 if training else 1, min(max(N, 1), machine.direct_rows)
     blocks = -(-N // rows)
@@ -132,16 +136,16 @@ class Choice(NamedTuple):
     left: Work
 
 
-def choice(size: Size, *, training: bool = False, machine: Machine = CPU) -> Choice:
+def choice(size: Size, *, training: bool = False, cached: bool = False, machine: Machine = CPU) -> Choice:
     """The way that takes the least time first."""
-    usual, other = (way(size, training=training, machine=machine) for way in (composed, direct))
+    usual, other = (way(size, training=training, cached=cached, machine=machine) for way in (composed, direct))
     return Choice(other, usual) if other.seconds(machine) < usual.seconds(machine) else Choice(usual, other)
 
 
 @lru_cache(maxsize=1024)  # asked at every step
-def cheapest(size: Size, *, training: bool = False, machine: Machine = CPU) -> Work:
+def cheapest(size: Size, *, training: bool = False, cached: bool = False, machine: Machine = CPU) -> Work:
     """The way that takes the least time."""
-    return choice(size, training=training, machine=machine).taken
+    return choice(size, training=training, cached=cached, machine=machine).taken
 
 
 @lru_cache(maxsize=16)
@@ -188,7 +192,7 @@ class Forecast:
 
 def forecast(size: Size, symbols: int, *, follows: bool) -> Forecast:
     """For a batch of the given size; where background or contextual features follow the text, its scores are kept."""
-    one, batch = choice(size._replace(positions=1)), choice(size, training=True)
+    one, batch = choice(size._replace(positions=1), cached=True), choice(size, training=True)
     kept = 4 * size.positions * size.classes if follows else 0
     dense = 3 * size.positions * symbols * size.hidden
     return Forecast(symbols, size.classes, size.positions, one, batch, dense, kept)

@@ -18,7 +18,7 @@ on the rest, the scale of the prior), and log Z is float64: so log p keeps its d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor, nn
@@ -45,6 +45,9 @@ class LogLinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(features.n_features))  # c (m,)
         self.context_weight = nn.Parameter(torch.zeros(contextual, hidden))  # (k, H)
         self.context_bias = nn.Parameter(torch.zeros(contextual))  # (k,)
+        self._float32 = numerics.WeightCache[LogLinear]()
+        self._products = numerics.WeightCache[tuple[Tensor, Tensor]]()  # Φ W and Φ c, while no gradient is needed
+        self._bias = numerics.WeightCache[Tensor]()  # Φ c + log B of the last background
 
     def adaptor(self, h: Tensor) -> Tensor:
         """a = W h + c over the static features, (N, H) -> (N, m)."""
@@ -65,8 +68,25 @@ class LogLinear(nn.Module):
 
     def composed(self, offset: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
         """Φ W (G, H) and Φ c + offset (G,)."""
-        weight, bias = products.composed(self.phi, self.weight, self.bias)
-        return weight, bias + offset
+        if not self.caches:
+            weight, bias = products.composed(self.phi, self.weight, self.bias)
+            return weight, bias + offset
+        make = partial(products.composed, self.phi, self.weight, self.bias)
+        weight, bias = self._products.get(make, self.weight, self.bias)
+        if not isinstance(offset, Tensor):
+            return weight, bias + offset if offset else bias
+        return weight, self._bias.get(partial(torch.add, bias, offset), bias, offset)
+
+    @property
+    def caches(self) -> bool:
+        """Whether Φ W and Φ c are kept from one call to the next: while nobody asks for their gradient."""
+        return numerics.can_be_cached(self.phi.n_classes * self.weight.shape[1], self.weight, self.bias)
+
+    def clear_cache(self) -> None:
+        """Forget Φ W and Φ c. Needed only after a write that torch does not count, as through `weight.data`."""
+        self._products.clear()
+        self._float32.clear()
+        self._bias.clear()
 
     def direct_scores(self, h: Tensor) -> Tensor:
         """Φ (W h + c), on a CPU as many positions at a time as fit the cache: for few positions, or few features."""
@@ -81,7 +101,17 @@ class LogLinear(nn.Module):
 
     def forward(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
         """The distributions at the N positions of h (N, H)."""
-        return Distribution(numerics.wide(self, self.weight), *placed(h, prior, values))
+        return Distribution(self.in_float32(), *placed(h, prior, values))
+
+    def in_float32(self) -> LogLinear:
+        """This layer, with float32 weights where its own are in half precision: sums over words need the digits."""
+        if numerics.needs_gradient(*self.parameters()):
+            self.clear_cache()  # training needs the memory, and some optimizers write without being counted
+        if self.weight.dtype.itemsize >= torch.float32.itemsize:
+            return self
+        if not self.caches:
+            return numerics.wide(self)
+        return self._float32.get(partial(numerics.wide, self), *self.parameters())
 
 
 class Distribution:
@@ -162,7 +192,7 @@ class Distribution:
             return None
         at = torch.arange(self.n, device=word.device) if position is None else position
         klass = self.classes.class_of[word]
-        log_sum, term = chosen.log_sums(self.layer, self.h, mass.log_mass.to(self.h.dtype), Pairs(at, klass))
+        log_sum, term = chosen.log_sums(self.layer, self.h, mass.log_mass_in(self.h.dtype), Pairs(at, klass))
         if numerics.are_loud(log_sum):
             return None
         return (term.double() + mass.log_share_of(word, klass) - log_sum[at]).to(self.h.dtype)

@@ -7,7 +7,8 @@ SparseMatrix @ W                       = Φ W        for a constant sparse Φ
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ MINUS_INFINITY = float("-inf")
 # Float32 keeps seven digits, so that beside a score of a million none is left for log b, nor for log Σ exp. Therefore
 # log-sums are float64, a number for each position, and where scores are loud they are shifted before anything is added.
 _LOUD = 128.0  # of terms up to this float32 rounds off a hundred-thousandth at most
+_MOST_CACHED = 1 << 28  # bytes of a product with Φ: larger ones are made anew where they are needed
 _ENOUGH_LEFT = 0.1  # of a sum from which is subtracted: one digit of seven may be lost
 
 
@@ -54,6 +56,8 @@ def shifted_sums(scores: Tensor, log_mass: Tensor | None, cells: Cells | None = 
     Where the largest term of a row is loud it is subtracted from the scores first: numbers that are close to each other
     are subtracted exactly, and log_mass keeps its digits.
     """
+    if log_mass is None and cells is None:
+        return scores, None
     terms = _summed(scores, log_mass, cells)
     largest = terms.detach().amax(-1)  # (N,)
     if not are_loud(largest):
@@ -211,13 +215,60 @@ def log_matmul(left: Tensor, right: Tensor) -> Tensor:
 _Module = TypeVar("_Module", bound=torch.nn.Module)
 
 
-def wide(module: _Module, weight: Tensor) -> _Module:
-    """The module, in float32 where its weights are in half precision: sums over a vocabulary need the digits."""
-    if weight.dtype.itemsize >= torch.float32.itemsize:
-        return module
+def wide(module: _Module) -> _Module:
+    """The module with float32 weights."""
     made = copy.copy(module)
     made._parameters = {name: cast(Any, own.float()) for name, own in module.named_parameters(recurse=False)}
     return made
+
+
+_Value = TypeVar("_Value")
+
+
+class WeightCache(Generic[_Value]):
+    """A value that is made of weights, cached until one of them changes; for weights that need no gradient now.
+
+    Weights are the same if they are the same memory and torch has counted no write to it. Writes that torch does not
+    count (through `weight.data`, by fused optimizers, by CUDA graphs) need `clear`, or `increment_version` of torch.
+    """
+
+    def __init__(self) -> None:
+        # the weights (kept, so that no others come to stand in their place), their versions, and the value: one object,
+        # which other threads see as a whole
+        self._kept: tuple[tuple[Tensor, ...], tuple[object, ...], _Value] | None = None
+
+    def get(self, make: Callable[[], _Value], *weights: Tensor) -> _Value:
+        """The cached value, or what `make` returns."""
+        kept, versions = self._kept, tuple(map(_version, weights))
+        if kept is None or kept[1] != versions:
+            with torch.inference_mode(False), torch.no_grad():
+                kept = self._kept = tuple(weight.detach() for weight in weights), versions, make()
+        return kept[2]
+
+    def clear(self) -> None:
+        """Free the memory of the value."""
+        self._kept = None
+
+    def __reduce__(self) -> tuple[type[WeightCache[_Value]], tuple[()]]:
+        """A copy begins empty."""
+        return type(self), ()
+
+
+def _version(weight: Tensor) -> tuple[object, ...]:
+    count = -1 if weight.is_inference() else weight._version
+    return weight.data_ptr(), count, weight.device, weight.dtype, weight.shape
+
+
+def needs_gradient(*weights: Tensor) -> bool:
+    """Whether what is computed from these weights now must be differentiable."""
+    return torch.is_grad_enabled() and any(weight.requires_grad for weight in weights)
+
+
+def can_be_cached(entries: int, *weights: Tensor) -> bool:
+    """Whether a product with so many entries may be kept: no gradient, no uncounted writes, and not too large."""
+    if needs_gradient(*weights) or any(weight.is_inference() for weight in weights):
+        return False
+    return entries * weights[0].element_size() <= _MOST_CACHED
 
 
 def finite(log: Tensor) -> Tensor:

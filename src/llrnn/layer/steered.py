@@ -11,7 +11,6 @@ from torch import Tensor
 
 from llrnn.layer.join import placed
 from llrnn.layer.loglinear import Distribution, LogLinear, Values
-from llrnn.layer.numerics import wide
 from llrnn.layer.priors import Prior
 
 
@@ -40,5 +39,5 @@ class Steered:
 
     def __call__(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
         """The distributions at the N positions of h (N, H)."""
-        layer = Steered(wide(self.layer, self.layer.weight), self.scale, self.offset)
+        layer = Steered(self.layer.in_float32(), self.scale, self.offset)
         return Distribution(layer, *placed(h, prior, values))

@@ -10,6 +10,7 @@ a batch by teacher forcing; `start` and `step` go symbol by symbol: the same num
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -26,7 +27,7 @@ from llrnn.knowledge.process import Process, Saved, State
 from llrnn.knowledge.sequences import Batch, ModelState
 from llrnn.layer.fused import product
 from llrnn.layer.loglinear import Distribution, LogLinear
-from llrnn.layer.numerics import SparseMatrix
+from llrnn.layer.numerics import SparseMatrix, WeightCache, can_be_cached
 from llrnn.layer.priors import ContextValues, Prior
 from llrnn.layer.steered import Steered
 from llrnn.model.controllers import LSTM, Controller, described_controller, initialise, still_first, uniform
@@ -48,16 +49,34 @@ class FeatureEmbedding(nn.Module):
         self.psi = SparseMatrix(features)
         self.weight = nn.Parameter(torch.zeros(features.n_features, size))
         self.register_buffer("class_of", torch.from_numpy(features.class_of), persistent=False)
+        self._table = WeightCache[Tensor]()  # Ψ W, while no gradient is needed
+
+    def table(self) -> Tensor:
+        """Ψ W: the embeddings of all classes, (G, D); cached while nobody asks for their gradient."""
+        if self._caches:
+            return self._table.get(partial(product, self.psi, self.weight), self.weight)
+        self.clear_cache()
+        return product(self.psi, self.weight)
+
+    @property
+    def _caches(self) -> bool:
+        return can_be_cached(self.psi.n_classes * self.weight.shape[1], self.weight)
+
+    def clear_cache(self) -> None:
+        """Forget Ψ W. Needed only after a write that torch does not count, as through `weight.data`."""
+        self._table.clear()
 
     def forward(self, words: Tensor) -> Tensor:
         """For many words: the table of all classes is composed once, then looked up."""
-        table, classes = product(self.psi, self.weight), self.class_of[words]
+        table, classes = self.table(), self.class_of[words]
         if table.is_cuda:  # the gradient of an embedding would sort the words first, which takes five times as long
             return table.index_select(0, classes.flatten()).view(*words.shape, -1)
         return F.embedding(classes, table)
 
     def few(self, words: Tensor) -> Tensor:
-        """For a few words, (B,) -> (B, D): only their rows are composed."""
+        """For a few words, (B,) -> (B, D): without a cached table, only their rows are composed."""
+        if self._caches:
+            return self.table()[self.class_of[words]]
         return self.psi.rows(self.weight, self.class_of[words])
 
 

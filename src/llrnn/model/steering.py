@@ -14,6 +14,7 @@ trained with; `constrained` holds a model to a language that it was not trained 
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,11 +31,18 @@ from llrnn.knowledge.backgrounds.constraint import Constraint
 from llrnn.knowledge.contextual import Expert, Lookup
 from llrnn.knowledge.features.compiled import FeatureNames
 from llrnn.model.checkpoint import load
-from llrnn.model.frozen import copied
 from llrnn.model.network import LLRNN
 from llrnn.model.words import add_from_conditions
 from llrnn.model.writing import words_by_column
 from llrnn.text.tables import KnowledgeBase
+
+
+def copied(model: LLRNN) -> LLRNN:
+    """The same model with parameters of its own; knowledge is shared, for it is large and never changes."""
+    shared = [model.vocabulary, model.output_features, model.input_features, model.background, *model.contextual]
+    shared += [model.seen, *model.layer.buffers(), *model.embedding.buffers(), model.layer.classes.masses]
+    made = copy.deepcopy(model, {id(part): part for part in shared})
+    return made.to(model.device)  # on a GPU this puts the weights of torch's RNNs back into one piece
 
 
 @dataclass(frozen=True)

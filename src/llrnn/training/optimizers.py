@@ -22,7 +22,9 @@ _ENTRIES = {torch.optim.AdamW: ("exp_avg", "exp_avg_sq"), torch.optim.RMSprop: (
 
 def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
     if not any(parameter.requires_grad for parameter in model.parameters()):
-        raise TrainingError("a frozen model is for inference only; train the model that it was made of")
+        raise TrainingError(
+            "no parameter of the model requires a gradient, so nothing can be trained; call model.requires_grad_()"
+        )
     rate, decay = settings.learning_rate, settings.weight_decay
     captured = all(parameter.is_cuda for parameter in model.parameters())  # may become part of a CUDA graph
     match settings.optimizer:

@@ -92,6 +92,7 @@ class Updater:
         if self.settings.clip is not None:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.settings.clip, norm)
         self.optimizer.step()
+        torch.autograd.graph.increment_version(self.model.parameters())  # fused ones do not
 
     def _require_finite(self, loss: float, norm: float, batch: Batch | None, carried: ModelState | None = None) -> None:
         """What came first is named: a weight, then a word without mass, then the loss, then a gradient."""
@@ -222,6 +223,7 @@ class GraphedUpdater(Updater):
         if recorded is None:
             return super().update(batch, carried, number=number, seed=seed)
         loss_and_norm, after = recorded.replayed(batch, carried, seed)
+        torch.autograd.graph.increment_version(self.model.parameters())  # replays write without torch's knowing
         loss = partial(self._wait_for_loss, self.recorder.on_its_way(loss_and_norm), batch)
         self.average.update(number)
         return Update(batch.n_positions, after, loss)

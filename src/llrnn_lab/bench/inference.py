@@ -5,15 +5,14 @@ sampling     one word a position: torch.multinomial over the softmax of V words,
 vocabulary   log p, a sample and the best ten at one position, ten thousand words against a million, G fixed
 opening      a folder opened and one sentence scored, in a fresh process, against `torch.load` (see `dense_peer`)
 
-The model of the first three is a layer with the French model's kind of classes; ours is frozen (`llrnn.frozen`), and
-"not frozen" is the layer as it trains. Seconds are those of the processor, on one thread; medians of interleaved runs,
-ratios medians of the rounds' own ones. A counted floor stands beside each figure (`inference_floors`). Which words are
-drawn is random, and the first word of a class has its alias table made: samples at 10^6 words pay for that too.
+The model of the first three has the French model's kind of classes; it was saved, and is measured as `llrnn.load` gives
+it. Seconds are those of the processor, on one thread; medians of interleaved runs, ratios medians of the rounds' own
+ones. A counted floor stands beside each figure (`inference_floors`). Which words are drawn is random, and the first
+word of a class has its alias table made: samples at 10^6 words pay for that too.
 """
 
 from __future__ import annotations
 
-import copy
 import json
 import statistics
 import subprocess
@@ -31,10 +30,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from llrnn.knowledge.backgrounds import Static
-from llrnn.layer.loglinear import Distribution, LogLinear
-from llrnn.layer.priors import SparsePrior, Table
+from llrnn.layer.loglinear import Distribution
+from llrnn.model.checkpoint import load
 from llrnn.model.controllers import LSTM
-from llrnn.model.frozen import Composed
 from llrnn.model.network import LLRNN
 from llrnn.text.vocabulary import EOS, Vocabulary
 from llrnn_lab.bench import dense_peer, our_opening
@@ -72,21 +70,22 @@ def inference(
 
 
 class _Task:
-    """A layer with random weights, frozen and not, a static background, and positions."""
+    """The layer of a model with random weights that was saved and loaded, its static background, and positions."""
 
     def __init__(self, n_symbols: int, n_classes: int, hidden: int, positions: int) -> None:
         generator = torch.Generator().manual_seed(0)
-        self.layer = LogLinear(french_like(n_symbols, n_classes), hidden).requires_grad_(False)
-        self.layer.weight.copy_(torch.randn(self.layer.weight.shape, generator=generator) * 0.05)
-        self.frozen = Composed(copy.copy(self.layer))
-        log_b = torch.log_softmax(torch.randn(n_symbols, generator=generator, dtype=torch.float64), 0)
-        self.prior = SparsePrior.static(Table(log_b))
+        model = made_up_model(n_symbols, n_classes, hidden)
+        torch.nn.init.normal_(model.layer.weight, std=0.05, generator=generator)
+        with tempfile.TemporaryDirectory(prefix="llrnn-bench-") as folder:
+            model.save(folder)
+            model = load(folder)
+        self.layer, self.prior = model.layer, model.background.prior([()])
         self.h = torch.randn(positions, hidden, generator=generator) * 0.5
         self.targets = torch.randint(n_symbols, (positions,), generator=generator)
 
-    def ours(self, layer: LogLinear) -> Distribution:
+    def ours(self) -> Distribution:
         """Made anew, as at every step."""
-        made: Distribution = layer(self.h, self.prior)
+        made: Distribution = self.layer(self.h, self.prior)
         return made
 
     def dense(self) -> tuple[Tensor, Tensor]:
@@ -106,13 +105,12 @@ def scoring(n_symbols: int, n_classes: int, hidden: int, positions: int, rounds:
 
     found = compared(
         {
-            "llrnn": lambda: task.ours(task.frozen).log_prob(task.targets),
-            "not frozen": lambda: task.ours(task.layer).log_prob(task.targets),
+            "llrnn": lambda: task.ours().log_prob(task.targets),
             "dense": dense,
         },
         rounds,
     )
-    difference = (task.ours(task.frozen).log_prob(task.targets) - dense()).abs().max()
+    difference = (task.ours().log_prob(task.targets) - dense()).abs().max()
     return {**found, "largest difference": float(difference)}
 
 
@@ -122,11 +120,10 @@ def sampling(n_symbols: int, n_classes: int, hidden: int, rounds: int) -> dict[s
     task = _Task(n_symbols, n_classes, hidden, 1)
     weight, bias = task.dense()
     finished = F.softmax(F.linear(task.h, weight, bias), -1)
-    ours = task.ours(task.frozen)
+    ours = task.ours()
     ours.sample()
     contenders: dict[str, Callable[[], object]] = {
-        "llrnn": lambda: task.ours(task.frozen).sample(),
-        "not frozen": lambda: task.ours(task.layer).sample(),
+        "llrnn": lambda: task.ours().sample(),
         "softmax and multinomial": lambda: torch.multinomial(F.softmax(F.linear(task.h, weight, bias), -1), 1),
         "multinomial alone": lambda: torch.multinomial(finished, 1),
         "llrnn, drawing alone": ours.sample,
@@ -140,9 +137,9 @@ def by_vocabulary(n_classes: int, hidden: int, rounds: int) -> dict[str, Any]:
     n_classes = min(n_classes, _FEW_SYMBOLS)
     tasks = {V: _Task(V, n_classes, hidden, 1) for V in (_FEW_SYMBOLS, _MANY_SYMBOLS)}
     asked: dict[str, Callable[[_Task], object]] = {
-        "log_prob": lambda task: task.ours(task.frozen).log_prob(task.targets),
-        "sample": lambda task: task.ours(task.frozen).sample(),
-        "top": lambda task: task.ours(task.frozen).top(10),
+        "log_prob": lambda task: task.ours().log_prob(task.targets),
+        "sample": lambda task: task.ours().sample(),
+        "top": lambda task: task.ours().top(10),
     }
     found: dict[str, Any] = {}
     for name, ask in asked.items():

@@ -30,7 +30,7 @@ def _scoring(asked: Asked) -> dict[str, Any]:
 
 
 def scoring_rows(figures: Figures, speeds: Speeds) -> list[Row]:
-    """log p of one word a position, frozen."""
+    """log p of one word a position, by a model as it was loaded."""
     V, G, H = (figures[name] for name in "VGH")
     return [
         Compared(

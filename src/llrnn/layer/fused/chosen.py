@@ -29,6 +29,8 @@ class Layer(Protocol):
     weight: nn.Parameter  # W (m, H)
     bias: nn.Parameter  # c (m,)
 
+    @property
+    def caches(self) -> bool: ...
     def composed(self, offset: Tensor | float = 0.0) -> tuple[Tensor, Tensor]: ...  # (G, H) and (G,)
     def scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor: ...  # (N, G)
 
@@ -74,4 +76,5 @@ def _trains(layer: Layer, h: Tensor) -> bool:
 def _work(layer: Layer, h: Tensor, *, training: bool) -> costs.Work:
     m, H = layer.weight.shape
     size = costs.Size(len(h), layer.phi.n_classes, m, 0 if layer.phi.is_identity else layer.phi.nnz, H)
-    return costs.cheapest(size, training=training, machine=costs.machine_for(h.device.type, torch.get_num_threads()))
+    machine = costs.machine_for(h.device.type, torch.get_num_threads())
+    return costs.cheapest(size, training=training, cached=layer.caches, machine=machine)
