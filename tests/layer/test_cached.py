@@ -128,7 +128,8 @@ def test_words_are_scored_at_the_positions_that_are_asked_for(position: list[int
     h, word = torch.randn(4, 6, dtype=torch.double), torch.arange(len(position)) + 2
 
     def found() -> Tensor:
-        return model.layer(h, model.background.prior([])).log_prob(word, torch.tensor(position)).detach()
+        log_p: Tensor = model.layer(h, model.background.prior([])).log_prob(word, torch.tensor(position))
+        return log_p.detach()
 
     expected = found()
     with torch.no_grad():
@@ -227,7 +228,7 @@ def one_step(model: LLRNN, make: Callable[..., torch.optim.Optimizer]) -> None:
 
 
 def trained(model: LLRNN, optimizer: str) -> None:
-    list(llrnn.train(model, TEXT, valid=TEXT, epochs=1, optimizer=optimizer))  # type: ignore[arg-type]
+    list(llrnn.train(model, TEXT, valid=TEXT, epochs=1, optimizer=optimizer))
 
 
 CHANGES: dict[str, Callable[[LLRNN], None]] = {
