@@ -168,7 +168,7 @@ def test_nothing_is_pickled() -> None:
 
 
 def test_no_file_is_long_and_the_equation_fits() -> None:
-    assert len((SOURCE / "layer" / "loglinear.py").read_text(encoding="utf8").splitlines()) <= 300
+    assert len((SOURCE / "layer" / "loglinear.py").read_text(encoding="utf8").splitlines()) <= 360
     for path in modules():
         assert len(path.read_text(encoding="utf8").splitlines()) <= 950, path
 
