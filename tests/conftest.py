@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
-from llrnn.layer import drawing
+from llrnn.layer.loglinear import LogLinear
 
 torch.set_num_threads(1)
 
@@ -64,8 +64,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 raise pytest.UsageError(f"{item.nodeid}: cases that are drawn anew are for `make explore` alone")
 
 
-@pytest.fixture(scope="module", params=["class by class", "word by word"])
+@pytest.fixture(scope="module", params=["static", "words"])
 def each_sum(request: pytest.FixtureRequest) -> Iterator[None]:
-    """For modules that compare with brute force: small cases would all be written out, and large ones none."""
-    with mock.patch.object(drawing, "are_few", return_value=request.param == "word by word"):
+    """For modules that compare with brute force: small cases would all be summed word by word, and large ones none."""
+    with mock.patch.object(LogLinear, "way", request.param):
         yield

@@ -17,7 +17,7 @@ from campaign.workers import Here
 from llrnn import cli
 from llrnn.ground import bundle
 from llrnn.ground.errors import CorpusError
-from llrnn.layer import expectations
+from llrnn.layer.loglinear import Distribution
 
 
 @pytest.fixture(scope="module")
@@ -159,12 +159,12 @@ def test_torn_files_and_leftovers_are_found(pool: Here, samples: Path, monkeypat
 
 
 def test_an_entropy_that_is_off_is_found(pool: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = expectations.entropy
+    right = Distribution.entropy
 
     def off(p: Any) -> torch.Tensor:
         return right(p) + math.log(1.5) + 0.2
 
-    monkeypatch.setattr(expectations, "entropy", off)
+    monkeypatch.setattr(Distribution, "entropy", off)
     outcomes = list(pool.run(numbers.weigh_one, [numbers.Weighed("dense", i, 0) for i in range(10)]))
     assert "different" in found(outcomes)
 

@@ -40,7 +40,7 @@ from llrnn.languages.ngrams import UNKNOWN, NGramTable, Trie, completed, estimat
 from llrnn.languages.ngrams import table as binding
 from llrnn.languages.ngrams import written_out as every_ngram
 from llrnn.languages.ngrams.table import backed_off
-from llrnn.layer import drawing
+from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.priors import DensePrior, Prior, SparsePrior
 from llrnn.model.batches import Batching, Continuous, Sentences, Sliding, Windows
 from llrnn.model.scoring import score
@@ -553,13 +553,13 @@ def test_an_expert_lists_the_smaller_part_of_the_words_that_differ() -> None:
         assert len(values.word) <= len(WORDS)
 
 
-@pytest.mark.parametrize("few", [True, False], ids=["word by word", "by classes"])
+@pytest.mark.parametrize("way", ["words", "static"])
 @pytest.mark.parametrize(("symbols", "unknown"), SHARING)
 def test_a_model_over_words_that_share_is_the_same_model(
-    symbols: tuple[str, ...], unknown: str | None, few: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    symbols: tuple[str, ...], unknown: str | None, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As background and as expert: log p and gradients, top words; saved, with words added and removed."""
-    monkeypatch.setattr(drawing, "are_few", lambda p: few)
+    monkeypatch.setattr(LogLinear, "way", way)
     ngram, spread, _ = bound_both_ways(TOGETHER, 3, symbols, unknown)
     sentences: list[Gram] = [("a", "x", "a"), ("a", "a", "y", "y"), ("y",), ("a",)]
 

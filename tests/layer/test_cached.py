@@ -22,9 +22,9 @@ from llrnn.ground.errors import TrainingError
 from llrnn.knowledge.backgrounds import Background, Mixture, NGram, Uniform, Unigram
 from llrnn.knowledge.contextual import Expert
 from llrnn.languages.domains import Numbers
-from llrnn.layer import numerics
+from llrnn.layer import matrix
 from llrnn.layer.loglinear import LogLinear
-from llrnn.layer.numerics import SparseMatrix, WeightCache
+from llrnn.layer.matrix import SparseMatrix, WeightCache
 from llrnn.layer.priors import SparsePrior, Table
 from llrnn.model.batches import Sentences
 from llrnn.model.scoring import score
@@ -171,7 +171,7 @@ def test_large_products_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = rows(model)
     model.layer.clear_cache()
     model.embedding.clear_cache()
-    monkeypatch.setattr(numerics, "_MOST_CACHED", 100)
+    monkeypatch.setattr(matrix, "_MOST_CACHED", 100)
     torch.testing.assert_close(rows(model), expected, rtol=0, atol=1e-12)
     assert not is_cached(model)
 

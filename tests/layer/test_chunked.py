@@ -12,8 +12,8 @@ from helpers import small_corpus, small_model
 from llrnn import LLRNN, Corpus, backgrounds, contextual, features, train
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.sequences import Batch
-from llrnn.layer import costs
-from llrnn.layer.fused.products import by_kernels, compiled
+from llrnn.layer import ways
+from llrnn.layer.fused import by_kernels
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.batches import Sentences
 from llrnn.model.controllers import GRU
@@ -54,13 +54,13 @@ def written_out(model: LLRNN, p: Distribution, batch: Batch, generator: torch.Ge
 @pytest.mark.parametrize("objective", [Exact(), Exact(chunked=True)])
 @pytest.mark.parametrize("name", MODELS)
 def test_it_is_the_exact_loss_with_its_gradients(
-    name: str, objective: Exact, rows: int, way: costs.Name, monkeypatch: pytest.MonkeyPatch
+    name: str, objective: Exact, rows: int, way: ways.ScoreWay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = MODELS[name]().double()
     batch = a_batch(model)
     expected, theirs = loss_and_gradients(model, written_out, batch)
-    taken = replace(costs.composed(costs.Size(1, 1, 1, 1, 1)), name=way, block=rows)
-    monkeypatch.setattr(costs, "cheapest", lambda size, **options: taken)
+    taken = replace(ways.composed(ways.Size(1, 1, 1, 1, 1)), name=way, block=rows)
+    monkeypatch.setattr(ways, "cheapest", lambda size, **options: taken)
     found, ours = loss_and_gradients(model, objective, batch)
     assert found == pytest.approx(expected, rel=1e-12)
     assert ours.keys() == theirs.keys()
@@ -70,8 +70,8 @@ def test_it_is_the_exact_loss_with_its_gradients(
 
 def test_it_is_compiled_once_for_a_layer() -> None:
     layer = small_model().layer
-    assert compiled(layer.phi, layer.weight) is compiled(layer.phi, layer.weight)
-    assert compiled(layer.phi, layer.weight.double()).rows.values.dtype == torch.float64
+    assert layer.phi.for_kernels(layer.weight) is layer.phi.for_kernels(layer.weight)
+    assert layer.phi.for_kernels(layer.weight.double()).rows.values.dtype == torch.float64
 
 
 def test_what_depends_on_the_position_is_refused() -> None:

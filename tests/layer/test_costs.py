@@ -17,13 +17,11 @@ from typer.testing import CliRunner
 
 from llrnn.cli import app
 from llrnn.knowledge.features import FeatureMatrix
-from llrnn.layer import costs
-from llrnn.layer.costs import Size
-from llrnn.layer.fused import Pairs, chosen
-from llrnn.layer.fused.by_rows import MakeWay, log_sums, mean_loss
-from llrnn.layer.fused.weighing import Composed, Direct
+from llrnn.layer import ways
+from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, MakeBlocks, Pairs, log_sums, mean_loss
 from llrnn.layer.loglinear import LogLinear
-from llrnn.layer.numerics import SparseMatrix
+from llrnn.layer.matrix import SparseMatrix
+from llrnn.layer.ways import Size
 
 FRENCH = Size(1024, 3244, 2553, 19_464, 256)
 RECORDED = json.loads((Path(__file__).parents[2] / "docs/results/costs-gpu.json").read_text(encoding="utf8"))
@@ -34,10 +32,10 @@ FEW_FEATURES = Size(1024, 10_000, 500, 60_000, 256)
 
 def test_counts_of_a_small_case() -> None:
     size = Size(positions=10, classes=7, features=3, entries=12, hidden=5)
-    assert costs.composed(size).multiplications == 10 * 7 * 5
-    assert costs.composed(size).additions == 12 * 5
-    assert costs.direct(size, training=True).multiplications == 3 * 10 * 3 * 5
-    assert costs.direct(size, training=True).additions == 2 * 12 * 10
+    assert ways.composed(size).multiplications == 10 * 7 * 5
+    assert ways.composed(size).additions == 12 * 5
+    assert ways.direct(size, training=True).multiplications == 3 * 10 * 3 * 5
+    assert ways.direct(size, training=True).additions == 2 * 12 * 10
 
 
 @pytest.mark.parametrize(
@@ -51,33 +49,33 @@ def test_counts_of_a_small_case() -> None:
     ],
 )
 def test_the_cheaper_way(size: Size, training: bool, way: str) -> None:
-    assert costs.cheapest(size, training=training).name == way
+    assert ways.cheapest(size, training=training).name == way
 
 
 def test_a_gpu_composes_unless_there_are_many_more_classes_than_features() -> None:
-    gpu = costs.machine_for("cuda")
-    assert costs.cheapest(FRENCH, training=True, machine=gpu).name == "composed"
-    assert costs.cheapest(FRENCH._replace(positions=1), machine=gpu).name == "composed"
-    assert costs.cheapest(Size(2048, 40_781, 6412, 465_527, 512), training=True, machine=gpu).name == "direct"
+    gpu = ways.unit_costs("cuda")
+    assert ways.cheapest(FRENCH, training=True, costs=gpu).name == "composed"
+    assert ways.cheapest(FRENCH._replace(positions=1), costs=gpu).name == "composed"
+    assert ways.cheapest(Size(2048, 40_781, 6412, 465_527, 512), training=True, costs=gpu).name == "direct"
 
 
 @pytest.mark.parametrize("row", RECORDED["rows"], ids=lambda row: f"{row['config']}-{row['positions']}")
 def test_what_is_chosen_on_a_gpu_is_within_a_fifth_of_the_better_way(row: dict[str, Any]) -> None:
     """Both ways were measured on an H200 at the sizes of our configurations (scripts/measure_costs.py cuda)."""
     size = Size(*(row[name] for name in Size._fields))
-    taken = costs.cheapest(size, training=row["training"], machine=costs.machine_for("cuda")).name
+    taken = ways.cheapest(size, training=row["training"], costs=ways.unit_costs("cuda")).name
     assert row[taken] <= 1.2 * min(row["composed"], row["direct"])
 
 
 def test_threads_share_the_work_and_wait_after_each_block() -> None:
-    one, four = costs.machine_for("cpu"), costs.machine_for("cpu", 4)
+    one, four = ways.unit_costs("cpu"), ways.unit_costs("cpu", 4)
     assert four.multiplication == one.multiplication / 4
     assert four.block > one.block
-    assert costs.cheapest(FEW_FEATURES, training=True, machine=four).name == "direct"
+    assert ways.cheapest(FEW_FEATURES, training=True, costs=four).name == "direct"
 
 
 def test_more_of_anything_costs_more() -> None:
-    for way in (costs.composed, costs.direct):
+    for way in (ways.composed, ways.direct):
         usual = way(FRENCH, training=True).seconds()
         assert way(FRENCH).seconds() < usual
         for field in ("positions", "entries", "hidden"):
@@ -86,12 +84,12 @@ def test_more_of_anything_costs_more() -> None:
 
 
 def test_no_position_is_a_size_too() -> None:
-    assert costs.cheapest(FRENCH._replace(positions=0)).multiplications == 0
+    assert ways.cheapest(FRENCH._replace(positions=0)).multiplications == 0
 
 
 def test_sharing_pays_for_many_repeated_positions_only() -> None:
-    assert not costs.sharing_pays(1, 3244, 256)
-    assert costs.sharing_pays(500, 3244, 256)
+    assert not ways.sharing_pays(1, 3244, 256)
+    assert ways.sharing_pays(500, 3244, 256)
 
 
 @pytest.mark.timing
@@ -103,12 +101,12 @@ def test_what_is_picked_is_faster_where_the_model_sees_a_large_difference() -> N
     seconds: dict[str, list[float]] = {"composed": [], "direct": []}
     for _ in range(7):
         seconds["direct"].append(
-            _timed(lambda: mean_loss(h, weight, bias, partial(Direct, phi=phi, offset=offset), pairs, 128))
+            _timed(lambda: mean_loss(h, weight, bias, partial(DirectBlocks, phi=phi, offset=offset), pairs, 128))
         )
         seconds["composed"].append(
-            _timed(lambda: mean_loss(h, phi @ weight, phi @ bias + offset, Composed, pairs, 512))
+            _timed(lambda: mean_loss(h, phi @ weight, phi @ bias + offset, ComposedBlocks, pairs, 512))
         )
-    assert costs.cheapest(Size(N, G, m, phi.nnz, H), training=True).name == "direct"
+    assert ways.cheapest(Size(N, G, m, phi.nnz, H), training=True).name == "direct"
     assert min(seconds["direct"]) < min(seconds["composed"])
 
 
@@ -156,16 +154,16 @@ class Case:
         self.pairs = Pairs(row, torch.randint(4, G, (self.E,), generator=generator))
         self.g_sum, self.g_asked = random(self.N), random(self.E)
 
-    def arguments(self, way: str, keeps: bool) -> tuple[Tensor, Tensor, Tensor, MakeWay]:
+    def arguments(self, way: str, keeps: bool) -> tuple[Tensor, Tensor, Tensor, MakeBlocks]:
         h, weight, bias = self.leaves
         if way == "direct":
-            return h, weight, bias, partial(Direct, phi=self.phi, offset=self.offset)
-        return h, self.phi @ weight, self.phi @ bias + self.offset, partial(Composed, keeps=keeps)
+            return h, weight, bias, partial(DirectBlocks, phi=self.phi, offset=self.offset)
+        return h, self.phi @ weight, self.phi @ bias + self.offset, partial(ComposedBlocks, keeps=keeps)
 
     def written_out(self) -> tuple[Tensor, Tensor]:
         h, weight, bias = self.leaves
         dense = torch.zeros(self.phi.n_classes, self.phi.n_features, dtype=torch.float64)
-        offsets, columns, values = self.phi.compressed()
+        offsets, columns, values = (getattr(self.phi._rows, part).numpy() for part in ("offsets", "columns", "values"))
         dense[np.repeat(np.arange(len(dense)), np.diff(offsets)), columns] = torch.from_numpy(values)
         x = h @ (dense @ weight).t() + dense @ bias + self.offset
         return torch.logsumexp(x, 1), x[self.pairs.row, self.pairs.klass]
@@ -214,7 +212,7 @@ def test_a_position_where_nothing_is_possible_has_no_gradient(way: str) -> None:
 
 @pytest.mark.parametrize("most", [0, 1 << 30])
 @pytest.mark.parametrize("way", ["composed", "direct"])
-def test_a_layer_goes_the_way_that_is_picked(way: costs.Name, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_layer_goes_the_way_that_is_picked(way: ways.ScoreWay, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kept or made again, composed or direct, in training and in evaluation: the same numbers."""
     matrix = FeatureMatrix(
         ("a", "b"), ("x", "x"), np.array([0, 1, 1, 2]), np.array([0, 1, 2, 4]), np.array([0, 1, 0, 1]), np.ones(4)
@@ -225,18 +223,18 @@ def test_a_layer_goes_the_way_that_is_picked(way: costs.Name, most: int, monkeyp
     offset, pairs = torch.randn(3, dtype=torch.float64), Pairs(torch.arange(40), torch.arange(40) % 3)
     terms = layer.composed_scores(h, offset)
     expected = torch.logsumexp(terms, 1), terms[pairs.row, pairs.klass]
-    taken = getattr(costs, way)(Size(40, 3, 2, 4, 5))
-    monkeypatch.setattr(costs, "cheapest", lambda size, **options: taken)
-    monkeypatch.setattr(costs, "MOST_KEPT", most)
-    found = chosen.log_sums(layer, h, offset, pairs)
+    taken = getattr(ways, way)(Size(40, 3, 2, 4, 5))
+    monkeypatch.setattr(ways, "cheapest", lambda size, **options: taken)
+    monkeypatch.setattr(ways, "MOST_KEPT", most)
+    found = ways._class_log_sums(layer, h, offset, pairs)
     torch.testing.assert_close(found, expected)
     ours, theirs = (
         torch.autograd.grad(s.sum() + 2 * a.sum(), list(layer.parameters())[:2]) for s, a in (found, expected)
     )
     torch.testing.assert_close(ours, theirs)
     with torch.no_grad():
-        torch.testing.assert_close(chosen.log_sums(layer, h, offset, pairs), tuple(x.detach() for x in expected))
-    assert chosen.composes(layer, h) == (way == "composed")
+        torch.testing.assert_close(ways._class_log_sums(layer, h, offset, pairs), tuple(x.detach() for x in expected))
+    assert ways.work(layer, h).name == way
 
 
 # --- llrnn features -----------------------------------------------------------------------------------------------

@@ -8,14 +8,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from llrnn.layer.fused import Plan, Problem, Sparse, kernels, log_sum_and_score, sparse, twin, weighted_loss
+from llrnn.layer.fused import Plan, Problem, kernels, log_sum_and_score, twin, weighted_loss
+from llrnn.layer.matrix import FeatureMatrix, KernelMatrix, SparseMatrix
 
 N, G, M, H = 37, 83, 31, 20
 Leaves = tuple[Tensor, Tensor, Tensor]
 CUDA = torch.cuda.is_available()
 
 
-def _phi(device: str, dtype: torch.dtype, identity: bool = False) -> tuple[Sparse, Tensor]:
+def _phi(device: str, dtype: torch.dtype, identity: bool = False) -> tuple[KernelMatrix, Tensor]:
     rng = np.random.default_rng(0)
     dense = np.where(rng.random((G, M)) < 0.15, rng.normal(size=(G, M)), 0.0)
     dense[:, 0] = 1.0  # one long row of the transposed matrix
@@ -24,8 +25,9 @@ def _phi(device: str, dtype: torch.dtype, identity: bool = False) -> tuple[Spars
         dense = np.eye(G)
     row, column = np.nonzero(dense)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=G))]).astype(np.int64)
-    phi = sparse(offsets, column, dense[row, column], dense.shape[1], torch.device(device), dtype)
-    return phi, torch.from_numpy(dense).to(device)
+    names = tuple(map(str, range(dense.shape[1])))
+    matrix = SparseMatrix(FeatureMatrix(names, names, np.arange(G), offsets, column, dense[row, column]))
+    return matrix.for_kernels(torch.zeros(0, device=device, dtype=dtype)), torch.from_numpy(dense).to(device)
 
 
 def _inputs(device: str, dtype: torch.dtype, features: int) -> tuple[Leaves, Tensor, Tensor]:

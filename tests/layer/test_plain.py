@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from llrnn.ground.errors import ZeroMassError
 from llrnn.knowledge.features import FeatureMatrix
-from llrnn.layer import drawing, plain
+from llrnn.layer import drawing, ways
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.masses import alias_of, log_masses
 from llrnn.layer.priors import MINUS_INFINITY, ContextValues, SparsePrior, Table
@@ -40,13 +40,6 @@ def distribution(
     return Distribution(layer, h, SparsePrior.static(Table(log_b)), [])
 
 
-@pytest.fixture
-def class_by_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_WRITTEN_OUT", "_FEW_TERMS", "_AN_EXCEPTION"):
-        monkeypatch.setattr(drawing, name, 0)
-
-
-@pytest.mark.usefixtures("class_by_class")
 @pytest.mark.parametrize(("zeros", "ties"), [(False, False), (True, False), (False, True), (True, True)])
 def test_the_short_ways_lead_to_the_same_numbers(zeros: bool, ties: bool) -> None:
     p = distribution(zeros=zeros, ties=ties)
@@ -54,20 +47,19 @@ def test_the_short_ways_lead_to_the_same_numbers(zeros: bool, ties: bool) -> Non
     with torch.no_grad():
         torch.testing.assert_close(p.log_z, torch.logsumexp(p.word_terms[0], -1), rtol=0, atol=1e-12)
         for k in (1, 7, 60, V):
-            log_p, words = p.top(k)
+            log_p, words = p.top(k, way="static")
             expected = torch.sort(whole, descending=True, stable=True)
             alive = expected.values[:, :k] > MINUS_INFINITY
             torch.testing.assert_close(log_p, expected.values[:, :k], rtol=0, atol=1e-12)
             assert torch.equal(words[alive], expected.indices[:, :k][alive])
 
 
-@pytest.mark.usefixtures("class_by_class")
 def test_a_shift_of_all_words_changes_log_z_alone() -> None:
     p = distribution()
     shifted = Distribution(p.layer, p.h, SparsePrior(p.prior.tables, p.prior.shift + 3.0, p.prior.exceptions), [])  # type: ignore[union-attr]
     with torch.no_grad():
         torch.testing.assert_close(shifted.log_z, p.log_z + 3.0, rtol=0, atol=1e-12)
-        torch.testing.assert_close(shifted.top(9)[0], p.top(9)[0], rtol=0, atol=1e-12)
+        torch.testing.assert_close(shifted.top(9, way="static")[0], p.top(9, way="static")[0], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("zeros", [False, True])
@@ -88,7 +80,7 @@ def test_what_has_no_weight_is_never_drawn_even_by_rounding(monkeypatch: pytest.
     weights = torch.tensor([[0.0, 1.0, 0.0, 3.0, 0.0]])
     for u, expected in ((0.0, 1), (0.24, 1), (0.25, 3), (1.0, 3)):  # 1.0: as if it had been rounded up
         monkeypatch.setattr(torch, "rand", lambda *size, u=u, **_: torch.full(size, u, dtype=torch.float64))
-        assert plain.inverted(weights, 2, None).tolist() == [[expected], [expected]]
+        assert drawing.inverted(weights, 2, None).tolist() == [[expected], [expected]]
 
 
 def test_at_no_position_nothing_is_drawn() -> None:
@@ -107,15 +99,15 @@ def test_nothing_possible_is_an_error() -> None:
 
 def test_what_stands_out_goes_the_general_way() -> None:
     p = distribution()
-    assert plain.table_of(p) is not None
+    assert ways.static_mass(p) is not None
     static = p.prior
     assert isinstance(static, SparsePrior)
     mixed = SparsePrior(static.tables * 2, static.shift.repeat(1, 2), static.exceptions)
     listed = SparsePrior.listed(static.tables[0], [{3: 0.5}] * N)
     values = ContextValues(torch.zeros(N, 1), torch.tensor([0]), torch.tensor([1]), torch.ones(1, 1))
     others = [Distribution(p.layer, p.h, prior, []) for prior in (mixed, listed, static.dense(N))]
-    assert all(plain.table_of(other) is None for other in others)
-    assert plain.table_of(Distribution(p.layer, p.h, static, [values])) is None
+    assert all(ways.static_mass(other) is None for other in others)
+    assert ways.static_mass(Distribution(p.layer, p.h, static, [values])) is None
 
 
 # --- alias tables --------------------------------------------------------------------------------------------------
@@ -147,7 +139,7 @@ def test_alias_tables_are_made_for_the_classes_that_are_drawn() -> None:
 @pytest.mark.parametrize(("n", "count"), [(1, 1), (1, 3), (2, 1), (2, 2)])
 def test_one_by_one_the_same_words_are_drawn(monkeypatch: pytest.MonkeyPatch, zeros: bool, n: int, count: int) -> None:
     def drawn(few: int) -> list[list[list[int]]]:
-        monkeypatch.setattr(plain, "_FEW", few)
+        monkeypatch.setattr(drawing, "_FEW_DRAWS", few)
         whole, generator = distribution(zeros=zeros), torch.Generator().manual_seed(7)
         p = Distribution(whole.layer, whole.h[:n], whole.prior, [])
         return [p.sample(generator=generator, count=count).tolist() for _ in range(300)]
@@ -159,7 +151,7 @@ def test_one_by_one_the_same_words_are_drawn(monkeypatch: pytest.MonkeyPatch, ze
 
 def test_one_by_one_too_nothing_without_weight_is_drawn() -> None:
     ends = np.cumsum([0.0, 1.0, 0.0, 3.0, 0.0])
-    assert [plain._where(ends, u) for u in (0.0, 0.24, 0.25, 1.0)] == [1, 1, 3, 3]
+    assert [drawing._where(ends, u) for u in (0.0, 0.24, 0.25, 1.0)] == [1, 1, 3, 3]
 
 
 # --- masses --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from helpers import small_corpus, small_model
 from llrnn import LLRNN, Corpus, backgrounds, contextual, features
 from llrnn.ground.errors import ZeroMassError
 from llrnn.knowledge.sequences import Batch
-from llrnn.layer import costs
+from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.batches import Continuous, Sentences, distinct_pasts
 from llrnn.model.scoring import log_probs, score, tally
@@ -91,9 +91,9 @@ def a_text(model: LLRNN) -> EncodedText:
 def test_scores_are_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = MODELS[name]().double()
     text = a_text(model)
-    monkeypatch.setattr(costs, "sharing_pays", lambda *sizes: False)
+    monkeypatch.setattr(ways, "sharing_pays", lambda *sizes: False)
     expected, counted = score(model, text), tally(model, text)
-    monkeypatch.setattr(costs, "sharing_pays", lambda *sizes: True)
+    monkeypatch.setattr(ways, "sharing_pays", lambda *sizes: True)
     positions: list[int] = []
     usual = Distribution.log_prob
 
@@ -112,14 +112,14 @@ def test_scores_are_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 def test_rows_that_go_on_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """In continuous text equal words may have other words before them."""
     model = small_model()
-    monkeypatch.setattr(costs, "sharing_pays", lambda *sizes: pytest.fail("they were compared"))
+    monkeypatch.setattr(ways, "sharing_pays", lambda *sizes: pytest.fail("they were compared"))
     score(model, a_text(model), Continuous(rows=4, length=5))
 
 
 def test_a_word_without_mass_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = small_corpus().sentences[0].words[0]
     model = small_model(background=backgrounds.Mask(forbidden={missing}))
-    monkeypatch.setattr(costs, "sharing_pays", lambda *sizes: True)
+    monkeypatch.setattr(ways, "sharing_pays", lambda *sizes: True)
     with pytest.raises(ZeroMassError, match=repr(missing)):
         score(model, a_text(model))
 
@@ -128,6 +128,6 @@ def test_open_vocabularies_count_what_is_inside_a_cell(monkeypatch: pytest.Monke
     model = small_model()
     (batch,) = Sentences().plan(EncodedText.encode(Corpus([*small_corpus().sentences[:3]] * 2), model.vocabulary))
     inside = torch.linspace(-1, 0, batch.mask.numel(), dtype=torch.float64).view(batch.mask.shape)
-    monkeypatch.setattr(costs, "sharing_pays", lambda *sizes: True)
+    monkeypatch.setattr(ways, "sharing_pays", lambda *sizes: True)
     with_inside = log_probs(model, Batch(batch.inputs, batch.targets, batch.mask, None, None, inside))
     torch.testing.assert_close(with_inside, log_probs(model, batch) + inside[batch.mask])

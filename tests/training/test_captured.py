@@ -19,7 +19,7 @@ from llrnn import GRU, LLRNN, LSTM, Corpus, Vocabulary, backgrounds, contextual,
 from llrnn.ground.errors import NonFiniteError, ZeroMassError
 from llrnn.knowledge.features import Identity, Suffixes
 from llrnn.knowledge.sequences import Batch
-from llrnn.layer import plain
+from llrnn.layer import ways
 from llrnn.model.batches import Continuous, Prefetched, Sentences
 from llrnn.model.controllers import Elman
 from llrnn.model.controllers.recurrent import Recurrent
@@ -121,9 +121,9 @@ class NoNumberAsked(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def test_a_step_with_a_static_background_asks_for_no_number_once_it_has_run() -> None:
     """Recording a CUDA graph fails where the GPU is asked for one."""
     model, batch = a_model(), Continuous(4, 12).plan(EncodedText.encode(TRAIN, VOCABULARY), seed=0)[0]
-    plain.table_of(model.scan(batch)[0])
+    ways.static_mass(model.scan(batch)[0])
     with NoNumberAsked():  # type: ignore[no-untyped-call]
-        assert plain.table_of(model.scan(batch)[0]) is not None
+        assert ways.static_mass(model.scan(batch)[0]) is not None
 
 
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -26,7 +26,7 @@ from llrnn.ground.errors import ConfigError, ZeroMassError
 from llrnn.inference.evaluation import normalisation_gap
 from llrnn.knowledge.backgrounds import Background
 from llrnn.knowledge.sequences import Batch
-from llrnn.layer import drawing
+from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.priors import DensePrior, Prior
 from llrnn.model.batches import Sentences
@@ -156,7 +156,7 @@ def test_a_static_background_is_drawn_from_without_a_sum_over_words_or_classes()
         objective(model, model.scan(batch)[0], batch, seeded(1))  # the tables are made, once
         p, _ = model.scan(batch)
         forbidden = mock.Mock(side_effect=AssertionError("a sum over V or G"))
-        with mock.patch.object(model.layer, "scores", forbidden), mock.patch.object(drawing, "written_out", forbidden):
+        with mock.patch.object(model.layer, "scores", forbidden), mock.patch.object(ways, "word_terms", forbidden):
             objective(model, p, batch, seeded(1)).backward()  # type: ignore[no-untyped-call]
         with pytest.raises(AssertionError, match="a sum over"), mock.patch.object(LogLinear, "scores", forbidden):
             Exact()(model, p, batch, None)

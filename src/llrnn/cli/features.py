@@ -13,8 +13,8 @@ from llrnn.cli.options import AsJson, Changes, ConfigFile, DataFolder, print_jso
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.knowledge.features import FeatureSummary, summarise
-from llrnn.layer import costs
-from llrnn.layer.costs import Choice, Forecast, Work
+from llrnn.layer import ways
+from llrnn.layer.ways import Forecast, WayChoice, Work
 from llrnn.training.settings import SentenceBatches, SlidingBatches
 
 
@@ -39,7 +39,7 @@ def show_features(summary: FeatureSummary, ways: Forecast) -> None:
 
 
 def _ways(ways: Forecast) -> None:
-    """How log Z will be computed, and why (`layer.costs`)."""
+    """How log Z will be computed, and why (`layer.ways`)."""
     many = f"{ways.saved:.1f} times fewer multiplications than" if ways.saved >= 1.05 else "as many multiplications as"
     kept = f"; {ways.kept / 2**20:,.1f} MiB of scores are kept, for knowledge follows the text" if ways.kept else ""
     _choice(f"log Z of {ways.positions:,} positions, in training", ways.batch, f"; {many} a softmax over words{kept}")
@@ -51,7 +51,7 @@ def _ways(ways: Forecast) -> None:
         )
 
 
-def _choice(what: str, choice: Choice, besides: str = "") -> None:
+def _choice(what: str, choice: WayChoice, besides: str = "") -> None:
     """The way that is taken, and the other one where it is another."""
     other = "" if choice.taken.multiplications == choice.left.multiplications else f"; {_way(choice.left)}"
     show.out.print(f"{what}: {_way(choice.taken)}{other}{besides}")
@@ -72,15 +72,15 @@ def _list(what: str, names: Sequence[str], at_most: int = 12) -> None:
     show.out.print(f"{what}: {len(names)}" + (f" ({escape(shown)})" if names else ""))
 
 
-def forecast(project: Project, summary: FeatureSummary) -> costs.Forecast:
+def forecast(project: Project, summary: FeatureSummary) -> Forecast:
     """For the batches and the network of the configuration."""
     batches = project.config.training.batches
     rows = batches.words if isinstance(batches, SentenceBatches) else batches.rows
     long = 1 if isinstance(batches, SentenceBatches | SlidingBatches) else batches.length
     entries = 0 if summary.shares_nothing else summary.entries
-    size = costs.Size(rows * long, summary.classes, summary.features, entries, project.config.controller.hidden)
+    size = ways.Size(rows * long, summary.classes, summary.features, entries, project.config.controller.hidden)
     follows = bool(project.contextual) or not project.background.is_static
-    return costs.forecast(size, summary.symbols, follows=follows)
+    return ways.forecast(size, summary.symbols, follows=follows)
 
 
 def features_verb(

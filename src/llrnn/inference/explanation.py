@@ -221,7 +221,7 @@ def _explanation(
     return Explanation(
         prefix=prefix,
         word=word,
-        log_p=float(distribution.possible().log_prob(asked)[0]) + log_inside,
+        log_p=float(distribution.require_mass().log_prob(asked)[0]) + log_inside,
         log_b=float(distribution.log_b(asked)[0]) + log_inside,
         log_z=float(distribution.log_z[0]),
         terms=_terms(model, distribution, symbol),

@@ -31,9 +31,8 @@ from torch import Tensor
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import ConfigError, CorpusError, UnknownWordError, warn
 from llrnn.inference.nbest import WORDS, Errors, NBest, NBestLists, References, Words, errors_of_lists
-from llrnn.layer.expectations import require_numbers
 from llrnn.layer.loglinear import Distribution
-from llrnn.layer.numerics import MINUS_INFINITY
+from llrnn.layer.numerics import MINUS_INFINITY, require_numbers
 from llrnn.model.network import LLRNN
 from llrnn.text.vocabulary import EOS
 

@@ -1,7 +1,8 @@
 """Exact samples and exact top-k from a log-linear distribution, without touching V.
 
 Sampling: a class of the rest or an exception, by their probabilities; then a word of the class by its alias table,
-drawn again while the word is an exception (which has left the class).
+drawn again while the word is an exception (which has left the class). Where nothing depends on the context, a class is
+drawn by its cumulated weights B_s exp(a·φ_s), and every word of it will do: some passes over G numbers.
 
 Top-k: the best words of the rest lie in the k + |E(n)| classes whose best member scores highest, since every class that
 ranks above brings its own best word, unless that is one of the |E(n)| exceptions. A heap walks down those classes. A
@@ -12,56 +13,33 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from typing import Protocol
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from llrnn.layer import costs, plain
-from llrnn.layer.join import Knowledge
-from llrnn.layer.masses import Classes, ClassMass, Left
-from llrnn.layer.numerics import MINUS_INFINITY, SparseMatrix, less, shifted_sums
-from llrnn.layer.priors import ContextValues, SparsePrior
+from llrnn.ground.arrays import Floats
+from llrnn.layer import ways
+from llrnn.layer.masses import ClassMass
+from llrnn.layer.numerics import MINUS_INFINITY, less, shifted_sums
+from llrnn.layer.priors import SparsePrior
+
+if TYPE_CHECKING:
+    from llrnn.layer.loglinear import Distribution
 
 _ROUNDS_OF_REJECTION = 64
+_FEW_DRAWS = 4  # so few are made faster one by one than by operations on tensors (measured on CPU)
 _WRITTEN_OUT = 30_000  # words: a row of so many takes as long to write out as the walk (measured on CPU)
 _MOST_WRITTEN = 30_000_000  # numbers in all, for memory
-_FEW_TERMS, _AN_EXCEPTION, _MANY_TERMS = costs.FEW_TERMS, costs.AN_EXCEPTION, costs.MANY_TERMS
+Word = tuple[float, int]  # log p, or a score, and the word
 
 
-class Weighing(Protocol):
-    """What weighs features at N positions: a layer, or one whose weights are changed on the way (`layer.steered`)."""
-
-    phi: SparseMatrix
-    classes: Classes
-
-    def adaptor(self, h: Tensor) -> Tensor: ...  # (N, m)
-    def context_adaptor(self, h: Tensor) -> Tensor: ...  # (N, k)
-    def scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor: ...  # (N, G)
-    def row(self, n: int) -> Weighing: ...
-
-
-class Drawable(plain.Plain, Protocol):
-    """What drawing needs to know of a distribution at N positions besides; see `loglinear.Distribution`."""
-
-    @property
-    def known(self) -> Knowledge: ...
-    @property
-    def parts(self) -> tuple[Tensor, Tensor]: ...  # (N, G) and (E,)
-    @property
-    def left(self) -> Left: ...
-    @property
-    def context_adaptor(self) -> Tensor: ...  # (N, k)
-    @property
-    def word_terms(self) -> tuple[Tensor, Tensor]: ...  # (N, V) and (N,)
-    def log_probs(self) -> Tensor: ...  # (N, V)
-
-
-def sample(p: Drawable, count: int, generator: torch.Generator | None) -> Tensor:
+def sample(p: Distribution, count: int, generator: torch.Generator | None) -> Tensor:
     """Words drawn from p, (count, N)."""
-    alone = plain.table_of(p)
-    if alone is not None:
-        return plain.sample(p, alone, count, generator)
+    mass = ways.static_mass(p)
+    if mass is not None:
+        return _sample_static(p, mass, count, generator)
     prior = p.known.prior
     if not isinstance(prior, SparsePrior):
         weights = p.log_probs().detach().double().exp()
@@ -78,7 +56,7 @@ def sample(p: Drawable, count: int, generator: torch.Generator | None) -> Tensor
     return word.view(count, p.n)
 
 
-def _draw_exceptions(p: Drawable, own: Tensor, own_total: Tensor, position: Tensor, u: Tensor) -> Tensor:
+def _draw_exceptions(p: Distribution, own: Tensor, own_total: Tensor, position: Tensor, u: Tensor) -> Tensor:
     """By inverting the cumulated probabilities; u lies between 0 and the position's total."""
     ends = own.cumsum(0)
     before = torch.cat([own_total.new_zeros(1), own_total.cumsum(0)[:-1]])
@@ -89,7 +67,7 @@ def _draw_exceptions(p: Drawable, own: Tensor, own_total: Tensor, position: Tens
 
 
 def _draw_rest(
-    p: Drawable, prior: SparsePrior, rest: Tensor, position: Tensor, generator: torch.Generator | None
+    p: Distribution, prior: SparsePrior, rest: Tensor, position: Tensor, generator: torch.Generator | None
 ) -> Tensor:
     if len(position) == 0:
         return position
@@ -124,7 +102,7 @@ def _draw_classes(rest: Tensor, position: Tensor, generator: torch.Generator | N
 
 
 def _draw_tables(
-    p: Drawable, prior: SparsePrior, position: Tensor, klass: Tensor, generator: torch.Generator | None
+    p: Distribution, prior: SparsePrior, position: Tensor, klass: Tensor, generator: torch.Generator | None
 ) -> Tensor:
     """Which table of the mixture a draw comes from, by the share of each in what is left of the class."""
     if len(prior.tables) == 1:
@@ -140,12 +118,14 @@ def _draw_tables(
     return torch.multinomial(weights, 1, generator=generator).view(-1)
 
 
-def _is_exception(p: Drawable, position: Tensor, word: Tensor) -> Tensor:
+def _is_exception(p: Distribution, position: Tensor, word: Tensor) -> Tensor:
     V = p.known.prior.n_symbols
     return torch.isin(position * V + word, p.known.position * V + p.known.word)
 
 
-def _draw_member(p: Drawable, mass: ClassMass, position: int, klass: int, generator: torch.Generator | None) -> Tensor:
+def _draw_member(
+    p: Distribution, mass: ClassMass, position: int, klass: int, generator: torch.Generator | None
+) -> Tensor:
     members = p.classes.members_of(klass)
     gone = p.known.word[p.known.position == position]
     members = members[~torch.isin(members, gone)]
@@ -153,51 +133,59 @@ def _draw_member(p: Drawable, mass: ClassMass, position: int, klass: int, genera
     return members[torch.multinomial(weights, 1, generator=generator)][0]
 
 
-def are_few(p: Drawable) -> bool:
-    """Whether N × V are few terms compared with what exceptions cost: a small vocabulary, or a beam."""
-    listed = len(p.prior.exceptions) if isinstance(p.prior, SparsePrior) else 0
-    exceptions = listed + sum(len(part.position) for part in p.values)
-    return p.n * p.prior.n_symbols <= min(_FEW_TERMS + _AN_EXCEPTION * exceptions, _MANY_TERMS)
+def _sample_static(p: Distribution, mass: ClassMass, count: int, generator: torch.Generator | None) -> Tensor:
+    """Words drawn from p where nothing depends on the context, (count, N)."""
+    if count * p.n <= _FEW_DRAWS and p.scores.device.type == "cpu":
+        return _few(p.class_ends, mass, count, generator)
+    klass = inverted(class_weights(p, mass), count, generator)
+    return mass.draw(klass.reshape(-1), generator=generator).view(count, p.n)
 
 
-def written_out(p: Drawable) -> tuple[Tensor, Tensor]:
-    """log b + a·φ of every word less the origin and a shift, (N, V), and that shift, float64 (N,)."""
-    whole, prior = p.scores.index_select(1, p.classes.class_of), p.centred[0]
-    weights = torch.split(p.context_adaptor, [part.width for part in p.values], 1) if p.values else ()
-    for part, a in zip(p.values, weights, strict=True):
-        whole = _with_gains(whole, part, a)  # also of no exceptions: a weight that changes nothing has gradient 0
-    terms, shift = shifted_sums(whole, prior.dense(1 if prior.is_static else p.n, whole.dtype).log_b)
-    return terms, terms.new_zeros(p.n, dtype=torch.float64) if shift is None else shift.double()
+def class_weights(p: Distribution, mass: ClassMass) -> Tensor:
+    """B_s exp(a·φ_s) of every class, scaled so that the largest is 1, (N, G)."""
+    logs, _ = shifted_sums(p.scores.detach(), mass.as_dtype(p.scores.dtype))
+    largest = logs.amax(-1, keepdim=True)
+    if not bool(torch.isfinite(largest).all()):
+        p.require_mass()  # which says where
+    return (logs - largest).exp()
 
 
-def _with_gains(whole: Tensor, part: ContextValues, a: Tensor) -> Tensor:
-    """The rows with what the exceptions of a source gain."""
-    if part.everywhere is not None:  # the same columns in every row
-        gained = part.value.view(len(a), -1, part.width) - part.rest.unsqueeze(1)
-        return whole.index_add(1, part.everywhere, torch.bmm(gained, a.unsqueeze(2)).squeeze(2))
-    gained = (a[part.position] * (part.value - part.rest[part.position])).sum(-1)
-    at = part.position * whole.shape[1] + part.word
-    return whole.view(-1).index_add(0, at, gained).view_as(whole)
+def inverted(weights: Tensor, count: int, generator: torch.Generator | None) -> Tensor:
+    """Columns drawn by their weights, (N, G) -> (count, N): where a uniform number falls among the cumulated ones."""
+    ends = weights.double().cumsum(-1)
+    total = ends[:, -1:].contiguous()
+    u = torch.rand(len(weights), count, dtype=torch.float64, generator=generator, device=weights.device) * total
+    found = torch.searchsorted(ends, u, right=True)  # right: what has no weight is never met
+    last = torch.searchsorted(ends, total)  # where rounding made u the total
+    return torch.minimum(found, last).t()
 
 
-def top(p: Drawable, k: int) -> tuple[Tensor, Tensor]:
+def _few(rows: Floats, mass: ClassMass, count: int, generator: torch.Generator | None) -> Tensor:
+    """The same words of the same random numbers, one by one, (count, N): a step of decoding draws one."""
+    u = torch.rand(len(rows), count, dtype=torch.float64, generator=generator).tolist()
+    found = [[_where(row, x) for x in own] for row, own in zip(rows, u, strict=True)]
+    words = mass.words.draw_few([row[i] for i in range(count) for row in found], generator)
+    return torch.tensor(words, dtype=torch.long).view(count, len(rows))
+
+
+def _where(ends: Floats, u: float) -> int:
+    total = float(ends[-1])
+    return int(ends.searchsorted(u * total, "right" if u * total < total else "left"))
+
+
+def top(p: Distribution, k: int, way: ways.Way | None = None) -> tuple[Tensor, Tensor]:
     """The k most probable words at each position, log p and words (N, k); of words that tie, the first ones."""
-    prior = p.centred[0]
+    prior, way = p.centred[0], way or p.layer.way
     k = min(k, prior.n_symbols)
     few = prior.n_symbols <= _WRITTEN_OUT and p.n * prior.n_symbols <= _MOST_WRITTEN
-    if few or not isinstance(prior, SparsePrior) or len(prior.tables) > 1:
+    written_out = way == "words" if way else few
+    if written_out or not isinstance(prior, SparsePrior) or len(prior.tables) > 1:
         terms, shift = p.word_terms
         values, words = _largest(terms.detach(), k)
-        return less(values, 0.0, (p.possible().log_total - shift).detach()[:, None]), words
-    alone = plain.table_of(p)
-    if alone is not None:
-        return plain.top(p, alone, k)
-    p.possible()
-    bound = p.scores.detach().double() + p.classes.mass(prior.tables[0]).best_log_b  # (N, G)
-    best = [_best_words(p, prior, bound[n], n, k) for n in range(p.n)]
-    log_p = torch.tensor([[log for log, _ in row] for row in best], dtype=p.scores.dtype, device=p.scores.device)
-    word = torch.tensor([[word for _, word in row] for row in best], device=p.scores.device)
-    return log_p, word
+        return less(values, 0.0, (p.require_mass().log_total - shift).detach()[:, None]), words
+    rows = _best_words(p, prior, k)
+    log_p = torch.tensor([[log for log, _ in row] for row in rows], dtype=p.scores.dtype, device=p.scores.device)
+    return log_p, torch.tensor([[word for _, word in row] for row in rows], device=p.scores.device)
 
 
 def _largest(weights: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -213,39 +201,50 @@ def _largest(weights: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return values, words
 
 
-def _best_words(p: Drawable, prior: SparsePrior, bound: Tensor, n: int, k: int) -> list[tuple[float, int]]:
-    known = p.known
-    here = known.position == n
-    words, context = known.word[here], p.context_adaptor[n].detach().double()
-    gone = set(words.tolist())
-    log_total = float(p.log_total[n].detach())
-    shift = float(prior.shift[n if prior.n > 1 else 0, 0]) - log_total
-    own_scores = p.scores[n, p.classes.class_of[words]].detach().double()
-    own_scores = own_scores + ((known.value[here] - known.rest[n]).double() * context).sum(-1)
-    own_scores = own_scores + known.log_b[here] - log_total
-    own = sorted(zip(own_scores.tolist(), words.tolist(), strict=True), key=_falling)
-    walk = _walk_down(p, prior, bound, n, min(k + len(gone), len(bound)))
-    rest = ((score + shift, word) for score, word in walk if word not in gone)
-    merged = heapq.merge(rest, own, key=_falling)
-    return [pair for pair, _ in zip(merged, range(k), strict=False)]
+def _best_words(p: Distribution, prior: SparsePrior, k: int) -> list[list[Word]]:
+    """The k best words of each position: the best of the classes and the exceptions, merged."""
+    mass, log_total = p.classes.mass(prior.tables[0]), p.require_mass().log_total.detach()
+    shift = (prior.shift[:, 0] - log_total).tolist()
+    own = _exceptions(p, log_total)
+    scores = p.scores.detach().double()
+    bound = scores + mass.best_log_b  # (N, G)
+    rows = []
+    for n, alone in enumerate(own):
+        gone = {word for _, word in alone}
+        # of classes whose best words tie, which one comes in would be left to chance: all of them have to
+        least = bound[n].topk(min(k + len(alone), bound.shape[1])).values[-1]
+        classes = torch.nonzero(bound[n] >= least).view(-1)
+        walk = _walk(mass, classes.tolist(), scores[n, classes].tolist())
+        rest = ((score + shift[n], word) for score, word in walk if word not in gone)
+        rows.append(list(islice(heapq.merge(rest, sorted(alone, key=_falling), key=_falling), k)))
+    return rows
 
 
-def _falling(pair: tuple[float, int]) -> tuple[float, int]:
+def _exceptions(p: Distribution, log_total: Tensor) -> list[list[Word]]:
+    """The exceptions of each position."""
+    known, found = p.known, list[list[Word]]([] for _ in range(p.n))
+    if len(known.position):
+        own, _ = p.own_terms()
+        log_p = own.detach().double() + known.log_b - log_total[known.position]
+        for n, log, word in zip(known.position.tolist(), log_p.tolist(), known.word.tolist(), strict=True):
+            found[n].append((log, word))
+    return found
+
+
+def _falling(pair: Word) -> Word:
     return -pair[0], pair[1]
 
 
-def _walk_down(p: Drawable, prior: SparsePrior, bound: Tensor, n: int, n_classes: int) -> Iterator[tuple[float, int]]:
-    """Words of the most promising classes by falling score: a heap holds the next member of each class."""
-    mass = p.classes.mass(prior.tables[0])
-    tops = bound.topk(n_classes)
-    heap = [(-value, klass, 0) for value, klass in zip(tops.values.tolist(), tops.indices.tolist(), strict=True)]
+def _walk(mass: ClassMass, classes: list[int], static: list[float]) -> Iterator[Word]:
+    """The words of some classes by falling score: a heap holds the next member of each."""
+    ranked = [mass.ranked(klass) for klass in classes]
+    heap = [(-(static[i] + log_b[0]), words[0], i, 0) for i, (words, log_b) in enumerate(ranked)]
     heapq.heapify(heap)
-    scores = p.scores[n].detach()
     while heap:
-        negative, klass, rank = heap[0]
-        words, log_b = mass.ranked(klass)
-        yield -negative, words[rank]
+        negative, word, i, rank = heap[0]
+        yield -negative, word
+        words, log_b = ranked[i]
         if rank + 1 < len(words):
-            heapq.heapreplace(heap, (-(log_b[rank + 1] + float(scores[klass])), klass, rank + 1))
+            heapq.heapreplace(heap, (-(static[i] + log_b[rank + 1]), words[rank + 1], i, rank + 1))
         else:
             heapq.heappop(heap)

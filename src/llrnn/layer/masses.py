@@ -209,8 +209,13 @@ class Classes(torch.nn.Module):
         unique, inverse = torch.unique(key, return_inverse=True)
         return Left(unique // self.count, unique % self.count, inverse)
 
-    def log_mass(self, prior: SparsePrior) -> Tensor:
+    def log_mass(self, prior: SparsePrior, dtype: torch.dtype) -> Tensor:
         """The log-mass of every class with nothing removed, (N, G) or (1, G)."""
+        if prior is prior.tables[0].everywhere():
+            return self.mass(prior.tables[0]).as_dtype(dtype)[None]
+        return self._blended(prior).to(dtype)
+
+    def _blended(self, prior: SparsePrior) -> Tensor:
         masses = torch.stack([self.mass(table).log_mass for table in prior.tables])  # (K, G)
         if prior.active is not None:
             return masses[prior.active] + prior.shift.gather(1, prior.active[:, None])
@@ -246,7 +251,7 @@ class ClassMass:
     def __init__(self, log_b: Tensor, classes: Classes) -> None:
         self.log_b, self._classes, self._class_of = log_b, classes, classes.class_of  # (V,)
         self.log_mass = log_masses(log_b, self._class_of, classes.count)  # (G,)
-        self._rounded: dict[torch.dtype, Tensor] = {}
+        self._cast: dict[torch.dtype, Tensor] = {}
 
     # Only scoring is needed at once; the rest, some passes over V, when somebody draws, or has exceptions.
 
@@ -269,11 +274,11 @@ class ClassMass:
     def _subtracted(self) -> Tensor:
         return _or_zero(self.log_mass)
 
-    def log_mass_in(self, dtype: torch.dtype) -> Tensor:
-        """log B_s in the numbers of the scores, remembered, (G,)."""
-        if dtype not in self._rounded:
-            self._rounded[dtype] = self.log_mass.to(dtype)
-        return self._rounded[dtype]
+    def as_dtype(self, dtype: torch.dtype) -> Tensor:
+        """log B_s cast to the dtype of the scores, cached, (G,)."""
+        if dtype not in self._cast:
+            self._cast[dtype] = self.log_mass.to(dtype)
+        return self._cast[dtype]
 
     @cached_property
     def _share(self) -> Tensor:

@@ -1,18 +1,34 @@
-"""Features compiled for a vocabulary: a sparse matrix Φ and its classes.
+"""Features compiled for a vocabulary: a sparse matrix Φ and its classes; Φ W, and when it is kept.
 
     words with equal rows form a class s;   φ(x) = Φ_G[class_of[x]]        G rows instead of |V|
+    row i of Φ D = Σ_j values[j] · D[columns[j]],                          j from offsets[i] to offsets[i + 1]
 
 Everything that the log-linear layer does costs G, not |V|; `class_of` and `members` lead to classes and back.
+
+    FeatureMatrix     names and arrays, as they are compiled and saved
+    SparseMatrix      the same ready to be multiplied, on any device, with gradients
+    KernelMatrix      the same as GPU kernels read it: long rows cut into pieces, so that many processors share them
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
 
 from llrnn.ground.arrays import Floats, Ints
+
+_ALIGNED = 8  # classes come in eights, filled up with empty ones: matrix units read rows of 16 bytes
+_LONGEST_PIECE = 64  # entries that one program adds up: a feature of a tenth of all words must not be one long sum
+_MOST_CACHED = 1 << 28  # bytes of a product with Φ: larger ones are made anew where they are needed
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,3 +100,217 @@ class FeatureMatrix:
 
     def __repr__(self) -> str:
         return f"FeatureMatrix({self.n_symbols} symbols, {self.n_features} features, {self.n_classes} classes)"
+
+
+class WeightCache(Generic[T]):
+    """A value that is made of weights, cached until one of them changes; for weights that need no gradient now.
+
+    Weights are the same if they are the same memory and torch has counted no write to it. Writes that torch does not
+    count (through `weight.data`, by fused optimizers, by CUDA graphs) need `clear`, or `increment_version` of torch.
+    """
+
+    def __init__(self) -> None:
+        # the weights (kept, so that no others come to stand in their place), their versions, and the value: one object,
+        # which other threads see as a whole
+        self._kept: tuple[tuple[Tensor, ...], tuple[object, ...], T] | None = None
+
+    def get(self, make: Callable[[], T], *weights: Tensor) -> T:
+        """The cached value, or what `make` returns."""
+        kept, versions = self._kept, tuple(map(_version, weights))
+        if kept is None or kept[1] != versions:
+            with torch.inference_mode(False), torch.no_grad():
+                kept = self._kept = tuple(weight.detach() for weight in weights), versions, make()
+        return kept[2]
+
+    def clear(self) -> None:
+        """Free the memory of the value."""
+        self._kept = None
+
+    def __reduce__(self) -> tuple[type[WeightCache[T]], tuple[()]]:
+        """A copy begins empty."""
+        return type(self), ()
+
+
+def _version(weight: Tensor) -> tuple[object, ...]:
+    return weight.data_ptr(), -1 if weight.is_inference() else weight._version, weight.dtype
+
+
+def needs_gradient(*weights: Tensor) -> bool:
+    """Whether what is computed from these weights now must be differentiable."""
+    return torch.is_grad_enabled() and any(weight.requires_grad for weight in weights)
+
+
+def can_be_cached(entries: int, *weights: Tensor) -> bool:
+    """Whether a product with so many entries may be kept: no gradient, no uncounted writes, and not too large."""
+    trains = torch.is_grad_enabled()
+    for weight in weights:
+        if weight.is_inference() or (trains and weight.requires_grad):
+            return False
+    return entries * weights[0].element_size() <= _MOST_CACHED
+
+
+class _SparseTimesDense(torch.autograd.Function):
+    """Φ W forward, Φᵀ g backward: both as sums of rows, which is the fastest sparse product that torch has."""
+
+    @staticmethod
+    def forward(ctx: Any, dense: Tensor, forward: CompressedRows, backward: CompressedRows) -> Tensor:
+        ctx.backward_bags = backward
+        return forward.sums(dense)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> tuple[Tensor, None, None]:
+        return ctx.backward_bags.sums(grad_outputs[0].contiguous()), None, None
+
+
+def _sums(offsets: Tensor, columns: Tensor, values: Tensor, dense: Tensor) -> Tensor:
+    return F.embedding_bag(columns, dense, offsets, mode="sum", per_sample_weights=values, include_last_offset=True)
+
+
+class CompressedRows(torch.nn.Module):
+    """Rows in compressed form that move with a model."""
+
+    offsets: Tensor
+    columns: Tensor
+    values: Tensor
+
+    def __init__(self, offsets: Ints, columns: Ints, values: Floats) -> None:
+        super().__init__()
+        for name, array in (("offsets", offsets), ("columns", columns), ("values", values)):
+            self.register_buffer(name, torch.from_numpy(array), persistent=False)
+        self._cast: dict[torch.dtype, Tensor] = {}
+
+    def _apply(self, fn: Any, recurse: bool = True) -> CompressedRows:
+        """Moves with a model, but stays float64: a model that was in half precision for a while knows its features."""
+        exact = self.values
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self.values = exact.to(self.values.device)
+        self._cast = {}
+        return self
+
+    def as_dtype(self, dtype: torch.dtype) -> Tensor:
+        """The values cast, cached."""
+        if dtype not in self._cast:
+            self._cast[dtype] = self.values.to(dtype)
+        return self._cast[dtype]
+
+    def sums(self, dense: Tensor) -> Tensor:
+        """The product with a dense matrix, (n, H) -> (rows, H)."""
+        return _sums(self.offsets, self.columns, self.as_dtype(dense.dtype), dense)
+
+    def for_kernels(self, device: torch.device, dtype: torch.dtype, multiple: int = 1) -> KernelRows:
+        """These rows cut into pieces, filled up with empty ones to a multiple."""
+        offsets = self.offsets.cpu().numpy()
+        offsets = np.append(offsets, np.full(-(len(offsets) - 1) % multiple, offsets[-1]))
+        pieces = Pieces(*(torch.from_numpy(part).to(device) for part in _cut(offsets)))
+        columns, values = self.columns.to(device), self.values.to(device, dtype)
+        return KernelRows(len(offsets) - 1, torch.from_numpy(offsets).to(device), columns, values, pieces)
+
+
+class SparseMatrix(torch.nn.Module):
+    """The constant matrix Φ (G × m) of a feature matrix, ready to be multiplied."""
+
+    def __init__(self, features: FeatureMatrix) -> None:
+        super().__init__()
+        self.n_classes, self.n_features = features.n_classes, features.n_features
+        self.is_identity = features.is_identity
+        self.entries = 0 if self.is_identity else len(features.columns)  # that a product has to read
+        rows = np.repeat(np.arange(features.n_classes), np.diff(features.offsets))
+        by_column = np.argsort(features.columns, kind="stable")
+        widths = np.bincount(features.columns, minlength=features.n_features)
+        self._rows = CompressedRows(features.offsets, features.columns, features.values)
+        self._columns = CompressedRows(
+            np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),
+            rows[by_column],
+            features.values[by_column],
+        )
+
+    def for_kernels(self, like: Tensor) -> KernelMatrix:
+        """Φ as the kernels read it, for the device and dtype of its weights (at least float32); made once."""
+        dtype = torch.promote_types(like.dtype, torch.float32)
+        found = _for_kernels.get(self)
+        if found is None or found.rows.values.device != like.device or found.rows.values.dtype != dtype:
+            rows = self._rows.for_kernels(like.device, dtype, _ALIGNED), self._columns.for_kernels(like.device, dtype)
+            found = _for_kernels[self] = KernelMatrix(*rows, self.is_identity)
+        return found
+
+    @property
+    def nnz(self) -> int:
+        """Entries that are not 0."""
+        return len(self._rows.columns)
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        """Φ W, (m, H) -> (G, H); Φ c, (m,) -> (G,)."""
+        if self.is_identity:
+            return dense
+        if dense.dim() == 1:
+            return (self @ dense.unsqueeze(-1)).squeeze(-1)
+        return cast(Tensor, _SparseTimesDense.apply(dense, self._rows, self._columns))  # type: ignore[no-untyped-call]
+
+    def transposed(self, dense: Tensor) -> Tensor:
+        """Φᵀ W, (G, H) -> (m, H), without gradient bookkeeping of Φ."""
+        if self.is_identity:
+            return dense
+        return cast(Tensor, _SparseTimesDense.apply(dense, self._columns, self._rows))  # type: ignore[no-untyped-call]
+
+    def rows(self, dense: Tensor, classes: Tensor) -> Tensor:
+        """The rows Φ[classes] W alone, (m, H), (B,) -> (B, H): what one step of decoding needs."""
+        if self.is_identity:
+            return dense[classes]
+        starts, stops = self._rows.offsets[classes], self._rows.offsets[classes + 1]
+        widths = stops - starts
+        ends = widths.cumsum(0)
+        within = torch.arange(int(ends[-1]) if len(ends) else 0, device=dense.device)
+        entries = within + (starts - ends + widths).repeat_interleave(widths)
+        segment = torch.arange(len(classes), device=dense.device).repeat_interleave(widths)
+        weighted = dense[self._rows.columns[entries]] * self._rows.as_dtype(dense.dtype)[entries].unsqueeze(-1)
+        return dense.new_zeros(len(classes), dense.shape[-1]).index_add(0, segment, weighted)
+
+
+class Pieces(NamedTuple):
+    """Rows cut into pieces of at most 64 entries; a row of several pieces is the sum of as many partial sums."""
+
+    offsets: Tensor  # (P + 1,) where the entries of each piece start
+    target: Tensor  # (P,) the row whose only piece it is, or −1 − j for partial sum j
+    long_rows: Tensor  # (L,) the rows of several pieces
+    long_offsets: Tensor  # (L + 1,) where the partial sums of each start
+    partial: Tensor  # (Q,) 0, 1, ... : the partial sums as columns
+    ones: Tensor  # (Q,)
+
+
+class KernelRows(NamedTuple):
+    """A sparse matrix on the device that it is multiplied on."""
+
+    n_rows: int
+    offsets: Tensor  # (rows + 1,)
+    columns: Tensor  # (nnz,)
+    values: Tensor  # (nnz,) float32 or float64
+    pieces: Pieces
+
+    def sums(self, dense: Tensor) -> Tensor:
+        """The product with a dense matrix, (n, H) -> (rows, H)."""
+        return _sums(self.offsets, self.columns, self.values.to(dense.dtype), dense)
+
+
+class KernelMatrix(NamedTuple):
+    """Φ (G, m) by rows and by columns; `identity` where every class has one feature of its own."""
+
+    rows: KernelRows
+    columns: KernelRows
+    identity: bool
+
+
+_for_kernels: WeakKeyDictionary[SparseMatrix, KernelMatrix] = WeakKeyDictionary()
+
+
+def _cut(offsets: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
+    widths = np.diff(offsets)
+    pieces = np.maximum(1, -(-widths // _LONGEST_PIECE))  # (rows,), an empty row is one empty piece
+    row = np.repeat(np.arange(len(widths)), pieces)
+    within = np.arange(len(row)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    starts = np.append(offsets[row] + within * _LONGEST_PIECE, offsets[-1]).astype(np.int64)
+    is_long = pieces[row] > 1
+    target = np.where(is_long, -np.cumsum(is_long), row).astype(np.int64)
+    long_rows = np.nonzero(pieces > 1)[0].astype(np.int64)
+    long_offsets = np.concatenate([[0], np.cumsum(pieces[long_rows])]).astype(np.int64)
+    partial = np.arange(int(is_long.sum()), dtype=np.int64)
+    return starts, target, long_rows, long_offsets, partial, np.ones(len(partial), dtype=np.int64)

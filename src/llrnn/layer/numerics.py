@@ -1,23 +1,19 @@
-"""The two numerical primitives that everything stands on, each with its gradient written out.
+"""Log-sums that keep their digits, with their gradients written out.
 
 class_logsumexp(scores, log_mass, ...) = logsumexp_s(scores[n, s] + log_mass[n, s])
-SparseMatrix @ W                       = Φ W        for a constant sparse Φ
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+import math
+from typing import Any, NamedTuple, TypeVar, cast
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import functional as F
 
-from llrnn.ground.arrays import Floats, Ints
-from llrnn.layer.matrix import FeatureMatrix
+from llrnn.ground.errors import NumericalError
 
 MINUS_INFINITY = float("-inf")
 
@@ -25,7 +21,7 @@ MINUS_INFINITY = float("-inf")
 # Float32 keeps seven digits, so that beside a score of a million none is left for log b, nor for log Σ exp. Therefore
 # log-sums are float64, a number for each position, and where scores are loud they are shifted before anything is added.
 _LOUD = 128.0  # of terms up to this float32 rounds off a hundred-thousandth at most
-_MOST_CACHED = 1 << 28  # bytes of a product with Φ: larger ones are made anew where they are needed
+_FEW = 16  # positions
 _ENOUGH_LEFT = 0.1  # of a sum from which is subtracted: one digit of seven may be lost
 
 
@@ -68,6 +64,8 @@ def shifted_sums(scores: Tensor, log_mass: Tensor | None, cells: Cells | None = 
 
 def are_loud(log_sums: Tensor) -> bool:
     """Whether some are so large that sums of float32 numbers of their size lose digits of what is added."""
+    if len(log_sums) <= _FEW:  # one question instead of four operations
+        return not all(abs(log_sum) <= _LOUD for log_sum in log_sums.tolist())
     return not bool((log_sums.detach().abs() <= _LOUD).all())
 
 
@@ -85,49 +83,16 @@ def log_sums(terms: Tensor, shift: Tensor | None) -> tuple[Tensor, Tensor, Tenso
     torch adds these up pairwise, while its softmax adds one by one: over the 45,000 words of a novel, the frequent ones
     first, that loses four of seven digits. A row of minus infinities has log-sum minus infinity, and t = 0.
     """
-    largest = terms.amax(-1, keepdim=True)
-    largest = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
+    largest = terms.amax(-1, keepdim=True).clamp_(min=torch.finfo(terms.dtype).min)  # no minus infinity
     exps = (terms - largest).exp_()
     total = exps.sum(-1)
-    log_sum = total.double().log() + largest.squeeze(-1).double()
+    log_sum = total.double().log() + largest.squeeze(-1)
     return (log_sum if shift is None else log_sum + shift.double()), exps, total
 
 
 def _gradient(exps: Tensor, total: Tensor, grad_log_sum: Tensor) -> Tensor:
     """g · softmax, (N, G); 0 in a row of minus infinities."""
     return exps * (grad_log_sum.to(total.dtype) / total).masked_fill(total == 0.0, 0.0).unsqueeze(-1)
-
-
-class _WordLogSumExp(torch.autograd.Function):
-    """The same over all words, each with the score of its class: for priors that list N × V values."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, scores: Tensor, class_of: Tensor, log_b: Tensor, rows: Tensor, columns: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        log_sum, exps, total = log_sums(*shifted_sums(scores.index_select(1, class_of), log_b))  # (N, V)
-        ctx.save_for_backward(exps, total, class_of, rows, columns)
-        ctx.shape = scores.shape
-        return log_sum, scores[rows, columns]
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grad_outputs: Any) -> tuple[Tensor, None, None, None, None]:
-        grad_log_sum, grad_picked = grad_outputs
-        exps, total, class_of, rows, columns = ctx.saved_tensors
-        grad = exps.new_zeros(ctx.shape).index_add_(1, class_of, _gradient(exps, total, grad_log_sum))
-        grad.index_put_((rows, columns), grad_picked, accumulate=True)
-        return grad, None, None, None, None
-
-
-def word_logsumexp(
-    scores: Tensor, class_of: Tensor, log_b: Tensor, rows: Tensor, columns: Tensor
-) -> tuple[Tensor, Tensor]:
-    """`logsumexp_x(scores[n, class_of[x]] + log_b[n, x])`, float64 (N,), and the bare `scores[rows, columns]`."""
-    return cast(
-        tuple[Tensor, Tensor],
-        _WordLogSumExp.apply(scores, class_of, log_b, rows, columns),  # type: ignore[no-untyped-call]
-    )
 
 
 class Cells(NamedTuple):
@@ -146,10 +111,20 @@ def class_logsumexp(
     `log_mass` is (N, G) or (1, G), and constant, or None where the scores hold it already; `cells` overrule it at
     single places.
     """
+    if not (torch.is_grad_enabled() and scores.requires_grad):
+        return log_sums(*shifted_sums(scores, log_mass, cells))[0], scores[rows, columns]
     return cast(
         tuple[Tensor, Tensor],
         _ClassLogSumExp.apply(scores, log_mass, cells, rows, columns),  # type: ignore[no-untyped-call]
     )
+
+
+def word_logsumexp(
+    scores: Tensor, class_of: Tensor, log_b: Tensor, rows: Tensor, columns: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The same over all words, each with the score of its class: for priors that list N × V values."""
+    whole, none = scores.index_select(1, class_of), rows[:0]
+    return class_logsumexp(whole, log_b, None, none, none)[0], scores[rows, columns]
 
 
 def less(scores: Tensor, log_mass: Tensor | float, log_sum: Tensor) -> Tensor:
@@ -176,20 +151,15 @@ def _largest_of_each(values: Tensor, segment: Tensor, count: int) -> Tensor:
     return values.new_full((count,), MINUS_INFINITY).scatter_reduce(0, segment, values, "amax")
 
 
-class Change(NamedTuple):
-    """Words that count for something else than before: for exp(score + log_b), each part (E,)."""
-
-    new: tuple[Tensor, Tensor]
-    old: tuple[Tensor, Tensor]
-    position: Tensor
-
-
-def add_differences(log_sum: Tensor, change: Change) -> Tensor | None:
+def add_differences(
+    log_sum: Tensor, after: tuple[Tensor, Tensor], before: tuple[Tensor, Tensor], position: Tensor
+) -> Tensor | None:
     """log(exp log_sum[n] + Σ_{e at n} (exp new[e] − exp old[e])), float64 (N,) -> (N,).
 
-    None where so little would be left at some position that its digits were lost.
+    `after` and `before` hold scores and log b of words that count for something else than before, each (E,). None where
+    so little would be left at some position that its digits were lost.
     """
-    (new, log_new), (old, log_old), position = change
+    (new, log_new), (old, log_old) = after, before
     gained = _largest_of_each(new.detach() + log_new, position, len(log_sum))
     largest = torch.maximum(log_sum.detach().to(new.dtype), gained)
     scale = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
@@ -222,173 +192,17 @@ def wide(module: _Module) -> _Module:
     return made
 
 
-_Value = TypeVar("_Value")
-
-
-class WeightCache(Generic[_Value]):
-    """A value that is made of weights, cached until one of them changes; for weights that need no gradient now.
-
-    Weights are the same if they are the same memory and torch has counted no write to it. Writes that torch does not
-    count (through `weight.data`, by fused optimizers, by CUDA graphs) need `clear`, or `increment_version` of torch.
-    """
-
-    def __init__(self) -> None:
-        # the weights (kept, so that no others come to stand in their place), their versions, and the value: one object,
-        # which other threads see as a whole
-        self._kept: tuple[tuple[Tensor, ...], tuple[object, ...], _Value] | None = None
-
-    def get(self, make: Callable[[], _Value], *weights: Tensor) -> _Value:
-        """The cached value, or what `make` returns."""
-        kept, versions = self._kept, tuple(map(_version, weights))
-        if kept is None or kept[1] != versions:
-            with torch.inference_mode(False), torch.no_grad():
-                kept = self._kept = tuple(weight.detach() for weight in weights), versions, make()
-        return kept[2]
-
-    def clear(self) -> None:
-        """Free the memory of the value."""
-        self._kept = None
-
-    def __reduce__(self) -> tuple[type[WeightCache[_Value]], tuple[()]]:
-        """A copy begins empty."""
-        return type(self), ()
-
-
-def _version(weight: Tensor) -> tuple[object, ...]:
-    count = -1 if weight.is_inference() else weight._version
-    return weight.data_ptr(), count, weight.device, weight.dtype, weight.shape
-
-
-def needs_gradient(*weights: Tensor) -> bool:
-    """Whether what is computed from these weights now must be differentiable."""
-    return torch.is_grad_enabled() and any(weight.requires_grad for weight in weights)
-
-
-def can_be_cached(entries: int, *weights: Tensor) -> bool:
-    """Whether a product with so many entries may be kept: no gradient, no uncounted writes, and not too large."""
-    if needs_gradient(*weights) or any(weight.is_inference() for weight in weights):
-        return False
-    return entries * weights[0].element_size() <= _MOST_CACHED
-
-
 def finite(log: Tensor) -> Tensor:
     """0 for minus infinity: 0 · log 0 is 0 in an expectation, and so is its gradient."""
     return log.masked_fill(log == MINUS_INFINITY, 0.0)
 
 
-class _SparseTimesDense(torch.autograd.Function):
-    """Φ W forward, Φᵀ g backward: both as sums of rows, which is the fastest sparse product that torch has."""
-
-    @staticmethod
-    def forward(ctx: Any, dense: Tensor, forward: Bags, backward: Bags) -> Tensor:
-        ctx.backward_bags = backward
-        return forward.sums(dense)
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> tuple[Tensor, None, None]:
-        return ctx.backward_bags.sums(grad_outputs[0].contiguous()), None, None
-
-
-class CompressedRows(Protocol):
-    """Row i sums `values[j] · dense[columns[j]]`, j from `offsets[i]` to `offsets[i + 1]`."""
-
-    @property
-    def offsets(self) -> Tensor: ...
-    @property
-    def columns(self) -> Tensor: ...
-    @property
-    def values(self) -> Tensor: ...
-
-
-def row_sums(rows: CompressedRows, dense: Tensor, rounded: Tensor | None = None) -> Tensor:
-    """The product with a dense matrix, (n, H) -> (rows, H); `rounded`: the values in its numbers, if they are kept."""
-    weights = rows.values.to(dense.dtype) if rounded is None else rounded
-    return F.embedding_bag(
-        rows.columns, dense, rows.offsets, mode="sum", per_sample_weights=weights, include_last_offset=True
-    )
-
-
-class Bags(torch.nn.Module):
-    """Rows in compressed form that move with a model."""
-
-    offsets: Tensor
-    columns: Tensor
-    values: Tensor
-
-    def __init__(self, offsets: Ints, columns: Ints, values: Floats) -> None:
-        super().__init__()
-        self.register_buffer("offsets", torch.from_numpy(offsets), persistent=False)
-        self.register_buffer("columns", torch.from_numpy(columns), persistent=False)
-        self.register_buffer("values", torch.from_numpy(values), persistent=False)
-        self._rounded: dict[torch.dtype, Tensor] = {}
-
-    def _apply(self, fn: Any, recurse: bool = True) -> Bags:
-        """Moves with a model, but stays float64: a model that was in half precision for a while knows its features."""
-        exact = self.values
-        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        self.values = exact.to(self.values.device)
-        self._rounded = {}
-        return self
-
-    def values_in(self, dtype: torch.dtype) -> Tensor:
-        """The values in other numbers, remembered."""
-        if dtype not in self._rounded:
-            self._rounded[dtype] = self.values.to(dtype)
-        return self._rounded[dtype]
-
-    def sums(self, dense: Tensor) -> Tensor:
-        return row_sums(self, dense, self.values_in(dense.dtype))
-
-
-class SparseMatrix(torch.nn.Module):
-    """The constant matrix Φ (G × m) of a feature matrix, ready to be multiplied."""
-
-    def __init__(self, features: FeatureMatrix) -> None:
-        super().__init__()
-        self.n_classes, self.n_features = features.n_classes, features.n_features
-        self.is_identity = features.is_identity
-        rows = np.repeat(np.arange(features.n_classes), np.diff(features.offsets))
-        by_column = np.argsort(features.columns, kind="stable")
-        widths = np.bincount(features.columns, minlength=features.n_features)
-        self._rows = Bags(features.offsets, features.columns, features.values)
-        self._columns = Bags(
-            np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),
-            rows[by_column],
-            features.values[by_column],
+def require_numbers(log_z: Tensor) -> None:
+    """Raise unless log Z is a number at every position, or minus infinity."""
+    broken = torch.nonzero(~(log_z.detach() < math.inf)).view(-1)
+    if len(broken):
+        n, found = int(broken[0]), float(log_z[broken[0]].detach())
+        raise NumericalError(
+            f"log Z must be a finite number, found {found} at position {n} of {len(log_z)}: log b or a·φ "
+            "there is NaN or too large; look for such values in the background, the contextual features and the weights"
         )
-
-    def compressed(self) -> tuple[Ints, Ints, Floats]:
-        """Offsets, columns and values of its rows."""
-        rows = self._rows
-        return tuple(part.cpu().numpy() for part in (rows.offsets, rows.columns, rows.values))  # type: ignore[return-value]
-
-    @property
-    def nnz(self) -> int:
-        return len(self._rows.columns)
-
-    def __matmul__(self, dense: Tensor) -> Tensor:
-        """Φ W, (m, H) -> (G, H); Φ c, (m,) -> (G,)."""
-        if self.is_identity:
-            return dense
-        if dense.dim() == 1:
-            return (self @ dense.unsqueeze(-1)).squeeze(-1)
-        return cast(Tensor, _SparseTimesDense.apply(dense, self._rows, self._columns))  # type: ignore[no-untyped-call]
-
-    def transposed(self, dense: Tensor) -> Tensor:
-        """Φᵀ W, (G, H) -> (m, H), without gradient bookkeeping of Φ."""
-        if self.is_identity:
-            return dense
-        return cast(Tensor, _SparseTimesDense.apply(dense, self._columns, self._rows))  # type: ignore[no-untyped-call]
-
-    def rows(self, dense: Tensor, classes: Tensor) -> Tensor:
-        """The rows Φ[classes] W alone, (m, H), (B,) -> (B, H): what one step of decoding needs."""
-        if self.is_identity:
-            return dense[classes]
-        starts, stops = self._rows.offsets[classes], self._rows.offsets[classes + 1]
-        widths = stops - starts
-        ends = widths.cumsum(0)
-        within = torch.arange(int(ends[-1]) if len(ends) else 0, device=dense.device)
-        entries = within + (starts - ends + widths).repeat_interleave(widths)
-        segment = torch.arange(len(classes), device=dense.device).repeat_interleave(widths)
-        weighted = dense[self._rows.columns[entries]] * self._rows.values_in(dense.dtype)[entries].unsqueeze(-1)
-        return dense.new_zeros(len(classes), dense.shape[-1]).index_add(0, segment, weighted)

@@ -4,7 +4,8 @@
     log b(n, x) = its own value                             for the exceptions E(n), few words at each position
 
 A static background is one table and no exception; a dense one (another neural model) gives all N × V values. Contextual
-features answer in the same form: one value for the rest, own values for the exceptions. `knowledge.join` joins both.
+features answer in the same form: one value for the rest, own values for the exceptions. `join` joins both over one
+common set of exceptions.
 Positions are numbered 0..N-1; a prior with `n == 1` holds for every position.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import torch
 from torch import Tensor
@@ -21,7 +22,8 @@ from llrnn.ground.arrays import LARGEST_FLOAT32
 from llrnn.ground.errors import BackgroundError
 
 MINUS_INFINITY = float("-inf")
-_FEW = 200_000  # numbers that are worth remembering
+_FEW = 200_000  # numbers that are worth caching
+_FEW_EXCEPTIONS = 5_000  # that are sorted faster than they are merged (measured on CPU)
 _FAR = 128.0  # nats: float32 numbers of this size have five digits behind the point
 
 
@@ -31,7 +33,7 @@ class Table:
     def __init__(self, log_b: Tensor) -> None:
         self.log_b = log_b.detach().to(torch.float64)  # (V,)
         self._made: dict[object, Table] = {}
-        self._rounded: dict[torch.dtype, Tensor] = {}
+        self._cast: dict[torch.dtype, Tensor] = {}
         self._everywhere: SparsePrior | None = None
         self._check()
 
@@ -57,13 +59,13 @@ class Table:
         """log b of the likeliest word, a number; minus infinity of none."""
         return self.log_b.amax() if len(self.log_b) else self.log_b.new_tensor(MINUS_INFINITY)
 
-    def in_numbers(self, dtype: torch.dtype) -> Tensor:
-        """The vector in other numbers, remembered."""
+    def as_dtype(self, dtype: torch.dtype) -> Tensor:
+        """The vector cast, cached."""
         if dtype == self.log_b.dtype:
             return self.log_b
-        if dtype not in self._rounded:
-            self._rounded[dtype] = self.log_b.to(dtype)
-        return self._rounded[dtype]
+        if dtype not in self._cast:
+            self._cast[dtype] = self.log_b.to(dtype)
+        return self._cast[dtype]
 
     def powered(self, exponent: float) -> Table:
         """b(x) to a power: what a temperature does to a background; 0 stays 0."""
@@ -202,7 +204,7 @@ class SparsePrior:
 
     def _dense(self, n: int, dtype: torch.dtype) -> DensePrior:
         if len(self.tables) == 1:
-            log_b = self.tables[0].in_numbers(dtype) + self.shift.to(dtype)
+            log_b = self.tables[0].as_dtype(dtype) + self.shift.to(dtype)
             return self._with_exceptions(log_b if len(log_b) == n else log_b.repeat(n, 1), dtype)
         tables, shift = torch.stack([table.log_b for table in self.tables]).to(dtype), self.shift.to(dtype)  # (K, V)
         if self.active is not None:
@@ -351,6 +353,80 @@ class ContextValues:
             return self.rest[position]
         own, found = _look_up(self.position, self.word, position, word, n_symbols)
         return torch.where(found.unsqueeze(-1), self.value[own], self.rest[position])
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """A prior and all contextual values over one common set of exceptions."""
+
+    prior: Prior
+    position: Tensor  # (E,)
+    word: Tensor  # (E,)
+    log_b: Tensor  # (E,) float64
+    value: Tensor  # (E, k)
+    rest: Tensor  # (N, k)
+    log_b_before: Tensor  # (E,) float64: what log b would be if the words were not exceptional
+
+
+def placed(h: Tensor, prior: Prior, values: Sequence[ContextValues]) -> tuple[Tensor, Prior, list[ContextValues]]:
+    """All where h is, and in its numbers; in float32 where these are shorter."""
+    h = h.to(torch.promote_types(h.dtype, torch.float32))
+    return h, prior.to(h.device), [part.to(h.device, h.dtype) for part in values]
+
+
+def join(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:
+    """Join: a word that is exceptional to one source takes the rest's value from every other.
+
+    Sources list their exceptions sorted by position and word. They are merged, not sorted again: two experts of one
+    text list the same words, and most others list few.
+    """
+    V, device = prior.n_symbols, prior.shift.device if isinstance(prior, SparsePrior) else prior.log_b.device
+    own = prior.exceptions if isinstance(prior, SparsePrior) else Exceptions.none(device)
+    sources: list[Exceptions | ContextValues] = [own, *values]
+    keys = [source.position * V + source.word for source in sources]
+    key = _union(keys)
+    longest = max(sources, key=lambda source: len(source.position))
+    if len(key) == len(longest.position):
+        position, word = longest.position, longest.word
+    else:
+        position = torch.div(key, V, rounding_mode="floor")
+        word = key - position * V
+    rest = torch.cat([part.rest for part in values], 1) if values else torch.zeros(n, 0, device=device)
+    value = [_filled(part.rest[position], part.value, key, mine) for part, mine in zip(values, keys[1:], strict=True)]
+    joined = torch.cat(value, 1) if value else torch.zeros(len(position), 0, device=device)
+    usual = prior.rest(position, word) if isinstance(prior, SparsePrior) else prior.at(position, word)
+    return Knowledge(prior, position, word, _filled(usual, own.log_b, key, keys[0]), joined, rest, usual)
+
+
+def _union(keys: Sequence[Tensor]) -> Tensor:
+    """All keys, sorted, each once: a few are sorted again, which is one call; many are merged."""
+    listed = [key for key in keys if len(key)]
+    if len(listed) > 1 and sum(map(len, listed)) < _FEW_EXCEPTIONS:
+        found: Tensor = torch.unique(torch.cat(listed))
+        return found
+    return reduce(merged, sorted(listed or keys[:1], key=len, reverse=True))
+
+
+def _filled(usual: Tensor, own: Tensor, key: Tensor, mine: Tensor) -> Tensor:
+    """The usual values at all keys, with one's own where they are listed."""
+    if len(mine) == 0:
+        return usual
+    if len(mine) == len(key):
+        return own
+    return usual.index_copy(0, torch.searchsorted(key, mine), own)
+
+
+def merged(left: Tensor, right: Tensor) -> Tensor:
+    """The union of two sorted lists without repetition; cheap where the right one is short or brings nothing new."""
+    if len(right) == 0 or (len(left) == len(right) and torch.equal(left, right)):
+        return left
+    found = torch.searchsorted(left, right).clamp(max=len(left) - 1)
+    new = right[left[found] != right]
+    at = torch.searchsorted(left, new) + torch.arange(len(new), device=new.device)
+    whole = left.new_empty(len(left) + len(new))
+    whole[torch.arange(len(left), device=left.device) + torch.searchsorted(new, left)] = left
+    whole[at] = new
+    return whole
 
 
 def _own(position: Tensor, n: int) -> slice:

@@ -15,8 +15,8 @@ import torch
 
 from llrnn.ground.errors import ConfigError, ZeroMassError
 from llrnn.knowledge.sequences import ModelState
-from llrnn.layer.expectations import require_numbers
 from llrnn.layer.loglinear import Distribution
+from llrnn.layer.numerics import require_numbers
 from llrnn.model.network import LLRNN
 
 WIDEST_BEAM = 500  # its square is how many hypotheses a step compares
@@ -138,7 +138,7 @@ def generate_each(
     log_probs = [0.0] * len(conditions)
     active = list(range(len(conditions)))
     while active:
-        chosen = strategy.choose(distribution.possible(), generator)
+        chosen = strategy.choose(distribution.require_mass(), generator)
         gained = distribution.log_prob(torch.tensor(chosen, device=model.device)).tolist()
         for row, word, gain in zip(active, chosen, gained, strict=True):
             words[row].append(word)
@@ -242,7 +242,7 @@ def _grown(model: LLRNN, state: ModelState, beams: list[_Beam]) -> tuple[Distrib
         beam.going = [hypothesis for hypothesis in beam.going if next(own)]
         beam.ended = not beam.going
         if beam.ended and not beam.done:
-            distribution.possible()  # which says so
+            distribution.require_mass()  # which says so
     going = [row for row, lives in enumerate(alive) if lives]
     if not going:
         return distribution, after, []

@@ -26,10 +26,9 @@ from llrnn.knowledge.features import FeatureMatrix, Features, compile_features
 from llrnn.knowledge.process import Process, Saved, State
 from llrnn.knowledge.sequences import Batch, ModelState
 from llrnn.layer.fused import product
-from llrnn.layer.loglinear import Distribution, LogLinear
-from llrnn.layer.numerics import SparseMatrix, WeightCache, can_be_cached
+from llrnn.layer.loglinear import Distribution, LogLinear, Steered
+from llrnn.layer.matrix import SparseMatrix, WeightCache, can_be_cached
 from llrnn.layer.priors import ContextValues, Prior
-from llrnn.layer.steered import Steered
 from llrnn.model.controllers import LSTM, Controller, described_controller, initialise, still_first, uniform
 from llrnn.text.domain import Domain
 from llrnn.text.ids import TrainingSummary

@@ -12,7 +12,7 @@ from torch import Tensor
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import CorpusError
 from llrnn.knowledge.sequences import Batch, ModelState
-from llrnn.layer import costs
+from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.batches import Batching, Sentences, distinct_pasts
 from llrnn.model.network import LLRNN
@@ -50,7 +50,7 @@ def walk(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> I
 def log_probs(model: LLRNN, batch: Batch) -> Tensor:
     """log p of the targets of rows that start afresh, (N,); positions with the same past are computed once."""
     pasts = distinct_pasts(batch) if batch.sentences is None else None
-    if pasts is None or not costs.sharing_pays(pasts.repeated, model.layer.phi.n_classes, model.layer.weight.shape[1]):
+    if pasts is None or not ways.sharing_pays(pasts.repeated, model.layer.phi.n_classes, model.layer.weight.shape[1]):
         return model.log_prob(batch)
     distribution, _ = model.scan(replace(batch, mask=pasts.mask))
     targets, order = batch.picked(batch.targets), torch.argsort(pasts.at, stable=True)

@@ -23,8 +23,7 @@ from llrnn.ground.errors import ConfigError, ZeroMassError
 from llrnn.inference.explanation import Comparison, Explanation, Term, explain_next, influence
 from llrnn.knowledge.features.compiled import FeatureNames
 from llrnn.knowledge.sequences import Batch, ModelState
-from llrnn.layer.loglinear import Distribution
-from llrnn.layer.steered import Steered
+from llrnn.layer.loglinear import Distribution, Steered
 from llrnn.model.decode import Greedy, Sampling, Strategy
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import Change, scale_and_offset
@@ -48,7 +47,7 @@ from llrnn.text.vocabulary import EOS
 #     read               prefixes of one length, which leave a state to go on from
 #     score              a few texts; log p of every word, in one scan
 #
-# Weights that are set by hand differ from row to row: `layer.steered` changes a on its way, row by row. What comes
+# Weights that are set by hand differ from row to row: `loglinear.Steered` changes a on its way, row by row. What comes
 # after the network is asked for one row alone (`Distribution.row`) where rows want different things of it.
 
 
@@ -259,7 +258,7 @@ def _row(p: Distribution, n: int) -> Distribution:
 
 def _drawn(text: Text, p: Distribution) -> int | Exception:
     try:
-        (symbol,) = text.strategy.choose(p.possible(), text.generator)
+        (symbol,) = text.strategy.choose(p.require_mass(), text.generator)
     except Exception as error:
         return refusal(error)
     return symbol

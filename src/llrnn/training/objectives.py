@@ -3,7 +3,7 @@
     −mean log p = mean (log Σ_s B_s exp(a·φ_s) − log B_k exp(a·φ_k) − log b(x̄) / B_k),    k the class of the target
 
 Where the background is one static table and nothing else depends on the position, the gradient is made block by block
-with the loss itself, so that nothing of size N × G is kept; `fused.chosen` picks the way.
+with the loss itself, so that nothing of size N × G is kept; `layer.ways` picks the way.
 
 An objective does not look at the loss, for which a GPU would have to be waited for: `updates` does, and says what
 is wrong with it.
@@ -23,13 +23,12 @@ from torch.nn import functional as F
 
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.sequences import Batch
-from llrnn.layer import plain
-from llrnn.layer.fused import chosen
-from llrnn.layer.fused.chosen import Precision
+from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.numerics import MINUS_INFINITY
 from llrnn.layer.priors import Prior
+from llrnn.layer.ways import Precision
 from llrnn.model.network import LLRNN
 
 
@@ -50,7 +49,7 @@ class Exact:
         self.precision, self.chunked = precision, chunked
 
     def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
-        if self.chunked and plain.table_of(p) is None:
+        if self.chunked and ways.static_mass(p) is None:
             found = "contextual features" if p.values else "a background that follows the text"
             raise ConfigError(
                 f"the chunked objective needs a static background and no contextual features, found {found}; "
@@ -66,10 +65,10 @@ class Exact:
 
 def exact_loss(p: Distribution, targets: Tensor, precision: Precision = "full") -> Tensor:
     """−mean log p of one word a position, (N,); `half`, on a GPU, holds where nothing but h depends on the position."""
-    mass = plain.table_of(p)
-    if mass is None or not isinstance(p.layer, LogLinear):
+    mass = ways.static_mass(p)
+    if mass is None or p.changes_weights:
         return -p.log_prob(targets).mean()
-    loss = chosen.mean_loss(p.layer, p.h, mass.log_mass_in(p.h.dtype), p.classes.class_of[targets], precision)
+    loss = ways.mean_loss(p.layer, p.h, mass.as_dtype(p.h.dtype), p.classes.class_of[targets], precision)
     return loss - mass.log_share_of(targets).mean().to(loss.dtype)
 
 
@@ -113,7 +112,7 @@ class BackgroundSampler:
         layer = self._without_features[model].to(model.device)
         h = torch.zeros(1 if prior.is_static else n, 0, dtype=torch.float64, device=model.device)
         made: Distribution = layer(h, prior)
-        return made.possible()
+        return made.require_mass()
 
     def words(self, model: LLRNN, p: Distribution, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         """S words for each position, (1, S) or (N, S), and log B, (1,) or (N,)."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, Tag, ValidationError, field_validator, model_validator
 
 from llrnn.ground.errors import ConfigError
-from llrnn.layer.fused.chosen import Precision
+from llrnn.layer.ways import Precision
 from llrnn.model.batches import Batching, Continuous, Sentences, Sliding, Windows
 from llrnn.training.objectives import Exact, ImportanceSampling, NoiseContrastive, Objective
 

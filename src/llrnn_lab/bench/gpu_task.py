@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from llrnn.knowledge.features import FeatureMatrix
-from llrnn.layer.fused import Plan, Problem, log_sum_and_score, sparse, twin, weighted_loss
+from llrnn.layer.fused import Plan, Problem, log_sum_and_score, twin, weighted_loss
+from llrnn.layer.matrix import SparseMatrix
 from llrnn_lab.bench.gpu_machine import Contender, Cost, Machine
 
 HALF = torch.bfloat16
@@ -38,7 +39,7 @@ class Task:
     ) -> None:
         device, generator = machine.device, torch.Generator().manual_seed(0)
         V, m = matrix.n_symbols, matrix.n_features
-        self.phi = sparse(matrix.offsets, matrix.columns, matrix.values, m, device, torch.float32)
+        self.phi = SparseMatrix(matrix).for_kernels(torch.zeros(0, device=device))
         self.sizes = {"V": V, "G": matrix.n_classes, "m": m, "H": hidden, "N": positions}
         self.h = (torch.randn(positions, hidden, generator=generator) * 0.5).to(device, HALF)
         self.weight = (torch.randn(m, hidden, generator=generator) * 0.05).to(device, weight)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from llrnn.layer.fused.sparse import Rows
+from llrnn.layer.matrix import KernelRows
 
 available = importlib.util.find_spec("triton") is not None
 PARTS = 64  # at most as many partial column sums are kept
@@ -114,7 +114,7 @@ if available:
 
 
 def row_sums(
-    rows: Rows, matrix: Tensor, vector: Tensor, offset: Tensor | None, scale: Tensor | None, dtype: torch.dtype
+    rows: KernelRows, matrix: Tensor, vector: Tensor, offset: Tensor | None, scale: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
     """As `twin.row_sums`."""
     H, pieces = matrix.shape[1], rows.pieces

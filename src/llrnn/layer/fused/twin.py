@@ -11,16 +11,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from llrnn.layer import numerics
-from llrnn.layer.fused.sparse import Rows
+from llrnn.layer.matrix import KernelRows
 from llrnn.layer.numerics import MINUS_INFINITY
 
 
 def row_sums(
-    rows: Rows, matrix: Tensor, vector: Tensor, offset: Tensor | None, scale: Tensor | None, dtype: torch.dtype
+    rows: KernelRows, matrix: Tensor, vector: Tensor, offset: Tensor | None, scale: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
     """scale · Φ M in the given dtype, (n, H) -> (rows, H), and scale · Φ v + offset, (n,) -> (rows,)."""
-    product, sums = numerics.row_sums(rows, matrix), numerics.row_sums(rows, vector.unsqueeze(-1)).squeeze(-1)
+    product, sums = rows.sums(matrix), rows.sums(vector.unsqueeze(-1)).squeeze(-1)
     if scale is not None:
         product, sums = product * scale, sums * scale
     return product.to(dtype), sums if offset is None else sums + offset

@@ -1,0 +1,212 @@
+"""The log-sum over classes in plain torch, block by block of positions: what a CPU does.
+
+    log_sum_n = log Σ_s exp x[n, s]         d log_sum / dx = e / t                  e = exp(x − max), t its sum over s
+
+    composed    x = h Mᵀ + b      M = Φ W (G, H), b = Φ c + log B           dh = f∘(e M),  dM = eᵀ (f∘h),  db = eᵀ f
+    direct      x = Φ (W h + c) + log B               da = Φᵀ (f∘e),        dh = daᵀ W,    dW = da hᵀ,     dc = da 1
+
+f = g / t is what a position has in common: composed, it is multiplied into the small matrices, and e stays as it was
+made. Composed, a position costs G·H multiplications; direct, m·H and an addition for each entry of Φ, which is much
+less for a few hundred features in ten thousand classes. Direct, positions are columns: long rows add up fast.
+
+    log_sums     log_sum and asked scores, for any gradients of both: e is kept, N × G, or made again in backward
+    mean_loss    mean (log_sum − asked): its gradients are made with it, and nothing of N × G is kept
+
+On a CPU fresh memory costs more than several passes over it (a page fault for every 4 KiB), and a block that stays in
+the cache costs next to nothing: blocks save time besides memory.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from llrnn.layer.matrix import SparseMatrix
+from llrnn.layer.numerics import MINUS_INFINITY
+
+
+class Pairs(NamedTuple):
+    """Which scores are asked for: those of class `klass[e]` at position `row[e]`; sorted by position."""
+
+    row: Tensor  # (E,)
+    klass: Tensor  # (E,)
+
+
+class Block(NamedTuple):
+    """Some positions: e, (R, G) or (G, R), its sums t (R,), log Σ exp x (R,) float64, and the asked scores."""
+
+    exps: Tensor
+    total: Tensor
+    log_sum: Tensor
+    asked: Tensor
+
+
+class Blocks(ABC):
+    """The scores from given h, weight and bias; the gradients of the three add up block by block."""
+
+    _classes = 1  # the dimension of e that they are
+
+    def __init__(self, h: Tensor, weight: Tensor, bias: Tensor) -> None:
+        self.h, self.weight, self.bias = h, weight, bias
+        self.d_h, self.d_weight, self.d_bias = torch.empty(0), torch.empty(0), torch.empty(0)
+
+    @abstractmethod
+    def scores(self, part: slice) -> Tensor:
+        """x of some positions, in memory of its own."""
+
+    @abstractmethod
+    def add(self, part: slice, exps: Tensor, f: Tensor, pairs: Pairs, g_asked: Tensor) -> None:
+        """What a block adds to the gradients."""
+
+    def block(self, part: slice, pairs: Pairs) -> Block:
+        x = self.scores(part)
+        asked = x[(pairs.row, pairs.klass) if self._classes else (pairs.klass, pairs.row)]
+        largest = x.amax(self._classes, keepdim=True)
+        shift = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
+        total = x.sub_(shift).exp_().sum(self._classes)
+        return Block(x, total, shift.view(-1).double() + total.double().log(), asked)
+
+    def start(self) -> None:
+        """Gradients that are nothing yet."""
+        self.d_h, self.d_weight = torch.empty_like(self.h), torch.empty_like(self.weight)
+        self.d_bias = torch.zeros_like(self.bias)
+
+    def _add_to_weight(self, part: slice, left: Tensor, right: Tensor) -> None:
+        if part.start == 0:
+            torch.mm(left, right, out=self.d_weight)
+        else:
+            self.d_weight.addmm_(left, right)
+
+
+class ComposedBlocks(Blocks):
+    """From M (G, H) and b (G,); x lies in a buffer that the next block takes over, unless it is to be kept."""
+
+    def __init__(self, h: Tensor, weight: Tensor, bias: Tensor, *, keeps: bool = False) -> None:
+        super().__init__(h, weight, bias)
+        self._keeps, self._buffer = keeps, torch.empty(0)
+
+    def scores(self, part: slice) -> Tensor:
+        R = part.stop - part.start
+        if self._keeps or len(self._buffer) < R:
+            self._buffer = self.h.new_empty(R, len(self.weight))
+        return torch.addmm(self.bias, self.h[part], self.weight.t(), out=self._buffer[:R])
+
+    def add(self, part: slice, exps: Tensor, f: Tensor, pairs: Pairs, g_asked: Tensor) -> None:
+        h, d_h = self.h[part], self.d_h[part]
+        torch.mm(exps, self.weight, out=d_h).mul_(f[:, None])
+        d_h.index_add_(0, pairs.row, self.weight[pairs.klass] * g_asked[:, None])
+        self._add_to_weight(part, exps.t(), h * f[:, None])
+        self.d_weight.index_add_(0, pairs.klass, h[pairs.row] * g_asked[:, None])
+        self.d_bias.addmv_(exps.t(), f).index_add_(0, pairs.klass, g_asked)
+
+
+class DirectBlocks(Blocks):
+    """From W (m, H) and c (m,), with the constants Φ and log B (G,)."""
+
+    _classes = 0
+
+    def __init__(self, h: Tensor, weight: Tensor, bias: Tensor, *, phi: SparseMatrix, offset: Tensor) -> None:
+        super().__init__(h, weight, bias)
+        self._phi, self._offset = phi, offset[:, None]
+
+    def scores(self, part: slice) -> Tensor:
+        a = torch.addmm(self.bias[:, None], self.weight, self.h[part].t())  # (m, R)
+        x = self._phi @ a
+        return x + self._offset if x is a else x.add_(self._offset)
+
+    def add(self, part: slice, exps: Tensor, f: Tensor, pairs: Pairs, g_asked: Tensor) -> None:
+        d_x = (exps * f).index_put_((pairs.klass, pairs.row), g_asked, accumulate=True)
+        d_a = self._phi.transposed(d_x)  # (m, R)
+        torch.mm(d_a.t(), self.weight, out=self.d_h[part])
+        self._add_to_weight(part, d_a, self.h[part])
+        self.d_bias += d_a.sum(1)
+
+
+MakeBlocks = Callable[[Tensor, Tensor, Tensor], Blocks]
+
+
+def log_sums(
+    h: Tensor, weight: Tensor, bias: Tensor, way: MakeBlocks, pairs: Pairs, rows: int, *, keeps: bool
+) -> tuple[Tensor, Tensor]:
+    """log_sum (N,) and the asked scores (E,); `rows` positions are computed together."""
+    return cast(
+        tuple[Tensor, Tensor],
+        _LogSums.apply(h, weight, bias, way, pairs, rows, keeps),  # type: ignore[no-untyped-call]
+    )
+
+
+def mean_loss(h: Tensor, weight: Tensor, bias: Tensor, way: MakeBlocks, pairs: Pairs, rows: int) -> Tensor:
+    """The mean of log_sum − asked over the pairs, a number."""
+    return cast(Tensor, _MeanLoss.apply(h, weight, bias, way, pairs, rows))  # type: ignore[no-untyped-call]
+
+
+class _LogSums(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, way: MakeBlocks, pairs: Pairs, rows: int, keeps: bool
+    ) -> tuple[Tensor, Tensor]:
+        made, kept = way(h, weight, bias), []
+        log_sum, asked = h.new_empty(len(h), dtype=torch.float64), h.new_empty(len(pairs.row))
+        for part, own, within in _parts(len(h), rows, pairs):
+            block = made.block(part, within)
+            log_sum[part], asked[own] = block.log_sum, block.asked
+            kept += [block.exps, block.total] if keeps else []
+        ctx.save_for_backward(h, weight, bias, *kept)
+        ctx.way, ctx.pairs, ctx.rows = way, pairs, rows
+        return log_sum, asked
+
+    @staticmethod
+    @once_differentiable  # e is a constant here: a second derivative would be wrong
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
+        h, weight, bias, *kept = ctx.saved_tensors
+        made: Blocks = ctx.way(h, weight, bias)
+        made.start()
+        for i, (part, own, within) in enumerate(_parts(len(h), ctx.rows, ctx.pairs)):
+            exps, total = kept[2 * i : 2 * i + 2] if kept else made.block(part, within)[:2]
+            made.add(part, exps, _over(grads[0][part].to(h.dtype), total), within, grads[1][own])
+        return made.d_h, made.d_weight, made.d_bias, None, None, None, None
+
+
+class _MeanLoss(torch.autograd.Function):
+    """The gradient of a position is known up to one factor for all, so that its e serves at once, and is forgotten."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, way: MakeBlocks, pairs: Pairs, rows: int) -> Tensor:
+        made, wanted = way(h, weight, bias), any(ctx.needs_input_grad[:3])
+        share = 1.0 / len(pairs.row)
+        g_sum = torch.bincount(pairs.row, minlength=len(h)).to(h.dtype) * share  # (N,)
+        g_asked = torch.full_like(pairs.row, -share, dtype=h.dtype)
+        loss = h.new_zeros((), dtype=torch.float64)
+        if wanted:
+            made.start()
+        for part, own, within in _parts(len(h), rows, pairs):
+            block = made.block(part, within)
+            loss += share * (block.log_sum[within.row] - block.asked.double()).sum()
+            if wanted:
+                made.add(part, block.exps, _over(g_sum[part], block.total), within, g_asked[own])
+        ctx.save_for_backward(made.d_h, made.d_weight, made.d_bias)
+        return loss.to(h.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
+        return *(gradient * grads[0] for gradient in ctx.saved_tensors), None, None, None
+
+
+def _over(g: Tensor, total: Tensor) -> Tensor:
+    """f = g / t; a position where nothing is possible has no gradient."""
+    return (g / total).masked_fill_(total == 0.0, 0.0)
+
+
+def _parts(n: int, rows: int, pairs: Pairs) -> Iterator[tuple[slice, slice, Pairs]]:
+    """The blocks of positions; the pairs of each, and these with positions counted from its first."""
+    starts = list(range(0, n, rows))
+    firsts = torch.searchsorted(pairs.row, torch.tensor([*starts, n], device=pairs.row.device)).tolist()
+    for start, first, last in zip(starts, firsts, firsts[1:], strict=False):
+        own = slice(first, last)
+        yield slice(start, min(start + rows, n)), own, Pairs(pairs.row[own] - start, pairs.klass[own])

@@ -1,0 +1,320 @@
+"""The log-sum over classes from h and W on a GPU, chunk by chunk, with nothing of size N × G kept for backward.
+
+    x[n, s] = h_n · (Φ W)_s        b = Φ c + log B             in a buffer that the next chunk takes over
+    log_sum[n] = logsumexp_s(x[n, s] + b[s])              score[n] = x[n, k(n)] + b[k(n)]
+
+    D[n, s] = g_sum[n] · exp(x[n, s] + b[s] − log_sum[n]) + g_score[n] · [s = k(n)]           takes the place of x
+    dh = D Φ W        dW = Φᵀ (Dᵀ h)        dc = Φᵀ (Dᵀ 1)
+
+    log_sum_and_score(...)    for any gradients of its two results: the logits are made again in backward, 4 products
+    weighted_loss(...)        Σ_n w_n (log_sum[n] − score[n]) for weights known before: gradients in forward, 3 products
+    composed, product         Φ W with its gradient, by the same kernels: torch's own sums of rows add up a row entry by
+                              entry, so that one feature of two thousand classes takes as long as all others
+
+On the GPU x is float16, whose numbers have 11 digits where bfloat16 has 8, and D is bfloat16, whose numbers may be as
+small as they like; all sums are float32. Magnitudes of h, Φ W and x must stay below 65504 there. On a CPU `kernels` are
+replaced by their `twin`, for tests; what is computed there is in `layer.blocks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from llrnn.layer.fused import kernels, twin
+from llrnn.layer.matrix import KernelMatrix, KernelRows, SparseMatrix
+from llrnn.layer.numerics import MINUS_INFINITY
+
+_CHUNK_BYTES = 1 << 26  # of logits: half of them stay in the second-level cache of an H200
+_FEWEST_ROWS = 4096  # in a chunk: shorter products leave processors idle
+
+
+class Plan(NamedTuple):
+    """How it is computed: the type of the logits and their factors, that of D and its factors, positions in a chunk."""
+
+    logits: torch.dtype
+    gradients: torch.dtype
+    rows: int
+
+
+class Problem(NamedTuple):
+    """The constants: Φ, the log-mass of every class (G,), and the class that is asked for at each position (N,)."""
+
+    phi: KernelMatrix
+    log_mass: Tensor
+    klass: Tensor
+
+
+class ComposedWeights(NamedTuple):
+    """h as it came, Φ W in the type of the logits, and the bias of every class."""
+
+    h: Tensor  # (N, H)
+    weight: Tensor  # (G, H)
+    bias: Tensor  # (G,)
+
+
+class Gradients(NamedTuple):
+    """D Φ W, Dᵀ h and Dᵀ 1."""
+
+    h: Tensor  # (N, H)
+    weight: Tensor  # (G, H)
+    bias: Tensor  # (G,)
+
+
+def plan_for(h: Tensor, n_classes: int, *, exact: bool = False) -> Plan:
+    """Half precision on the GPU unless exact; chunks of logits that fit its cache."""
+    half = h.is_cuda and not exact and h.dtype != torch.float64
+    logits, gradients = (torch.float16, torch.bfloat16) if half else (h.dtype, h.dtype)
+    return Plan(logits, gradients, max(_FEWEST_ROWS, _CHUNK_BYTES // (n_classes * logits.itemsize)))
+
+
+class Chunks:
+    """Positions chunk by chunk, and the buffer that holds the logits of one. What else depends on the position (log b
+    of (position, class) pairs, say) has its place in `logits`, where they are made."""
+
+    def __init__(self, composed: ComposedWeights, klass: Tensor, plan: Plan) -> None:
+        self.composed, self.klass, self.plan, self.ops = composed, klass, plan, ops_for(composed.bias)
+        self._rows = min(plan.rows, len(composed.h))
+        self._h = converted(composed.h, plan.logits)
+        self._buffer = self._h.new_empty(self._rows, len(composed.weight))
+
+    def __iter__(self) -> Iterator[slice]:
+        N = len(self.composed.h)
+        with _true_float32():
+            for start in range(0, N, self._rows):
+                yield slice(start, min(start + self._rows, N))
+
+    def logits(self, part: slice) -> Tensor:
+        """x of a chunk, in the buffer."""
+        return _product(self._h[part], self.composed.weight.t(), self.current(part))
+
+    def current(self, part: slice) -> Tensor:
+        return self._buffer[: part.stop - part.start]
+
+    def log_sums(self, part: slice, log_sum: Tensor, score: Tensor) -> None:
+        self.ops.log_sums(self.logits(part), self.composed.bias, self.klass[part], log_sum[part], score[part])
+
+
+class Totals:
+    """The gradients as they grow chunk by chunk; D takes the place of the logits."""
+
+    def __init__(self, chunks: Chunks) -> None:
+        self._chunks = chunks
+        h, weight, bias = chunks.composed
+        self._h, self._weight = (converted(factor, chunks.plan.gradients) for factor in (h, weight))
+        self._columns = bias.new_zeros(kernels.PARTS if chunks.ops is kernels else 1, len(bias))
+        self._d_h, self._d_weight = torch.empty_like(self._h), torch.empty_like(weight, dtype=bias.dtype)
+
+    def add(self, part: slice, log_sum: Tensor, g_sum: Tensor, g_score: Tensor | None) -> None:
+        """What a chunk adds, once its logits are in the buffer; g_score is −g_sum if not given."""
+        chunks, x = self._chunks, self._chunks.current(part)
+        d = x.view(self._h.dtype)  # of the same size
+        of_chunk = (chunks.klass[part], log_sum[part], g_sum[part], None if g_score is None else g_score[part])
+        chunks.ops.gradients(x, chunks.composed.bias, *of_chunk, d, self._columns)
+        _product(d, self._weight, self._d_h[part])
+        _product(d.t(), self._h[part], self._d_weight, adding=part.start > 0)
+
+    def finished(self) -> Gradients:
+        return Gradients(self._d_h, self._d_weight, self._columns.sum(0))
+
+
+def ops_for(tensor: Tensor) -> ModuleType:
+    """The kernels where they can run, else their twin."""
+    return kernels if tensor.is_cuda and kernels.available and tensor.dtype != torch.float64 else twin
+
+
+def converted(tensor: Tensor, dtype: torch.dtype, factor: Tensor | None = None) -> Tensor:
+    """The tensor, times the factor if there is one, in the given dtype."""
+    if tensor.dtype == dtype and factor is None:
+        return tensor
+    out = torch.empty_like(tensor, dtype=dtype)
+    ops_for(tensor).convert(tensor, factor, out)
+    return out
+
+
+def _product(left: Tensor, right: Tensor, out: Tensor, *, adding: bool = False) -> Tensor:
+    """left @ right into out, or added to it, summed in float32 whatever the type of the factors."""
+    if out.dtype == left.dtype:
+        return torch.addmm(out, left, right, out=out) if adding else torch.mm(left, right, out=out)
+    if not out.is_cuda:
+        product = left.to(out.dtype) @ right.to(out.dtype)
+        return out.add_(product) if adding else out.copy_(product)
+    if adding:
+        return torch.addmm(out, left, right, out_dtype=out.dtype, out=out)
+    return torch.mm(left, right, out_dtype=out.dtype, out=out)
+
+
+@contextmanager
+def _true_float32() -> Iterator[None]:
+    """float32 products in float32, and half-precision ones summed in float32, whatever the program allows elsewhere."""
+    settings = torch.backends.cuda.matmul
+    names = ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
+    before = {name: getattr(settings, name) for name in names}
+    for name in names:
+        setattr(settings, name, False)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(settings, name, value)
+
+
+def log_sum_and_score(
+    h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan | None = None
+) -> tuple[Tensor, Tensor]:
+    """log_sum and score, each (N,), from h (N, H), W (m, H) and c (m,)."""
+    chosen = plan or plan_for(h, problem.phi.rows.n_rows)
+    return cast(tuple[Tensor, Tensor], _LogSum.apply(h, weight, bias, problem, chosen))  # type: ignore[no-untyped-call]
+
+
+def weighted_loss(
+    h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, weights: Tensor | None = None, plan: Plan | None = None
+) -> tuple[Tensor, Tensor]:
+    """Σ_n w_n (log_sum[n] − score[n]), a number, w = 1/N if not given; and log_sum − score (N,), without gradient."""
+    chosen = plan or plan_for(h, problem.phi.rows.n_rows)
+    return cast(
+        tuple[Tensor, Tensor],
+        _WeightedLoss.apply(h, weight, bias, problem, weights, chosen),  # type: ignore[no-untyped-call]
+    )
+
+
+class _LogSum(torch.autograd.Function):
+    """The logits are made twice, so that the gradients of both results may be anything."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan
+    ) -> tuple[Tensor, Tensor]:
+        composed = _compose(h, weight, bias, problem, plan)
+        chunks = Chunks(composed, problem.klass, plan)
+        log_sum, score = composed.bias.new_empty(2, len(h))
+        for part in chunks:
+            chunks.log_sums(part, log_sum, score)
+        ctx.save_for_backward(*composed, log_sum)
+        ctx.problem, ctx.plan, ctx.dtypes = problem, plan, (h.dtype, weight.dtype, bias.dtype)
+        return log_sum, score
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+        *composed, log_sum = ctx.saved_tensors
+        chunks = Chunks(ComposedWeights(*composed), ctx.problem.klass, ctx.plan)
+        totals, any_gradients = Totals(chunks), [grad.contiguous() for grad in grads]
+        for part in chunks:
+            chunks.logits(part)
+            totals.add(part, log_sum, *any_gradients)
+        return *_decompose(totals.finished(), ctx.problem.phi, None, ctx.dtypes), None, None
+
+
+class _WeightedLoss(torch.autograd.Function):
+    """The gradient of a position is known up to one factor for all, so D is made as soon as the log-sum is."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, weights: Tensor | None, plan: Plan
+    ) -> tuple[Tensor, Tensor]:
+        composed = _compose(h, weight, bias, problem, plan)
+        chunks = Chunks(composed, problem.klass, plan)
+        totals = Totals(chunks) if any(ctx.needs_input_grad[:3]) else None
+        log_sum, score = composed.bias.new_empty(2, len(h))
+        w = torch.full_like(log_sum, 1 / len(h)) if weights is None else weights.to(log_sum.dtype).contiguous()
+        for part in chunks:
+            chunks.log_sums(part, log_sum, score)
+            if totals is not None:
+                totals.add(part, log_sum, w, None)
+        if totals is not None:
+            ctx.save_for_backward(*totals.finished())
+        ctx.phi, ctx.dtypes = problem.phi, (h.dtype, weight.dtype, bias.dtype)
+        surprisal = log_sum - score
+        ctx.mark_non_differentiable(surprisal)
+        return torch.dot(w, surprisal), surprisal
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
+        found = Gradients(*ctx.saved_tensors)
+        return *_decompose(found, ctx.phi, grads[0], ctx.dtypes), None, None, None
+
+
+def _compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan) -> ComposedWeights:
+    """Sums are float32, or float64 where h is; classes that fill up have weight 0 and no mass."""
+    dtype, rows = torch.promote_types(h.dtype, torch.float32), problem.phi.rows
+    h, weight, c, offset = h.contiguous(), weight.contiguous(), bias.to(dtype), problem.log_mass.to(dtype)
+    missing = rows.n_rows - len(offset)
+    if missing:
+        offset = F.pad(offset, (0, missing), value=MINUS_INFINITY)
+    if not problem.phi.identity:
+        return ComposedWeights(h, *ops_for(offset).row_sums(rows, weight, c, offset, None, plan.logits))
+    if missing:
+        weight, c = F.pad(weight, (0, 0, 0, missing)), F.pad(c, (0, missing))
+    return ComposedWeights(h, converted(weight, plan.logits), c + offset)
+
+
+def _decompose(
+    found: Gradients, phi: KernelMatrix, factor: Tensor | None, dtypes: tuple[torch.dtype, ...]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """From the gradients by classes to those by features, times a factor."""
+    d_h = converted(found.h, dtypes[0], factor)
+    if phi.identity:
+        real = slice(phi.columns.n_rows)
+        return d_h, converted(found.weight[real], dtypes[1], factor), converted(found.bias[real], dtypes[2], factor)
+    d_weight, d_bias = ops_for(found.bias).row_sums(phi.columns, found.weight, found.bias, None, factor, dtypes[1])
+    return d_h, d_weight, d_bias.to(dtypes[2])
+
+
+def composed(phi: SparseMatrix, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Φ W and Φ c, (m, H), (m,) -> (G, H), (G,)."""
+    return by_kernels(phi, weight, bias) if _has_kernels(phi, weight) else (phi @ weight, phi @ bias)
+
+
+def product(phi: SparseMatrix, dense: Tensor) -> Tensor:
+    """Φ W alone."""
+    return by_kernels(phi, dense, dense.new_zeros(len(dense)))[0] if _has_kernels(phi, dense) else phi @ dense
+
+
+def by_kernels(phi: SparseMatrix, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in one pass; on a CPU by the twins of the kernels."""
+    whole, of_bias = _Product.apply(weight, bias, phi.for_kernels(weight))  # type: ignore[no-untyped-call]
+    return whole[: phi.n_classes], of_bias[: phi.n_classes]  # rows come in eights
+
+
+def _has_kernels(phi: SparseMatrix, dense: Tensor) -> bool:
+    return dense.is_cuda and not phi.is_identity
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, bias: Tensor, phi: KernelMatrix) -> tuple[Tensor, Tensor]:
+        ctx.phi = phi
+        return _sums(phi.rows, weight, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+        return *_sums(ctx.phi.columns, grads[0], grads[1]), None
+
+
+def _sums(rows: KernelRows, dense: Tensor, vector: Tensor) -> tuple[Tensor, Tensor]:
+    product, sums = ops_for(dense).row_sums(rows, dense.contiguous(), vector.contiguous(), None, None, dense.dtype)
+    return product, sums.to(vector.dtype)
+
+
+def graphed(module: nn.Module, *samples: Tensor) -> Callable[..., Tensor]:
+    """The module for inputs of the shapes, types and needs of gradients of the samples, on the GPU.
+
+    Two CUDA graphs, forward and backward: two launches instead of a hundred. Shapes are fixed, and so is where the
+    results lie: a replay overwrites those of the one before. Parameters get copies of their gradients, so that several
+    backward passes add up. No gradient of an earlier pass may be alive, and parameters may only be changed in place.
+    """
+    call = torch.cuda.make_graphed_callables(module, samples)
+    for parameter in module.parameters():
+        # else .grad would be the buffer that the next replay overwrites
+        parameter.register_hook(torch.clone)  # type: ignore[no-untyped-call]
+    return cast(Callable[..., Tensor], call)
