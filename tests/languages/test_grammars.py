@@ -342,7 +342,7 @@ def test_a_terminal_that_the_vocabulary_lacks_is_no_way() -> None:
         ("start: WS\n%import commo.WS", "lark does not have: commo.lark"),
         ("start: (\"a\"", "line 1, column"),
         ("start: X\nX: /a*/", "X .* empty string"),
-        ("start: X\nX: /[/", "X .* no regular expression"),
+        ("start: X\nX: /[/", "X .* is wrong at column 1"),
         ("start: " + "(\"a\"|\"b\")" * 40, "more than 20000 alternatives"),
         ("start: " + "(\"a\" [\"b\"])" * 40, "more than 20000 alternatives"),
         ("start: (((\"la\"~40)~40)~40)~40", "more than 20000 alternatives, or 50000 symbols in them"),

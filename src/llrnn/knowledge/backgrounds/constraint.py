@@ -376,7 +376,7 @@ class Grammar(Constraint):
         place = "the grammar" if name is None else name
         notation = read_grammar(text, start=start, weights=weights, place=place)
         self._notation = notation if deepest is None else limited(notation, deepest)
-        self._expressions = expressions_of(self._notation.terminals, over)
+        self._expressions = expressions_of(self._notation.terminals, over, place)
         self._bound: SymbolReader | None = None
 
     @classmethod

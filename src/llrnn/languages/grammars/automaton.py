@@ -9,6 +9,7 @@ expression leads back to it. Strings of both automata are the ways of pairs of s
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -63,7 +64,8 @@ class WeightedAutomaton:
 
     def trimmed(self) -> WeightedAutomaton:
         """Without the states that no string passes through; the start stays."""
-        useful = self._reached_from_start() & self.reaches(self.log_stop > -np.inf)
+        begun = np.arange(self.n_states) == 0
+        useful = _spread(begun, self.source, self.target) & self.reaches(self.log_stop > -np.inf)
         useful[0] = True
         number = np.cumsum(useful) - 1
         keep = useful[self.source] & useful[self.target]
@@ -74,11 +76,6 @@ class WeightedAutomaton:
         """With these moves only."""
         moves = self.source[keep], self.column[keep], self.target[keep], self.log_weight[keep]
         return WeightedAutomaton(self.columns, *moves, self.log_stop)
-
-    def _reached_from_start(self) -> Bools:
-        begun = np.zeros(self.n_states, dtype=np.bool_)
-        begun[0] = True
-        return _spread(begun, self.source, self.target)
 
     def reaches(self, ends: Bools) -> Bools:
         """The states from which one of these can be reached."""
@@ -115,7 +112,10 @@ def merged(
 
 def both(left: WeightedAutomaton, right: WeightedAutomaton) -> WeightedAutomaton:
     """The strings of both, with the product of their weights; trimmed."""
-    by_column = [_by_column(moves) for moves in right.by_state]
+    by_column: list[dict[int, list[tuple[int, float]]]] = [defaultdict(list) for _ in right.by_state]
+    for own, moves in zip(by_column, right.by_state, strict=True):
+        for column, target, log_weight in moves:
+            own[column].append((target, log_weight))
     pairs, number = [(0, 0)], {(0, 0): 0}
     found: list[tuple[int, int, int, float]] = []
     for here, (mine, other) in enumerate(pairs):  # grows while we read it
@@ -146,13 +146,6 @@ def check_size(states: int, moves: int, what: str) -> None:
             f"{what} needs more than {MOST_STATES:,} states or {MOST_MOVES:,} moves (states × columns), the most that "
             f"an automaton may have: {states:,} states and {moves:,} moves so far; repeat less, or list fewer words"
         )
-
-
-def _by_column(moves: Moves) -> dict[int, list[tuple[int, float]]]:
-    found: dict[int, list[tuple[int, float]]] = {}
-    for column, target, log_weight in moves:
-        found.setdefault(column, []).append((target, log_weight))
-    return found
 
 
 def _spread(begun: Bools, source: Ints, target: Ints) -> Bools:

@@ -29,7 +29,7 @@ from llrnn.languages.grammars.compiler import compiled
 from llrnn.languages.grammars.expressions import Concatenation, Expression, letter
 from llrnn.languages.grammars.language import Language, LetterColumns, Over
 from llrnn.languages.grammars.notation import Terminal
-from llrnn.languages.grammars.patterns import matching, regular
+from llrnn.languages.grammars.patterns import matching, parsed, regular
 from llrnn.languages.grammars.rules import Lengths, Position, Rules
 
 MOST_ITEMS = 20_000  # at one node
@@ -294,19 +294,20 @@ def _rounded(c: float) -> float:
 # that can follow are equally probable, and so is stopping: a walk that comes to an end with probability one.
 
 
-def expressions_of(terminals: Mapping[str, Terminal], over: Over) -> dict[str, Expression]:
-    """What each terminal reads."""
-    return {name: _expression(terminal, over) for name, terminal in terminals.items()}
+def expressions_of(terminals: Mapping[str, Terminal], over: Over, place: str) -> dict[str, Expression]:
+    """What each terminal reads; `place` is what messages call the grammar."""
+    return {name: _expression(terminal, over, place) for name, terminal in terminals.items()}
 
 
-def _expression(terminal: Terminal, over: Over) -> Expression:
-    if terminal.is_literal:
-        return letter(terminal.text) if over == "symbols" else Concatenation(tuple(map(letter, terminal.text)))
+def _expression(terminal: Terminal, over: Over, place: str) -> Expression:
     try:
+        if not terminal.text or (not terminal.is_literal and parsed(terminal.text)[2]):
+            raise BackgroundError("it matches the empty string; make it optional in a rule instead")
+        if terminal.is_literal:
+            return letter(terminal.text) if over == "symbols" else Concatenation(tuple(map(letter, terminal.text)))
         return matching(terminal.text) if over == "symbols" else regular(terminal.text)
     except BackgroundError as error:
-        how = "symbol by symbol" if over == "symbols" else "character by character"
-        raise BackgroundError(f"the terminal {terminal.name} cannot be read {how}: {error}") from None
+        raise BackgroundError(f"the terminal {terminal.name} of {place} cannot be read: {error}") from None
 
 
 def readings_of(

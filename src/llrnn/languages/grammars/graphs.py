@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import count
 from typing import TypeVar
 
 import numpy as np
@@ -64,27 +66,39 @@ def reached(start: Name, after: Mapping[Name, Iterable[Name]]) -> dict[Name, Non
     return found
 
 
-def derived(implications: Iterable[tuple[Name, Collection[Name]]], known: Iterable[Name]) -> set[Name]:
-    """What is known, and all that follows: a conclusion as soon as its last premise is found."""
-    conclusions, missing = list[Name](), list[int]()
+def least_costs(rules: Iterable[tuple[Name, Sequence[Name], float]], known: Iterable[Name] = ()) -> dict[Name, float]:
+    """What follows from what is known for nothing, at its least cost: that of a rule and of all its premises (Knuth).
+
+    A rule is a conclusion, its premises and its cost; each is looked at once, when its last premise is found.
+    """
+    listed, missing, found = list[tuple[Name, Sequence[Name], float]](), list[int](), dict[Name, float]()
     waiting: dict[Name, list[int]] = defaultdict(list)
-    found, fresh = set(known), list[Name]()
-    for number, (conclusion, premises) in enumerate(implications):
-        conclusions.append(conclusion)
+    ready = [(0.0, number, name) for number, name in enumerate(known)]
+    for number, (conclusion, premises, cost) in enumerate(rules):
+        listed.append((conclusion, premises, cost))
         missing.append(len(set(premises)))
         for premise in set(premises):
             waiting[premise].append(number)
         if not premises:
-            fresh.append(conclusion)
-    fresh += found
-    found.update(fresh)
-    while fresh:
-        for number in waiting.pop(fresh.pop(), ()):
+            ready.append((cost, len(ready), conclusion))
+    heapify(ready)
+    later = count(len(ready))  # names need not be comparable
+    while ready:
+        cost, _, name = heappop(ready)
+        if name in found:
+            continue
+        found[name] = cost
+        for number in waiting[name]:
             missing[number] -= 1
-            if missing[number] == 0 and conclusions[number] not in found:
-                found.add(conclusions[number])
-                fresh.append(conclusions[number])
+            if missing[number] == 0:
+                conclusion, premises, own = listed[number]
+                heappush(ready, (own + sum(found[premise] for premise in premises), next(later), conclusion))
     return found
+
+
+def derived(implications: Iterable[tuple[Name, Sequence[Name]]], known: Iterable[Name]) -> set[Name]:
+    """What is known, and all that follows."""
+    return set(least_costs(((conclusion, premises, 0.0) for conclusion, premises in implications), known))
 
 
 def reachable(step: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 from llrnn.ground.errors import BackgroundError, MissingExtraError
 from llrnn.languages.grammars.graphs import components, derived, reached
-from llrnn.languages.grammars.patterns import parsed
 
 MOST_ALTERNATIVES = 20_000  # of a rule
 MOST_RULES = 50_000  # symbols in all alternatives of all rules
@@ -75,7 +74,6 @@ def read_grammar(
     ]
     _check_reached(definitions, rules, start, place)
     _check_ends(productions, found, start, place)
-    _check_terminals(found.values(), place)
     weighted = _weighted(productions, weights or {}, place)
     return _with_ignored(Notation(start, found, tuple(weighted)), list(map(str, ignored)))
 
@@ -243,20 +241,6 @@ def productive_rules(productions: Iterable[Production], terminals: Iterable[str]
     """The rules that derive a string, if these terminals do."""
     known = set(terminals)
     return derived(((one.rule, one.symbols) for one in productions), known) - known
-
-
-def _check_terminals(terminals: Iterable[Terminal], place: str) -> None:
-    for terminal in terminals:
-        try:
-            empty = not terminal.is_literal and parsed(terminal.text)[2]
-        except BackgroundError as error:
-            raise BackgroundError(
-                f"the terminal {terminal.name} of {place} is no regular expression: {error}"
-            ) from None
-        if empty or not terminal.text:
-            raise BackgroundError(
-                f"the terminal {terminal.name} of {place} matches the empty string; make it optional in a rule instead"
-            )
 
 
 def _weighted(productions: list[Production], weights: Mapping[str, float], place: str) -> list[Production]:

@@ -99,19 +99,15 @@ def _expression(text: str, stand_ins: Mapping[str, str]) -> Expression:
 def parsed(text: str, stand_ins: Mapping[str, str] = _STAND_IN) -> tuple[_Codes, int, bool]:
     """The codes of Python's parser, the flags, and whether the empty string matches."""
     pieces = [(found.start(), stand_ins.get(found[0], found[0])) for found in _PIECES.finditer(text)]
-    too_deep = _refused(text, f"it nests groups and repeats more than {DEEPEST} deep, or repeats too often; nest less")
     try:
         found = _parser.parse("".join(piece for _, piece in pieces))
-        codes = list(found)
-        if _is_deep(codes):
-            raise too_deep
-        return codes, int(found.state.flags), found.getwidth()[0] == 0
+        return list(found), int(found.state.flags), found.getwidth()[0] == 0
     except re.error as error:
         places = [at + n for at, piece in pieces for n in range(len(piece))]
         column = "" if error.pos is None else f" at column {[*places, len(text)][error.pos] + 1}"
         raise BackgroundError(f"the regular expression {text!r} is wrong{column}: {error.msg}") from None
     except (RecursionError, OverflowError):
-        raise too_deep from None
+        raise _too_deep(text) from None
 
 
 def _refused(text: str, reason: str) -> BackgroundError:
@@ -119,37 +115,29 @@ def _refused(text: str, reason: str) -> BackgroundError:
     return BackgroundError(f"the regular expression {shown!r} cannot be used: {reason}")
 
 
-def _is_deep(codes: _Codes) -> bool:
-    level = [codes]
-    for _ in range(DEEPEST + 1):
-        level = [inner for codes in level for name, given in codes for inner in _within(str(name), given)]
-    return bool(level)
+def _too_deep(text: str) -> BackgroundError:
+    return _refused(text, f"it nests groups and repeats more than {DEEPEST} deep, or repeats too often; nest less")
 
 
-def _within(name: str, given: Any) -> list[Any]:
-    """The codes within a code."""
-    if name == "BRANCH":
-        return list(given[1])
-    return [given[-1]] if name in ("SUBPATTERN", "MAX_REPEAT", "MIN_REPEAT") else []
-
-
-def _concatenation(codes: _Codes, flags: int, text: str) -> Expression:
-    parts = [_one(str(name), given, flags, text) for name, given in codes]
+def _concatenation(codes: _Codes, flags: int, text: str, depth: int = 0) -> Expression:
+    if depth > DEEPEST:
+        raise _too_deep(text)
+    parts = [_one(str(name), given, flags, text, depth + 1) for name, given in codes]
     return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
 
 
-def _one(name: str, given: Any, flags: int, text: str) -> Expression:
+def _one(name: str, given: Any, flags: int, text: str, depth: int) -> Expression:
     match name:
         case "LITERAL" | "NOT_LITERAL" | "IN" | "ANY":
             return One(_atom(name, given, flags))
         case "BRANCH":
-            return Alternation(tuple(_concatenation(list(branch), flags, text) for branch in given[1]))
+            return Alternation(tuple(_concatenation(list(branch), flags, text, depth) for branch in given[1]))
         case "SUBPATTERN":
             _, added, removed, codes = given
-            return _concatenation(list(codes), (flags | added) & ~removed, text)
+            return _concatenation(list(codes), (flags | added) & ~removed, text, depth)
         case "MAX_REPEAT" | "MIN_REPEAT":
             least, most, codes = given
-            return _repeated(_concatenation(list(codes), flags, text), int(least), most, text)
+            return _repeated(_concatenation(list(codes), flags, text, depth), int(least), most, text)
     raise _refused(text, f"it holds {_REFUSED.get(name, name.lower())}")
 
 

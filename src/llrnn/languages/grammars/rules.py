@@ -28,7 +28,7 @@ import numpy as np
 
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError
-from llrnn.languages.grammars.graphs import derived, reachable, reached
+from llrnn.languages.grammars.graphs import derived, least_costs, reachable, reached
 from llrnn.languages.grammars.notation import MOST_RULES, Notation, Production, productive_rules
 
 MOST_TAILS = 2_000_000
@@ -54,10 +54,11 @@ class Rules:
         """`usable`: the terminals of which the vocabulary spells a string."""
         productive = productive_rules(notation.productions, usable)
         if notation.start not in productive:
-            lost = [name for name in notation.terminals if name not in usable]
+            lost = [one for name, one in notation.terminals.items() if name not in usable]
+            shown = "".join(f"{one.name} ({one.text!r})" for one in lost[:1]) + " and others" * (len(lost) > 1)
             raise BackgroundError(
                 f"the language is empty: no string of {notation.start!r} can be written with the symbols of the "
-                f"vocabulary, which spell nothing for the terminal {_shown(notation, lost)}"
+                f"vocabulary, which spell nothing for the terminal {shown}"
             )
         kept = [
             one
@@ -215,11 +216,6 @@ def _check_size(productions: Sequence[Production], names: Sequence[str]) -> None
         )
 
 
-def _shown(notation: Notation, names: Sequence[str]) -> str:
-    found = notation.terminals[names[0]] if names else None
-    return "" if found is None else f"{found.name} ({found.text!r}){' and others' if len(names) > 1 else ''}"
-
-
 # The shortest string that completes a prefix: Earley's items in the semiring (min, +).
 #
 #     rest(position)  = letters of the symbols after it, at least
@@ -246,29 +242,12 @@ class Lengths:
         return float(least[symbol]) if symbol >= 0 else float(self._terminals[~symbol][0])
 
     def _least_of_rules(self) -> Floats:
-        """Rules by their least length, shortest first (Knuth): each production is summed once, when all is known."""
         least: Floats = np.full(len(self._rules.names), np.inf)
-        missing: list[int] = []
-        waiting: dict[int, list[int]] = defaultdict(list)
-        ready: list[tuple[float, int]] = []
-        productions = self._rules.productions
-        for number, (left, right) in enumerate(productions):
-            rules = {symbol for symbol in right if symbol >= 0}
-            missing.append(len(rules))
-            for symbol in rules:
-                waiting[symbol].append(number)
-            if not rules:
-                heappush(ready, (sum(self._symbol(symbol, least) for symbol in right), left))
-        while ready:
-            length, rule = heappop(ready)
-            if least[rule] < np.inf:
-                continue
-            least[rule] = length
-            for number in waiting[rule]:
-                missing[number] -= 1
-                if missing[number] == 0:
-                    left, right = productions[number]
-                    heappush(ready, (sum(self._symbol(symbol, least) for symbol in right), left))
+        costs = least_costs(
+            (left, [s for s in right if s >= 0], sum(self._symbol(s, least) for s in right if s < 0))
+            for left, right in self._rules.productions
+        )
+        least[list(costs)] = list(costs.values())
         return least
 
     def _rests(self) -> list[float]:

@@ -18,7 +18,7 @@ it is: fast as long as that order (8 bytes an n-gram) fits into what the system 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -75,9 +75,8 @@ def estimate_on_disk(
         adjusted = _adjusted(counted, n, scratch, size)
         discounts, note = _discounts(adjusted, size, n + 1)
         notes += [note] if note else []
-        log_prob, log_backoff = _level(
-            grams, adjusted, discounts, None if kept is None else kept[n], levels, scratch, size
-        )
+        own = np.broadcast_to(True, (len(grams),)) if kept is None else kept[n]
+        log_prob, log_backoff = _level(grams, adjusted, discounts, own, levels, scratch, size)
         if levels:
             below = levels[-1]
             levels[-1] = Level(below.context, below.word, below.log_prob, log_backoff)
@@ -127,7 +126,7 @@ class _Runs:
     count: GrowingArray
     suffix: GrowingArray
     inverse: GrowingArray | None  # -1 where none ends; not for the highest order, which is no context
-    bounds: list[int]
+    bounds: list[int] = field(default_factory=lambda: [0])
 
     def drop(self) -> None:
         for array in (self.key, self.count, self.suffix, self.inverse):
@@ -148,7 +147,10 @@ def count_ngrams(
     found = [Counted(np.zeros(n_words, dtype=np.int64), unigrams, counts, unigrams, unigrams == eos)]
     places = stream
     for n in range(2, order + 1):
-        runs = _sorted_runs(words, places.view(), eos, n_words, n, n < order, scratch, size)
+        runs = _Runs(*(scratch.array(np.int64) for _ in range(3)), scratch.array(np.int32) if n < order else None)
+        last_eos = 0  # the last before the block; the text begins with one
+        for start in range(0, len(words), size):
+            last_eos = _add_run(runs, words[start : start + size], places.view(), start, n, last_eos, eos, n_words)
         grams, ranks = _merged(runs, found[-1], n_words, scratch, size)
         found.append(grams)
         if places is not stream:
@@ -161,38 +163,26 @@ def count_ngrams(
     return found
 
 
-def _sorted_runs(
-    words: NDArray[Any],
-    places: NDArray[Any],
-    eos: int,
-    n_words: int,
-    n: int,
-    goes_on: bool,
-    scratch: Scratch,
-    size: int,
-) -> _Runs:
-    inverse = scratch.array(np.int32) if goes_on else None
-    runs = _Runs(scratch.array(np.int64), scratch.array(np.int64), scratch.array(np.int64), inverse, [0])
-    last_eos = 0  # the last before the block; the text begins with one
-    for start in range(0, len(words), size):
-        block = words[start : start + size].astype(np.int64)
-        distance = _distance(block, eos, start, last_eos)
-        last_eos = max(last_eos, start + int(np.flatnonzero(block == eos).max(initial=-start)))
-        ends = np.flatnonzero(distance >= n - 1)
-        before, here = places[max(start - 1, 0) : start + size], int(start > 0)
-        key = before[ends - 1 + here].astype(np.int64) * n_words + block[ends]
-        by_key = np.argsort(key)
-        first = _firsts(key[by_key])
-        begin = np.flatnonzero(first)
-        runs.key.append(key[by_key[begin]])
-        runs.count.append(np.diff(begin, append=len(key)))
-        runs.suffix.append(before[ends[by_key[begin]] + here])
-        runs.bounds.append(len(runs.key))
-        if inverse is not None:
-            which = np.full(len(block), -1, dtype=np.int32)
-            which[ends[by_key]] = np.cumsum(first) - 1
-            inverse.append(which)
-    return runs
+def _add_run(
+    runs: _Runs, words: NDArray[Any], places: NDArray[Any], start: int, n: int, last_eos: int, eos: int, n_words: int
+) -> int:
+    """The n-grams that end in a block of the text, which begins at `start`; and where its last EOS is."""
+    block = words.astype(np.int64)
+    ends = np.flatnonzero(_distance(block, eos, start, last_eos) >= n - 1)
+    before, here = places[max(start - 1, 0) : start + len(block)], int(start > 0)
+    key = before[ends - 1 + here].astype(np.int64) * n_words + block[ends]
+    by_key = np.argsort(key)
+    first = _firsts(key[by_key])
+    begin = np.flatnonzero(first)
+    runs.key.append(key[by_key[begin]])
+    runs.count.append(np.diff(begin, append=len(key)))
+    runs.suffix.append(before[ends[by_key[begin]] + here])
+    runs.bounds.append(len(runs.key))
+    if runs.inverse is not None:
+        which = np.full(len(block), -1, dtype=np.int32)
+        which[ends[by_key]] = np.cumsum(first) - 1
+        runs.inverse.append(which)
+    return max(last_eos, start + int(np.flatnonzero(block == eos).max(initial=-start)))
 
 
 def _firsts(keys: Ints) -> Bools:
@@ -322,13 +312,7 @@ def _discounts(adjusted: Ints, size: int, order: int) -> tuple[Floats, str]:
 
 
 def _level(
-    grams: Counted,
-    adjusted: Ints,
-    discounts: Floats,
-    kept: Bools | None,
-    below: list[Level],
-    scratch: Scratch,
-    size: int,
+    grams: Counted, adjusted: Ints, discounts: Floats, kept: Bools, below: list[Level], scratch: Scratch, size: int
 ) -> tuple[Floats, Floats]:
     """log p of all n-grams of an order, and the log of the back-off weights of the order below."""
     log_prob, log_backoff = scratch.array(np.float64), scratch.array(np.float64)
@@ -338,8 +322,8 @@ def _level(
             shorter = np.exp(below[-1].log_prob[grams.suffix[rows]])
         else:
             shorter = np.full(rows.stop - rows.start, 1.0 / len(grams))
-        own = np.ones(rows.stop - rows.start, dtype=bool) if kept is None else kept[rows]
-        log_p, weights = _smoothed(grams.context[rows] - first, last - first, adjusted[rows], discounts, own, shorter)
+        context = grams.context[rows] - first
+        log_p, weights = _smoothed(context, last - first, adjusted[rows], discounts, kept[rows], shorter)
         log_prob.append(log_p)
         log_backoff.append(weights)
     return log_prob.view(), log_backoff.view()
@@ -359,12 +343,7 @@ def _whole_contexts(context: Ints, contexts: int, size: int) -> Iterator[tuple[s
 
 
 def _smoothed(
-    context: Ints,
-    contexts: int,
-    adjusted: Ints,
-    discounts: Floats,
-    kept: Bools,
-    shorter: Floats,
+    context: Ints, contexts: int, adjusted: Ints, discounts: Floats, kept: Bools, shorter: Floats
 ) -> tuple[Floats, Floats]:
     """log p of n-grams, all those of contexts 0 to `contexts` - 1; and the log of the contexts' back-off weights.
 

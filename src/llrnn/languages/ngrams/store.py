@@ -72,12 +72,11 @@ def _shared(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Shared:
 
 def _is_sound_share(shared: Shared, n_words: int) -> bool:
     words, last = shared.words, n_words - 1
-    if not (words.ndim == 1 and words.shape == shared.log_share.shape and 0 <= shared.word <= last):
+    if not (words.ndim == 1 and words.shape == shared.log_share.shape and len(words) and 0 <= shared.word <= last):
         return False
-    if not (len(words) and words[0] >= 0 and words[-1] <= last - shared.hidden and (np.diff(words) > 0).all()):
-        return False
+    in_range = words[0] >= 0 and words[-1] <= last - shared.hidden and bool((np.diff(words) > 0).all())
     placed = shared.word not in words and (not shared.hidden or shared.word == last)
-    return placed and bool((shared.log_share < np.inf).all())
+    return bool(in_range and placed and (shared.log_share < np.inf).all())
 
 
 def write_table(table: NGramTable, path: str | PathLike[str]) -> None:

@@ -10,6 +10,7 @@ the end of sentences as a word, and the beginning as a context (`</s>` and `<s>`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -136,55 +137,35 @@ def completed(table: NGramTable) -> NGramTable:
 
     Pruned models may list `a b c` without `b c`. Whoever walks along suffixes need not care afterwards.
     """
-    for n in range(table.order, 1, -1):  # longest first: a suffix that is added needs its own suffix
-        while n > 2 and (table.suffixes[n - 2] < 0).any():
-            table = _with_suffixes(table, n)
-    return table
+    if all((suffix >= 0).all() for suffix in table.suffixes):
+        return table
+    V, more = len(table.words), np.zeros((0, table.order), dtype=np.int64)
+    added = {table.order: more}  # by order: the words of n-grams that are missing
+    for n in range(table.order - 1, 1, -1):  # longest first: what is added needs its own context and suffix
+        suffixes = table.history(n + 1)[table.suffixes[n - 1] < 0, 1:]
+        needed = np.concatenate([suffixes, more[:, 1:], more[:, :-1]])
+        more = added[n] = np.unique(needed[_listed(table.levels, needed) < 0], axis=0)
+    levels, place = [table.levels[0]], np.arange(V)
+    for n, old in enumerate(table.levels[1:], 2):
+        history, word = added[n][:, :-1], added[n][:, -1]
+        level = Level(
+            np.concatenate([place[old.context], _listed(levels, history)]),
+            np.concatenate([old.word, word]),
+            np.concatenate([old.log_prob, backed_off(table, history, word)]),
+            np.concatenate([old.log_backoff, np.zeros(len(word))]),
+        )
+        level, to = _sorted(level, V)
+        levels.append(level)
+        place = to[: len(old)]
+    return replace(table, levels=tuple(levels))
 
 
-def _with_suffixes(table: NGramTable, n: int) -> NGramTable:
-    """Add the missing suffixes of the n-grams of order n, as (n-1)-grams."""
-    V, missing = len(table.words), table.suffixes[n - 2] < 0
-    tail = table.history(n)[missing, 1:]  # (m, n-1)
-    context = _listed(table, tail[:, :-1])
-    if (context < 0).any():  # the context of the suffix is missing too: list it first
-        shorter = tail[context < 0, :-1]
-        return _added(table, shorter[:, :-1], shorter[:, -1], _listed(table, shorter[:, :-1]), V)
-    return _added(table, tail[:, :-1], tail[:, -1], context, V)
-
-
-def _listed(table: NGramTable, words: Ints) -> Ints:
+def _listed(levels: Sequence[Level], words: Ints) -> Ints:
     """The places of n-grams given by their words, (m, k) -> (m,)."""
     place = words[:, 0]
     for k in range(1, words.shape[1]):
-        place = table.levels[k].find(place, words[:, k], len(table.words))
+        place = levels[k].find(place, words[:, k], len(levels[0]))
     return place
-
-
-def _added(table: NGramTable, history: Ints, word: Ints, context: Ints, V: int) -> NGramTable:
-    """One level with more n-grams, at the probability that back-off gives them; the level above is renumbered."""
-    n = history.shape[1] + 1
-    if (context < 0).any():
-        shorter = history[context < 0]
-        return _added(table, shorter[:, :-1], shorter[:, -1], _listed(table, shorter[:, :-1]), V)
-    key, first = np.unique(context * V + word, return_index=True)
-    log_prob = backed_off(table, history[first], word[first])
-    old = table.levels[n - 1]
-    keys = np.concatenate([old.keys(V), key])
-    order = np.argsort(keys, kind="stable")
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    level = Level(
-        (keys // V)[order],
-        (keys % V)[order],
-        np.concatenate([old.log_prob, log_prob])[order],
-        np.concatenate([old.log_backoff, np.zeros(len(key))])[order],
-    )
-    levels = [*table.levels[: n - 1], level]
-    for above in table.levels[n : n + 1]:
-        moved = Level(place[above.context], above.word, above.log_prob, above.log_backoff)
-        levels.append(moved)  # still sorted: the new places keep the old order
-    return replace(table, levels=(*levels, *table.levels[n + 1 :]))
 
 
 def backed_off(table: NGramTable, history: Ints, word: Ints) -> Floats:
@@ -193,7 +174,9 @@ def backed_off(table: NGramTable, history: Ints, word: Ints) -> Floats:
     V, total = len(table.words), np.zeros(len(word))
     result = np.full(len(word), np.nan)
     for k in range(history.shape[1], -1, -1):
-        context = _listed(table, history[:, history.shape[1] - k :]) if k else np.zeros(len(word), dtype=np.int64)
+        context = (
+            _listed(table.levels, history[:, history.shape[1] - k :]) if k else np.zeros(len(word), dtype=np.int64)
+        )
         place = table.levels[k].find(context, word, V) if k and k < table.order else (word if k == 0 else None)
         open_ = np.isnan(result)
         if place is not None:
