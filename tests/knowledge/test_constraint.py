@@ -443,7 +443,7 @@ def test_what_is_forgotten_is_made_again(monkeypatch: pytest.MonkeyPatch) -> Non
     reader = grammar.initial(None).reader
     assert len(reader._rows) <= 6
     assert len(reader._interned) <= 2
-    monkeypatch.setattr(rows, "MOST_REMEMBERED", 1)
+    monkeypatch.setattr(rows, "MOST_CACHED", 1)
     assert torch.equal(written(grammar, states_along(grammar, deep)), expected(SMALL, deep))
 
 

@@ -6,7 +6,7 @@
 The end-of-sentence symbol is allowed where a string is whole, and begins the next one. In a soft constraint a symbol
 that leaves the language costs the factor `violation`; then b = 1 until the sentence ends.
 
-At a node the answer is a row over V, made once and remembered with its class masses. Small vocabularies are answered
+At a node the answer is a row over V, made once and cached with its class masses. Small vocabularies are answered
 row by row; in large ones few allowed symbols are exceptions to nothing, and many are a table of their own.
 """
 
@@ -15,9 +15,9 @@ from __future__ import annotations
 import copy
 import math
 import operator
-from abc import abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -41,8 +41,8 @@ from llrnn.languages.grammars.expressions import (
     shown,
     words,
 )
-from llrnn.languages.grammars.finite import Conditional, LRUCache, finite
-from llrnn.languages.grammars.language import Language, LetterColumns, Node, Over
+from llrnn.languages.grammars.finite import Conditional, finite
+from llrnn.languages.grammars.language import LetterColumns, Node, Over
 from llrnn.languages.grammars.notation import limited, read_grammar
 from llrnn.languages.grammars.patterns import regular, symbolic
 from llrnn.languages.grammars.rows import BLANK, Row, SymbolReader, SymbolSpellings, letters_of
@@ -69,7 +69,7 @@ class At(NamedTuple):
 
 
 class Constraint(Background):
-    """A language as a background. A subclass says which: `_reader(condition)`."""
+    """A language as a background. A subclass says which: its `bind` sets `_reader_for(condition)`."""
 
     def __init__(
         self,
@@ -89,15 +89,22 @@ class Constraint(Background):
         self.spelling = {BLANK: " "} if spelling is None else dict(spelling)
         self._as_exceptions = violation > 0.0  # listing keeps the rest constant, as the features of an expert must be
         self._constant: dict[float, Table] = {}
+        self._reader_for: Callable[[object], SymbolReader] | None = None  # `bind` makes it
 
-    @abstractmethod
     def _reader(self, condition: object) -> SymbolReader:
-        """The language for a condition, over the symbols of the vocabulary; remembered by the subclass."""
+        """The language for a condition, over the symbols of the vocabulary."""
+        if self._reader_for is None:
+            raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
+        return self._reader_for(condition)
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         bound = super().bind(vocabulary)
         bound._constant = {}
         return bound
+
+    def _letters(self, vocabulary: Vocabulary) -> list[str]:
+        symbols = [symbol for number, symbol in enumerate(vocabulary.symbols) if number != vocabulary.eos]
+        return letters_of(symbols, self.over, self.spelling)
 
     def as_expert(self) -> Self:
         """The same, with one value on all symbols but those that are listed."""
@@ -165,7 +172,7 @@ class Constraint(Background):
         return self._of_rows([None if state.node is None else self._row(state) for state in states])
 
     def _alone(self, row: Row) -> SparsePrior:
-        """The answer at one position, which is remembered with its row: decoding asks for it again and again."""
+        """The answer at one position, cached with its row: decoding asks for it again and again."""
         if row.prior is None:
             row.prior = self._of_rows([row])
         return row.prior
@@ -196,6 +203,14 @@ class Constraint(Background):
         forbidden = math.log(self.violation) if self.violation else MINUS_INFINITY
         shift = [0.0 if row is None and self.violation else forbidden for row in rows]
         return SparsePrior((self._all(0.0),), torch.tensor(shift, dtype=torch.float64).view(-1, 1), _exceptions(rows))
+
+    def _limits(self) -> dict[str, Any]:
+        """What is saved of every constraint."""
+        return {"violation": self.violation, "longest": self.longest, "spelling": self.spelling}
+
+    @property
+    def _softness(self) -> str:
+        return f", violation={self.violation}" if self.violation else ""
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -256,19 +271,21 @@ def without(background: Background, constraint: Constraint) -> Background:
     return made if left else everything
 
 
-# A finite automaton as background: b(K, x) = 0 where x could not be completed to a string of a regular language.
-#
-#     Automaton("the ( big | small )*<0.5> cat")                            over symbols, see `languages.symbolic`
-#   Automaton(r"[0-9]{4}(, [0-9]{4})*", over="characters", weighted=False)   as Python writes it, symbols spell strings
-#     Automaton(words(dictionary) & ngram(table), over="characters")        any expression of `languages.grammars`
-#
-# With weights b(K, x) = p(x | prefix), where all that can still follow is counted in: a proper distribution over the
-# strings of the language. Without, b is 1 for what is allowed. `from_condition(function)` lets the condition have a
-# say.
-
-
 class Automaton(Constraint):
-    """An expression as a background; a text is read by `symbolic`, or over characters by `regular`."""
+    """A finite automaton: b(K, x) = 0 where x could not be completed to a string of a regular language.
+
+        Automaton("the ( big | small )*<0.5> cat")                                  over symbols
+        Automaton(r"[0-9]{4}(, [0-9]{4})*", over="characters", weighted=False)      over the characters that they spell
+        Automaton(words(dictionary) & ngram(table), over="characters")              any expression of `llrnn.languages`
+
+    expression  an expression of `languages.grammars`, or a text: read by `symbolic`, or over characters by `regular`;
+                `from_condition(function)` within it lets the condition have a say
+    over        "symbols" or "characters": what a letter of the language is
+    weighted    b(K, x) = p(x | prefix), with all that can still follow counted in; otherwise 1 for what is allowed
+    violation   the factor of what the language forbids; 0 forbids it, more makes a soft constraint
+    longest     how many letters a string may have
+    spelling    characters of symbols that stand for others, over characters; "␣" is a blank by default
+    """
 
     def __init__(
         self,
@@ -280,51 +297,31 @@ class Automaton(Constraint):
         longest: int | None = None,
         spelling: Mapping[str, str] | None = None,
     ) -> None:
-        """`weighted`: probabilities rather than 1 and 0; `longest`: letters of a string.
-
-        `spelling`: characters of symbols that stand for others, over characters; "␣" is a blank by default.
-        """
         super().__init__(over=over, violation=violation, longest=longest, spelling=spelling)
         if isinstance(expression, str):
             expression = symbolic(expression) if over == "symbols" else regular(expression)
         if not isinstance(expression, Expression):
             raise BackgroundError(f"an automaton is made of an expression or a text, found {expression!r}")
         self.expression, self.weighted = expression, weighted
-        self._readers: LRUCache[Language, SymbolReader] | None = None
-        self._languages: Conditional | Language | None = None
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         bound = super().bind(vocabulary)
-        symbols = [symbol for number, symbol in enumerate(vocabulary.symbols) if number != vocabulary.eos]
-        columns = columns_of(self.expression, letters_of(symbols, self.over, self.spelling), self.over)
+        columns = columns_of(self.expression, self._letters(vocabulary), self.over)
         spelled = SymbolSpellings(vocabulary.symbols, vocabulary.eos, columns, self.spelling)
         if any(isinstance(part, ConditionExpression) for part in parts_of(self.expression)):
-            bound._languages = Conditional(self.expression, columns, weighted=self.weighted)
+            languages = Conditional(self.expression, columns, weighted=self.weighted)
+            reader_of = lru_cache(languages.most_cached)(lambda one: SymbolReader(one, spelled, self.longest))
+            bound._reader_for = lambda condition: reader_of(languages.language(condition))
         else:
-            bound._languages = finite(self.expression, columns, weighted=self.weighted)
-        most = bound._languages.most_remembered if isinstance(bound._languages, Conditional) else 1
-        bound._readers = LRUCache(lambda language: SymbolReader(language, spelled, self.longest), most)
+            reader = SymbolReader(finite(self.expression, columns, weighted=self.weighted), spelled, self.longest)
+            bound._reader_for = lambda condition: reader
         return bound
-
-    def _reader(self, condition: object) -> SymbolReader:
-        if self._readers is None or self._languages is None:
-            raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
-        if isinstance(self._languages, Conditional):
-            return self._readers[self._languages.language(condition)]
-        return self._readers[self._languages]
 
     def saved(self) -> Saved:
         if not can_be_saved(self.expression):
             return super().saved()
         plain, tensors = described(self.expression)
-        fields = {
-            "expression": plain,
-            "over": self.over,
-            "weighted": self.weighted,
-            "violation": self.violation,
-            "longest": self.longest,
-            "spelling": self.spelling,
-        }
+        fields = {"expression": plain, "over": self.over, "weighted": self.weighted, **self._limits()}
         return Saved("automaton", fields, tensors)
 
     @classmethod
@@ -334,23 +331,27 @@ class Automaton(Constraint):
         return cls(restored(fields.pop("expression"), saved.tensors), **fields)
 
     def __repr__(self) -> str:
-        soft = f", violation={self.violation}" if self.violation else ""
-        return f"Automaton({shown(self.expression)}{'' if self.weighted else ', weighted=False'}{soft})"
-
-
-# A context-free grammar as background: b(K, x) = 0 where x could not be completed to a string of the grammar.
-#
-#     Grammar("start: "(" start ")" start | ")                          what is allowed, 1 or 0
-#   Grammar(text, weights={"sum": 0.2, "expr/2": 0.8})                p(x | prefix): how probable a grammar finds it
-#     Expert(Grammar(text, violation=0.01), name="syntax")                  advice, as far as the network takes it
-#
-# The notation is lark's (extra: grammar; see `languages.grammars.notation`). Over symbols a terminal is one symbol of
-# the vocabulary: a string in quotes is that symbol, a regular expression any symbol that matches it. Over characters
-# symbols spell strings, and terminals are strings, cut in any way that fits.
+        return f"Automaton({shown(self.expression)}{'' if self.weighted else ', weighted=False'}{self._softness})"
 
 
 class Grammar(Constraint):
-    """A grammar; with `weights` of its alternatives (by alias, or rule/number), a proper distribution."""
+    """A context-free grammar: b(K, x) = 0 where x could not be completed to a string of the grammar.
+
+        Grammar('start: "(" start ")" start |')                           what is allowed, 1 or 0
+        Grammar(text, weights={"sum": 0.2, "expr/2": 0.8})                p(x | prefix): how probable a grammar finds it
+        Expert(Grammar(text, violation=0.01), name="syntax")              advice, as far as the network takes it
+
+    text        the grammar in lark's notation (extra: grammar; see `languages.grammars.notation`)
+    over        "symbols": a terminal is one symbol, in quotes, or any that matches a regular expression; "characters":
+                symbols spell strings, and terminals are strings, cut in any way that fits
+    start       the rule to start from
+    weights     of alternatives, by alias or rule/number: a proper distribution over the strings of the grammar
+    violation   the factor of what the grammar forbids; 0 forbids it, more makes a soft constraint
+    longest     how many letters a string may have
+    deepest     how many levels of rules may stand within rules
+    spelling    characters of symbols that stand for others, over characters; "␣" is a blank by default
+    name        what messages call the grammar
+    """
 
     def __init__(
         self,
@@ -365,10 +366,6 @@ class Grammar(Constraint):
         spelling: Mapping[str, str] | None = None,
         name: str | None = None,
     ) -> None:
-        """`longest`: letters of a string; `deepest`: levels of rules within rules, see `languages.grammars.depth`.
-
-        `spelling`: characters of symbols that stand for others, over characters; "␣" is a blank by default.
-        """
         super().__init__(over=over, violation=violation, longest=longest, spelling=spelling)
         self._text, self._start, self._deepest = text, start, deepest
         self._weights = None if weights is None else dict(weights)
@@ -377,7 +374,6 @@ class Grammar(Constraint):
         notation = read_grammar(text, start=start, weights=weights, place=place)
         self._notation = notation if deepest is None else limited(notation, deepest)
         self._expressions = expressions_of(self._notation.terminals, over, place)
-        self._bound: SymbolReader | None = None
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
@@ -386,22 +382,16 @@ class Grammar(Constraint):
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         bound = super().bind(vocabulary)
-        symbols = [symbol for number, symbol in enumerate(vocabulary.symbols) if number != vocabulary.eos]
-        letters = letters_of(symbols, self.over, self.spelling)
         atoms = [atom for one in self._expressions.values() for atom in atoms_of(one, self.over)]
-        columns = LetterColumns(letters, atoms, self.over)
+        columns = LetterColumns(self._letters(vocabulary), atoms, self.over)
         weighted = self._weights is not None
         readings = readings_of(self._expressions, columns, weighted=weighted)
         rules = Rules(self._notation, list(readings), weighted=weighted)
         language = ContextFree(rules, list(readings.values()), columns)
         spelled = SymbolSpellings(vocabulary.symbols, vocabulary.eos, columns, self.spelling)
-        bound._bound = SymbolReader(language, spelled, self.longest)
+        reader = SymbolReader(language, spelled, self.longest)
+        bound._reader_for = lambda condition: reader
         return bound
-
-    def _reader(self, condition: object) -> SymbolReader:
-        if self._bound is None:
-            raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
-        return self._bound
 
     def saved(self) -> Saved:
         fields = {
@@ -409,28 +399,14 @@ class Grammar(Constraint):
             "over": self.over,
             "start": self._start,
             "weights": self._weights,
-            "violation": self.violation,
-            "longest": self.longest,
             "deepest": self._deepest,
-            "spelling": self.spelling,
             "name": self._name,
+            **self._limits(),
         }
         return Saved("grammar", fields)
 
     def __repr__(self) -> str:
-        soft = f", violation={self.violation}" if self.violation else ""
-        return f"Grammar({self._name or f'{len(self._notation.productions)} alternatives'}{soft})"
-
-
-# Texts that are spelled: dictionary words, and what the condition speaks of, with blanks between them.
-#
-#     text = token (blank token)*            token = a word of the dictionary | a value of the condition, as a whole
-#
-#     Dictionary(["is", "in", "the", "area", "of"])          over characters; b = 1 for what is allowed, 0 for all else
-#     Dictionary(listed, slots=["name", "phone"])            values of these slots only
-#
-# A name that is in no dictionary can be written where the condition has it, and nowhere else; so can one that nobody
-# has ever seen. The dictionary is compiled once, for all conditions (`languages.conditional`).
+        return f"Grammar({self._name or f'{len(self._notation.productions)} alternatives'}{self._softness})"
 
 
 @dataclass(frozen=True)
@@ -445,7 +421,20 @@ class ValuesOf:
 
 
 class Dictionary(Automaton):
-    """A Boolean automaton over characters: words of a list, and values of the condition."""
+    """Texts of dictionary words and of values of the condition, with blanks between them, over characters.
+
+        text = token (blank token)*            token = a word of the dictionary | a value of the condition, as a whole
+
+        Dictionary(["is", "in", "the", "area", "of"])          b = 1 for what is allowed, 0 for all else
+        Dictionary(listed, slots=["name", "phone"])            values of these slots only
+
+    A name that is in no dictionary can be written where the condition has it, and nowhere else; so can one that nobody
+    has ever seen. The dictionary is compiled once, for all conditions.
+
+    listed      the words
+    slots       the slots of the condition whose values may be written; all of them, if none are named
+    violation, longest, spelling: as for `Automaton`; `longest` counts characters
+    """
 
     def __init__(
         self,
@@ -456,7 +445,6 @@ class Dictionary(Automaton):
         longest: int | None = None,
         spelling: Mapping[str, str] | None = None,
     ) -> None:
-        """`longest`: characters of a text; `spelling`: characters that stand for others, "␣" for a blank by default."""
         if isinstance(listed, str) or isinstance(slots, str):
             raise BackgroundError(f"Dictionary takes a list of words and a list of slots, found {listed!r}, {slots!r}")
         self.listed = tuple(sorted(set(listed)))
@@ -479,15 +467,8 @@ class Dictionary(Automaton):
         raise BackgroundError(f"words need not be added to {self!r}: those of the condition can be spelled")
 
     def saved(self) -> Saved:
-        fields = {
-            "listed": list(self.listed),
-            "slots": None if self.slots is None else sorted(self.slots),
-            "violation": self.violation,
-            "longest": self.longest,
-            "spelling": self.spelling,
-        }
-        return Saved("dictionary", fields)
+        slots = None if self.slots is None else sorted(self.slots)
+        return Saved("dictionary", {"listed": list(self.listed), "slots": slots, **self._limits()})
 
     def __repr__(self) -> str:
-        soft = f", violation={self.violation}" if self.violation else ""
-        return f"Dictionary({len(self.listed)} words{soft})"
+        return f"Dictionary({len(self.listed)} words{self._softness})"

@@ -23,7 +23,13 @@ from llrnn.text.domain import Cell, Domain, log_mass_left
 
 
 class Names(Domain):
-    """A gazetteer (name -> attributes) mixed with a spelling; `weights` may count some names for more than others."""
+    """A gazetteer mixed with a spelling: `Names({"Rome": ["City"], "Anna": ["Person"]}, Spelling(words))`.
+
+    gazetteer   name -> attributes
+    spelling    the domain of all other names
+    weights     name -> how much it counts for; 1 if nothing is said
+    share       of the gazetteer in the whole mass, between 0 and 1
+    """
 
     def __init__(
         self,

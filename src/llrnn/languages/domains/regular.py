@@ -24,7 +24,14 @@ from llrnn.text.domain import MOST_MEMBERS, OUTSIDE, Cell, Domain, log_mass_left
 
 
 class Regular(Domain):
-    """Cells given by patterns (see `languages.grammars.pattern`) or automata; `weights` by character or kind."""
+    """A regular language: `Regular({"plate": "[a-z]{2}-[0-9]{3}"}, dict.fromkeys("abc012-", 0.05), name="car")`.
+
+    cells       name -> pattern (see `languages.grammars.pattern`) or DFA; they may not overlap
+    weights     of characters, and of kinds ("small", "capital", "digit", "space", "sign") for all others
+    attributes  name -> what the strings of a cell show
+    log_scale   name -> log of a factor for all strings of a cell
+    name        what reports call the domain
+    """
 
     def __init__(
         self,
@@ -230,7 +237,11 @@ _RATIO = 0.3
 
 
 class Numbers(Regular):
-    """Numbers of a language: `fr`, `en`, `de`, `et`, `tr`; `any` has the ordinals of all, any other has none."""
+    """Numbers as they are written in a language: `Numbers("fr")`.
+
+    language    fr, en, de, et or tr; "any" has the ordinals of all, any other has none
+    ratio       how much rarer a number is with each further digit, between 0 and 1
+    """
 
     def __init__(self, language: str = "en", *, ratio: float = _RATIO, name: str = "number") -> None:
         if not 0 < ratio < 1:
@@ -301,7 +312,11 @@ def _attributes(cell: str) -> tuple[str, ...]:
 
 
 class Headed(Domain):
-    """A regular domain with its shorter strings written out, until no more than `tolerance` of its mass is left."""
+    """A regular domain with its shorter strings written out, each a cell of its own: `Headed(domain, tolerance=0.05)`.
+
+    tolerance   how much of the mass may be left to longer strings
+    most        how many strings are written out at most
+    """
 
     def __init__(self, domain: Regular, *, tolerance: float = 1e-3, most: int = 100_000) -> None:
         if not 0 < tolerance < 1:

@@ -160,7 +160,15 @@ class _Step:
 
 
 class Spelling(Domain):
-    """All strings, as a model of characters estimated on word types weighs them."""
+    """All strings, as a model of characters weighs them: `Spelling(["house", "houses", "garden"])`.
+
+    words       the word types that the model is estimated on
+    order       how many characters an n-gram has at most
+    endings     how many endings, of up to `longest` characters, have cells of their own
+    lengths     the edges of bands of length, which have cells of their own
+    min_counts  by order: rarer n-grams are pruned
+    cells       False: one cell for all strings
+    """
 
     def __init__(
         self,
@@ -174,7 +182,6 @@ class Spelling(Domain):
         cells: bool = True,
         name: str = "spelling",
     ) -> None:
-        """From word types. `endings`: how many, of up to `longest` characters; `cells=False`: one cell for all."""
         types = sorted(set(words))
         if not types:
             raise DomainError("a spelling needs words to learn from, found none")

@@ -1,4 +1,4 @@
-"""A context-free grammar read letter by letter: Earley's parser with weights, its sets shared and remembered.
+"""A context-free grammar read letter by letter: Earley's parser with weights, its sets shared and cached.
 
     item (position, q, origin) : c       begun at `origin`, it stands at `position`; c is what it has weighed since
     W_k(A)   = Σ_items at Z in k  α(item) R_L[Z, A]                          how much A is looked for at node k
@@ -33,7 +33,7 @@ from llrnn.languages.grammars.patterns import matching, parsed, regular
 from llrnn.languages.grammars.rules import Lengths, Position, Rules
 
 MOST_ITEMS = 20_000  # at one node
-MOST_NODES = 200_000  # remembered; when there are more, all are forgotten, and made again when needed
+MOST_NODES = 200_000  # cached; when there are more, all are forgotten, and made again when needed
 MOST_NUMBERS = 64_000_000  # in the nodes of one grammar, 512 MB: a node has one for each nonterminal and column
 
 

@@ -147,12 +147,12 @@ NOTHING: Expression = Concatenation(())
 
 
 def letter(text: str) -> Expression:
-    """This one letter: a symbol, or a character."""
+    """This one letter, a symbol or a character: `letter("the") + (letter("cat") | letter("dog"))`."""
     return One(Letter(text))
 
 
 def words(texts: Iterable[str] | Mapping[str, float]) -> Expression:
-    """Any text of a list, or of a mapping text -> weight."""
+    """Any text of a list, or of a mapping text -> weight: `words({"new york": 2.0, "boston": 1.0})`."""
     entries = texts.items() if isinstance(texts, Mapping) else ((text, 1.0) for text in texts)
     found = tuple(sorted((text, _factor(weight)) for text, weight in dict(entries).items()))
     if not found:
@@ -168,7 +168,10 @@ def ngram(table: NGramTable) -> Expression:
 
 
 def from_condition(function: Callable[[object], Expression | None]) -> Expression:
-    """Where the condition has a say: `function(condition)` gives an expression, or None if nothing fits."""
+    """What a function makes of the condition, at each text anew: `from_condition(lambda condition: words(condition))`.
+
+    `function(condition)` gives an expression, or None if nothing fits.
+    """
     if not callable(function):
         raise BackgroundError(f"from_condition takes a function of the condition, found {function!r}")
     return ConditionExpression(function)

@@ -10,11 +10,10 @@ what follows them when it is asked, for automata of which that way of reading is
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Generic, TypeAlias, TypeVar
+from functools import cached_property, lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
@@ -40,33 +39,9 @@ MOST_WRITTEN = 20_000  # states, or twice as many as there were: then sets are g
 _NUMBERS_KEPT = 2_000_000  # of rows that were asked for lately
 _LEAST = 1e-300  # what is possible stays possible, however improbable
 
-Key = TypeVar("Key")
-Value = TypeVar("Value")
-
 
 class EmptyLanguageError(BackgroundError):
     """A language without any string."""
-
-
-class LRUCache(Generic[Key, Value]):
-    """What was made lately, up to a number; the rest is made again: `cache[key]` is `make(key)`."""
-
-    def __init__(self, make: Callable[[Key], Value], most: int) -> None:
-        self._make, self._most = make, most
-        self._kept: OrderedDict[Key, Value] = OrderedDict()
-
-    def __getitem__(self, key: Key) -> Value:
-        found = self._kept.get(key)
-        if found is None:
-            found = self._kept[key] = self._make(key)
-            if len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-        else:
-            self._kept.move_to_end(key)
-        return found
-
-    def __len__(self) -> int:
-        return len(self._kept)
 
 
 class Finite(Language):
@@ -81,14 +56,14 @@ class Finite(Language):
             self._prob, self._end = _probabilities(machine, backward(machine))
         else:
             self._prob, self._end = np.ones(len(machine.source)), (machine.log_stop > -np.inf).astype(np.float64)
-        self._rows = LRUCache(self._row, 1 + _NUMBERS_KEPT // max(1, machine.columns.count))
+        self._rows = lru_cache(1 + _NUMBERS_KEPT // max(1, machine.columns.count))(self._row)
 
     @property
     def root(self) -> int:
         return 0
 
     def weights(self, node: int) -> Floats:
-        return self._rows[node]
+        return self._rows(node)
 
     def _row(self, state: int) -> Floats:
         moves, row = slice(self._first[state], self._first[state + 1]), np.zeros(self.columns.count)
@@ -118,7 +93,7 @@ class Gathered(Language):
     def __init__(self, machine: WeightedAutomaton, *, weighted: bool = True) -> None:
         self.columns, self.machine, self.weighted = machine.columns, machine, weighted
         self._beta = backward(machine) if weighted else np.zeros(machine.n_states)
-        self._steps = LRUCache(self._made, 1 + _NUMBERS_KEPT // (4 * max(1, machine.columns.count)))
+        self._steps = lru_cache(1 + _NUMBERS_KEPT // (4 * max(1, machine.columns.count)))(self._made)
 
     @property
     def root(self) -> Held:
@@ -144,13 +119,13 @@ class Gathered(Language):
         return float(np.logaddexp.reduce([in_hand + self._beta[state] for state, in_hand in held]))
 
     def weights(self, node: Held) -> Floats:
-        return self._steps[node][0]
+        return self._steps(node)[0]
 
     def end(self, node: Held) -> float:
-        return self._steps[node][1]
+        return self._steps(node)[1]
 
     def after(self, node: Held, column: int) -> Held | None:
-        found = self._steps[node][2].get(column)
+        found = self._steps(node)[2].get(column)
         return None if found is None else found[1]
 
     @cached_property
@@ -259,8 +234,8 @@ def _is_infinite(part: Expression, columns: LetterColumns) -> bool:
 # plain number, and what follows it is the same for all conditions.
 
 
-MOST_STEPS = 20_000  # of one condition, from node to node, that are remembered
-_MOST_FILLINGS = 64  # ways in which holes are open or closed, or long, that are remembered
+MOST_STEPS = 20_000  # of one condition, from node to node, that are cached
+_MOST_FILLINGS = 64  # ways in which holes are open or closed, or long, that are cached
 _NUMBERS_OF_CONDITION = 100_000  # in the rows of one condition
 
 _Place: TypeAlias = tuple[int, int, int]  # hole (-1: none), state of the shared automaton, and that within the hole
@@ -327,9 +302,9 @@ class WithHoles:
         machine = determinised(compiled(expression, columns, weighted=False, holes=holes), weighted=False)
         self.columns, self.machine = columns, machine
         self.states = Finite(machine, weighted=False)
-        self.lengths = LRUCache(self._lengths, _MOST_FILLINGS)
-        self.leads = LRUCache(self._leads, _MOST_FILLINGS)
-        self.rows = LRUCache(self._row, 1 + 20 * _NUMBERS_OF_CONDITION // max(1, columns.count))
+        self.lengths = lru_cache(_MOST_FILLINGS)(self._lengths)
+        self.leads = lru_cache(_MOST_FILLINGS)(self._leads)
+        self.rows = lru_cache(1 + 20 * _NUMBERS_OF_CONDITION // max(1, columns.count))(self._row)
         self.ends: list[bool] = (machine.log_stop > -np.inf).tolist()
         self.holes_at: dict[int, list[tuple[int, int]]] = {}  # state -> holes, and where they lead
         for move in np.flatnonzero(machine.column >= columns.count).tolist():
@@ -345,13 +320,12 @@ class WithHoles:
 
     def _leads(self, is_open: tuple[bool, ...]) -> list[bool]:
         """Whether an end can be reached from each state, when some holes cannot be filled."""
-        found: list[bool] = (self.lengths[tuple(1 if one else -1 for one in is_open)] >= 0).tolist()
+        found: list[bool] = (self.lengths(tuple(1 if one else -1 for one in is_open)) >= 0).tolist()
         return found
 
-    def _row(self, key: tuple[int, tuple[bool, ...]]) -> Floats:
+    def _row(self, state: int, is_open: tuple[bool, ...]) -> Floats:
         """What may follow a state, but for its holes."""
-        state, is_open = key
-        leads, row = self.leads[is_open], np.zeros(self.columns.count)
+        leads, row = self.leads(is_open), np.zeros(self.columns.count)
         for column, target, _ in self.machine.by_state[state]:
             if column < len(row) and leads[target]:
                 row[column] = 1.0
@@ -365,9 +339,9 @@ class Filled(Language):
     def __init__(self, shared: WithHoles, fillings: tuple[Filling, ...]) -> None:
         self.columns, self._shared, self._fillings = shared.columns, shared, fillings
         self._open = tuple(not filling.is_empty for filling in fillings)
-        self._leads = shared.leads[self._open]
+        self._leads = shared.leads(self._open)
         self._after: dict[tuple[_Places, int], _Places | None] = {}
-        self._rows = LRUCache(self._row, 1 + _NUMBERS_OF_CONDITION // max(1, shared.columns.count))
+        self._rows = lru_cache(1 + _NUMBERS_OF_CONDITION // max(1, shared.columns.count))(self._row)
         root = self._closed([(-1, 0, 0)])
         if root is None:
             raise EmptyLanguageError("no string at all")
@@ -421,8 +395,8 @@ class Filled(Language):
 
     def weights(self, node: _Places) -> Floats:
         if isinstance(node, int):
-            return self._shared.rows[node, self._open]
-        return self._rows[node]
+            return self._shared.rows(node, self._open)
+        return self._rows(node)
 
     def _row(self, node: _Places) -> Floats:
         row = np.zeros(self.columns.count)
@@ -430,7 +404,7 @@ class Filled(Language):
             if hole >= 0:
                 row[list(self._fillings[hole].moves[within])] = 1.0
             else:
-                np.maximum(row, self._shared.rows[state, self._open], out=row)
+                np.maximum(row, self._shared.rows(state, self._open), out=row)
         row.flags.writeable = False
         return row
 
@@ -441,7 +415,7 @@ class Filled(Language):
 
     @cached_property
     def _lengths(self) -> Ints:
-        return self._shared.lengths[tuple(-1 if own.is_empty else own.lengths[0] for own in self._fillings)]
+        return self._shared.lengths(tuple(-1 if own.is_empty else own.lengths[0] for own in self._fillings))
 
     def shortest(self, node: _Places) -> int:
         return min(int(self._lengths[state]) + self._left(hole, within) for hole, state, within in _listed(node))
@@ -462,7 +436,7 @@ def _listed(node: _Places) -> Iterable[_Place]:
 # weights, or where a hole stands within &, each condition is compiled by itself, which takes as long as all of it anew.
 
 
-# languages that are remembered: the conditions of a corpus come again in every epoch, and what is shared is small
+# languages that are cached: the conditions of a corpus come again in every epoch, and what is shared is small
 MOST_CONDITIONS, MOST_COMPILED = 4_000, 256
 
 _NOTHING_FITS = ex.Alternation(())
@@ -477,19 +451,19 @@ class Conditional:
         self._holes = tuple(
             dict.fromkeys(part for part in parts_of(expression) if isinstance(part, ConditionExpression))
         )
-        self.most_remembered = MOST_COMPILED if self._shared is None else MOST_CONDITIONS
-        self._languages = LRUCache(self._made, self.most_remembered)
-        self._fillings: LRUCache[Expression, Filling] = LRUCache(lambda one: Filling.of(one, columns), MOST_CONDITIONS)
+        self.most_cached = MOST_COMPILED if self._shared is None else MOST_CONDITIONS
+        self._languages = lru_cache(self.most_cached)(self._made)
+        self._filling = lru_cache(MOST_CONDITIONS)(lambda one: Filling.of(one, columns))
 
     def language(self, condition: object) -> Language:
         """The language for a condition; the same object for conditions of which the functions make the same."""
-        return self._languages[tuple(_asked(hole, condition) for hole in self._holes)]
+        return self._languages(tuple(_asked(hole, condition) for hole in self._holes))
 
     def _made(self, filled: _Filled) -> Language:
         try:
             if self._shared is None:
                 return finite(self._substituted(self.expression, filled), self.columns, weighted=self.weighted)
-            return Filled(self._shared, tuple(self._fillings[expression] for expression in filled))
+            return Filled(self._shared, tuple(map(self._filling, filled)))
         except EmptyLanguageError:
             given = ", ".join("nothing" if part == _NOTHING_FITS else shown(part) for part in filled)
             reason = why_empty(self._substituted(self.expression, filled), self.columns)

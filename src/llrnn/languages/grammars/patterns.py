@@ -257,9 +257,10 @@ class Matcher:
 
 
 def pattern(text: str) -> DFA:
-    r"""Label 0 where the whole string matches; never where `check_string` refuses the string.
+    r"""A DFA with label 0 where the whole string matches: `pattern(r"\p{upper}\p{lower}*").label("Rome") == 0`.
 
-    `\d` and `\s` are `\p{digit}` and `\p{space}` here; flags that change what a character is, and `\w`, are refused.
+    Strings that can be no symbol (`check_string`) never match. `\d` and `\s` are `\p{digit}` and `\p{space}` here; flags
+    that change what a character is, and `\w`, are refused.
     """
     try:
         return _dfa(_expression(text, _BY_KIND), text).minimised().both(anything())
@@ -306,16 +307,7 @@ def _characters(atom: Atom, text: str) -> list[str]:
     return [chr(code) for span in spans for code in span if permitted(chr(code))]
 
 
-# Regular expressions over symbols, which stand between blanks.
-#
-# the ( big | small )* /[a-z]+/ cat
-#
-# word  "("  "C++"    a symbol; in quotes where it holds one of ( ) | * + ? or begins with " or /    (\" \\ in quotes)
-# /[0-9]+/              one symbol that matches a regular expression of Python's as a whole              (\/ within)
-# x y   x | y   ( x )   one after the other, either, a group; ( ) is nothing
-# x*  x+  x?            any number of times, once or more, once or not
-# x <0.3>               for a factor
-# x*<0.5>  x+<0.5>      each time, or each further time, for a factor; x?<0.5>: for a factor if it is there
+# Expressions over symbols.
 
 
 _WEIGHT = r"<\s*[-+0-9.][-+0-9.eE]*\s*>"
@@ -337,7 +329,19 @@ class _Token(NamedTuple):
 
 
 def symbolic(text: str) -> Expression:
-    """The sequences of symbols that an expression describes."""
+    """The sequences of symbols that a text describes: `symbolic("the ( big | small )* /[a-z]+/ cat")`.
+
+    Symbols stand between blanks.
+
+        word  "("  "C++"      a symbol; in quotes where it holds one of ( ) | * + ? or begins with " or /
+        /[0-9]+/              one symbol that matches a regular expression as a whole
+        x y   x | y   ( x )   one after the other, either, a group; ( ) is nothing
+        x*  x+  x?            any number of times, once or more, once or not
+        x <0.3>               for a factor
+        x*<0.5>  x+<0.5>      each time, or each further time, for a factor; x?<0.5>: for a factor if it is there
+
+    In quotes \\" and \\\\ are the signs themselves, and so is \\/ between slashes.
+    """
     parser = _SymbolicParser(text)
     if parser.next.kind == "end":
         parser.refuse('found nothing; write symbols, such as  the ( big | small )* cat,  or ( ) for "nothing"')

@@ -35,9 +35,9 @@ from llrnn.languages.grammars.language import (
 from llrnn.layer.priors import SparsePrior, Table
 
 BLANK = "␣"  # how a blank is written as a symbol of its own
-MOST_REMEMBERED = 32_000_000  # numbers in the rows of one language: 256 MB
-MOST_ASKED = 2_000_000  # keys in the ways of walks that are remembered
-MOST_NODES = 200_000  # whose rows are remembered: nested brackets have ever new nodes, but the same few rows
+MOST_CACHED = 32_000_000  # numbers in the rows of one language: 256 MB
+MOST_ASKED = 2_000_000  # keys in the ways of walks that are cached
+MOST_NODES = 200_000  # whose rows are cached: nested brackets have ever new nodes, but the same few rows
 
 
 def letters_of(symbols: Sequence[str], over: Over, spelling: Mapping[str, str]) -> list[str]:
@@ -129,7 +129,7 @@ class Row:
 
     @cached_property
     def table(self) -> Table:
-        """One object for good, so that its class masses are remembered."""
+        """One object for good, so that its class masses are cached."""
         return Table(self.log_b)
 
 
@@ -158,7 +158,7 @@ class SymbolReader:
         self.language, self.spelled, self.longest = language, spelled, longest
         self._rows: OrderedDict[Node, Row] = OrderedDict()
         self._interned: dict[bytes, Row] = {}
-        self._comfort: dict[Node, int] = {}
+        self._needed_letters: dict[Node, int] = {}
         self._ways, self._asked = _Way(), 0  # ... and the keys in them
         if longest is not None and language.shortest(language.root) > longest:
             raise BackgroundError(
@@ -166,7 +166,7 @@ class SymbolReader:
             )
 
     def __deepcopy__(self, memo: object) -> SymbolReader:
-        return self  # a value: what it remembers follows from what it is
+        return self  # a value: what it caches follows from what it is
 
     def advance(self, node: Node, symbol: int) -> Node | None:
         """The node after a symbol; None if the language does not go on so."""
@@ -184,29 +184,29 @@ class SymbolReader:
     def row(self, node: Node, read: int) -> Row:
         """What may follow after `read` letters."""
         if self.longest is None:
-            return self._remembered(node, None)
+            return self._cached_row(node, None)
         left = self.longest - read
-        return self._remembered(node, None if left >= self._needed(node) else left)
+        return self._cached_row(node, None if left >= self._needed(node) else left)
 
-    def _remembered(self, node: Node, left: int | None) -> Row:
+    def _cached_row(self, node: Node, left: int | None) -> Row:
         key = node if left is None else (node, left)
         found = self._rows.get(key)
         if found is None:
             found = self._row(node) if left is None else self._interning(self._within(node, left))
             self._rows[key] = found
-            while len(self._rows) > 1 and self._is_too_much():
+            while len(self._rows) > 1 and self._is_full():
                 self._forget()
         return found
 
-    def _is_too_much(self) -> bool:
-        return len(self._interned) * self.spelled.n_symbols > MOST_REMEMBERED or len(self._rows) > MOST_NODES
+    def _is_full(self) -> bool:
+        return len(self._interned) * self.spelled.n_symbols > MOST_CACHED or len(self._rows) > MOST_NODES
 
     def _forget(self) -> None:
         """The older half: what is asked again is made again."""
         for _ in range(max(1, len(self._rows) // 2)):
             self._rows.popitem(last=False)
         self._interned = {_digest(row.log_b.numpy()): row for row in self._rows.values()}
-        self._comfort.clear()
+        self._needed_letters.clear()
         self._ways, self._asked = _Way(), 0
 
     def _row(self, node: Node) -> Row:
@@ -287,13 +287,13 @@ class SymbolReader:
 
     def _needed(self, node: Node) -> int:
         """How many letters there must be left for no symbol to be cut by the limit."""
-        if node not in self._comfort:
-            self._comfort[node] = max((length for _, length in self._lengths(node)), default=0)
-        return self._comfort[node]
+        if node not in self._needed_letters:
+            self._needed_letters[node] = max((length for _, length in self._lengths(node)), default=0)
+        return self._needed_letters[node]
 
     def _lengths(self, node: Node) -> list[tuple[int, int]]:
         """Each symbol that may follow, and the shortest string that goes on with it, in letters."""
-        allowed = self._remembered(node, None).allowed.tolist()
+        allowed = self._cached_row(node, None).allowed.tolist()
         found, by_way = list[tuple[int, int]](), dict[tuple[int, ...], int]()
         for symbol in allowed:
             way = self.spelled.read[symbol] or ()
@@ -305,7 +305,7 @@ class SymbolReader:
 
     def _within(self, node: Node, left: int) -> Floats:
         """The row without what cannot be completed in the letters that are left."""
-        row: Floats = self._remembered(node, None).log_b.numpy().copy()
+        row: Floats = self._cached_row(node, None).log_b.numpy().copy()
         row[[symbol for symbol, length in self._lengths(node) if length > left]] = -np.inf
         return row
 

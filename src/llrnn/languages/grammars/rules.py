@@ -266,7 +266,7 @@ class Lengths:
         return found
 
     def _corner(self, rule: int) -> Floats:
-        """corner[Z, ·] of one rule (Dijkstra), remembered; of most rules nobody asks."""
+        """corner[Z, ·] of one rule (Dijkstra), cached; of most rules nobody asks."""
         if rule not in self._corners:
             found: Floats = np.full(len(self._rules.names), np.inf)
             ready = [(0.0, rule)]

@@ -38,10 +38,13 @@ _LEAST = 1024  # entries of a block
 
 
 def estimate(stream: Ints, words: Sequence[str], *, order: int = 5, min_counts: Sequence[int] = ()) -> NGramTable:
-    """A model of the text EOS, sentence, EOS, ..., EOS, given as numbers of `words`.
+    """A Kneser-Ney model: `estimate(*read_stream(["text.txt"]), order=3)`.
 
-    `min_counts[n - 1]`: n-grams of order n that were counted less often are pruned (the last number holds for all
-    higher orders; unigrams are never pruned).
+    stream      the text EOS, sentence, EOS, ..., EOS as numbers of words
+    words       the words by number, EOS among them
+    order       how many words an n-gram has at most
+    min_counts  at [n - 1]: n-grams of order n that were counted less often are pruned (the last number holds for all
+                higher orders; unigrams are never pruned)
     """
     memory = _BYTES_A_WORD * max(len(stream), len(words))
     return estimate_on_disk([stream], words, scratch=Scratch(), memory=memory, order=order, min_counts=min_counts)
@@ -56,9 +59,11 @@ def estimate_on_disk(
     order: int = 5,
     min_counts: Sequence[int] = (),
 ) -> NGramTable:
-    """The same model as `estimate`, of a text that comes in pieces, with working arrays of about `memory` bytes.
+    """The same model as `estimate`, of a text that comes in pieces (`stream_pieces`).
 
-    `words` may grow while the text is read; what it holds afterwards counts.
+    scratch     the folder of temporary files: `Scratch(Path("/tmp"))`
+    memory      how many bytes the working arrays take, about
+    words       may grow while the text is read; what it holds afterwards counts
     """
     if order < 1:
         raise BackgroundError(f"the order of an n-gram model must be 1 or more, found {order}")
@@ -141,13 +146,14 @@ def count_ngrams(
     words = stream.view()
     if len(words) < 2 or words[0] != eos or words[-1] != eos:
         raise BackgroundError("the text to count must begin and end with the end of a sentence")
-    unigrams, counts = np.arange(n_words), np.zeros(n_words, dtype=np.int64)
+    unigrams, seen = np.arange(n_words), np.zeros(n_words, dtype=np.int64)
     for start in range(1, len(words), size):  # the first EOS is predicted by nothing
-        counts += np.bincount(words[start : start + size], minlength=n_words)
-    found = [Counted(np.zeros(n_words, dtype=np.int64), unigrams, counts, unigrams, unigrams == eos)]
+        seen += np.bincount(words[start : start + size], minlength=n_words)
+    found = [Counted(np.zeros(n_words, dtype=np.int64), unigrams, seen, unigrams, unigrams == eos)]
     places = stream
     for n in range(2, order + 1):
-        runs = _Runs(*(scratch.array(np.int64) for _ in range(3)), scratch.array(np.int32) if n < order else None)
+        key, count, suffix = (scratch.array(np.int64) for _ in range(3))
+        runs = _Runs(key, count, suffix, scratch.array(np.int32) if n < order else None)
         last_eos = 0  # the last before the block; the text begins with one
         for start in range(0, len(words), size):
             last_eos = _add_run(runs, words[start : start + size], places.view(), start, n, last_eos, eos, n_words)

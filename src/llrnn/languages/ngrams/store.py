@@ -80,7 +80,7 @@ def _is_sound_share(shared: Shared, n_words: int) -> bool:
 
 
 def write_table(table: NGramTable, path: str | PathLike[str]) -> None:
-    """To an ARPA file if the name ends in .arpa or .gz, otherwise to a folder."""
+    """Write an n-gram model to an ARPA file if the name ends in .arpa or .gz, otherwise to a folder."""
     if Path(path).suffix in (".arpa", ".gz"):
         write_arpa(table, path)
     else:
@@ -88,7 +88,7 @@ def write_table(table: NGramTable, path: str | PathLike[str]) -> None:
 
 
 def read_table(path: str | PathLike[str]) -> NGramTable:
-    """From a folder that `write_table` made, or from an ARPA file."""
+    """Read an n-gram model from a folder of `write_table`, or from an ARPA file: `read_table("model.arpa.gz")`."""
     if not Path(path).is_dir():
         return read_arpa(path)
     bundle = read_bundle(path, "ngram")
