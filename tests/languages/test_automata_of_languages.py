@@ -30,7 +30,7 @@ from llrnn.languages.grammars.expressions import NOTHING, Alternation, Concatena
 from llrnn.languages.grammars.finite import Conditional, EmptyLanguageError, Finite, Gathered, finite
 from llrnn.languages.grammars.graphs import components
 from llrnn.languages.grammars.language import Language, LetterColumns, Node, OneOf
-from llrnn.languages.grammars.serialization import described, restored
+from llrnn.languages.grammars.patterns import described, restored
 from llrnn.languages.ngrams import NGramTable, estimate
 from llrnn.languages.ngrams.table import backed_off
 from llrnn.text.vocabulary import EOS, Vocabulary

@@ -31,8 +31,9 @@ from llrnn.knowledge.backgrounds.base import Background, Combined, Mixture, Prod
 from llrnn.knowledge.backgrounds.static import Mask
 from llrnn.knowledge.process import Saved, State, States
 from llrnn.languages.grammars.compiler import atoms_of, columns_of
-from llrnn.languages.grammars.context_free import ContextFree, expressions_of, readings_of
+from llrnn.languages.grammars.context_free import ContextFree, readings_of
 from llrnn.languages.grammars.expressions import (
+    Concatenation,
     ConditionExpression,
     Expression,
     from_condition,
@@ -43,11 +44,18 @@ from llrnn.languages.grammars.expressions import (
 )
 from llrnn.languages.grammars.finite import Conditional, finite
 from llrnn.languages.grammars.language import LetterColumns, Node, Over
-from llrnn.languages.grammars.notation import limited, read_grammar
-from llrnn.languages.grammars.patterns import regular, symbolic
+from llrnn.languages.grammars.notation import Terminal, limited, read_grammar
+from llrnn.languages.grammars.patterns import (
+    can_be_saved,
+    described,
+    matching,
+    parsed,
+    regular,
+    restored,
+    symbolic,
+)
 from llrnn.languages.grammars.rows import BLANK, Row, SymbolReader, SymbolSpellings, letters_of
 from llrnn.languages.grammars.rules import Rules
-from llrnn.languages.grammars.serialization import can_be_saved, described, restored
 from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Exceptions, Prior, SparsePrior, Table
 from llrnn.text.conditions import values_of
 from llrnn.text.vocabulary import Revision, Vocabulary
@@ -373,7 +381,8 @@ class Grammar(Constraint):
         place = "the grammar" if name is None else name
         notation = read_grammar(text, start=start, weights=weights, place=place)
         self._notation = notation if deepest is None else limited(notation, deepest)
-        self._expressions = expressions_of(self._notation.terminals, over, place)
+        terminals = self._notation.terminals
+        self._expressions = {name: _terminal_expression(terminal, over, place) for name, terminal in terminals.items()}
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
@@ -407,6 +416,18 @@ class Grammar(Constraint):
 
     def __repr__(self) -> str:
         return f"Grammar({self._name or f'{len(self._notation.productions)} alternatives'}{self._softness})"
+
+
+def _terminal_expression(terminal: Terminal, over: Over, place: str) -> Expression:
+    """What a terminal reads; `place` is what messages call the grammar."""
+    try:
+        if not terminal.text or (not terminal.is_literal and parsed(terminal.text)[2]):
+            raise BackgroundError("it matches the empty string; make it optional in a rule instead")
+        if terminal.is_literal:
+            return letter(terminal.text) if over == "symbols" else Concatenation(tuple(map(letter, terminal.text)))
+        return matching(terminal.text) if over == "symbols" else regular(terminal.text)
+    except BackgroundError as error:
+        raise BackgroundError(f"the terminal {terminal.name} of {place} cannot be read: {error}") from None
 
 
 @dataclass(frozen=True)

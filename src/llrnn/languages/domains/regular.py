@@ -47,7 +47,7 @@ class Regular(Domain):
         self._cells = tuple(Cell(f"{name}:{cell}", tuple(shown.get(cell, ()))) for cell in cells)
         made = {cell: pattern(given) if isinstance(given, str) else given for cell, given in cells.items()}
         self._weights = dict(weights)
-        self._automaton = _with_characters(partition(made), [w for w in weights if w not in KINDS])
+        self._automaton = partition(made).refined(w for w in weights if w not in KINDS)
         self._log_scale = np.array([(log_scale or {}).get(cell, 0.0) for cell in cells], dtype=np.float64)
         self._settle()
 
@@ -201,10 +201,6 @@ class Regular(Domain):
         return f"{type(self).__name__}({self._name!r}, {len(self._cells)} cells)"
 
 
-def _with_characters(automaton: DFA, characters: Sequence[str]) -> DFA:
-    return automaton.refined([c for c in characters if c not in automaton.characters])
-
-
 def _reaches(M: Floats, ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The states that lie on a way from the start to an end."""
     leads = M > 0
@@ -250,7 +246,8 @@ class Numbers(Regular):
                 "or the cell of long numbers, '10000000' among them, has no finite mass"
             )
         cells = _cells(language)
-        weights = dict.fromkeys("0123456789", ratio / 10) | dict.fromkeys(_signs(cells), ratio)
+        signs = sorted({c for automaton in cells.values() for c in automaton.characters if not "0" <= c <= "9"})
+        weights = dict.fromkeys("0123456789", ratio / 10) | dict.fromkeys(signs, ratio)
         shown = {cell: _attributes(cell) for cell in cells}
         super().__init__(cells, weights, attributes=shown, name=name)
         # to begin with, all cells have equal mass: there are more long numbers, but nobody writes them more often
@@ -291,10 +288,6 @@ def _cells(language: str) -> dict[str, DFA]:
             automaton = automaton.minus(earlier)
         cells[name] = automaton
     return cells
-
-
-def _signs(cells: Mapping[str, DFA]) -> list[str]:
-    return sorted({c for automaton in cells.values() for c in automaton.characters if not "0" <= c <= "9"})
 
 
 def _attributes(cell: str) -> tuple[str, ...]:

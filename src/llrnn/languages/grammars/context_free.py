@@ -26,10 +26,8 @@ from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars.automaton import WeightedAutomaton, determinised
 from llrnn.languages.grammars.compiler import compiled
-from llrnn.languages.grammars.expressions import Concatenation, Expression, letter
-from llrnn.languages.grammars.language import Language, LetterColumns, Over
-from llrnn.languages.grammars.notation import Terminal
-from llrnn.languages.grammars.patterns import matching, parsed, regular
+from llrnn.languages.grammars.expressions import Expression
+from llrnn.languages.grammars.language import Language, LetterColumns
 from llrnn.languages.grammars.rules import Lengths, Position, Rules
 
 MOST_ITEMS = 20_000  # at one node
@@ -292,22 +290,6 @@ def _rounded(c: float) -> float:
 #
 # Over symbols a terminal is one letter out of some; over characters it is a string. In a weighted grammar all letters
 # that can follow are equally probable, and so is stopping: a walk that comes to an end with probability one.
-
-
-def expressions_of(terminals: Mapping[str, Terminal], over: Over, place: str) -> dict[str, Expression]:
-    """What each terminal reads; `place` is what messages call the grammar."""
-    return {name: _expression(terminal, over, place) for name, terminal in terminals.items()}
-
-
-def _expression(terminal: Terminal, over: Over, place: str) -> Expression:
-    try:
-        if not terminal.text or (not terminal.is_literal and parsed(terminal.text)[2]):
-            raise BackgroundError("it matches the empty string; make it optional in a rule instead")
-        if terminal.is_literal:
-            return letter(terminal.text) if over == "symbols" else Concatenation(tuple(map(letter, terminal.text)))
-        return matching(terminal.text) if over == "symbols" else regular(terminal.text)
-    except BackgroundError as error:
-        raise BackgroundError(f"the terminal {terminal.name} of {place} cannot be read: {error}") from None
 
 
 def readings_of(

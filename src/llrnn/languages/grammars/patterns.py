@@ -1,4 +1,4 @@
-r"""Expressions written as texts: Python's regular expressions over characters, and expressions over symbols.
+r"""Expressions as texts (Python's regular expressions over characters, expressions over symbols) and as plain data.
 
     a  \.  \x41    the character                x|y  (x)  (?:x)  (?P<name>x)         groups, which name nothing here
     .  [a-z]  [^a]   one of these, or not       x*  x+  x?  x{2}  x{2,}  x{2,5}      greedy or not is the same
@@ -18,14 +18,16 @@ whole strings, and becomes an expression, which `compiler.compiled` makes an aut
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from re import _constants, _parser
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+from torch import Tensor
 
-from llrnn.ground.errors import BackgroundError, DomainError
+from llrnn.ground.errors import BackgroundError, CheckpointError, DomainError, LLRNNError
+from llrnn.languages.grammars import expressions as ex
 from llrnn.languages.grammars.automaton import START, Held, TooLargeError, determinised, steps
 from llrnn.languages.grammars.compiler import atoms_of, compiled
 from llrnn.languages.grammars.expressions import (
@@ -33,13 +35,16 @@ from llrnn.languages.grammars.expressions import (
     NOTHING,
     Alternation,
     Concatenation,
+    ConditionExpression,
     Expression,
     One,
     Repeat,
     Times,
     letter,
+    parts_of,
 )
 from llrnn.languages.grammars.language import PROPERTIES, UNREAD, Atom, Bools, Letter, LetterColumns, OneOf
+from llrnn.languages.ngrams import store
 from llrnn.text.automata import DFA, anything, examples, permitted
 
 MOST_CHARACTERS = 100_000  # of a regular expression, when all that is repeated is written out
@@ -259,8 +264,8 @@ class Matcher:
 def pattern(text: str) -> DFA:
     r"""A DFA with label 0 where the whole string matches: `pattern(r"\p{upper}\p{lower}*").label("Rome") == 0`.
 
-    Strings that can be no symbol (`check_string`) never match. `\d` and `\s` are `\p{digit}` and `\p{space}` here; flags
-    that change what a character is, and `\w`, are refused.
+    Strings that can be no symbol (`check_string`) never match. `\d` and `\s` are `\p{digit}` and `\p{space}` here;
+    flags that change what a character is, and `\w`, are refused.
     """
     try:
         return _dfa(_expression(text, _BY_KIND), text).minimised().both(anything())
@@ -459,3 +464,104 @@ class _SymbolicParser:
         if not symbol:
             self.refuse("a symbol has one character or more; for nothing write ( )", token.at)
         return symbol
+
+
+# Expressions as plain data, for model folders: lists and numbers, and the arrays of n-gram models beside them.
+#
+# restored(*described(expression)) == expression             but for n-gram models, which are equal in what they say
+
+_NAMES = {
+    Concatenation: "sequence",
+    Alternation: "choice",
+    Repeat: "repeat",
+    Times: "times",
+    ex.WeightedExpression: "scaled",
+    ex.Both: "both",
+}
+_MADE: dict[str, Callable[..., Expression]] = {
+    "sequence": lambda *parts: Concatenation(parts),
+    "choice": lambda *parts: Alternation(parts),
+    "repeat": lambda part, again: part.repeated(again=again),
+    "times": lambda part, least, most: part.times(least, most),
+    "scaled": lambda part, factor: part.weighted(factor),
+    "both": lambda left, right: left & right,
+}
+
+
+def can_be_saved(expression: Expression) -> bool:
+    """Whether it is data through and through: functions of the condition are not."""
+    return not any(isinstance(part, ConditionExpression) for part in parts_of(expression))
+
+
+def described(expression: Expression) -> tuple[list[Any], dict[str, Tensor]]:
+    """What JSON can say, and tensors by name."""
+    tensors: dict[str, Tensor] = {}
+    return _plain(expression, tensors), tensors
+
+
+def _plain(expression: Expression, tensors: dict[str, Tensor]) -> list[Any]:
+    match expression:
+        case One(atom):
+            return ["one", *_plain_atom(atom)]
+        case ex.Listed(entries):
+            return ["listed", *map(list, entries)]
+        case ex.NGrams(table):
+            plain, arrays = store.described(table)
+            number = sum(name.endswith("context.0") for name in tensors)
+            tensors.update((f"ngram{number}.{name}", array) for name, array in arrays.items())
+            return ["ngrams", number, plain]
+        case ConditionExpression():
+            raise BackgroundError("a function of the condition cannot be saved; give the background again at loading")
+        case Concatenation(parts) | Alternation(parts):
+            given = parts
+        case _:
+            given = tuple(vars(expression).values())
+    return [_NAMES[type(expression)], *(_plain(g, tensors) if isinstance(g, Expression) else g for g in given)]
+
+
+def _plain_atom(atom: Atom) -> list[Any]:
+    match atom:
+        case Letter(text):
+            return ["letter", text]
+        case MatchingLetter(regex):
+            return ["matching", regex]
+        case OneOf(ranges, categories, negated, flags):
+            return ["one of", [list(span) for span in ranges], list(categories), negated, flags]
+    raise TypeError(f"no letters: {atom!r}")
+
+
+def restored(plain: list[Any], tensors: Mapping[str, Tensor]) -> Expression:
+    """The inverse of `described`."""
+    try:
+        return _from_plain(plain, tensors)
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"a saved expression cannot be read ({error!r}); save it again") from error
+    except LLRNNError as error:
+        raise CheckpointError(f"a saved expression cannot be read: {error}") from error
+
+
+def _from_plain(plain: list[Any], tensors: Mapping[str, Tensor]) -> Expression:
+    kind, *given = plain
+    match kind:
+        case "one":
+            return One(_atom_from(given))
+        case "listed":
+            return ex.words(dict(given))
+        case "ngrams":
+            prefix = f"ngram{given[0]}."
+            own = {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
+            return ex.ngram(store.table_from(given[1], own))
+        case "sequence" | "choice" | "both":
+            return _MADE[kind](*(_from_plain(part, tensors) for part in given))
+    return _MADE[kind](_from_plain(given[0], tensors), *given[1:])
+
+
+def _atom_from(given: list[Any]) -> Atom:
+    match given:
+        case ["letter", str(text)]:
+            return Letter(text)
+        case ["matching", str(regex)]:
+            return MatchingLetter(regex)
+        case ["one of", list(ranges), list(categories), bool(negated), *flags]:
+            return OneOf(tuple((first, last) for first, last in ranges), tuple(categories), negated, *flags)
+    raise ValueError(f"unknown kind of letters {given!r}")
