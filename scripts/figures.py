@@ -3,7 +3,7 @@
 A figure that was measured stands in a page in one of three ways, and tests/test_figures.py holds each to its file:
 
 - between `<!-- table: NAME -->` and `<!-- end of table -->` is a table that TABLES makes;
-- between `<!-- rows: FILE SUITES -->` and `<!-- end of rows -->` are rows of `llrnn bench` (`llrnn_lab.bench.page`);
+- between `<!-- rows: FILE SUITES -->` and `<!-- end of rows -->` are rows of `llrnn bench` (`llrnn_lab.bench.report`);
 - everywhere else it is part of a sentence or of a cell that `statements.py` makes from the file.
 
 What has no file is listed in `statements.WITHOUT_A_FILE`, with the reason. A cell of a table with a number that none of
@@ -21,7 +21,7 @@ from pathlib import Path
 
 import gpu_tables
 import study_tables
-from llrnn_lab.bench.page import filled as with_rows
+from llrnn_lab.bench.report import filled as with_rows
 from results import DOCS, RESULTS, ROOT
 from statements import NOT_MEASURED, STATEMENTS, WITHOUT_A_FILE
 

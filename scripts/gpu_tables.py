@@ -1,4 +1,4 @@
-"""Tables of docs/performance.md that `llrnn_lab.bench.page` does not make: the layer on a GPU, a step taken apart."""
+"""Tables of docs/performance.md that `llrnn_lab.bench.report` does not make: the layer on a GPU, a step taken apart."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from llrnn_lab.bench.page import times
+from llrnn_lab.bench.report import times
 from llrnn_lab.bench.rows import Row
 
 ROOT = Path(__file__).parents[1]

@@ -15,21 +15,11 @@ import torch
 
 from llrnn import cli
 from llrnn.ground.errors import ConfigError, LLRNNError
-from llrnn_lab.bench import (
-    counts,
-    gpu_rows,
-    inference_rows,
-    knowledge_rows,
-    machine,
-    neural,
-    page,
-    plots,
-    training_rows,
-)
-from llrnn_lab.bench.document import Document
+from llrnn_lab.bench import counts, gpu_rows, inference_rows, knowledge_rows, machine, neural, report, training_rows
 from llrnn_lab.bench.everything import everything, measured
 from llrnn_lab.bench.machine import Speeds, all_cores, measured_speeds, peak_bytes, threads_of
 from llrnn_lab.bench.neural import french_like
+from llrnn_lab.bench.report import Document
 from llrnn_lab.bench.rows import Compared, Count, Floor, Row
 from llrnn_lab.bench.suite import QUICK, Asked, Shape, Suite
 from llrnn_lab.bench.suites import SUITES, chosen
@@ -96,8 +86,8 @@ def test_every_row_has_a_name_of_its_own_a_peer_and_a_line(folder: Path) -> None
     assert len({row.name for row in rows}) == len(rows) >= 12  # 15 where torch has a fused peer
     text = (folder / "bench.md").read_text(encoding="utf8")
     for row in rows:
-        assert f"| **{row.name}** | llrnn | {page.figure(row.ours, row.unit)} |" in text
-        assert f"| {page.setting(row.setting)} | {row.peer} | {page.figure(row.theirs, row.unit)} |" in text
+        assert f"| **{row.name}** | llrnn | {report.figure(row.ours, row.unit)} |" in text
+        assert f"| {report.setting(row.setting)} | {row.peer} | {report.figure(row.theirs, row.unit)} |" in text
     assert "| elsewhere | needs a zoo |" in text
 
 
@@ -150,7 +140,7 @@ def stop() -> None:
 
 @pytest.fixture
 def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plots, "drawn", lambda run: {})
+    monkeypatch.setattr(report, "drawn", lambda run: {})
 
 
 @pytest.mark.usefixtures("without_plots")
@@ -490,16 +480,16 @@ def test_every_suite_that_takes_longer_gives_rows(tmp_path: Path) -> None:
 
 
 def test_numbers_as_people_read_them() -> None:
-    assert page.scaled(0.0123, "s") == "12.3 ms"
-    assert page.scaled(4.5e-7, "s") == "450 ns"
-    assert page.scaled(2.5e9, "FLOP") == "2.50 GFLOP"
-    assert page.scaled(0, "B") == "0.00 B"
-    assert [page.times(one) for one in (1234.5, 12.34, 3.456, 1.0494, 0.01234)] == [
+    assert report.scaled(0.0123, "s") == "12.3 ms"
+    assert report.scaled(4.5e-7, "s") == "450 ns"
+    assert report.scaled(2.5e9, "FLOP") == "2.50 GFLOP"
+    assert report.scaled(0, "B") == "0.00 B"
+    assert [report.times(one) for one in (1234.5, 12.34, 3.456, 1.0494, 0.01234)] == [
         "1,234", "12.3", "3.46", "1.049", "0.0123"
     ]  # fmt: skip
-    assert page.figure(1234.5, "words/s") == "1,234 words/s"
+    assert report.figure(1234.5, "words/s") == "1,234 words/s"
     assert (
-        page.setting({"V": 1000, "text": "drawn", "megabytes": {"a": 1}})
+        report.setting({"V": 1000, "text": "drawn", "megabytes": {"a": 1}})
         == "V = 1,000, text = drawn, megabytes = 1 (a)"
     )
 
@@ -507,18 +497,18 @@ def test_numbers_as_people_read_them() -> None:
 def test_tables_between_comments_are_made_anew(folder: Path) -> None:
     run = Document.read(folder / "bench.json")
     text = "before\n<!-- rows: bench.json layer memory -->\nold\n<!-- end of rows -->\nafter\n"
-    made = page.filled(text, folder)
+    made = report.filled(text, folder)
     assert made.startswith("before\n<!-- rows: bench.json layer memory -->\n")
     assert made.endswith("\n<!-- end of rows -->\nafter\n")
-    assert page.table(run.rows(["layer", "memory"])) in made
+    assert report.table(run.rows(["layer", "memory"])) in made
     assert "old" not in made
-    assert page.filled(made, folder) == made
+    assert report.filled(made, folder) == made
     other = text.replace("layer memory", "machine"), text.replace("layer memory", "left-out")
-    assert page.machine(run) in page.filled(other[0], folder)
-    assert "| elsewhere | needs a zoo |" in page.filled(other[1], folder)
-    assert "Not measured: beam: it was not asked for." in page.filled(text.replace("memory", "beam"), folder)
+    assert report.machine(run) in report.filled(other[0], folder)
+    assert "| elsewhere | needs a zoo |" in report.filled(other[1], folder)
+    assert "Not measured: beam: it was not asked for." in report.filled(text.replace("memory", "beam"), folder)
     with pytest.raises(ConfigError, match="no such benchmark"):
-        page.filled(text.replace("memory", "memories"), folder)
+        report.filled(text.replace("memory", "memories"), folder)
 
 
 def test_runs_stand_side_by_side(folder: Path, tmp_path: Path) -> None:
@@ -532,7 +522,7 @@ def test_runs_stand_side_by_side(folder: Path, tmp_path: Path) -> None:
     run.write(tmp_path)
     other.write(tmp_path / "elsewhere")
     text = "<!-- rows: bench.json elsewhere/bench.json -->\n<!-- end of rows -->\n"
-    lines = page.filled(text, tmp_path).splitlines()[2:-2]
+    lines = report.filled(text, tmp_path).splitlines()[2:-2]
     assert lines[0] == f"| ratio | {run.machine['processor']} | another | bar |"
     assert [line.split(" | ")[0].removeprefix("| ") for line in lines[2:]] == [
         *(row.name for row in run.rows()), "only there"

@@ -18,9 +18,21 @@ from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import ConfigError
 from llrnn.languages.grammars import rows
 from llrnn.text.vocabulary import EOS, Vocabulary
-from llrnn_lab.bench.against_masks import LLGuidance, Outlines, _Masks, nested_json
-from llrnn_lab.bench.constraint import Ours, constraint
-from llrnn_lab.bench.json_texts import FEWEST, cut, documents, drawn_pieces, learnt_pieces, spelled, written
+from llrnn_lab.bench.constraint import (
+    FEWEST,
+    LLGuidance,
+    Ours,
+    Outlines,
+    _Masks,
+    constraint,
+    cut,
+    documents,
+    drawn_pieces,
+    learnt_pieces,
+    nested_json,
+    spelled,
+    written,
+)
 from llrnn_lab.cli import show as lab_show
 
 SIZE = 6_000

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from llrnn import cli
 from llrnn.ground.errors import ConfigError
-from llrnn_lab.bench import gpu_machine, gpu_peers
+from llrnn_lab.bench import gpu_peers
+from llrnn_lab.bench import gpu_peers as gpu_machine
 from llrnn_lab.bench.gpu import _as_it_is, gpu
-from llrnn_lab.bench.gpu_machine import CARDS, Contender, Cost, Machine, Rates
-from llrnn_lab.bench.gpu_task import WAYS
+from llrnn_lab.bench.gpu_peers import CARDS, WAYS, Contender, Cost, Machine, Rates
 from llrnn_lab.bench.neural import french_like
 from llrnn_lab.bench.suite import GpuSizes as Sizes
 from llrnn_lab.cli import show as shown

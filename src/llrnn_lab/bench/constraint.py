@@ -14,20 +14,307 @@ so are the masses of the classes. Engines that make masks write a bit for each t
 from __future__ import annotations
 
 import gc
+import gzip
+import importlib
+import json
+import random
 import time
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
+from llrnn.ground.errors import ConfigError, MissingExtraError
 from llrnn.knowledge.backgrounds import Grammar
 from llrnn.knowledge.process import State
 from llrnn.layer.priors import Prior
-from llrnn.text.vocabulary import Vocabulary
-from llrnn_lab.bench.against_masks import Engine, LLGuidance, Outlines, installed
-from llrnn_lab.bench.json_texts import GRAMMAR, SPELLING, cut, documents, drawn_pieces, learnt_pieces, spelled, written
+from llrnn.text.vocabulary import EOS, Vocabulary
+
+# What constraints are measured on: JSON as a grammar, a vocabulary of word pieces, and documents in those pieces.
+#
+# Pieces are written as byte-level tokenizers write them (Ġ is a blank, Ċ a new line), and each is a string of whole
+# characters. They are drawn from a seed, or learnt from a text with `tokenizers` (its ASCII; then filled up by
+# drawing).
+
+
+GRAMMAR = r"""
+start: value
+?value: object | array | STRING | NUMBER | "true" | "false" | "null"
+array: "[" [value ("," value)*] "]"
+object: "{" [pair ("," pair)*] "}"
+pair: STRING ":" value
+STRING: /"([^"\\\x00-\x1f]|\\(["\\\/bfnrt]|u[0-9a-fA-F]{4}))*"/
+NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/
+WS: /[ \t\n\r]+/
+%ignore WS
+"""
+SPELLING = {"Ġ": " ", "Ċ": "\n", "ĉ": "\t", "č": "\r"}
+FEWEST = 4_000  # pieces of a vocabulary: the characters, numbers and pieces of JSON that are always there
+
+_WRITTEN = str.maketrans({letter: sign for sign, letter in SPELLING.items()})
+_CHARACTERS = [*map(chr, range(33, 127)), *SPELLING, *"äçèéñöüß"]
+_OF_JSON = """
+    {" "} {} [] [{ [{" }] }, },{ },{" }} ]] ]} ], ": ":" ":Ġ ":Ġ" ":Ġ{ ":Ġ[ ":{" ":[ ":{ ", "," ",Ġ" "] "], "},"
+    :Ġ ,Ġ :true :false :null true false null true, false, null, Ġtrue Ġfalse Ġnull \\n \\t \\" \\\\ \\/ \\u \\u00 \\u20
+    .0 .5 .00 0. -1 e-05 E+ ],ĊĠĠ },ĊĠĠ },ĊĠĠĠĠ ",ĊĠĠ ",ĊĠĠ" {ĊĠĠ" [ĊĠĠ ,ĊĠĠ" "ĊĠĠ} :ĊĠ
+""".split()  # noqa: SIM905
+_STARTS = [start + vowel for start in "bcdfghjklmnpqrstvwxyz" for vowel in ("a", "e", "i", "o", "u", "ea", "é", "y")]
+_SIGNS = "!#$%&'()*+,-./:;<=>?@[]^_`{|}~\"\\"
+
+
+def drawn_pieces(size: int, seed: int = 0, *, first: Sequence[str] = ()) -> list[str]:
+    """A vocabulary: the end, all characters, pieces of JSON, numbers, blanks, and then words and signs as drawn."""
+    if size < FEWEST:
+        raise ConfigError(f"a vocabulary for JSON has {FEWEST:,} pieces at least, found {size:,}")
+    rng, blanks = random.Random(seed), ["Ġ" * n for n in range(1, 33)]
+    always = [EOS, *_CHARACTERS, *_OF_JSON, *map(str, range(1000)), *blanks, *("Ċ" + blank for blank in blanks)]
+    found = dict.fromkeys([*always, *first])
+    while len(found) < size:
+        found[_piece(rng)] = None
+    return list(found)[:size]
+
+
+def _piece(rng: random.Random) -> str:
+    if rng.random() < 0.05:
+        return rng.choice(["", "Ġ"]) + "".join(rng.choice(_SIGNS) for _ in range(rng.randint(2, 4)))
+    word = "".join(rng.choice(_STARTS) for _ in range(rng.randint(1, 4))) + rng.choice(["", "", "n", "s", "r", "t"])
+    word = rng.choice([word, word, word, word.capitalize(), word.upper()])
+    return rng.choice(["", "Ġ"]) + word if rng.random() < 0.94 else rng.choice(['"', "_", "."]) + word
+
+
+def learnt_pieces(path: Path, size: int, seed: int = 0) -> list[str]:
+    """Byte pairs of a text, by `tokenizers`; what it has too few of is drawn."""
+    try:
+        tokenizers: Any = importlib.import_module("tokenizers")
+    except ImportError:
+        raise MissingExtraError("tokenizers", "open") from None
+    learner = tokenizers.Tokenizer(tokenizers.models.BPE())
+    learner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=size, show_progress=False)
+    learner.train_from_iterator(_ascii_lines(path), trainer)
+    pieces: Mapping[str, int] = learner.get_vocab()
+    return drawn_pieces(size, seed, first=sorted(pieces, key=lambda piece: pieces[piece]))
+
+
+def _ascii_lines(path: Path) -> Iterator[str]:
+    """The lines of a text without what is not ASCII: other letters are several bytes, which pieces may cut."""
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf8") as lines:
+        for line in lines:
+            yield "".join(c for c in line if c in "\t\n" or " " <= c <= "~")
+
+
+def documents(count: int, *, depth: int = 3, seed: int = 0) -> list[str]:
+    """JSON texts: objects and arrays nested up to a depth, printed in a line, without blanks, or indented."""
+    rng = random.Random(seed)
+    printed: list[dict[str, Any]] = [{}, {"separators": (",", ":")}, {"indent": 2}]
+    return [json.dumps(_record(rng, depth), ensure_ascii=False, **rng.choice(printed)) for _ in range(count)]
+
+
+def _record(rng: random.Random, depth: int) -> object:
+    """An object with some content."""
+    return {_word(rng): _value(rng, depth - 1) for _ in range(rng.randint(2, 6))}
+
+
+def _value(rng: random.Random, depth: int) -> object:
+    kind = rng.choice(["object", "array"] if depth and rng.random() < 0.45 else ["string"] * 3 + ["number", "other"])
+    if kind == "object":
+        return {_word(rng): _value(rng, depth - 1) for _ in range(rng.randint(0, 4))}
+    if kind == "array":
+        return [_value(rng, depth - 1) for _ in range(rng.randint(0, 5))]
+    if kind == "number":
+        return rng.choice([rng.randint(-50, 100_000), round(rng.uniform(-10, 10), 3), rng.random() * 1e-7])
+    if kind == "other":
+        return rng.choice([True, False, None])
+    said = " ".join(_word(rng) for _ in range(rng.randint(0, 6)))
+    return said + rng.choice(["", "", ".", "\n", ' "so"', "\t\x01", "\\"])
+
+
+def _word(rng: random.Random) -> str:
+    return "".join(rng.choice(_STARTS) for _ in range(rng.randint(1, 4)))
+
+
+def spelled(piece: str) -> str:
+    """The characters of a piece."""
+    return "".join(SPELLING.get(sign, sign) for sign in piece)
+
+
+def written(text: str) -> str:
+    """A text with the signs of pieces for its blanks."""
+    return text.translate(_WRITTEN)
+
+
+def cut(text: str, ids: Mapping[str, int]) -> list[int]:
+    """A text as pieces, the longest first."""
+    longest, found, at = max(map(len, ids)), list[int](), 0
+    while at < len(text):
+        piece = next(text[at : at + length] for length in range(longest, 0, -1) if text[at : at + length] in ids)
+        found.append(ids[piece])
+        at += len(piece)
+    return found
+
+
+# Peers that hold a text to a grammar: a bit for each token. Neither is needed; one that is absent is left out.
+#
+# llguidance       the same grammar, in its own dialect of lark's notation. Two things are asked of it that are not its
+#                  defaults: blanks before and after a document, and all tokens that fit where the next characters
+#                  are certain (it would give only the one that it would cut there itself).
+# outlines-core    regular expressions only: JSON nested up to a depth. That is another, smaller language: where a
+#                  token would open a bracket too many it is forbidden (and so is `0.` as the first of a document). All
+#                  masks are made when it is built.
+
+
+_BLANKS = r"[ \t\n\r]*"
+_STRING = r'"([^"\\\x00-\x1f]|\\(["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
+_NUMBER = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+# 0 or minus infinity for the bits of each byte
+_OF_BYTE = np.where(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little"), 0.0, -np.inf)
+
+
+class Engine(ABC):
+    """One contender: a grammar over tokens, at a place in a document."""
+
+    name: ClassVar[str]
+    note: ClassVar[str] = ""
+    vocabulary_seconds: float = 0.0  # of building it, what is done once for a vocabulary, whatever the grammar
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Before the first token of a document."""
+
+    @abstractmethod
+    def ask(self) -> object:
+        """What may follow, in the form that the engine gives it in."""
+
+    @abstractmethod
+    def add(self, logits: torch.Tensor, out: torch.Tensor) -> None:
+        """The same, added to a row of logits."""
+
+    @abstractmethod
+    def advance(self, token: int) -> object:
+        """The next token is this one."""
+
+    @abstractmethod
+    def allowed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which tokens may follow, (V,)."""
+
+
+class _Masks(Engine):
+    """An engine that writes a bit for each token."""
+
+    def __init__(self, size: int) -> None:
+        self._bits = np.zeros(-(-size // 32) * 4, dtype=np.uint8)
+        self._values = np.zeros((len(self._bits), 8), dtype=np.float32)
+        self._row = torch.from_numpy(self._values.reshape(-1)[:size])
+        self._of_byte = _OF_BYTE.astype(np.float32)
+        self._where = self._bits.ctypes.data, len(self._bits)
+        self._size = size
+
+    def add(self, logits: torch.Tensor, out: torch.Tensor) -> None:
+        # faster than what the peers bring along, which has to be compiled
+        self.ask()
+        np.take(self._of_byte, self._bits, axis=0, out=self._values, mode="clip")
+        torch.add(logits, self._row, out=out)
+
+    def allowed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        self.ask()
+        return np.unpackbits(self._bits, bitorder="little")[: self._size].astype(np.bool_)
+
+
+class LLGuidance(_Masks):
+    """llguidance, by its matcher."""
+
+    name = "llguidance"
+
+    def __init__(self, module: Any, tokens: Sequence[str], eos: int) -> None:
+        super().__init__(len(tokens))
+        begun = time.perf_counter()
+        tokenizer = module.LLTokenizer(module.TokenizerWrapper(_Tokens(tokens, eos)))
+        self.vocabulary_seconds = time.perf_counter() - begun
+        self._matcher = module.LLMatcher(tokenizer, module.LLMatcher.grammar_from_lark(_dialect()))
+        if self._matcher.is_error():
+            raise ValueError(self._matcher.get_error())
+        self.ask()
+
+    def begin(self) -> None:
+        self._matcher.reset()
+
+    def ask(self) -> object:
+        return self._matcher.unsafe_compute_mask_ptr(*self._where)
+
+    def advance(self, token: int) -> object:
+        return self._matcher.consume_token(token)
+
+
+def _dialect() -> str:
+    """The grammar for llguidance: blanks at both ends have to be asked for, and nothing is to be forced."""
+    options = '%llguidance {"allow_initial_skip": true, "no_forcing": true}\n'
+    return options + GRAMMAR.replace("start: value", "start: value WS?")
+
+
+class _Tokens:
+    """What llguidance asks of a tokenizer."""
+
+    bos_token_id = None
+
+    def __init__(self, tokens: Sequence[str], eos: int) -> None:
+        self.eos_token_id, self.special_token_ids = eos, [eos]
+        self.tokens = [token.encode() for token in tokens]
+        self._ids = {token: number for number, token in enumerate(tokens) if number != eos}
+
+    def __call__(self, text: str | bytes) -> list[int]:
+        return cut(text if isinstance(text, str) else text.decode(), self._ids)
+
+
+class Outlines(_Masks):
+    """outlines-core, by its guide."""
+
+    name = "outlines-core"
+    note = "outlines-core knows JSON nested up to a depth only, and makes all masks when it is built"
+
+    def __init__(self, module: Any, tokens: Sequence[str], eos: int, depth: int) -> None:
+        super().__init__(len(tokens))
+        begun = time.perf_counter()
+        listed = {token: [number] for number, token in enumerate(tokens) if number != eos}
+        vocabulary = module.Vocabulary(eos, listed)
+        self.vocabulary_seconds = time.perf_counter() - begun
+        self._guide = module.Guide(module.Index(nested_json(depth), vocabulary))
+        self._where = self._bits.ctypes.data, len(self._bits) // 4
+        self.ask()
+
+    def begin(self) -> None:
+        self._guide.reset()
+
+    def ask(self) -> object:
+        return self._guide.write_mask_into(*self._where, 4)
+
+    def advance(self, token: int) -> object:
+        return self._guide.advance(token, False)
+
+
+def nested_json(depth: int) -> str:
+    """A regular expression for JSON with brackets in brackets up to a depth."""
+    plain = f"{_STRING}|{_NUMBER}|true|false|null"
+    value = f"({plain})"
+    for _ in range(depth):
+        array, pair = _listed(value), _listed(f"{_STRING}{_BLANKS}:{_BLANKS}{value}")
+        value = rf"({plain}|\[{array}\]|\{{{pair}\}})"
+    return f"{_BLANKS}{value}{_BLANKS}"
+
+
+def _listed(one: str) -> str:
+    return f"{_BLANKS}({one}{_BLANKS}(,{_BLANKS}{one}{_BLANKS})*)?"
+
+
+def installed(name: str) -> Any:
+    """A module, or None."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
 
 _OURS = "llrnn"
 _Times = dict[str, list[float]]  # nanoseconds, by what is done

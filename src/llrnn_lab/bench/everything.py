@@ -1,6 +1,6 @@
 """`llrnn bench`: every suite that this machine can run, one after the other, into a folder.
 
-bench.json              all that was found, after every suite (see `document`)
+bench.json              all that was found, after every suite (see `report.Document`)
 bench.md                the same as tables
 bench.png               ratios with their bars
 bench-vocabulary.png    time by V
@@ -18,9 +18,9 @@ from typing import Any
 
 from llrnn.ground.errors import LLRNNError, MissingExtraError
 from llrnn.ground.files import write_atomically
-from llrnn_lab.bench import document, page, plots
-from llrnn_lab.bench.document import Document
+from llrnn_lab.bench import report
 from llrnn_lab.bench.machine import measured_speeds, threads_of
+from llrnn_lab.bench.report import Document
 from llrnn_lab.bench.suite import Asked, Suite
 
 Tell = Callable[[str], None]
@@ -37,7 +37,7 @@ def everything(
 ) -> Document:
     """All suites that are not there yet; an earlier run in the folder is gone on with, unless it shall begin again."""
     run = Document.begun(asked, command, _now())
-    before = folder / document.NAME
+    before = folder / report.NAME
     if before.exists() and not again:
         run.goes_on(Document.read(before), before)
     for suite in suites:
@@ -96,12 +96,12 @@ def measured(suite: Suite, asked: Asked) -> dict[str, Any]:
 
 def _write(run: Document, folder: Path) -> None:
     run.write(folder)
-    write_atomically(folder / "bench.md", page.markdown(run).encode())
+    write_atomically(folder / "bench.md", report.markdown(run).encode())
 
 
 def _draw(run: Document, folder: Path, tell: Tell) -> None:
     try:
-        drawn = plots.drawn(run)
+        drawn = report.drawn(run)
     except MissingExtraError as error:  # figures and tables are there all the same
         tell(f"no plots: {error}")
         return

@@ -22,9 +22,24 @@ import torch
 from torch import Tensor
 
 from llrnn.layer.fused import plan_for
-from llrnn_lab.bench.gpu_machine import CARDS, Contender, Gpu, Machine, Rates, interleaved, measured_rates
-from llrnn_lab.bench.gpu_peers import peers
-from llrnn_lab.bench.gpu_task import HALF, PRODUCTS, WAYS, Found, Task, callables, eager, errors
+from llrnn_lab.bench.gpu_peers import (
+    CARDS,
+    HALF,
+    PRODUCTS,
+    WAYS,
+    Contender,
+    Found,
+    Gpu,
+    Machine,
+    Rates,
+    Task,
+    callables,
+    eager,
+    errors,
+    interleaved,
+    measured_rates,
+    peers,
+)
 from llrnn_lab.bench.neural import french_like, own_classes
 from llrnn_lab.bench.suite import GpuSizes
 

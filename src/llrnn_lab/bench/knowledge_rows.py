@@ -7,9 +7,8 @@ from typing import Any
 
 from llrnn_lab.bench import counts
 from llrnn_lab.bench.against_kenlm import ngrams
-from llrnn_lab.bench.against_masks import LLGuidance, Outlines
 from llrnn_lab.bench.beam import beam, made_up
-from llrnn_lab.bench.constraint import constraint
+from llrnn_lab.bench.constraint import LLGuidance, Outlines, constraint
 from llrnn_lab.bench.machine import Speeds
 from llrnn_lab.bench.rows import Compared, Count, Row
 from llrnn_lab.bench.suite import Asked, Figures, Suite

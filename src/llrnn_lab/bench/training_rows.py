@@ -13,7 +13,7 @@ import torch
 from llrnn_lab.bench import counts
 from llrnn_lab.bench.adaptive import adaptive
 from llrnn_lab.bench.french import CONFIGS, LARGE_WAYS, WAYS, french
-from llrnn_lab.bench.gpu_machine import Gpu, measured_rates
+from llrnn_lab.bench.gpu_peers import Gpu, measured_rates
 from llrnn_lab.bench.machine import Speeds, cores
 from llrnn_lab.bench.neural import training
 from llrnn_lab.bench.objectives import objectives

@@ -71,7 +71,7 @@ def bench_all(
     """
     from llrnn.cli import show
     from llrnn_lab.bench.everything import everything
-    from llrnn_lab.bench.page import markdown
+    from llrnn_lab.bench.report import markdown
     from llrnn_lab.bench.suite import QUICK, Asked, Sizes
     from llrnn_lab.bench.suites import chosen
 
