@@ -61,7 +61,10 @@ class Base:
 
 
 def open_base(path: str | PathLike[str]) -> Base:
-    """An llrnn model folder, a Hugging Face folder, an ARPA file or an n-gram folder: by what is there."""
+    """An llrnn model folder, a Hugging Face folder, an ARPA file or an n-gram folder: by what is there.
+
+    base = open_base("runs/french")
+    """
     path = Path(path)
     if not path.exists():
         raise ConfigError(f"{path}: no such base; give an ARPA file, an llrnn model or a Hugging Face folder")
@@ -81,7 +84,14 @@ def base_of(model: LLRNN) -> Base:
 
 
 def adaptor(base: Base, corpus: Corpus, *, order: int = 3, hidden: int = 128, seed: int = 0) -> LLRNN:
-    """A model ready to train on the domain text; before that it predicts what the mixture does."""
+    """A model ready to train on the domain text; before that it predicts what the mixture does.
+
+    `base` comes from `open_base` or `base_of`; `order` is that of the domain's n-grams, `hidden` the size of the LSTM
+    where the base is no LL-RNN, `seed` decides the weights.
+
+        model = adaptor(base, corpus)
+        records = list(train(model, corpus, settings=default_settings(corpus.tokens)))
+    """
     donor, phi = base.donor, _features(base, corpus)
     domain = NGram.from_corpus(corpus, order=order, folds=min(_FOLDS, max(2, len(corpus) // 2)))
     domain, frozen = domain.bind(base.vocabulary), base.background.bind(base.vocabulary)

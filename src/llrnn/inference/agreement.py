@@ -371,6 +371,8 @@ def make_pairs(
     Forms and the habits of agreement come from the corpus itself, and from `lexicon_corpus` where one is given. With a
     `vocabulary`, every word of both sentences is listed in it. Words with whitespace in them (`10 000`) cannot be
     written to a file of pairs: their sentences are left out.
+
+        pairs = make_pairs(Corpus.from_file("treebank.conllu"), vocabulary=model.vocabulary, limit=1000)
     """
     sentences = list(corpus)
     if not any(token.head is not None for sentence in sentences for token in sentence.tokens):

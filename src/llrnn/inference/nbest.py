@@ -139,7 +139,10 @@ def _lines(path: StrPath) -> Iterator[_Line]:
 
 
 def read_nbest(path: StrPath) -> NBestLists:
-    """Lists from TSV. Lines of one utterance belong together wherever they stand; their order is kept."""
+    """Lists from TSV. Lines of one utterance belong together wherever they stand; their order is kept.
+
+    lists = read_nbest("nbest.tsv.gz")
+    """
     names: tuple[str, ...] = ()
     found: dict[str, list[Hypothesis]] = {}
     for line in _lines(path):

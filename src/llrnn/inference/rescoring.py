@@ -390,7 +390,10 @@ class Tuned:
 
 
 def tune(lists: NBestLists, references: References, *, seed: int = 0, restarts: int = 8) -> Tuned:
-    """The best weights from each score alone, from all of them alike, and from `restarts` places drawn by the seed."""
+    """The best weights from each score alone, from all of them alike, and from `restarts` places drawn by the seed.
+
+    tune(add_scores(lists, {"llrnn": ModelScorer(model)}), read_references("dev.txt")).weights
+    """
     counted = errors_of_lists(lists, references)
     table = ScoreTable.of(lists, counted)
     found = [_improved(table, start) for start in _starts(table, np.random.default_rng(seed), restarts)]
