@@ -14,15 +14,17 @@ import contextlib
 import copy
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
 
 from llrnn.ground.errors import LawError, LLRNNError
-from llrnn.knowledge.backgrounds import Background, Uniform
-from llrnn.knowledge.contextual import ContextualFeature
-from llrnn.knowledge.features import Features, Function, compile_features
+from llrnn.knowledge.backgrounds.base import Background
+from llrnn.knowledge.backgrounds.static import Uniform
+from llrnn.knowledge.contextual.base import ContextualFeature
+from llrnn.knowledge.features.base import Features, Function
+from llrnn.knowledge.features.compiled import compile_features
 from llrnn.knowledge.process import Process, State
 from llrnn.languages.domains import restore
 from llrnn.layer.loglinear import LogLinear
@@ -66,20 +68,25 @@ def check_background(
 def _check_background(bound: Background, vocabulary: Vocabulary, states: list[State]) -> None:
     before = copy.deepcopy(states)
     prior = bound.prior(states)
-    whole = _log_b(prior, len(states))
     # a network that computes in float32 rounds a batch otherwise than a single row
     rounding = 1e-5 if isinstance(prior, DensePrior) and prior.log_b.dtype == torch.float32 else 1e-9
     _require(_same(states, before), "states are values: prior changed the states that it was given")
+    whole = prior.dense(len(states)).log_b.double()
     _require(whole.shape == (len(states), len(vocabulary)), f"a value for each of {len(vocabulary)} symbols")
     _require(not torch.isnan(whole).any(), "log b is a number, found NaN")
     _require(not (whole == float("inf")).any(), "log b is below infinity")
-    _require(
-        bool(torch.equal(whole, _log_b(bound.prior(states), len(states)))), "deterministic: same states, same prior"
-    )
-    for n, state in enumerate(states):
-        alone = _log_b(bound.prior([state]), 1)[0]
-        _require(torch.allclose(whole[n], alone, atol=rounding), f"batched = one by one, at position {n}")
+    _check_batches(states, whole, lambda some: bound.prior(some).dense(len(some)).log_b.double(), rounding)
     _check_sums(bound.prior(states), [], vocabulary, len(states), whole)
+
+
+def _check_batches(
+    states: list[State], whole: torch.Tensor, answer: Callable[[list[State]], torch.Tensor], rounding: float = 0.0
+) -> None:
+    """Whoever asks again, or for one state alone, gets the same answer."""
+    _require(bool(torch.equal(whole, answer(states))), "deterministic: same states, same answer")
+    for n, state in enumerate(states):
+        same = torch.allclose(whole[n], answer([state])[0], rtol=0.0 if rounding == 0 else 1e-5, atol=rounding)
+        _require(same, f"batched = one by one, at position {n}")
 
 
 def check_contextual(
@@ -105,10 +112,7 @@ def _check_contextual(bound: ContextualFeature, vocabulary: Vocabulary, states: 
     _require(listed, f"words are numbered 0 to {len(vocabulary) - 1}, found {values.word.tolist()}")
     whole = _dense_values(values, len(vocabulary))
     _require(bool(torch.isfinite(whole).all()), "feature values are finite")
-    _require(bool(torch.equal(whole, _dense_values(bound.values(states), len(vocabulary)))), "deterministic")
-    for n, state in enumerate(states):
-        alone = _dense_values(bound.values([state]), len(vocabulary))[0]
-        _require(bool(torch.equal(whole[n], alone)), f"batched = one by one, at position {n}")
+    _check_batches(states, whole, lambda some: _dense_values(bound.values(some), len(vocabulary)))
     uniform = Uniform().bind(vocabulary).prior([])
     _check_sums(uniform, [bound.values(states)], vocabulary, len(states), uniform.dense(len(states)).log_b)
 
@@ -234,10 +238,6 @@ def _states(
             states.append(state)
             state = after
     return states
-
-
-def _log_b(prior: Prior, n: int) -> torch.Tensor:
-    return prior.dense(n).log_b.double()
 
 
 def _dense_values(values: ContextValues, n_symbols: int) -> torch.Tensor:

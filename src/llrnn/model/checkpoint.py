@@ -71,11 +71,13 @@ def load(
     verify: bool = True,
     copy: bool = False,
 ) -> LLRNN:
-    """Read a model; a background or contextual features of one's own are given again here, or swapped.
+    """Read a model that `LLRNN.save` wrote.
 
-    A `controller` of one's own is given again, too, as it was made: its weights are filled in.
-    Without `verify`, damage to the numbers of the model goes unseen (see `read_bundle`): a large one opens faster. With
-    `copy`, a large one is read into memory, not mapped: it stays as it is whatever happens to its files.
+    `background`, `contextual`: instead of those in the folder; classes of one's own are given again here. So is a
+    `controller`, as it was made: its weights are loaded. `verify=False` skips the checksums, so that a large model
+    opens faster; `copy=True` reads it into memory instead of mapping its files, which may then change.
+
+        model = load("runs/paper/model")
     """
     try:
         bundle = read_bundle(folder, "model", verify=verify, copy=copy)

@@ -109,7 +109,12 @@ def generate(
     condition: object = None,
     generator: torch.Generator | None = None,
 ) -> list[Generated]:
-    """`count` continuations of the prefix, chosen by the strategy (exact samples by default)."""
+    """`count` continuations of the prefix, chosen by the strategy (exact samples by default).
+
+    `max_words` ends a text that has not ended by itself; `condition`: what is written from; `generator`: of the draws.
+
+        generate(model, prefix="le chat", strategy=Sampling(temperature=0.7, top_p=0.9), count=3)
+    """
     return generate_each(
         model,
         [condition] * count,

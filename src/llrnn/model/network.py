@@ -20,14 +20,16 @@ from torch.nn import functional as F
 
 from llrnn.ground.bundle import write_bundle
 from llrnn.ground.errors import CheckpointError, ConfigError, NumericalError, ZeroMassError
-from llrnn.knowledge.backgrounds import Background, Uniform
-from llrnn.knowledge.contextual import ContextualFeature
-from llrnn.knowledge.features import FeatureMatrix, Features, compile_features
+from llrnn.knowledge.backgrounds.base import Background
+from llrnn.knowledge.backgrounds.static import Uniform
+from llrnn.knowledge.contextual.base import ContextualFeature
+from llrnn.knowledge.features.base import Features
+from llrnn.knowledge.features.compiled import compile_features
 from llrnn.knowledge.process import Process, Saved, State
 from llrnn.knowledge.sequences import Batch, ModelState
 from llrnn.layer.fused import product
 from llrnn.layer.loglinear import Distribution, LogLinear, Steered
-from llrnn.layer.matrix import SparseMatrix, WeightCache, can_be_cached
+from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached
 from llrnn.layer.priors import ContextValues, Prior
 from llrnn.model.controllers import LSTM, Controller, described_controller, initialise, still_first, uniform
 from llrnn.text.domain import Domain
@@ -95,10 +97,13 @@ class LLRNN(nn.Module):
         word_dropout: float = 0.0,
         seed: int | None = 0,
     ) -> None:
-        """`seed` of the first weights; None leaves them to whoever fills them in.
+        """`output_features` φ, `input_features` ψ (the same by default), `background` b (uniform by default).
 
-        A controller that has weights already (trained, loaded, of a class of one's own) stays as it is; one of ours
-        that was only just made is drawn by the seed, like all that this model makes itself.
+        `contextual`: features that depend on the context; `tied`: one weight matrix for ψ and φ; `word_dropout`: the
+        share of input words that training drops; `seed`: of the initial weights, None skips initialisation. A
+        controller that has weights already (trained, loaded, of a class of one's own) keeps them.
+
+            LLRNN(vocabulary, output_features=features.Identity(), controller=LSTM(64))
         """
         super().__init__()
         self.vocabulary, self.tied, self.word_dropout = vocabulary, tied, word_dropout
@@ -145,7 +150,7 @@ class LLRNN(nn.Module):
 
     @property
     def reads_lowercase(self) -> bool:
-        """Whether its configuration says that every word is written small."""
+        """Whether its configuration lowercases every word."""
         config = self.provenance.get("config", {})
         return bool(config.get("corpus", {}).get("lowercase", False))
 
@@ -193,7 +198,7 @@ class LLRNN(nn.Module):
     ) -> tuple[Distribution, ModelState]:
         """The distributions at the N positions of a batch that count, row by row, and the state after it.
 
-        `layer`: this model's own, with weights that are changed for the time.
+        `layer`: this model's own, with temporarily changed weights.
         """
         rows = len(batch.inputs)
         given = batch.conditions if batch.conditions is not None else [None] * rows
@@ -243,16 +248,11 @@ class LLRNN(nn.Module):
         )
 
     def _drop_words(self, psi: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Word dropout: whole words of the input are silenced, so that the model does not lean on one alone."""
+        """Word dropout: whole words of the input are zeroed, so that the model does not lean on one alone."""
         if generator is None or self.word_dropout == 0.0:
             return psi
         kept = uniform(*psi.shape[:2], generator=generator, device=psi.device) >= self.word_dropout
         return psi * kept.unsqueeze(-1)
-
-    def _answers(self, known: Sequence[Sequence[State]]) -> tuple[Prior, list[ContextValues]]:
-        own, *context = known
-        values = [feature.values(states) for feature, states in zip(self.contextual, context, strict=True)]
-        return self.background.prior(own), values
 
     def _follow(
         self, batch: Batch, state: ModelState
@@ -263,9 +263,9 @@ class LLRNN(nn.Module):
             if process.state_key not in followed:
                 here, last = process.follow(states, batch.inputs, batch.mask, batch.sentences)
                 followed[process.state_key] = here, tuple(last)
-        pairs = [followed[process.state_key] for process in self.processes]
-        prior, values = self._answers([here for here, _ in pairs])
-        return prior, values, tuple(last for _, last in pairs)
+        here, after = zip(*(followed[process.state_key] for process in self.processes), strict=True)
+        values = [feature.values(states) for feature, states in zip(self.contextual, here[1:], strict=True)]
+        return self.background.prior(here[0]), values, after
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the model as a folder of safetensors and JSON, atomically; `llrnn.load` reads it back."""

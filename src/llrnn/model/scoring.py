@@ -77,7 +77,10 @@ def _scored(model: LLRNN, text: EncodedText, batching: Batching | None) -> Itera
 
 
 def score(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Scores:
-    """log p of every target."""
+    """log p of every target of a text, in the order of its batches (whole sentences by default).
+
+    score(model, EncodedText.encode(corpus, model.vocabulary)).log_perplexity
+    """
     none = torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.double)
     targets, log_p = zip(none, *_scored(model, text, batching), strict=True)
     return Scores(torch.cat(targets), torch.cat(log_p))

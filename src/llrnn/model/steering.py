@@ -28,7 +28,8 @@ from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.backgrounds import Background, Model, NGram
 from llrnn.knowledge.backgrounds.constraint import Constraint
-from llrnn.knowledge.contextual import Expert, Lookup
+from llrnn.knowledge.contextual.expert import Expert
+from llrnn.knowledge.contextual.lookup import Lookup
 from llrnn.knowledge.features.compiled import FeatureNames
 from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN

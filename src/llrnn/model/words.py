@@ -1,7 +1,11 @@
 """A model over a vocabulary with words added or removed: the same weights, revised knowledge, more or fewer rows.
 
-kept[x'] → x                  which symbol it was; listed words first, then cells, in their order
-source[x'], log_share[x']     whose mass it takes, and how much of it (`knowledge.process.Revision`)
+    add(model, entries)                       permanently, `llrnn words add`
+    remove(model, forms)                      `llrnn words remove`
+    add_from_conditions(model, conditions)    temporarily, while it writes from them
+
+A `Revision` tells knowledge what happened to each symbol x' of the new vocabulary: kept[x'], which symbol it was, and
+source[x'] and log_share[x'], whose mass it takes, and how much of it.
 """
 
 from __future__ import annotations
@@ -12,14 +16,15 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import EstimationWarning, FeatureError, LexiconError, LLRNNError, VocabularyError
 from llrnn.ground.files import StrPath
-from llrnn.knowledge.features import FeatureMatrix, Numeric, Shape
+from llrnn.knowledge.features.groups import Numeric, Shape
+from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.checkpoint import fill_parameters
 from llrnn.model.network import LLRNN
 from llrnn.text.automata import check_string
@@ -61,6 +66,11 @@ class Entry:
         return f"{self.form!r} ({self.place})" if self.place else repr(self.form)
 
 
+def warn_unlisted(told: str) -> None:
+    """A warning, each time."""
+    warnings.warn(told, EstimationWarning, stacklevel=3)
+
+
 def some(items: Sequence[object]) -> str:
     """The first few, as a message names them."""
     return ", ".join(map(str, items[:_SHOWN])) + (", ..." if len(items) > _SHOWN else "")
@@ -77,8 +87,11 @@ def read_words(path: StrPath, *, lowercase: bool = False) -> list[Entry]:
         if line.strip() and not (line.startswith("#") and (line.startswith("# ") or "\t" not in line)):
             entry = _entry(path, number, line)
             entry = replace(entry, form=entry.form.lower()) if lowercase else entry
-            earlier = found.get(entry.form)
-            found[entry.form] = entry if earlier is None else _both(earlier, entry)
+            earlier = found.setdefault(entry.form, entry)
+            if earlier is not entry:
+                counts = [one.count for one in (earlier, entry) if one.count is not None]
+                both, count = earlier.attributes | entry.attributes, sum(counts) if counts else None
+                found[entry.form] = replace(earlier, attributes=both, count=count)
     if not found:
         raise LexiconError("no word in the file: it holds blank lines or comments only", path=path)
     return list(found.values())
@@ -101,11 +114,6 @@ def _entry(path: StrPath, number: int, line: str) -> Entry:
     return Entry(form, attributes, None if count is None else int(count), f"{path}:{number}")
 
 
-def _both(first: Entry, second: Entry) -> Entry:
-    counts = [entry.count for entry in (first, second) if entry.count is not None]
-    return replace(first, attributes=first.attributes | second.attributes, count=sum(counts) if counts else None)
-
-
 # The features of a new word, found by their names among those of a trained model.
 #
 #     φ(x) = {names that the table gives} ∪ {names that the spelling of x shows}, as far as the model has them
@@ -125,7 +133,6 @@ class FeatureColumns:
     def __init__(self, matrix: FeatureMatrix, vocabulary: Vocabulary) -> None:
         self._matrix, self._vocabulary = matrix, vocabulary
         self._column = {name: column for column, name in enumerate(matrix.names)}
-        self._groups = frozenset(matrix.groups)
         self._pairs: dict[str, list[tuple[frozenset[str], int]]] = {}  # conjunctions by their first side
         sides: set[str] = set()
         for column, (name, group) in enumerate(zip(matrix.names, matrix.groups, strict=True)):
@@ -135,14 +142,11 @@ class FeatureColumns:
                 sides |= {first, *others}
         self._sides = frozenset(sides)
         self._longest = max(map(len, matrix.names), default=0)
-        self._identities = self._named_identities()
-
-    def _named_identities(self) -> frozenset[str]:
-        own = zip(self._matrix.names, self._matrix.groups, strict=True)
-        named = {name for name, group in own if group == "Identity"}
-        if any("Identity" in re.split(r" [&+] ", group) for group in self._groups if " & " in group):
-            named |= {side for side in self._sides if side.startswith(("Word:", "NotAmong:"))}
-        return frozenset(named)
+        named = {name for name, group in zip(matrix.names, matrix.groups, strict=True) if group == "Identity"}
+        if any("Identity" in re.split(r" [&+] ", group) for group in set(matrix.groups) if " & " in group):
+            named |= {side for side in sides if side.startswith(("Word:", "NotAmong:"))}
+        self._identities = frozenset(named)
+        self._not_among = [name for name in named if name.startswith("NotAmong:")]
 
     def find(self, attribute: str) -> str | None:
         """The name of a feature, or of a side of conjunctions, that a table means; `Gender=Fem` is `Gender:Fem`."""
@@ -192,10 +196,6 @@ class FeatureColumns:
             )
         return found
 
-    @cached_property
-    def _not_among(self) -> list[str]:
-        return [name for name in self._identities if name.startswith("NotAmong:")]
-
     def _value(self, column: int, entry: Entry) -> float:
         name, value = self._matrix.names[column], self._constant[column]
         if self._matrix.groups[column] == "Numeric" and name == "SmallNumber":
@@ -216,30 +216,25 @@ class FeatureColumns:
         group_of = np.array([numbers[group] for group in self._matrix.groups], dtype=np.int64)
         of_group = _one_value(group_of[self._matrix.columns], self._matrix.values, len(numbers))
         fires = np.bincount(self._matrix.columns, minlength=self._matrix.n_features) > 0
-        found: Floats = np.where(fires, own, of_group[group_of])
-        return found
+        return np.asarray(np.where(fires, own, of_group[group_of]), dtype=np.float64)
 
     def _small(self, number: float) -> float:
         """SmallNumber lies on a line that falls with the number: two listed numbers show it, scale and all."""
-        if self._line is None:
+        points = self._small_numbers
+        if len(points) < 2:
             return 0.0
-        (x, y), (other_x, other_y) = self._line
-        return y + (other_y - y) / (other_x - x) * (number - x)
+        x, other = min(points), max(points)
+        return points[x] + (points[other] - points[x]) / (other - x) * (number - x)
 
     @cached_property
-    def _line(self) -> tuple[tuple[float, float], tuple[float, float]] | None:
-        column, points, measure = self._column["SmallNumber"], {}, _NUMERIC
-        values = dict(self._values_of(column))
-        for word, klass in zip(self._vocabulary.words, self._matrix.class_of.tolist(), strict=False):
-            if klass in values:
-                points[_FAR * (1.0 - measure(word).get("SmallNumber", 0.0))] = values[klass]
-        return None if len(points) < 2 else ((min(points), points[min(points)]), (max(points), points[max(points)]))
-
-    def _values_of(self, column: int) -> Iterator[tuple[int, float]]:
-        """The classes that have a feature, and its value on them."""
-        at = np.flatnonzero(self._matrix.columns == column)
+    def _small_numbers(self) -> dict[float, float]:
+        """SmallNumber of the listed numbers that have it."""
+        at = np.flatnonzero(self._matrix.columns == self._column["SmallNumber"])
         classes = np.searchsorted(self._matrix.offsets, at, side="right") - 1
-        return zip(classes.tolist(), self._matrix.values[at].tolist(), strict=True)
+        values = dict(zip(classes.tolist(), self._matrix.values[at].tolist(), strict=True))
+        of_words = zip(self._vocabulary.words, self._matrix.class_of.tolist(), strict=False)
+        named = ((word, values[own]) for word, own in of_words if own in values)
+        return {_FAR * (1.0 - _NUMERIC(word).get("SmallNumber", 0.0)): value for word, value in named}
 
 
 def _one_value(key: Ints, values: Floats, count: int) -> Floats:
@@ -247,8 +242,7 @@ def _one_value(key: Ints, values: Floats, count: int) -> Floats:
     lowest, highest = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(lowest, key, values)
     np.maximum.at(highest, key, values)
-    found: Floats = np.where(lowest == highest, lowest, np.nan)
-    return found
+    return np.asarray(np.where(lowest == highest, lowest, np.nan), dtype=np.float64)
 
 
 def check_attributes(given: Sequence[Entry], sides: Sequence[FeatureColumns]) -> None:
@@ -299,7 +293,10 @@ def of_symbols(matrix: FeatureMatrix, symbols: Ints) -> FeatureMatrix:
 
 
 def add(model: LLRNN, entries: Iterable[Entry]) -> LLRNN:
-    """A new model that lists these words too, behind its own; the given one stays as it is."""
+    """A new model that lists these words too, behind its own; the given one stays as it is.
+
+    add(model, [Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)])
+    """
     given, old = list(entries), model.vocabulary
     _check_new(given, old)
     forms = [entry.form for entry in given]
@@ -392,16 +389,13 @@ def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], d
     earlier = model.provenance
     made.provenance = {**earlier, **{key: earlier.get(key, 0) + count for key, count in done.items()}}
     made.radius = dict(model.radius)
-    made.seen = _seen(model.seen, revision)
-    return made.train(model.training)
-
-
-def _seen(seen: TrainingSummary | None, revision: Revision) -> TrainingSummary | None:
-    words = revision.kept[: len(revision.vocabulary.words)]
+    words, seen = revision.kept[: len(revision.vocabulary.words)], model.seen
     stays = words[words >= 0]
-    if seen is None or not np.array_equal(stays, np.arange(len(stays))):
-        return None  # its sentences are hashes of numbers that mean other words now
-    return TrainingSummary(np.where(revision.kept >= 0, seen.counts[revision.kept], 0), seen.sentences)
+    # its sentences are hashes of the numbers of words: forgotten, where these mean other words now
+    if seen is not None and np.array_equal(stays, np.arange(len(stays))):
+        counts = np.where(revision.kept >= 0, seen.counts[revision.kept], 0)
+        made.seen = TrainingSummary(counts, seen.sentences)
+    return made.train(model.training)
 
 
 def _adding(given: Sequence[Entry], old: Vocabulary, new: Vocabulary, cells: Ints, log_q: Floats) -> Revision:
@@ -453,17 +447,13 @@ def _removing(gone: Sequence[str], old: Vocabulary, new: Vocabulary, stay: Ints)
 def _change(left: Floats, now: Floats) -> Floats:
     """log Q'_new / Q'_old of each cell, 0 where nothing was left anyway."""
     nothing = left == -np.inf
-    found: Floats = np.where(nothing, 0.0, now - np.where(nothing, 0.0, left))
-    return found
+    return np.asarray(np.where(nothing, 0.0, now - np.where(nothing, 0.0, left)), dtype=np.float64)
 
 
-# Words of a condition, listed for as long as the condition lasts.
-#
-# Knowledge points at symbols, and a name that nobody has listed is none: it is one of infinitely many strings of its
-# cell. So before a model writes from a condition, the words of the condition's values are added to its vocabulary, as
-# `llrnn words add` would: each as if it had been seen once, with the feature `Value:slot` where the model has one.
-# Copied values, priming and look-ups then point at them as at any other word; the weights are the same. Words of a
-# table that is swapped in are listed in the same way.
+# Words of a condition are temporarily added, as by `llrnn words add`: a name that nobody has listed is no symbol that
+# knowledge could point at, but one of the many strings of its cell. Each word of the condition's values is added as if
+# it had been seen once, with the feature `Value:slot` where the model has one. Copied values, priming and look-ups then
+# point at it as at any other; the weights are the same. Words of a table that is swapped in are added in the same way.
 
 
 def value_attribute(slot: str) -> str:
@@ -484,19 +474,16 @@ def add_from_conditions(
     if any(constraint.over == "characters" for constraint in model.background.constraints):
         return model
     slots: dict[str, set[str]] = {}
-    for slot, words in _by_slot(conditions, others or {}):
+    values = chain.from_iterable(values_of(condition) for condition in conditions)
+    for slot, words in chain(values, (others or {}).items()):
         for word in words:
             if word not in model.vocabulary and check_string(word) is None:
                 slots.setdefault(word, set()).add(slot)
     if not slots:
         return model
     known = {*model.output_features.names, *model.input_features.names}
-    return add(model, [Entry(word, _attributes(of, known), count=1) for word, of in sorted(slots.items())])
-
-
-def warn_unlisted(told: str) -> None:
-    """A warning, each time."""
-    warnings.warn(told, EstimationWarning, stacklevel=3)
+    attributes = {word: frozenset(map(value_attribute, of)) & known for word, of in slots.items()}
+    return add(model, [Entry(word, attributes[word], count=1) for word in sorted(slots)])
 
 
 def try_add_from_conditions(
@@ -511,13 +498,3 @@ def try_add_from_conditions(
     except LLRNNError as reason:
         tell(f"new words of conditions are not listed, so that nothing points at them: {reason}")
         return model
-
-
-def _by_slot(conditions: Iterable[object], others: Mapping[str, Iterable[str]]) -> Iterable[tuple[str, Iterable[str]]]:
-    for condition in conditions:
-        yield from values_of(condition)
-    yield from others.items()
-
-
-def _attributes(slots: set[str], known: set[str]) -> frozenset[str]:
-    return frozenset(value_attribute(slot) for slot in slots) & known

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from llrnn.ground.errors import ConfigError, CorpusError, warn
-from llrnn.knowledge.contextual import Lookup
+from llrnn.knowledge.contextual.lookup import Lookup
 from llrnn.model.decode import Generated, Greedy, Strategy, beam_search_each, generate_each
 from llrnn.model.network import LLRNN
 from llrnn.model.words import try_add_from_conditions, warn_unlisted

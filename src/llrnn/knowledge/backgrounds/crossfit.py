@@ -59,17 +59,13 @@ class CrossFitted(Background[FoldState]):
         if folds < 2:
             raise BackgroundError(f"cross-fitting needs 2 folds or more, found {folds}")
         fold_of = [sentence_key(sentence.words) % folds for sentence in corpus]
-        empty = [fold for fold in range(folds) if fold_of.count(fold) == len(corpus)]
-        if empty or not fold_of:
+        if len(set(fold_of)) < 2:
             raise BackgroundError(
                 f"{folds} folds of {len(corpus)} sentences leave nothing to estimate on; give more text, or folds=0"
             )
-        without = [
-            Corpus.from_sentences([s for s, own in zip(corpus, fold_of, strict=True) if own != fold], name=corpus.name)
-            for fold in range(folds)
-        ]
-        self._folds = folds
-        self._parts: tuple[Background, ...] = (make(corpus), *(make(part) for part in without))
+        others = ([s for s, own in zip(corpus, fold_of, strict=True) if own != fold] for fold in range(folds))
+        without = (Corpus.from_sentences(sentences, name=corpus.name) for sentences in others)
+        self._folds, self._parts = folds, tuple(make(part) for part in (corpus, *without))
 
     @classmethod
     def restored(cls, whole: Background, folds: int) -> CrossFitted:
@@ -159,17 +155,6 @@ def _folded(states: Sequence[FoldState]) -> FoldedStates:
     return FoldedStates(len(states), own)
 
 
-def _in_order(position: Tensor, n: int) -> Tensor:
-    """For entries in blocks of equal position, where each goes when the blocks are put in the order of positions."""
-    count = torch.bincount(position, minlength=n)
-    begin = count.cumsum(0) - count
-    ends = torch.ones_like(position, dtype=torch.bool)
-    ends[1:] = position[1:] != position[:-1]
-    first = torch.nonzero(ends).view(-1)
-    within = torch.arange(len(position), device=position.device) - first[ends.cumsum(0) - 1]
-    return begin[position] + within
-
-
 def stitched_priors(pieces: Sequence[tuple[Tensor, Prior]], n: int) -> Prior:
     """One prior from priors over some positions each: tables side by side, each with mass at its own positions."""
     if len(pieces) == 1 and len(pieces[0][0]) == n:
@@ -186,9 +171,7 @@ def stitched_priors(pieces: Sequence[tuple[Tensor, Prior]], n: int) -> Prior:
         width = len(prior.tables)
         shift[at, column : column + width] = prior.shift.expand(len(at), -1)
         column += width
-    position = torch.cat([at[prior.exceptions.position] for at, prior in sparse])
-    to = _in_order(position, n)
-    word = torch.cat([prior.exceptions.word for _, prior in sparse])
-    log_b = torch.cat([prior.exceptions.log_b for _, prior in sparse])
-    moved = (torch.empty_like(part).index_copy(0, to, part) for part in (position, word, log_b))
-    return SparsePrior(tables, shift, Exceptions(*moved))
+    position, order = torch.cat([at[prior.exceptions.position] for at, prior in sparse]).sort(stable=True)
+    word = torch.cat([prior.exceptions.word for _, prior in sparse])[order]
+    log_b = torch.cat([prior.exceptions.log_b for _, prior in sparse])[order]
+    return SparsePrior(tables, shift, Exceptions(position, word, log_b))

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.errors import BackgroundError, FeatureError
-from llrnn.knowledge.backgrounds import Background
+from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.contextual.base import ContextualFeature
 from llrnn.knowledge.process import S, Saved
 from llrnn.languages.ngrams.trie import ranges
@@ -27,7 +27,10 @@ _LIMIT = 50.0  # nats: a word that the expert forbids has this little, since fea
 
 
 class Expert(ContextualFeature[S]):
-    """A background as a feature; `name` is how explanations and `--expert NAME=FACTOR` call it."""
+    """A background as a feature; `name` is how explanations and `--expert NAME=FACTOR` call it.
+
+    Expert(NGram.from_arpa("legal.arpa"), name="legal")
+    """
 
     def __init__(self, background: Background[S], reference: Background | None = None, *, name: str = "expert") -> None:
         if reference is not None and not reference.is_static:

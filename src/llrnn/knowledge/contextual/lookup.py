@@ -264,10 +264,12 @@ def _no_cuts() -> ByteCache[int, _Cut]:
 class Lookup(ContextualFeature[LookupState]):
     """A feature for each column, `name:column`, and `name:begun`. The vocabulary must list the words that they name.
 
-    `domain` adds words to the domains of columns: those of a former table, which are wrong now. `words` cuts values
-    into words. In an open vocabulary, or one with a symbol for unknown words, a word that is not listed belongs to no
-    domain until it is: the features are on its cell what they are on other words. States belong to the table that they
-    were made for.
+        Lookup(table, Matching(subject="name", on=["food", "area"]), "phone", "address", name="venues")
+
+    `query`: (table, condition, prefix) -> the rows that are right now. `domain` adds words to the domains of columns:
+    those of a former table, which are wrong now. `words` tokenizes values. In an open vocabulary, or one with a symbol
+    for unknown words, a word that is not listed belongs to no domain until it is: the features are on its cell what
+    they are on other words. States belong to the table that they were made for.
     """
 
     def __init__(
@@ -359,7 +361,7 @@ class Lookup(ContextualFeature[LookupState]):
         return ContextValues(rest, position, word, value, ids)
 
     def _at_each_of(self, n: int) -> tuple[Tensor, Tensor, Tensor]:
-        """What is the same at n positions whatever is right, remembered: the rest, and all words of all domains."""
+        """What is the same at n positions whatever is right, cached: the rest, and all words of all domains."""
         if n not in self._repeated:
             ids, rest, *_ = self._compiled
             if len(self._repeated) >= _SIZES:
@@ -375,7 +377,8 @@ class Lookup(ContextualFeature[LookupState]):
 
     def _answer(self, condition: object, prefix: tuple[str, ...], rows: Rows) -> LookupState:
         """The rows that are right, as entries of the table of values."""
-        _, values, first = self._in_words(rows, condition)
+        # cached by identity, since many answers are the same rows: who is kept keeps its number
+        _, values, first = self._remembered.get(id(rows), lambda: self._cut(rows, condition))
         # most words are no part of any value, so that nothing goes on
         following = [
             set() if column.words.isdisjoint(prefix[-1:]) else going_on(own, prefix)
@@ -386,10 +389,6 @@ class Lookup(ContextualFeature[LookupState]):
         listed = zip((*following, set().union(*following)), self._compiled.places, strict=True)
         where = (places[word] for words, places in listed for word in words & places.keys())
         return LookupState(condition, prefix, tuple(sorted({*first, *where})), rows)
-
-    def _in_words(self, rows: Rows, condition: object) -> _Cut:
-        """The values of rows, and where their first words stand; remembered, for many answers are the same rows."""
-        return self._remembered.get(id(rows), lambda: self._cut(rows, condition))  # who is kept keeps its number
 
     def _cut(self, rows: Rows, condition: object) -> _Cut:
         values = tuple(self._values(column, rows, condition) for column in self._columns)

@@ -66,21 +66,26 @@ class Features(ABC):
     def __and__(self, other: Features) -> Conjunction:
         return Conjunction(self, other)
 
+    def _each(self, wrap: Callable[[Features], Features]) -> Features:
+        """Every group wrapped by itself."""
+        made = [wrap(part) for part in self.parts()]
+        return made[0] if len(made) == 1 else FeatureSum(made)
+
     def scaled(self, by: float | Mapping[str, float]) -> Features:
         """All values times `by`; with a mapping, each named feature times its own factor."""
-        return ScaledFeatures(self, by)
+        return self._each(lambda part: ScaledFeatures(part, by))
 
     def balanced(self) -> Features:
-        """Values divided by their root mean square norm over the symbols on which any fires."""
-        return Balanced(self)
+        """Values divided by their root mean square norm over the symbols on which any fires, group by group."""
+        return self._each(Balanced)
 
     def frequent(self, *, min_count: int = 2, top: int | None = None) -> Features:
         """Only the features that fire on at least `min_count` symbols, and the `top` commonest of those."""
-        return Frequent(self, min_count, top)
+        return self._each(lambda part: Frequent(part, min_count, top))
 
     def of_listed(self) -> Features:
         """Only on listed words: strings of a domain have none of these features, whatever they look like."""
-        return OfListed(self)
+        return self._each(OfListed)
 
     def bounded(self, bounds: Mapping[str, tuple[float, float]]) -> Features:
         """The same, with bounds for named features that are not constant on the tails of domains."""
@@ -118,18 +123,6 @@ class FeatureSum(Features):
 
     def radius(self) -> Mapping[str, float]:
         return {name: far for part in self._parts for name, far in part.radius().items()}
-
-    def of_listed(self) -> Features:
-        return FeatureSum(part.of_listed() for part in self._parts)
-
-    def scaled(self, by: float | Mapping[str, float]) -> Features:
-        return FeatureSum(part.scaled(by) for part in self._parts)
-
-    def balanced(self) -> Features:
-        return FeatureSum(part.balanced() for part in self._parts)
-
-    def frequent(self, *, min_count: int = 2, top: int | None = None) -> Features:
-        return FeatureSum(part.frequent(min_count=min_count, top=top) for part in self._parts)
 
     def __repr__(self) -> str:
         return " + ".join(repr(part) for part in self._parts)
@@ -190,10 +183,9 @@ class ScaledFeatures(Wrapped):
                 raise FeatureError(f"a scale must be a finite number above 0, found {_shown(factor)}")
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
-        values = self._inner(symbol)
-        if isinstance(self._by, Mapping):
-            return {name: value * self._by.get(name, 1.0) for name, value in values.items()}
-        return {name: value * self._by for name, value in values.items()}
+        by = self._by
+        values = self._inner(symbol).items()
+        return {name: value * (by.get(name, 1.0) if isinstance(by, Mapping) else by) for name, value in values}
 
     def __repr__(self) -> str:
         return f"{self._inner!r}.scaled({self._by!r})"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import fnmatch
+import re
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +21,10 @@ from llrnn.text.vocabulary import Vocabulary
 
 
 def compile_features(features: Features, vocabulary: Vocabulary) -> FeatureMatrix:
-    """Ask every group for every symbol once; number features and classes in the order in which they first appear."""
+    """The matrix Φ: features and classes of words are numbered in the order in which they first appear.
+
+    phi = compile_features(Identity(top=2500) + Suffixes(3), vocabulary)
+    """
     columns = _ColumnNumbers()
     rows: list[list[tuple[int, float]]] = [[] for _ in vocabulary]
     for part in features.parts():
@@ -179,10 +184,8 @@ def _largest_classes(
     )
 
 
-# Features found by name, or by a pattern in which `*` stands for anything.
-#
-# Names and patterns come from users and from requests, so every answer has its bound: a pattern is looked for from left
-# to right, part by part, without going back; the leftmost place of a part leaves most for the parts to come.
+# Features found by name, or by a pattern in which `*` stands for anything. Both come from users and from requests, so
+# every answer has its bound: `fnmatch` looks for a pattern from left to right without going back.
 
 
 STAR = "*"
@@ -191,26 +194,9 @@ _COMPARED = 2000  # names that a mistaken one is compared with: each takes some 
 _LONGEST_MISTAKE = 100  # characters
 
 
-class Pattern:
-    """What a name must begin with, hold in this order, and end with."""
-
-    def __init__(self, text: str) -> None:
-        first, *rest = text.split(STAR)
-        self._first, self._middle, self._last = first, tuple(filter(None, rest[:-1])), rest[-1] if rest else None
-
-    def matches(self, name: str) -> bool:
-        """At most one search for each part."""
-        if self._last is None:
-            return name == self._first
-        at, end = len(self._first), len(name) - len(self._last)
-        if at > end or not (name.startswith(self._first) and name.endswith(self._last)):
-            return False
-        for part in self._middle:
-            at = name.find(part, at, end)
-            if at < 0:
-                return False
-            at += len(part)
-        return True
+def star_matcher(pattern: str) -> Callable[[str], object]:
+    """Whether a name fits a pattern in which only `*` has a meaning."""
+    return re.compile(fnmatch.translate(re.sub(r"[?\[]", r"[\g<0>]", pattern))).match
 
 
 class FeatureNames:
@@ -240,7 +226,7 @@ class FeatureNames:
         raise ConfigError(f"none of the {len(self)} features of this model {what}; {self._advice(feature)}")
 
     def _matching(self, pattern: str) -> Ints:
-        fits = Pattern(pattern).matches
+        fits = star_matcher(pattern)
         return np.array([k for k, name in enumerate(self.names) if fits(name)], dtype=np.int64)
 
     def _advice(self, feature: str) -> str:

@@ -1,7 +1,7 @@
 """Controllers: the recurrent network that follows the prefix, and may look at a condition while it does.
 
-base         the seam: initial(conditions), step, scan              recurrent    Elman, GRU, LSTM, Stacked
-encoders     a condition as a memory                                attentive    a look at the memory between two
+recurrent    Controller: initial(conditions), step, scan; Elman, GRU, LSTM, Stacked
+encoders     Encoder: a condition as a memory; Attentive: attention to it between two controllers
 """
 
 from __future__ import annotations

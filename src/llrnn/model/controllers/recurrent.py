@@ -98,7 +98,7 @@ def variational_dropout(x: Tensor, rate: float, generator: torch.Generator | Non
 
 
 def without_init(network: Callable[..., nn.RNNBase], inputs: int, hidden: int, **options: Any) -> nn.Module:
-    """One of torch's networks, made on the meta device, where torch draws nothing from its global generator."""
+    """One of torch's networks with uninitialised weights; made on the meta device, torch's global generator stays."""
     made = network(inputs, hidden, batch_first=True, device="meta", **options)
     for name, parameter in list(made.named_parameters()):  # not by `to_empty`, for which torch imports sympy
         setattr(made, name, nn.Parameter(torch.empty(parameter.shape)))
@@ -110,7 +110,7 @@ _drawing: ContextVar[bool] = ContextVar("drawing", default=True)
 
 @contextmanager
 def skip_init() -> Iterator[None]:
-    """Weights of what is made within are not drawn, which takes long: for whoever fills them in right after."""
+    """A block in which weights are not initialised, which takes long: they are loaded right after."""
     token = _drawing.set(False)
     try:
         yield
