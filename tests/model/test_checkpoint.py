@@ -22,7 +22,6 @@ from llrnn.knowledge.backgrounds import Background, Mask, Mixture, Primed, Unifo
 from llrnn.knowledge.contextual import ContextualFeature
 from llrnn.knowledge.process import State
 from llrnn.layer.priors import Prior, SparsePrior, Table
-from llrnn.model.checkpoint import fill_parameters
 from llrnn.model.scoring import score
 from llrnn.text.ids import EncodedText
 
@@ -368,6 +367,6 @@ def test_every_weight_is_needed_in_its_shape() -> None:
     weights = {f"weights.{name}": p.detach().clone() for name, p in model.named_parameters()}
     for name in weights:
         with pytest.raises(CheckpointError, match="missing"):
-            fill_parameters(model, {key: w for key, w in weights.items() if key != name}.get)
+            model.load_weights({key: w for key, w in weights.items() if key != name})
     with pytest.raises(CheckpointError, match="shape"):
-        fill_parameters(model, {**weights, "weights.layer.bias": torch.zeros(3)}.get)
+        model.load_weights({**weights, "weights.layer.bias": torch.zeros(3)})

@@ -14,9 +14,9 @@ from typing import Annotated
 import typer
 
 from llrnn.ground.errors import ConfigError
-from llrnn.model.checkpoint import load
+from llrnn.model.checkpoint import load, open_background
 from llrnn.model.network import LLRNN
-from llrnn.model.steering import Change, experts, open_background, require_experts, steer, swap, tables_of
+from llrnn.model.steering import Change, experts, require_experts, steer, swap, tables_of
 from llrnn.text.tables import KnowledgeBase
 
 Weights = Annotated[

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
-from llrnn.ground.bundle import Bundle, read_bundle
-from llrnn.ground.errors import CheckpointError, LLRNNError
+from llrnn.ground.bundle import Bundle, has_bundle, read_bundle
+from llrnn.ground.errors import CheckpointError, ConfigError, LLRNNError
 from llrnn.knowledge import backgrounds, contextual
 from llrnn.knowledge.backgrounds import Background
 from llrnn.knowledge.contextual import ContextualFeature
@@ -99,6 +99,15 @@ def load(
         raise CheckpointError(f"{folder}: the files of the model do not fit together: {error}") from error
 
 
+def open_background(path: Path, restrict: bool = False) -> Background:
+    """What a path holds: another model, or n-grams (`restrict`: without the words that V does not list)."""
+    if has_bundle(path, "model"):
+        return backgrounds.Model(load(path))
+    if not path.exists():
+        raise ConfigError(f"{path}: no such file or folder; give an ARPA file, an n-gram folder or a model folder")
+    return backgrounds.NGram.from_path(path, restrict=restrict)
+
+
 def _build(
     bundle: Bundle,
     background: Background | None = None,
@@ -132,7 +141,7 @@ def _build(
     if "seen.counts" in tensors:
         model.seen = TrainingSummary(tensors["seen.counts"].numpy(), tensors["seen.sentences"].numpy())
     model.to(tensors["weights.layer.bias"].dtype)  # float64 stays float64
-    fill_parameters(model, tensors.get)
+    model.load_weights(tensors)
     unused = {name for name in tensors if name.startswith("weights.")} - {
         f"weights.{n}" for n, _ in model.named_parameters()
     }
@@ -190,18 +199,6 @@ def _domain(data: _DomainData, prefix: str, tensors: dict[str, Tensor]) -> Domai
 def _source(data: _SourceData, prefix: str, tensors: dict[str, Tensor]) -> Saved:
     parts = tuple(_source(part, f"{prefix}.{i}", tensors) for i, part in enumerate(data.parts))
     return Saved(data.kind, data.fields, {name: tensors[f"{prefix}.{name}"] for name in data.tensors}, parts)
-
-
-def fill_parameters(model: LLRNN, saved: Callable[[str], Tensor | None]) -> None:
-    """Copy saved weights, by name `weights.…`, into a model of the same shape."""
-    for name, parameter in model.named_parameters():
-        weights = saved(f"weights.{name}")
-        if weights is None:
-            raise CheckpointError(f"the weights of {name} are missing")
-        found, needed = tuple(weights.shape), tuple(parameter.shape)
-        _require(found == needed, f"weights of {name} of shape {found}, where {needed} is needed")
-        with torch.no_grad():
-            parameter.copy_(weights)
 
 
 def _require(condition: bool, found: str) -> None:

@@ -274,6 +274,19 @@ class LLRNN(nn.Module):
         as_arrays = any(name.endswith("symbols.text") for name in tensors)  # its own words, or those of a background
         write_bundle(folder, "model", data, tensors, version=2 if as_arrays else 1)
 
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Copy weights of a model of the same shape, by the names that `described` gives them, `weights.…`."""
+        for name, parameter in self.named_parameters():
+            if (found := weights.get(f"weights.{name}")) is None:
+                raise CheckpointError(f"the weights of {name} are missing")
+            if found.shape != parameter.shape:
+                raise CheckpointError(
+                    f"the files of the model do not fit together: found weights of {name} of shape "
+                    f"{tuple(found.shape)}, where {tuple(parameter.shape)} is needed"
+                )
+            with torch.no_grad():
+                parameter.copy_(found)
+
     def described(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Everything that makes up this model, as plain data and tensors."""
         data: dict[str, Any] = {

@@ -18,20 +18,17 @@ import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError
-from llrnn.knowledge.backgrounds import Background, Model, NGram
+from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.backgrounds.constraint import Constraint
 from llrnn.knowledge.contextual.expert import Expert
 from llrnn.knowledge.contextual.lookup import Lookup
 from llrnn.knowledge.features.compiled import FeatureNames
-from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
 from llrnn.model.words import add_from_conditions
 from llrnn.model.writing import words_by_column
@@ -122,15 +119,6 @@ def swap(
         for old in model.contextual
     )
     return _with_tables(swapped, changed) if changed else swapped
-
-
-def open_background(path: Path, restrict: bool = False) -> Background:
-    """What a path holds: another model, or n-grams (`restrict`: without the words that V does not list)."""
-    if has_bundle(path, "model"):
-        return Model(load(path))
-    if not path.exists():
-        raise ConfigError(f"{path}: no such file or folder; give an ARPA file, an n-gram folder or a model folder")
-    return NGram.from_path(path, restrict=restrict)
 
 
 def constrained(model: LLRNN, constraint: Constraint) -> LLRNN:

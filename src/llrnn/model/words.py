@@ -25,7 +25,6 @@ from llrnn.ground.errors import EstimationWarning, FeatureError, LexiconError, L
 from llrnn.ground.files import StrPath
 from llrnn.knowledge.features.groups import Numeric, Shape
 from llrnn.layer.matrix import FeatureMatrix
-from llrnn.model.checkpoint import fill_parameters
 from llrnn.model.network import LLRNN
 from llrnn.text.automata import check_string
 from llrnn.text.conditions import values_of
@@ -384,8 +383,7 @@ def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], d
         tied=model.tied,
         word_dropout=model.word_dropout,
     ).to(device=model.device, dtype=model.layer.weight.dtype)
-    weights = {f"weights.{name}": parameter for name, parameter in model.named_parameters()}
-    fill_parameters(made, weights.get)
+    made.load_weights({f"weights.{name}": parameter for name, parameter in model.named_parameters()})
     earlier = model.provenance
     made.provenance = {**earlier, **{key: earlier.get(key, 0) + count for key, count in done.items()}}
     made.radius = dict(model.radius)

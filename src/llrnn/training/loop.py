@@ -24,7 +24,6 @@ from torch import Tensor
 from llrnn.ground.errors import NonFiniteError, TrainingError, warn
 from llrnn.knowledge.sequences import Batch, ModelState
 from llrnn.model.batches import Batching, Prefetched, derived_seed
-from llrnn.model.checkpoint import fill_parameters
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import score
 from llrnn.model.words import try_add_from_conditions
@@ -184,7 +183,7 @@ class _Run:
                 if record is not None:
                     yield record
             yield self._end_epoch(len(plan))
-        fill_parameters(self.model, self.best_weights.get)
+        self.model.load_weights(self.best_weights)
         yield self._record("end", 0)
 
     def step(self, batch: Batch) -> None:
@@ -245,7 +244,7 @@ class _Run:
     def _validated(self) -> float:
         assert self.valid is not None
         if self.judge is not self.model:
-            fill_parameters(self.judge, self.updater.weights().get)
+            self.judge.load_weights(self.updater.weights())
         found = -self.workers.mean(score(self.judge, self.valid, self.workers.batching(self.batching)).log_probs)
         if not math.isfinite(found):
             raise self._non_finite("validation loss")
@@ -290,7 +289,7 @@ class _Run:
         if self.folder.has_run():
             self.folder.hold()
         self.progress, tensors = self.folder.read()
-        fill_parameters(self.model, tensors.get)
+        self.model.load_weights(tensors)
         set_learning_rate(self.updater.optimizer, self.progress.learning_rate)
         restore_optimizer(self.updater.optimizer, tensors)
         self.updater.average.restore(tensors)

@@ -18,7 +18,6 @@ from llrnn.knowledge.backgrounds import Background, Primed, Uniform, Unigram
 from llrnn.knowledge.contextual import Continued, Copied, Lookup, Matching, Said, Unsaid
 from llrnn.knowledge.features import Identity
 from llrnn.knowledge.sequences import ModelState
-from llrnn.model.checkpoint import fill_parameters
 from llrnn.model.controllers import LSTM, Attentive, Encoder
 from llrnn.model.decode import beam_search_each
 from llrnn.model.network import LLRNN
@@ -61,7 +60,7 @@ def without_knowledge(model: LLRNN) -> LLRNN:
     )
     weights = {f"weights.{name}": p for name, p in model.named_parameters() if "context_" not in name}
     weights |= {f"weights.{name}": p for name, p in bare.named_parameters() if "context_" in name}
-    fill_parameters(bare, weights.get)
+    bare.load_weights(weights)
     return bare
 
 
