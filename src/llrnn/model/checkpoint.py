@@ -116,7 +116,12 @@ def _build(
 ) -> LLRNN:
     data, tensors = _ModelData.model_validate(bundle.data), bundle.tensors
     require_finite(tensors)
-    words = data.symbols if data.symbols is not None else _spellings(tensors)
+    words: Sequence[str] | Spellings | None = data.symbols
+    if words is None:
+        words = Spellings.from_arrays({name: tensors[f"symbols.{name}"].numpy() for name in ARRAYS})
+    if context is None:
+        sources = (_source(saved, f"contextual.{i}", tensors) for i, saved in enumerate(data.contextual))
+        context = [contextual.restore(source) for source in sources]
     vocabulary = Vocabulary(
         words,
         counts=tensors["symbols.counts"].numpy(),
@@ -132,7 +137,7 @@ def _build(
         input_features=None if own_input is None else _features("input", own_input, tensors, len(vocabulary)),
         background=background or backgrounds.restore(_source(data.background, "background", tensors)),
         controller=controller or _controller(data.controller),
-        contextual=_contextual(data.contextual, tensors) if context is None else context,
+        contextual=context,
         tied=data.tied,
         word_dropout=data.word_dropout,
         seed=None,
@@ -142,9 +147,8 @@ def _build(
         model.seen = TrainingSummary(tensors["seen.counts"].numpy(), tensors["seen.sentences"].numpy())
     model.to(tensors["weights.layer.bias"].dtype)  # float64 stays float64
     model.load_weights(tensors)
-    unused = {name for name in tensors if name.startswith("weights.")} - {
-        f"weights.{n}" for n, _ in model.named_parameters()
-    }
+    known = {f"weights.{name}" for name, _ in model.named_parameters()}
+    unused = {name for name in tensors if name.startswith("weights.")} - known
     _require(not unused, f"{', '.join(sorted(unused)[:3])}, which the model has no place for")
     return model
 
@@ -159,15 +163,8 @@ def _controller(settings: dict[str, Any]) -> Controller:
         return make_controller(settings)
 
 
-def _restored_model(saved: Saved, parts: Sequence[Background]) -> Background:
-    return backgrounds.Model(_build(Bundle(saved.fields, saved.tensors)))
-
-
-backgrounds.register("model", _restored_model)  # here, since backgrounds stand before the model
-
-
-def _spellings(tensors: dict[str, Tensor]) -> Spellings:
-    return Spellings.from_arrays({name: tensors[f"symbols.{name}"].numpy() for name in ARRAYS})
+# here, since backgrounds stand before the model
+backgrounds.register("model", lambda saved, _: backgrounds.Model(_build(Bundle(saved.fields, saved.tensors))))
 
 
 def _features(side: str, data: _FeatureData, tensors: dict[str, Tensor], n_symbols: int) -> FeatureMatrix:
@@ -177,19 +174,13 @@ def _features(side: str, data: _FeatureData, tensors: dict[str, Tensor], n_symbo
         _require(found.dtype == np.int64 and found.ndim == 1, f"{side} features with {name} of type {found.dtype}")
     matrix = FeatureMatrix(data.names, data.groups, **arrays)
     _require(matrix.n_symbols == n_symbols, f"{side} features of {matrix.n_symbols} symbols for {n_symbols}")
-    in_range: list[tuple[str, int]] = [("class_of", matrix.n_classes), ("columns", matrix.n_features)]
-    for name, limit in in_range:
-        array = arrays[name]
-        ok = len(array) == 0 or (array.min() >= 0 and array.max() < limit)
-        _require(bool(ok), f"{side} features with {name} out of range")
+    for name, limit in (("class_of", matrix.n_classes), ("columns", matrix.n_features)):
+        in_range = len(arrays[name]) == 0 or (arrays[name].min() >= 0 and arrays[name].max() < limit)
+        _require(bool(in_range), f"{side} features with {name} out of range")
     offsets = matrix.offsets
     well_formed = offsets[0] == 0 and offsets[-1] == len(matrix.columns) == len(matrix.values)
     _require(bool(well_formed and (offsets[1:] >= offsets[:-1]).all()), f"{side} features with broken offsets")
     return matrix
-
-
-def _contextual(data: list[_SourceData], tensors: dict[str, Tensor]) -> list[ContextualFeature]:
-    return [contextual.restore(_source(saved, f"contextual.{i}", tensors)) for i, saved in enumerate(data)]
 
 
 def _domain(data: _DomainData, prefix: str, tensors: dict[str, Tensor]) -> Domain:

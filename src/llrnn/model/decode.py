@@ -274,14 +274,10 @@ def _finish(
     """Cells become strings: which one does not depend on the context, so it can be drawn at the end."""
     finished = bool(words) and words[-1] == model.vocabulary.eos
     spoken = words[:-1] if finished else words
-    spelled = _spelled(model, spoken, generator)
+    spelled = [model.vocabulary.symbol(word) for word in spoken]
+    if any(word >= model.vocabulary.n_words for word in spoken):
+        seed = 0 if generator is None else int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
+        rng = np.random.default_rng(seed)
+        spelled = [model.vocabulary.spelled(word, rng) for word in spoken]
     inside = float(model.vocabulary.locate(spelled)[1].sum()) if model.vocabulary.is_open else 0.0
     return Generated(prefix, tuple(spelled), log_prob + inside, finished)
-
-
-def _spelled(model: LLRNN, words: list[int], generator: torch.Generator | None) -> list[str]:
-    if not any(word >= model.vocabulary.n_words for word in words):
-        return [model.vocabulary.symbol(word) for word in words]
-    seed = 0 if generator is None else int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
-    rng = np.random.default_rng(seed)
-    return [model.vocabulary.spelled(word, rng) for word in words]

@@ -31,7 +31,7 @@ from llrnn.layer.fused import product
 from llrnn.layer.loglinear import Distribution, LogLinear, Steered
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached
 from llrnn.layer.priors import ContextValues, Prior
-from llrnn.model.controllers import LSTM, Controller, described_controller, initialise, still_first, uniform
+from llrnn.model.controllers import LSTM, Controller, described_controller, initialise, uniform, untouched_init
 from llrnn.text.domain import Domain
 from llrnn.text.ids import TrainingSummary
 from llrnn.text.vocabulary import Spellings, Vocabulary
@@ -132,7 +132,7 @@ class LLRNN(nn.Module):
                 )
             self.layer.weight = self.embedding.weight
         if seed is not None:
-            drawn = {id(parameter) for parameter in still_first(self.controller)}
+            drawn = {id(parameter) for parameter in untouched_init(self.controller)}
             given = {id(parameter) for parameter in self.controller.parameters()} - drawn
             initialise([(name, p) for name, p in self.named_parameters() if id(p) not in given], seed)
 
@@ -321,17 +321,15 @@ def require_finite(tensors: Mapping[str, Tensor]) -> None:
     """That the weights and the values of features are numbers: with another, every probability would be nan."""
     for name, tensor in tensors.items():
         is_of_the_sum = name.startswith("weights.") or name.endswith("put_features.values")
-        if is_of_the_sum and tensor.is_floating_point() and not _is_finite(tensor):
+        if not (is_of_the_sum and tensor.is_floating_point() and tensor.numel()):
+            continue
+        # by its extremes, which are nan where a number is: one pass, and nothing of its size is made
+        if not all(bool(torch.isfinite(extreme)) for extreme in torch.aminmax(tensor)):
             found = tensor[~torch.isfinite(tensor)][0].item()
             raise CheckpointError(
                 f"finite numbers are required, but {name} holds {found}; the model is of no use: go back to an "
                 "earlier save, and train on with a lower learning rate or harder clipping"
             )
-
-
-def _is_finite(tensor: Tensor) -> bool:
-    """By its extremes, which are nan where a number is: one pass, and nothing of its size is made."""
-    return tensor.numel() == 0 or all(bool(torch.isfinite(extreme)) for extreme in torch.aminmax(tensor))
 
 
 def _describe_words(vocabulary: Vocabulary, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:

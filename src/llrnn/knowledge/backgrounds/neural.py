@@ -352,15 +352,11 @@ class HuggingFace(Background[Window]):
         """The inverse of `saved`."""
         folder = Path(saved.fields["folder"])
         advice = "or give the model from elsewhere: backgrounds.HuggingFace.from_folder(...) as background at loading"
-        if not folder.is_dir():
-            raise CheckpointError(
-                f"its background is the language model in {folder}, which is gone; put it back, {advice}"
-            )
-        if _digest(folder) != saved.fields["sha256"]:
-            raise CheckpointError(
-                f"its background is the language model in {folder}, whose config.json has changed since; "
-                f"restore it, {advice}"
-            )
+        problem = None if folder.is_dir() else "which is gone; put it back"
+        if problem is None and _digest(folder) != saved.fields["sha256"]:
+            problem = "whose config.json has changed since; restore it"
+        if problem is not None:
+            raise CheckpointError(f"its background is the language model in {folder}, {problem}, {advice}")
         try:
             return cls.from_folder(folder, context=saved.fields["context"])
         except BackgroundError as error:
@@ -407,11 +403,8 @@ def token_of(symbol: str) -> str:
 def _escaped(character: str) -> str:
     if character.isprintable() and not character.isspace() and character != "\\":
         return character
-    code = ord(character)
-    plain = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    return plain.get(character) or (
-        f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
-    )
+    escaped = character.encode("unicode_escape").decode("ascii")
+    return escaped if escaped != character else f"\\x{ord(character):02x}"  # a blank
 
 
 def _context_length(model: Any, wanted: int | None) -> int:

@@ -21,8 +21,8 @@ from llrnn.model.controllers.recurrent import (
     Stacked,
     initialise,
     skip_init,
-    still_first,
     uniform,
+    untouched_init,
     variational_dropout,
 )
 
@@ -40,8 +40,8 @@ __all__ = [
     "initialise",
     "make_controller",
     "skip_init",
-    "still_first",
     "uniform",
+    "untouched_init",
     "variational_dropout",
 ]
 

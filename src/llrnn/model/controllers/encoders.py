@@ -29,7 +29,7 @@ from llrnn.model.controllers.recurrent import (
     Controller,
     Hidden,
     TorchLSTM,
-    draw_first,
+    init_part,
     variational_dropout,
     without_init,
 )
@@ -66,7 +66,7 @@ class Encoder(nn.Module):
         self._known: ByteCache[str, list[list[int]]] = ByteCache(_KNOWN_BYTES, _bytes_of)
         self.weight = nn.Parameter(torch.zeros(len(self.names), size))
         self.network = None if kind == "none" else without_init(_NETWORKS[kind], size, size // 2, bidirectional=True)
-        draw_first(self, list(self.named_parameters()))
+        init_part(self, list(self.named_parameters()))
 
     @classmethod
     def for_conditions(
@@ -186,7 +186,7 @@ class Attentive(Controller):
         self.below, self.encoder, self.above = below, encoder, above
         self.inputs, self.hidden = below.inputs, above.hidden
         self.query = nn.Parameter(torch.zeros(encoder.size, below.hidden))  # Q
-        draw_first(self, [("query", self.query)])
+        init_part(self, [("query", self.query)])
 
     def unknown_names(self, condition: object) -> list[str]:
         return self.encoder.unknown_names(condition)

@@ -20,7 +20,6 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from itertools import chain, pairwise
 from threading import Lock
-from types import TracebackType
 from typing import Any, Self
 
 import torch
@@ -131,20 +130,20 @@ def initialise(parameters: Sequence[tuple[str, nn.Parameter]], seed: int) -> Non
             parameter.copy_(drawn * bound)
 
 
-def draw_first(module: nn.Module, parameters: Sequence[tuple[str, nn.Parameter]]) -> None:
-    """First weights of one of our own parts, so that it can be used alone; a model draws them anew by its own seed.
+def init_part(module: nn.Module, parameters: Sequence[tuple[str, nn.Parameter]]) -> None:
+    """Initialise one of our own parts, so that it can be used alone; a model initialises it again by its own seed.
 
-    What they were is remembered as a digest: weights that were loaded, trained or written since stay.
+    A digest tells weights that were loaded, trained or written since, which stay.
     """
     initialise(parameters, 0)
-    module.first_weights = tuple(name for name, _ in parameters), _digest(parameters)  # type: ignore[assignment]
+    module.init_digest = tuple(name for name, _ in parameters), _digest(parameters)  # type: ignore[assignment]
 
 
-def still_first(module: nn.Module) -> list[nn.Parameter]:
-    """The parameters of our own parts in it whose weights are still those that `draw_first` drew."""
+def untouched_init(module: nn.Module) -> list[nn.Parameter]:
+    """The parameters of our own parts in it whose weights are still those of `init_part`."""
     found: list[nn.Parameter] = []
     for part in module.modules():
-        names, digest = getattr(part, "first_weights", ((), None))
+        names, digest = getattr(part, "init_digest", ((), None))
         parameters = [(name, part.get_parameter(name)) for name in names]
         if digest is not None and _digest(parameters) == digest:
             found += [parameter for _, parameter in parameters]
@@ -196,9 +195,7 @@ class WithoutOneDNN:
                 torch._C._set_mkldnn_enabled(False)
             self._calls += 1
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._lock:
             self._calls -= 1
             if self._calls == 0:
@@ -241,7 +238,7 @@ class Recurrent(Controller):
         self.hidden, self.inputs, self.dropout = hidden, inputs or hidden, dropout
         sizes = [self.inputs, *[hidden] * layers]
         self.layers = nn.ModuleList(without_init(self._network, size, hidden) for size in sizes[:-1])
-        draw_first(self, list(self.named_parameters()))
+        init_part(self, list(self.named_parameters()))
 
     @property
     def state_size(self) -> int:
