@@ -16,7 +16,6 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from llrnn.ground.arrays import Floats
-from llrnn.ground.errors import BackgroundError
 from llrnn.knowledge.backgrounds.constraint import Constraint
 from llrnn.languages.grammars.language import Language, Letter, LetterColumns, Node
 from llrnn.languages.grammars.patterns import MatchingLetter
@@ -140,19 +139,13 @@ class Typing(Constraint):
 
     def __init__(self, violation: float = 1e-6) -> None:
         super().__init__(violation=violation)
-        self._bound: SymbolReader | None = None
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         bound = super().bind(vocabulary)
         symbols = [symbol for number, symbol in enumerate(vocabulary.symbols) if number != vocabulary.eos]
         told = [*ARGUMENTS, *NAMES, "(", ",", ")", *VARIABLES]
         columns = LetterColumns(symbols, [*map(Letter, told), MatchingLetter("(?s:.+)")], "symbols")
-        bound._bound = SymbolReader(
-            Types(columns), SymbolSpellings(vocabulary.symbols, vocabulary.eos, columns, self.spelling)
-        )
+        spellings = SymbolSpellings(vocabulary.symbols, vocabulary.eos, columns, self.spelling)
+        reader = SymbolReader(Types(columns), spellings)
+        bound._reader_for = lambda condition: reader
         return bound
-
-    def _reader(self, condition: object) -> SymbolReader:
-        if self._bound is None:
-            raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
-        return self._bound

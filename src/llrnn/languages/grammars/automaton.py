@@ -81,14 +81,18 @@ class WeightedAutomaton:
         """The states from which one of these can be reached."""
         return _spread(ends, self.target, self.source)
 
-    def lengths(self, step: Ints | None = None) -> Ints:
-        """How many letters there are at least to an end, -1 where there is none; `step`: the letters of each move."""
+    @cached_property
+    def shortest(self) -> Ints:
+        """How many letters there are at least from each state to an end, -1 where there is none, (states,)."""
+        return self.lengths(np.ones(len(self.source), dtype=np.int64))
+
+    def lengths(self, step: Ints) -> Ints:
+        """The same, where each move takes so many letters."""
         far = np.int64(1) << 40
         found = np.where(self.log_stop > -np.inf, 0, far)
-        cost = np.ones(len(self.source), dtype=np.int64) if step is None else step
         while True:
             better = found.copy()
-            np.minimum.at(better, self.source, found[self.target] + cost)
+            np.minimum.at(better, self.source, found[self.target] + step)
             if (better == found).all():
                 return np.where(found < far, found, -1)
             found = better

@@ -309,4 +309,4 @@ def _reading(machine: WeightedAutomaton, weighted: bool) -> TerminalAutomaton:
         total = letters @ one_way.columns.sizes + stop
         letters, stop = letters / total[:, None], stop / total
     moves = tuple({column: target for column, target, _ in state} for state in one_way.by_state)
-    return TerminalAutomaton(moves, letters, stop, tuple(one_way.lengths().tolist()))
+    return TerminalAutomaton(moves, letters, stop, tuple(one_way.shortest.tolist()))

@@ -79,12 +79,8 @@ class Finite(Language):
         place = bisect_left(self._column, column, self._first[node], end)
         return self._target[place] if place < end and self._column[place] == column else None
 
-    @cached_property
-    def _shortest(self) -> Ints:
-        return self.machine.lengths()
-
     def shortest(self, node: int) -> int:
-        return int(self._shortest[node])
+        return int(self.machine.shortest[node])
 
 
 class Gathered(Language):
@@ -128,12 +124,8 @@ class Gathered(Language):
         found = self._steps(node)[2].get(column)
         return None if found is None else found[1]
 
-    @cached_property
-    def _shortest(self) -> Ints:
-        return self.machine.lengths()
-
     def shortest(self, node: Held) -> int:
-        return min(int(self._shortest[state]) for state, _ in node)
+        return min(int(self.machine.shortest[state]) for state, _ in node)
 
 
 def finite(expression: Expression, columns: LetterColumns, *, weighted: bool = True) -> Language:
