@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,14 +22,16 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from llrnn.ground.errors import ConfigError
-from llrnn.knowledge.sequences import Batch
 from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.numerics import MINUS_INFINITY
 from llrnn.layer.priors import Prior
 from llrnn.layer.ways import Precision
-from llrnn.model.network import LLRNN
+
+if TYPE_CHECKING:
+    from llrnn.knowledge.sequences import Batch
+    from llrnn.model.network import LLRNN
 
 
 class Objective(Protocol):

@@ -21,12 +21,12 @@ import torch
 from torch import Tensor, nn
 
 from llrnn.knowledge.sequences import Batch, ModelState
-from llrnn.model.network import LLRNN
 from llrnn.training.objectives import Exact
 from llrnn.training.optimizers import WeightAverage, make_optimizer
 from llrnn.training.parallel import Workers
 
 if TYPE_CHECKING:
+    from llrnn.model.network import LLRNN
     from llrnn.training.settings import TrainingSettings
 
 
