@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, cli, domains, evaluate, features, french, train
 from llrnn.cli import corpus
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, UnknownWordError
+from llrnn.ground.files import sealed_json
 from llrnn.model import checkpoint
 from llrnn.model.batches import Batching, Continuous, Sentences, Sliding, Windows
 from llrnn.model.scoring import score, tally
 from llrnn.text.ids import EncodedText, TrainingSummary
-from llrnn.text.shards import BuiltCorpus, Listing, build, build_corpus, layout
+from llrnn.text.shards import BuiltCorpus, Listing, build, build_corpus
 from llrnn.text.shards import layout as columns
 
 WAYS: list[Batching] = [Sentences(40), Continuous(5, 7), Windows(4, 6), Sliding(3, 11)]
@@ -345,7 +346,7 @@ def test_a_sealed_manifest_of_wrong_content(change: dict[str, object], said: str
     file = tmp_path / "built" / "corpus.json"
     data = json.loads(file.read_bytes())
     del data["seal"]
-    file.write_bytes(layout._sealed({**data, **change}))
+    file.write_bytes(sealed_json({**data, **change}, "surrogatepass"))
     with pytest.raises(CorpusError, match=rf"corpus\.json: what it says of the corpus cannot be: .*{said}"):
         BuiltCorpus(tmp_path / "built")
 

@@ -35,7 +35,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from llrnn.ground.errors import CheckpointError
-from llrnn.ground.files import open_file, write_atomically
+from llrnn.ground.files import open_file, sealed_json, write_atomically
 
 FORMAT = 2  # the newest that is read; 1: symbols of a model are plain data, 2: many of them are tensors
 _MAPPED_ABOVE = 16_000_000  # bytes; reading fewer takes no time, and what is in memory cannot change under our feet
@@ -65,18 +65,16 @@ def write_bundle(
     folder = Path(folder)
     plain = _unshared({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()})
     blob = save(plain)
-    data_file = _data_file(name, blob)
+    data_file = _file_name(name, hashlib.sha256(blob).hexdigest())
     manifest = {
         "format": version,
         "file": data_file,
-        "header": hashlib.sha256(_header(blob)).hexdigest(),
-        "sha256": {
-            key: _digest(plain[key]) for key in sorted(plain)
-        },  # the same bytes in whatever order they are given
+        "header": hashlib.sha256(blob[: 8 + int.from_bytes(blob[:8], "little")]).hexdigest(),  # all before the numbers
+        "sha256": {key: _digest(plain[key]) for key in sorted(plain)},  # the same bytes in whatever order they come
         "data": dict(data),
     }
     try:
-        sealed = _sealed(manifest)
+        sealed = sealed_json(manifest)
     except (TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{folder}: the {name} holds data that JSON cannot hold ({error})") from error
     if len(sealed) > _LARGEST_MANIFEST:
@@ -119,18 +117,8 @@ def _unshared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def _data_file(name: str, blob: bytes) -> str:
-    return f"{name}-{hashlib.sha256(blob).hexdigest()[:16]}.safetensors"
-
-
-def _sealed(manifest: Mapping[str, Any]) -> bytes:
-    """The manifest as it stands on disk; its last key is the SHA-256 of everything before it."""
-    seal = hashlib.sha256(_encoded(manifest)).hexdigest()
-    return _encoded({**manifest, "seal": seal})
-
-
-def _encoded(manifest: Mapping[str, Any]) -> bytes:
-    return json.dumps(manifest, ensure_ascii=False, indent=1).encode()
+def _file_name(name: str, digest: str) -> str:
+    return f"{name}-{digest[:16]}.safetensors"
 
 
 def _remove_old(folder: Path, name: str, kept: str) -> None:
@@ -248,7 +236,7 @@ def _read_data(file: BufferedReader, path: Path, name: str, header: object, copy
         start = length + file.read(min(int.from_bytes(length, "little"), size))
         if header is None:  # a folder of before: the name of the file is the digest of all of it
             file.seek(0)
-            if f"{name}-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}.safetensors" != path.name:
+            if _file_name(name, hashlib.file_digest(file, "sha256").hexdigest()) != path.name:
                 raise altered
         elif hashlib.sha256(start).hexdigest() != header:
             raise altered
@@ -293,11 +281,6 @@ def _mapped(file: BufferedReader) -> Tensor:
         with contextlib.suppress(RuntimeError, ValueError, OSError, AttributeError):  # no standard error to tell it to
             faulthandler.enable()
     return torch.from_numpy(np.memmap(file, dtype=np.uint8, mode="c"))
-
-
-def _header(blob: bytes) -> bytes:
-    """What stands before the numbers: its own length, names, types and places."""
-    return blob[: 8 + int.from_bytes(blob[:8], "little")]
 
 
 def _digest(tensor: Tensor) -> str:

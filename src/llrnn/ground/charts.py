@@ -1,21 +1,31 @@
-"""Small charts, as data and as inline SVG: no library, no network, no style sheet.
+"""Small charts: as data, as inline SVG (no library, no network, no style sheet), and with matplotlib (extra `plot`).
 
     running     a waterfall: log b, every a_k·φ_k and −log Z, each from where the last one ended; the sum is log p
     apart       each from 0: to the right for, to the left against
 
-The SVG takes the colour of the text around it, so it can be read on light pages and on dark ones. `figures` draws
-the same charts with matplotlib.
+The SVG takes the colour of the text around it, so it can be read on light pages and on dark ones. A matplotlib figure
+belongs to nobody but its owner: pyplot does not know it, so no backend is chosen, no window opens, and nothing has to
+be closed. A notebook shows it; `figure.savefig("why.pdf")` writes it.
 """
 
 from __future__ import annotations
 
+import io
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import TYPE_CHECKING
+
+from llrnn.ground.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FOR, AGAINST, SUM = "#2f86c5", "#d2603a", "#808890"  # each stands out from white and from black
+_LONGEST_TITLE = 60
 COLOURS = (FOR, AGAINST, "#5a9a2e", "#9272bd")
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # characters that turn others around
 
@@ -40,6 +50,15 @@ class Bar:
     @property
     def figure(self) -> str:
         return log_text(self.value)
+
+    @property
+    def label_at(self) -> float:
+        """The end of an unbounded bar is the edge: its text stands at its start."""
+        return self.end if self.bounded else self.start
+
+    @property
+    def label_on_the_right(self) -> bool:
+        return (self.value >= 0) == self.bounded
 
     @property
     def colour(self) -> str:
@@ -146,9 +165,8 @@ def _bars(chart: BarChart, *, width: int = 640) -> str:
     for index, bar in enumerate(chart.bars):
         y = top + row * index
         parts += [_label(left - 10, y + 16, bar.name), _rectangle(x(bar.start), x(bar.end), y + 4, bar, chart.opacity)]
-        to_the_right = (bar.value >= 0) == bar.bounded  # the end of an unbounded bar is the edge: text at its start
-        at = x(bar.end if bar.bounded else bar.start) + (6 if to_the_right else -6)
-        parts.append(_text(at, y + 16, bar.figure, "start" if to_the_right else "end"))
+        right = bar.label_on_the_right
+        parts.append(_text(x(bar.label_at) + (6 if right else -6), y + 16, bar.figure, "start" if right else "end"))
     parts.append(_text((left + width) / 2, bottom + 22, chart.x_label, "middle"))
     return _svg(width, bottom + 32, chart.title, parts)
 
@@ -226,3 +244,79 @@ def _svg(width: int, height: int, label: str, parts: Sequence[str]) -> str:
         'font-size="13" font-family="system-ui, sans-serif" '
         f'style="display:block;width:100%;max-width:{width}px;height:auto">{"".join(parts)}</svg>'
     )
+
+
+def figure(chart: Chart) -> Figure:
+    """A new figure with the chart in it."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("matplotlib", "plot") from None
+
+    class NotebookFigure(Figure):
+        """A figure that notebooks show whether or not pyplot was ever imported."""
+
+        def _repr_png_(self) -> bytes:
+            written = io.BytesIO()
+            self.savefig(written, format="png", dpi=110)
+            return written.getvalue()
+
+    height = 1.2 + 0.3 * len(chart.bars) if isinstance(chart, BarChart) else 3.6
+    made = NotebookFigure(figsize=(7.2, height), layout="constrained")
+    axes = made.add_subplot()
+    if isinstance(chart, BarChart):
+        _plot_bars(axes, chart)
+    else:
+        _plot_lines(axes, chart)
+    title = visible(chart.title)
+    short = title if len(title) <= _LONGEST_TITLE else f"…{title[1 - _LONGEST_TITLE :]}"  # the word stands at the end
+    axes.set_title(short, fontsize=11, parse_math=False)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    return made
+
+
+def _plot_bars(axes: Axes, chart: BarChart) -> None:
+    low, high = chart.range
+    room = 0.22 * (high - low)  # for the figures at the ends
+    axes.set_xlim(low - room, high + room)
+    for row, bar in enumerate(chart.bars):
+        _plot_bar(axes, row, bar, edges=(low - room, high + room), opacity=chart.opacity)
+    for row, end in chart.links():
+        axes.plot([end, end], [row, row + 1], color="0.6", linewidth=0.8, zorder=0)
+    axes.axvline(0.0, color="0.3", linewidth=0.8, zorder=0)
+    axes.set_yticks(range(len(chart.bars)), [_plain(bar.name) for bar in chart.bars])
+    for label in axes.get_yticklabels():
+        label.set_parse_math(False)  # a word may hold dollar signs
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(visible(chart.x_label), parse_math=False)
+
+
+def _plot_bar(axes: Axes, row: int, bar: Bar, *, edges: tuple[float, float], opacity: float) -> None:
+    """An unbounded bar goes to the edge, pale and dashed; what it means stands at its start."""
+    end = bar.end if bar.bounded else edges[bar.value > 0]
+    (drawn,) = axes.barh(row, end - bar.start, left=bar.start, height=0.62, color=bar.colour, alpha=opacity)
+    if not bar.bounded:
+        drawn.set(alpha=0.35, linestyle="--", edgecolor="black")
+    gap = 0.01 * (edges[1] - edges[0]) * (1 if bar.label_on_the_right else -1)
+    side = "left" if bar.label_on_the_right else "right"
+    axes.text(bar.label_at + gap, row, bar.figure, va="center", ha=side, fontsize=9, parse_math=False)
+
+
+def _plot_lines(axes: Axes, chart: LineChart) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    for index, (name, curve) in enumerate(chart.curves.items()):
+        xs, ys = [point[0] for point in curve], [point[1] for point in curve]
+        axes.plot(xs, ys, marker="o", markersize=4, color=COLOURS[index % len(COLOURS)], label=_plain(name))
+    axes.set_xlabel(visible(chart.x_label), parse_math=False)
+    axes.set_ylabel(visible(chart.y_label), parse_math=False)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(visible=True, alpha=0.3)
+    for text in axes.legend(frameon=False).get_texts():
+        text.set_parse_math(False)
+
+
+def _plain(name: str) -> str:
+    return shortened(visible(name), 40)

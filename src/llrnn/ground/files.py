@@ -15,15 +15,17 @@ import contextlib
 import errno
 import fcntl
 import gzip
+import hashlib
 import io
+import json
 import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from llrnn.ground.errors import CorpusError
 
@@ -85,10 +87,11 @@ def write_lines(path: StrPath, lines: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A temporary file to write to, which takes the name of the file if all goes well."""
+    """A temporary file (at its `name`) to write to, which takes the name of the file if all goes well."""
     descriptor, temporary = temporary_beside(path)
     try:
-        with os.fdopen(descriptor, "wb") as file:  # renamed while it is open and locked: nobody takes it for a leftover
+        # renamed while it is open and locked: nobody takes it for a leftover
+        with open(temporary, "wb", opener=lambda name, flags: descriptor) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -132,6 +135,15 @@ def _remove_if_nobody_writes(leftover: Path) -> None:
         os.unlink(leftover)
     finally:
         os.close(descriptor)
+
+
+def sealed_json(data: Mapping[str, Any], errors: str = "strict") -> bytes:
+    """Plain data as JSON whose last key, `seal`, is the SHA-256 of everything before it."""
+
+    def encoded(data: Mapping[str, Any]) -> bytes:
+        return json.dumps(data, ensure_ascii=False, indent=1).encode("utf8", errors)
+
+    return encoded({**data, "seal": hashlib.sha256(encoded(data)).hexdigest()})
 
 
 def sync_folder(folder: Path) -> None:

@@ -11,10 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from llrnn.ground import figures
-from llrnn.ground.charts import BarChart, Chart, LineChart, apart, log_text, running, svg, visible
+from llrnn.ground.charts import BarChart, Chart, LineChart, apart, figure, log_text, running, svg, visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,13 +57,14 @@ class Sheet:
         """Charts are left out: a terminal has the table."""
         from rich.console import Group
 
-        warnings = [(Strong("warning"), f": {text}") for text in self.warnings]
-        blocks = [block for block in (*self.blocks, *warnings) if not isinstance(block, BarChart | LineChart)]
+        blocks = [block for block in self._all() if not isinstance(block, BarChart | LineChart)]
         return Group(*(_rich_table(block) if isinstance(block, TextTable) else _rich_line(block) for block in blocks))
 
     def _repr_html_(self) -> str:
-        warnings = [(Strong("warning"), f": {text}") for text in self.warnings]
-        return f"<div>{''.join(map(_html, (*self.blocks, *warnings)))}</div>"
+        return f"<div>{''.join(map(_html, self._all()))}</div>"
+
+    def _all(self) -> list[Line | TextTable | Chart]:
+        return [*self.blocks, *((Strong("warning"), f": {text}") for text in self.warnings)]
 
 
 class Renderable(ABC):
@@ -90,7 +90,7 @@ class Chartable(Renderable):
 
     def figure(self) -> Figure:
         """The chart as a matplotlib figure (the extra `plot`)."""
-        return figures.figure(self.chart())
+        return figure(self.chart())
 
 
 @dataclass(frozen=True)
@@ -106,17 +106,17 @@ class Part:
         return [(self.name, "", "", log_text(self.share)), *of_it]
 
 
-class WeightedTerm(Protocol):
-    """A summand of the form a_k·φ_k, as `llrnn.explain.Term` is."""
+@dataclass(frozen=True)
+class Term:
+    """One feature's share: its weight a_k at this moment, its value φ_k, and their product."""
+
+    name: str
+    weight: float
+    value: float
 
     @property
-    def name(self) -> str: ...
-    @property
-    def weight(self) -> float: ...
-    @property
-    def value(self) -> float: ...
-    @property
-    def share(self) -> float: ...
+    def share(self) -> float:
+        return self.weight * self.value
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Breakdown:
     """`before + Σ terms + after = total`, with the largest terms one by one and the small ones as one."""
 
     before: tuple[Part, ...]
-    terms: Sequence[WeightedTerm]  # largest first
+    terms: Sequence[Term]  # largest first
     after: tuple[Part, ...]
     total: float
 

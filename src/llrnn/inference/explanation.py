@@ -21,26 +21,13 @@ from torch import Tensor
 
 from llrnn.ground.charts import Bar, BarChart, log_text, shortened
 from llrnn.ground.errors import ConfigError
-from llrnn.ground.rendering import Breakdown, Chartable, Part, Sheet, Strong, TextTable
+from llrnn.ground.rendering import Breakdown, Chartable, Part, Sheet, Strong, Term, TextTable
 from llrnn.knowledge.sequences import ModelState
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.priors import MINUS_INFINITY, Prior
 from llrnn.model.decode import read_prefix
 from llrnn.model.network import LLRNN
 from llrnn.text.vocabulary import EOS
-
-
-@dataclass(frozen=True)
-class Term:
-    """One feature's share: its weight a_k at this moment, its value φ_k, and their product."""
-
-    name: str
-    weight: float
-    value: float
-
-    @property
-    def share(self) -> float:
-        return self.weight * self.value
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 from urllib.parse import quote, urlencode, urlsplit
 
 from llrnn.ground.errors import ConfigError, ServerError
-from llrnn.ground.rendering import Renderable, Sheet, TextTable
-from llrnn.inference.explanation import Comparison, Explanation, Influence, Push, Term
+from llrnn.ground.rendering import Renderable, Sheet, Term, TextTable
+from llrnn.inference.explanation import Comparison, Explanation, Influence, Push
 from llrnn.model.decode import Greedy, Sampling, Strategy
 from llrnn.model.steering import Change
 

@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.errors import ConfigError, ZeroMassError
-from llrnn.inference.explanation import Comparison, Explanation, Term, explain_next, influence
+from llrnn.ground.rendering import Term
+from llrnn.inference.explanation import Comparison, Explanation, explain_next, influence
 from llrnn.knowledge.features.compiled import FeatureNames
 from llrnn.knowledge.sequences import Batch, ModelState
 from llrnn.layer.loglinear import Distribution, Steered

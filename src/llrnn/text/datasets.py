@@ -19,24 +19,22 @@ words to the paper's figure is accepted, with or without ends of sentences.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import http.client
 import ipaddress
 import json
-import os
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from llrnn.ground.errors import CorpusError, DatasetError
-from llrnn.ground.files import open_file, read_file, sync_folder, temporary_beside, write_atomically
+from llrnn.ground.files import open_file, read_file, replacing, write_atomically
 from llrnn.text.corpus import read_conllu
 
 __all__ = ["DATASETS", "Dataset", "Progress", "RemoteFile", "get"]
@@ -192,44 +190,23 @@ class _Fetched:
             words = self.checked(self.path, f"{self.path}: ", remedy)
             self.require_same(self.path, f"{self.path}: ", remedy)
             return words
-        with self.unfinished() as temporary:
-            self.download(temporary, progress)
-            remedy = f"the address may have changed; {self.by_hand}"
-            place = f"what {self.url} sent is not {self.file.name}: "
-            words = self.checked(temporary, place, remedy)
-            self.require_same(temporary, place, f"if the newest version is wanted, remove {self.notes}")
-            self.finish(temporary)
+        try:
+            with replacing(self.path) as file:
+                self.download(file, progress)
+                file.flush()
+                remedy = f"the address may have changed; {self.by_hand}"
+                place = f"what {self.url} sent is not {self.file.name}: "
+                words = self.checked(Path(file.name), place, remedy)
+                self.require_same(Path(file.name), place, f"if the newest version is wanted, remove {self.notes}")
+        except OSError as cause:
+            raise DatasetError(f"{self.path}: cannot be written: {cause.strerror or cause}") from cause
         return words
 
     @property
     def by_hand(self) -> str:
         return f"or fetch {self.url} by hand and put it at {self.path}"
 
-    @contextlib.contextmanager
-    def unfinished(self) -> Iterator[Path]:
-        """A temporary file beside the final one, which is gone whatever happens."""
-        try:
-            descriptor, name = temporary_beside(self.path)
-        except OSError as cause:
-            raise DatasetError(f"{self.path.parent}: nothing can be written there: {cause.strerror}") from cause
-        try:
-            yield Path(name)
-        finally:
-            os.close(descriptor)
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name)
-
-    def finish(self, temporary: Path) -> None:
-        try:
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, self.path)
-            sync_folder(self.path.parent)
-        except OSError as cause:
-            raise DatasetError(f"{self.path}: cannot be written: {cause.strerror or cause}") from cause
-
-    def download(self, target: Path, progress: Progress | None) -> None:
+    def download(self, target: BinaryIO, progress: Progress | None) -> None:
         try:
             with self.asking.open(self.url) as response:
                 self.copy(response, target, progress)
@@ -246,24 +223,21 @@ class _Fetched:
                 f"Try again, {self.by_hand}"
             ) from cause
 
-    def copy(self, response: http.client.HTTPResponse, target: Path, progress: Progress | None) -> None:
+    def copy(self, response: http.client.HTTPResponse, target: BinaryIO, progress: Progress | None) -> None:
         length = response.headers.get("Content-Length", "")
         total = int(length) if length.isdigit() else None
         done, end = 0, _clock() + self.asking.longest
-        with target.open("wb") as file:
-            while block := response.read1(_BLOCK):
-                file.write(block)
-                done += len(block)
-                if max(done, total or 0) > _LARGEST:
-                    raise DatasetError(
-                        f"{self.url}: more than {_LARGEST:,} bytes come, so not the file; {self.by_hand}"
-                    )
-                if _clock() > end:
-                    raise DatasetError(
-                        f"{self.url}: not there after {self.asking.longest:,.0f} seconds; try again, {self.by_hand}"
-                    )
-                if progress is not None:
-                    progress(self.file.name, done, total)
+        while block := response.read1(_BLOCK):
+            target.write(block)
+            done += len(block)
+            if max(done, total or 0) > _LARGEST:
+                raise DatasetError(f"{self.url}: more than {_LARGEST:,} bytes come, so not the file; {self.by_hand}")
+            if _clock() > end:
+                raise DatasetError(
+                    f"{self.url}: not there after {self.asking.longest:,.0f} seconds; try again, {self.by_hand}"
+                )
+            if progress is not None:
+                progress(self.file.name, done, total)
         if total is not None and done != total:
             raise http.client.IncompleteRead(b"", total - done)
 

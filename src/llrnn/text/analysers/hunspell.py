@@ -36,8 +36,6 @@ from llrnn.text.source import Line, read_lines
 # both allow the cross product. Compounds are not made: they are without end.
 
 
-__all__ = ["AffixRules", "Flags", "Rule", "SpecialFlags"]
-
 Flags = frozenset[str]
 # What each character from the end of the word (the beginning, for a prefix) may be; None: anything.
 Condition = tuple["CharacterClass | None", ...]
@@ -216,8 +214,6 @@ class AffixRules:
 # of this library is; any other is decoded here.
 
 
-__all__ = ["Line", "encoding_of", "read_encoded"]
-
 _SET = re.compile(rb"^(?:\xef\xbb\xbf)?SET[ \t]+([^\s#]+)", re.MULTILINE)
 # Python knows encodings that are no text at all (hex, rot13): only those that dictionaries use are taken.
 _KNOWN = re.compile(r"utf-8|us-ascii|iso-?8859-\d{1,2}|koi8-[ru]|cp125\d|tis620-2533")
@@ -274,8 +270,6 @@ def _content(path: StrPath) -> bytes:
 # Taken: SET, FLAG, FULLSTRIP, NEEDAFFIX, CIRCUMFIX, FORBIDDENWORD, ONLYINCOMPOUND, AF, AM, SFX, PFX. Whatever serves
 # spelling suggestions or compounds is passed over. See `man 5 hunspell`.
 
-
-__all__ = ["AffixFile", "read_affix_file"]
 
 _SPECIAL = {
     "NEEDAFFIX": "need_affix",
@@ -488,10 +482,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
-__all__ = ["hunspell"]
-
 _TAGS_BY_LANGUAGE = {"fr": FRENCH}
-_NONE_hunspell: Flags = frozenset()
 # Fields begin at the first `xx:` after white space, so that words with spaces are possible; a TAB always ends the word.
 _FIELDS = re.compile(r"[ \t]+(?=[^\s:]{2}:)|\t")
 
@@ -585,7 +576,7 @@ class _Expansion:
             return
         meant = self.tags.of_stem(stem, fields)
         known = self.known.setdefault(meant, {})
-        lemma = self._lemma(stem, fields) if self.lemmas else _NONE_hunspell
+        lemma = self._lemma(stem, fields) if self.lemmas else _NONE
         for form, rules in self.file.affixes.derive(stem, flags):
             if self.wanted is None or self._normal(form) in self.wanted:
                 attributes = known.get(rules)
@@ -602,7 +593,7 @@ class _Expansion:
         stem, flags = split_flags(word.rstrip())
         if not stem:
             line.fail("a word is required at the beginning of the line; write it, or delete the line")
-        allowed = _NONE_hunspell if flags is None else self.file.flags.read(flags, line)
+        allowed = _NONE if flags is None else self.file.flags.read(flags, line)
         return stem, allowed, frozenset(self.file.fields(fields, line))
 
     def _attributes(self, fields: frozenset[str], rules: tuple[Rule, ...]) -> frozenset[str]:

@@ -7,119 +7,86 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from llrnn.ground.errors import LexiconError
 from llrnn.ground.files import StrPath
-from llrnn.text.analysers.hunspell import Line, read_encoded
-from llrnn.text.analysers.tags import lemma_attribute
+from llrnn.text.analysers.hunspell import read_encoded
+from llrnn.text.analysers.tags import lemma_attribute, meanings, verb_forms
 from llrnn.text.lexicon import Lexicon
+from llrnn.text.source import Line
 
 __all__ = ["lefff", "lexique"]
 
-_LEFFF_CATEGORIES = {
-    "adj": "POS:ADJ",
-    "adjPref": "POS:ADJ",
-    "adv": "POS:ADV",
-    "advm": "POS:ADV",
-    "advp": "POS:ADV",
-    "advneg": "POS:ADV Polarity:Neg",
-    "auxAvoir": "POS:AUX",
-    "auxEtre": "POS:AUX",
-    "caimp": "POS:PRON PronType:Dem",
-    "ce": "POS:PRON PronType:Dem",
-    "cla": "POS:PRON PronType:Prs Case:Acc",
-    "clar": "POS:PRON PronType:Prs Case:Acc Reflex:Yes",
-    "cld": "POS:PRON PronType:Prs Case:Dat",
-    "cldr": "POS:PRON PronType:Prs Case:Dat Reflex:Yes",
-    "clg": "POS:PRON PronType:Prs",
-    "cll": "POS:PRON PronType:Prs",
-    "cln": "POS:PRON PronType:Prs Case:Nom",
-    "clr": "POS:PRON PronType:Prs Reflex:Yes",
-    "clneg": "POS:ADV Polarity:Neg",
-    "coo": "POS:CCONJ",
-    "csu": "POS:SCONJ",
-    "det": "POS:DET",
-    "etr": "POS:X Foreign:Yes",
-    "ilimp": "POS:PRON PronType:Prs Case:Nom",
-    "nc": "POS:NOUN",
-    "np": "POS:PROPN",
-    "ponctw": "POS:PUNCT",
-    "poncts": "POS:PUNCT",
-    "parentf": "POS:PUNCT",
-    "parento": "POS:PUNCT",
-    "prel": "POS:PRON PronType:Rel",
-    "prep": "POS:ADP",
-    "pres": "POS:INTJ",
-    "pri": "POS:PRON PronType:Int",
-    "pro": "POS:PRON",
-    "que": "POS:SCONJ",
-    "que_restr": "POS:ADV",
-    "title": "POS:NOUN",
-    "v": "POS:VERB",
-}
-_LEFFF_LETTERS = {
-    "m": "Gender:Masc",
-    "f": "Gender:Fem",
-    "s": "Number:Sing",
-    "p": "Number:Plur",
-    "1": "Person:1",
-    "2": "Person:2",
-    "3": "Person:3",
-    "W": "VerbForm:Inf",
-    "G": "VerbForm:Part Tense:Pres",
-    "K": "POS:VERB VerbForm:Part Tense:Past",  # a participle used as an adjective is still one
-    "P": "VerbForm:Fin Mood:Ind Tense:Pres",
-    "I": "VerbForm:Fin Mood:Ind Tense:Imp",
-    "J": "VerbForm:Fin Mood:Ind Tense:Past",
-    "F": "VerbForm:Fin Mood:Ind Tense:Fut",
-    "C": "VerbForm:Fin Mood:Cnd Tense:Pres",
-    "S": "VerbForm:Fin Mood:Sub Tense:Pres",
-    "T": "VerbForm:Fin Mood:Sub Tense:Imp",
-    "Y": "VerbForm:Fin Mood:Imp Tense:Pres",
-}
+_LEFFF_CATEGORIES = meanings("""
+    adj adjPref = POS:ADJ
+    adv advm advp que_restr = POS:ADV
+    advneg clneg = POS:ADV Polarity:Neg
+    auxAvoir auxEtre = POS:AUX
+    caimp ce = POS:PRON PronType:Dem
+    cla = POS:PRON PronType:Prs Case:Acc
+    clar = POS:PRON PronType:Prs Case:Acc Reflex:Yes
+    cld = POS:PRON PronType:Prs Case:Dat
+    cldr = POS:PRON PronType:Prs Case:Dat Reflex:Yes
+    clg cll = POS:PRON PronType:Prs
+    cln ilimp = POS:PRON PronType:Prs Case:Nom
+    clr = POS:PRON PronType:Prs Reflex:Yes
+    coo = POS:CCONJ
+    csu que = POS:SCONJ
+    det = POS:DET
+    etr = POS:X Foreign:Yes
+    nc title = POS:NOUN
+    np = POS:PROPN
+    ponctw poncts parentf parento = POS:PUNCT
+    prel = POS:PRON PronType:Rel
+    prep = POS:ADP
+    pres = POS:INTJ
+    pri = POS:PRON PronType:Int
+    pro = POS:PRON
+    v = POS:VERB
+""")
+_LEFFF_LETTERS = verb_forms("W G K P I J F C S T Y") | meanings("""
+    K = POS:VERB VerbForm:Part Tense:Past       # a participle used as an adjective is still one
+    m = Gender:Masc
+    f = Gender:Fem
+    s = Number:Sing
+    p = Number:Plur
+    1 = Person:1
+    2 = Person:2
+    3 = Person:3
+""")
 # PS13s: present of indicative and subjunctive, 1st and 3rd person singular. fs_P1p: feminine singular, ours.
 _LEFFF_FEATURES = re.compile(r"([WGKPIJFCSTY]*[123]*[mf]*[sp]*)(?:_P([123])([sp]))?")
 
-_LEXIQUE_CATEGORIES = {
-    "NOM": "POS:NOUN",
-    "VER": "POS:VERB",
-    "AUX": "POS:AUX",
-    "ADJ": "POS:ADJ",
-    "ADJ:num": "POS:NUM NumType:Card",
-    "ADJ:dem": "POS:DET PronType:Dem",
-    "ADJ:ind": "POS:DET PronType:Ind",
-    "ADJ:int": "POS:DET PronType:Int",
-    "ADJ:pos": "POS:DET Poss:Yes PronType:Prs",
-    "ART:def": "POS:DET Definite:Def PronType:Art",
-    "ART:ind": "POS:DET Definite:Ind PronType:Art",
-    "ART:inf": "POS:DET",
-    "ADV": "POS:ADV",
-    "PRE": "POS:ADP",
-    "CON": "POS:CCONJ POS:SCONJ",  # Lexique does not tell them apart
-    "ONO": "POS:INTJ",
-    "PRO:per": "POS:PRON PronType:Prs",
-    "PRO:ind": "POS:PRON PronType:Ind",
-    "PRO:pos": "POS:PRON Poss:Yes PronType:Prs",
-    "PRO:rel": "POS:PRON PronType:Rel",
-    "PRO:int": "POS:PRON PronType:Int",
-    "PRO:dem": "POS:PRON PronType:Dem",
-    "LIA": "",  # the l' of l'on
-    "nan": "",
-    "": "",
-}
-_LEXIQUE_GENDER = {"m": "Gender:Masc", "f": "Gender:Fem", "": "", "nan": ""}
-_LEXIQUE_NUMBER = {"s": "Number:Sing", "p": "Number:Plur", "": "", "nan": ""}
+_UNKNOWN = {"nan": "", "": ""}
+_LEXIQUE_CATEGORIES = (
+    meanings("""
+    NOM = POS:NOUN
+    VER = POS:VERB
+    AUX = POS:AUX
+    ADJ = POS:ADJ
+    ADJ:num = POS:NUM NumType:Card
+    ADJ:dem = POS:DET PronType:Dem
+    ADJ:ind = POS:DET PronType:Ind
+    ADJ:int = POS:DET PronType:Int
+    ADJ:pos = POS:DET Poss:Yes PronType:Prs
+    ART:def = POS:DET Definite:Def PronType:Art
+    ART:ind = POS:DET Definite:Ind PronType:Art
+    ART:inf = POS:DET
+    ADV = POS:ADV
+    PRE = POS:ADP
+    CON = POS:CCONJ POS:SCONJ                   # Lexique does not tell them apart
+    ONO = POS:INTJ
+    PRO:per = POS:PRON PronType:Prs
+    PRO:ind = POS:PRON PronType:Ind
+    PRO:pos = POS:PRON Poss:Yes PronType:Prs
+    PRO:rel = POS:PRON PronType:Rel
+    PRO:int = POS:PRON PronType:Int
+    PRO:dem = POS:PRON PronType:Dem
+    LIA =                                       # the l' of l'on
+""")
+    | _UNKNOWN
+)
+_LEXIQUE_GENDER = {"m": "Gender:Masc", "f": "Gender:Fem", **_UNKNOWN}
+_LEXIQUE_NUMBER = {"s": "Number:Sing", "p": "Number:Plur", **_UNKNOWN}
 # infover: readings such as ind:pre:3s, with semicolons
-_LEXIQUE_MOODS = {
-    "inf": "VerbForm:Inf",
-    "par:pas": "VerbForm:Part Tense:Past",
-    "par:pre": "VerbForm:Part Tense:Pres",
-    "ind:pre": "VerbForm:Fin Mood:Ind Tense:Pres",
-    "ind:imp": "VerbForm:Fin Mood:Ind Tense:Imp",
-    "ind:pas": "VerbForm:Fin Mood:Ind Tense:Past",
-    "ind:fut": "VerbForm:Fin Mood:Ind Tense:Fut",
-    "cnd:pre": "VerbForm:Fin Mood:Cnd Tense:Pres",
-    "sub:pre": "VerbForm:Fin Mood:Sub Tense:Pres",
-    "sub:imp": "VerbForm:Fin Mood:Sub Tense:Imp",
-    "imp:pre": "VerbForm:Fin Mood:Imp Tense:Pres",
-}
+_LEXIQUE_MOODS = verb_forms("inf par:pre par:pas ind:pre ind:imp ind:pas ind:fut cnd:pre sub:pre sub:imp imp:pre")
 _LEXIQUE_READING = re.compile(r"([a-z]{3}(?::[a-z]{3})?)(?::([123])([sp]))?")
 
 

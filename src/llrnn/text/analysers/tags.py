@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from llrnn.text.lexicon import Lexicon
 
-__all__ = ["Tags", "lemma_attribute"]
-
-
 Fields = frozenset[str]
 _NOT_IN_ATTRIBUTES = re.compile(r"[\s,|]")
+_FINITE = "Ind Pres, Ind Imp, Ind Past, Ind Fut, Cnd Pres, Sub Pres, Sub Imp, Imp Pres"
+_VERB_FORMS = ["VerbForm:Inf", "VerbForm:Part Tense:Pres", "VerbForm:Part Tense:Past"]
+_VERB_FORMS += [f"VerbForm:Fin Mood:{one.replace(' ', ' Tense:')}" for one in _FINITE.split(", ")]
 
 
 def lemma_attribute(lemma: str) -> str:
@@ -20,17 +20,24 @@ def lemma_attribute(lemma: str) -> str:
     return "Lemma:" + _NOT_IN_ATTRIBUTES.sub("_", lemma)
 
 
-def _as_written(stem: str, fields: Fields) -> Fields:
-    return fields
+def meanings(text: str) -> dict[str, str]:
+    """name -> attributes from lines `name name ... = attributes`; what follows a `#` is a comment."""
+    table: dict[str, str] = {}
+    for line in text.strip().splitlines():
+        names, _, attributes = line.partition("#")[0].partition("=")
+        table |= dict.fromkeys(names.split(), attributes.strip())
+    return table
 
 
-def _unchanged(fields: Fields) -> Fields:
-    return fields
+def verb_forms(names: str) -> dict[str, str]:
+    """By what a dictionary calls infinitive, participles (present, past), indicative (present, imperfect, past and
+    future), conditional, subjunctive (present, imperfect) and imperative."""
+    return dict(zip(names.split(), _VERB_FORMS, strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tags:
-    """Fields of a hunspell dictionary -> attributes. A language brings its own, see `text.analysers.french`.
+    """Fields of a hunspell dictionary -> attributes. A language brings its own, see `FRENCH`.
 
     `meanings` gives a field such as `is:mas` its attributes; a key that ends with `*` stands for every field that
     begins so (the longest such key counts). A field without a meaning adds nothing.
@@ -42,8 +49,8 @@ class Tags:
 
     meanings: Mapping[str, Iterable[str]]
     joins: frozenset[str] = frozenset()
-    of_stem: Callable[[str, Fields], Fields] = _as_written
-    of_reading: Callable[[Fields], Fields] = _unchanged
+    of_stem: Callable[[str, Fields], Fields] = lambda stem, fields: fields
+    of_reading: Callable[[Fields], Fields] = lambda fields: fields
     _beginnings: dict[str, frozenset[str]] = field(init=False, repr=False)
     _whole: dict[str, frozenset[str]] = field(init=False, repr=False)
 
@@ -73,97 +80,62 @@ class Tags:
 # (`po:ipre po:spre po:1sg po:3sg`): the meaning of a reading is the union.
 
 
-__all__ = ["FRENCH"]
-
-_CATEGORIES = {
-    "po:nom": "POS:NOUN",
-    "po:titr": "POS:NOUN",
-    "po:loc.nom": "POS:NOUN",
-    "po:npr": "POS:PROPN",
-    "po:prn": "POS:PROPN",  # first names
-    "po:patr": "POS:PROPN",  # family names
-    "po:loc.patr": "POS:PROPN",
-    "po:adj": "POS:ADJ",
-    "po:loc.adj": "POS:ADJ",
-    "po:adv": "POS:ADV",
-    "po:loc.adv": "POS:ADV",
-    "po:negadv": "POS:ADV Polarity:Neg",
-    "po:advint": "POS:ADV PronType:Int",
-    "po:v*": "POS:VERB",
-    "po:v0*": "POS:VERB POS:AUX",  # être, avoir
-    "po:loc.verb": "POS:VERB",
-    "aux": "POS:AUX",  # no field of the dictionary: see _of_stem
-    "po:prep": "POS:ADP",
-    "po:prepv": "POS:ADP",
-    "po:loc.prep": "POS:ADP",
-    "po:loc.prepv": "POS:ADP",
-    "po:cjco": "POS:CCONJ",
-    "po:cjsub": "POS:SCONJ",
-    "po:loc.cjsub": "POS:SCONJ",
-    "po:cj": "POS:CCONJ",
-    "po:loc.cj": "POS:SCONJ",
-    "po:interj": "POS:INTJ",
-    "po:loc.interj": "POS:INTJ",
-    "po:nb": "POS:NUM NumType:Card",
-    "po:nbro": "POS:NUM",  # roman numerals
-    "po:det": "POS:DET PronType:Art",
-    "po:detpos": "POS:DET Poss:Yes PronType:Prs",
-    "po:detdem": "POS:DET PronType:Dem",
-    "po:detind": "POS:DET PronType:Ind",
-    "po:detneg": "POS:DET PronType:Neg",
-    "po:detex": "POS:DET PronType:Exc",
-    "po:propersuj": "POS:PRON PronType:Prs",
-    "po:properobj": "POS:PRON PronType:Prs",
-    "po:prodem": "POS:PRON PronType:Dem Person:3",
-    "po:proind": "POS:PRON PronType:Ind Person:3",
-    "po:proneg": "POS:PRON PronType:Neg Person:3",
-    "po:prorel": "POS:PRON PronType:Rel",
-    "po:proint": "POS:PRON PronType:Int",
-    "po:proadv": "POS:PRON",
-    "po:ponc": "POS:PUNCT",
-    "po:sign": "POS:SYM",
-}
-_VERB_FORMS = {
-    "infi": "VerbForm:Inf",
-    "ppre": "VerbForm:Part Tense:Pres",
-    "ppas": "VerbForm:Part Tense:Past",
-    "ipre": "VerbForm:Fin Mood:Ind Tense:Pres",
-    "iimp": "VerbForm:Fin Mood:Ind Tense:Imp",
-    "ipsi": "VerbForm:Fin Mood:Ind Tense:Past",
-    "ifut": "VerbForm:Fin Mood:Ind Tense:Fut",
-    "cond": "VerbForm:Fin Mood:Cnd Tense:Pres",
-    "spre": "VerbForm:Fin Mood:Sub Tense:Pres",
-    "simp": "VerbForm:Fin Mood:Sub Tense:Imp",
-    "impe": "VerbForm:Fin Mood:Imp Tense:Pres",
-}
-_PERSONS = {
-    "1sg": "Person:1 Number:Sing",
-    "1isg": "Person:1 Number:Sing",  # before je: eussé-je
-    "2sg": "Person:2 Number:Sing",
-    "3sg": "Person:3 Number:Sing",
-    "1pl": "Person:1 Number:Plur",
-    "2pl": "Person:2 Number:Plur",
-    "3pl": "Person:3 Number:Plur",
-    "3pl!": "Person:3 Number:Plur",
-    "1pe": "Person:1",
-    "2pe": "Person:2",
-    "3pe": "Person:3",
-}
-_INFLECTION = {
-    "mas": "Gender:Masc",
-    "fem": "Gender:Fem",
-    "epi": "Gender:Masc Gender:Fem",
-    "sg": "Number:Sing",
-    "pl": "Number:Plur",
-    "inv": "Number:Sing Number:Plur",
-}
+_CATEGORIES = meanings("""
+    po:nom po:titr po:loc.nom = POS:NOUN
+    po:npr po:prn po:patr po:loc.patr = POS:PROPN       # prn: first names, patr: family names
+    po:adj po:loc.adj = POS:ADJ
+    po:adv po:loc.adv = POS:ADV
+    po:negadv = POS:ADV Polarity:Neg
+    po:advint = POS:ADV PronType:Int
+    po:v* po:loc.verb = POS:VERB
+    po:v0* = POS:VERB POS:AUX                           # être, avoir
+    aux = POS:AUX                                       # no field of the dictionary: see _of_stem
+    po:prep po:prepv po:loc.prep po:loc.prepv = POS:ADP
+    po:cjco po:cj = POS:CCONJ
+    po:cjsub po:loc.cjsub po:loc.cj = POS:SCONJ
+    po:interj po:loc.interj = POS:INTJ
+    po:nb = POS:NUM NumType:Card
+    po:nbro = POS:NUM                                   # roman numerals
+    po:det = POS:DET PronType:Art
+    po:detpos = POS:DET Poss:Yes PronType:Prs
+    po:detdem = POS:DET PronType:Dem
+    po:detind = POS:DET PronType:Ind
+    po:detneg = POS:DET PronType:Neg
+    po:detex = POS:DET PronType:Exc
+    po:propersuj po:properobj = POS:PRON PronType:Prs
+    po:prodem = POS:PRON PronType:Dem Person:3
+    po:proind = POS:PRON PronType:Ind Person:3
+    po:proneg = POS:PRON PronType:Neg Person:3
+    po:prorel = POS:PRON PronType:Rel
+    po:proint = POS:PRON PronType:Int
+    po:proadv = POS:PRON
+    po:ponc = POS:PUNCT
+    po:sign = POS:SYM
+""")
+_INFLECTION = verb_forms("infi ppre ppas ipre iimp ipsi ifut cond spre simp impe") | meanings("""
+    1sg 1isg = Person:1 Number:Sing                     # 1isg: before je, eussé-je
+    2sg = Person:2 Number:Sing
+    3sg = Person:3 Number:Sing
+    1pl = Person:1 Number:Plur
+    2pl = Person:2 Number:Plur
+    3pl 3pl! = Person:3 Number:Plur
+    1pe = Person:1
+    2pe = Person:2
+    3pe = Person:3
+    mas = Gender:Masc
+    fem = Gender:Fem
+    epi = Gender:Masc Gender:Fem
+    sg = Number:Sing
+    pl = Number:Plur
+    inv = Number:Sing Number:Plur
+""")
 
 
 def _meanings() -> dict[str, list[str]]:
     table = dict(_CATEGORIES)
     # A few stems write po: for is: and the other way round.
     for name in ("po", "is"):
-        table |= {f"{name}:{value}": meaning for value, meaning in (_VERB_FORMS | _PERSONS | _INFLECTION).items()}
+        table |= {f"{name}:{value}": meaning for value, meaning in _INFLECTION.items()}
     table["is:adj"] = table["po:adj"]
     # Known, and without a name in UD: grammatical word, preverbal, prefix, suffix, misspelling, various; aimé-je.
     table |= dict.fromkeys(("po:mg", "po:preverb", "po:pfx", "po:sfx", "po:err", "po:div", "po:1jsg"), "")

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import CorpusError
-from llrnn.ground.files import open_file, read_file, write_atomically
+from llrnn.ground.files import open_file, read_file, sealed_json, write_atomically
 from llrnn.text.vocabulary import EOS
 
 FORMAT = 1
@@ -65,15 +65,7 @@ class Manifest:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """The last file of a build."""
-    write_atomically(folder / MANIFEST, _sealed({"format": FORMAT, **asdict(manifest)}))
-
-
-def _sealed(data: Mapping[str, Any]) -> bytes:
-    return _encoded({**data, "seal": hashlib.sha256(_encoded(data)).hexdigest()})
-
-
-def _encoded(data: Mapping[str, Any]) -> bytes:
-    return json.dumps(data, ensure_ascii=False, indent=1).encode("utf8", "surrogatepass")
+    write_atomically(folder / MANIFEST, sealed_json({"format": FORMAT, **asdict(manifest)}, "surrogatepass"))
 
 
 def read_manifest(folder: str | PathLike[str]) -> Manifest:
@@ -87,7 +79,7 @@ def read_manifest(folder: str | PathLike[str]) -> Manifest:
         raise CorpusError(f"the {MANIFEST} of a built corpus is required, found another file; {_AGAIN}", path=path)  # noqa: B904
     if number != FORMAT:
         raise CorpusError(f"format {FORMAT} of built corpora is required, found {number!r}; {_AGAIN}", path=path)
-    if content != _sealed({key: value for key, value in data.items() if key != "seal"}):
+    if content != sealed_json({key: data[key] for key in data if key != "seal"}, "surrogatepass"):
         raise CorpusError(f"altered after it was written (its SHA-256 differs); {_AGAIN}", path=path)
     return _manifest(data, path)
 

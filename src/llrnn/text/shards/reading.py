@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn, overload
+from typing import Any, NoReturn, TypeVar, overload
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from llrnn.text.vocabulary import EOS, Vocabulary
 # for its words. In memory are these, the lengths of the sentences once batches of sentences are planned, and a batch.
 
 
+T = TypeVar("T")
 _EMPTY = np.zeros(0, dtype=np.int64)
 
 
@@ -69,50 +70,30 @@ class Source:
         start, stop = self.ends[np.array([max(sentence - 1, 0), sentence])].tolist()
         return (0 if sentence == 0 else start), stop - 1
 
-
-class _Sentences(Sequence[Any]):
-    """One array for each sentence, made when it is asked for."""
-
-    def __init__(self, source: Source, table: np.ndarray[Any, np.dtype[Any]] | None = None) -> None:
-        self._source, self._table = source, table
-
-    def __len__(self) -> int:
-        return len(self._source.ends)
-
-    @overload
-    def __getitem__(self, index: int) -> Any: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Any]: ...
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        start, stop = self._source.bounds(int(index) % len(self))
-        if self._table is not None:
-            return self._source.looked_up(self._table, self._source.words.slice(start, stop))
-        return self._source.symbols(np.arange(start, stop))
+    def words_of(self, sentence: int) -> Ints:
+        """The words of a sentence by their numbers in the corpus."""
+        return self.words.slice(*self.bounds(sentence))
 
 
-class _Nothing(Sequence[None]):
-    """The conditions of sentences that have none."""
+class _Lazy(Sequence[T]):
+    """`count` things, each made when it is asked for; a slice is in memory."""
 
-    def __init__(self, count: int) -> None:
-        self._count = count
+    def __init__(self, count: int, make: Callable[[int], T]) -> None:
+        self._count, self._make = count, make
 
     def __len__(self) -> int:
         return self._count
 
     @overload
-    def __getitem__(self, index: int) -> None: ...
+    def __getitem__(self, index: int) -> T: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[None]: ...
-    def __getitem__(self, index: int | slice) -> Sequence[None] | None:
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
         if isinstance(index, slice):
-            return _Nothing(len(range(*index.indices(self._count))))
+            return tuple(self[i] for i in range(*index.indices(self._count)))
         if not -self._count <= index < self._count:
             raise IndexError(index)
-        return None
+        return self._make(int(index) % self._count)
 
 
 @dataclass(frozen=True)
@@ -151,8 +132,10 @@ class BuiltText(EncodedText):
 
     @classmethod
     def of(cls, source: Source, identity: str, *, with_keys: bool = False, is_open: bool = False) -> BuiltText:
-        inside = _Sentences(source, source.log_inside) if is_open else None
-        sentences, nothing = _Sentences(source), _Nothing(len(source.ends))
+        count = len(source.ends)
+        inside = _Lazy(count, lambda i: source.looked_up(source.log_inside, source.words_of(i))) if is_open else None
+        sentences = _Lazy(count, lambda i: source.symbols(np.arange(*source.bounds(i))))
+        nothing = _Lazy(count, lambda i: None)
         return cls(sentences, nothing, source.eos, None, inside, source=source, identity=identity, with_keys=with_keys)
 
     @property
@@ -224,37 +207,19 @@ def is_built(path: str | PathLike[str]) -> bool:
     return (Path(path) / MANIFEST).is_file()
 
 
-class _CorpusSentences(Sequence[Sentence]):
-    """Words from their numbers. A slice is in memory."""
+class _CorpusSentences(_Lazy[Sentence]):
+    """Words from their numbers."""
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
+        super().__init__(manifest.sentences, self._sentence)
         self.folder, self.manifest = folder, manifest
-        self.plain = Source(
-            str(folder),
-            ShardColumn(folder, manifest, "words"),
-            ShardColumn(folder, manifest, "ends"),
-            ShardColumn(folder, manifest, "keys"),
-            np.arange(len(manifest.words)),
-            np.zeros(len(manifest.words)),
-            manifest.words.index(EOS),
-        )
+        words, ends, keys = (ShardColumn(folder, manifest, name) for name in ("words", "ends", "keys"))
+        n = len(manifest.words)
+        self.plain = Source(str(folder), words, ends, keys, np.arange(n), np.zeros(n), manifest.words.index(EOS))
         self._tokens = PlainTokens()
 
-    def __len__(self) -> int:
-        return self.manifest.sentences
-
-    @overload
-    def __getitem__(self, index: int) -> Sentence: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Sentence, ...]: ...
-    def __getitem__(self, index: int | slice) -> Sentence | tuple[Sentence, ...]:
-        if isinstance(index, slice):
-            return tuple(self[i] for i in range(*index.indices(len(self))))
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        number = index % len(self)
-        start, stop = self.plain.bounds(number)
-        numbers = self.plain.looked_up(self.plain.number, self.plain.words.slice(start, stop))
+    def _sentence(self, number: int) -> Sentence:
+        numbers = self.plain.looked_up(self.plain.number, self.plain.words_of(number))
         words = (self.manifest.words[word] for word in numbers.tolist())
         return Sentence(tuple([self._tokens[word] for word in words]), name=f"{self.folder}: sentence {number + 1}")
 
@@ -280,12 +245,6 @@ class BuiltCorpus(Corpus, Stored):
     def _on_disk(self) -> _CorpusSentences:
         assert isinstance(self.sentences, _CorpusSentences)
         return self.sentences
-
-    def __len__(self) -> int:
-        return self.manifest.sentences
-
-    def __iter__(self) -> Iterator[Sentence]:
-        return iter(self.sentences)
 
     def __add__(self, other: Corpus) -> NoReturn:
         raise CorpusError("a built corpus cannot be run together with another text; build both as one", path=self.name)
