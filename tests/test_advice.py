@@ -424,10 +424,9 @@ def test_capital_letters_that_the_vocabulary_has_not(here: Path, capsys: Capture
     Path("large.txt").write_text("Le Roi dort\n", encoding="utf8")
     said = said_by(capsys, "evaluate", "new", "large.txt")
     assert (
-        "67% of the words are in the vocabulary only when they are written small, such as 'Le'; give --lowercase"
-        in said
+        "67% of the words are in the vocabulary only when they are lowercased, such as 'Le'; give --lowercase" in said
     )
-    assert "written small" not in said_by(capsys, "evaluate", "new", "large.txt", "--lowercase")
+    assert "lowercased" not in said_by(capsys, "evaluate", "new", "large.txt", "--lowercase")
 
 
 def test_a_lexicon_of_the_training_text_alone(here: Path) -> None:

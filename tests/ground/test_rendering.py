@@ -27,8 +27,8 @@ from llrnn.cli import show
 from llrnn.cli.options import print_json
 from llrnn.ground.charts import Bar, BarChart, LineChart, apart, log_text, running, svg, ticks, visible
 from llrnn.ground.errors import CheckpointError, MissingExtraError, TrainingError
-from llrnn.ground.rendering import AT_MOST, Chartable, Faint, Renderable, Sheet, Strong, TextTable
-from llrnn.inference.explanation import Comparison, Explanation, Term, compare
+from llrnn.ground.rendering import AT_MOST, Chartable, Faint, Renderable, Sheet, Strong, Term, TextTable
+from llrnn.inference.explanation import Comparison, Explanation, compare
 from llrnn.knowledge.backgrounds import Mask, Unigram
 from llrnn.training.records import Record
 

@@ -20,6 +20,7 @@ from helpers import small_corpus, small_model
 from llrnn import LLRNN, Vocabulary
 from llrnn.ground import bundle as bundles
 from llrnn.ground.errors import CheckpointError, UnknownWordError, VocabularyError
+from llrnn.ground.files import sealed_json
 from llrnn.languages.domains import Numbers
 from llrnn.model import network as models
 from llrnn.model.scoring import score
@@ -162,12 +163,12 @@ def test_a_folder_of_before_opens(tmp_path: Path) -> None:
     path = tmp_path / "model.json"
     manifest = json.loads(path.read_text("utf8"))
     del manifest["header"], manifest["seal"]
-    path.write_bytes(bundles._sealed(manifest))
+    path.write_bytes(sealed_json(manifest))
     assert torch.equal(log_probs(llrnn.load(tmp_path)), log_probs(small_model()))
     (data,) = tmp_path.glob("*.safetensors")
     data.rename(tmp_path / f"model-{'0' * 16}.safetensors")
     manifest["file"] = f"model-{'0' * 16}.safetensors"
-    path.write_bytes(bundles._sealed(manifest))
+    path.write_bytes(sealed_json(manifest))
     with pytest.raises(CheckpointError, match="altered"):
         llrnn.load(tmp_path)
 

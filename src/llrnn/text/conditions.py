@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, NamedTuple
@@ -62,7 +62,7 @@ class Act:
 
 
 def lowercased(condition: object) -> object:
-    """A condition with every text in it written small; the names of fields stay as they are."""
+    """A condition with every text in it lowercased; the names of fields stay as they are."""
     check_depth(condition)
     return _lowercased(condition)
 
@@ -280,11 +280,9 @@ class Slots(ConditionTokenizer):
         self.ignored = self.passed_over = frozenset(ignored)
 
     def tokens(self, condition: object) -> list[Token]:
-        fields = [(slot, text) for slot, text in fields_of(condition) if slot not in self.ignored]
         if not isinstance(condition, Act | Mapping):
             return [(f"Word:{word}",) for word in _linear(condition)]
-        act = [(f"Act:{condition.name}",)] if isinstance(condition, Act) else []
-        return [*act, *(token for slot, text in fields for token in self._value(slot, text))]
+        return _tokens(condition, lambda slot, text: () if slot in self.ignored else self._value(slot, text))
 
     def _value(self, slot: str, text: str | None) -> Iterator[Token]:
         if text is None:
@@ -312,8 +310,7 @@ class Characters(ConditionTokenizer):
     def tokens(self, condition: object) -> list[Token]:
         if not isinstance(condition, Act | Mapping):
             return [(f"Character:{character}",) for character in " ".join(_linear(condition))]
-        act = [(f"Act:{condition.name}",)] if isinstance(condition, Act) else []
-        return [*act, *(token for slot, text in fields_of(condition) for token in self._value(slot, text))]
+        return _tokens(condition, self._value)
 
     def _value(self, slot: str, text: str | None) -> Iterator[Token]:
         if text is None:
@@ -338,6 +335,12 @@ class Whole(ConditionTokenizer):
         act = (f"Act:{condition.name}",) if isinstance(condition, Act) else ()
         fields = tuple(f"{slot}={text}" if text is not None else f"Slot:{slot}" for slot, text in fields_of(condition))
         return [tuple(dict.fromkeys((*act, *fields))) or (f"Value:{condition}",)]
+
+
+def _tokens(condition: object, of_slot: Callable[[str, str | None], Iterable[Token]]) -> list[Token]:
+    """The act, and what is made of every slot."""
+    act = [(f"Act:{condition.name}",)] if isinstance(condition, Act) else []
+    return [*act, *(token for slot, text in fields_of(condition) for token in of_slot(slot, text))]
 
 
 def _linear(condition: object) -> list[str]:

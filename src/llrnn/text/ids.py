@@ -1,4 +1,4 @@
-"""A corpus as numbers, and what a model remembers of the text that it was trained on."""
+"""A corpus as ids of a vocabulary, and a summary of the text that a model was trained on."""
 
 from __future__ import annotations
 
@@ -112,11 +112,9 @@ class EncodedText:
         text = cls.encode(corpus, vocabulary)
         keys = np.array([sentence_key(sentence.words) for sentence in corpus], dtype=np.int64)
         new = sorted(vocabulary.as_new)
-        sentences = _first_shown_as(
-            text.sentences, dict(zip(vocabulary.ids(new), vocabulary.cells_of(new), strict=True))
-        )
+        others = dict(zip(vocabulary.ids(new), vocabulary.cells_of(new), strict=True))
         # which string of a cell it was does not depend on the weights: training leaves it out
-        return replace(text, sentences=sentences, keys=keys, inside=None)
+        return replace(text, sentences=_first_shown_as(text.sentences, others), keys=keys, inside=None)
 
     @property
     def lengths(self) -> Ints:
@@ -235,5 +233,5 @@ def warn_of_capitals(vocabulary: Vocabulary, corpus: Corpus) -> None:
     if share > _CAPITALS:
         warn(
             f"{corpus.name or 'the text'}: {share:.0%} of the words are in the vocabulary only when they are "
-            f"written small, such as {large[0]!r}; give --lowercase"
+            f"lowercased, such as {large[0]!r}; give --lowercase"
         )

@@ -216,12 +216,10 @@ class _JsonRecord:
         """The condition as an act; its columns can be told where the string is written without escapes."""
         given = self.fields.get("condition")
         if not isinstance(given, str) or not given.strip():
-            found = (
-                "a blank string" if isinstance(given, str) else _kind(given) if "condition" in self.fields else "none"
-            )
-            self.fail(
-                "condition", f'a dialog act is required, "condition": "inform(food=thai)", found {found}; give one'
-            )
+            found = _kind(given) if "condition" in self.fields else "none"
+            found = "a blank string" if isinstance(given, str) else found
+            wanted = 'a dialog act is required, "condition": "inform(food=thai)"'
+            self.fail("condition", f"{wanted}, found {found}; give one")
         begun = _CONDITION.search(self.line.text)
         if begun is not None and self.line.text.startswith(f'{given}"', begun.end()):
             return _act_at(self.line, given, begun.end() + 1)
@@ -261,10 +259,8 @@ def _parse(feats: str) -> dict[str, str]:
             raise ValueError(f"FEATS must be _ or Name=Value|Name=Value1,Value2, found {part!r}; correct it", offset)
         name, values = match.groups()
         if name in found:
-            raise ValueError(
-                f"FEATS must give each name once, found {name!r} again; write {name}={found[name]},{values}",
-                offset,
-            )
+            again = f"FEATS must give each name once, found {name!r} again; write {name}={found[name]},{values}"
+            raise ValueError(again, offset)
         found[name] = values
         offset += len(part) + 1
     return found
@@ -402,11 +398,7 @@ class _ConlluReader:
     def new_tag(self, row: _Row) -> str:
         tag = row[1][_UPOS]
         if _BROKEN_TAG.search(tag):
-            self.fail(
-                row,
-                _UPOS,
-                f"UPOS must be one tag without spaces, commas or bars, found {tag!r}; write one tag",
-            )
+            self.fail(row, _UPOS, f"UPOS must be one tag without spaces, commas or bars, found {tag!r}; write one tag")
         self.tags[tag] = tag
         return tag
 
@@ -439,11 +431,7 @@ class _ConlluReader:
         """What can only be told at the end of the sentence."""
         count = len(words)
         if not words:
-            self.fail(
-                rows[0],
-                _ID,
-                "a sentence must have a word, found empty nodes only; add the words or remove it",
-            )
+            self.fail(rows[0], _ID, "a sentence must have a word, found empty nodes only; add the words or remove it")
         for word, row in zip(words, word_rows, strict=True):
             if word.head is not None and word.head > count:
                 self.fail(row, _HEAD, f"HEAD must be between 0 and {count} here, found {word.head}; correct it")

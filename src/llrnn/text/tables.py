@@ -4,7 +4,7 @@
     values(column) -> (text, ...)               the distinct values of a column
     where(area="centre") -> (row, ...)          the rows that have these values, in whatever case
 
-A table never changes: what is worked out of it is remembered with it, and another table is another object.
+A table never changes: what is worked out of it is cached with it, and another table is another object.
 """
 
 from __future__ import annotations

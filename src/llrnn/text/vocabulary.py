@@ -239,16 +239,12 @@ class Vocabulary:
                     f"the corpus {corpus.name!r} holds {EOS!r} as a word, but that symbol marks ends of sentences: "
                     "remove or rename it"
                 )
-        sentences = sum(len(corpus) for corpus in corpora)
-        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        frequent = [(word, count) for word, count in ranked if count >= min_count]
+        frequent = by_frequency({word: count for word, count in counts.items() if count >= min_count})[:top]
         from_lists = set(others)
-        listed = {word: counts.get(word, 0) for word in from_lists} | dict(frequent[:top])
-        if unknown is not None:
-            listed[unknown] = listed.get(unknown, 0) + sum(counts.values()) - sum(listed.values())
-        listed[EOS] = sentences
-        symbols = sorted(listed, key=lambda symbol: (-listed[symbol], symbol))
-        chosen = [word for word, _ in frequent[:top] if word not in from_lists and _chance(word) < as_new]
+        listed = {word: counts.get(word, 0) for word in from_lists} | {word: counts[word] for word in frequent}
+        listed = with_others(listed, unknown, counts.total(), sum(map(len, corpora)))
+        symbols = by_frequency(listed)
+        chosen = [word for word in frequent if word not in from_lists and _chance(word) < as_new]
         made = cls(symbols, counts=[listed[s] for s in symbols], unknown=unknown, domains=domains)
         if chosen and not made.is_open:
             raise VocabularyError(
@@ -442,6 +438,17 @@ class Revision:
     def of_a_factor(self, n_symbols: int) -> Revision:
         """For the second factor of a product, when the first has made the shares: a new word is like any other."""
         return replace(self, log_share=np.where(self.source >= 0, 0.0, -np.log(n_symbols)))
+
+
+def by_frequency(counts: Mapping[str, int]) -> list[str]:
+    """The words, most frequent first; those of equal counts by their spelling."""
+    return sorted(counts, key=lambda word: (-counts[word], word))
+
+
+def with_others(listed: Mapping[str, int], unknown: str | None, total: int, sentences: int) -> dict[str, int]:
+    """Counts of the listed words with those of EOS, and of the symbol that stands for the rest of `total` words."""
+    rest = {} if unknown is None else {unknown: listed.get(unknown, 0) + total - sum(listed.values())}
+    return {**listed, **rest, EOS: sentences}
 
 
 def disjoint(domains: Sequence[Domain]) -> tuple[Domain, ...]:

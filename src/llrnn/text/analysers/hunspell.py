@@ -92,7 +92,7 @@ Candidate = tuple[str, tuple[Rule, ...]]  # a form, the rules that made it
 
 
 class RuleSet:
-    """The rules of one kind that some flags allow. Which of them apply is remembered by the decisive end of a word."""
+    """The rules of one kind that some flags allow. Which of them apply is cached by the decisive end of a word."""
 
     def __init__(self, rules: Iterable[Rule], *, is_prefix: bool, full_strip: bool) -> None:
         self.rules, self.is_prefix, self.full_strip = tuple(rules), is_prefix, full_strip

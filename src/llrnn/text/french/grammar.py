@@ -10,45 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
 
 from llrnn.text.french import lexicon as lex
+from llrnn.text.french import phrases
 from llrnn.text.french.lexicon import FEMININE, MASCULINE, NEUTRAL, SINGULAR, Concord, Draw, Frame, Verb, Weighted, Word
-from llrnn.text.french.phrases import (
-    COMPOUND,
-    Clause,
-    Manner,
-    Node,
-    Nominal,
-    Phrase,
-    active,
-    any_manner,
-    any_pronoun,
-    any_tense,
-    argument,
-    article_after,
-    attribute,
-    clock,
-    coordinated,
-    copula,
-    date,
-    determined,
-    digits,
-    duration,
-    finished,
-    in_town_or_country,
-    infinitive_phrase,
-    noun_phrase,
-    passive,
-    person_name,
-    price,
-    quantity,
-    rounded,
-    single,
-    single_nominal,
-    town,
-    with_case,
-    with_clitic,
-    with_preposition,
-    year,
-)
+from llrnn.text.french.phrases import Clause, Manner, Node, Nominal, Phrase, active, any_manner, noun_phrase, single
 from llrnn.text.source import Sentence, Token
 
 _KINDS = {
@@ -116,11 +80,11 @@ def _any_subject(draw: Draw, depth: int) -> Nominal:
 def person_subject(draw: Draw, depth: int) -> Nominal:
     choice = draw.random.random()
     if choice < 0.24:
-        return any_pronoun(draw)
+        return phrases.any_pronoun(draw)
     if choice < 0.42:
-        return person_name(draw)
+        return phrases.person_name(draw)
     if choice < 0.45:
-        return coordinated(person_name(draw), person_name(draw))
+        return phrases.coordinated(phrases.person_name(draw), phrases.person_name(draw))
     return _modified(draw, noun_phrase(draw, "person", depth=depth), depth)
 
 
@@ -141,7 +105,7 @@ def _participial(draw: Draw, nominal: Nominal) -> Phrase:
     gender, number, _ = nominal.agreement
     phrase = single(lex.participle(draw.topical(frame.verbs).lemma, gender, number, passive=True))
     if draw.chance(0.3) and "person" in frame.subjects:
-        phrase.nodes += year(draw).attach(phrase.head, "obl:mod")
+        phrase.nodes += phrases.year(draw).attach(phrase.head, "obl:mod")
     else:
         phrase.nodes += _agent(draw, frame, phrase.head, NEUTRAL)
     return phrase
@@ -149,8 +113,8 @@ def _participial(draw: Draw, nominal: Nominal) -> Phrase:
 
 def _agent(draw: Draw, frame: Frame, head: Node, owner: Concord) -> list[Node]:
     """`par la reine`"""
-    agent = argument(draw, draw.one(frame.subjects), depth=0, owner=owner)
-    return with_case(lex.PAR, agent).attach(head, "obl:agent")
+    agent = phrases.argument(draw, draw.one(frame.subjects), depth=0, owner=owner)
+    return phrases.with_case(lex.PAR, agent).attach(head, "obl:agent")
 
 
 def _said_of(draw: Draw, subject: Nominal, manner: Manner, depth: int) -> tuple[Phrase, str]:
@@ -167,14 +131,14 @@ def _said_of(draw: Draw, subject: Nominal, manner: Manner, depth: int) -> tuple[
         return _seeming(draw, subject, manner), "nsubj"
     if style == "action" and kind in lex.FRAMES_OF_SUBJECT:
         return action(draw, subject, manner, depth), "nsubj"
-    return copula(attribute(draw, subject), subject.agreement, manner), "nsubj"
+    return phrases.copula(phrases.attribute(draw, subject), subject.agreement, manner), "nsubj"
 
 
 def action(draw: Draw, subject: Nominal, manner: Manner, depth: int) -> Phrase:
     frame = draw.topical(lex.FRAMES_OF_SUBJECT[subject.kind])
     verb = draw.topical(frame.verbs)
     if frame.transitive and draw.chance(0.08):
-        return with_clitic(draw, verb, subject.agreement, manner)
+        return phrases.with_clitic(draw, verb, subject.agreement, manner)
     predicate = active(verb, subject.agreement, manner, transitive=frame.transitive)
     predicate.nodes += _objects(draw, frame, predicate.head, subject, depth, negated=manner.negation is not None)
     return predicate
@@ -188,9 +152,9 @@ def _objects(
         return [Node(draw.item(lex.MANNER), head, "advmod")] if how else []
     kind, owner = draw.one(frame.objects), subject.agreement
     if frame.preposition:
-        other = argument(draw, kind, depth=depth - 1, owner=owner, preposition=frame.preposition)
-        return with_preposition(frame.preposition, other).attach(head, "obl:arg")
-    thing = argument(draw, kind, depth=depth - 1, owner=owner, negated=negated)
+        other = phrases.argument(draw, kind, depth=depth - 1, owner=owner, preposition=frame.preposition)
+        return phrases.with_preposition(frame.preposition, other).attach(head, "obl:arg")
+    thing = phrases.argument(draw, kind, depth=depth - 1, owner=owner, negated=negated)
     return _modified(draw, thing, depth - 1).attach(head, "obj")
 
 
@@ -202,8 +166,8 @@ def _giving(draw: Draw, subject: Nominal, manner: Manner) -> Phrase:
     predicate = active(verb, subject.agreement, manner, transitive=True, clitics=clitics)
     predicate.nodes += _objects(draw, frame, predicate.head, subject, 0, negated=manner.negation is not None)
     if not clitics:
-        receiver = argument(draw, "person", depth=0, owner=subject.agreement, preposition="à")
-        predicate.nodes += with_preposition("à", receiver).attach(predicate.head, "obl:arg")
+        receiver = phrases.argument(draw, "person", depth=0, owner=subject.agreement, preposition="à")
+        predicate.nodes += phrases.with_preposition("à", receiver).attach(predicate.head, "obl:arg")
     return predicate
 
 
@@ -217,14 +181,14 @@ def _modal(draw: Draw, subject: Nominal, manner: Manner, depth: int) -> Phrase:
 
 def _infinitive_clause(draw: Draw, subject: Nominal, marker: str, depth: int) -> Phrase:
     frame = draw.topical(lex.FRAMES_OF_SUBJECT[subject.kind])
-    phrase = infinitive_phrase(draw.topical(frame.verbs), subject.agreement)
+    phrase = phrases.infinitive_phrase(draw.topical(frame.verbs), subject.agreement)
     markers = [Node(word, phrase.head, "mark") for word in lex.preposition(marker)]
     return Phrase(markers + phrase.nodes + _objects(draw, frame, phrase.head, subject, depth), phrase.head)
 
 
 def _passive(draw: Draw, subject: Nominal, manner: Manner) -> Phrase:
     frame = draw.topical(lex.FRAMES_OF_OBJECT[subject.kind])
-    predicate = passive(draw.topical(frame.verbs), subject.agreement, manner)
+    predicate = phrases.passive(draw.topical(frame.verbs), subject.agreement, manner)
     if draw.chance(0.5):
         predicate.nodes += _agent(draw, frame, predicate.head, subject.agreement)
     return predicate
@@ -232,7 +196,7 @@ def _passive(draw: Draw, subject: Nominal, manner: Manner) -> Phrase:
 
 def _seeming(draw: Draw, subject: Nominal, manner: Manner) -> Phrase:
     predicate = active(draw.topical(lex.SEEMING), subject.agreement, manner, transitive=False)
-    predicate.nodes += attribute(draw, subject).attach(predicate.head, "xcomp")
+    predicate.nodes += phrases.attribute(draw, subject).attach(predicate.head, "xcomp")
     return predicate
 
 
@@ -297,23 +261,23 @@ def _when(draw: Draw, tense: str) -> Phrase:
     if shape < 0.3:
         return single(draw.item(lex.TIMES[time]))
     if time == "past":
-        return date(draw) if shape < 0.65 else _dated(draw, "dernier", shape)
+        return phrases.date(draw) if shape < 0.65 else _dated(draw, "dernier", shape)
     if time == "future":
-        return date(draw, future=True) if shape < 0.5 else _dated(draw, "prochain", shape)
+        return phrases.date(draw, future=True) if shape < 0.5 else _dated(draw, "prochain", shape)
     if time == "present" and shape < 0.5:
-        return with_preposition("depuis", duration(draw))
+        return phrases.with_preposition("depuis", phrases.duration(draw))
     period = draw.item(_RECURRING)
     each = shape < 0.85 or period.lemma == "jour"
-    return determined(lex.CHAQUE if each else lex.demonstrative(period.gender, SINGULAR), period.singular)
+    return phrases.determined(lex.CHAQUE if each else lex.demonstrative(period.gender, SINGULAR), period.singular)
 
 
 def _dated(draw: Draw, which: str, shape: float) -> Phrase:
     if shape > 0.88:
-        return with_preposition("pendant", duration(draw))
+        return phrases.with_preposition("pendant", phrases.duration(draw))
     if shape > 0.8:
-        return clock(draw)
+        return phrases.clock(draw)
     period = draw.item(_PERIODS)
-    phrase = determined(lex.definite(period.gender, SINGULAR), period.singular)
+    phrase = phrases.determined(lex.definite(period.gender, SINGULAR), period.singular)
     phrase.nodes.append(Node(lex.adjective(which).word(Concord(period.gender, SINGULAR)), phrase.head, "amod"))
     return phrase
 
@@ -321,10 +285,10 @@ def _dated(draw: Draw, which: str, shape: float) -> Phrase:
 def where(draw: Draw) -> Phrase:
     """`à Lyon`, `derrière la maison`"""
     if draw.chance(0.45):
-        return in_town_or_country(draw)
+        return phrases.in_town_or_country(draw)
     text = draw.item(lex.PLACE)
     kind = draw.one(("building", "building", "nature"))
-    return with_preposition(text, noun_phrase(draw, kind, depth=0, article=article_after(text)))
+    return phrases.with_preposition(text, noun_phrase(draw, kind, depth=0, article=phrases.article_after(text)))
 
 
 def _purpose(draw: Draw, clause: Clause) -> Phrase:
@@ -382,8 +346,8 @@ def _attached(phrase: Phrase, head: Node) -> list[Node]:
 
 
 def _simple_tense(draw: Draw) -> str:
-    tense = any_tense(draw)
-    return "present" if tense in COMPOUND or tense == "past" else tense
+    tense = phrases.any_tense(draw)
+    return "present" if tense in phrases.COMPOUND or tense == "past" else tense
 
 
 def _measured(subject: Nominal, verb: str, tense: str, amount: Phrase) -> Clause:
@@ -397,7 +361,7 @@ def _cost(draw: Draw) -> Clause:
     kind = draw.one(_SOLD)
     subject = noun_phrase(draw, kind, article="specific")
     verb = draw.one(("coûter", "coûter", "valoir"))
-    return _measured(subject, verb, _simple_tense(draw), price(draw, *_PRICES[kind]))
+    return _measured(subject, verb, _simple_tense(draw), phrases.price(draw, *_PRICES[kind]))
 
 
 def _payment(draw: Draw) -> Clause:
@@ -405,30 +369,30 @@ def _payment(draw: Draw) -> Clause:
     kind = draw.one(("object", "vehicle", "building"))
     verb = draw.one(("acheter", "vendre", "revendre"))
     clause = _measured(person_subject(draw, 1), verb, "perfect", noun_phrase(draw, kind, depth=0))
-    clause.nodes += with_preposition("pour", price(draw, *_PRICES[kind])).attach(clause.head, "obl:arg")
+    clause.nodes += phrases.with_preposition("pour", phrases.price(draw, *_PRICES[kind])).attach(clause.head, "obl:arg")
     return clause
 
 
 def _population(draw: Draw) -> Clause:
-    subject = town(draw) if draw.chance(0.6) else noun_phrase(draw, "settlement", article="specific")
-    number = digits(rounded(draw, 200, 900000))
-    return _measured(subject, draw.one(("compter", "avoir")), _simple_tense(draw), quantity(number, "habitant"))
+    subject = phrases.town(draw) if draw.chance(0.6) else noun_phrase(draw, "settlement", article="specific")
+    number = phrases.digits(phrases.rounded(draw, 200, 900000))
+    return _measured(subject, draw.one(("compter", "avoir")), _simple_tense(draw), phrases.quantity(number, "habitant"))
 
 
 def _birth(draw: Draw) -> Clause:
     """`Marie Durand est née à Lyon en 1987`: the participle agrees."""
-    subject = person_name(draw)
+    subject = phrases.person_name(draw)
     verb = Verb(draw.one(("naître", "naître", "mourir")))
     tense = draw.one(("perfect", "perfect", "past"))
     predicate = active(verb, subject.agreement, Manner(tense), transitive=False)
     if draw.chance(0.7):
-        predicate.nodes += in_town_or_country(draw).attach(predicate.head, "obl:mod")
-    predicate.nodes += date(draw).attach(predicate.head, "obl:mod")
+        predicate.nodes += phrases.in_town_or_country(draw).attach(predicate.head, "obl:mod")
+    predicate.nodes += phrases.date(draw).attach(predicate.head, "obl:mod")
     return joined(subject, predicate, tense)
 
 
 def _age(draw: Draw) -> Clause:
-    years = quantity(digits(draw.between(3, 99)), "an")
+    years = phrases.quantity(phrases.digits(draw.between(3, 99)), "an")
     return _measured(person_subject(draw, 1), "avoir", _simple_tense(draw), years)
 
 
@@ -440,15 +404,15 @@ def _extent(draw: Draw) -> Clause:
          ("nature", "mesurer", "kilomètre", 900)),
     )  # fmt: skip
     subject = noun_phrase(draw, kind, article="specific")
-    amount = quantity(digits(rounded(draw, 2, most)), unit)
+    amount = phrases.quantity(phrases.digits(phrases.rounded(draw, 2, most)), unit)
     return _measured(subject, verb, _simple_tense(draw), amount)
 
 
 def _distance(draw: Draw) -> Clause:
     """`le village se trouve à 12 kilomètres de Lyon`."""
     subject = noun_phrase(draw, draw.one(("building", "nature")), depth=0, article="specific")
-    amount = with_case(lex.A, quantity(digits(rounded(draw, 2, 900)), "kilomètre"))
-    amount.nodes += with_case(lex.DE, town(draw)).attach(amount.head, "nmod")
+    amount = phrases.with_case(lex.A, phrases.quantity(phrases.digits(phrases.rounded(draw, 2, 900)), "kilomètre"))
+    amount.nodes += phrases.with_case(lex.DE, phrases.town(draw)).attach(amount.head, "nmod")
     tense = _simple_tense(draw)
     predicate = active(Verb("trouver", reflexive=True), subject.agreement, Manner(tense), transitive=False)
     predicate.nodes += amount.attach(predicate.head, "obl:arg")
@@ -478,7 +442,7 @@ def _sentence(seed: int, index: int) -> Sentence:
     draw = Draw(Random(f"{seed}/{index}"))
     while True:
         phrase, end = draw.item(_PLANS)(draw)
-        made = finished([*phrase.nodes, Node(end, phrase.head, "punct")], f"french-{seed}-{index}")
+        made = phrases.finished([*phrase.nodes, Node(end, phrase.head, "punct")], f"french-{seed}-{index}")
         if _SHORTEST <= len(made.tokens) <= _LONGEST:
             return made
 
@@ -521,7 +485,7 @@ def _taken_up(draw: Draw, earlier: Clause, probability: float) -> Nominal | None
     if not draw.chance(probability):
         return None
     agreement = earlier.subject.agreement
-    return single_nominal(lex.subject_pronoun(agreement), agreement, earlier.subject.kind)
+    return phrases.single_nominal(lex.subject_pronoun(agreement), agreement, earlier.subject.kind)
 
 
 def _subordinate(draw: Draw) -> Planned:
@@ -598,15 +562,19 @@ def _this_is(draw: Draw) -> Planned:
     kind = draw.one(("person", "object", "abstract", "building", "document", "event", "art"))
     thing = noun_phrase(draw, kind, article="indefinite")
     thing.nodes += relative(draw, thing)
-    made = copula(thing, thing.agreement, Manner(draw.one(("present", "present", "imperfect"))))
+    made = phrases.copula(thing, thing.agreement, Manner(draw.one(("present", "present", "imperfect"))))
     return Phrase([Node(lex.CE, made.head, "nsubj"), *made.nodes], made.head), lex.STOP
 
 
 def _question(draw: Draw) -> Planned:
     """`qui a mangé le gâteau ?`"""
-    who = single_nominal(lex.WHO, NEUTRAL, "person")
+    who = phrases.single_nominal(lex.WHO, NEUTRAL, "person")
     manner = any_manner(draw, NEUTRAL)
-    said = copula(attribute(draw, who), NEUTRAL, manner) if draw.chance(0.2) else action(draw, who, manner, 1)
+    said = (
+        phrases.copula(phrases.attribute(draw, who), NEUTRAL, manner)
+        if draw.chance(0.2)
+        else action(draw, who, manner, 1)
+    )
     made = joined(who, said, manner.tense)
     if draw.chance(0.5):
         add_after(draw, made)

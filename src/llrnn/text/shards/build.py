@@ -30,7 +30,7 @@ from llrnn.text.corpus import Format, Words, stream_words
 from llrnn.text.ids import sentence_key
 from llrnn.text.shards.layout import BLOCK, COLUMNS, Manifest, Shard, write_manifest
 from llrnn.text.shards.reading import BuiltCorpus
-from llrnn.text.vocabulary import EOS, Vocabulary
+from llrnn.text.vocabulary import EOS, Vocabulary, by_frequency, with_others
 
 SHARD_WORDS = 50_000_000
 
@@ -62,16 +62,9 @@ class Listing:
         for _, words in texts:
             counts.update(words)
             sentences += 1
-        frequent = [item for item in sorted(counts.items(), key=_rank) if item[1] >= self.min_count]
-        listed = dict(frequent[: self.top])
-        if self.unknown is not None:
-            listed[self.unknown] = listed.get(self.unknown, 0) + counts.total() - sum(listed.values())
-        listed[EOS] = sentences
-        return Vocabulary([word for word, _ in sorted(listed.items(), key=_rank)], unknown=self.unknown).words
-
-
-def _rank(item: tuple[str, int]) -> tuple[int, str]:
-    return -item[1], item[0]
+        frequent = by_frequency({word: count for word, count in counts.items() if count >= self.min_count})[: self.top]
+        listed = with_others({word: counts[word] for word in frequent}, self.unknown, counts.total(), sentences)
+        return Vocabulary(by_frequency(listed), unknown=self.unknown).words
 
 
 def build_corpus(
