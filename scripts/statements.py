@@ -93,7 +93,7 @@ def measured() -> Iterator[str]:
     )
     scoring, sampling = bench("exact scoring, N = 1"), bench("exact sampling, from h")
     opening, mapped = (bench(f"opening, against torch.load{way}") for way in ("", ", mmap"))
-    yield f"| G = {scoring.setting['G']:,} "
+    yield f"| G = {scoring.setting['G']:,}; composed weights cached"
     yield (
         f"| scoring one of {scoring.setting['V']:,} words: {scoring.ratio:.0f} times faster; a sample from a million "
         f"words: {sampling.ratio:.0f} times; opening a model of a million words: {opening.ratio:.0f} times "
