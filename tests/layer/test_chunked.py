@@ -13,7 +13,7 @@ from llrnn import LLRNN, Corpus, backgrounds, contextual, features, train
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.sequences import Batch
 from llrnn.layer import ways
-from llrnn.layer.fused import by_kernels
+from llrnn.layer.chunked import by_kernels
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.batches import Sentences
 from llrnn.model.controllers import GRU

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from llrnn.layer.fused import Plan, Problem, kernels, log_sum_and_score, twin, weighted_loss
+from llrnn.layer import kernels, twin
+from llrnn.layer.chunked import Plan, Problem, log_sum_and_score, weighted_loss
 from llrnn.layer.matrix import FeatureMatrix, KernelMatrix, SparseMatrix
 
 N, G, M, H = 37, 83, 31, 20

@@ -1,7 +1,17 @@
 """The equation log p(x | K) = log b(K, x) + a(h)·φ(K, x) − log Z(K), on tensors alone."""
 
-from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.loglinear import Distribution, LogLinear, Steered
 from llrnn.layer.matrix import FeatureMatrix
-from llrnn.layer.priors import ContextValues, DensePrior, SparsePrior, Table
+from llrnn.layer.priors import ContextValues, DensePrior, Exceptions, SparsePrior, Table
 
-__all__ = ["ContextValues", "DensePrior", "Distribution", "FeatureMatrix", "LogLinear", "SparsePrior", "Table"]
+__all__ = [
+    "ContextValues",
+    "DensePrior",
+    "Distribution",
+    "Exceptions",
+    "FeatureMatrix",
+    "LogLinear",
+    "SparsePrior",
+    "Steered",
+    "Table",
+]

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import ZeroMassError
 from llrnn.layer import drawing, numerics, ways
-from llrnn.layer.fused import composed, product
+from llrnn.layer.chunked import composed, product
 from llrnn.layer.masses import Classes, Left
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached, needs_gradient
 from llrnn.layer.numerics import MINUS_INFINITY, Cells, finite, less
@@ -37,6 +37,13 @@ Values = Sequence[ContextValues]
 
 class LogLinear(nn.Module):
     """From h to a distribution over V, given what the background and the contextual features say.
+
+    `features`: Φ and the classes of the words; `hidden`: the size H of h; `contextual`: the number k of contextual
+    features. Weights begin as 0, so that p is the background:
+
+        layer = LogLinear(features, hidden=256)
+        p = layer(h, SparsePrior.static(Table(log_b)))              # h (N, H), log_b (V,)
+        p.log_prob(words), p.log_z, p.sample(), p.top(5)            # words (N,)
 
     Φ W and Φ c are cached while no gradient is asked for, and made anew when a weight has changed. `way` forces one of
     `ways.Way` on all sums, for tests: by default the cheapest one is taken.

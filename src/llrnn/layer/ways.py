@@ -45,7 +45,7 @@ from torch import Tensor
 
 from llrnn.layer import blocks, numerics
 from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, Pairs
-from llrnn.layer.fused import Problem, plan_for, weighted_loss
+from llrnn.layer.chunked import Problem, plan_for, weighted_loss
 from llrnn.layer.masses import ClassMass
 from llrnn.layer.matrix import needs_gradient
 from llrnn.layer.priors import ContextValues, SparsePrior

@@ -27,7 +27,7 @@ from llrnn.knowledge.features.base import Features
 from llrnn.knowledge.features.compiled import compile_features
 from llrnn.knowledge.process import Process, Saved, State
 from llrnn.knowledge.sequences import Batch, ModelState
-from llrnn.layer.fused import product
+from llrnn.layer.chunked import product
 from llrnn.layer.loglinear import Distribution, LogLinear, Steered
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached
 from llrnn.layer.priors import ContextValues, Prior

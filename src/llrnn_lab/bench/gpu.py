@@ -1,6 +1,6 @@
 """The layer on a GPU, forward and backward, against softmaxes over V words that do the same work in the same run.
 
-layer        ours by both ways of `layer.fused`, eager and in CUDA graphs, and exactly in float32; the peers, too, as
+layer        ours by both ways of `layer.chunked`, eager and in CUDA graphs, and exactly in float32; the peers, too, as
              they are and in a CUDA graph; errors of all against float64; memory beyond inputs and gradients
 vocabulary   ours with G fixed, from 10⁴ words to 10⁷
 own          every word its own class: nothing to gain by classes, W in the half precision of the peers
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from llrnn.layer.fused import plan_for
+from llrnn.layer.chunked import plan_for
 from llrnn_lab.bench.gpu_peers import (
     CARDS,
     HALF,

@@ -21,7 +21,8 @@ from torch.nn import functional as F
 
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.features import FeatureMatrix
-from llrnn.layer.fused import Plan, Problem, graphed, log_sum_and_score, twin, weighted_loss
+from llrnn.layer import twin
+from llrnn.layer.chunked import Plan, Problem, graphed, log_sum_and_score, weighted_loss
 from llrnn.layer.matrix import SparseMatrix
 
 T = TypeVar("T")

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from llrnn.layer.fused import kernels, twin
+from llrnn.layer import kernels, twin
 from llrnn.layer.matrix import KernelMatrix, KernelRows, SparseMatrix
 from llrnn.layer.numerics import MINUS_INFINITY
 
