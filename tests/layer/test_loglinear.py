@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import get_args
 
 import numpy as np
 import numpy.testing as npt
@@ -90,6 +91,14 @@ def test_log_z_without_gradient_is_the_same_sum(case: Case) -> None:
     """Few rows over a small V are summed word by word; a minus infinity here and there included."""
     with torch.no_grad():
         close(case.distribution().log_z, case.brute().log_z)
+
+
+@given(cases())
+@QUICK
+def test_every_way_to_log_z_gives_the_same_numbers(case: Case) -> None:
+    word, expected = torch.arange(case.n) % case.n_words, case.brute().log_probs
+    for way in get_args(Way):
+        close(case.distribution().log_prob(word, way=way), expected[np.arange(case.n), word.numpy()])
 
 
 @given(cases(), st.integers(1, 12), st.sampled_from(["words", "static"]))
