@@ -186,7 +186,7 @@ def test_it_obeys_the_laws(options: dict[str, Any]) -> None:
 
 
 def test_log_b_is_what_the_lm_says() -> None:
-    b = background(remembered=0)
+    b = background(cache_size=0)
     rows = [[0], [0, 5, 9], [0, 7, 7, 0, 3]]
     found = log_b(b.prior([folded(b, row) for row in rows]))
     assert found.dtype == torch.float32
@@ -209,7 +209,7 @@ def test_a_beginning_of_its_own_stands_for_the_first_eos_only() -> None:
 
 @pytest.mark.parametrize("context", [None, 2, 3, 4, 6])
 def test_follow_is_the_fold_of_advance(context: int | None) -> None:
-    b = background(context=context, remembered=0)
+    b = background(context=context, cache_size=0)
     rows = torch.randint(0, 60, (3, 9), generator=torch.Generator().manual_seed(0))
     rows[:, 0] = 0
     mask = torch.rand(3, 9, generator=torch.Generator().manual_seed(1)) < 0.7
@@ -246,7 +246,7 @@ def test_a_batch_where_nothing_counts_does_not_run_the_lm(monkeypatch: pytest.Mo
 
 
 def test_large_batches_are_cut_into_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    b = background(remembered=0)
+    b = background(cache_size=0)
     states = [folded(b, [0, n]) for n in range(7)]
     whole = log_b(b.prior(states))
     monkeypatch.setattr("llrnn.knowledge.backgrounds.neural._LOGITS_AT_ONCE", 60 * 2 * 3)
@@ -254,7 +254,7 @@ def test_large_batches_are_cut_into_passes(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_last_rows_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    b = background(remembered=2)
+    b = background(cache_size=2)
     run, asked = b._pass, list[tuple[int, ...]]()
 
     def counted(windows: Any) -> Tensor:
@@ -271,7 +271,7 @@ def test_the_last_rows_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_dropout_of_the_lm_is_off() -> None:
     model = GPT2LMHeadModel(GPT2Config(vocab_size=60, n_layer=1, n_head=1, n_embd=8, n_positions=8, bos_token_id=0))
-    b = HuggingFace(model, tokenizer(), remembered=0)
+    b = HuggingFace(model, tokenizer(), cache_size=0)
     model.train()
     assert torch.equal(log_b(b.prior([(0, 3)])), log_b(b.prior([(0, 3)])))
 

@@ -40,7 +40,10 @@ _ALONE = 5  # strings of a cell that are also located one by one
 
 
 def check_features(features: Features, vocabulary: Vocabulary) -> None:
-    """Deterministic, finite, and the same after compilation."""
+    """Deterministic, finite, and the same after compilation.
+
+    check_features(Identity(top=100) + MyFeatures(), vocabulary)
+    """
     with _as_law():
         fitted = features.fitted(vocabulary)
         first, second = compile_features(features, vocabulary), compile_features(features, vocabulary)
@@ -59,7 +62,10 @@ def check_background(
     length: int = 6,
     seed: int = 0,
 ) -> None:
-    """The laws of a background, on random prefixes of allowed words."""
+    """The laws of a background, on `prefixes` random prefixes of `length` words, one condition after the other.
+
+    check_background(NoStutter(), vocabulary)
+    """
     with _as_law():
         bound = background.bind(vocabulary)
         _check_background(bound, vocabulary, _states(bound, vocabulary, conditions, prefixes, length, seed))
@@ -82,7 +88,7 @@ def _check_background(bound: Background, vocabulary: Vocabulary, states: list[St
 def _check_batches(
     states: list[State], whole: torch.Tensor, answer: Callable[[list[State]], torch.Tensor], rounding: float = 0.0
 ) -> None:
-    """Whoever asks again, or for one state alone, gets the same answer."""
+    """The same answer for the same states, in a batch or one by one."""
     _require(bool(torch.equal(whole, answer(states))), "deterministic: same states, same answer")
     for n, state in enumerate(states):
         same = torch.allclose(whole[n], answer([state])[0], rtol=0.0 if rounding == 0 else 1e-5, atol=rounding)
@@ -98,7 +104,10 @@ def check_contextual(
     length: int = 6,
     seed: int = 0,
 ) -> None:
-    """The laws of a contextual feature, on random prefixes."""
+    """The laws of a contextual feature, on random prefixes as `check_background` draws them.
+
+    check_contextual(YearDue(), vocabulary)
+    """
     with _as_law():
         bound = feature.bind(vocabulary)
         _check_contextual(bound, vocabulary, _states(bound, vocabulary, conditions, prefixes, length, seed))

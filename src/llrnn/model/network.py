@@ -32,7 +32,6 @@ from llrnn.layer.loglinear import Distribution, LogLinear, Steered
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached
 from llrnn.layer.priors import ContextValues, Prior
 from llrnn.model.controllers import LSTM, Controller, described_controller, initialise, uniform, untouched_init
-from llrnn.text.domain import Domain
 from llrnn.text.ids import TrainingSummary
 from llrnn.text.vocabulary import Spellings, Vocabulary
 
@@ -300,10 +299,10 @@ class LLRNN(nn.Module):
             data["radius"] = self.radius
         tensors: dict[str, Tensor] = {f"weights.{name}": p for name, p in self.named_parameters()}
         _describe_words(self.vocabulary, data, tensors)
-        if self.vocabulary.is_open:
-            data["domains"] = [
-                _describe_domain(domain, f"domains.{i}", tensors) for i, domain in enumerate(self.vocabulary.domains)
-            ]
+        for i, domain in enumerate(self.vocabulary.domains):
+            plain, arrays = domain.described()
+            tensors.update({f"domains.{i}.{name}": torch.from_numpy(array) for name, array in arrays.items()})
+            data.setdefault("domains", []).append({"plain": plain, "arrays": sorted(arrays)})
         if self.seen is not None:
             tensors["seen.counts"] = torch.from_numpy(self.seen.counts)
             tensors["seen.sentences"] = torch.from_numpy(self.seen.sentences)
@@ -343,12 +342,6 @@ def _describe_words(vocabulary: Vocabulary, data: dict[str, Any], tensors: dict[
         tensors["symbols.counts"] = counts.int() if small else counts  # half as much to check on opening
         arrays = Spellings.of(vocabulary.words).arrays()
         tensors.update({f"symbols.{name}": torch.from_numpy(array) for name, array in arrays.items()})
-
-
-def _describe_domain(domain: Domain, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
-    plain, arrays = domain.described()
-    tensors.update({f"{prefix}.{name}": torch.from_numpy(array) for name, array in arrays.items()})
-    return {"plain": plain, "arrays": sorted(arrays)}
 
 
 def _describe_features(side: str, features: FeatureMatrix, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:

@@ -4,7 +4,7 @@
     write(model, [condition], beam=5)
 
 Before: the text of a condition is read as the conditions of the training text were, and words that the model does not
-list, of the condition or of a table that it consults, are listed for the time. After: placeholders become values again
+list, of the condition or of a table that it consults, are temporarily added. After: placeholders become values again
 (where the model was trained on delexicalised text).
 """
 

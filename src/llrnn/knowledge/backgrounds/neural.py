@@ -200,16 +200,16 @@ _LOGITS_AT_ONCE = 2**27  # numbers: half a gigabyte
 class HuggingFace(Background[Window]):
     """A frozen causal LM and its tokenizer; bind it to `llrnn.inference.hf.vocabulary(tokenizer)`.
 
-    The rows of the last `remembered` prefixes are kept (|V| float32 numbers each: 0.2 MB for GPT-2), so that a prefix
+    The rows of the last `cache_size` prefixes are cached (|V| float32 numbers each: 0.2 MB for GPT-2), so that a prefix
     that is asked for again is not read again. `context` shortens what the LM sees. The LM is held and not copied, put
     into evaluation mode, and follows the model that it serves to its device.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, *, context: int | None = None, remembered: int = 256) -> None:
+    def __init__(self, model: Any, tokenizer: Any, *, context: int | None = None, cache_size: int = 256) -> None:
         self._own = vocabulary_of(tokenizer)
         self._model, self._tokenizer = model.eval(), tokenizer
         self._begin = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
-        self._asked_context, self._remembered = context, remembered
+        self._asked_context, self._cache_size = context, cache_size
         self._limit = _context_length(model, context)
         self._rows: OrderedDict[Window, Tensor] = OrderedDict()
         self._folder: Path | None = None  # where its weights are for sure: a model in memory may have been changed
@@ -221,7 +221,7 @@ class HuggingFace(Background[Window]):
 
     @classmethod
     def from_folder(
-        cls, path: str | PathLike[str], *, context: int | None = None, remembered: int = 256
+        cls, path: str | PathLike[str], *, context: int | None = None, cache_size: int = 256
     ) -> HuggingFace:
         """From a folder that `save_pretrained` of the model and of the tokenizer wrote; nothing is downloaded."""
         try:
@@ -242,7 +242,7 @@ class HuggingFace(Background[Window]):
             raise BackgroundError(
                 f"{path}: not a causal language model with its tokenizer ({reason}); save both into the folder"
             ) from error
-        made = cls(model, tokenizer, context=context, remembered=remembered)
+        made = cls(model, tokenizer, context=context, cache_size=cache_size)
         made._folder = folder
         return made
 
@@ -302,16 +302,16 @@ class HuggingFace(Background[Window]):
         missing = [window for window in dict.fromkeys(windows) if window not in found]
         answers = self._answers([(window, [len(window) - 1]) for window in missing])
         found.update(zip(missing, answers, strict=True))
-        self._remember(found)
+        self._cache(found)
         return DensePrior(torch.stack([found[window] for window in windows]) if windows else answers)
 
-    def _remember(self, rows: dict[Window, Tensor]) -> None:
+    def _cache(self, rows: dict[Window, Tensor]) -> None:
         """The rows asked for last are kept, each in memory of its own."""
         for window, row in rows.items():
             if window not in self._rows:
                 self._rows[window] = row.clone()
             self._rows.move_to_end(window)
-        while len(self._rows) > self._remembered:
+        while len(self._rows) > self._cache_size:
             self._rows.popitem(last=False)
 
     def _move(self, device: torch.device) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from os import PathLike
 from typing import Self
@@ -173,9 +174,7 @@ class NGram(Background[int]):
         vocabulary does not list are an error, or with `restrict` counted and then left out.
         """
 
-        def estimated(part: Corpus) -> Background:
-            return _Estimated(part, order, tuple(min_counts), restrict)
-
+        estimated = partial(_Estimated, order=order, min_counts=tuple(min_counts), restrict=restrict)
         return FoldedNGram(estimated, corpus, folds=folds) if folds else estimated(corpus)
 
     @property
@@ -305,19 +304,15 @@ class _Estimated(UnboundBackground):
         self._corpus, self._order, self._min_counts, self._restrict = corpus, order, min_counts, restrict
 
     def bind(self, vocabulary: Vocabulary) -> NGram:  # type: ignore[override]
-        counted = self._counted_words(vocabulary)
+        counted = vocabulary
+        if self._restrict and vocabulary.unknown is None and not vocabulary.is_open:  # others are left out later
+            counted = Vocabulary(dict.fromkeys([*vocabulary.symbols, *self._corpus.counts()]))
         text = EncodedText.to_train_on(self._corpus, counted)
         stream = replace(text, conditions=(None,) * len(text.sentences)).stream()
         table = estimate(stream, counted.symbols, order=self._order, min_counts=self._min_counts)
         for note in table.notes:
             warnings.warn(f"{self!r}: {note}", EstimationWarning, stacklevel=2)
         return NGram(table, restrict=self._restrict).bind(vocabulary)
-
-    def _counted_words(self, vocabulary: Vocabulary) -> Vocabulary:
-        """The vocabulary, and where others are left out later, behind it all other words of the text."""
-        if not self._restrict or vocabulary.unknown is not None or vocabulary.is_open:
-            return vocabulary
-        return Vocabulary(dict.fromkeys([*vocabulary.symbols, *self._corpus.counts()]))
 
     def __repr__(self) -> str:
         return f"NGram.from_corpus({len(self._corpus)} sentences, order={self._order})"

@@ -229,7 +229,7 @@ class Primed(Combined):
         base, factor = self._priors(states)
         if not self.base.is_static:  # by what it is: at one position, the prior of a grammar may look static
             return multiply(base, factor)
-        if self._product[0] is not factor:  # the factor remembers its last answer, so this does
+        if self._product[0] is not factor:  # the factor caches its last answer, so this does
             self._product = factor, multiply(base, factor)
         return self._product[1]
 

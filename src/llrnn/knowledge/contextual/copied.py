@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import NamedTuple, Self
 
@@ -39,6 +40,7 @@ _SAID = -1  # in the place of how many words match: a value that was said is fol
 Words = tuple[int, ...]
 Steps = tuple[Mapping[int, int], ...]
 _BYTES_A_WORD = 400  # of a value: a small dictionary for each
+# values come again, and conditions come from strangers
 _KNOWN: ByteCache[Words, Steps] = ByteCache(32 * 2**20, lambda value, steps: 200 + _BYTES_A_WORD * len(value))
 
 
@@ -59,11 +61,6 @@ class CopyProgress(NamedTuple):
 
 
 def _steps(value: Words) -> Steps:
-    """As `_worked_out`; values come again, and conditions come from strangers."""
-    return _KNOWN.get(value, lambda: _worked_out(value))
-
-
-def _worked_out(value: Words) -> Steps:
     """From each number of matched words, where the next word leads; to 0, if it is not there (Knuth, Morris, Pratt)."""
     steps, fallback = [{value[0]: 1}], 0
     for k, word in enumerate(value[1:], 1):
@@ -102,7 +99,10 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
         ]  # nobody can say a value with EOS in it
         values = tuple([value for value, _ in found])
         plan = ConditionValues(
-            values, tuple([slot for _, slot in found]), tuple(map(_steps, values)), frozenset(chain(*values))
+            values,
+            tuple([slot for _, slot in found]),
+            tuple([_KNOWN.get(value, partial(_steps, value)) for value in values]),
+            frozenset(chain(*values)),
         )
         return CopyProgress(plan, (0,) * len(values))
 

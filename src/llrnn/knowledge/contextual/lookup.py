@@ -112,7 +112,7 @@ class Matching:
 
 
 class _Index:
-    """The names of one table by their last words; answers are remembered by what they depend on alone."""
+    """The names of one table by their last words; answers are cached by what they depend on alone."""
 
     def __init__(self, kb: KnowledgeBase, query: Matching) -> None:
         kb.require(*query.on, *(() if query.subject is None else (query.subject,)))
@@ -286,7 +286,7 @@ class Lookup(ContextualFeature[LookupState]):
         self._kb, self._query, self._name, self._words, self._given = kb, query, name, words, given
         self._columns = tuple(TableColumn.of(kb, column, words, given.get(column, ())) for column in columns)
         self._bound: BoundColumns | None = None
-        self._remembered = _no_cuts()
+        self._cuts = _no_cuts()
         self._repeated: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
 
     @property
@@ -325,7 +325,7 @@ class Lookup(ContextualFeature[LookupState]):
                 f"({shown}); list them: vocabulary.others, or `llrnn words add` for a trained model"
             )
         bound = super().bind(vocabulary)
-        bound._bound, bound._remembered, bound._repeated = BoundColumns.to(vocabulary, self._columns), _no_cuts(), {}
+        bound._bound, bound._cuts, bound._repeated = BoundColumns.to(vocabulary, self._columns), _no_cuts(), {}
         return bound
 
     def initial(self, condition: object = None) -> LookupState:
@@ -378,7 +378,7 @@ class Lookup(ContextualFeature[LookupState]):
     def _answer(self, condition: object, prefix: tuple[str, ...], rows: Rows) -> LookupState:
         """The rows that are right, as entries of the table of values."""
         # cached by identity, since many answers are the same rows: who is kept keeps its number
-        _, values, first = self._remembered.get(id(rows), lambda: self._cut(rows, condition))
+        _, values, first = self._cuts.get(id(rows), lambda: self._cut(rows, condition))
         # most words are no part of any value, so that nothing goes on
         following = [
             set() if column.words.isdisjoint(prefix[-1:]) else going_on(own, prefix)
