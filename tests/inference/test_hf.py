@@ -177,7 +177,7 @@ def test_a_corpus_of_tokens() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"remembered": 0}, {"bos": True}, {"context": 4, "remembered": 0}, {"positions": 5, "remembered": 3}],
+    [{}, {"cache_size": 0}, {"bos": True}, {"context": 4, "cache_size": 0}, {"positions": 5, "cache_size": 3}],
     ids=str,
 )
 def test_it_obeys_the_laws(options: dict[str, Any]) -> None:
