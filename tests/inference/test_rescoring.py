@@ -21,7 +21,6 @@ from helpers import small_corpus, small_model, tiny_model
 from llrnn import LLRNN, Vocabulary, backgrounds, cli, contextual, features
 from llrnn.cli.rescore import rescore_verb
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, LLRNNWarning, UnknownWordError
-from llrnn.inference.confusions import Channel, Confusables, confuse
 from llrnn.inference.nbest import (
     Errors,
     Hypothesis,
@@ -49,6 +48,7 @@ from llrnn.knowledge.sequences import Batch
 from llrnn.model.controllers import GRU, LSTM
 from llrnn.text.corpus import Corpus
 from llrnn.text.vocabulary import EOS
+from llrnn_lab.studies.confusions import Channel, Confusables, confuse
 from strategies import QUICK
 
 LISTS = NBestLists(

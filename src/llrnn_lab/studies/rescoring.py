@@ -1,6 +1,6 @@
 """Rescoring n-best lists: an n-gram against an LL-RNN with the same n-gram as expert.
 
-The lists come from the error model of `inference.rescoring.confusions`, with a fixed seed: the validation text to tune
+The lists come from the error model of `studies.confusions`, with a fixed seed: the validation text to tune
 weights on, test1 and test2 to measure. Every row has its own weights, tuned in the same way on the same lists.
 """
 
@@ -17,7 +17,6 @@ import torch
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.bundle import has_bundle
-from llrnn.inference.confusions import Confusables, confuse
 from llrnn.inference.nbest import NBest, NBestLists, References, errors_of_lists, oracle
 from llrnn.inference.rescoring import ModelScorer, Scorer, add_scores, rescore, tune
 from llrnn.knowledge.backgrounds import NGram
@@ -25,6 +24,7 @@ from llrnn.model.checkpoint import load
 from llrnn.text.corpus import Corpus
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train
+from llrnn_lab.studies.confusions import Confusables, confuse
 from llrnn_lab.studies.prepare import prepare
 from llrnn_lab.studies.tables import markdown, write_results
 
