@@ -19,21 +19,25 @@ from starlette.testclient import TestClient
 
 from helpers import HANG
 from llrnn.serve import serving
-from llrnn.serve.messages import ErrorAnswer, ExplainRequest, GenerateRequest, InfluenceRequest, ScoreRequest
+from llrnn.serve.answers import ErrorAnswer
+from llrnn.serve.engine import Engine
+from llrnn.serve.messages import ExplainRequest, GenerateRequest, InfluenceRequest, ScoreRequest
 
 PATIENCE = HANG
 
 
-class FakeEngine:
+class FakeEngine(Engine):
     """Takes `seconds` for an answer, and `pause` between two of endless words of `length` letters."""
 
-    names = ("fake",)
+    names = ("fake",)  # type: ignore[assignment]
 
     def __init__(self, *, seconds: float = 0.0, pause: float = 0.0, length: int = 4) -> None:
         self.seconds, self.pause, self.length = seconds, pause, length
         self.begun = self.ended = 0
         self.error: Exception | None = None
-        self.batches: Callable[[int, float], None] = lambda rows, seconds: None
+
+    def observe_steps(self, observe: Callable[[int, float], None]) -> None:
+        pass
 
     async def next(self, request: object) -> dict[str, Any]:
         self.begun += 1

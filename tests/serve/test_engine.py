@@ -31,8 +31,8 @@ from llrnn.serve.messages import (
     ScoreRequest,
     StrategyMessage,
 )
-from llrnn.serve.questions import Scored
-from llrnn.serve.served import Batcher, Job, Served, Turns
+from llrnn.serve.questions import ScoreQuestion
+from llrnn.serve.served import Batcher, FairQueue, Job, Served
 from llrnn.text.vocabulary import EOS
 
 LOOP = asyncio.new_event_loop()  # of jobs that nobody runs
@@ -83,7 +83,7 @@ def together(served: Served, requests: Sequence[Any], kind: str, rows: int) -> t
     sizes: list[int] = []
 
     async def ask(engine: Engine) -> list[Any]:
-        engine.batches = lambda size, seconds: sizes.append(size)
+        engine.observe_steps(lambda size, seconds: sizes.append(size))
         return await asyncio.gather(*(getattr(engine, kind)(one) for one in requests), return_exceptions=True)
 
     return run([served], ask, rows), sizes
@@ -117,7 +117,7 @@ def test_many_requests_are_one_step_and_say_what_each_says_alone(
 ) -> None:
     alone, single = together(served, next_requests(), "next", 1)
     # the model is busy until all of them wait
-    monkeypatch.setattr(Turns, "__bool__", lambda turns: sum(map(len, turns._lanes.values())) == len(PREFIXES))
+    monkeypatch.setattr(FairQueue, "__bool__", lambda turns: sum(map(len, turns._lanes.values())) == len(PREFIXES))
     at_once, sizes = together(served, next_requests(), "next", 64)
     close(at_once, alone)
     assert single == [1] * len(PREFIXES)
@@ -260,7 +260,7 @@ def test_a_seed_gives_the_same_text_alone_in_company_and_in_the_library(model: L
     sizes: list[int] = []
 
     async def ask(engine: Engine) -> list[Any]:
-        engine.batches = lambda size, seconds: sizes.append(size)
+        engine.observe_steps(lambda size, seconds: sizes.append(size))
         return list(await asyncio.gather(*(written(engine, one) for one in requests)))
 
     at_once, alone = run([served], ask), run([served], ask, rows=1)
@@ -479,7 +479,7 @@ def names_of(jobs: Sequence[Job]) -> list[str]:
 
 
 def test_who_asks_for_little_is_in_the_next_turn_whatever_others_want() -> None:
-    turns = Turns()
+    turns = FairQueue()
     for n in range(8 * 100):
         turns.add(some_job((f"attacker {n % 8}", n), 900, "much"))
     for _ in range(100):
@@ -488,7 +488,7 @@ def test_who_asks_for_little_is_in_the_next_turn_whatever_others_want() -> None:
 
 
 def test_clients_who_want_much_share_what_there_is() -> None:
-    turns = Turns()
+    turns = FairQueue()
     for n in range(100):
         turns.add(some_job(("greedy", n), 900, "greedy"))  # many connections are still one client
     for _ in range(10):
@@ -498,7 +498,7 @@ def test_clients_who_want_much_share_what_there_is() -> None:
 
 
 def test_connections_of_one_address_take_turns_too() -> None:
-    turns = Turns()
+    turns = FairQueue()
     for _ in range(10):
         turns.add(some_job(("proxy", 1), 900, "much"))
     for _ in range(5):
@@ -507,7 +507,7 @@ def test_connections_of_one_address_take_turns_too() -> None:
 
 
 def test_who_was_silent_has_nothing_saved_up() -> None:
-    turns = Turns()
+    turns = FairQueue()
     for _ in range(20):
         turns.add(some_job(("steady", 1), 100, "steady"))
     for _ in range(10):
@@ -518,7 +518,7 @@ def test_who_was_silent_has_nothing_saved_up() -> None:
 
 
 def test_a_turn_has_at_least_one_job_and_at_most_so_many() -> None:
-    turns = Turns()
+    turns = FairQueue()
     for n in range(5):
         turns.add(some_job(("client", n), 10_000 if n == 0 else 1))
     assert [job.cost for job in turns.take(3, 1000)] == [1, 1, 1]
@@ -529,7 +529,7 @@ def test_a_turn_has_at_least_one_job_and_at_most_so_many() -> None:
 
 
 def test_who_opens_ever_new_connections_is_not_kept_for_good() -> None:
-    turns = Turns()
+    turns = FairQueue()
     turns.add(some_job(("patient", 0), 1e9))
     for port in range(30_000):
         turns.add(some_job(("client", port), 1))
@@ -583,7 +583,7 @@ def test_texts_are_scored_in_pieces_between_which_others_have_their_turn(served:
         return order
 
     assert run([served], ask, rows=1) == ["short", "long"]
-    scored = Scored(served, ScoreRequest(texts=(("la",) * 500,) * 8))
+    scored = ScoreQuestion(served, ScoreRequest(texts=(("la",) * 500,) * 8))
     assert [piece.texts for piece in scored.pieces()] == [(n,) for n in range(8)]
 
 
@@ -596,8 +596,8 @@ def test_what_a_request_costs_is_bounded_before_it_runs(served: Served) -> None:
         run([served], lambda engine: engine.score(request))
     assert (refused.value.status, refused.value.code) == (422, "too_much_work")
     same = ScoreRequest(texts=("la",) * 64, conditions=long[:1] * 64)  # what is the same is done once
-    assert estimates.of_score(served, same) < 1500
-    assert estimates.of_query(served, InfluenceRequest(feature="", prefix=("la",) * 200)) > 6 * 200
+    assert estimates.score_cost(served, same) < 1500
+    assert estimates.query_cost(served, InfluenceRequest(feature="", prefix=("la",) * 200)) > 6 * 200
 
 
 def test_a_defect_reaches_the_one_who_asked_and_the_thread_goes_on() -> None:

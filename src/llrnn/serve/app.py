@@ -18,8 +18,9 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 import llrnn
-from llrnn.serve.describing import Described
-from llrnn.serve.endpoints import AnyEngine, Endpoints
+from llrnn.serve.describing import DescribedApp
+from llrnn.serve.endpoints import Endpoints
+from llrnn.serve.engine import Engine
 from llrnn.serve.guard import LOCAL_HOSTS, Gate, Guard
 from llrnn.serve.limits import Limits, Refused
 from llrnn.serve.messages import refusal_of
@@ -65,7 +66,7 @@ def _read(file: Traversable, suffix: str) -> PageFile:
 
 
 def create_app(
-    engine: AnyEngine,
+    engine: Engine,
     limits: Limits | None = None,
     *,
     token: str | None = None,
@@ -75,14 +76,14 @@ def create_app(
     """The server's application; `app.state.gate` tells whether it is stopping, and how busy it is."""
     gate = Gate(limits or Limits())
     metrics = Metrics(lambda: gate.inside)
-    engine.batches = metrics.step
+    engine.observe_steps(metrics.step)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
         await engine.close()
 
-    app = Described(
+    app = DescribedApp(
         version=llrnn.__version__,
         openapi_url=None,
         docs_url=None,
@@ -102,7 +103,7 @@ def create_app(
 
 
 async def _describe(request: Request) -> Response:
-    app: Described = request.app
+    app: DescribedApp = request.app
     return Response(app.openapi_bytes, media_type="application/json")
 
 

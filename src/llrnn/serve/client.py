@@ -17,7 +17,7 @@ import re
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict
 from http.client import (
     BadStatusLine,
     HTTPConnection,
@@ -31,10 +31,11 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 from urllib.parse import quote, urlencode, urlsplit
 
 from llrnn.ground.errors import ConfigError, ServerError
-from llrnn.ground.rendering import Renderable, Sheet, Term, TextTable
+from llrnn.ground.rendering import Term
 from llrnn.inference.explanation import Comparison, Explanation, Influence, Push
 from llrnn.model.decode import Greedy, Sampling, Strategy
 from llrnn.model.steering import Change
+from llrnn.serve.answers import Finished, Health, Next, Score, ServedModel, Written
 
 # HTTP to a server of ours, with the standard library alone: JSON there and back, and streams of events.
 #
@@ -263,156 +264,9 @@ class Events:
         return self._exchange.transport.broken(EOFError("the stream ended before the text did"))
 
 
-# What a server answers, as Python has it: small frozen records, and the library's own explanations.
-#
-# JSON has no infinity: where the server writes null, log p is minus infinity and a perplexity has no bound.
-
+# What a server answers, as Python has it: the models of `answers`, and the library's own explanations.
 
 Json = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Likely:
-    """A word and its probability; a cell of an open vocabulary stands for all of its strings."""
-
-    word: str
-    log_p: float
-    p: float
-    cell: bool
-
-    def __str__(self) -> str:
-        return self.word
-
-
-@dataclass(frozen=True)
-class Next(Sequence[Likely], Renderable):
-    """What comes next: a sequence of the most probable words, best first."""
-
-    model: str
-    background: str
-    prefix: tuple[str, ...]
-    top: tuple[Likely, ...]
-    words: tuple[Likely, ...]  # those that were asked for by name
-    total: float  # Σ p over all symbols: 1 but for rounding
-    log_z: float
-    entropy: float  # in nats
-
-    @overload
-    def __getitem__(self, place: int) -> Likely: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Likely, ...]: ...
-    def __getitem__(self, place: int | slice) -> Likely | tuple[Likely, ...]:
-        return self.top[place]
-
-    def __len__(self) -> int:
-        return len(self.top)
-
-    def sheet(self) -> Sheet:
-        rows = tuple((one.word, f"{one.p:.4%}", f"{one.log_p:.4f}") for one in (*self.top, *self.words))
-        said = f"{' '.join(self.prefix)} …, by {self.model} with background {self.background}"
-        figures = f"entropy {self.entropy:.4f} nats, log Z = {self.log_z:.4f}, Σp = {self.total:.6f}"
-        return Sheet(((said,), TextTable(("word", "p", "log p"), rows), (figures,)))
-
-    @classmethod
-    def read(cls, found: Json) -> Next:
-        top, words = (
-            tuple(Likely(one["word"], log(one["log_p"]), float(one["p"]), bool(one["cell"])) for one in found[name])
-            for name in ("top", "words")
-        )
-        figures = (float(found[name]) for name in ("total", "log_z", "entropy"))
-        return cls(found["model"], found["background"], tuple(found["prefix"]), top, words, *figures)
-
-
-@dataclass(frozen=True)
-class Written:
-    """A word that the model has just written, with the features that fire on it."""
-
-    index: int
-    word: str
-    log_p: float
-    p: float
-    features: tuple[str, ...]
-    cell: str | None
-
-    def __str__(self) -> str:
-        return self.word
-
-    @classmethod
-    def read(cls, found: Json) -> Written:
-        log_p, p, features = log(found["log_p"]), float(found["p"]), tuple(found["features"])
-        return cls(int(found["index"]), found["word"], log_p, p, features, found["cell"])
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A whole text; `finished` where the model ended it itself."""
-
-    text: str
-    words: tuple[str, ...]
-    log_prob: float
-    finished: bool
-
-    def __str__(self) -> str:
-        return self.text
-
-    @classmethod
-    def read(cls, found: Json) -> Finished:
-        return cls(found["text"], tuple(found["words"]), log(found["log_prob"]), bool(found["finished"]))
-
-
-@dataclass(frozen=True)
-class Score:
-    """log p of each word of a text and of its end, and of all of it."""
-
-    words: tuple[str, ...]
-    log_p: tuple[float, ...]
-    log_prob: float
-    perplexity: float
-
-    @classmethod
-    def read(cls, found: Json) -> Score:
-        perplexity = math.inf if found["perplexity"] is None else float(found["perplexity"])
-        return cls(tuple(found["words"]), tuple(map(log, found["log_p"])), log(found["log_prob"]), perplexity)
-
-
-@dataclass(frozen=True)
-class ServedModel:
-    """A model that the server has, and what can be asked of it."""
-
-    name: str
-    symbols: int
-    words: int
-    classes: int
-    features: int
-    groups: dict[str, int]
-    contextual: tuple[str, ...]
-    backgrounds: dict[str, str]  # description by name
-    conditions: str  # none, optional or required
-    open_vocabulary: bool
-    lowercase: bool
-    parameters: int
-    controller: str
-    example: str  # a prefix that it can read
-
-    @classmethod
-    def read(cls, found: Json) -> ServedModel:
-        own = {field.name: found[field.name] for field in fields(cls)}
-        backgrounds = {one["name"]: one["description"] for one in own["backgrounds"]}
-        return cls(**{**own, "backgrounds": backgrounds, "contextual": tuple(own["contextual"])})
-
-
-@dataclass(frozen=True)
-class Health:
-    """Whether the server is there, and what it serves; `status` is ok or stopping."""
-
-    status: str
-    version: str
-    models: tuple[str, ...]
-    uptime_seconds: float
-
-    @classmethod
-    def read(cls, found: Json) -> Health:
-        return cls(found["status"], found["version"], tuple(found["models"]), float(found["uptime_seconds"]))
 
 
 def log(value: float | None) -> float:
@@ -458,7 +312,7 @@ def _pushes(found: Sequence[Json]) -> Iterator[Push]:
 Read = TypeVar("Read")
 
 
-class Query(TypedDict, total=False):
+class QueryOptions(TypedDict, total=False):
     """What may be said with every question; without it the server's first model answers, as it was trained."""
 
     model: str | None
@@ -477,24 +331,29 @@ class Client:
         return f"Client({self._transport.address!r})"
 
     def next(
-        self, prefix: str | Sequence[str] = "", *, top: int = 10, words: Sequence[str] = (), **query: Unpack[Query]
+        self,
+        prefix: str | Sequence[str] = "",
+        *,
+        top: int = 10,
+        words: Sequence[str] = (),
+        **query: Unpack[QueryOptions],
     ) -> Next:
         """The `top` most probable words after the prefix, and the probabilities of `words`."""
-        return self._ask("next", Next.read, prefix, query, top=top, words=list(words))
+        return self._ask("next", Next.model_validate, prefix, query, top=top, words=list(words))
 
     @overload
-    def explain(self, prefix: str | Sequence[str] = "", *, word: str, **query: Unpack[Query]) -> Explanation: ...
+    def explain(self, prefix: str | Sequence[str] = "", *, word: str, **query: Unpack[QueryOptions]) -> Explanation: ...
     @overload
     def explain(
-        self, prefix: str | Sequence[str] = "", *, word: str, rival: str, **query: Unpack[Query]
+        self, prefix: str | Sequence[str] = "", *, word: str, rival: str, **query: Unpack[QueryOptions]
     ) -> Comparison: ...
     def explain(
-        self, prefix: str | Sequence[str] = "", *, word: str, rival: str | None = None, **query: Unpack[Query]
+        self, prefix: str | Sequence[str] = "", *, word: str, rival: str | None = None, **query: Unpack[QueryOptions]
     ) -> Explanation | Comparison:
         """Why this word, or why rather than a rival; as `llrnn.explain`."""
         return self._ask("explain", read_explained, prefix, query, word=word, rival=rival)
 
-    def influence(self, prefix: str | Sequence[str] = "", *, feature: str, **query: Unpack[Query]) -> Influence:
+    def influence(self, prefix: str | Sequence[str] = "", *, feature: str, **query: Unpack[QueryOptions]) -> Influence:
         """Which features of which earlier words moved the weight of this one; as `llrnn.influence.influence`."""
         return self._ask("influence", read_influence, prefix, query, feature=feature)
 
@@ -505,7 +364,7 @@ class Client:
         seed: int = 0,
         max_words: int = 40,
         strategy: Strategy | None = None,
-        **query: Unpack[Query],
+        **query: Unpack[QueryOptions],
     ) -> Writing:
         """Words as the model writes them; the same seed and question write the same text."""
         asked = _query(query, prefix) | {"seed": seed, "max_words": max_words, "strategy": _strategy(strategy)}
@@ -516,7 +375,7 @@ class Client:
         texts: Sequence[str | Sequence[str]],
         *,
         conditions: Sequence[str | None] | None = None,
-        **query: Unpack[Query],
+        **query: Unpack[QueryOptions],
     ) -> tuple[Score, ...]:
         """log p of every word of each text, the end of the sentence included."""
         if isinstance(texts, str):
@@ -526,12 +385,12 @@ class Client:
         written = [text if isinstance(text, str) else list(text) for text in texts]
         asked = _query(query) | {"texts": written, "conditions": None if conditions is None else list(conditions)}
         found = self._transport.ask("POST", "/v1/score", asked)
-        return self._read(lambda answer: tuple(map(Score.read, answer["scores"])), found)
+        return self._read(lambda answer: tuple(map(Score.model_validate, answer["scores"])), found)
 
     def models(self) -> tuple[ServedModel, ...]:
         """The served models; the first one answers where none is named."""
         found = self._transport.ask("GET", "/v1/models")
-        return self._read(lambda answer: tuple(map(ServedModel.read, answer["models"])), found)
+        return self._read(lambda answer: tuple(map(ServedModel.model_validate, answer["models"])), found)
 
     def features(self, query: str = "", *, model: str | None = None, limit: int = 20) -> tuple[str, ...]:
         """Names of features that hold the query, to change their weights or to ask what moved them."""
@@ -544,10 +403,10 @@ class Client:
     def health(self) -> Health:
         """Whether the server is there; one that is stopping says so, and is no error."""
         found = self._transport.ask("GET", "/v1/health", also=503)
-        return self._read(Health.read, found)
+        return self._read(Health.model_validate, found)
 
     def _ask(
-        self, what: str, read: Callable[[Json], Read], prefix: str | Sequence[str], query: Query, **own: Any
+        self, what: str, read: Callable[[Json], Read], prefix: str | Sequence[str], query: QueryOptions, **own: Any
     ) -> Read:
         found = self._transport.ask("POST", f"/v1/{what}", _query(query, prefix) | own)
         return self._read(read, found)
@@ -577,9 +436,9 @@ class Writing(Iterator[Written]):
         for name, found in self._coming:
             match name:
                 case "word":
-                    return _understood(Written.read, found, self._events.address)
+                    return _understood(Written.model_validate, found, self._events.address)
                 case "done":
-                    self.result = _understood(Finished.read, found, self._events.address)
+                    self.result = _understood(Finished.model_validate, found, self._events.address)
                     self.close()
                     raise StopIteration
                 case "error":
@@ -617,7 +476,7 @@ def _understood(read: Callable[[Json], Read], found: Json, address: str) -> Read
         ) from None
 
 
-def _query(query: Query, prefix: str | Sequence[str] | None = None) -> dict[str, Any]:
+def _query(query: QueryOptions, prefix: str | Sequence[str] | None = None) -> dict[str, Any]:
     """The fields that all questions have; what was not said is left to the server."""
     said: dict[str, Any] = {name: value for name, value in query.items() if name != "changes" and value is not None}
     if prefix is not None:

@@ -11,18 +11,8 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from llrnn.serve.messages import (
-    Answer,
-    DoneAnswer,
-    ErrorAnswer,
-    ExplainRequest,
-    GenerateRequest,
-    InfluenceRequest,
-    Message,
-    NextRequest,
-    ScoreRequest,
-    WrittenWordAnswer,
-)
+from llrnn.serve.answers import Answer, ErrorAnswer, Finished, Written
+from llrnn.serve.messages import ExplainRequest, GenerateRequest, InfluenceRequest, Message, NextRequest, ScoreRequest
 
 _REQUESTS: tuple[type[Message], ...] = (NextRequest, ExplainRequest, InfluenceRequest, GenerateRequest, ScoreRequest)
 _ABOUT = "Next words, explanations, scores and texts from Log-Linear RNNs. docs/server.md is the guide."
@@ -62,11 +52,11 @@ def _event(name: str, data: type[Answer]) -> dict[str, Any]:
     return {"type": "object", "required": ["event", "data"], "properties": {"event": {"const": name}, "data": text}}
 
 
-EVENTS: dict[str, type[Answer]] = {"word": WrittenWordAnswer, "done": DoneAnswer, "error": ErrorAnswer}
+EVENTS: dict[str, type[Answer]] = {"word": Written, "done": Finished, "error": ErrorAnswer}
 EVENT_STREAM = {"text/event-stream": {"itemSchema": {"oneOf": [_event(name, data) for name, data in EVENTS.items()]}}}
 
 
-class Described(FastAPI):
+class DescribedApp(FastAPI):
     """An application that describes the bodies which its endpoints read by themselves."""
 
     needs_token = False
@@ -84,7 +74,7 @@ class Described(FastAPI):
     def _described(self) -> dict[str, Any]:
         found = get_openapi(title="llrnn", version=self.version, description=_ABOUT, routes=self.routes)
         place = "#/components/schemas/{model}"
-        models: list[type[BaseModel]] = [*_REQUESTS, DoneAnswer]
+        models: list[type[BaseModel]] = [*_REQUESTS, Finished]
         _, others = models_json_schema([(one, "validation") for one in models], ref_template=place)
         found["components"]["schemas"].update(others["$defs"])
         if self.needs_token:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import FastAPI, Path, Query, Request
 from pydantic import ValidationError
@@ -18,8 +18,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 import llrnn
-from llrnn.serve import messages as answers
+from llrnn.serve import answers
 from llrnn.serve.describing import EVENT_STREAM, OF_FACTS, OF_LISTS, OF_QUESTIONS, errors_of, request_body
+from llrnn.serve.engine import Engine
 from llrnn.serve.guard import HEALTH, ClientGoneError, Gate, json_bytes, read_body
 from llrnn.serve.limits import Limits, Refused, most
 from llrnn.serve.messages import (
@@ -135,33 +136,15 @@ Count = Annotated[int, Query(ge=1, le=most("listing"), description="how many at 
 _LARGE = 8192  # bytes of a body that takes a millisecond or so to read
 
 
-class AnyEngine(Protocol):
-    """What answers: `serve.engine.Engine`, or whatever a test puts in its place."""
-
-    batches: Callable[[int, float], None]
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    async def next(self, request: NextRequest) -> Answer: ...
-    async def explain(self, request: ExplainRequest) -> Answer: ...
-    async def influence(self, request: InfluenceRequest) -> Answer: ...
-    async def score(self, request: ScoreRequest) -> Answer: ...
-    def generate(self, request: GenerateRequest) -> Events: ...
-    def models(self) -> Answer: ...
-    async def features(self, name: str, query: str, limit: int) -> Answer: ...
-    async def words(self, name: str, query: str, limit: int) -> Answer: ...
-    async def close(self) -> None: ...
-
-
 class Endpoints:
     """What every endpoint needs."""
 
-    def __init__(self, app: FastAPI, engine: AnyEngine, gate: Gate, metrics: Metrics) -> None:
+    def __init__(self, app: FastAPI, engine: Engine, gate: Gate, metrics: Metrics) -> None:
         self.app, self.engine, self.gate, self.metrics = app, engine, gate, metrics
         self.began = time.monotonic()
 
     def add_all(self) -> None:
-        self._add_question("/v1/next", NextRequest, answers.NextAnswer, self.engine.next)
+        self._add_question("/v1/next", NextRequest, answers.Next, self.engine.next)
         self._add_question("/v1/explain", ExplainRequest, answers.ExplainAnswer, self.engine.explain)
         self._add_question("/v1/influence", InfluenceRequest, answers.InfluenceAnswer, self.engine.influence)
         self._add_question("/v1/score", ScoreRequest, answers.ScoreAnswer, self.engine.score)
@@ -169,7 +152,7 @@ class Endpoints:
         self._add_get("/v1/models", answers.ModelsAnswer, self.models, OF_FACTS)
         self._add_get("/v1/models/{name}/features", answers.FeaturesAnswer, self.features, OF_LISTS)
         self._add_get("/v1/models/{name}/words", answers.WordsAnswer, self.words, OF_LISTS)
-        self._add_get(HEALTH, answers.HealthAnswer, self.health, (400, 500))
+        self._add_get(HEALTH, answers.Health, self.health, (400, 500))
         self._add_get("/v1/metrics", None, self.counted, OF_FACTS)
 
     def _add_question(
@@ -212,7 +195,7 @@ class Endpoints:
     ) -> None:
         text = {"content": {"text/plain": {"schema": {"type": "string"}}}}
         found = text if answer is None else {"model": answer}
-        also: dict[int | str, dict[str, Any]] = {503: {"model": answers.HealthAnswer}} if path == HEALTH else {}
+        also: dict[int | str, dict[str, Any]] = {503: {"model": answers.Health}} if path == HEALTH else {}
         self.app.add_api_route(
             path,
             endpoint,

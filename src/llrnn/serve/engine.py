@@ -17,11 +17,23 @@ import numpy as np
 from llrnn.model.decode import Generated
 from llrnn.model.network import LLRNN
 from llrnn.model.writing import spoken
-from llrnn.serve import questions as estimates
-from llrnn.serve import questions as texts
 from llrnn.serve.limits import Refused
 from llrnn.serve.messages import ExplainRequest, GenerateRequest, InfluenceRequest, NextRequest, ScoreRequest
-from llrnn.serve.questions import Answer, Begin, Moved, NextWords, Scored, Why, answered, score_pieces
+from llrnn.serve.questions import (
+    STEP_COST,
+    Answer,
+    ExplainQuestion,
+    GenerateQuestion,
+    InfluenceQuestion,
+    NextQuestion,
+    ScoreQuestion,
+    answered,
+    listing_cost,
+    query_cost,
+    score_cost,
+    score_pieces,
+    step,
+)
 from llrnn.serve.served import Batcher, Served, model_words
 
 
@@ -37,13 +49,8 @@ class Engine:
     def names(self) -> tuple[str, ...]:
         return tuple(self._served)
 
-    @property
-    def batches(self) -> Callable[[int, float], None]:
-        """Told after every model step how many rows it had and how many seconds it took."""
-        return next(iter(self._batchers.values())).observe
-
-    @batches.setter
-    def batches(self, observe: Callable[[int, float], None]) -> None:
+    def observe_steps(self, observe: Callable[[int, float], None]) -> None:
+        """Call `observe` after every model step with how many rows it had and how many seconds it took."""
         for batcher in self._batchers.values():
             batcher.observe = observe
 
@@ -52,21 +59,18 @@ class Engine:
         await asyncio.gather(*(batcher.close() for batcher in self._batchers.values()))
 
     async def next(self, request: NextRequest) -> Answer:
-        answer: Answer = await self._ask(NextWords, request)
-        return answer
+        return await self._ask(NextQuestion, request)
 
     async def explain(self, request: ExplainRequest) -> Answer:
-        answer: Answer = await self._ask(Why, request)
-        return answer
+        return await self._ask(ExplainQuestion, request)
 
     async def influence(self, request: InfluenceRequest) -> Answer:
-        answer: Answer = await self._ask(Moved, request)
-        return answer
+        return await self._ask(InfluenceQuestion, request)
 
     async def score(self, request: ScoreRequest) -> Answer:
         served = self.find(request.model)
-        cost = estimates.of_score(served, request)
-        scored = Scored(served, request)
+        cost = score_cost(served, request)
+        scored = ScoreQuestion(served, request)
         pieces = list(scored.pieces())
         for piece in pieces:
             await self._batchers[served.name].submit(score_pieces, score_pieces, piece, cost / len(pieces))
@@ -74,7 +78,7 @@ class Engine:
 
     async def generate(self, request: GenerateRequest) -> AsyncIterator[tuple[str, Answer]]:
         """("word", …) for each word as it is chosen, then ("done", …)."""
-        text: texts.Text = await self._ask(Begin, request)
+        text: Any = await self._ask(GenerateQuestion, request)
         batcher = self._batchers[self.find(request.model).name]
         rng = np.random.default_rng(request.seed)  # for the spelling of cells
         words: list[str] = []
@@ -85,7 +89,7 @@ class Engine:
             log_prob += event["log_p"]
             yield "word", event
             if len(words) < request.max_words:
-                text = await batcher.submit(("step", id(text.model)), texts.step, text, estimates.STEP)
+                text = await batcher.submit(("step", id(text.model)), step, text, STEP_COST)
         log_prob += text.log_p if text.has_ended else 0.0
         found = Generated(text.asked.words, tuple(words), log_prob, text.has_ended)
         said = spoken(text.model, found, text.asked.condition)
@@ -105,7 +109,7 @@ class Engine:
     async def _list(self, listing: Callable[[LLRNN, str, int], Answer], name: str, query: str, limit: int) -> Answer:
         """In the model's thread: there may be a million names, and the event loop waits for nobody."""
         served = self.find(name)
-        cost = estimates.of_listing(len(served.names) if listing is _features else len(served.model.vocabulary))
+        cost = listing_cost(len(served.names) if listing is _features else len(served.model.vocabulary))
         wanted = served.model, query.lower(), limit
         batcher = self._batchers[served.name]
         found: Answer = await batcher.submit(listing, lambda all_: [listing(*one) for one in all_], wanted, cost)
@@ -119,10 +123,11 @@ class Engine:
             raise Refused(404, "unknown_model", f"no model is named {name!r}; there are {', '.join(self.names)}")
         return self._served[name]
 
-    async def _ask(self, kind: type, request: Any) -> Any:
+    async def _ask(self, kind: type, request: Any) -> Answer:
         served = self.find(request.model)
-        cost = estimates.of_query(served, request)
-        return await self._batchers[served.name].submit(kind, partial(answered, kind, served), request, cost)
+        cost = query_cost(served, request)
+        answer: Answer = await self._batchers[served.name].submit(kind, partial(answered, kind, served), request, cost)
+        return answer
 
 
 def _features(model: LLRNN, small: str, limit: int) -> Answer:

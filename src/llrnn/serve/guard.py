@@ -297,7 +297,7 @@ class _Timer:
             self._handle = None
 
 
-class Bounded(Parser):
+class BoundedConnection(Parser):
     """A connection with bounds; `bounded` makes the class for those of a server."""
 
     limits: Limits
@@ -384,6 +384,6 @@ class Bounded(Parser):
         self.transport.close()
 
 
-def bounded(limits: Limits, count: Callable[[str], None]) -> type[Bounded]:
+def bounded_protocol(limits: Limits, count: Callable[[str], None]) -> type[BoundedConnection]:
     """The class of connections for a server with these bounds, which counts what it refuses."""
-    return type("BoundedHere", (Bounded,), {"limits": limits, "count": staticmethod(count)})
+    return type("BoundedHere", (BoundedConnection,), {"limits": limits, "count": staticmethod(count)})

@@ -1,7 +1,7 @@
 """The kinds of question, each a class: what a request becomes when it is made ready, and how many are answered at once.
 
     kind(served, request)          looks everything up; what is not there is refused, and only this request is
-    question.together              questions of one model for which this is equal can be answered together
+    question.batch_key              questions of one model for which this is equal can be answered together
     kind.answer(questions)         an answer for each: plain data for JSON, or an exception in its place
 
 All of this runs in the model's thread (`batching`).
@@ -39,7 +39,7 @@ from llrnn.serve.messages import (
     ScoreRequest,
     words_of,
 )
-from llrnn.serve.served import Ready, Served, refusal
+from llrnn.serve.served import PreparedModel, Served, refusal
 from llrnn.text.vocabulary import EOS
 
 # Many questions to one model, answered by one pass through the network.
@@ -57,7 +57,7 @@ Steering = tuple[Tensor, Tensor] | None
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class EncodedPrefix:
     """A prefix as the model reads it: its words, their symbols, the condition, and weights set by hand."""
 
     words: tuple[str, ...]
@@ -66,11 +66,11 @@ class Asked:
     steering: Steering
 
 
-def asked(ready: Ready, words: Sequence[str], steering: Steering) -> Asked:
+def encode(ready: PreparedModel, words: Sequence[str], steering: Steering) -> EncodedPrefix:
     """A prefix or a text, looked up; a word that is not there is refused."""
     written = spelled_for(ready.model, words)
     ids = ready.model.vocabulary.ids(written, place="prefix")
-    return Asked(written, tuple(ids), ready.condition, steering)
+    return EncodedPrefix(written, tuple(ids), ready.condition, steering)
 
 
 def spelled_for(model: LLRNN, words: Sequence[str]) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def spelled_for(model: LLRNN, words: Sequence[str]) -> tuple[str, ...]:
     return tuple(word.lower() for word in words) if model.reads_lowercase else tuple(words)
 
 
-def steering(ready: Ready, changes: Sequence[ChangeMessage]) -> Steering:
+def steering(ready: PreparedModel, changes: Sequence[ChangeMessage]) -> Steering:
     """Messages of changes as scale and offset of all weights, for a whole request; none where there are none."""
     if not changes:
         return None
@@ -101,18 +101,18 @@ def steered(model: LLRNN, rows: Sequence[Steering]) -> Steered | None:
     return Steered(model.layer, torch.stack(scale), torch.stack(offset))
 
 
-def after_prefixes(model: LLRNN, rows: Sequence[Asked]) -> Distribution:
+def after_prefixes(model: LLRNN, rows: Sequence[EncodedPrefix]) -> Distribution:
     """p of the word after each prefix, whatever their lengths."""
     longest = 1 + max(len(row.ids) for row in rows)
     return _at_the_ends(model, rows, -(-longest // _ROUND) * _ROUND)[0]
 
 
-def read(model: LLRNN, rows: Sequence[Asked]) -> tuple[Distribution, ModelState]:
+def read(model: LLRNN, rows: Sequence[EncodedPrefix]) -> tuple[Distribution, ModelState]:
     """p of the word after each prefix, all of one length, and where the sequences stand."""
     return _at_the_ends(model, rows, 1 + len(rows[0].ids))
 
 
-def _at_the_ends(model: LLRNN, rows: Sequence[Asked], length: int) -> tuple[Distribution, ModelState]:
+def _at_the_ends(model: LLRNN, rows: Sequence[EncodedPrefix], length: int) -> tuple[Distribution, ModelState]:
     batch = _padded(model, rows, length)
     last = torch.zeros_like(batch.mask)
     last[torch.arange(len(rows)), torch.tensor([len(row.ids) for row in rows])] = True
@@ -120,13 +120,13 @@ def _at_the_ends(model: LLRNN, rows: Sequence[Asked], length: int) -> tuple[Dist
     return model.scan(replace(batch, mask=last).to(model.device), layer=layer)
 
 
-def _padded(model: LLRNN, rows: Sequence[Asked], length: int) -> Batch:
+def _padded(model: LLRNN, rows: Sequence[EncodedPrefix], length: int) -> Batch:
     eos = model.vocabulary.eos
     inputs = torch.tensor([[eos, *row.ids, *[eos] * (length - 1 - len(row.ids))] for row in rows])
     return Batch(inputs, inputs, torch.ones_like(inputs, dtype=torch.bool), [row.condition for row in rows])
 
 
-def why_not(p: Distribution) -> Refused | None:
+def refusal_of_row(p: Distribution) -> Refused | None:
     """Of one row: why nothing can follow, if that is so."""
     log_z = float(p.log_z[0])
     if math.isfinite(log_z):
@@ -163,7 +163,7 @@ def word(model: LLRNN, symbol: int, log_p: float, spelled: str | None = None) ->
     return {"word": written, "log_p": finite(log_p), "p": math.exp(log_p), "cell": is_cell}
 
 
-def score(model: LLRNN, texts: Sequence[Asked]) -> list[dict[str, Any]]:
+def score(model: LLRNN, texts: Sequence[EncodedPrefix]) -> list[dict[str, Any]]:
     """log p of every word of each text, the end of the sentence included."""
     length = max(1 + len(text.ids) for text in texts)
     batch = _padded(model, texts, length)
@@ -177,7 +177,7 @@ def score(model: LLRNN, texts: Sequence[Asked]) -> list[dict[str, Any]]:
     return [_scored(model, text, row) for text, row in zip(texts, torch.split(log_p, lengths), strict=True)]
 
 
-def _scored(model: LLRNN, text: Asked, log_p: Tensor) -> dict[str, Any]:
+def _scored(model: LLRNN, text: EncodedPrefix, log_p: Tensor) -> dict[str, Any]:
     if model.vocabulary.is_open and text.words:
         log_p = log_p.clone()
         log_p[:-1] += torch.from_numpy(model.vocabulary.locate(text.words)[1])
@@ -212,7 +212,7 @@ class Text:
     """Where it stands, and the word that was chosen last."""
 
     model: LLRNN
-    asked: Asked
+    asked: EncodedPrefix
     strategy: Strategy
     generator: torch.Generator
     state: ModelState
@@ -283,20 +283,20 @@ _POSITIONS = 512  # of a scan, when texts are scored: nobody else can be answere
 class Question(ABC, Generic[R]):
     """A request about what follows a prefix."""
 
-    together: Hashable = None
+    batch_key: Hashable = None
 
     def __init__(self, served: Served, request: R) -> None:
         self.served, self.request = served, request
         ready = served.ready(request.background, request.condition)
         self.model, self.condition = ready.model, ready.condition
-        self.asked = asked(ready, words_of(request.prefix), steering(ready, request.changes))
+        self.asked = encode(ready, words_of(request.prefix), steering(ready, request.changes))
 
     @staticmethod
     @abstractmethod
     def answer(questions: Sequence[Any]) -> list[Any]:
         """An answer, or an exception, for each question; all of one model."""
 
-    def named(self) -> Answer:
+    def header(self) -> Answer:
         """How every answer begins."""
         return {"model": self.served.name, "background": self.request.background, "prefix": list(self.asked.words)}
 
@@ -309,7 +309,7 @@ def answered(kind: Callable[[Served, Any], Any], served: Served, requests: Seque
     for index, request in enumerate(requests):
         try:
             question = kind(served, request)
-            groups.setdefault((id(question.model), question.together), []).append((index, question))
+            groups.setdefault((id(question.model), question.batch_key), []).append((index, question))
         except Exception as error:
             outcomes[index] = refusal(error)
     for group in groups.values():
@@ -326,7 +326,7 @@ def _all(questions: Sequence[Any]) -> list[Any]:
         return [refusal(error)] * len(questions)
 
 
-def _each(questions: Sequence[Any], answer: Callable[..., Any]) -> list[Any]:
+def _one_by_one(questions: Sequence[Any], answer: Callable[..., Any]) -> list[Any]:
     """One by one; who has no answer does not spoil it for the others."""
     found: list[Any] = []
     for n, question in enumerate(questions):
@@ -337,7 +337,7 @@ def _each(questions: Sequence[Any], answer: Callable[..., Any]) -> list[Any]:
     return found
 
 
-class NextWords(Question[NextRequest]):
+class NextQuestion(Question[NextRequest]):
     """Prefixes of any length together."""
 
     def __init__(self, served: Served, request: NextRequest) -> None:
@@ -346,21 +346,21 @@ class NextWords(Question[NextRequest]):
         self.symbols, self.inside = self.model.vocabulary.locate(self.words, place="words")
 
     @staticmethod
-    def answer(questions: Sequence[NextWords]) -> list[Any]:
+    def answer(questions: Sequence[NextQuestion]) -> list[Any]:
         p = after_prefixes(questions[0].model, [question.asked for question in questions])
         if bool(torch.isfinite(p.log_z).all()):
             best = best_words(questions[0].model, p, [question.request.top for question in questions])
             return [question._answer(p, n, best[n]) for n, question in enumerate(questions)]
-        return _each(questions, lambda question, n: question._alone(p.row(n)))
+        return _one_by_one(questions, lambda question, n: question._alone(p.row(n)))
 
     def _alone(self, p: Distribution) -> Answer:
         """Where another prefix leads nowhere: this one by itself, or why it leads nowhere."""
-        if (refused := why_not(p)) is not None:
+        if (refused := refusal_of_row(p)) is not None:
             raise refused
         return self._answer(p, 0, best_words(self.model, p, [self.request.top])[0])
 
     def _answer(self, p: Distribution, n: int, best: Answer) -> Answer:
-        return {**self.named(), **best, "words": self._asked_words(p, n) if self.words else []}
+        return {**self.header(), **best, "words": self._asked_words(p, n) if self.words else []}
 
     def _asked_words(self, p: Distribution, n: int) -> list[Answer]:
         row, first = p.row(n), torch.zeros(len(self.words), dtype=torch.long, device=p.h.device)
@@ -373,23 +373,23 @@ class NextWords(Question[NextRequest]):
         ]
 
 
-class _Read(Question[R]):
+class _StatefulQuestion(Question[R]):
     """A question that needs to know where the sequence stands: prefixes of one length together."""
 
     def __init__(self, served: Served, request: R) -> None:
         super().__init__(served, request)
-        self.together = len(self.asked.ids)
+        self.batch_key = len(self.asked.ids)
 
     @staticmethod
     def answer(questions: Sequence[Any]) -> list[Any]:
         p, state = read(questions[0].model, [question.asked for question in questions])
-        return _each(questions, lambda question, n: question._checked(p.row(n), state.select([n])))
+        return _one_by_one(questions, lambda question, n: question._checked(p.row(n), state.select([n])))
 
     def _checked(self, p: Distribution, state: ModelState) -> Any:
         reason = self.model.background.refusal(state.knowledge[0][0])
         if reason is not None:
             raise ZeroMassError(f"nothing can follow the prefix {' '.join(self.asked.words)!r}: {reason}")
-        if (refused := why_not(p)) is not None:
+        if (refused := refusal_of_row(p)) is not None:
             raise refused
         return self.after(p, state)
 
@@ -398,23 +398,23 @@ class _Read(Question[R]):
         """The answer, from what follows the prefix and where the sequence stands."""
 
 
-class Why(_Read[ExplainRequest]):
+class ExplainQuestion(_StatefulQuestion[ExplainRequest]):
     """Why this word, and why not another."""
 
     def after(self, p: Distribution, state: ModelState) -> Answer:
         word, *rest = spelled_for(self.model, [self.request.word, *filter(None, [self.request.rival])])
         found = explain_next(self.model, p, state, self.asked.words, word, rest[0] if rest else None)
         if isinstance(found, Explanation):
-            return {**self.named(), "word": explanation_as_json(found), "rival": None, "comparison": None}
+            return {**self.header(), "word": explanation_as_json(found), "rival": None, "comparison": None}
         return {
-            **self.named(),
+            **self.header(),
             "word": explanation_as_json(found.chosen),
             "rival": explanation_as_json(found.rival),
             "comparison": comparison_as_json(found),
         }
 
 
-class Begin(_Read[GenerateRequest]):
+class GenerateQuestion(_StatefulQuestion[GenerateRequest]):
     """The first word of a text."""
 
     def after(self, p: Distribution, state: ModelState) -> Any:
@@ -428,7 +428,7 @@ class Begin(_Read[GenerateRequest]):
         return text
 
 
-class Moved(Question[InfluenceRequest]):
+class InfluenceQuestion(Question[InfluenceRequest]):
     """What moved a weight: one by one, since each needs a gradient of its own."""
 
     def __init__(self, served: Served, request: InfluenceRequest) -> None:
@@ -439,8 +439,8 @@ class Moved(Question[InfluenceRequest]):
             )
 
     @staticmethod
-    def answer(questions: Sequence[Moved]) -> list[Any]:
-        return _each(questions, lambda question, n: question._answer())
+    def answer(questions: Sequence[InfluenceQuestion]) -> list[Any]:
+        return _one_by_one(questions, lambda question, n: question._answer())
 
     def _answer(self) -> Answer:
         found = influence(self.model, feature=self.request.feature, prefix=self.asked.words, condition=self.condition)
@@ -449,10 +449,10 @@ class Moved(Question[InfluenceRequest]):
             k = self.model.feature_names.index(found.feature)
             scale, offset = (float(part[k]) for part in self.asked.steering)
         terms = [{**asdict(term), "share": scale * term.share} for term in found.terms]
-        return {**self.named(), "feature": found.feature, "weight": scale * found.weight + offset, "terms": terms}
+        return {**self.header(), "feature": found.feature, "weight": scale * found.weight + offset, "terms": terms}
 
 
-class Scored:
+class ScoreQuestion:
     """The log-probabilities of the texts of one request, piece by piece: between two of them others have their turn.
 
     A piece is a few texts with one condition. Of the models that conditions make, none is kept for a second piece but
@@ -488,7 +488,7 @@ class Scored:
         if ready.names not in self._changed:
             self._changed[ready.names] = steering(ready, self.request.changes)
         changed = self._changed[ready.names]
-        texts = [asked(ready, self._words[index], changed) for index in piece.texts]
+        texts = [encode(ready, self._words[index], changed) for index in piece.texts]
         for index, found in zip(piece.texts, score(ready.model, texts), strict=True):
             self.scores[index] = found
 
@@ -501,7 +501,7 @@ class Scored:
 class Piece:
     """Some texts of a request, all with one condition."""
 
-    of: Scored
+    of: ScoreQuestion
     condition: str | None
     texts: tuple[int, ...]
 
@@ -509,7 +509,7 @@ class Piece:
 @torch.no_grad()
 def score_pieces(pieces: Sequence[Piece]) -> list[Any]:
     """One by one: None for each, or what was wrong with it."""
-    return _each(pieces, lambda piece, n: piece.of.add(piece))
+    return _one_by_one(pieces, lambda piece, n: piece.of.add(piece))
 
 
 def explanation_as_json(found: Explanation) -> Answer:
@@ -554,23 +554,23 @@ def _factors(factors: Sequence[tuple[str, float]]) -> list[Answer]:
 #     a name that a pattern looks at        1/200
 #     a word that is listed or asked for    1/20
 #
-# The estimate bounds a request (`limits`, "work"), and says what its client pays in the queue (`batching.Turns`).
+# The estimate bounds a request (`limits`, "work"), and says what its client pays in the queue (`batching.FairQueue`).
 
 
-_STEERED = 1.5
+_STEERED_COST = 1.5
 _WORDS_OF_INFLUENCE = 6.0
-STEP = 10.0
+STEP_COST = 10.0
 _CONDITION, _SYMBOLS_A_WORD, _MOST_OF_SYMBOLS, _CHARACTERS_A_WORD = 50.0, 50, 5000, 4
 _NAMES_A_WORD = 200
 _LISTED_A_WORD = 20
 
 
-def of_words(count: int, changes: Sequence[ChangeMessage]) -> float:
+def words_cost(count: int, changes: Sequence[ChangeMessage]) -> float:
     """Words that are read, and the end of the sentence."""
-    return (1 + count) * (_STEERED if changes else 1.0)
+    return (1 + count) * (_STEERED_COST if changes else 1.0)
 
 
-def of_condition(served: Served, condition: str | None) -> float:
+def condition_cost(served: Served, condition: str | None) -> float:
     """To read it and to list its words, which makes a vocabulary of its own."""
     if condition is None:
         return 0.0
@@ -578,7 +578,7 @@ def of_condition(served: Served, condition: str | None) -> float:
     return _CONDITION + symbols + len(condition) / _CHARACTERS_A_WORD
 
 
-def of_changes(served: Served, changes: Sequence[ChangeMessage]) -> float:
+def changes_cost(served: Served, changes: Sequence[ChangeMessage]) -> float:
     """Patterns look through all names; more than a request may is refused."""
     names = len(served.names) * sum(served.names.is_pattern(one) for one in {change.feature for change in changes})
     if names > most("pattern_names"):
@@ -586,28 +586,28 @@ def of_changes(served: Served, changes: Sequence[ChangeMessage]) -> float:
     return names / _NAMES_A_WORD + len(changes) / _LISTED_A_WORD
 
 
-def of_query(served: Served, request: Query) -> float:
+def query_cost(served: Served, request: Query) -> float:
     """What it costs to answer, or to write the first word."""
-    read = of_words(len(request.prefix_words), request.changes)
+    read = words_cost(len(request.prefix_words), request.changes)
     if isinstance(request, InfluenceRequest):
         read *= _WORDS_OF_INFLUENCE
     if isinstance(request, NextRequest):
         read += (request.top + len(request.words)) / _LISTED_A_WORD
-    whole = read + of_condition(served, request.condition) + of_changes(served, request.changes)
-    _require(whole + (STEP * request.max_words if isinstance(request, GenerateRequest) else 0.0))
+    whole = read + condition_cost(served, request.condition) + changes_cost(served, request.changes)
+    _require(whole + (STEP_COST * request.max_words if isinstance(request, GenerateRequest) else 0.0))
     return whole
 
 
-def of_score(served: Served, request: ScoreRequest) -> float:
+def score_cost(served: Served, request: ScoreRequest) -> float:
     """What all texts cost together, and every condition that is another."""
-    read = sum(of_words(len(words_of(text)), request.changes) for text in request.texts)
-    conditions = sum(of_condition(served, one) for one in set(request.conditions or ()))
-    whole = read + conditions + of_changes(served, request.changes)
+    read = sum(words_cost(len(words_of(text)), request.changes) for text in request.texts)
+    conditions = sum(condition_cost(served, one) for one in set(request.conditions or ()))
+    whole = read + conditions + changes_cost(served, request.changes)
     _require(whole)
     return whole
 
 
-def of_listing(count: int) -> float:
+def listing_cost(count: int) -> float:
     """To look through so many names."""
     return 1.0 + count / _NAMES_A_WORD
 

@@ -40,7 +40,7 @@ Needs = Literal["none", "optional", "required"]
 
 
 @dataclass(frozen=True, eq=False)
-class Ready:
+class PreparedModel:
     """A model that can be asked: the condition as it reads it, words of the condition listed, features by name."""
 
     model: LLRNN
@@ -57,9 +57,9 @@ class Served:
         self.variants = {OWN: model} | {key: _with_background(model, other) for key, other in others.items()}
         self.names = FeatureNames(model.feature_names)
         self._told = False
-        self._ready: ByteCache[tuple[str, str | None], Ready] = ByteCache(_READY_BYTES, self._bytes_of)
+        self._ready: ByteCache[tuple[str, str | None], PreparedModel] = ByteCache(_READY_BYTES, self._bytes_of)
 
-    def ready(self, background: str, condition: str | None) -> Ready:
+    def ready(self, background: str, condition: str | None) -> PreparedModel:
         """The model to ask; words of the condition are listed for the time."""
         return self._ready.get((background, condition), lambda: self._prepared(background, condition))
 
@@ -69,12 +69,12 @@ class Served:
             self._told = True
             warn(f"model {self.name}: {told} (told once, for the first condition that it befell)")
 
-    def _bytes_of(self, key: tuple[str, str | None], ready: Ready) -> int:
+    def _bytes_of(self, key: tuple[str, str | None], ready: PreparedModel) -> int:
         """Roughly, and rather too many: a condition as it is read, and the words of a model that had to list some."""
         own_words = 0 if ready.model is self.variants[key[0]] else len(ready.model.vocabulary)
         return 1000 + _BYTES_A_CHARACTER * len(key[1] or "") + _BYTES_A_WORD * own_words
 
-    def _prepared(self, background: str, condition: str | None) -> Ready:
+    def _prepared(self, background: str, condition: str | None) -> PreparedModel:
         if background not in self.variants:
             raise Refused(
                 404,
@@ -89,7 +89,7 @@ class Served:
         except LLRNNError as error:
             raise Refused(409, "condition", str(error)) from None
         same = listed.feature_names == self.names.names
-        return Ready(listed, wanted, self.names if same else FeatureNames(listed.feature_names))
+        return PreparedModel(listed, wanted, self.names if same else FeatureNames(listed.feature_names))
 
     @property
     def conditions(self) -> Needs:
@@ -186,8 +186,8 @@ def _group_sizes(model: LLRNN) -> dict[str, int]:
 # up to `rows` of them and as much work as fits a turn, and hands those with equal keys to one function at once. Nobody
 # waits for company: a job that comes alone is run alone. Results go back to the event loop in one call for each group.
 #
-# Whose turn it is (`Turns`): every client pays for the work that it is given, and who will have paid least comes first
-# (fair queueing). So one who asks for little waits for the turn that is going on and no longer, whatever others want.
+# Whose turn it is (`FairQueue`): every client pays for the work that it is given, and who will have paid least comes
+# first. So one who asks for little waits for the turn that is going on and no longer, whatever others want.
 
 
 Run = Callable[[Sequence[Any]], Sequence[Any]]  # payloads -> results, or an exception in the place of a result
@@ -212,7 +212,7 @@ class Job:
     dropped: bool = field(default=False)  # nobody waits for it any more
 
 
-class Turns:
+class FairQueue:
     """The jobs that wait, by client, and what each client has paid since there was last nobody waiting."""
 
     def __init__(self) -> None:
@@ -275,7 +275,7 @@ class Batcher:
 
     def __init__(self, rows: int, observe: Callable[[int, float], None] = lambda rows, seconds: None) -> None:
         self.rows, self.observe = rows, observe
-        self._waiting = Turns()
+        self._waiting = FairQueue()
         self._changed = threading.Condition()
         self._closing = False
         self._thread = threading.Thread(target=self._work, name=THREAD, daemon=True)

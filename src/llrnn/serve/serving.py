@@ -22,7 +22,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from llrnn.ground.errors import ConfigError
-from llrnn.serve.guard import Gate, bounded
+from llrnn.serve.guard import Gate, bounded_protocol
 from llrnn.serve.served import THREAD
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -66,7 +66,7 @@ def serve(app: FastAPI, taken: socket.socket, *, ready: Callable[[], None]) -> N
     gate: Gate = app.state.gate
     config = uvicorn.Config(
         app,
-        http=bounded(gate.limits, app.state.metrics.refuse),
+        http=bounded_protocol(gate.limits, app.state.metrics.refuse),
         ws="none",
         lifespan="on",
         log_config=None,
