@@ -58,7 +58,7 @@ class Likely(Answer):
         return self.word
 
 
-class Next(AskedAnswer, Sequence[Likely], Renderable):  # type: ignore[misc]
+class Next(AskedAnswer, Sequence[Likely], Renderable):
     """What comes next: a sequence of the most probable words, best first; `words` are those asked for by name."""
 
     top: tuple[Likely, ...]

@@ -1,8 +1,7 @@
 // The next words as bars, most probable first: each a button that selects the word, with small ones beside it to
 // compare it and to append it; then the words asked for by name, and all others in one, so that the shares add up.
 
-import { el, keyed, set } from "./dom.js";
-import { percent } from "./numbers.js";
+import { el, keyed, percent, set } from "./dom.js";
 
 export const END = "</s>";
 

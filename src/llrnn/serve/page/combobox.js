@@ -1,8 +1,9 @@
 // A text field with a list of proposals under it, after the ARIA pattern: arrows walk through the list, Enter takes the
 // one that is marked, Escape closes it. Nothing is marked until an arrow is pressed, so Enter alone means the text.
 
-import { el, freshId, set } from "./dom.js";
-import { debounced } from "./latest.js";
+import { debounced } from "./api.js";
+import { el, field, freshId, set } from "./dom.js";
+import { wordsLike } from "./lexicon.js";
 
 export class Combobox {
   #input;
@@ -97,4 +98,25 @@ export class Combobox {
     this.close();
     this.#take(value);
   }
+}
+
+// A field for any word of a model, with proposals: to explain what is not among the most probable ones.
+
+/** `model()` is the one that is asked; `choose(word)` is told what was typed or taken. */
+export function wordField(model, choose) {
+  const input = el("input", { type: "text" });
+  const take = (word) => {
+    input.value = "";
+    choose(word);
+  };
+  const find = async (text) => {
+    const { words } = text.trim() ? await wordsLike(model(), text.trim()) : { words: [] };
+    return words.map((value) => ({ value }));
+  };
+  const search = field("Explain another word", input, "other");
+  new Combobox(input, { label: "words", find, take });
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && input.value.trim()) take(input.value.trim());
+  });
+  return search;
 }

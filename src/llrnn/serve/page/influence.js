@@ -1,7 +1,6 @@
 // Which earlier word did it: the words of the prefix and, below each, its features that moved a weight, with numbers.
 
-import { el } from "./dom.js";
-import { plain, signed } from "./numbers.js";
+import { el, plain, signed } from "./dom.js";
 
 const SHOWN = 5; // features of a word; smaller ones are summed up
 const SHADES = 5; // of each colour, as style.css has them

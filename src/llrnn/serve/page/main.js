@@ -1,15 +1,12 @@
 // Starts the page, and leads every change of the state to those who show it.
 
-import { ApiError, get, token } from "./api.js";
+import { ApiError, debounced, get, token } from "./api.js";
 import { byId, say, tell } from "./dom.js";
-import { debounced } from "./latest.js";
-import { knows, reading, spelled } from "./lexicon.js";
+import { startLink, startTheme } from "./header.js";
+import { knows, reading, spelled, writingOf } from "./lexicon.js";
 import { Panel } from "./panel.js";
-import { writingOf } from "./query.js";
 import { Setup, textOf } from "./setup.js";
 import { store } from "./state.js";
-import { startLink } from "./link.js";
-import { startTheme } from "./theme.js";
 import { Writing } from "./writing.js";
 
 const QUIET = 900; // milliseconds without news, before a screen reader is told the result

@@ -1,16 +1,14 @@
 // One model's view of the prefix: the next words, why the chosen one, its weights by hand, and which words moved them.
 
-import { el, freshId, say, set, tell } from "./dom.js";
-import { Latest } from "./latest.js";
+import { Latest } from "./api.js";
 import { Bars, isCell, labelOf } from "./bars.js";
-import { Why } from "./why.js";
-import { Sliders } from "./sliders.js";
+import { wordField } from "./combobox.js";
+import { count, counted, el, freshId, percent, plain, say, set, tell } from "./dom.js";
 import { influenceView } from "./influence.js";
-import { unknownOf } from "./lexicon.js";
-import { count, counted, percent, plain } from "./numbers.js";
+import { queryOf, unknownOf, wantsCondition } from "./lexicon.js";
+import { Sliders } from "./sliders.js";
 import { store } from "./state.js";
-import { queryOf, wantsCondition } from "./query.js";
-import { wordField } from "./wordfield.js";
+import { Why } from "./why.js";
 
 const TOP = 12;
 const NOTHING = { word: "", rival: "", view: "both" }; // no word is chosen

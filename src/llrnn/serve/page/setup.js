@@ -1,9 +1,9 @@
 // What stands above the results: the words before, with completion of the one being typed; condition, models and
 // backgrounds.
 
-import { byId, el, say, set } from "./dom.js";
+import { debounced } from "./api.js";
 import { Combobox } from "./combobox.js";
-import { debounced } from "./latest.js";
+import { byId, el, say, set } from "./dom.js";
 import { wordsLike } from "./lexicon.js";
 import { store } from "./state.js";
 

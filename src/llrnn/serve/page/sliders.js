@@ -1,10 +1,9 @@
 // Weights by hand: a_k becomes scale · a_k + offset. A row for each term of the explained word, for whatever was
 // changed, and for features found by name. Rows keep their places while a slider moves.
 
-import { el, field, keyed, set } from "./dom.js";
-import { count, plain, signed } from "./numbers.js";
-import { featuresLike } from "./lexicon.js";
 import { Combobox } from "./combobox.js";
+import { count, el, field, keyed, plain, set, signed } from "./dom.js";
+import { featuresLike } from "./lexicon.js";
 import { OFFSETS, SCALES } from "./state.js";
 
 const SHOWN = 8;

@@ -1,7 +1,7 @@
 // The state of the page, all of it in the link: `#prefix=la+maison+est&word=grande&change=1,0.5,Gender:Fem`.
 // Whoever opens the link sees the same numbers; back and forward go through the steps.
 
-import { debounced } from "./latest.js";
+import { debounced } from "./api.js";
 
 export const OFFSETS = { least: -5, most: 5 };
 export const SCALES = { least: -1, most: 3 };

@@ -1,10 +1,8 @@
 // Why this word, or why not that other one: the waterfall, its table, and the choice between the two words' views.
 
-import { el, say, tell } from "./dom.js";
-import { waterfall } from "./waterfall.js";
-import { sumTable } from "./sumtable.js";
-import { folds, partsOfComparison, partsOfWord } from "./parts.js";
 import { labelOf } from "./bars.js";
+import { el, say, tell } from "./dom.js";
+import { folds, partsOfComparison, partsOfWord, sumTable, waterfall } from "./sum.js";
 
 const TITLE = "Why this word?";
 

@@ -1,10 +1,9 @@
 // A sentence, written word by word from the prefix, each word with its features below it (the paper's Table 5, alive).
 // A click on a word goes to its place: the words before it become the prefix, and the word is explained.
 
-import { byId, el, say, set, tell } from "./dom.js";
-import { counted, percent, plain } from "./numbers.js";
 import { stream } from "./api.js";
 import { END, labelOf } from "./bars.js";
+import { byId, counted, el, percent, plain, say, set, tell } from "./dom.js";
 import { store } from "./state.js";
 
 export class Writing {

@@ -1,0 +1,275 @@
+// A sum, log p = log b + Σ a·φ − log Z: its rows from the API's explanation, as a table and as a waterfall.
+
+import { el, percent, plain, signed, svg } from "./dom.js";
+
+const SHOWN = 8; // terms that stand alone; smaller ones are folded into one row
+
+/** The rows that lead to log p of a word. */
+export function partsOfWord(explanation, expanded) {
+  const { word, log_p, log_b, log_z, log_inside, cell, terms, factors, forbidden_by } = explanation;
+  const normaliser = { key: "log Z", kind: "normaliser", label: "− log Z", delta: -log_z };
+  const rows = [
+    ...background(log_b, factors, log_inside, cell, "log b"),
+    ...folded(terms, expanded),
+    { ...normaliser, hint: "what makes the probabilities sum to one" },
+  ];
+  return summed(rows, {
+    what: "log p",
+    title: `log p(${word})`,
+    total: log_p,
+    forbidden: log_b === null ? forbidden_by : null,
+  });
+}
+
+/** The rows that lead to log p(word) − log p(rival); log Z cancels. */
+export function partsOfComparison(comparison, word, rival, expanded) {
+  const { log_ratio, log_b_difference, terms, factors } = comparison;
+  const rows = [
+    ...background(log_b_difference, factors, 0, null, "log b difference"),
+    ...folded(terms, expanded),
+  ];
+  return summed(rows, {
+    what: "log ratio",
+    title: `log p(${word}) − log p(${rival})`,
+    total: log_ratio,
+    forbidden: log_ratio === null || log_b_difference === null ? [] : null,
+  });
+}
+
+/** One row for the background, or one for each of its factors, and one for the place of a word within its cell. */
+function background(log_b, factors, inside, cell, label) {
+  const hint = "the background: how likely the word is before the network has its say";
+  const row = (key, name, delta, said = hint) => ({ key, kind: "background", label: name, hint: said, delta });
+  const several = factors.length > 1 && factors.every((factor) => factor.log_b !== null);
+  const within = log_b === null ? null : log_b - inside;
+  const rows = several
+    ? factors.map((factor, i) => row(`b${i}`, `${label}: ${factor.name}`, factor.log_b, "a factor of the background"))
+    : [row("b", cell === null ? label : `${label} of ${cell}`, within)];
+  if (cell !== null) rows.push(row("inside", `log share of ${cell}`, inside, "the word among all words of its cell"));
+  return rows;
+}
+
+function folded(terms, expanded) {
+  const shown = expanded || !folds(terms) ? terms.length : SHOWN;
+  const rows = terms.slice(0, shown).map(({ name, weight, value, share }) => ({
+    key: `term:${name}`,
+    kind: "term",
+    label: name,
+    feature: name,
+    weight,
+    value,
+    delta: share,
+  }));
+  const rest = terms.slice(shown);
+  if (rest.length) {
+    const delta = rest.reduce((sum, term) => sum + term.share, 0);
+    rows.push({ key: "fold", kind: "fold", label: `${rest.length} smaller ones`, delta });
+  }
+  return rows;
+}
+
+function summed(rows, about) {
+  let running = 0;
+  for (const row of rows) {
+    row.before = running;
+    running = row.delta === null || running === null ? null : running + row.delta;
+    row.after = running;
+  }
+  return { ...about, rows, sum: running, finite: running !== null && about.total !== null };
+}
+
+/** Whether there is anything to fold. */
+export const folds = (terms) => terms.length > SHOWN + 1;
+
+// The same sum as a table: every part, the running total, the sum, and the model's own log p to compare it with.
+
+/**
+ * `chosen(feature)` opens the influence on a feature's weight; `unfold()` shows the smaller ones, or folds them again,
+ * where `expanded` is not null.
+ */
+export function sumTable(parts, { marked, chosen, expanded, unfold, isComparison }) {
+  const names = ["part", "weight a", isComparison ? "value Δφ" : "value φ", "share", "running sum"];
+  const head = names.map((text, i) => el("th", { scope: "col", class: i ? "number" : null, text }));
+  return el(
+    "table",
+    { class: "sum" },
+    el("caption", { text: `${parts.title}, part by part, in nats` }),
+    el("thead", {}, el("tr", {}, ...head)),
+    el("tbody", {}, ...parts.rows.map((row) => line(row, marked, chosen, unfold))),
+    el("tfoot", {}, ...closing(parts, isComparison), expanded ? foldAgain(unfold) : null),
+  );
+}
+
+function line(row, marked, chosen, unfold) {
+  return el(
+    "tr",
+    { class: row.kind, "data-part": row.key },
+    el("th", { scope: "row" }, nameOf(row, marked, chosen, unfold)),
+    cell(row.weight === undefined ? "" : plain(row.weight), row.weight),
+    cell(row.value === undefined ? "" : plain(row.value), row.value),
+    cell(signed(row.delta), row.delta, `share ${row.delta < 0 || row.delta === null ? "lowers" : "raises"}`),
+    cell(plain(row.after), row.after, "running"),
+  );
+}
+
+function nameOf(row, marked, chosen, unfold) {
+  if (row.kind === "fold") {
+    return folder(row.label, "false", unfold);
+  }
+  if (!row.feature) return el("span", { text: row.label, title: row.hint });
+  return el("button", {
+    type: "button",
+    class: "text feature",
+    "aria-pressed": String(row.feature === marked),
+    title: `which earlier words moved the weight of ${row.feature}?`,
+    text: row.label,
+    onclick: () => chosen(row.feature),
+  });
+}
+
+function closing(parts, isComparison) {
+  const { sum, total, what } = parts;
+  const p = total === null ? 0 : Math.exp(total);
+  const meaning = isComparison ? `${times(p)} as likely` : `p = ${percent(p)}`;
+  return [
+    el(
+      "tr",
+      { class: "sum-row" },
+      el("th", { scope: "row", colspan: 4, text: "sum of the parts" }),
+      cell(plain(sum), sum, "sum"),
+    ),
+    el(
+      "tr",
+      { class: "total-row" },
+      el("th", { scope: "row", colspan: 4 }, `${what} `, el("span", { class: "meaning", text: meaning })),
+      cell(plain(total), total, "total"),
+    ),
+  ];
+}
+
+function times(ratio) {
+  if (ratio >= 1e6 || ratio < 1e-3) return `${ratio.toExponential(2)} times`;
+  return `${ratio.toFixed(3)} times`;
+}
+
+function foldAgain(unfold) {
+  return el("tr", {}, el("td", { colspan: 5 }, folder("fold the smaller ones", "true", unfold)));
+}
+
+function folder(text, expanded, unfold) {
+  return el("button", { type: "button", class: "text fold", "aria-expanded": expanded, text, onclick: unfold });
+}
+
+function cell(text, value, kind = "") {
+  return el("td", { class: `number ${kind}`.trim(), "data-value": value ?? null, text });
+}
+
+// The waterfall: a sum drawn as bars, each starting where the one before it ended. Drawn anew for the width at hand, so
+// that its text is never scaled. The table below it has the same numbers; this picture is one image to a screen reader.
+
+const NARROW = 430; // below this width labels stand above their bars
+const NUMBERS = 66; // width of the column of numbers
+const CHARACTER = 7.3; // about the width of one at this size
+
+/** An SVG of the parts, `width` pixels wide. `chosen(feature)` is called for a click on a feature's row. */
+export function waterfall(parts, { width, marked = "", chosen }) {
+  const narrow = width < NARROW;
+  const rows = [...parts.rows, { key: "total", kind: "total", label: parts.what, before: 0, after: parts.total }];
+  const longest = 1 + Math.max(...rows.map((row) => row.label.length));
+  const labels = narrow ? 0 : Math.min(width * 0.36, Math.max(80, longest * CHARACTER));
+  const step = narrow ? 42 : 29;
+  const axis = scaleOf(rows, labels + 8, width - NUMBERS - 10);
+  const bottom = rows.length * step + 14;
+  const box = { narrow, labels, step, width, axis, bottom };
+  return svg(
+    "svg",
+    { class: "waterfall", role: "img", width, height: bottom + 26, viewBox: `0 0 ${width} ${bottom + 26}` },
+    svg("title", { text: `${parts.title} as a sum` }),
+    svg("desc", { text: `${description(parts)} The table below has the same numbers.` }),
+    ...grid(box),
+    ...rows.map((row, place) => drawn(row, place, rows[place + 1], box, marked, chosen)),
+  );
+}
+
+function description(parts) {
+  const named = parts.rows.map((row) => `${row.label} ${signed(row.delta, 3)}`);
+  return `${named.join(", ")}; together ${plain(parts.total, 3)}.`;
+}
+
+/** From numbers to pixels, and round numbers to mark. */
+function scaleOf(rows, left, right) {
+  const ends = rows.flatMap((row) => [row.before, row.after, 0]);
+  const [low, high] = [Math.min(...ends), Math.max(...ends)];
+  const span = high - low || 1;
+  const x = (value) => left + ((value - low) / span) * (right - left);
+  const rough = span / Math.max(3, Math.floor((right - left) / 75));
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const tick = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
+  const ticks = [];
+  for (let n = Math.ceil(low / tick); n * tick <= high + tick * 1e-9; n += 1) ticks.push(n * tick);
+  return { x, ticks, decimals: Math.max(0, -Math.floor(Math.log10(tick))) };
+}
+
+function grid({ axis, bottom }) {
+  const lines = axis.ticks.map((value) => {
+    const x = Math.round(axis.x(value)) + 0.5;
+    return svg("line", { class: Math.abs(value) < 1e-12 ? "zero" : "grid", x1: x, x2: x, y1: 4, y2: bottom });
+  });
+  const texts = axis.ticks.map((value) => {
+    const place = { x: axis.x(value), y: bottom + 16, "text-anchor": "middle" };
+    return svg("text", { class: "tick", ...place, text: plain(value, axis.decimals) });
+  });
+  return [...lines, ...texts];
+}
+
+function drawn(row, place, next, box, marked, chosen) {
+  const { narrow, labels, step, width, axis } = box;
+  const top = place * step + 6;
+  const height = narrow ? 14 : 17;
+  const y = top + (narrow ? 20 : 3);
+  const [from, to] = [axis.x(row.before), axis.x(row.after)];
+  const isTotal = row.kind === "total";
+  const isMarked = Boolean(row.feature) && row.feature === marked;
+  const name = `${isMarked ? "▸ " : ""}${row.label}`;
+  const room = Math.floor((narrow ? width - 20 : labels) / CHARACTER);
+  const group = svg(
+    "g",
+    { class: `part ${row.kind}${row.feature ? " feature" : ""}${isMarked ? " marked" : ""}` },
+    svg("rect", { class: "row", x: 0, y: top - 3, width, height: step - 1, rx: 4 }),
+    svg("text", {
+      class: "label",
+      x: narrow ? 2 : labels,
+      y: top + (narrow ? 11 : 16),
+      "text-anchor": narrow ? "start" : "end",
+      text: shortened(name, room),
+    }),
+    svg("rect", {
+      class: `value ${isTotal || row.kind === "background" || row.kind === "normaliser" ? row.kind : sign(row)}`,
+      x: Math.min(from, to),
+      y,
+      width: Math.max(1.5, Math.abs(to - from)),
+      height,
+      rx: 2,
+    }),
+    svg("text", {
+      class: "number",
+      x: width - 2,
+      y: y + height - 4,
+      "text-anchor": "end",
+      text: isTotal ? plain(row.after, 3) : signed(row.delta, 3),
+    }),
+    svg("title", { text: row.hint ? `${row.label}: ${row.hint}` : row.label }),
+  );
+  if (next && next.kind !== "total") {
+    group.append(svg("line", { class: "link", x1: to, x2: to, y1: y + height, y2: y + step }));
+  }
+  if (row.feature) group.addEventListener("click", () => chosen(row.feature));
+  return group;
+}
+
+const sign = (row) => (row.delta < 0 ? "lowers" : "raises");
+
+function shortened(text, most) {
+  const letters = [...text];
+  return letters.length <= most ? text : `${letters.slice(0, Math.max(1, most - 1)).join("")}…`;
+}
