@@ -17,7 +17,7 @@ import typer
 import llrnn
 from helpers import sentence_log_probs, small_corpus, small_model, small_vocabulary
 from llrnn import LLRNN, contextual, evaluate, explain, generate
-from llrnn.cli.steering import Experts, Weights, steered
+from llrnn.cli.model_options import Experts, Weights, steered
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.explanation import Explanation
 from llrnn.knowledge.contextual import ContextualFeature

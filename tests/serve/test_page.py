@@ -761,5 +761,5 @@ def test_the_files_hold_nothing_that_the_policy_forbids_or_that_needs_a_network(
 def test_modules_are_short_and_say_what_they_are(path: Path) -> None:
     lines = path.read_text(encoding="utf8").splitlines()
     assert lines[0].startswith("// ")
-    assert len(lines) <= 250
+    assert len(lines) <= 300
     assert [n for n, line in enumerate(lines, 1) if len(line) > 120 or line != line.rstrip() or "\t" in line] == []

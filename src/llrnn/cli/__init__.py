@@ -173,4 +173,4 @@ def _refuse(reason: str) -> int:
 def _say(kind: str, text: str) -> None:
     from llrnn.cli import show  # rich is imported where there is something to say
 
-    show.err.print(f"{kind}: {' '.join(text.split())}", markup=False)
+    show.note(f"{kind}: {' '.join(text.split())}")

@@ -61,17 +61,16 @@ def adapt_verb(
     last = records[-1]
     if last.event == "interrupted":
         found = "no model is" if last.best is None else "the best model so far is"
-        show.err.print(f"stopped after step {last.step}; {found} in {out}; --resume goes on", markup=False)
+        show.note(f"stopped after step {last.step}; {found} in {out}; --resume goes on")
         raise typer.Exit(130)
     before = base_log_perplexity(opened, held_out)
     report = {"out": str(out), "words": text.tokens, "base": before, "mixture": start, "adapted": last.best}
     if as_json:
         print_json(report)
     else:
-        show.out.print(
+        show.text(
             f"{out}: log-perplexity on the text held out: base {before:.4f}, "
-            f"mixed with n-grams of the domain {start:.4f}, adapted {last.best:.4f}",
-            markup=False,
+            f"mixed with n-grams of the domain {start:.4f}, adapted {last.best:.4f}"
         )
 
 

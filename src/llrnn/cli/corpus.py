@@ -85,7 +85,7 @@ def check_verb(folder: Folder) -> None:
     built = BuiltCorpus(folder)
     size = built.check()
     files = len(built.manifest.shards) * len(COLUMNS)
-    show.out.print(f"{folder}: {files} files, {size / 1e6:,.1f} MB, all as they were written", markup=False)
+    show.text(f"{folder}: {files} files, {size / 1e6:,.1f} MB, all as they were written")
 
 
 def _described(built: BuiltCorpus) -> dict[str, Any]:
@@ -110,9 +110,8 @@ def _show(found: dict[str, Any], as_json: bool) -> None:
         return
     unknown = f", {found['unknown_words']:,} words as {found['unknown']}" if found["unknown"] else ""
     took = f", built in {found['seconds']:.1f} s" if "seconds" in found else ""
-    show.out.print(
+    show.text(
         f"{found['corpus']}: {found['sentences']:,} sentences, {found['words']:,} words, {found['types']:,} types"
         f"{unknown}{', lowercase' if found['lowercase'] else ''}; {found['shards']} shards, "
-        f"{found['bytes'] / 1e6:,.1f} MB{took}",
-        markup=False,
+        f"{found['bytes'] / 1e6:,.1f} MB{took}"
     )

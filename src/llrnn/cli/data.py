@@ -42,7 +42,7 @@ def data_french_verb(
         write_atomically(out, "".join(line + "\n" for line in french.conllu(made)).encode())
     except OSError as error:
         raise ConfigError(f"--out {out}: cannot be written: {error.strerror}; choose another file") from None
-    show.out.print(f"{len(made)} sentences, {sum(len(one.tokens) for one in made)} words: {out}", markup=False)
+    show.text(f"{len(made)} sentences, {sum(len(one.tokens) for one in made)} words: {out}")
 
 
 @data_app.command("get")
@@ -55,7 +55,7 @@ def data_get_verb(
     Example: llrnn data get ud-french-v1 --out data
     """
     for path in get(name, out / name):
-        show.out.print(str(path), markup=False)
+        show.text(str(path))
 
 
 @pairs_app.command("make")
@@ -75,4 +75,4 @@ def pairs_make_verb(
     vocabulary = None if model is None else load(model).vocabulary
     pairs = make_pairs(corpus, vocabulary=vocabulary, seed=seed, limit=limit)
     write_pairs(out, pairs)
-    show.out.print(f"{len(pairs)} pairs: {out}", markup=False)
+    show.text(f"{len(pairs)} pairs: {out}")

@@ -321,7 +321,7 @@ def show_demo(found: Demo) -> None:
     best = found.contenders[-1].model
     show.out.print("\n[bold]sentences that the LL-RNN wrote[/]")
     for words in found.sentences:
-        show.out.print(" ".join(words), markup=False)
+        show.text(" ".join(words))
     show.out.print("\n[bold]the first one, word by word[/]")
     show.out.print(show.words_with_features(best, found.sentences[0]))
     if found.decision is not None:
@@ -344,4 +344,4 @@ def demo_verb(
     demo = train_demo(out, sentences=sentences, epochs=epochs, seed=seed)
     show_demo(demo)
     report, model = out / "report.html", out / MODEL
-    show.out.print(f"report: {report}   model: {model}", markup=False)
+    show.text(f"report: {report}   model: {model}")

@@ -18,7 +18,7 @@ import torch
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.options import AsJson, print_json
+from llrnn.cli.options import AsJson, say
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError
 from llrnn.knowledge.backgrounds import NGram
@@ -89,7 +89,7 @@ def estimate_verb(
         estimated = time.perf_counter()
         write_table(table, out)
     for note in table.notes:
-        show.err.print(f"note: {note}", markup=False)
+        show.note(f"note: {note}")
     report = {
         "out": str(out),
         "words": reading.words - 1,
@@ -102,10 +102,7 @@ def estimate_verb(
         "seconds_writing": time.perf_counter() - estimated,
         "notes": table.notes,
     }
-    if as_json:
-        print_json(report)
-    else:
-        _show_estimated(report)
+    say(report, as_json, _show_estimated)
 
 
 @dataclass
@@ -187,12 +184,11 @@ def _show_estimated(report: dict[str, Any]) -> None:
     rate = report["words"] / max(report["seconds_estimating"], 1e-9)
     on_disk = report["temporary_megabytes"]
     where = f"on disk, with {on_disk:,.0f} MB of temporary files at most" if on_disk else "in memory"
-    show.out.print(
+    show.text(
         f"{report['out']}: {report['words']:,} words, {report['types']:,} types, "
         f"{'/'.join(f'{count:,}' for count in report['ngrams'])} n-grams, {report['megabytes']:.0f} MB {where}\n"
         f"read in {report['seconds_reading']:.1f} s, estimated in {report['seconds_estimating']:.1f} s "
-        f"({rate:,.0f} words/s), written in {report['seconds_writing']:.1f} s",
-        markup=False,
+        f"({rate:,.0f} words/s), written in {report['seconds_writing']:.1f} s"
     )
 
 
@@ -222,7 +218,7 @@ def convert_verb(
     """
     table = read_table(source)
     write_table(table, target)
-    show.out.print(f"{target}: {table!r}", markup=False)
+    show.text(f"{target}: {table!r}")
 
 
 @ngram_app.command("query")
@@ -248,10 +244,7 @@ def query_verb(
         log_prob, length = ngram.score([*ids, vocabulary.eos])
         listed = zip([*words, EOS], log_prob.tolist(), length.tolist(), strict=True)
         rows = [{"word": w, "log10": p / math.log(10), "length": n, "known": w in vocabulary} for w, p, n in listed]
-    if as_json:
-        print_json(rows)
-    else:
-        _show_query(rows)
+    say(rows, as_json, _show_query)
 
 
 def _following(ngram: NGram, vocabulary: Vocabulary, ids: list[int], count: int) -> list[dict[str, Any]]:
@@ -271,10 +264,7 @@ def perplexity_verb(model: ModelPath, texts: Texts, lowercase: Lowercase = False
     """
     ngram, vocabulary = _bound(read_table(model))
     results = [_perplexity(ngram, vocabulary, path, lowercase) for path in texts]
-    if as_json:
-        print_json(results)
-    else:
-        _show_perplexity(results)
+    say(results, as_json, _show_perplexity)
 
 
 def _perplexity(ngram: NGram, vocabulary: Vocabulary, path: Path, lowercase: bool) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def rescore_verb(
         return
     _show(result, shared, rates, origin if chosen else "equal, 1 for each score; --dev finds better ones")
     if out is not None:
-        show.out.print(f"lists: {out}", markup=False)
+        show.text(f"lists: {out}")
     elif test.references is None:
         for utterance, words in result.best.items():
             show.line(" ".join((utterance, *words)))
@@ -164,7 +164,7 @@ def _show(result: Rescored, shared: SharedScores, rates: dict[str, Errors], orig
         f"{len(result.lists):,} utterances, {result.lists.n_hypotheses:,} hypotheses; shared prefixes: "
         f"{shared.steps:,} steps instead of {shared.steps_without_sharing:,}"
     )
-    show.out.print(f"weights ({origin}): {result.weights}", markup=False)
+    show.text(f"weights ({origin}): {result.weights}")
     if rates:
         rows = show.table("chosen by", "word error rate", "substitutions", "deletions", "insertions", "words")
         for name, errors in rates.items():

@@ -91,7 +91,7 @@ def serve_verb(
         engine = Engine(_opened(folders, paths, device), rows=rows)
         hosts = LOCAL_HOSTS | {serving.in_url(name) for name in (host, *names)}
         if token is None and not _is_local(host):
-            show.err.print(f"note: whoever reaches {host} can ask; --token-file or {TOKEN} sets a token", markup=False)
+            show.note(f"note: whoever reaches {host} can ask; --token-file or {TOKEN} sets a token")
         said = f"serving {', '.join(folders)} at {serving.address_of(taken)} (Ctrl-C stops)"
         serving.serve(create_app(engine, limits, token=token, hosts=hosts), taken, ready=lambda: typer.echo(said))
 
@@ -147,7 +147,7 @@ def read_token(file: Path | None, *, local: bool = True) -> str | None:
     if given is None and file is None and TOKEN in os.environ:  # as a script leaves it that has found no token
         if not local:
             raise ConfigError(f"{TOKEN} is empty, and others can reach this server; put a token there, or unset it")
-        show.err.print(f"note: {TOKEN} is empty: no token is asked for; put one there to have it asked", markup=False)
+        show.note(f"note: {TOKEN} is empty: no token is asked for; put one there to have it asked")
     if file is None and given is None:
         return None
     if file is not None and given is not None:
@@ -166,7 +166,7 @@ def demo_models(folder: Path) -> dict[str, Path]:
     """The demo's models by name; trained first where they are not there."""
     found = {"ll-rnn": folder / demo_module.MODEL, "softmax": folder / demo_module.SOFTMAX}
     if not all(has_bundle(path, "model") for path in found.values()):
-        show.err.print(f"training the demo's models, once; they are kept in {folder}", markup=False)
+        show.note(f"training the demo's models, once; they are kept in {folder}")
         demo_module.train_demo(folder, sentences=demo_module.SENTENCES, epochs=demo_module.EPOCHS, seed=0)
     return found
 

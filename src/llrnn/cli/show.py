@@ -39,6 +39,16 @@ out = VisibleConsole(highlight=False, emoji=False, soft_wrap=True)
 err = VisibleConsole(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 
+def text(text: str) -> None:
+    """Plain text on standard output, without markup."""
+    out.print(text, markup=False)
+
+
+def note(text: str) -> None:
+    """Plain text on standard error, without markup."""
+    err.print(text, markup=False)
+
+
 def line(text: str) -> None:
     """A line of plain words: as they are into a file or another program, and visible on a terminal."""
     typer.echo(visible(text) if sys.stdout.isatty() else text)

@@ -12,16 +12,24 @@ import torch
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.conditions import Condition, ConditionFile, print_outcomes, write_lines
-from llrnn.cli.constraints import (
+from llrnn.cli.model_options import (
+    Condition,
+    ConditionFile,
     Constrain,
+    Experts,
     Longest,
     OverWhat,
+    Restrict,
+    Swap,
     Violation,
+    Weights,
     distortions,
     held_to,
+    open_model,
+    print_outcomes,
     tell_cut,
     wanted_constraint,
+    write_lines,
 )
 from llrnn.cli.options import (
     AsJson,
@@ -37,7 +45,6 @@ from llrnn.cli.options import (
     require_models_and_texts,
 )
 from llrnn.cli.progress import StopFlag, follow
-from llrnn.cli.steering import Experts, Restrict, Swap, Weights, open_model
 from llrnn.config import described_keys, read_config
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
@@ -110,13 +117,10 @@ def train_verb(
         if last.event == "interrupted":
             again = [*workers.command, "train", str(config), *(f"--set={one}" for one in [*(changes or []), *seeded])]
             again += ["--data", str(data), "--out", str(out), "--device", device, "--resume"]
-            show.err.print(
-                f"stopped after step {last.step}; the checkpoint is in {out}. Go on with:\n  {shlex.join(again)}",
-                markup=False,
-            )
+            show.note(f"stopped after step {last.step}; the checkpoint is in {out}. Go on with:\n  {shlex.join(again)}")
         else:
             best = f", best validation {last.best:.4f}" if last.best is not None else ""
-            show.out.print(f"trained {last.step} steps{best}: {out}", markup=False)
+            show.text(f"trained {last.step} steps{best}: {out}")
     if last.event == "interrupted":
         raise typer.Exit(workers.exit_code_when_stopped)
 

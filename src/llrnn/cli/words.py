@@ -78,4 +78,4 @@ def _write(model: LLRNN, out: Path, done: str, count: int, as_json: bool) -> Non
     if as_json:
         print_json({"out": str(out), done: count, "listed": listed})
     else:
-        show.out.print(f"{out}: {count} words {done}, {listed} listed now", markup=False)
+        show.text(f"{out}: {count} words {done}, {listed} listed now")

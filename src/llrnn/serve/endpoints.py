@@ -22,7 +22,7 @@ from llrnn.serve import answers
 from llrnn.serve.describing import EVENT_STREAM, OF_FACTS, OF_LISTS, OF_QUESTIONS, errors_of, request_body
 from llrnn.serve.engine import Engine
 from llrnn.serve.guard import HEALTH, ClientGoneError, Gate, json_bytes, read_body
-from llrnn.serve.limits import Limits, Refused, most
+from llrnn.serve.limits import Refused, most
 from llrnn.serve.messages import (
     ExplainRequest,
     GenerateRequest,
@@ -128,6 +128,7 @@ class EventStream(Response):
 
 Asked = TypeVar("Asked", bound=Message)
 Answer = dict[str, Any]
+Work = Coroutine[Any, Any, Answer]
 ModelName = Annotated[str, Path(max_length=most("characters"), description="a served model")]
 Part = Annotated[str, Query(max_length=most("characters"), description="a part of the name")]
 Count = Annotated[int, Query(ge=1, le=most("listing"), description="how many at most")]
@@ -156,12 +157,15 @@ class Endpoints:
         self._add_get("/v1/metrics", None, self.counted, OF_FACTS)
 
     def _add_question(
-        self, path: str, message: type[Asked], answer: type[answers.Answer], ask: Callable[[Asked], Awaitable[Answer]]
+        self,
+        path: str,
+        message: type[Asked],
+        answer: type[answers.Answer],
+        ask: Callable[[Asked], Coroutine[Any, Any, Answer]],
     ) -> None:
         async def endpoint(request: Request) -> Response:
             asked = await _read(request, message, self.gate)
-            with self.gate.place():
-                return _json(await _within(self.gate.limits, ask(asked)))
+            return await self._answer(ask(asked))
 
         self._add_post(path, message, answer, endpoint)
 
@@ -212,9 +216,18 @@ class Endpoints:
         events = self.engine.generate(asked)
         if asked.stream:
             return EventStream(events, self.gate, self._saw)
-        with self.gate.place():
-            whole = unless_gone(self._whole(asked, events), request.receive)
-            return _json(await _within(self.gate.limits, whole))
+        return await self._answer(unless_gone(self._whole(asked, events), request.receive))
+
+    async def _answer(self, work: Work) -> Response:
+        """What the work comes to, where there is room for it, and as long as a request may take."""
+        try:
+            with self.gate.place():
+                async with asyncio.timeout(self.gate.limits.seconds):
+                    return _json(await work)
+        except TimeoutError:
+            raise self.gate.limits.refused("seconds") from None
+        finally:
+            work.close()  # where it did not begin
 
     def _saw(self, event: str) -> None:
         self.metrics.words.inc(event == "word")
@@ -239,13 +252,11 @@ class Endpoints:
 
     async def features(self, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
         """Features of a model whose names hold a text."""
-        with self.gate.place():
-            return _json(await _within(self.gate.limits, self.engine.features(name, query, limit)))
+        return await self._answer(self.engine.features(name, query, limit))
 
     async def words(self, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
         """Words of a model, for completion."""
-        with self.gate.place():
-            return _json(await _within(self.gate.limits, self.engine.words(name, query, limit)))
+        return await self._answer(self.engine.words(name, query, limit))
 
     async def health(self) -> Response:
         """Is the server there? 503 when it is stopping."""
@@ -281,11 +292,3 @@ def _validated(body: bytes, message: type[Asked]) -> Asked:
         return message.model_validate_json(body)
     except ValidationError as error:
         raise refusal_of_body(error) from None
-
-
-async def _within(limits: Limits, work: Awaitable[Answer]) -> Answer:
-    try:
-        async with asyncio.timeout(limits.seconds):
-            return await work
-    except TimeoutError:
-        raise limits.refused("seconds") from None

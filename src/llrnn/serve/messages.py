@@ -77,14 +77,19 @@ Changes = Annotated[
 ]
 
 
-class Query(Message):
-    """What several requests share: a model, what stands before, and what is changed."""
+class ModelQuery(Message):
+    """What all requests share: a model, its background, and what is changed."""
 
     model: Annotated[Name | None, Field(description="the name of a served model; the first one by default")] = None
-    prefix: Annotated[PrefixText | PrefixWords, Field(description="the words before")] = ""
-    condition: Condition | None = None
     background: Annotated[Name, Field(description="the name of a background on offer")] = "own"
     changes: Changes = ()
+
+
+class Query(ModelQuery):
+    """A request about what follows a prefix."""
+
+    prefix: Annotated[PrefixText | PrefixWords, Field(description="the words before")] = ""
+    condition: Condition | None = None
 
     @property
     def prefix_words(self) -> tuple[str, ...]:
@@ -157,12 +162,9 @@ class GenerateRequest(Query):
     stream: Annotated[bool, Field(strict=True, description="events as they come, or one JSON object")] = True
 
 
-class ScoreRequest(Message):
+class ScoreRequest(ModelQuery):
     """The log-probabilities of whole texts."""
 
-    model: Annotated[Name | None, Field(description="the name of a served model; the first one by default")] = None
-    background: Annotated[Name, Field(description="the name of a background on offer")] = "own"
-    changes: Changes = ()
     texts: Annotated[tuple[Text | TextWords, ...], Field(fail_fast=True, min_length=1, max_length=most("texts"))]
     conditions: Annotated[
         Annotated[tuple[Condition | None, ...], Field(fail_fast=True)] | None,

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import torch
 
 from llrnn.ground.caches import ByteCache
-from llrnn.ground.errors import ConfigError, LLRNNError, UnknownWordError, ZeroMassError, warn
+from llrnn.ground.errors import ConfigError, LLRNNError, UnknownWordError, warn
 from llrnn.knowledge.backgrounds import Background, Uniform, Unigram
 from llrnn.knowledge.features.compiled import FeatureNames
 from llrnn.model.checkpoint import load, open_background
@@ -60,7 +60,7 @@ class Served:
         self._ready: ByteCache[tuple[str, str | None], PreparedModel] = ByteCache(_READY_BYTES, self._bytes_of)
 
     def ready(self, background: str, condition: str | None) -> PreparedModel:
-        """The model to ask; words of the condition are listed for the time."""
+        """The model to ask; words of the condition are temporarily added."""
         return self._ready.get((background, condition), lambda: self._prepared(background, condition))
 
     def _tell_once(self, told: str) -> None:
@@ -150,8 +150,6 @@ def refusal(error: Exception) -> Exception:
     """What a library error is to a client of the API; an error that is not one of ours stays: it is our defect."""
     if isinstance(error, UnknownWordError):
         return Refused(404, "unknown_word", str(error))
-    if isinstance(error, ZeroMassError):
-        return Refused(409, "impossible", str(error))
     if isinstance(error, LLRNNError) and not isinstance(error, Refused):
         return Refused(409, "impossible", str(error))
     return error
@@ -332,14 +330,10 @@ class Batcher:
     def _deliver(self, jobs: Sequence[Job], results: Sequence[Any], seconds: float) -> None:
         """In the event loop, which is one thread for all models: so nothing that counts needs a lock."""
         self.observe(len(jobs), seconds)
-        _deliver(jobs, results)
-
-
-def _deliver(jobs: Sequence[Job], results: Sequence[Any]) -> None:
-    for job, result in zip(jobs, results, strict=True):
-        if job.future.done():  # cancelled
-            continue
-        if isinstance(result, Exception):
-            job.future.set_exception(result)
-        else:
-            job.future.set_result(result)
+        for job, result in zip(jobs, results, strict=True):
+            if job.future.done():  # cancelled
+                continue
+            if isinstance(result, Exception):
+                job.future.set_exception(result)
+            else:
+                job.future.set_result(result)

@@ -1,0 +1,336 @@
+"""Options that several verbs share to open a trained model: steering, constraints, conditions.
+
+--background PATH      another background: an ARPA file, a folder of `llrnn ngram estimate`, a model folder
+--expert NAME=PATH     another expert of this name, or another table where NAME is that of a lookup
+--expert NAME=FACTOR   more or less of it, or against it; of a lookup, of all its features
+--weight NAME=VALUE    the weight of a feature            --restrict              leave out words that V does not list
+--constraint SPEC      a grammar file in lark's notation, 'pattern: ...' or 'weighted: ...'
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from llrnn.cli import show
+from llrnn.cli.options import print_json
+from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError
+from llrnn.inference.distortion import Distortion, measure_distortion
+from llrnn.knowledge.backgrounds import Automaton, Grammar
+from llrnn.knowledge.backgrounds.constraint import Constraint
+from llrnn.model.checkpoint import load, open_background
+from llrnn.model.decode import Generated
+from llrnn.model.network import LLRNN
+from llrnn.model.steering import Change, constrained, experts, require_experts, steer, swap, tables_of
+from llrnn.model.writing import prepared, read_condition, warn_of_unknown_names
+from llrnn.text.conditions import lowercased
+from llrnn.text.corpus import Corpus
+from llrnn.text.source import read_lines
+from llrnn.text.tables import KnowledgeBase
+
+Weights = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weight",
+        metavar="NAME=VALUE",
+        help="Change the weight of a feature, or of all that a pattern names: "
+        "POS:VERB=+0.5 or =-0.5 adds, 'POS:*=*0.8' scales, POS:VERB=0.5 clamps.",
+    ),
+]
+Experts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--expert",
+        metavar="NAME=FACTOR|PATH",
+        help="Scale the weight of a contextual feature (below 0 turns it round), or put another n-gram model "
+        "or another table there.",
+    ),
+]
+Swap = Annotated[
+    Path | None,
+    typer.Option("--background", help="Another background: an ARPA file, an n-gram folder or a model folder."),
+]
+Restrict = Annotated[
+    bool, typer.Option("--restrict", help="Leave out words of those n-gram models that the model does not list.")
+]
+
+
+def open_model(
+    folder: Path, weights: list[str] | None, expert_options: list[str] | None, background: Path | None, restrict: bool
+) -> LLRNN:
+    """The model of a folder, with the options applied: other knowledge first, then experts, then weights."""
+    model = load(folder)
+    pairs = [_split(option) for option in expert_options or []]
+    paths = {name: Path(value) for name, value in pairs if _number(value) is None}
+    if restrict and background is None and not paths:
+        raise ConfigError("--restrict is for --background PATH and --expert NAME=PATH, found neither; leave it out")
+    if background is not None or paths:
+        model = _swapped(model, paths, background, restrict)
+    return steered(model, weights, [f"{name}={value}" for name, value in pairs if _number(value) is not None])
+
+
+def _swapped(model: LLRNN, paths: dict[str, Path], background: Path | None, restrict: bool) -> LLRNN:
+    """Names are checked before files are read: of a name that is wrong nobody knows what its file should be."""
+    tables = {name: path for name, path in paths.items() if name in tables_of(model)}
+    others = {name: path for name, path in paths.items() if name not in tables}
+    require_experts(model, others)
+    small = model.reads_lowercase
+    return swap(
+        model,
+        background=None if background is None else open_background(background, restrict),
+        experts={name: open_background(path, restrict) for name, path in others.items()},
+        tables={name: KnowledgeBase.from_file(path, lowercase=small) for name, path in tables.items()},
+    )
+
+
+def steered(model: LLRNN, weights: list[str] | None, expert_factors: list[str] | None) -> LLRNN:
+    """The model with the options applied, experts first; the model itself where none is given."""
+    changes = [change for option in expert_factors or [] for change in experts(model, _factor(option))]
+    changes += [Change.parse(option) for option in weights or []]
+    return steer(model, changes) if changes else model
+
+
+def _split(option: str) -> tuple[str, str]:
+    name, equals, value = option.partition("=")
+    if not (name and equals and value):
+        raise ConfigError(f"--expert is written NAME=FACTOR or NAME=PATH, as kn=0.8; found {option!r}")
+    return name, value
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _factor(option: str) -> dict[str, float]:
+    name, value = _split(option)
+    factor = _number(value)
+    if factor is None:
+        raise ConfigError(f"--expert is written NAME=FACTOR with a number, as kn=0.8; found {option!r}")
+    return {name: factor}
+
+
+Constrain = Annotated[
+    str | None,
+    typer.Option(
+        "--constraint",
+        metavar="SPEC",
+        help="A language to hold to: a grammar file in lark's notation, 'pattern: the ( big | small )* cat', or "
+        "'weighted: ...' where the weights in a pattern count.",
+    ),
+]
+OverWhat = Annotated[
+    str | None,
+    typer.Option("--over", help="What --constraint reads: symbols (the default), or the characters that they spell."),
+]
+Longest = Annotated[
+    int | None, typer.Option("--longest", min=0, help="With --constraint: texts of so many of those at most.")
+]
+Violation = Annotated[
+    float | None, typer.Option(help="With --constraint: what is forbidden is possible, for this factor; 0 by default.")
+]
+_NAMED = 3  # sentences outside the language that are named
+
+
+def wanted_constraint(
+    spec: str | None, over: str | None, longest: int | None, violation: float | None
+) -> Constraint | None:
+    """The constraint that the options describe, if any; a pattern over symbols has blanks between them, one over
+    characters is as Python writes it."""
+    given = {"over": over, "longest": longest, "violation": violation}
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if spec is None:
+        if settings:
+            raise ConfigError(f"--{next(iter(settings))} goes with --constraint; give one, or leave it out")
+        return None
+    kind, colon, pattern = spec.partition(":")
+    if colon and kind in ("pattern", "weighted"):
+        return Automaton(pattern.strip(), weighted=kind == "weighted", **settings)
+    if not Path(spec).is_file():
+        raise ConfigError(f"--constraint {spec}: no such file; give a grammar in lark's notation, or 'pattern: ...'")
+    return Grammar.from_file(spec, **settings)
+
+
+def held_to(model: LLRNN, spec: str | None, over: str | None, longest: int | None, violation: float | None) -> LLRNN:
+    """The model times the constraint; the model itself, where none is given."""
+    found = wanted_constraint(spec, over, longest, violation)
+    return model if found is None else constrained(model, found)
+
+
+def tell_cut(spec: str | None, found: Sequence[Generated]) -> None:
+    """That texts stop where they need not end."""
+    cut = sum(not one.finished for one in found)
+    if spec is not None and cut:
+        show.note(
+            f"note: {cut} of {len(found)} texts are cut by --max-words: beginnings of texts of the language; "
+            "with --longest N all come to an end"
+        )
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """The figures of one model on one text."""
+
+    model: str
+    text: str
+    found: Distortion
+    symbols: Sequence[str]
+
+    @property
+    def name(self) -> str:
+        return f"{self.model} on {self.text}"
+
+    def plain(self) -> dict[str, Any]:
+        """For programs: the means, the sentences outside, and every position."""
+        means = {name: value for name, value in vars(self.found).items() if name not in ("outside", "steps")}
+        steps = {name: column.tolist() for name, column in vars(self.found.steps).items()}
+        steps["target"] = [self.symbols[symbol] for symbol in steps["target"]]
+        outside = [asdict(one) for one in self.found.outside]
+        return {"model": self.model, "text": self.text, **means, "outside": outside, "positions": steps}
+
+
+def distortions(
+    constraint: Constraint,
+    models: Iterable[tuple[Path, LLRNN]],
+    files: Sequence[Path],
+    read: Callable[[LLRNN, Path], Corpus],
+    as_json: bool,
+) -> None:
+    """Measure each model on each text, and print one table."""
+    measured = []
+    for folder, model in models:
+        for file in files:
+            corpus = read(model, file)
+            ready = prepared(model, [sentence.condition for sentence in corpus])
+            found = measure_distortion(ready, corpus, constraint)
+            measured.append(_Measured(str(folder), str(file), found, ready.vocabulary.symbols))
+    if as_json:
+        print_json([{"constraint": repr(constraint), **one.plain()} for one in measured])
+    else:
+        _show(constraint, measured)
+
+
+def _show(constraint: Constraint, measured: Sequence[_Measured]) -> None:
+    show.out.print(f"[bold]{escape(repr(constraint))}[/]: means over positions, ends of sentences included; nats")
+    rows = show.table("", "positions", "forbidden mass", "best is forbidden", "KL", "without", "with")
+    for one in measured:
+        found = one.found
+        figures = [f"{found.words:,}", f"{found.forbidden:.4f}", f"{found.best_is_forbidden:.1%}"]
+        logs = (found.divergence, found.log_perplexity_free, found.log_perplexity_constrained)
+        rows.add_row(escape(one.name), *figures, *(f"{log:.4f}" for log in logs))
+    show.out.print(rows)
+    show.out.print(
+        "KL: of the model with the constraint from the one without, at a step; without, with: their log-perplexities"
+    )
+    for one in measured:
+        show.text(f"{one.name}: {_case(one.found)}")
+    for line in dict.fromkeys(line for one in measured for line in _outside(one)):  # once, if it is so for all models
+        show.text(line)
+
+
+def _case(found: Distortion) -> str:
+    if found.held:
+        return "the constraint is part of its background; the figures without it are of the model without that factor"
+    return "the constraint is no factor of its background; without it, it is the model as it stands"
+
+
+def _outside(one: _Measured) -> Iterable[str]:
+    """How many sentences are outside the language, and the first of them."""
+    found = one.found
+    if not found.outside:
+        yield f"{one.text}: all {found.sentences:,} sentences are in the language"
+        return
+    total = found.sentences + (0 if found.soft else len(found.outside))
+    kept = "they count, at the price of the violation" if found.soft else "left out of all figures above"
+    yield f"{one.text}: {len(found.outside):,} of {total:,} sentences are outside the language, {kept}"
+    yield from (f"  {each.sentence}: {each.reason}" for each in found.outside[:_NAMED])
+    if not found.soft:
+        yield f"{one.name}: {found.log_perplexity_of_all:.4f} without the constraint, with those sentences"
+
+
+Condition = Annotated[
+    str | None,
+    typer.Option("--condition", help="What to write from, as in training: a text, JSON, or a dialog act."),
+]
+ConditionFile = Annotated[
+    Path | None,
+    typer.Option("--conditions", help='Many of them: a file with one a line, or .jsonl with {"condition": ...}.'),
+]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one line of a file: a text, or the reason why there is none."""
+
+    place: str
+    condition: str
+    found: Generated | None = None
+    problem: str | None = None
+
+
+def write_lines(model: LLRNN, path: Path, write: Callable[[list[object]], list[Generated]]) -> list[Outcome]:
+    """A text for every line of a file; a line that cannot be read or written from is told, the others go on."""
+    read: list[tuple[str, str, object]] = []
+    outcomes: dict[str, Outcome] = {}
+    for place, text in _lines(path):
+        try:
+            read.append((place, text, _condition(model, path, text)))
+            outcomes[place] = Outcome(place, text)
+        except LLRNNError as error:
+            outcomes[place] = Outcome(place, text, problem=str(error))
+    warn_of_unknown_names(model, [condition for *_, condition in read])
+    for (place, text, _), found in zip(read, _each(write, [condition for *_, condition in read]), strict=True):
+        problem = str(found) if isinstance(found, LLRNNError) else None
+        outcomes[place] = Outcome(place, text, None if isinstance(found, LLRNNError) else found, problem)
+    return list(outcomes.values())
+
+
+def _each(write: Callable[[list[object]], list[Generated]], conditions: list[object]) -> list[Generated | LLRNNError]:
+    """All at once; only where that fails one by one, to find out which it was."""
+    try:
+        return [*write(conditions)] if conditions else []
+    except LLRNNError as problem:
+        if len(conditions) == 1:
+            return [problem]
+        return [found for condition in conditions for found in _each(write, [condition])]
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
+    for number, line in read_lines(path):
+        if line.strip():
+            yield f"{path}:{number}", line
+
+
+def _condition(model: LLRNN, path: Path, text: str) -> object:
+    if not path.name.removesuffix(".gz").endswith(".jsonl"):
+        return read_condition(model, text)
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(f"JSON is required, found a line that is none ({error})") from None
+    if not isinstance(record, dict) or record.get("condition") is None:
+        raise CorpusError('an object with the key "condition" is required; write {"condition": ...}')
+    condition = record["condition"]
+    if isinstance(condition, str):
+        return read_condition(model, condition)
+    return lowercased(condition) if model.reads_lowercase else condition
+
+
+def print_outcomes(outcomes: list[Outcome], *, as_json: bool) -> int:
+    """Each text on a line, each problem on a line of the other stream; the exit code."""
+    if as_json:
+        print_json([asdict(one) for one in outcomes])
+    for one in outcomes:
+        if one.problem is not None:
+            show.note(f"error: {one.place}: {' '.join(one.problem.split())}")
+        elif one.found is not None and not as_json:
+            show.text(" ".join((*one.found.prefix, *one.found.words)))
+    return 2 if any(one.problem is not None for one in outcomes) else 0
