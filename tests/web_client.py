@@ -29,7 +29,7 @@ PATIENCE = HANG
 class FakeEngine(Engine):
     """Takes `seconds` for an answer, and `pause` between two of endless words of `length` letters."""
 
-    names = ("fake",)  # type: ignore[assignment]
+    names = ("fake",)
 
     def __init__(self, *, seconds: float = 0.0, pause: float = 0.0, length: int = 4) -> None:
         self.seconds, self.pause, self.length = seconds, pause, length
