@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -20,11 +20,13 @@ from starlette.exceptions import HTTPException
 import llrnn
 from llrnn.serve.describing import DescribedApp
 from llrnn.serve.endpoints import Endpoints
-from llrnn.serve.engine import Engine
 from llrnn.serve.guard import LOCAL_HOSTS, Gate, Guard
 from llrnn.serve.limits import Limits, Refused
 from llrnn.serve.messages import refusal_of
 from llrnn.serve.metrics import Metrics
+
+if TYPE_CHECKING:
+    from llrnn.serve.engine import Engine
 
 # The files of the page, read into memory when the server starts: no path from a request ever opens a file.
 

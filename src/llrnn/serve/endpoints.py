@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import FastAPI, Path, Query, Request
 from pydantic import ValidationError
@@ -20,7 +20,6 @@ from starlette.types import Receive, Scope, Send
 import llrnn
 from llrnn.serve import answers
 from llrnn.serve.describing import EVENT_STREAM, OF_FACTS, OF_LISTS, OF_QUESTIONS, errors_of, request_body
-from llrnn.serve.engine import Engine
 from llrnn.serve.guard import HEALTH, ClientGoneError, Gate, json_bytes, read_body
 from llrnn.serve.limits import Refused, most
 from llrnn.serve.messages import (
@@ -33,6 +32,9 @@ from llrnn.serve.messages import (
     refusal_of_body,
 )
 from llrnn.serve.metrics import CONTENT_TYPE, Metrics
+
+if TYPE_CHECKING:
+    from llrnn.serve.engine import Engine
 
 # Server-sent events: a generation, sent word by word.
 #
