@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from functools import cache
 
@@ -16,6 +18,12 @@ from llrnn.text.ids import EncodedText, TrainingSummary
 from llrnn.text.vocabulary import EOS
 
 HANG = 1200.0  # seconds after which something hangs: no test measures time, however busy the machine is
+
+
+def script_environment() -> dict[str, str]:
+    """For a test file that is run as a program: it finds what pytest finds, and computes with one thread."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
 
 torch.set_num_threads(1)  # the tensors are tiny: threads only wait for each other
 

@@ -20,7 +20,7 @@ import pytest
 import torch
 
 import llrnn.cli
-from helpers import HANG
+from helpers import HANG, script_environment
 from llrnn import GRU, LLRNN, LSTM, Corpus
 from llrnn.cli.progress import StopFlag
 from llrnn.ground.bundle import read_bundle
@@ -126,7 +126,7 @@ def refuse(arguments: list[str]) -> None:
 def torchrun(place: Path, processes: int, *arguments: str, options: tuple[str, ...] = ()) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*TORCHRUN, "--nproc-per-node", str(processes), *options, *arguments],
-        cwd=place, env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True,
+        cwd=place, env=script_environment(), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 

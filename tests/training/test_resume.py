@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import torch
 
-from helpers import HANG
+from helpers import HANG, script_environment
 from llrnn import GRU, LLRNN, LSTM, Corpus, load
 from llrnn.ground.bundle import has_bundle, read_bundle, write_bundle
 from llrnn.ground.errors import CheckpointError, LLRNNWarning, TrainingError
@@ -520,9 +520,8 @@ def kill_everywhere(place: Path, stride: int) -> dict[str, int]:
 
 def in_a_script(place: Path, stride: int) -> dict[str, int]:
     """The killing is done by a process of its own, which forks: with one thread, and away from pytest."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, __file__, str(place), str(stride)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG, check=False)
+    done = subprocess.run(command, env=script_environment(), capture_output=True, text=True, timeout=HANG, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert isinstance(found, dict)

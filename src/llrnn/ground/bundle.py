@@ -35,7 +35,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from llrnn.ground.errors import CheckpointError
-from llrnn.ground.files import open_file, sealed_json, write_atomically
+from llrnn.ground.files import open_file, read_at_most, sealed_json, write_atomically
 
 FORMAT = 2  # the newest that is read; 1: symbols of a model are plain data, 2: many of them are tensors
 _MAPPED_ABOVE = 16_000_000  # bytes; reading fewer takes no time, and what is in memory cannot change under our feet
@@ -192,7 +192,7 @@ def _read_manifest(path: Path, name: str) -> tuple[dict[str, Any], object]:
     """What it says, and a stamp that every save changes."""
     try:
         with open_file(path) as file:
-            status, content = os.fstat(file.fileno()), file.read(_LARGEST_MANIFEST + 1)
+            status, content = os.fstat(file.fileno()), read_at_most(file, _LARGEST_MANIFEST + 1)
         if len(content) > _LARGEST_MANIFEST:
             raise CheckpointError(f"{path}: larger than {_LARGEST_MANIFEST:,} bytes, so not one of ours; restore it")
         manifest = json.loads(content)

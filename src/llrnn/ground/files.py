@@ -31,6 +31,7 @@ from llrnn.ground.errors import CorpusError
 
 StrPath = str | PathLike[str]
 
+_PIECE = 1 << 20  # bytes that are read at once
 _KINDS = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISCHR, "a device"),
@@ -63,10 +64,19 @@ def open_file(path: StrPath) -> io.BufferedReader:
 def read_file(path: StrPath, *, limit: int = 256_000_000) -> bytes:
     """All of a plain file of at most `limit` bytes."""
     with open_file(path) as file:
-        content = file.read(limit + 1)
+        content = read_at_most(file, limit + 1)
     if len(content) > limit:
         raise OSError(errno.EFBIG, f"at most {limit:,} bytes can be read, but the file is larger", fspath(path))
     return content
+
+
+def read_at_most(file: BinaryIO, count: int) -> bytes:
+    """As many bytes as there are, or `count`, piece by piece: `file.read(count)` takes the memory of all at once."""
+    pieces, left = [], count
+    while left and (piece := file.read(min(left, _PIECE))):
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
