@@ -69,7 +69,7 @@ class Ray(Engine):
 
 
 def _surroundings(address: str | None) -> dict[str, str]:
-    """Ray reads them when it is imported: it tells nobody that it is used, and listens only to who knows a secret."""
+    """Ray reads them when it is imported: usage statistics off, token authentication on."""
     quiet = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
     if address is not None or "RAY_AUTH_MODE" in quiet:
         return quiet  # of a cluster that is there, Ray finds the secret itself
