@@ -61,7 +61,7 @@ class LogLinear(nn.Module):
         self.context_bias = nn.Parameter(torch.zeros(contextual))  # (k,)
         self._float32 = WeightCache[LogLinear]()
         self._products = WeightCache[tuple[Tensor, Tensor]]()  # Φ W and Φ c, while no gradient is needed
-        self._with_offset = WeightCache[tuple[Tensor, Tensor]]()  # Φ W and Φ c + log B of the last background
+        self._bias = WeightCache[Tensor]()  # Φ c + log B of the last background
 
     def forward(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
         """The distributions at the N positions of h (N, H)."""
@@ -93,17 +93,14 @@ class LogLinear(nn.Module):
 
     def composed(self, offset: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
         """Φ W (G, H) and Φ c + offset (G,)."""
-        if not self.caches:
-            weight, bias = composed(self.phi, self.weight, self.bias)
-            return weight, bias + offset
-        if isinstance(offset, Tensor):  # of the last background
-            return self._with_offset.get(partial(self._add, offset), self.weight, self.bias, offset)
-        return self._add(offset)
-
-    def _add(self, offset: Tensor | float) -> tuple[Tensor, Tensor]:
         make = partial(composed, self.phi, self.weight, self.bias)
+        if not self.caches:
+            weight, bias = make()
+            return weight, bias + offset
         weight, bias = self._products.get(make, self.weight, self.bias)
-        return weight, bias + offset if isinstance(offset, Tensor) or offset else bias
+        if not isinstance(offset, Tensor):
+            return weight, bias + offset if offset else bias
+        return weight, self._bias.get(partial(torch.add, bias, offset), bias, offset)
 
     @property
     def caches(self) -> bool:
@@ -112,7 +109,7 @@ class LogLinear(nn.Module):
 
     def clear_cache(self) -> None:
         """Forget Φ W and Φ c. Needed only after a write that torch does not count, as through `weight.data`."""
-        for cache in (self._products, self._with_offset, self._float32):
+        for cache in (self._products, self._bias, self._float32):
             cache.clear()
 
     def in_float32(self) -> LogLinear:
@@ -165,7 +162,7 @@ class Distribution:
         scale: float = 1.0,
         steered: Steered | None = None,
     ) -> None:
-        self.layer, self.h, self.prior, self.values, self.n = layer, h, prior, values, h.shape[0]
+        self.layer, self.h, self.prior, self.values, self.n = layer, h, prior, values, len(h)
         self.classes, self.scale, self.steered = layer.classes, scale, steered
 
     def log_prob(self, word: Tensor, position: Tensor | None = None, *, way: ways.Way | None = None) -> Tensor:
