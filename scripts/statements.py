@@ -34,6 +34,7 @@ from results import (
     stated,
     without_lists,
 )
+from study_tables import OTHERS
 
 
 def blocks_not_run() -> int:
@@ -292,6 +293,12 @@ def server() -> Iterator[str]:
         memory = f"{run['resident_mb'][1]} and {run['resident_mb'][-1]:.1f} MB"
         yield f"| {name} | {run['requests_per_second']:,.0f} | {waits} | {memory} |"
     yield f"{found['ratio']:.1f} times the throughput"
+    attacked = read("attack.json")
+    answers = [one[who]["answers"] for one in attacked for who in OTHERS]
+    yield f"p99 of {min(answers)} to {max(answers)} answers each"
+    slowest = max(one["health"]["max_ms"] for one in attacked)
+    assert slowest < 100, slowest  # the page says so of every row
+    yield f"(slowest answer: {slowest:.0f} ms)"
 
 
 STATEMENTS: dict[str, Callable[[], Iterable[str]]] = {

@@ -15,6 +15,7 @@ SHOWN = (
     *("table4", "experts", "ablations", "by_frequency", "agreement", "agreement_by_kind", "small"),
     *("adaptation", "rescoring", "open_vocabulary", "rare_words", "added_words"),
     *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "kenlm", "objectives", "campaign"),
+    "attack",
 )
 TESTS = ("test1", "test2")
 SIZES = (10000, 5000, 3000, 2500, 2000, 1000, 500, 10)
@@ -369,3 +370,12 @@ def campaign() -> str:
         for name, part in found["parts"].items()
     ]
     return markdown([f"part (seed {found['seed']})", "cases", "findings", "scale"], rows)
+
+
+OTHERS = ("user of the model", "user of the other model", "health")
+
+
+def attack() -> str:
+    """How long others wait while eight clients send the worst requests of a kind (scripts/attack.py)."""
+    rows = [[one["attack"], *(f"{one[who]['p99_ms']:,.0f} ms" for who in OTHERS)] for one in read("attack.json")]
+    return markdown(["attack", "p99 of another user of the model", "of a user of the other model", "of health"], rows)
