@@ -380,9 +380,9 @@ def test_without_the_lab_its_verbs_say_how_to_get_it(
     [
         ([], "a verb is required"),
         (["bench"], "a verb is required"),
-        (["data"], "a verb is required"),
-        (["trian"], "No such command 'trian'"),
-        (["data", "german"], "No such command 'german'"),
+        (["data"], "a verb is required; `llrnn data --help` lists them"),
+        (["trian"], "No such command 'trian'; `llrnn --help` lists them"),
+        (["data", "german"], "No such command 'german'; `llrnn data --help` lists them"),
         (["train"], "Missing argument"),
         (["train", "config.toml"], "Missing option '--out'"),
         (["train", "config.toml", "--out"], "--out"),

@@ -155,14 +155,15 @@ def _run(arguments: list[str] | None) -> int:
         complaint = getattr(error, "format_message", None)
         if complaint is None:
             raise
-        return _refuse(_in_one_line(complaint()))
+        return _refuse(_in_one_line(complaint(), getattr(error, "ctx", None)))
 
 
-def _in_one_line(complaint: str) -> str:
-    """The parser answers a missing verb with its whole help, or with a word."""
+def _in_one_line(complaint: str, context: Any) -> str:
+    """The parser answers a missing verb with its whole help, or with a word; verbs of verbs have a list of their own."""
+    listed = f"`{context.command_path if context is not None else 'llrnn'} --help` lists them"
     if not complaint or "Usage:" in complaint or complaint == "Missing command.":
-        return "a verb is required; `llrnn --help` lists them"
-    return complaint
+        return f"a verb is required; {listed}"
+    return f"{complaint.rstrip('.')}; {listed}" if complaint.startswith("No such command") else complaint
 
 
 def _refuse(reason: str) -> int:
