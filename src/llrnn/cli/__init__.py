@@ -159,7 +159,7 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _in_one_line(complaint: str, context: Any) -> str:
-    """The parser answers a missing verb with its whole help, or with a word; verbs of verbs have a list of their own."""
+    """The parser answers a missing verb with its whole help, or with a word; each group of verbs has its own list."""
     listed = f"`{context.command_path if context is not None else 'llrnn'} --help` lists them"
     if not complaint or "Usage:" in complaint or complaint == "Missing command.":
         return f"a verb is required; {listed}"
