@@ -29,6 +29,7 @@ from llrnn.serve.messages import (
     Message,
     NextRequest,
     ScoreRequest,
+    at_most,
     refusal_of_body,
 )
 from llrnn.serve.metrics import CONTENT_TYPE, Metrics
@@ -131,9 +132,14 @@ class EventStream(Response):
 Asked = TypeVar("Asked", bound=Message)
 Answer = dict[str, Any]
 Work = Coroutine[Any, Any, Answer]
-ModelName = Annotated[str, Path(max_length=most("characters"), description="a served model")]
-Part = Annotated[str, Query(max_length=most("characters"), description="a part of the name")]
-Count = Annotated[int, Query(ge=1, le=most("listing"), description="how many at most")]
+_SHORT = {"maxLength": most("characters")}
+ModelName = Annotated[str, Path(description="a served model", json_schema_extra=_SHORT), at_most("characters")]
+Part = Annotated[str, Query(description="a part of the name", json_schema_extra=_SHORT), at_most("characters")]
+Count = Annotated[
+    int,
+    Query(ge=1, description="how many at most", json_schema_extra={"maximum": most("listing")}),
+    at_most("listing", int),
+]
 
 
 _LARGE = 8192  # bytes of a body that takes a millisecond or so to read

@@ -1,16 +1,16 @@
 """What a request may hold, as pydantic models; `answers` has what comes back.
 
 Only what is written here is accepted: no unknown field, no number as text, no true for 1, no NaN, no NUL. Bounds come
-from `limits`. Models are frozen and hold tuples, so that whatever is made for a request can be kept by its parts.
+from `limits`: who is beyond one is refused in its own words, as soon as it is found. Models are frozen and hold tuples,
+so that whatever is made for a request can be kept by its parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from llrnn.serve.limits import LIMITS, Refused, most
 
@@ -19,42 +19,64 @@ _LARGEST_CHANGE = 1e6
 _NO_NUL = r"^[^\x00]*$"
 
 
-def _string(limit: str, description: str) -> Any:
-    return Field(max_length=most(limit), pattern=_NO_NUL, description=description)
+def require(limit: str, found: int) -> None:
+    """Refuse what is beyond a limit; pydantic passes on an exception that is no ValueError as it is."""
+    if found > most(limit):
+        raise LIMITS[limit].refused(found=found)
 
 
-Name = Annotated[str, _string("characters", "the name of a model, a background or a feature")]
-Word = Annotated[str, _string("characters", "one word, as the model writes it")]
-Condition = Annotated[
-    str, _string("condition_characters", "a dialog act, JSON text or plain text, as the model was trained")
-]
-PrefixText = Annotated[str, _string("prefix_characters", "words, separated by white space")]
-PrefixWords = Annotated[
-    tuple[Word, ...], Field(fail_fast=True, max_length=most("prefix_words"), description="words, one by one")
-]
-InfluenceWords = Annotated[
-    tuple[Word, ...], Field(fail_fast=True, max_length=most("influence_words"), description="words, one by one")
-]
-Text = Annotated[str, _string("text_characters", "words, separated by white space")]
-TextWords = Annotated[
-    tuple[Word, ...], Field(fail_fast=True, max_length=most("one_text_words"), description="words, one by one")
-]
-Number = Annotated[
-    float, Field(strict=True, allow_inf_nan=False, ge=-_LARGEST_CHANGE, le=_LARGEST_CHANGE, description="a number")
-]
+def at_most(limit: str, size: Callable[[Any], int] = len) -> AfterValidator:
+    """The validator of a limit; `size` is how large a value is."""
+
+    def check(value: Any) -> Any:
+        require(limit, size(value))
+        return value
+
+    return AfterValidator(check)
 
 
-def _whole(given: object) -> object:
+def _string(limit: str, description: str) -> tuple[Any, ...]:
+    schema = {"maxLength": most(limit)}
+    return Field(pattern=_NO_NUL, description=description, json_schema_extra=schema), at_most(limit)
+
+
+def _items(limit: str, description: str) -> Any:
+    """Without a validator, where one looks at all of the field."""
+    return Field(fail_fast=True, description=description, json_schema_extra={"maxItems": most(limit)})
+
+
+def _integer(least: int, limit: str, description: str) -> tuple[Any, ...]:
     """JSON has one kind of number: 3.0 is 3. What is no number stays as it is, to be refused."""
-    return int(given) if isinstance(given, float) and given.is_integer() else given
-
-
-WHOLE = BeforeValidator(_whole)
+    schema = {"maximum": most(limit)}
+    field = Field(strict=True, ge=least, description=description, json_schema_extra=schema)
+    return field, WHOLE, at_most(limit, int)
 
 
 def words_of(text: str | tuple[str, ...]) -> tuple[str, ...]:
     """A string is split at white space; a list is taken as it is."""
     return tuple(text.split()) if isinstance(text, str) else text
+
+
+def _count_words(text: str | tuple[str, ...]) -> int:
+    return len(words_of(text))
+
+
+def _whole(given: object) -> object:
+    return int(given) if isinstance(given, float) and given.is_integer() else given
+
+
+WHOLE = BeforeValidator(_whole)
+Name = Annotated[str, *_string("characters", "the name of a model, a background or a feature")]
+Word = Annotated[str, *_string("characters", "one word, as the model writes it")]
+Condition = Annotated[
+    str, *_string("condition_characters", "a dialog act, JSON text or plain text, as the model was trained")
+]
+PrefixText = Annotated[str, *_string("prefix_characters", "words, separated by white space")]
+Text = Annotated[str, *_string("text_characters", "words, separated by white space")]
+TextWords = Annotated[tuple[Word, ...], _items("one_text_words", "words, one by one")]
+Number = Annotated[
+    float, Field(strict=True, allow_inf_nan=False, ge=-_LARGEST_CHANGE, le=_LARGEST_CHANGE, description="a number")
+]
 
 
 class Message(BaseModel):
@@ -72,8 +94,7 @@ class ChangeMessage(Message):
 
 
 Changes = Annotated[
-    tuple[ChangeMessage, ...],
-    Field(fail_fast=True, max_length=most("changes"), description="changes of weights, applied in this order"),
+    tuple[ChangeMessage, ...], _items("changes", "changes of weights, applied in this order"), at_most("changes")
 ]
 
 
@@ -88,29 +109,23 @@ class ModelQuery(Message):
 class Query(ModelQuery):
     """A request about what follows a prefix."""
 
-    prefix: Annotated[PrefixText | PrefixWords, Field(description="the words before")] = ""
+    prefix: Annotated[
+        PrefixText | Annotated[tuple[Word, ...], _items("prefix_words", "words, one by one")],
+        Field(description="the words before"),
+        at_most("prefix_words", _count_words),
+    ] = ""
     condition: Condition | None = None
 
     @property
     def prefix_words(self) -> tuple[str, ...]:
         return words_of(self.prefix)
 
-    @model_validator(mode="after")
-    def _no_prefix_of_too_many_words(self) -> Self:
-        _require("prefix_words", len(self.prefix_words))
-        return self
-
 
 class NextRequest(Query):
     """Which words come next?"""
 
-    top: Annotated[
-        int, Field(strict=True, ge=0, le=most("top"), description="how many of the most probable words"), WHOLE
-    ] = 10
-    words: Annotated[
-        tuple[Word, ...],
-        Field(fail_fast=True, max_length=most("words"), description="words whose probability is asked too"),
-    ] = ()
+    top: Annotated[int, *_integer(0, "top", "how many of the most probable words")] = 10
+    words: Annotated[tuple[Word, ...], _items("words", "words whose probability is asked too"), at_most("words")] = ()
 
 
 class ExplainRequest(Query):
@@ -123,13 +138,12 @@ class ExplainRequest(Query):
 class InfluenceRequest(Query):
     """Which features of which earlier words moved the weight of a feature?"""
 
-    prefix: Annotated[PrefixText | InfluenceWords, Field(description="the words before")] = ""
+    prefix: Annotated[
+        PrefixText | Annotated[tuple[Word, ...], _items("influence_words", "words, one by one")],
+        Field(description="the words before"),
+        at_most("influence_words", _count_words),
+    ] = ""
     feature: Annotated[Name, Field(description="the name of a feature")]
-
-    @model_validator(mode="after")
-    def _no_influence_of_too_many_words(self) -> Self:
-        _require("influence_words", len(self.prefix_words))
-        return self
 
 
 class StrategyMessage(Message):
@@ -152,9 +166,7 @@ class StrategyMessage(Message):
 class GenerateRequest(Query):
     """Go on from the prefix, word by word."""
 
-    max_words: Annotated[
-        int, Field(strict=True, ge=1, le=most("max_words"), description="stop after so many"), WHOLE
-    ] = 40
+    max_words: Annotated[int, *_integer(1, "max_words", "stop after so many")] = 40
     strategy: StrategyMessage = StrategyMessage()
     seed: Annotated[
         int, Field(strict=True, ge=0, le=LARGEST_SEED, description="the same seed, the same text"), WHOLE
@@ -165,58 +177,29 @@ class GenerateRequest(Query):
 class ScoreRequest(ModelQuery):
     """The log-probabilities of whole texts."""
 
-    texts: Annotated[tuple[Text | TextWords, ...], Field(fail_fast=True, min_length=1, max_length=most("texts"))]
-    conditions: Annotated[
-        Annotated[tuple[Condition | None, ...], Field(fail_fast=True)] | None,
-        Field(max_length=most("texts"), description="one for each text"),
-    ] = None
+    texts: Annotated[
+        tuple[Annotated[Text | TextWords, at_most("one_text_words", _count_words)], ...],
+        _items("texts", "whole sentences, without their end"),
+        Field(min_length=1),
+        at_most("texts"),
+    ]
+    conditions: (
+        Annotated[tuple[Condition | None, ...], _items("texts", "one for each text"), at_most("texts")] | None
+    ) = None
 
     @model_validator(mode="after")
     def _no_batch_of_too_many_words(self) -> Self:
-        counts = [len(words_of(text)) for text in self.texts]
-        _require("one_text_words", max(counts))
-        _require("text_words", sum(counts))
+        require("text_words", sum(map(_count_words, self.texts)))
         given = len(self.texts) if self.conditions is None else len(self.conditions)
         if given != len(self.texts):
-            context = {"texts": len(self.texts), "conditions": given}
-            raise PydanticCustomError("condition", "one condition for each text", context)
+            required = f"conditions must have one entry for each of the {len(self.texts)} texts"
+            raise Refused(409, "condition", f"{required}, found {given}; null is none")
         return self
-
-
-def _require(limit: str, found: int) -> None:
-    """A limit that no single field can state in a schema."""
-    if found > most(limit):
-        raise PydanticCustomError("limit", "more than {limit}", {"limit": limit, "found": found})
 
 
 # --- what is wrong with a request, in our own words -------------------------------------------------------------------
 
 _MISTAKES = 100  # more are counted, and not looked at
-_TOO_MUCH = ("too_long", "string_too_long", "less_than_equal")
-# which limit a list or a number of this name breaks, and which one a string
-_LIMIT_OF_FIELD = {
-    "prefix": "prefix_words",
-    "max_words": "max_words",
-    "words": "words",
-    "top": "top",
-    "texts": "texts",
-    "conditions": "texts",
-    "changes": "changes",
-    "limit": "listing",
-}
-_LIMIT_OF_STRING = {
-    "prefix": "prefix_characters",
-    "texts": "text_characters",
-    "condition": "condition_characters",
-    "conditions": "condition_characters",
-}
-
-
-_FIELDS = frozenset(
-    name
-    for message in (NextRequest, ExplainRequest, InfluenceRequest, GenerateRequest, ScoreRequest, ChangeMessage)
-    for name in (*message.model_fields, *StrategyMessage.model_fields, "query", "limit", "name")
-)
 
 
 def refusal_of_body(error: ValidationError) -> Refused:
@@ -230,46 +213,16 @@ def refusal_of_body(error: ValidationError) -> Refused:
 
 
 def refusal_of(wrong: Sequence[Mapping[str, Any]]) -> Refused:
-    """For what pydantic found wrong: the first limit that was broken, or else the first thing of all."""
-    if wrong[0]["type"] == "json_invalid":
-        return Refused(400, "malformed_json", f"the body must be JSON in UTF-8, found: {wrong[0]['ctx']['error']}")
-    if wrong[0]["type"] == "condition":
-        required = "conditions must have one entry for each of the {texts} texts, found {conditions}; null is none"
-        return Refused(409, "condition", required.format(**wrong[0]["ctx"]))
-    broken = (_broken_limit(one) for one in wrong)
-    return next((one for one in broken if one is not None), None) or _invalid(wrong[0])
-
-
-def _broken_limit(wrong: Mapping[str, Any]) -> Refused | None:
-    if wrong["type"] == "limit":
-        return LIMITS[wrong["ctx"]["limit"]].refused(found=wrong["ctx"]["found"])
-    limit = _limit_of(wrong) if wrong["type"] in _TOO_MUCH else None
-    if limit is None:
-        return None
-    found = int(wrong["input"]) if wrong["type"] == "less_than_equal" else len(wrong["input"])
-    return LIMITS[limit].refused(found=found)
-
-
-def _limit_of(wrong: Mapping[str, Any]) -> str | None:
-    names = [part for part in wrong["loc"] if isinstance(part, str) and part in _FIELDS]
-    field = names[-1] if names else ""
-    if wrong["type"] != "string_too_long":
-        inside_a_text = field == "texts" and any(isinstance(part, int) for part in wrong["loc"])
-        if field == "prefix" and wrong["ctx"]["max_length"] == most("influence_words"):
-            return "influence_words"
-        return "one_text_words" if inside_a_text else _LIMIT_OF_FIELD.get(field)
-    of_a_list = wrong["loc"][-1:] and isinstance(wrong["loc"][-1], int) and field != "conditions"
-    return "characters" if of_a_list else _LIMIT_OF_STRING.get(field, "characters")
-
-
-def _invalid(wrong: Mapping[str, Any]) -> Refused:
-    """What is quoted is written in ASCII and cut, for it may be anything."""
-    place = ".".join(str(part) for part in wrong["loc"] if isinstance(part, int) or part in _FIELDS)
-    if wrong["type"] == "extra_forbidden":
-        return Refused(422, "invalid", f"there is no field {_quoted(wrong['loc'][-1])} here; leave it out")
-    required = wrong["msg"][:1].lower() + wrong["msg"][1:]
-    said = f"{place or 'the body'}: {required}, found {_quoted(wrong['input'])}"
-    return Refused(422, "invalid", said)
+    """For what pydantic found wrong: the first thing of all. What is quoted is ASCII and cut: it may be anything."""
+    first = wrong[0]
+    if first["type"] == "json_invalid":
+        return Refused(400, "malformed_json", f"the body must be JSON in UTF-8, found: {first['ctx']['error']}")
+    if first["type"] == "extra_forbidden":
+        return Refused(422, "invalid", f"there is no field {_quoted(first['loc'][-1])} here; leave it out")
+    # of the other parts of a place each names a branch of a union, with brackets
+    place = ".".join(str(part) for part in first["loc"] if isinstance(part, int) or part.isidentifier())
+    required = first["msg"][:1].lower() + first["msg"][1:]
+    return Refused(422, "invalid", f"{place or 'the body'}: {required}, found {_quoted(first['input'])}")
 
 
 def _quoted(found: object) -> str:
