@@ -19,8 +19,8 @@ from llrnn.languages.domains import Numbers
 from llrnn.model.controllers import GRU
 from llrnn.model.decode import Greedy, Sampling, Strategy, read_prefix
 from llrnn.model.steering import Change, steer, swap
-from llrnn.serve import questions as estimates
-from llrnn.serve.engine import Engine
+from llrnn.serve import engine as estimates
+from llrnn.serve.engine import Engine, ScoreQuestion
 from llrnn.serve.limits import Refused, most
 from llrnn.serve.messages import (
     ChangeMessage,
@@ -31,7 +31,6 @@ from llrnn.serve.messages import (
     ScoreRequest,
     StrategyMessage,
 )
-from llrnn.serve.questions import ScoreQuestion
 from llrnn.serve.served import Batcher, FairQueue, Job, Served
 from llrnn.text.vocabulary import EOS
 
@@ -191,7 +190,7 @@ def test_scores_are_those_of_the_words_one_by_one(
 ) -> None:
     texts = tuple(sentence.words for sentence in small_corpus().sentences[:9])
     (whole,), _ = together(served, [ScoreRequest(texts=(*texts, ""))], "score", 64)
-    monkeypatch.setattr("llrnn.serve.questions._POSITIONS", 1)  # one text at a time
+    monkeypatch.setattr("llrnn.serve.engine._POSITIONS", 1)  # one text at a time
     (apart,), _ = together(served, [ScoreRequest(texts=(*texts, ""))], "score", 64)
     close(whole, apart)
     for text, found in zip((*texts, ()), whole["scores"], strict=True):
@@ -584,7 +583,7 @@ def test_texts_are_scored_in_pieces_between_which_others_have_their_turn(served:
 
     assert run([served], ask, rows=1) == ["short", "long"]
     scored = ScoreQuestion(served, ScoreRequest(texts=(("la",) * 500,) * 8))
-    assert [piece.texts for piece in scored.pieces()] == [(n,) for n in range(8)]
+    assert [*scored.pieces()] == [(n,) for n in range(8)]
 
 
 def test_what_a_request_costs_is_bounded_before_it_runs(served: Served) -> None:

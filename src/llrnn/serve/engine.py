@@ -2,39 +2,555 @@
 
     next, explain, influence, score, generate        as `messages` has them; answers are plain data, ready for JSON
 
-The engine knows nothing of HTTP. What cannot be answered is raised as `Refused`.
+The engine knows nothing of HTTP. What cannot be answered is raised as `Refused`. Each kind of question is a class:
+
+    kind(served, request)          looks everything up; what is not there is refused, and only this request is
+    question.batch_key             questions of one model for which this is equal can be answered together
+    kind.answer(questions)         an answer for each: plain data for JSON, or an exception in its place
+
+All of this runs in the model's thread (`served.Batcher`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+import math
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+import torch
+from pydantic import BaseModel
+from torch import Tensor
 
-from llrnn.model.decode import Generated
+from llrnn.ground.errors import ConfigError, LLRNNError, UnknownWordError, ZeroMassError
+from llrnn.ground.rendering import Term
+from llrnn.inference.explanation import Explanation, explain_next, influence
+from llrnn.knowledge.features.compiled import FeatureNames
+from llrnn.knowledge.sequences import Batch, ModelState
+from llrnn.layer.loglinear import Distribution, Steered
+from llrnn.model.decode import Generated, Greedy, Sampling, Strategy
 from llrnn.model.network import LLRNN
+from llrnn.model.steering import Change, scale_and_offset
 from llrnn.model.writing import spoken
+from llrnn.serve.answers import ComparisonAnswer, ExplanationAnswer, TermAnswer
 from llrnn.serve.limits import Refused
-from llrnn.serve.messages import ExplainRequest, GenerateRequest, InfluenceRequest, NextRequest, ScoreRequest
-from llrnn.serve.questions import (
-    STEP_COST,
-    Answer,
-    ExplainQuestion,
-    GenerateQuestion,
-    InfluenceQuestion,
-    NextQuestion,
-    ScoreQuestion,
-    answered,
-    listing_cost,
-    query_cost,
-    score_cost,
-    score_pieces,
-    step,
+from llrnn.serve.messages import (
+    ChangeMessage,
+    ExplainRequest,
+    GenerateRequest,
+    InfluenceRequest,
+    ModelQuery,
+    NextRequest,
+    Query,
+    ScoreRequest,
+    require,
+    words_of,
 )
-from llrnn.serve.served import Batcher, Served, model_words
+from llrnn.serve.served import Batcher, PreparedModel, Served
+from llrnn.text.vocabulary import EOS
+
+Answer = dict[str, Any]
+R = TypeVar("R", bound=Query)
+Steering = tuple[Tensor, Tensor] | None  # scale and offset of all weights; None leaves them as they are
+STEP_COST = 10.0  # of a word that is generated
+_POSITIONS = 512  # of a scan, when texts are scored: nobody else can be answered while it goes on
+_ROUND = 8  # lengths are padded to multiples: the recurrent networks of oneDNN prepare code for every shape
+
+
+def settled(work: Callable[..., Any], *given: Any) -> Any:
+    """What the work comes to, or in its place the exception: a library error as a client of the API is told it."""
+    try:
+        return work(*given)
+    except UnknownWordError as error:
+        return Refused(404, "unknown_word", str(error))
+    except LLRNNError as error:
+        return error if isinstance(error, Refused) else Refused(409, "impossible", str(error))
+    except Exception as error:  # our own defect
+        return error
+
+
+# --- many questions to one model, answered by one pass through the network -------------------------------------------
+#
+# Weights that are set by hand differ from row to row: `loglinear.Steered` changes a on its way, row by row. What comes
+# after the network is asked for one row alone (`Distribution.row`) where rows want different things of it.
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedPrefix:
+    """A prefix as the model reads it: its words, their symbols, the condition, and weights set by hand."""
+
+    words: tuple[str, ...]
+    ids: tuple[int, ...]
+    condition: object
+    steering: Steering
+
+
+def encode(ready: PreparedModel, words: Sequence[str], steering: Steering) -> EncodedPrefix:
+    """A prefix or a text, looked up; a word that is not there is refused."""
+    written = spelled_for(ready.model, words)
+    ids = ready.model.vocabulary.ids(written, place="prefix")
+    return EncodedPrefix(written, tuple(ids), ready.condition, steering)
+
+
+def spelled_for(model: LLRNN, words: Sequence[str]) -> tuple[str, ...]:
+    """Words as the model's training text had them: small where all of it was."""
+    return tuple(word.lower() for word in words) if model.reads_lowercase else tuple(words)
+
+
+def steering(ready: PreparedModel, changes: Sequence[ChangeMessage]) -> Steering:
+    """Messages of changes as scale and offset of all weights, for a whole request; none where there are none."""
+    if not changes:
+        return None
+    wanted = [Change(one.feature, one.scale, one.offset) for one in changes]
+    try:
+        return scale_and_offset(ready.model, wanted, ready.names)
+    except ConfigError as error:
+        raise Refused(404, "unknown_feature", str(error)) from None
+
+
+def steered(model: LLRNN, rows: Sequence[Steering]) -> Steered | None:
+    """The model's layer with a change of its own for each row; None is the layer as it is."""
+    if all(row is None for row in rows):
+        return None
+    if all(row is rows[0] for row in rows):  # as the texts of one request: one row stands for all
+        rows = rows[:1]
+    like = next(row for row in rows if row is not None)[0]
+    plain = torch.ones_like(like), torch.zeros_like(like)
+    scale, offset = zip(*(row or plain for row in rows), strict=True)
+    return Steered(model.layer, torch.stack(scale), torch.stack(offset))
+
+
+def read(model: LLRNN, rows: Sequence[EncodedPrefix], multiple: int = 1) -> tuple[Distribution, ModelState]:
+    """p of the word after each prefix, in one scan; where the sequences stand, if all prefixes are of one length.
+
+    Prefixes are padded to the longest, with the end of the sentence before it, rounded up to a `multiple`.
+    """
+    longest = 1 + max(len(row.ids) for row in rows)
+    batch = _padded(model, rows, -(-longest // multiple) * multiple)
+    last = torch.zeros_like(batch.mask)
+    last[torch.arange(len(rows)), torch.tensor([len(row.ids) for row in rows])] = True
+    layer = steered(model, [row.steering for row in rows])
+    return model.scan(replace(batch, mask=last).to(model.device), layer=layer)
+
+
+def _padded(model: LLRNN, rows: Sequence[EncodedPrefix], length: int) -> Batch:
+    eos = model.vocabulary.eos
+    inputs = torch.tensor([[eos, *row.ids, *[eos] * (length - 1 - len(row.ids))] for row in rows])
+    return Batch(inputs, inputs, torch.ones_like(inputs, dtype=torch.bool), [row.condition for row in rows])
+
+
+def require_finite(p: Distribution) -> Distribution:
+    """Of one row: return it; refuse where nothing can follow."""
+    log_z = float(p.log_z[0])
+    if math.isfinite(log_z):
+        return p
+    why = "the background gives no word any mass there" if log_z == -math.inf else "the changed weights overflow"
+    raise Refused(409, "impossible", f"nothing can follow this prefix: {why}; change the prefix or the weights")
+
+
+def best_words(model: LLRNN, p: Distribution, tops: Sequence[int]) -> list[dict[str, Any]]:
+    """The most probable words of each row, and what all symbols add up to."""
+    most = min(len(model.vocabulary), max(1, *tops))
+    log_p, symbols = (part.tolist() for part in p.top(most))
+    totals, log_z, entropy = (part.tolist() for part in (p.class_probabilities().sum(-1), p.log_z, p.entropy()))
+    return [
+        {
+            "top": [
+                word(model, symbol, log)
+                for symbol, log in zip(symbols[n][:top], log_p[n][:top], strict=True)
+                if log > -math.inf
+            ],
+            "total": totals[n],
+            "log_z": log_z[n],
+            "entropy": entropy[n],
+        }
+        for n, top in enumerate(tops)
+    ]
+
+
+def word(model: LLRNN, symbol: int, log_p: float, spelled: str | None = None) -> dict[str, Any]:
+    """A symbol with its probability; a string of a cell is written as it is spelled."""
+    vocabulary = model.vocabulary
+    written = vocabulary.symbols[symbol] if spelled is None else spelled
+    is_cell = symbol >= len(vocabulary.words)
+    return {"word": written, "log_p": finite(log_p), "p": math.exp(log_p), "cell": is_cell}
+
+
+def score(model: LLRNN, texts: Sequence[EncodedPrefix]) -> list[dict[str, Any]]:
+    """log p of every word of each text, the end of the sentence included."""
+    length = max(1 + len(text.ids) for text in texts)
+    batch = _padded(model, texts, length)
+    mask = torch.tensor([[t <= len(text.ids) for t in range(length)] for text in texts])
+    targets = torch.cat([batch.inputs[:, 1:], torch.full((len(texts), 1), model.vocabulary.eos)], 1)
+    placed = replace(batch, targets=targets, mask=mask).to(model.device)
+    lengths = [1 + len(text.ids) for text in texts]
+    layer = steered(model, [text.steering for text in texts for _ in range(1 + len(text.ids))])
+    distribution, _ = model.scan(placed, layer=layer)
+    log_p = distribution.log_prob(placed.picked(placed.targets)).double().cpu()
+    return [_scored(model, text, row) for text, row in zip(texts, torch.split(log_p, lengths), strict=True)]
+
+
+def _scored(model: LLRNN, text: EncodedPrefix, log_p: Tensor) -> dict[str, Any]:
+    if model.vocabulary.is_open and text.words:
+        log_p = log_p.clone()
+        log_p[:-1] += torch.from_numpy(model.vocabulary.locate(text.words)[1])
+    total = float(log_p.sum())
+    return {
+        "words": [*text.words, EOS],
+        "log_p": [finite(one) for one in log_p.tolist()],
+        "log_prob": finite(total),
+        "perplexity": finite(math.exp(nats) if (nats := -total / len(log_p)) < 700 else math.inf),
+    }
+
+
+def finite(number: float) -> float | None:
+    """JSON has no infinity: null stands for it."""
+    return number if math.isfinite(number) else None
+
+
+# A text that is being written on the server, word by word: many of them take each step together.
+#
+#     texts = chosen(texts, p, state)      a word for each, drawn by the text's own strategy and generator
+#     texts = step(texts)                  every text is fed its word, and chooses the next
+#
+# A text has a generator of its own, so that the same seed gives the same words whoever else is writing.
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """Where it stands, and the word that was chosen last."""
+
+    model: LLRNN
+    asked: EncodedPrefix
+    strategy: Strategy
+    generator: torch.Generator
+    state: ModelState
+    symbol: int = -1
+    log_p: float = 0.0
+
+    @property
+    def has_ended(self) -> bool:
+        return self.symbol == self.model.vocabulary.eos
+
+    def written(self, index: int, rng: np.random.Generator) -> dict[str, Any]:
+        """The last word as an event: a cell is spelled, and its features are named as `generate --features` does."""
+        vocabulary, symbol = self.model.vocabulary, self.symbol
+        is_cell = symbol >= len(vocabulary.words)
+        word = vocabulary.spelled(symbol, rng) if is_cell else vocabulary.words[symbol]
+        log_p = self.log_p + (vocabulary.log_inside(word) if is_cell else 0.0)
+        return {
+            "index": index,
+            "word": word,
+            "log_p": log_p,
+            "p": math.exp(log_p),
+            "features": self.model.output_features.named(symbol),
+            "cell": vocabulary.symbols[symbol] if is_cell else None,
+        }
+
+
+def chosen(texts: Sequence[Text], p: Distribution, state: ModelState) -> list[Any]:
+    """Every text with its next word; one that cannot go on has an exception in its place."""
+    drawn = [settled(_draw, text, _row(p, n)) for n, text in enumerate(texts)]
+    symbols = torch.tensor([0 if isinstance(one, Exception) else one for one in drawn], device=p.h.device)
+    log_p = p.log_prob(symbols).tolist()
+    return [
+        one if isinstance(one, Exception) else replace(text, state=state.select([n]), symbol=one, log_p=log_p[n])
+        for n, (text, one) in enumerate(zip(texts, drawn, strict=True))
+    ]
+
+
+def _row(p: Distribution, n: int) -> Distribution:
+    """One position, with what was computed for all of them at once."""
+    alone = p.row(n)
+    alone.scores, alone.log_total = p.scores[n : n + 1], p.log_total[n : n + 1]
+    return alone
+
+
+def _draw(text: Text, p: Distribution) -> int:
+    (symbol,) = text.strategy.choose(p.require_mass(), text.generator)
+    return symbol
+
+
+@torch.no_grad()
+def step(texts: Sequence[Text]) -> list[Any]:
+    """One model step for all texts, which are of one model; then each chooses."""
+    model = texts[0].model
+    state = ModelState.joined([text.state for text in texts], model.device)
+    layer = steered(model, [text.asked.steering for text in texts])
+    p, after = model.step(state, [text.symbol for text in texts], layer=layer)
+    return chosen(texts, p, after)
+
+
+# --- the kinds of question --------------------------------------------------------------------------------------------
+
+
+class Question(ABC, Generic[R]):
+    """A request about what follows a prefix."""
+
+    batch_key: Hashable = None
+
+    def __init__(self, served: Served, request: R) -> None:
+        self.served, self.request = served, request
+        ready = served.ready(request.background, request.condition)
+        self.model, self.condition = ready.model, ready.condition
+        self.asked = encode(ready, words_of(request.prefix), steering(ready, request.changes))
+
+    @staticmethod
+    @abstractmethod
+    def answer(questions: Sequence[Any]) -> list[Any]:
+        """An answer, or an exception, for each question; all of one model."""
+
+    def header(self) -> Answer:
+        """How every answer begins."""
+        return {"model": self.served.name, "background": self.request.background, "prefix": list(self.asked.words)}
+
+
+@torch.no_grad()
+def answered(kind: type[Question[Any]], served: Served, requests: Sequence[Any]) -> list[Any]:
+    """An answer or a refusal for each request, those that can be answered together in one pass."""
+    found = [settled(kind, served, request) for request in requests]
+    groups: dict[Hashable, list[int]] = {}
+    for index, question in enumerate(found):
+        if not isinstance(question, Exception):
+            groups.setdefault((id(question.model), question.batch_key), []).append(index)
+    for group in groups.values():
+        answers = settled(kind.answer, [found[index] for index in group])
+        for place, index in enumerate(group):
+            found[index] = answers if isinstance(answers, Exception) else answers[place]
+    return found
+
+
+class NextQuestion(Question[NextRequest]):
+    """Prefixes of any length together."""
+
+    def __init__(self, served: Served, request: NextRequest) -> None:
+        super().__init__(served, request)
+        self.words = spelled_for(self.model, request.words)
+        self.symbols, self.inside = self.model.vocabulary.locate(self.words, place="words")
+
+    @staticmethod
+    def answer(questions: Sequence[NextQuestion]) -> list[Any]:
+        p, _ = read(questions[0].model, [question.asked for question in questions], _ROUND)
+        if bool(torch.isfinite(p.log_z).all()):
+            best = best_words(questions[0].model, p, [question.request.top for question in questions])
+            return [question._answer(p, n, best[n]) for n, question in enumerate(questions)]
+        return [settled(question._alone, p.row(n)) for n, question in enumerate(questions)]
+
+    def _alone(self, p: Distribution) -> Answer:
+        """Where another prefix leads nowhere: this one by itself, or why it leads nowhere."""
+        return self._answer(require_finite(p), 0, best_words(self.model, p, [self.request.top])[0])
+
+    def _answer(self, p: Distribution, n: int, best: Answer) -> Answer:
+        return {**self.header(), **best, "words": self._asked_words(p, n) if self.words else []}
+
+    def _asked_words(self, p: Distribution, n: int) -> list[Answer]:
+        row, first = p.row(n), torch.zeros(len(self.words), dtype=torch.long, device=p.h.device)
+        log_p = row.log_prob(torch.from_numpy(self.symbols).to(p.h.device), first).tolist()
+        return [
+            word(self.model, symbol, log + inside, spelled)
+            for spelled, symbol, log, inside in zip(
+                self.words, self.symbols.tolist(), log_p, self.inside.tolist(), strict=True
+            )
+        ]
+
+
+class _StatefulQuestion(Question[R]):
+    """A question that needs to know where the sequence stands: prefixes of one length together."""
+
+    def __init__(self, served: Served, request: R) -> None:
+        super().__init__(served, request)
+        self.batch_key = len(self.asked.ids)
+
+    @staticmethod
+    def answer(questions: Sequence[Any]) -> list[Any]:
+        p, state = read(questions[0].model, [question.asked for question in questions])
+        return [settled(question._checked, p.row(n), state.select([n])) for n, question in enumerate(questions)]
+
+    def _checked(self, p: Distribution, state: ModelState) -> Any:
+        reason = self.model.background.refusal(state.knowledge[0][0])
+        if reason is not None:
+            raise ZeroMassError(f"nothing can follow the prefix {' '.join(self.asked.words)!r}: {reason}")
+        return self.after(require_finite(p), state)
+
+    @abstractmethod
+    def after(self, p: Distribution, state: ModelState) -> Any:
+        """The answer, from what follows the prefix and where the sequence stands."""
+
+
+class ExplainQuestion(_StatefulQuestion[ExplainRequest]):
+    """Why this word, and why not another."""
+
+    def after(self, p: Distribution, state: ModelState) -> Answer:
+        word, *rest = spelled_for(self.model, [self.request.word, *filter(None, [self.request.rival])])
+        found = explain_next(self.model, p, state, self.asked.words, word, rest[0] if rest else None)
+        if isinstance(found, Explanation):
+            return {**self.header(), "word": as_json(found, ExplanationAnswer), "rival": None, "comparison": None}
+        word, rival = (as_json(one, ExplanationAnswer) for one in (found.chosen, found.rival))
+        return {**self.header(), "word": word, "rival": rival, "comparison": as_json(found, ComparisonAnswer)}
+
+
+class GenerateQuestion(_StatefulQuestion[GenerateRequest]):
+    """The first word of a text."""
+
+    def after(self, p: Distribution, state: ModelState) -> Any:
+        wanted = self.request.strategy
+        sampling = Sampling(wanted.temperature, wanted.top_k, wanted.top_p)
+        generator = torch.Generator(self.model.device).manual_seed(self.request.seed)
+        strategy = Greedy() if wanted.kind == "greedy" else sampling
+        (text,) = chosen([Text(self.model, self.asked, strategy, generator, state)], p, state)
+        if isinstance(text, Exception):
+            raise text
+        return text
+
+
+class InfluenceQuestion(Question[InfluenceRequest]):
+    """What moved a weight: one by one, since each needs a gradient of its own."""
+
+    def __init__(self, served: Served, request: InfluenceRequest) -> None:
+        super().__init__(served, request)
+        if request.feature not in self.model.feature_names:
+            raise Refused(
+                404, "unknown_feature", f"{served.name} has no feature {request.feature!r}; ask for its features"
+            )
+
+    @staticmethod
+    def answer(questions: Sequence[InfluenceQuestion]) -> list[Any]:
+        return [settled(question._answer) for question in questions]
+
+    def _answer(self) -> Answer:
+        found = influence(self.model, feature=self.request.feature, prefix=self.asked.words, condition=self.condition)
+        scale, offset = 1.0, 0.0
+        if self.asked.steering is not None:
+            k = self.model.feature_names.index(found.feature)
+            scale, offset = (float(part[k]) for part in self.asked.steering)
+        terms = [{**asdict(term), "share": scale * term.share} for term in found.terms]
+        return {**self.header(), "feature": found.feature, "weight": scale * found.weight + offset, "terms": terms}
+
+
+class ScoreQuestion:
+    """The log-probabilities of the texts of one request, piece by piece: between two of them others have their turn.
+
+    A piece is a few texts with one condition. Of the models that conditions make, none is kept for a second piece but
+    by `Served.ready`: a request may have as many conditions as texts.
+    """
+
+    def __init__(self, served: Served, request: ScoreRequest) -> None:
+        self.served, self.request = served, request
+        self.scores: list[Answer | None] = [None] * len(request.texts)
+        self._words = [words_of(text) for text in request.texts]
+        self._conditions = request.conditions or (None,) * len(request.texts)
+        self._changed: dict[FeatureNames, Steering] = {}  # one for all pieces, since names are those of the model
+
+    def pieces(self) -> Iterator[tuple[int, ...]]:
+        """The places of all texts, by their conditions, as many a piece as fit into one scan."""
+        by_condition: dict[str | None, list[int]] = {}
+        for index, condition in enumerate(self._conditions):
+            by_condition.setdefault(condition, []).append(index)
+        for indices in by_condition.values():
+            piece: list[int] = []
+            for index in indices:
+                longest = 1 + max(len(self._words[one]) for one in (*piece, index))
+                if piece and (len(piece) + 1) * longest > _POSITIONS:
+                    yield tuple(piece)
+                    piece = []
+                piece.append(index)
+            yield tuple(piece)
+
+    @torch.no_grad()
+    def add(self, piece: Sequence[int]) -> None:
+        """The scores of a piece."""
+        ready = self.served.ready(self.request.background, self._conditions[piece[0]])
+        if ready.names not in self._changed:
+            self._changed[ready.names] = steering(ready, self.request.changes)
+        texts = [encode(ready, self._words[index], self._changed[ready.names]) for index in piece]
+        for index, found in zip(piece, score(ready.model, texts), strict=True):
+            self.scores[index] = found
+
+    def answer(self) -> Answer:
+        """When all pieces are there."""
+        return {"model": self.served.name, "background": self.request.background, "scores": self.scores}
+
+
+def as_json(found: object, answer: type[BaseModel]) -> Answer:
+    """What an answer promises, taken from an explanation of the library."""
+    return {name: _plain(getattr(found, name)) for name in answer.model_fields}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case float():
+            return finite(value)
+        case Term():
+            return as_json(value, TermAnswer)
+        case (str() as name, float() as log_b):  # a factor of the background
+            return {"name": name, "log_b": finite(log_b)}
+        case tuple():
+            return [_plain(one) for one in value]
+    return value
+
+
+# --- what a request will cost -----------------------------------------------------------------------------------------
+#
+# Estimated before any of it runs, in words that are read (a tenth of a millisecond or so):
+#
+#     a word of a prefix or of a text       1, and half as much again where weights are changed
+#     a word of a prefix for `influence`    6: there and back
+#     a word that is generated              10: a step of its own
+#     a condition                           50, a fiftieth of the vocabulary (5,000 at most), 1/4 of its characters
+#     a name that a pattern looks at        1/200
+#     a word that is listed or asked for    1/20
+#
+# The estimate bounds a request (`limits`, "work"), and says what its client pays in the queue (`served.FairQueue`).
+
+
+def query_cost(served: Served, request: Query) -> float:
+    """What it costs to answer, or to write the first word."""
+    cost = _words_cost(request, [request.prefix_words]) * (6 if isinstance(request, InfluenceRequest) else 1)
+    cost += _lookup_cost(served, request, [request.condition])
+    if isinstance(request, NextRequest):
+        cost += (request.top + len(request.words)) / 20
+    steps = request.max_words if isinstance(request, GenerateRequest) else 0
+    require("work", math.ceil(cost + STEP_COST * steps))
+    return cost
+
+
+def score_cost(served: Served, request: ScoreRequest) -> float:
+    """What all texts cost together, and every condition that is another."""
+    cost = _words_cost(request, map(words_of, request.texts)) + _lookup_cost(served, request, request.conditions or ())
+    require("work", math.ceil(cost))
+    return cost
+
+
+def listing_cost(count: int) -> float:
+    """To look through so many names."""
+    return 1.0 + count / 200
+
+
+def _words_cost(request: ModelQuery, texts: Iterable[tuple[str, ...]]) -> float:
+    """Words that are read, and the end of each sentence."""
+    return sum(1 + len(text) for text in texts) * (1.5 if request.changes else 1.0)
+
+
+def _lookup_cost(served: Served, request: ModelQuery, conditions: Iterable[str | None]) -> float:
+    """To read conditions, each of which makes a vocabulary of its own, and to find the features that are changed."""
+    symbols = min(len(served.model.vocabulary) / 50, 5000)
+    read = sum(50 + symbols + len(one) / 4 for one in set(conditions) if one is not None)
+    patterns = {change.feature for change in request.changes if served.names.is_pattern(change.feature)}
+    names = len(served.names) * len(patterns)
+    require("pattern_names", names)
+    return read + names / 200 + len(request.changes) / 20
+
+
+# --- the engine -------------------------------------------------------------------------------------------------------
+
+
+def one_by_one(work: Callable[[Any], Any]) -> Callable[[Sequence[Any]], list[Any]]:
+    """A way to run jobs that share nothing."""
+    return lambda payloads: [settled(work, one) for one in payloads]
 
 
 class Engine:
@@ -73,7 +589,7 @@ class Engine:
         scored = ScoreQuestion(served, request)
         pieces = list(scored.pieces())
         for piece in pieces:
-            await self._batchers[served.name].submit(score_pieces, score_pieces, piece, cost / len(pieces))
+            await self._batchers[served.name].submit(scored, one_by_one(scored.add), piece, cost / len(pieces))
         return scored.answer()
 
     async def generate(self, request: GenerateRequest) -> AsyncIterator[tuple[str, Answer]]:
@@ -106,13 +622,12 @@ class Engine:
         """Listed words that begin with a text, then those that hold it."""
         return await self._list(_words, name, query, limit)
 
-    async def _list(self, listing: Callable[[LLRNN, str, int], Answer], name: str, query: str, limit: int) -> Answer:
+    async def _list(self, listing: Callable[..., Answer], name: str, query: str, limit: int) -> Answer:
         """In the model's thread: there may be a million names, and the event loop waits for nobody."""
         served = self.find(name)
         cost = listing_cost(len(served.names) if listing is _features else len(served.model.vocabulary))
-        wanted = served.model, query.lower(), limit
-        batcher = self._batchers[served.name]
-        found: Answer = await batcher.submit(listing, lambda all_: [listing(*one) for one in all_], wanted, cost)
+        work = one_by_one(partial(listing, served.model, limit=limit))
+        found: Answer = await self._batchers[served.name].submit(work, work, query.lower(), cost)
         return found
 
     def find(self, name: str | None) -> Served:
@@ -138,6 +653,6 @@ def _features(model: LLRNN, small: str, limit: int) -> Answer:
 
 
 def _words(model: LLRNN, small: str, limit: int) -> Answer:
-    found = [word for word in model_words(model) if small in word.lower()]
+    found = [word for word in model.vocabulary.words if small in word.lower() and word != EOS]
     found.sort(key=lambda word: not word.lower().startswith(small))  # stable: the most frequent stay first
     return {"words": found[:limit], "matching": len(found)}

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import torch
 
 from llrnn.ground.caches import ByteCache
-from llrnn.ground.errors import ConfigError, LLRNNError, UnknownWordError, warn
+from llrnn.ground.errors import ConfigError, LLRNNError, warn
 from llrnn.knowledge.backgrounds import Background, Uniform, Unigram
 from llrnn.knowledge.features.compiled import FeatureNames
 from llrnn.model.checkpoint import load, open_background
@@ -139,20 +139,6 @@ def open_served(
             raise ConfigError(f"the background names {', '.join(_TAKEN)} are taken, found {key!r}; choose another")
     others = {key: open_background(path, restrict=True) for key, path in (backgrounds or {}).items()}
     return Served(name or folder.resolve().name, load(folder, copy=True).to(torch.device(device)), others)
-
-
-def model_words(model: LLRNN) -> list[str]:
-    """The listed words, in the order of the vocabulary, without the end of sentence."""
-    return [word for word in model.vocabulary.words if word != EOS]
-
-
-def refusal(error: Exception) -> Exception:
-    """What a library error is to a client of the API; an error that is not one of ours stays: it is our defect."""
-    if isinstance(error, UnknownWordError):
-        return Refused(404, "unknown_word", str(error))
-    if isinstance(error, LLRNNError) and not isinstance(error, Refused):
-        return Refused(409, "impossible", str(error))
-    return error
 
 
 def _always_there(model: LLRNN) -> dict[str, Background]:
