@@ -11,50 +11,42 @@ on the command line: `changes=["POS:VERB=+0.5"]`. What the server refuses is a `
 
 from __future__ import annotations
 
+import http.client
 import json
 import math
 import re
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict
-from http.client import (
-    BadStatusLine,
-    HTTPConnection,
-    HTTPException,
-    HTTPResponse,
-    HTTPSConnection,
-    IncompleteRead,
-    RemoteDisconnected,
-)
 from typing import Any, TypedDict, TypeVar, Unpack, overload
 from urllib.parse import quote, urlencode, urlsplit
 
+from pydantic import TypeAdapter
+
 from llrnn.ground.errors import ConfigError, ServerError
 from llrnn.ground.rendering import Term
-from llrnn.inference.explanation import Comparison, Explanation, Influence, Push
+from llrnn.inference.explanation import Comparison, Explanation, Influence
 from llrnn.model.decode import Greedy, Sampling, Strategy
 from llrnn.model.steering import Change
 from llrnn.serve.answers import Finished, Health, Next, Score, ServedModel, Written
 
-# HTTP to a server of ours, with the standard library alone: JSON there and back, and streams of events.
-#
-#     event: word                         one event: lines `field: value`, and an empty line after them
-#     data: {"word": "grande", …}
-#
-# Every connection serves one request, so a client may be used by many threads. Proxies are not asked: a server of ours
-# is close by. Whatever goes wrong is a `ServerError`.
-
-
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
-_BROKEN = (OSError, HTTPException, ValueError, OverflowError)  # the last two: lengths that are none
+_BROKEN = (OSError, http.client.HTTPException, ValueError, OverflowError)  # the last two: lengths that are none
 _LARGEST_ANSWER = 2**28  # bytes
 _LONGEST_LINE = 2**22  # bytes of one line of a stream: an event is a word with its features
 _RETRY_AFTER = 1.0  # seconds, where a server that is busy does not say how long
+Json = Mapping[str, Any]
+Read = TypeVar("Read")
 
 
 class Transport:
-    """Requests to one address; `timeout` is how many seconds the server may be silent."""
+    """HTTP to a server of ours, with the standard library alone; `timeout` is how many seconds it may be silent.
+
+    Every connection serves one request, so a client may be used by many threads. Proxies are not asked: a server of
+    ours is close by. Whatever goes wrong is a `ServerError`.
+    """
 
     def __init__(self, address: str, *, token: str | None, timeout: float, retries: int) -> None:
         self.address = address.rstrip("/")
@@ -72,31 +64,18 @@ class Transport:
         self._headers = {"Accept": "application/json, text/event-stream", "Connection": "close"}
         self._headers |= {"Authorization": f"Bearer {token}"} if token is not None else {}
 
-    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, also: int = 200) -> dict[str, Any]:
-        """The answer, as JSON has it. `also` is a status that is an answer too."""
-        with self._exchange(method, path, body, also) as exchange:
-            return exchange.answer()
+    def ask(self, path: str, read: Callable[[Json], Read], body: Json | None = None, *, also: int = 200) -> Read:
+        """What `read` makes of the answer. Without a body it is a GET; `also` is a status that is an answer too."""
+        with closing(self.exchange(path, body, also)) as exchange:
+            return exchange.parsed(exchange.read(), read)
 
-    def events(self, path: str, body: Mapping[str, Any]) -> Events:
-        """The events of an answer that goes on; it has begun when this returns."""
-        exchange = self._exchange("POST", path, body, 200)
-        found = exchange.response.headers.get_content_type()
-        if found != "text/event-stream":
-            exchange.close()
-            raise ServerError(
-                f"{self.address}: a stream of events is required, found {found}; is it `llrnn serve`?",
-                code="unreadable",
-                status=exchange.response.status,
-            )
-        return Events(exchange)
-
-    def _exchange(self, method: str, path: str, body: Mapping[str, Any] | None, also: int) -> _Exchange:
+    def exchange(self, path: str, body: Json | None, also: int = 200) -> Exchange:
         """A request whose answer is good. One that comes too early is made again, as often as `retries` says."""
         for attempt in range(self.retries + 1):
-            exchange = self._open(method, path, body)
+            exchange = self._open(path, body)
             if exchange.response.status in (200, also):
                 return exchange
-            with exchange:
+            with closing(exchange):
                 refusal = exchange.refusal()
             wait = _RETRY_AFTER * 2**attempt if refusal.retry_after is None else refusal.retry_after
             if refusal.status != 429 or attempt == self.retries or wait > self.timeout:
@@ -104,40 +83,40 @@ class Transport:
             time.sleep(wait)
         raise AssertionError("one of the attempts returned or raised")
 
-    def _open(self, method: str, path: str, body: Mapping[str, Any] | None) -> _Exchange:
-        kind = HTTPSConnection if self._secure else HTTPConnection
-        connection = kind(self._host, self._port, timeout=self.timeout)
+    def _open(self, path: str, body: Json | None) -> Exchange:
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        connection, is_connected = kind(self._host, self._port, timeout=self.timeout), False
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
         headers = self._headers if data is None else {**self._headers, "Content-Type": "application/json"}
         try:
             connection.connect()
-        except (OSError, UnicodeError) as error:  # UnicodeError: a host that can have no address
+            is_connected = True
+            connection.request("GET" if data is None else "POST", f"{self._base}{path}", data, headers)
+            return Exchange(self, connection, connection.getresponse())
+        except _BROKEN as error:  # a host that can have no address is a ValueError, too
             connection.close()
-            raise self.broken(error, connected=False) from None
-        try:
-            connection.request(method, f"{self._base}{path}", data, headers)
-            return _Exchange(self, connection, connection.getresponse())
-        except _BROKEN as error:
-            connection.close()
-            raise self.broken(error) from None
+            raise self.broken(error, is_connected=is_connected) from None
 
-    def broken(self, error: Exception, *, connected: bool = True) -> ServerError:
+    def broken(self, error: Exception, *, is_connected: bool = True) -> ServerError:
         """What went wrong on the way, in our words."""
         why = f"{type(error).__name__}: {error}"
         if isinstance(error, TimeoutError):
             found = f"an answer within {self.timeout:g} s is required, found silence"
             return self._error("too_slow", f"{found}; ask for less, or give the client a longer timeout")
-        if not connected:
+        if not is_connected:
             found = f"a server is required, found none ({why})"
             return self._error("unreachable", f"{found}; start one with `llrnn serve`, or correct the address")
-        if isinstance(error, BadStatusLine) and not isinstance(error, RemoteDisconnected):
-            return self._error(
-                "unreadable", f"an answer in HTTP is required, found another ({why}); is it `llrnn serve`?"
-            )
+        if isinstance(error, http.client.BadStatusLine) and not isinstance(error, http.client.RemoteDisconnected):
+            return self.unreadable("an answer in HTTP", f"another ({why})")
         return self._error("cut_off", f"a whole answer is required, found one that broke off ({why}); ask again")
 
-    def _error(self, code: str, message: str) -> ServerError:
-        return ServerError(f"{self.address}: {message}", code=code)
+    def unreadable(self, required: str, found: str, status: int | None = None) -> ServerError:
+        """An answer that is not what the API promises comes from another server, or another version of ours."""
+        advice = "is it `llrnn serve`, of the version of this client?"
+        return self._error("unreadable", f"{required} is required, found {found}; {advice}", status)
+
+    def _error(self, code: str, message: str, status: int | None = None) -> ServerError:
+        return ServerError(f"{self.address}: {message}", code=code, status=status)
 
 
 def _parts(address: str) -> tuple[str, int | None, str]:
@@ -158,19 +137,15 @@ def _parts(address: str) -> tuple[str, int | None, str]:
     return host, port, parts.path
 
 
-class _Exchange:
+class Exchange:
     """One request that was sent, and its answer as it arrives."""
 
-    def __init__(self, transport: Transport, connection: HTTPConnection, response: HTTPResponse) -> None:
+    def __init__(
+        self, transport: Transport, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
+    ) -> None:
         self.transport, self.response = transport, response
         # a stream may be dropped halfway: the server learns of it when both are closed
         self.close: Callable[[], object] = weakref.finalize(self, _close, connection, response)
-
-    def __enter__(self) -> _Exchange:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def read(self) -> bytes:
         """All of the answer, piece by piece: the length that it claims is not to be trusted."""
@@ -181,135 +156,88 @@ class _Exchange:
                 if len(found) > _LARGEST_ANSWER:
                     raise self.unreadable(f"an answer of at most {_LARGEST_ANSWER:,} bytes", "a longer one")
             if self.response.length:
-                raise IncompleteRead(b"", self.response.length)
+                raise http.client.IncompleteRead(b"", self.response.length)
             return bytes(found)
         except _BROKEN as error:
             raise self.transport.broken(error) from None
 
-    def line(self) -> str:
-        """One line of a stream with its end, nothing where the stream ends. Characters are whole when the line is."""
-        try:
-            found = self.response.readline(_LONGEST_LINE)
-            return found.decode("utf8")
-        except UnicodeDecodeError:
-            raise self.unreadable("UTF-8", "other bytes") from None
-        except _BROKEN as error:
-            raise self.transport.broken(error) from None
-
-    def answer(self) -> dict[str, Any]:
-        return self.parsed(self.read())
-
-    def parsed(self, data: str | bytes) -> dict[str, Any]:
-        try:
-            found = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise self.unreadable("JSON", f"{data[:60]!r} ({error})") from None
-        if not isinstance(found, dict):
-            raise self.unreadable("a JSON object", repr(data[:60]))
-        return found
-
-    def refusal(self) -> ServerError:
-        """The error of the server, with its status."""
-        status = self.response.status
-        try:
-            found = self.answer()
-            code, message = str(found["code"]), str(found["message"])
-        except (ServerError, KeyError):
-            required = "an answer of `llrnn serve`"
-            return self.unreadable(required, f"{status} {self.response.reason}")
-        return ServerError(
-            message, code=code, status=status, retry_after=_seconds(self.response.getheader("Retry-After"))
-        )
-
-    def unreadable(self, required: str, found: str) -> ServerError:
-        message = (
-            f"{self.transport.address}: {required} is required, found {found}; is it `llrnn serve`, and its address?"
-        )
-        return ServerError(message, code="unreadable", status=self.response.status)
-
-
-def _close(connection: HTTPConnection, response: HTTPResponse) -> None:
-    response.close()
-    connection.close()
-
-
-def _seconds(header: str | None) -> float | None:
-    """Of a `Retry-After` that counts seconds; one that gives a date is as good as none."""
-    return float(header) if header is not None and header.isascii() and header.isdigit() else None
-
-
-class Events:
-    """(name, data) of each event of a stream, as it comes; closing it tells the server to stop."""
-
-    def __init__(self, exchange: _Exchange) -> None:
-        self._exchange = exchange
-        self.address, self.close = exchange.transport.address, exchange.close
-
-    def __iter__(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def events(self) -> Iterator[tuple[str, str]]:
+        """Name and data of each event of a stream, as it comes: lines `field: value`, and an empty line after them."""
         name, data = "message", list[str]()
-        while line := self._exchange.line():
-            if not line.endswith("\n"):
-                break  # the stream was cut in the middle of a line, or the line has no end
+        while (line := self._line()).endswith("\n"):  # else it was cut in the middle of a line, or the line has no end
             field, _, value = line.rstrip("\r\n").partition(":")  # no field: a comment, which keeps the line open
             if field == "event":
                 name = value.removeprefix(" ")
             elif field == "data":
                 data.append(value.removeprefix(" "))
             elif not line.strip("\r\n") and data:
-                yield name, self._exchange.parsed("\n".join(data))
+                yield name, "\n".join(data)
                 name, data = "message", []
         self.close()
 
-    def cut_off(self) -> ServerError:
-        return self._exchange.transport.broken(EOFError("the stream ended before the text did"))
+    def _line(self) -> str:
+        """One line of a stream with its end, nothing where the stream ends. Characters are whole when the line is."""
+        try:
+            return self.response.readline(_LONGEST_LINE).decode("utf8")
+        except UnicodeDecodeError:
+            raise self.unreadable("UTF-8", "other bytes") from None
+        except _BROKEN as error:
+            raise self.transport.broken(error) from None
+
+    def parsed(self, data: str | bytes, read: Callable[[Json], Read]) -> Read:
+        """What `read` makes of a JSON object."""
+        try:
+            return read(json.loads(data))
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+            found = f"{data[:60]!r} ({type(error).__name__}: {error})"
+            raise self.unreadable("an answer of `llrnn serve` in JSON", found) from None
+
+    def refusal(self) -> ServerError:
+        """The error of the server, with its status; a `Retry-After` that gives a date is as good as none."""
+        status, after = self.response.status, self.response.getheader("Retry-After") or ""
+        try:
+            error = self.parsed(self.read(), _error)
+        except ServerError:
+            return self.unreadable("an answer of `llrnn serve`", f"{status} {self.response.reason}")
+        error.status, error.retry_after = status, float(after) if after.isascii() and after.isdigit() else None
+        return error
+
+    def unreadable(self, required: str, found: str) -> ServerError:
+        return self.transport.unreadable(required, found, self.response.status)
+
+
+def _close(connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
+    response.close()
+    connection.close()
 
 
 # What a server answers, as Python has it: the models of `answers`, and the library's own explanations.
 
-Json = Mapping[str, Any]
+_EXPLANATION, _INFLUENCE = TypeAdapter(Explanation), TypeAdapter(Influence)
+_TERMS = TypeAdapter(tuple[Term, ...])
 
 
-def log(value: float | None) -> float:
-    return -math.inf if value is None else float(value)
+def _error(found: Json) -> ServerError:
+    return ServerError(str(found["message"]), code=str(found["code"]))
 
 
-def read_explained(found: Json) -> Explanation | Comparison:
+def _explained(found: Json) -> Explanation | Comparison:
     """Of an answer to `explain`. What a comparison is the sum of follows from its two sides, but for the terms."""
     chosen = _explanation(found["prefix"], found["word"])
     if found["rival"] is None:
         return chosen
-    return Comparison(chosen, _explanation(found["prefix"], found["rival"]), _terms(found["comparison"]))
+    rival = _explanation(found["prefix"], found["rival"])
+    return Comparison(chosen, rival, _TERMS.validate_python(found["comparison"]["terms"]))
 
 
 def _explanation(prefix: Sequence[str], found: Json) -> Explanation:
-    return Explanation(
-        prefix=tuple(prefix),
-        word=found["word"],
-        log_p=log(found["log_p"]),
-        log_b=log(found["log_b"]),
-        log_z=float(found["log_z"]),
-        terms=_terms(found),
-        cell=found["cell"],
-        log_inside=float(found["log_inside"]),
-        factors=tuple((factor["name"], log(factor["log_b"])) for factor in found["factors"]),
-    )
+    factors = [(factor["name"], _log(factor["log_b"])) for factor in found["factors"]]
+    logs = {name: _log(found[name]) for name in ("log_p", "log_b")}
+    return _EXPLANATION.validate_python({**found, **logs, "prefix": prefix, "factors": factors})
 
 
-def _terms(found: Json) -> tuple[Term, ...]:
-    return tuple(Term(one["name"], float(one["weight"]), float(one["value"])) for one in found["terms"])
-
-
-def read_influence(found: Json) -> Influence:
-    terms = tuple(_pushes(found["terms"]))
-    return Influence(tuple(found["prefix"]), found["feature"], float(found["weight"]), terms)
-
-
-def _pushes(found: Sequence[Json]) -> Iterator[Push]:
-    for one in found:
-        yield Push(int(one["position"]), one["word"], one["name"], float(one["value"]), float(one["share"]))
-
-
-Read = TypeVar("Read")
+def _log(value: float | None) -> float:
+    return -math.inf if value is None else value
 
 
 class QueryOptions(TypedDict, total=False):
@@ -351,11 +279,11 @@ class Client:
         self, prefix: str | Sequence[str] = "", *, word: str, rival: str | None = None, **query: Unpack[QueryOptions]
     ) -> Explanation | Comparison:
         """Why this word, or why rather than a rival; as `llrnn.explain`."""
-        return self._ask("explain", read_explained, prefix, query, word=word, rival=rival)
+        return self._ask("explain", _explained, prefix, query, word=word, rival=rival)
 
     def influence(self, prefix: str | Sequence[str] = "", *, feature: str, **query: Unpack[QueryOptions]) -> Influence:
         """Which features of which earlier words moved the weight of this one; as `llrnn.influence.influence`."""
-        return self._ask("influence", read_influence, prefix, query, feature=feature)
+        return self._ask("influence", _INFLUENCE.validate_python, prefix, query, feature=feature)
 
     def generate(
         self,
@@ -368,7 +296,7 @@ class Client:
     ) -> Writing:
         """Words as the model writes them; the same seed and question write the same text."""
         asked = _query(query, prefix) | {"seed": seed, "max_words": max_words, "strategy": _strategy(strategy)}
-        return Writing(self._transport.events("/v1/generate", asked | {"stream": True}))
+        return Writing(self._transport.exchange("/v1/generate", asked | {"stream": True}))
 
     def score(
         self,
@@ -384,13 +312,11 @@ class Client:
             raise ConfigError("texts have conditions of their own: give one for each text, conditions=[...]")
         written = [text if isinstance(text, str) else list(text) for text in texts]
         asked = _query(query) | {"texts": written, "conditions": None if conditions is None else list(conditions)}
-        found = self._transport.ask("POST", "/v1/score", asked)
-        return self._read(lambda answer: tuple(map(Score.model_validate, answer["scores"])), found)
+        return self._transport.ask("/v1/score", lambda found: tuple(map(Score.model_validate, found["scores"])), asked)
 
     def models(self) -> tuple[ServedModel, ...]:
         """The served models; the first one answers where none is named."""
-        found = self._transport.ask("GET", "/v1/models")
-        return self._read(lambda answer: tuple(map(ServedModel.model_validate, answer["models"])), found)
+        return self._transport.ask("/v1/models", lambda found: tuple(map(ServedModel.model_validate, found["models"])))
 
     def features(self, query: str = "", *, model: str | None = None, limit: int = 20) -> tuple[str, ...]:
         """Names of features that hold the query, to change their weights or to ask what moved them."""
@@ -402,49 +328,49 @@ class Client:
 
     def health(self) -> Health:
         """Whether the server is there; one that is stopping says so, and is no error."""
-        found = self._transport.ask("GET", "/v1/health", also=503)
-        return self._read(Health.model_validate, found)
+        return self._transport.ask("/v1/health", Health.model_validate, also=503)
 
     def _ask(
         self, what: str, read: Callable[[Json], Read], prefix: str | Sequence[str], query: QueryOptions, **own: Any
     ) -> Read:
-        found = self._transport.ask("POST", f"/v1/{what}", _query(query, prefix) | own)
-        return self._read(read, found)
+        return self._transport.ask(f"/v1/{what}", read, _query(query, prefix) | own)
 
     def _listed(
         self, what: str, read: Callable[[Any], str], query: str, model: str | None, limit: int
     ) -> tuple[str, ...]:
         name = self.models()[0].name if model is None else model
-        asked = urlencode({"query": query, "limit": limit})
-        found = self._transport.ask("GET", f"/v1/models/{quote(name, safe='')}/{what}?{asked}")
-        return self._read(lambda answer: tuple(map(read, answer[what])), found)
-
-    def _read(self, read: Callable[[Json], Read], found: Json) -> Read:
-        return _understood(read, found, self._transport.address)
+        path = f"/v1/models/{quote(name, safe='')}/{what}?{urlencode({'query': query, 'limit': limit})}"
+        return self._transport.ask(path, lambda found: tuple(map(read, found[what])))
 
 
 class Writing(Iterator[Written]):
     """A text while it is written: iterate over its words, or `finish()` it; dropped early, the server stops writing."""
 
-    def __init__(self, events: Events) -> None:
-        self._events, self._coming = events, iter(events)
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange, self._events = exchange, exchange.events()
         self.result: Finished | None = None  # once the text has ended
+        found = exchange.response.headers.get_content_type()
+        if found != "text/event-stream":
+            self.close()
+            raise exchange.unreadable("a stream of events", found)
 
     def __next__(self) -> Written:
         if self.result is not None:
             raise StopIteration
-        for name, found in self._coming:
+        for name, data in self._events:
             match name:
                 case "word":
-                    return _understood(Written.model_validate, found, self._events.address)
+                    return self._exchange.parsed(data, Written.model_validate)
                 case "done":
-                    self.result = _understood(Finished.model_validate, found, self._events.address)
+                    self.result = self._exchange.parsed(data, Finished.model_validate)
                     self.close()
                     raise StopIteration
                 case "error":
                     self.close()
-                    raise ServerError(str(found.get("message")), code=str(found.get("code")))
-        raise self._events.cut_off()
+                    raise self._exchange.parsed(data, _error)
+                case _:
+                    self._exchange.parsed(data, dict)  # of a later version, and JSON all the same
+        raise self._exchange.transport.broken(EOFError("the stream ended before the text did"))
 
     def finish(self) -> Finished:
         """The whole text, when it has ended."""
@@ -454,26 +380,13 @@ class Writing(Iterator[Written]):
         return self.result
 
     def close(self) -> None:
-        self._events.close()
+        self._exchange.close()
 
     def __enter__(self) -> Writing:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def _understood(read: Callable[[Json], Read], found: Json, address: str) -> Read:
-    """An answer that is not what the API promises comes from another server, or another version of ours."""
-    try:
-        return read(found)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise ServerError(
-            f"{address}: an answer of `llrnn serve` is required, found another ({type(error).__name__}: {error}); "
-            "check the address, and that server and client are of one version",
-            code="unreadable",
-            status=200,
-        ) from None
 
 
 def _query(query: QueryOptions, prefix: str | Sequence[str] | None = None) -> dict[str, Any]:
@@ -487,16 +400,14 @@ def _query(query: QueryOptions, prefix: str | Sequence[str] | None = None) -> di
 def _changes(given: Mapping[str, str] | Sequence[str | Change]) -> list[Change]:
     if isinstance(given, str):
         raise ConfigError(f"a list of changes is required, found one string: write [{given!r}]")
-    if isinstance(given, Mapping):
-        return [Change.parse(f"{name}={_text(value)}") for name, value in given.items()]
-    return [one if isinstance(one, Change) else Change.parse(one) for one in given]
-
-
-def _text(value: object) -> str:
-    """A number would not say whether it is added or set."""
-    if isinstance(value, str):
-        return value
-    raise ConfigError(f"a change is written as '+0.5', '-0.5', '*0.5' or '0.5', with its quotes; found {value!r}")
+    if not isinstance(given, Mapping):
+        return [one if isinstance(one, Change) else Change.parse(one) for one in given]
+    for value in given.values():
+        if not isinstance(value, str):  # a number would not say whether it is added or set
+            raise ConfigError(
+                f"a change is written as '+0.5', '-0.5', '*0.5' or '0.5', with its quotes; found {value!r}"
+            )
+    return [Change.parse(f"{name}={value}") for name, value in given.items()]
 
 
 def _strategy(strategy: Strategy | None) -> dict[str, Any]:

@@ -132,7 +132,7 @@ class EventStream(Response):
 Asked = TypeVar("Asked", bound=Message)
 Answer = dict[str, Any]
 Work = Coroutine[Any, Any, Answer]
-_SHORT = {"maxLength": most("characters")}
+_SHORT: dict[str, Any] = {"maxLength": most("characters")}
 ModelName = Annotated[str, Path(description="a served model", json_schema_extra=_SHORT), at_most("characters")]
 Part = Annotated[str, Query(description="a part of the name", json_schema_extra=_SHORT), at_most("characters")]
 Count = Annotated[

@@ -125,9 +125,9 @@ def steered(model: LLRNN, rows: Sequence[Steering]) -> Steered | None:
 
 
 def read(model: LLRNN, rows: Sequence[EncodedPrefix], multiple: int = 1) -> tuple[Distribution, ModelState]:
-    """p of the word after each prefix, in one scan; where the sequences stand, if all prefixes are of one length.
+    """p of the word after each prefix, in one scan; and where the sequences stand, if all are of one length.
 
-    Prefixes are padded to the longest, with the end of the sentence before it, rounded up to a `multiple`.
+    They begin with the end of a sentence, and are padded to a multiple of `multiple`.
     """
     longest = 1 + max(len(row.ids) for row in rows)
     batch = _padded(model, rows, -(-longest // multiple) * multiple)
@@ -389,8 +389,8 @@ class ExplainQuestion(_StatefulQuestion[ExplainRequest]):
         found = explain_next(self.model, p, state, self.asked.words, word, rest[0] if rest else None)
         if isinstance(found, Explanation):
             return {**self.header(), "word": as_json(found, ExplanationAnswer), "rival": None, "comparison": None}
-        word, rival = (as_json(one, ExplanationAnswer) for one in (found.chosen, found.rival))
-        return {**self.header(), "word": word, "rival": rival, "comparison": as_json(found, ComparisonAnswer)}
+        chosen, other = (as_json(one, ExplanationAnswer) for one in (found.chosen, found.rival))
+        return {**self.header(), "word": chosen, "rival": other, "comparison": as_json(found, ComparisonAnswer)}
 
 
 class GenerateQuestion(_StatefulQuestion[GenerateRequest]):

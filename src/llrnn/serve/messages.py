@@ -36,8 +36,8 @@ def at_most(limit: str, size: Callable[[Any], int] = len) -> AfterValidator:
 
 
 def _string(limit: str, description: str) -> tuple[Any, ...]:
-    schema = {"maxLength": most(limit)}
-    return Field(pattern=_NO_NUL, description=description, json_schema_extra=schema), at_most(limit)
+    field = Field(pattern=_NO_NUL, description=description, json_schema_extra={"maxLength": most(limit)})
+    return field, at_most(limit)
 
 
 def _items(limit: str, description: str) -> Any:
@@ -47,8 +47,7 @@ def _items(limit: str, description: str) -> Any:
 
 def _integer(least: int, limit: str, description: str) -> tuple[Any, ...]:
     """JSON has one kind of number: 3.0 is 3. What is no number stays as it is, to be refused."""
-    schema = {"maximum": most(limit)}
-    field = Field(strict=True, ge=least, description=description, json_schema_extra=schema)
+    field = Field(strict=True, ge=least, description=description, json_schema_extra={"maximum": most(limit)})
     return field, WHOLE, at_most(limit, int)
 
 
