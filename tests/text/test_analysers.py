@@ -234,7 +234,7 @@ GOOD_DIC = "2\nmot/AaBb po:n\nlis/Aa po:v is:s\n"
         ("NEEDAFFIX\n", GOOD_DIC, "x.aff:1:1: flags without spaces are required"),
         ("COMPLEXPREFIXES\n", GOOD_DIC, "x.aff:1:1: one prefix a word is all that is read here"),
         ("AF 1\nAF A\n", "1\nm2/2\n", "x.dic:2:4: the number of an alias, 1 to 1, is required, found '2'; see AF"),
-        ("AM 1\nAM po:n\n", "1\nmot\t2\n", "x.dic:2:5: the number of an alias, 1 to 1, is required, found 2; see AM"),
+        ("AM 1\nAM po:n\n", "1\nmot\t2\n", "x.dic:2:5: the number of an alias, 1 to 1, is required, found '2'; see AM"),
         (GOOD_AFF, "mot/Aa\n", "x.dic:1:1: the first line must be the number of words"),
         (GOOD_AFF, "1\nmot/Aab po:n\n", "x.dic:2:5: flags of two characters each"),
         (GOOD_AFF, "1\nmot/ po:n\n", "x.dic:2:4: flags without spaces are required after the slash"),

@@ -29,7 +29,7 @@ from llrnn.ground.errors import ConfigError, LexiconError, MissingExtraError
 from llrnn.ground.files import write_atomically
 from llrnn.languages.domains.characters import CharacterModel
 from llrnn.text import analysers
-from llrnn.text.analysers.hunspell import encoding_of, read_affix_file, read_encoded, split_flags
+from llrnn.text.analysers.hunspell import AffixFile, encoding_of, read_encoded, split_flags
 from llrnn.text.corpus import Corpus
 from llrnn.text.french import conllu
 from llrnn.text.lexicon import Lexicon
@@ -256,10 +256,9 @@ def expanded_forms(dic: Path, train: Corpus) -> Frequencies:
 
 def _derived(dic: Path) -> Iterator[tuple[str, str]]:
     """Every form that the dictionary makes, with the affixes that make it; a form may come several times."""
-    file = read_affix_file(dic.with_suffix(".aff"))
+    file = AffixFile(dic.with_suffix(".aff"))
     for line, stem, flags in _entries(dic):
-        allowed = frozenset[str]() if flags is None else file.flags.read(flags, line)
-        for form, rules in file.affixes.derive(stem, allowed):
+        for form, rules in file.derive(stem, file.flags(flags, line)):
             yield form.lower(), "+".join(rule.affix for rule in rules)
 
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from os import fspath, stat
 from pathlib import Path
+from typing import TypeVar
 
 from llrnn.ground.errors import LexiconError
 from llrnn.ground.files import StrPath, read_file
@@ -24,189 +25,7 @@ from llrnn.text.analysers.tags import FRENCH, Tags, lemma_attribute
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.source import Line, read_lines
 
-# Affixes of a hunspell dictionary at work: which rules apply to a word, and what they make of it.
-#
-# A rule strips characters from one end of a word and attaches others, if that end meets a condition:
-#
-#     SFX S. il ux/D'Q' ail is:pl         a word with the flag `S.` that ends in `ail`: strip `il`, attach `ux`; the
-#                                         result has the flags `D'` and `Q'`, and the field `is:pl`
-#
-# As in hunspell, a form is a stem with up to two suffixes (the second by the flags of the first) and up to one prefix
-# (by the flags of the stem or of a suffix; a prefix may in turn bring a suffix). Prefix and suffix meet only where
-# both allow the cross product. Compounds are not made: they are without end.
-
-
-Flags = frozenset[str]
-# What each character from the end of the word (the beginning, for a prefix) may be; None: anything.
-Condition = tuple["CharacterClass | None", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CharacterClass:
-    """The characters that a place of a condition takes, or those that it refuses."""
-
-    characters: frozenset[str]
-    refused: bool = False
-
-    def takes(self, character: str) -> bool:
-        return (character in self.characters) != self.refused
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rule:
-    """One line `SFX` or `PFX`. Equal to itself only, so that tuples of rules are quick keys."""
-
-    is_prefix: bool
-    flag: str
-    cross: bool
-    strip: str
-    affix: str
-    condition: Condition
-    flags: Flags
-    fields: tuple[str, ...]
-    alone: tuple[Rule, ...] = field(init=False, repr=False)  # this rule only, as a tuple that is made once
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "alone", (self,))
-
-    @property
-    def reach(self) -> int:
-        """How many characters of the word decide whether the rule applies."""
-        return max(len(self.strip), len(self.condition))
-
-    def applies(self, word: str, *, full_strip: bool) -> bool:
-        if len(word) < len(self.condition) or (len(word) <= len(self.strip) and not full_strip and self.strip):
-            return False
-        if not (word.startswith(self.strip) if self.is_prefix else word.endswith(self.strip)):
-            return False
-        near = word[: len(self.condition)] if self.is_prefix else word[len(word) - len(self.condition) :]
-        return all(place is None or place.takes(own) for place, own in zip(self.condition, near, strict=True))
-
-    def attach(self, word: str) -> str:
-        if self.is_prefix:
-            return self.affix + word[len(self.strip) :]
-        return word[: len(word) - len(self.strip)] + self.affix
-
-
-Candidate = tuple[str, tuple[Rule, ...]]  # a form, the rules that made it
-
-
-class RuleSet:
-    """The rules of one kind that some flags allow. Which of them apply is cached by the decisive end of a word."""
-
-    def __init__(self, rules: Iterable[Rule], *, is_prefix: bool, full_strip: bool) -> None:
-        self.rules, self.is_prefix, self.full_strip = tuple(rules), is_prefix, full_strip
-        # One more than the reach: a strip that leaves nothing of the word is told from one that leaves something.
-        self.reach = 1 + max((rule.reach for rule in self.rules), default=0)
-        self.known: dict[str, tuple[Rule, ...]] = {}
-
-    def applying_to(self, word: str) -> tuple[Rule, ...]:
-        if not self.rules:
-            return ()
-        end = word[: self.reach] if self.is_prefix else word[-self.reach :]
-        found = self.known.get(end)
-        if found is None:
-            found = tuple(rule for rule in self.rules if rule.applies(end, full_strip=self.full_strip))
-            self.known[end] = found
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class SpecialFlags:
-    """Flags that say something of the form instead of naming rules; `""` where the dictionary has none."""
-
-    need_affix: str = ""  # no form without a further affix
-    circumfix: str = ""  # a prefix and a suffix that only come together
-    only_in_compound: str = ""
-    forbidden: str = ""
-
-    def all(self) -> tuple[str, ...]:
-        return self.need_affix, self.circumfix, self.only_in_compound, self.forbidden
-
-    def allow(self, stem_flags: Flags, rules: tuple[Rule, ...]) -> bool:
-        """Whether a stem with these affixes is a form of its own."""
-        if any(self.only_in_compound in flags for flags in (stem_flags, *(rule.flags for rule in rules))):
-            return False
-        if not rules:
-            return self.need_affix not in stem_flags
-        if all(self.need_affix in rule.flags for rule in rules):
-            return False
-        sides = {rule.is_prefix for rule in rules if self.circumfix in rule.flags}
-        return not sides or len(sides) == 2
-
-
-@dataclass(slots=True)
-class AffixRules:
-    """The rules of an `.aff` file by flag, ready to be applied."""
-
-    rules: dict[str, list[Rule]]
-    special: SpecialFlags
-    full_strip: bool = False
-    _suffixes: dict[Flags, RuleSet] = field(default_factory=dict, repr=False)
-    _prefixes: dict[Flags, RuleSet] = field(default_factory=dict, repr=False)
-
-    def forget_idle_flags(self) -> None:
-        """Drop the flags of rules that allow no rule and say nothing: a rule without flags is applied quickly."""
-        used = {*self.rules, *self.special.all()}
-        for flag, rules in self.rules.items():
-            self.rules[flag] = [replace(rule, flags=rule.flags & used) for rule in rules]
-
-    def derive(self, stem: str, flags: Flags) -> Iterator[Candidate]:
-        """Every form of the stem with the rules that made it; a form may come several times."""
-        if self.prefixes(flags).rules or self.special.only_in_compound in flags:
-            yield from self._allowed(flags, self._candidates(stem, flags))
-            return
-        # The usual case, made quick: no prefix, and suffixes after which nothing comes.
-        if self.special.allow(flags, ()):
-            yield stem, ()
-        for suffix in self.suffixes(flags).applying_to(stem):
-            if suffix.flags:
-                yield from self._allowed(flags, self._after(suffix, stem, flags))
-            else:
-                yield suffix.attach(stem), suffix.alone
-
-    def _allowed(self, flags: Flags, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
-        return (candidate for candidate in candidates if self.special.allow(flags, candidate[1]))
-
-    def _candidates(self, stem: str, flags: Flags) -> Iterator[Candidate]:
-        yield from self._prefixed(stem, (), flags)
-        for suffix in self.suffixes(flags).applying_to(stem):
-            yield from self._after(suffix, stem, flags)
-        for prefix in self.prefixes(flags).applying_to(stem):
-            if prefix.cross:
-                for suffix in self.suffixes(prefix.flags).applying_to(stem):
-                    if suffix.cross:
-                        yield prefix.attach(suffix.attach(stem)), (suffix, prefix)
-
-    def _after(self, first: Rule, stem: str, flags: Flags) -> Iterator[Candidate]:
-        """The stem with this suffix and whatever may be added to it."""
-        once = first.attach(stem)
-        yield from self._prefixed(once, (first,), flags)
-        for second in self.suffixes(first.flags).applying_to(once):
-            yield from self._prefixed(second.attach(once), (first, second), flags)
-
-    def _prefixed(self, form: str, suffixes: tuple[Rule, ...], flags: Flags) -> Iterator[Candidate]:
-        """The form as it is, and with every prefix that its stem or a suffix allows."""
-        yield form, suffixes
-        if all(suffix.cross for suffix in suffixes):
-            for allowing in (flags, *(suffix.flags for suffix in suffixes)):
-                for prefix in self.prefixes(allowing).applying_to(form):
-                    if prefix.cross or not suffixes:
-                        yield prefix.attach(form), (*suffixes, prefix)
-
-    def suffixes(self, flags: Flags) -> RuleSet:
-        known = self._suffixes.get(flags)
-        return known if known is not None else self._chosen(self._suffixes, flags, is_prefix=False)
-
-    def prefixes(self, flags: Flags) -> RuleSet:
-        known = self._prefixes.get(flags)
-        return known if known is not None else self._chosen(self._prefixes, flags, is_prefix=True)
-
-    def _chosen(self, known: dict[Flags, RuleSet], flags: Flags, *, is_prefix: bool) -> RuleSet:
-        allowed = (rule for flag in sorted(flags) for rule in self.rules.get(flag, ()) if rule.is_prefix == is_prefix)
-        known[flags] = RuleSet(allowed, is_prefix=is_prefix, full_strip=self.full_strip)
-        return known[flags]
-
+T = TypeVar("T")
 
 # Lines of dictionary files: decoded as the `.aff` file says, and able to name the place of a fault.
 #
@@ -265,12 +84,11 @@ def _content(path: StrPath) -> bytes:
         raise LexiconError("the file cannot be read", path=path) from None
 
 
-# The `.aff` file of a hunspell dictionary, read.
-#
-# Taken: SET, FLAG, FULLSTRIP, NEEDAFFIX, CIRCUMFIX, FORBIDDENWORD, ONLYINCOMPOUND, AF, AM, SFX, PFX. Whatever serves
-# spelling suggestions or compounds is passed over. See `man 5 hunspell`.
+# Taken of the `.aff` file: SET, FLAG, FULLSTRIP, NEEDAFFIX, CIRCUMFIX, FORBIDDENWORD, ONLYINCOMPOUND, AF, AM, SFX, PFX.
+# Whatever serves spelling suggestions or compounds (they are without end) is passed over. See `man 5 hunspell`.
 
-
+Flags = frozenset[str]
+_NONE: Flags = frozenset()
 _SPECIAL = {
     "NEEDAFFIX": "need_affix",
     "PSEUDOROOT": "need_affix",
@@ -278,77 +96,66 @@ _SPECIAL = {
     "ONLYINCOMPOUND": "only_in_compound",
     "FORBIDDENWORD": "forbidden",
 }
-_NONE: Flags = frozenset()
-_PLACE = re.compile(r"\[(\^?)([^\[\]]+)\]|(\.)|([^\[\]])")
+_PLACE = re.compile(r"\[(\^?)([^\[\]]+)\]|([^\[\]])")  # of a condition: characters to take or to refuse, or one
 _SLASH = re.compile(r"(?<=[^\\])/")
 _LARGEST_FLAG = 65535
 
 
-@dataclass(slots=True)
-class FlagSyntax:
-    """How flags are written: `short` and `UTF-8` one character each, `long` two, `num` numbers with commas."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """One line `SFX` or `PFX`: strip characters from one end of a word and attach others, if it meets a condition.
 
-    kind: str = "short"
-    aliases: list[Flags] = field(default_factory=list)
-    known: dict[str, Flags] = field(default_factory=dict)
+        SFX S. il ux/D'Q' ail is:pl         a word with the flag `S.` that ends in `ail`: strip `il`, attach `ux`; the
+                                            result has the flags `D'` and `Q'`, and the field `is:pl`
 
-    def read(self, text: str, line: Line) -> Flags:
-        """The flags written as `text`, or named by its number if the file has aliases (AF)."""
-        if text not in self.known:
-            self.known[text] = self._alias(text, line) if self.aliases else self.split(text, line)
-        return self.known[text]
+    Equal to itself only, so that tuples of rules are quick keys.
+    """
 
-    def _alias(self, text: str, line: Line) -> Flags:
-        if not _is_number(text) or not 1 <= int(text) <= len(self.aliases):
-            line.fail(f"the number of an alias, 1 to {len(self.aliases)}, is required, found {text!r}; see AF", text)
-        return self.aliases[int(text) - 1]
+    is_prefix: bool
+    cross: bool  # whether it may come together with an affix at the other end
+    strip: str
+    affix: str
+    condition: re.Pattern[str]
+    reach: int  # how many characters of the word decide whether the rule applies
+    flags: Flags
+    fields: tuple[str, ...]
 
-    def split(self, text: str, line: Line) -> Flags:
-        if not text or re.search(r"\s", text):
-            line.fail("flags without spaces are required after the slash; write \\/ for a slash in a word", "/")
-        if self.kind == "long":
-            if len(text) % 2:
-                line.fail(f"flags of two characters each are required (FLAG long), found {text!r}; correct it", text)
-            return frozenset(text[start : start + 2] for start in range(0, len(text), 2))
-        if self.kind == "num":
-            return frozenset(self._number(part, line) for part in text.split(","))
-        return frozenset(text)
+    def applies(self, word: str, *, full_strip: bool) -> bool:
+        ends = word.startswith(self.strip) if self.is_prefix else word.endswith(self.strip)
+        whole = bool(self.strip) and len(word) <= len(self.strip) and not full_strip
+        return ends and not whole and self.condition.fullmatch(word) is not None
 
-    def _number(self, text: str, line: Line) -> str:
-        if not _is_number(text) or not 1 <= int(text) <= _LARGEST_FLAG:
-            line.fail(f"a flag must be a number from 1 to {_LARGEST_FLAG} (FLAG num), found {text!r}", text)
-        return str(int(text))
-
-    def one(self, text: str, line: Line) -> str:
-        """The single flag written as `text`."""
-        flags = self.split(text, line)
-        if len(flags) != 1:
-            line.fail(f"one flag is required, found {text!r}, which is {len(flags)} (FLAG {self.kind})", text)
-        return min(flags)
+    def attach(self, word: str) -> str:
+        if self.is_prefix:
+            return self.affix + word[len(self.strip) :]
+        return word[: len(word) - len(self.strip)] + self.affix
 
 
-@dataclass(slots=True)
-class AffixFile:
-    """What an `.aff` file says: the rules, and how to read the `.dic` file that belongs to it."""
+Candidate = tuple[str, tuple[Rule, ...]]  # a form, the rules that made it
 
-    encoding: str
-    flags: FlagSyntax
-    field_aliases: list[tuple[str, ...]]
-    affixes: AffixRules
 
-    def fields(self, text: str, line: Line) -> tuple[str, ...]:
-        """The fields written as `text`: separated by spaces, or the number of an alias (AM)."""
-        if not self.field_aliases or not _is_number(text):
-            return tuple(text.split())
-        if not 1 <= int(text) <= len(self.field_aliases):
-            line.fail(
-                f"the number of an alias, 1 to {len(self.field_aliases)}, is required, found {text}; see AM", text
-            )
-        return self.field_aliases[int(text) - 1]
+class RuleSet:
+    """The rules of one kind that some flags allow. Which of them apply is cached by the decisive end of a word."""
+
+    def __init__(self, rules: Iterable[Rule], *, is_prefix: bool, full_strip: bool) -> None:
+        self.rules, self.is_prefix, self.full_strip = tuple(rules), is_prefix, full_strip
+        # One more than the reach: a strip that leaves nothing of the word is told from one that leaves something.
+        self.reach = 1 + max((rule.reach for rule in self.rules), default=0)
+        self.known: dict[str, tuple[Rule, ...]] = {}
+
+    def applying_to(self, word: str) -> tuple[Rule, ...]:
+        if not self.rules:
+            return ()
+        end = word[: self.reach] if self.is_prefix else word[-self.reach :]
+        found = self.known.get(end)
+        if found is None:
+            found = tuple(rule for rule in self.rules if rule.applies(end, full_strip=self.full_strip))
+            self.known[end] = found
+        return found
 
 
 @dataclass(slots=True)
-class _AffixBlock:
+class _Block:
     """A header, with the number of lines that must still follow it."""
 
     line: Line
@@ -356,18 +163,192 @@ class _AffixBlock:
     cross: bool = False
 
 
-def read_affix_file(path: StrPath, *, without: frozenset[str] = frozenset()) -> AffixFile:
-    """Read it; affix rules that have a field of a name in `without` are left out."""
-    encoding = encoding_of(path)
-    lines = [line for line in read_encoded(path, encoding) if line.text.strip() and not line.text.startswith("#")]
-    reader = _AffixFileReader(
-        AffixFile(encoding, FlagSyntax(_flag_kind(lines)), [], AffixRules({}, SpecialFlags())), without
-    )
-    for line in lines:
-        reader.read(line)
-    reader.check_counts()
-    reader.file.affixes.forget_idle_flags()
-    return reader.file
+class AffixFile:
+    """An `.aff` file: its rules by flag, and how the `.dic` file that belongs to it is read.
+
+    As in hunspell, a form is a stem with up to two suffixes (the second by the flags of the first) and up to one prefix
+    (by the flags of the stem or of a suffix; a prefix may in turn bring a suffix). Prefix and suffix meet only where
+    both allow the cross product. Rules that have a field of a name in `without` are left out.
+    """
+
+    def __init__(self, path: StrPath, *, without: frozenset[str] = frozenset()) -> None:
+        self.encoding, self._without = encoding_of(path), without
+        self.rules: dict[str, list[Rule]] = {}
+        self.full_strip = False
+        # Flags that say something of the form instead of naming rules; "" where the dictionary has none.
+        self.need_affix = self.circumfix = self.only_in_compound = self.forbidden = ""
+        self._blocks: dict[tuple[str, str], _Block] = {}
+        self._flag_aliases: list[Flags] = []
+        self._field_aliases: list[tuple[str, ...]] = []
+        self._known_flags: dict[str, Flags] = {}
+        self._rule_sets: dict[tuple[bool, Flags], RuleSet] = {}
+        content = read_encoded(path, self.encoding)
+        lines = [line for line in content if line.text.strip() and not line.text.startswith("#")]
+        self._flag_kind = _flag_kind(lines)
+        for line in lines:
+            self._read(line)
+        self._check_counts()
+        # Flags of rules that allow no rule and say nothing are dropped: a rule without flags is applied quickly.
+        used = {*self.rules, self.need_affix, self.circumfix, self.only_in_compound, self.forbidden}
+        for flag, rules in self.rules.items():
+            self.rules[flag] = [replace(rule, flags=rule.flags & used) for rule in rules]
+
+    def derive(self, stem: str, flags: Flags) -> Iterator[Candidate]:
+        """Every form of the stem with the rules that made it; a form may come several times."""
+        return (found for found in self._candidates(stem, flags) if self._is_form(flags, found[1]))
+
+    def _candidates(self, stem: str, flags: Flags) -> Iterator[Candidate]:
+        suffixed: list[Candidate] = [(stem, ())]
+        for first in self._applying(stem, flags):
+            once = first.attach(stem)
+            suffixed.append((once, (first,)))
+            suffixed += [(second.attach(once), (first, second)) for second in self._applying(once, first.flags)]
+        for form, suffixes in suffixed:
+            yield form, suffixes
+            if all(suffix.cross for suffix in suffixes):
+                for allowing in (flags, *(suffix.flags for suffix in suffixes)):
+                    for prefix in self._applying(form, allowing, is_prefix=True):
+                        if prefix.cross or not suffixes:
+                            yield prefix.attach(form), (*suffixes, prefix)
+        for prefix in self._applying(stem, flags, is_prefix=True):
+            for suffix in self._applying(stem, prefix.flags):
+                if prefix.cross and suffix.cross:
+                    yield prefix.attach(suffix.attach(stem)), (suffix, prefix)
+
+    def _applying(self, word: str, flags: Flags, *, is_prefix: bool = False) -> tuple[Rule, ...]:
+        """The rules for this end of a word that some flags allow."""
+        if not flags:
+            return ()
+        found = self._rule_sets.get((is_prefix, flags))
+        if found is None:
+            allowed = (rule for flag in sorted(flags) for rule in self.rules.get(flag, ()))
+            rules = (rule for rule in allowed if rule.is_prefix == is_prefix)
+            found = RuleSet(rules, is_prefix=is_prefix, full_strip=self.full_strip)
+            self._rule_sets[is_prefix, flags] = found
+        return found.applying_to(word)
+
+    def _is_form(self, stem_flags: Flags, rules: tuple[Rule, ...]) -> bool:
+        """Whether a stem with these affixes is a form of its own."""
+        if self.only_in_compound in stem_flags or (not rules and self.need_affix in stem_flags):
+            return False
+        if not any(rule.flags for rule in rules):
+            return True
+        if any(self.only_in_compound in rule.flags for rule in rules):
+            return False
+        # a circumfix is a prefix and a suffix that only come together
+        sides = {rule.is_prefix for rule in rules if self.circumfix in rule.flags}
+        return len(sides) != 1 and not all(self.need_affix in rule.flags for rule in rules)
+
+    def flags(self, text: str | None, line: Line) -> Flags:
+        """The flags written as `text`, or named by its number if the file has aliases (AF)."""
+        if text is None:
+            return _NONE
+        if text not in self._known_flags:
+            aliased = self._flag_aliases
+            self._known_flags[text] = _alias(aliased, text, line, "AF") if aliased else self._split(text, line)
+        return self._known_flags[text]
+
+    def fields(self, text: str, line: Line) -> tuple[str, ...]:
+        """The fields written as `text`: separated by spaces, or the number of an alias (AM)."""
+        if self._field_aliases and _is_number(text):
+            return _alias(self._field_aliases, text, line, "AM")
+        return tuple(text.split())
+
+    def entry(self, line: Line) -> tuple[str, Flags, frozenset[str]]:
+        """The stem, the flags and the fields of a line of the `.dic` file."""
+        word, fields = line.text, ""
+        cut = _FIELDS.search(word)
+        if cut:
+            word, fields = word[: cut.start()], word[cut.end() :].strip()
+        stem, flags = split_flags(word.rstrip())
+        if not stem:
+            line.fail("a word is required at the beginning of the line; write it, or delete the line")
+        return stem, self.flags(flags, line), frozenset(self.fields(fields, line))
+
+    def _split(self, text: str, line: Line) -> Flags:
+        """`short` and `UTF-8` flags are one character each, `long` ones two, `num` are numbers with commas."""
+        if not text or re.search(r"\s", text):
+            line.fail("flags without spaces are required after the slash; write \\/ for a slash in a word", "/")
+        if self._flag_kind == "long":
+            if len(text) % 2:
+                line.fail(f"flags of two characters each are required (FLAG long), found {text!r}; correct it", text)
+            return frozenset(text[start : start + 2] for start in range(0, len(text), 2))
+        if self._flag_kind != "num":
+            return frozenset(text)
+        for part in text.split(","):
+            if not _is_number(part) or not 1 <= int(part) <= _LARGEST_FLAG:
+                line.fail(f"a flag must be a number from 1 to {_LARGEST_FLAG} (FLAG num), found {part!r}", part)
+        return frozenset(str(int(part)) for part in text.split(","))
+
+    def _one_flag(self, text: str, line: Line) -> str:
+        flags = self._split(text, line)
+        if len(flags) != 1:
+            line.fail(f"one flag is required, found {text!r}, which is {len(flags)} (FLAG {self._flag_kind})", text)
+        return min(flags)
+
+    def _read(self, line: Line) -> None:
+        words = line.text.split()
+        match words[0]:
+            case "PFX" | "SFX":
+                self._read_affix(line, words)
+            case "AF" | "AM":
+                self._read_alias(line, words)
+            case "FULLSTRIP":
+                self.full_strip = True
+            case "COMPLEXPREFIXES":
+                line.fail("one prefix a word is all that is read here, found COMPLEXPREFIXES; give a list of forms")
+            case name if name in _SPECIAL:
+                setattr(self, _SPECIAL[name], self._one_flag(words[1] if len(words) > 1 else "", line))
+
+    def _read_affix(self, line: Line, words: list[str]) -> None:
+        if len(words) < 4:
+            line.fail("a header (SFX flag Y count) or a rule (SFX flag strip affix condition) is required; complete it")
+        flag = self._one_flag(words[1], line)
+        block = self._blocks.get((words[0], flag))
+        if block is None or not block.missing:
+            if words[2] not in ("Y", "N") or not _is_number(words[3]):
+                reason = f"a header {words[0]} {words[1]} Y or N, count is required before its rules"
+                line.fail(f"{reason}, and a rule for each of that count; write or correct it", words[2])
+            self._blocks[words[0], flag] = _Block(line, int(words[3]), words[2] == "Y")
+            return
+        block.missing -= 1
+        rule = self._rule(line, block.cross)
+        if not any(field.partition(":")[0] in self._without for field in rule.fields):
+            self.rules.setdefault(flag, []).append(rule)
+
+    def _rule(self, line: Line, cross: bool) -> Rule:
+        # the condition, `.` for none, and the fields may be left out
+        kind, _, strip, attached, condition, fields = (*line.text.split(maxsplit=5), ".", "")[:6]
+        if len(line.text.split()) == 4:
+            fields = ""
+        affix, flags = split_flags(attached)
+        strip, affix = ("" if text == "0" else text for text in (strip, affix))
+        pattern, places = _condition(condition, kind == "PFX")
+        if pattern is None:
+            line.fail(f"a condition must be made of characters, . and [...] or [^...], found {condition!r}", condition)
+        reach, own = max(len(strip), places), self.fields(fields.strip(), line)
+        return Rule(kind == "PFX", cross, strip, affix, pattern, reach, self.flags(flags, line), own)
+
+    def _read_alias(self, line: Line, words: list[str]) -> None:
+        block = self._blocks.get((words[0], ""))
+        if block is None:
+            if len(words) < 2 or not _is_number(words[1]):
+                line.fail(f"the first line {words[0]} must give the number of aliases; write it")
+            self._blocks[words[0], ""] = _Block(line, int(words[1]))
+            return
+        if not block.missing:
+            line.fail(f"there are more lines {words[0]} than line {block.line.number} says; correct the number there")
+        block.missing -= 1
+        if words[0] == "AM":
+            self._field_aliases.append(tuple(words[1:]))
+        else:
+            self._flag_aliases.append(self._split(words[1] if len(words) > 1 else "", line))
+
+    def _check_counts(self) -> None:
+        for (kind, flag), block in self._blocks.items():
+            if block.missing:
+                what = f"{kind} {flag}".strip()
+                block.line.fail(f"{block.missing} more lines {what} are required by this count; correct it or add them")
 
 
 def split_flags(text: str) -> tuple[str, str | None]:
@@ -375,81 +356,6 @@ def split_flags(text: str) -> tuple[str, str | None]:
     slash = _SLASH.search(text)
     word, flags = (text[: slash.start()], text[slash.end() :]) if slash else (text, None)
     return word.replace("\\/", "/"), flags
-
-
-class _AffixFileReader:
-    def __init__(self, file: AffixFile, without: frozenset[str]) -> None:
-        self.file, self.without = file, without
-        self.blocks: dict[tuple[str, str], _AffixBlock] = {}
-
-    def read(self, line: Line) -> None:
-        words = line.text.split()
-        affixes = self.file.affixes
-        match words[0]:
-            case "PFX" | "SFX":
-                self.affix(line, words)
-            case "AF" | "AM":
-                self.alias(line, words)
-            case "FULLSTRIP":
-                affixes.full_strip = True
-            case "COMPLEXPREFIXES":
-                line.fail("one prefix a word is all that is read here, found COMPLEXPREFIXES; give a list of forms")
-            case name if name in _SPECIAL:
-                flag = self.file.flags.one(words[1] if len(words) > 1 else "", line)
-                affixes.special = replace(affixes.special, **{_SPECIAL[name]: flag})
-
-    def affix(self, line: Line, words: list[str]) -> None:
-        if len(words) < 4:
-            line.fail("a header (SFX flag Y count) or a rule (SFX flag strip affix condition) is required; complete it")
-        flag = self.file.flags.one(words[1], line)
-        block = self.blocks.get((words[0], flag))
-        if block is None or not block.missing:
-            if words[2] not in ("Y", "N") or not _is_number(words[3]):
-                reason = f"a header {words[0]} {words[1]} Y or N, count is required before its rules"
-                line.fail(f"{reason}, and a rule for each of that count; write or correct it", words[2])
-            self.blocks[words[0], flag] = _AffixBlock(line, int(words[3]), words[2] == "Y")
-            return
-        block.missing -= 1
-        rule = self.rule(line, flag, block.cross)
-        if not any(field.partition(":")[0] in self.without for field in rule.fields):
-            self.file.affixes.rules.setdefault(flag, []).append(rule)
-
-    def rule(self, line: Line, flag: str, cross: bool) -> Rule:
-        kind, _, strip, attached, condition, fields = [*line.text.split(maxsplit=5), ".", ""][:6]
-        if len(line.text.split()) == 4:  # without a condition
-            condition, fields = ".", ""
-        affix, flags = split_flags(attached)
-        return Rule(
-            is_prefix=kind == "PFX",
-            flag=flag,
-            cross=cross,
-            strip="" if strip == "0" else strip,
-            affix="" if affix == "0" else affix,
-            condition=_condition(condition, line),
-            flags=_NONE if flags is None else self.file.flags.read(flags, line),
-            fields=self.file.fields(fields.strip(), line),
-        )
-
-    def alias(self, line: Line, words: list[str]) -> None:
-        block = self.blocks.get((words[0], ""))
-        if block is None:
-            if len(words) < 2 or not _is_number(words[1]):
-                line.fail(f"the first line {words[0]} must give the number of aliases; write it")
-            self.blocks[words[0], ""] = _AffixBlock(line, int(words[1]))
-            return
-        if not block.missing:
-            line.fail(f"there are more lines {words[0]} than line {block.line.number} says; correct the number there")
-        block.missing -= 1
-        if words[0] == "AM":
-            self.file.field_aliases.append(tuple(words[1:]))
-        else:
-            self.file.flags.aliases.append(self.file.flags.split(words[1] if len(words) > 1 else "", line))
-
-    def check_counts(self) -> None:
-        for (kind, flag), block in self.blocks.items():
-            if block.missing:
-                what = f"{kind} {flag}".strip()
-                block.line.fail(f"{block.missing} more lines {what} are required by this count; correct it or add them")
 
 
 def _flag_kind(lines: list[Line]) -> str:
@@ -462,20 +368,21 @@ def _flag_kind(lines: list[Line]) -> str:
     return "short"
 
 
-def _condition(text: str, line: Line) -> Condition:
-    """`.` for anything, a character for itself, `[abc]` for one of these, `[^abc]` for one not of these."""
-    if text == ".":
-        return ()
-    places: list[CharacterClass | None] = []
-    position = 0
-    while position < len(text):
-        match = _PLACE.match(text, position)
-        if match is None:
-            line.fail(f"a condition must be made of characters, . and [...] or [^...], found {text!r}", text)
-        refused, several, anything, single = match.groups()
-        places.append(None if anything else CharacterClass(frozenset(several or single), refused == "^"))
-        position = match.end()
-    return tuple(places)
+@cache
+def _condition(text: str, is_prefix: bool) -> tuple[re.Pattern[str] | None, int]:
+    """`.` for anything, a character for itself, `[abc]`, `[^abc]`: a pattern, and how many characters it looks at."""
+    places = [] if text == "." else list(_PLACE.finditer(text))
+    if text != "." and "".join(place[0] for place in places) != text:
+        return None, 0
+    known = [f"[{place[1]}{re.escape(place[2])}]" if place[2] else place[3] for place in places]
+    body = "".join(one if len(one) > 1 or one == "." else re.escape(one) for one in known)
+    return re.compile(f"{body}.*" if is_prefix else f".*{body}", re.DOTALL), len(places)
+
+
+def _alias(aliases: list[T], text: str, line: Line, name: str) -> T:
+    if not _is_number(text) or not 1 <= int(text) <= len(aliases):
+        line.fail(f"the number of an alias, 1 to {len(aliases)}, is required, found {text!r}; see {name}", text)
+    return aliases[int(text) - 1]
 
 
 def _is_number(text: str) -> bool:
@@ -539,10 +446,47 @@ def _expanded(
     paths: tuple[tuple[str, object], ...], tags: Tags, lowercase: bool, lemmas: bool, wanted: frozenset[str] | None
 ) -> Lexicon:
     (dic, _), (aff, _) = paths
-    expansion = _Expansion(read_affix_file(aff, without=tags.joins), tags, lowercase, lemmas, wanted)
-    for line in _entries(dic, expansion.file.encoding):
-        expansion.add(line)
-    return Lexicon(expansion.table())
+    normal = str.lower if lowercase else str
+    found: dict[str, frozenset[str]] = {}
+    for form, attributes in _attributed(dic, AffixFile(aff, without=tags.joins), tags, normal, lemmas, wanted):
+        _enter(found, normal(form), attributes)
+    shared: dict[frozenset[str], frozenset[str]] = {}  # equal sets of attributes are one object, since there are few
+    return Lexicon({form: shared.setdefault(attributes, attributes) for form, attributes in found.items()})
+
+
+def _attributed(
+    dic: str,
+    file: AffixFile,
+    tags: Tags,
+    normal: Callable[[str], str],
+    lemmas: bool,
+    wanted: frozenset[str] | None,
+) -> Iterable[tuple[str, frozenset[str]]]:
+    """The forms that may be used and have attributes, as they are written in the dictionary."""
+    found: dict[str, frozenset[str]] = {}
+    forbidden = {""}
+
+    @cache  # few combinations for many forms
+    def attributes_of(fields: frozenset[str], rules: tuple[Rule, ...]) -> frozenset[str]:
+        return tags.attributes((*fields, *(field for rule in rules for field in rule.fields)))
+
+    for line in _entries(dic, file.encoding):
+        stem, flags, fields = file.entry(line)
+        if file.forbidden in flags:
+            forbidden.add(stem)
+            continue
+        meant = tags.of_stem(stem, fields)
+        lemma = _lemma(stem, fields, normal) if lemmas else _NONE
+        for form, rules in file.derive(stem, flags):
+            attributes = attributes_of(meant, rules) if wanted is None or normal(form) in wanted else _NONE
+            if attributes:
+                _enter(found, form, attributes | lemma)
+    return ((form, attributes) for form, attributes in found.items() if form not in forbidden)
+
+
+def _lemma(stem: str, fields: frozenset[str], normal: Callable[[str], str]) -> frozenset[str]:
+    given = {field.removeprefix("st:") for field in fields if field.startswith("st:")} - {""}
+    return frozenset(lemma_attribute(normal(lemma)) for lemma in given or {stem})
 
 
 def _entries(dic: str, encoding: str) -> Iterator[Line]:
@@ -553,67 +497,6 @@ def _entries(dic: str, encoding: str) -> Iterator[Line]:
         reason = "the first line must be the number of words; was the file written by hunspell's tools?"
         (first or Line(dic, 1, "", LexiconError)).fail(reason)
     return (line for line in lines if line.text.strip() and not line.text.startswith("\t"))
-
-
-class _Expansion:
-    """The table of forms in the making."""
-
-    def __init__(
-        self, file: AffixFile, tags: Tags, lowercase: bool, lemmas: bool, wanted: frozenset[str] | None
-    ) -> None:
-        self.file, self.tags, self.wanted = file, tags, wanted
-        self.lowercase, self.lemmas = lowercase, lemmas
-        self.found: dict[str, frozenset[str]] = {}
-        self.forbidden: set[str] = set()
-        # fields of a stem -> rules -> attributes: few combinations for many forms
-        self.known: dict[frozenset[str], dict[tuple[Rule, ...], frozenset[str]]] = {}
-
-    def add(self, line: Line) -> None:
-        """Enter every form of one stem."""
-        stem, flags, fields = self._entry(line)
-        if self.file.affixes.special.forbidden in flags:
-            self.forbidden.add(stem)
-            return
-        meant = self.tags.of_stem(stem, fields)
-        known = self.known.setdefault(meant, {})
-        lemma = self._lemma(stem, fields) if self.lemmas else _NONE
-        for form, rules in self.file.affixes.derive(stem, flags):
-            if self.wanted is None or self._normal(form) in self.wanted:
-                attributes = known.get(rules)
-                if attributes is None:
-                    attributes = known[rules] = self._attributes(meant, rules)
-                if attributes:
-                    _enter(self.found, form, attributes | lemma)
-
-    def _entry(self, line: Line) -> tuple[str, Flags, frozenset[str]]:
-        word, fields = line.text, ""
-        cut = _FIELDS.search(word)
-        if cut:
-            word, fields = word[: cut.start()], word[cut.end() :].strip()
-        stem, flags = split_flags(word.rstrip())
-        if not stem:
-            line.fail("a word is required at the beginning of the line; write it, or delete the line")
-        allowed = _NONE if flags is None else self.file.flags.read(flags, line)
-        return stem, allowed, frozenset(self.file.fields(fields, line))
-
-    def _attributes(self, fields: frozenset[str], rules: tuple[Rule, ...]) -> frozenset[str]:
-        return self.tags.attributes((*fields, *(field for rule in rules for field in rule.fields)))
-
-    def _lemma(self, stem: str, fields: frozenset[str]) -> frozenset[str]:
-        given = {field.removeprefix("st:") for field in fields if field.startswith("st:")} - {""}
-        return frozenset(lemma_attribute(self._normal(lemma)) for lemma in given or {stem})
-
-    def _normal(self, form: str) -> str:
-        return form.lower() if self.lowercase else form
-
-    def table(self) -> dict[str, frozenset[str]]:
-        """The forms that may be used; equal sets of attributes are one object, since there are few."""
-        shared: dict[frozenset[str], frozenset[str]] = {}
-        made: dict[str, frozenset[str]] = {}
-        for form, attributes in self.found.items():
-            if form and form not in self.forbidden:
-                _enter(made, self._normal(form), attributes)
-        return {form: shared.setdefault(attributes, attributes) for form, attributes in made.items()}
 
 
 def _enter(table: dict[str, frozenset[str]], form: str, attributes: frozenset[str]) -> None:
