@@ -189,13 +189,17 @@ class AffixFile:
             self._read(line)
         self._check_counts()
         # Flags of rules that allow no rule and say nothing are dropped: a rule without flags is applied quickly.
-        used = {*self.rules, self.need_affix, self.circumfix, self.only_in_compound, self.forbidden}
+        special = {self.need_affix, self.circumfix, self.only_in_compound, self.forbidden}
+        used = special.union(self.rules)
         for flag, rules in self.rules.items():
             self.rules[flag] = [replace(rule, flags=rule.flags & used) for rule in rules]
+        self._has_special_flags = special != {""}
+        self._has_prefixes = any(rule.is_prefix for rules in self.rules.values() for rule in rules)
 
     def derive(self, stem: str, flags: Flags) -> Iterator[Candidate]:
         """Every form of the stem with the rules that made it; a form may come several times."""
-        return (found for found in self._candidates(stem, flags) if self._is_form(flags, found[1]))
+        found = self._candidates(stem, flags)
+        return (one for one in found if self._is_form(flags, one[1])) if self._has_special_flags else found
 
     def _candidates(self, stem: str, flags: Flags) -> Iterator[Candidate]:
         suffixed: list[Candidate] = [(stem, ())]
@@ -203,6 +207,9 @@ class AffixFile:
             once = first.attach(stem)
             suffixed.append((once, (first,)))
             suffixed += [(second.attach(once), (first, second)) for second in self._applying(once, first.flags)]
+        if not self._has_prefixes:
+            yield from suffixed
+            return
         for form, suffixes in suffixed:
             yield form, suffixes
             if all(suffix.cross for suffix in suffixes):
