@@ -16,9 +16,10 @@ import pytest
 
 from llrnn import load
 from llrnn.cli import demo
-from llrnn.cli.demo import Demo, run, table_rows, write_report
+from llrnn.cli.demo import Demo, run, write_report
 from llrnn.config.project import embedded_corpora
 from llrnn.ground.errors import TrainingError
+from llrnn.ground.rendering import Strong
 from llrnn.training.records import Record
 from strategies import QUICK  # noqa: F401  (importing it sets the number of threads)
 
@@ -83,11 +84,14 @@ def test_the_report_holds_everything_and_needs_no_network(small: Demo, tmp_path:
     assert not {name for name, _ in page.attributes} & {"src", "href", "xlink:href", "data", "srcset", "action"}
     assert not {"script", "link", "iframe", "img", "object", "embed"} & {*page.tags}
     assert page.tags.count("svg") >= 1
-    assert page.tags.count("table") == 2
-    header, rows = table_rows(small)
-    for cell in [*header, *(cell for row in rows for cell in row), *(" ".join(words) for words in small.sentences)]:
+    assert page.tags.count("table") == 2 + (small.decision is not None)
+    results = small.results()
+    cells = [cell for row in (results.header, *results.rows) for cell in row]
+    for cell in [*cells, *(" ".join(words) for words in small.sentences)]:
         assert cell in page.text
-    assert html.count("class=best") == 1
+    best = min(small.contenders, key=lambda one: one.test.log_perplexity)
+    assert [isinstance(row[0], Strong) for row in results.rows] == [one is best for one in small.contenders]
+    assert all(f"<b>{cell}</b>" in html for cell in best.row())
     for word in small.sentences[0]:
         assert word in page.text
 
@@ -122,7 +126,7 @@ def test_a_decision_of_agreement_is_found_and_adds_up(small: Demo, tmp_path: Pat
     html = write_report(shown, tmp_path).read_text(encoding="utf8")
     page = Page(html)
     assert "Why this word?" in page.text
-    assert f"{found.chosen.word}, or {found.rival.word}?" in page.text
+    assert f"{found.chosen.word} rather than {found.rival.word}" in page.text
     assert f"{found.log_ratio:+.3f}" in page.text
     assert page.tags.count("svg") == 2
 

@@ -10,11 +10,10 @@ The vocabulary is closed over the whole corpus and the background counts all of 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from html import escape
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import typer
@@ -23,9 +22,10 @@ from llrnn.cli import show
 from llrnn.cli.options import Seed, make_output_folder
 from llrnn.cli.progress import StopFlag, follow
 from llrnn.config.project import embedded_corpora
-from llrnn.ground.charts import LineChart, svg
+from llrnn.ground.charts import LineChart
 from llrnn.ground.errors import TrainingError
 from llrnn.ground.files import write_atomically
+from llrnn.ground.rendering import Heading, Sheet, Strong, TextTable
 from llrnn.inference.evaluation import Evaluation, evaluate
 from llrnn.inference.explanation import Comparison, explain
 from llrnn.knowledge import features
@@ -44,8 +44,11 @@ SENTENCES, EPOCHS = 6000, 6
 FREQUENT_WORDS = 400
 MODEL, SOFTMAX = "model", "softmax"  # the folders of the LL-RNN and of the fair baseline
 _HIDDEN, _LEARNING_RATE, _DROPOUT = 160, 0.004, 0.25
-
-Listener = Callable[[str, Iterator[Record]], list[Record]]
+_TITLE = "llrnn: what a little knowledge does"
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
+"""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,17 @@ class Contender:
     words_per_second: float
     test: Evaluation
 
+    def row(self) -> tuple[str, ...]:
+        return (
+            self.name,
+            f"{self.model.output_features.n_classes:,}",
+            f"{min(self.valid):.3f}",
+            f"{self.test.log_perplexity:.3f}",
+            f"{self.test.perplexity:.1f}",
+            f"{self.test.bits_per_character:.3f}",
+            f"{self.words_per_second:,.0f}",
+        )
+
 
 @dataclass(frozen=True)
 class Demo:
@@ -68,6 +82,47 @@ class Demo:
     sentences: list[tuple[str, ...]]
     decision: Comparison | None
 
+    def results(self) -> TextTable:
+        """A row for each model; the best one stands out."""
+        best = min(self.contenders, key=lambda one: one.test.log_perplexity)
+        rows = (tuple(map(Strong, one.row())) if one is best else one.row() for one in self.contenders)
+        header = ("model", "classes", "valid", "test", "test perplexity", "bits/char", "words/s")
+        return TextTable(header, tuple(rows))
+
+    def sheet(self) -> Sheet:
+        """The results, what the LL-RNN wrote, and why it prefers a word: for the terminal and for the report."""
+        curves = {one.name: list(enumerate(one.valid, 1)) for one in self.contenders}
+        words = show.words_with_features(self.contenders[-1].model, self.sentences[0])
+        why = () if self.decision is None else ((Heading("Why this word?"),), *self.decision.sheet().blocks)
+        return Sheet(
+            (
+                self.results(),
+                LineChart(curves, "learning curves", "epoch", "log-perplexity on validation (nats)"),
+                (Heading("Sentences that the LL-RNN wrote"),),
+                *((" ".join(words),) for words in self.sentences),
+                (Heading("The first one, with the features of every word"),),
+                words,
+                *why,
+            )
+        )
+
+    def page(self) -> str:
+        """The report: one HTML file that holds everything and opens offline."""
+        train_text, test_text = self.corpora["train"], self.corpora["test"]
+        about = (
+            "p(x | K) ∝ b(K, x)·exp(a(h)·φ(K, x)): the network learns at every step how much each known feature of a "
+            "word counts. Three models of one body were trained on the embedded French corpus "
+            f"({len(train_text):,} sentences, {train_text.tokens:,} words; "
+            f"{len(self.contenders[-1].model.vocabulary):,} types) and tested on {len(test_text):,} others. valid and "
+            "test are log-perplexities in nats a word; lower is better."
+        )
+        return (
+            '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{_TITLE}</title><style>{_STYLE}</style></head>\n"
+            f"<body><h1>{_TITLE}</h1>\n<p>{about}</p>\n{self.sheet()._repr_html_()}</body></html>\n"
+        )
+
 
 def run(
     *,
@@ -75,29 +130,27 @@ def run(
     epochs: int = EPOCHS,
     seed: int = 0,
     should_stop: Callable[[], bool] = lambda: False,
-    follow: Listener = lambda name, records: list(records),
+    follow: Callable[[str, Iterator[Record]], list[Record]] = lambda name, records: list(records),
 ) -> Demo:
     """Train, test, write and explain; `follow` runs each training and shows how it goes."""
     size = max(1, sentences // 10)
     corpora = embedded_corpora(sentences, size, size, seed)
+    train_text, valid, test = corpora.values()
     vocabulary = Vocabulary.from_corpus(*corpora.values())
     contenders = []
     for name, phi, background in _knowledge(corpora):
-        model = _model(vocabulary, phi, background, seed)
-        records = train(
-            model,
-            corpora["train"],
-            valid=corpora["valid"],
-            epochs=epochs,
-            seed=seed,
-            learning_rate=_LEARNING_RATE,
-            should_stop=should_stop,
-        )
-        contenders.append(_contender(name, model, follow(name, records), corpora["test"]))
-    best = contenders[-1].model
+        controller = LSTM(_HIDDEN, dropout=_DROPOUT)
+        model = LLRNN(vocabulary, output_features=phi, background=background, controller=controller, seed=seed)
+        settings: dict[str, Any] = {"epochs": epochs, "seed": seed, "learning_rate": _LEARNING_RATE}
+        records = follow(name, train(model, train_text, valid=valid, should_stop=should_stop, **settings))
+        if records[-1].event == "interrupted":
+            raise TrainingError("the demo was stopped before its table was complete; start it again")
+        losses = [record.valid for record in records if record.valid is not None]
+        tested = evaluate(model, test).sound(name)
+        contenders.append(Contender(name, model, losses, records[-1].words_per_second, tested))
     generator = torch.Generator().manual_seed(seed)
-    written = [one.words for one in generate(best, count=5, generator=generator)]
-    return Demo(corpora, contenders, written, _agreement_decision(best, corpora["test"]))
+    written = [one.words for one in generate(model, count=5, generator=generator)]
+    return Demo(corpora, contenders, written, _agreement_decision(model, test))
 
 
 def _knowledge(corpora: dict[str, Corpus]) -> list[tuple[str, Features, Background | None]]:
@@ -114,23 +167,6 @@ def _knowledge(corpora: dict[str, Corpus]) -> list[tuple[str, Features, Backgrou
         ("RNN with unigram bias", features.Identity(), unigram),
         ("LL-RNN", phi, unigram),
     ]
-
-
-def _model(vocabulary: Vocabulary, phi: Features, background: Background | None, seed: int) -> LLRNN:
-    return LLRNN(
-        vocabulary,
-        output_features=phi,
-        background=background,
-        controller=LSTM(_HIDDEN, dropout=_DROPOUT),
-        seed=seed,
-    )
-
-
-def _contender(name: str, model: LLRNN, records: list[Record], test: Corpus) -> Contender:
-    if records[-1].event == "interrupted":
-        raise TrainingError("the demo was stopped before its table was complete; start it again")
-    valid = [record.valid for record in records if record.valid is not None]
-    return Contender(name, model, valid, records[-1].words_per_second, evaluate(model, test).sound(name))
 
 
 def _agreement_decision(model: LLRNN, test: Corpus) -> Comparison | None:
@@ -177,124 +213,8 @@ def write_report(demo: Demo, folder: Path) -> Path:
         for one in demo.contenders
     ]
     write_atomically(folder / "results.json", json.dumps(results, ensure_ascii=False, indent=1).encode())
-    write_atomically(folder / "report.html", _page(demo).encode())
+    write_atomically(folder / "report.html", demo.page().encode())
     return folder / "report.html"
-
-
-def table_rows(demo: Demo) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of the demo's table."""
-    header = ["model", "classes", "valid", "test", "test perplexity", "bits/char", "words/s"]
-    rows = [
-        [
-            one.name,
-            f"{one.model.output_features.n_classes:,}",
-            f"{min(one.valid):.3f}",
-            f"{one.test.log_perplexity:.3f}",
-            f"{one.test.perplexity:.1f}",
-            f"{one.test.bits_per_character:.3f}",
-            f"{one.words_per_second:,.0f}",
-        ]
-        for one in demo.contenders
-    ]
-    return header, rows
-
-
-def _page(demo: Demo) -> str:
-    best = demo.contenders[-1]
-    header, rows = table_rows(demo)
-    winner = min(range(len(rows)), key=lambda i: demo.contenders[i].test.log_perplexity)
-    train_text, test_text = demo.corpora["train"], demo.corpora["test"]
-    sections = [
-        _paragraph(
-            "p(x | K) ∝ b(K, x)·exp(a(h)·φ(K, x)): the network learns at every step how much each known feature of a "
-            "word counts. Three models of one body were trained on the embedded French corpus "
-            f"({len(train_text):,} sentences, {train_text.tokens:,} words; {len(best.model.vocabulary):,} types) and "
-            f"tested on {len(test_text):,} others. valid and test are log-perplexities in nats a word; lower is better."
-        ),
-        _section("Results", _results_table(header, rows, winner)),
-        _section("Learning curves", _learning_curves({one.name: one.valid for one in demo.contenders})),
-        _section(
-            "Sentences that the LL-RNN wrote",
-            *(_paragraph(" ".join(words)) for words in demo.sentences),
-            _paragraph("The first one, with the features of every word:", note=True),
-            _sentence_table([(word, show.named_features(best.model, word)) for word in demo.sentences[0]]),
-        ),
-    ]
-    if demo.decision is not None:
-        sections.append(_decision_section(demo.decision))
-    return _html_page("llrnn: what a little knowledge does", sections)
-
-
-def _decision_section(found: Comparison) -> str:
-    chosen, rival = found.chosen, found.rival
-    return _section(
-        "Why this word?",
-        _paragraph(f"{' '.join(chosen.prefix)} … {chosen.word}, or {rival.word}?"),
-        _paragraph(
-            f"log p({chosen.word}) = {chosen.log_p:.3f}, log p({rival.word}) = {rival.log_p:.3f}. The difference of "
-            f"{found.log_ratio:+.3f} is the sum of these parts, exactly:"
-        ),
-        svg(found.chart()),
-    )
-
-
-# --- the report: one HTML file that holds everything and opens offline ------------------------------------------
-
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
-table { border-collapse: collapse; margin: 1rem 0; } th, td { padding: .25rem .9rem .25rem 0; vertical-align: top; }
-th { text-align: left; border-bottom: 2px solid #999; } td { border-bottom: 1px solid #ddd; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-tr.best td { font-weight: bold; } .features { color: #555; font-size: .9rem; }
-p.note { color: #555; font-size: .9rem; }
-"""
-
-
-def _html_page(title: str, sections: Sequence[str]) -> str:
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>\n"
-        f"<body><h1>{escape(title)}</h1>\n{''.join(sections)}</body></html>\n"
-    )
-
-
-def _section(title: str, *body: str) -> str:
-    return f"<h2>{escape(title)}</h2>\n{''.join(body)}\n"
-
-
-def _paragraph(text: str, *, note: bool = False) -> str:
-    return f"<p{' class=note' if note else ''}>{escape(text)}</p>\n"
-
-
-def _results_table(header: Sequence[str], rows: Sequence[Sequence[str]], best: int) -> str:
-    """The first column text, the others numbers; the best row stands out."""
-    head = "".join(f"<th{' class=number' if i else ''}>{escape(name)}</th>" for i, name in enumerate(header))
-    body = "".join(
-        f"<tr{' class=best' if index == best else ''}>"
-        + "".join(f"<td{' class=number' if i else ''}>{escape(cell)}</td>" for i, cell in enumerate(row))
-        + "</tr>"
-        for index, row in enumerate(rows)
-    )
-    return f"<table><tr>{head}</tr>{body}</table>\n"
-
-
-def _sentence_table(words: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """A generated sentence, word by word, with the features that fire on each."""
-    rows = "".join(
-        f"<tr><td>{escape(word)}</td><td class=features>{escape(', '.join(names))}</td></tr>" for word, names in words
-    )
-    return f"<table><tr><th>word</th><th>features</th></tr>{rows}</table>\n"
-
-
-def _learning_curves(curves: Mapping[str, Sequence[float]]) -> str:
-    """One curve for each model: its loss after each epoch."""
-    points = {name: list(enumerate(curve, 1)) for name, curve in curves.items()}
-    return svg(LineChart(points, "learning curves", "epoch", "log-perplexity on validation (nats)"))
-
-
-# --- the verb --------------------------------------------------------------------------------
 
 
 def train_demo(out: Path, *, sentences: int, epochs: int, seed: int) -> Demo:
@@ -312,23 +232,6 @@ def train_demo(out: Path, *, sentences: int, epochs: int, seed: int) -> Demo:
     return demo
 
 
-def show_demo(found: Demo) -> None:
-    header, rows = table_rows(found)
-    results = show.table(*header)
-    for row in rows:
-        results.add_row(*row)
-    show.out.print(results)
-    best = found.contenders[-1].model
-    show.out.print("\n[bold]sentences that the LL-RNN wrote[/]")
-    for words in found.sentences:
-        show.text(" ".join(words))
-    show.out.print("\n[bold]the first one, word by word[/]")
-    show.out.print(show.words_with_features(best, found.sentences[0]))
-    if found.decision is not None:
-        show.out.print("\n[bold]why this word?[/]")
-        show.out.print(found.decision)
-
-
 def demo_verb(
     out: Annotated[Path, typer.Option(help="The folder for the models and the report.")] = Path("demo"),
     sentences: Annotated[int, typer.Option(min=100, help="Training sentences.")] = SENTENCES,
@@ -342,6 +245,5 @@ def demo_verb(
     Example: llrnn demo
     """
     demo = train_demo(out, sentences=sentences, epochs=epochs, seed=seed)
-    show_demo(demo)
-    report, model = out / "report.html", out / MODEL
-    show.text(f"report: {report}   model: {model}")
+    show.out.print(demo.sheet())
+    show.text(f"\nreport: {out / 'report.html'}   model: {out / MODEL}")

@@ -24,10 +24,7 @@ def show_features(summary: FeatureSummary, ways: Forecast) -> None:
         f"{summary.symbols:,} symbols, {summary.features:,} features, {summary.classes:,} classes: "
         f"the sum in Z is {summary.reduction:.1f} times shorter"
     )
-    groups = show.table("group", "features")
-    for group, count in summary.by_group.items():
-        groups.add_row(escape(group), f"{count:,}")
-    show.out.print(groups)
+    show.table(("group", "features"), *((group, f"{count:,}") for group, count in summary.by_group.items()))
     show.out.print(f"memory of the compiled matrix: {summary.bytes / 2**20:.2f} MiB")
     _ways(ways)
     _list("features that never fire", summary.never_fire)

@@ -220,13 +220,13 @@ def distortions(
 
 def _show(constraint: Constraint, measured: Sequence[_Measured]) -> None:
     show.out.print(f"[bold]{escape(repr(constraint))}[/]: means over positions, ends of sentences included; nats")
-    rows = show.table("", "positions", "forbidden mass", "best is forbidden", "KL", "without", "with")
+    rows = [["", "positions", "forbidden mass", "best is forbidden", "KL", "without", "with"]]
     for one in measured:
         found = one.found
         figures = [f"{found.words:,}", f"{found.forbidden:.4f}", f"{found.best_is_forbidden:.1%}"]
         logs = (found.divergence, found.log_perplexity_free, found.log_perplexity_constrained)
-        rows.add_row(escape(one.name), *figures, *(f"{log:.4f}" for log in logs))
-    show.out.print(rows)
+        rows.append([one.name, *figures, *(f"{log:.4f}" for log in logs)])
+    show.table(*rows)
     show.out.print(
         "KL: of the model with the constraint from the one without, at a step; without, with: their log-perplexities"
     )

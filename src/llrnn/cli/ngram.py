@@ -289,21 +289,21 @@ def _perplexity(ngram: NGram, vocabulary: Vocabulary, path: Path, lowercase: boo
 
 def _show_query(rows: list[dict[str, Any]]) -> None:
     with_lengths = "length" in rows[0]
-    made = show.table("word", "log10 p", *(["n-gram"] if with_lengths else []))
+    made = [["word", "log10 p", *(["n-gram"] if with_lengths else [])]]
     for row in rows:
         unknown = "" if row.get("known", True) else " (not listed)"
-        made.add_row(row["word"] + unknown, f"{row['log10']:.4f}", *([str(row["length"])] if with_lengths else []))
+        made.append([row["word"] + unknown, f"{row['log10']:.4f}", *([str(row["length"])] if with_lengths else [])])
     if with_lengths:
-        made.add_row("sum", f"{sum(row['log10'] for row in rows):.4f}", "")
-    show.out.print(made)
+        made.append(["sum", f"{sum(row['log10'] for row in rows):.4f}", ""])
+    show.table(*made)
 
 
 def _show_perplexity(results: list[dict[str, Any]]) -> None:
-    made = show.table("text", "words", "not listed", "log-perplexity", "perplexity", "without the not listed")
+    rows = [["text", "words", "not listed", "log-perplexity", "perplexity", "without the not listed"]]
     for row in results:
         figures = [f"{row[key]:.3f}" for key in ("log_perplexity", "perplexity", "perplexity_without_unknown")]
-        made.add_row(row["text"], f"{row['words']:,}", f"{row['unknown']:,}", *figures)
-    show.out.print(made)
+        rows.append([row["text"], f"{row['words']:,}", f"{row['unknown']:,}", *figures])
+    show.table(*rows)
 
 
 def _bound(table: NGramTable) -> tuple[NGram, Vocabulary]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from llrnn.cli import show
 from llrnn.cli.options import AsJson, Device, ModelFolder, Seed, device_named, print_json, refuse_idle
@@ -166,8 +165,8 @@ def _show(result: Rescored, shared: SharedScores, rates: dict[str, Errors], orig
     )
     show.text(f"weights ({origin}): {result.weights}")
     if rates:
-        rows = show.table("chosen by", "word error rate", "substitutions", "deletions", "insertions", "words")
+        rows = [["chosen by", "word error rate", "substitutions", "deletions", "insertions", "words"]]
         for name, errors in rates.items():
             counts = (errors.substitutions, errors.deletions, errors.insertions, errors.words)
-            rows.add_row(escape(name), f"{errors.rate:.2%}", *(f"{count:,}" for count in counts))
-        show.out.print(rows)
+            rows.append([name, f"{errors.rate:.2%}", *(f"{count:,}" for count in counts)])
+        show.table(*rows)

@@ -12,9 +12,9 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
-from rich.table import Table
 
 from llrnn.ground.charts import visible
+from llrnn.ground.rendering import TextTable
 
 if TYPE_CHECKING:  # torch is not needed to print
     from llrnn.inference.evaluation import Evaluation
@@ -65,12 +65,9 @@ def only_if(wanted: bool) -> Iterator[None]:
         out.quiet, err.quiet = before
 
 
-def table(*columns: str, title: str | None = None) -> Table:
-    """The first column left, numbers right."""
-    made = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for index, column in enumerate(columns):
-        made.add_column(column, justify="left" if index == 0 else "right", overflow="fold", no_wrap=index == 0)
-    return made
+def table(header: Sequence[str], *rows: Sequence[str], text_columns: int = 1) -> None:
+    """The first columns left, numbers right."""
+    out.print(TextTable(tuple(header), tuple(map(tuple, rows)), text_columns))
 
 
 def evaluation(name: str, result: Evaluation) -> None:
@@ -89,13 +86,10 @@ def generated(model: LLRNN, found: Sequence[Generated], written: Sequence[Genera
             out.print(words_with_features(model, (*written[i].prefix, *written[i].words)))
 
 
-def words_with_features(model: LLRNN, words: Sequence[str]) -> Table:
+def words_with_features(model: LLRNN, words: Sequence[str]) -> TextTable:
     """Each word with its non-null features, as the paper's Table 5 prints them."""
-    rows = table("word", "features")
-    rows.columns[1].justify = "left"
-    for word in words:
-        rows.add_row(escape(word), escape(", ".join(named_features(model, word))))
-    return rows
+    rows = tuple((word, ", ".join(named_features(model, word))) for word in words)
+    return TextTable(("word", "features"), rows, text_columns=2)
 
 
 def named_features(model: LLRNN, word: str) -> list[str]:
@@ -104,17 +98,15 @@ def named_features(model: LLRNN, word: str) -> list[str]:
 
 
 def pairs(name: str, scores: PairScores) -> None:
-    out.print(f"[bold]{escape(name)}[/]: the grammatical sentence is preferred in {_share(scores.overall)}")
+    out.print(f"[bold]{escape(name)}[/]: the grammatical sentence is preferred in {escape(_share(scores.overall))}")
     for title, parts in (
         ("group", scores.by_group),
         ("distance", scores.by_distance),
         ("distractors", scores.by_distractors),
     ):
-        rows = table(title, "accuracy [95 % interval]")
-        for part, share in parts.items():
-            rows.add_row(escape(str(part)), _share(share))
-        out.print(rows)
+        rows = ((str(part), _share(share)) for part, share in parts.items())
+        table((title, "accuracy [95 % interval]"), *rows)
 
 
 def _share(share: Accuracy) -> str:
-    return escape(f"{share.accuracy:.1%} [{share.low:.1%}, {share.high:.1%}] of {share.count:,} pairs")
+    return f"{share.accuracy:.1%} [{share.low:.1%}, {share.high:.1%}] of {share.count:,} pairs"

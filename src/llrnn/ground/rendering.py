@@ -11,14 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from llrnn.ground.charts import BarChart, Chart, LineChart, apart, figure, log_text, running, svg, visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich import table
     from rich.console import Group
+    from rich.table import Table
     from rich.text import Text
 
 AT_MOST = 12  # parts of a sum that are shown one by one
@@ -31,6 +31,10 @@ class Strong(str):
     """Text that stands out."""
 
 
+class Heading(Strong):
+    """The line above a section."""
+
+
 class Faint(str):
     """Text that stands back."""
 
@@ -40,10 +44,36 @@ Line = tuple[str, ...]  # one line of text, in pieces
 
 @dataclass(frozen=True)
 class TextTable:
-    """A header and rows; the first column is text, the others are numbers."""
+    """A header and rows; the first columns are text, at the left, the others numbers, at the right."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    text_columns: int = 1
+
+    def __rich__(self) -> Table:
+        from rich.table import Table
+
+        made = Table(box=None, pad_edge=False, header_style="bold")
+        for index, column in enumerate(self.header):
+            justify: Literal["left", "right"] = "left" if index < self.text_columns else "right"
+            made.add_column(column, justify=justify, overflow="fold", no_wrap=index == 0)
+        for row in self.rows:
+            made.add_row(*(_rich_line((cell,)) for cell in row))
+        return made
+
+    def _repr_html_(self) -> str:
+        head = self._html_row("th", self.header, "border-bottom:1px solid;")
+        body = "".join(self._html_row("td", row, "") for row in self.rows)
+        return f'<table style="border-collapse:collapse;margin:.6em 0">{head}{body}</table>'
+
+    def _html_row(self, tag: str, cells: Sequence[str], style: str) -> str:
+        """Leading spaces set a row in: HTML would drop them."""
+        made = []
+        for index, cell in enumerate(cells):
+            side = _NAME if index < self.text_columns else _NUMBER
+            inset = f"padding-left:{len(cell) - len(cell.lstrip())}ch;" if not index and cell.startswith(" ") else ""
+            made.append(f'<{tag} style="{_CELL}{side}{style}{inset}">{_html_piece(cell)}</{tag}>')
+        return f"<tr>{''.join(made)}</tr>"
 
 
 @dataclass(frozen=True)
@@ -58,7 +88,7 @@ class Sheet:
         from rich.console import Group
 
         blocks = [block for block in self._all() if not isinstance(block, BarChart | LineChart)]
-        return Group(*(_rich_table(block) if isinstance(block, TextTable) else _rich_line(block) for block in blocks))
+        return Group(*(block if isinstance(block, TextTable) else _rich_line(block) for block in blocks))
 
     def _repr_html_(self) -> str:
         return f"<div>{''.join(map(_html, self._all()))}</div>"
@@ -161,7 +191,7 @@ class Breakdown:
 
 def _rich_piece(piece: str) -> tuple[str, str]:
     style = "bold" if isinstance(piece, Strong) else "dim" if isinstance(piece, Faint) else ""
-    return visible(piece), style
+    return f"\n{visible(piece)}" if isinstance(piece, Heading) else visible(piece), style
 
 
 def _rich_line(line: Line) -> Text:
@@ -170,44 +200,16 @@ def _rich_line(line: Line) -> Text:
     return Text.assemble(*map(_rich_piece, line))
 
 
-def _rich_table(given: TextTable) -> table.Table:
-    """The first column left, numbers right."""
-    from rich import table
-
-    made = table.Table(box=None, pad_edge=False, header_style="bold")
-    for index, column in enumerate(given.header):
-        made.add_column(column, justify="right" if index else "left", overflow="fold", no_wrap=index == 0)
-    for row in given.rows:
-        made.add_row(*(_rich_line((cell,)) for cell in row))
-    return made
-
-
 def _html(block: Line | TextTable | Chart) -> str:
     if isinstance(block, BarChart | LineChart):
         return svg(block)
     if isinstance(block, TextTable):
-        return html_table(block)
+        return block._repr_html_()
     return f"<div>{''.join(map(_html_piece, block))}</div>"
 
 
 def _html_piece(piece: str) -> str:
     text = escape(visible(piece))
     if isinstance(piece, Strong):
-        return f"<b>{text}</b>"
+        return f"<h2>{text}</h2>" if isinstance(piece, Heading) else f"<b>{text}</b>"
     return f'<span style="opacity:.7">{text}</span>' if isinstance(piece, Faint) else text
-
-
-def html_table(given: TextTable) -> str:
-    head = _html_row("th", given.header, "border-bottom:1px solid;")
-    body = "".join(_html_row("td", row, "") for row in given.rows)
-    return f'<table style="border-collapse:collapse;margin:.6em 0">{head}{body}</table>'
-
-
-def _html_row(tag: str, cells: Sequence[str], style: str) -> str:
-    """Leading spaces set a row in: HTML would drop them."""
-    made = []
-    for index, cell in enumerate(cells):
-        side = _NUMBER if index else _NAME
-        inset = f"padding-left:{len(cell) - len(cell.lstrip())}ch;" if not index and cell.startswith(" ") else ""
-        made.append(f'<{tag} style="{_CELL}{side}{style}{inset}">{_html_piece(cell)}</{tag}>')
-    return f"<tr>{''.join(made)}</tr>"

@@ -29,29 +29,31 @@ def _contenders(part: Mapping[str, Any]) -> None:
     """Ours, and of the peers the fastest, the smallest and the plain one: --json has them all."""
     sizes = ", ".join(f"{name} = {part[name]:,}" for name in "VGHN")
     out.print(f"\n[bold]{sizes}[/]; best peer: {escape(part['best_peer'])}")
-    rows = table("", "ms", "alone", "faster", "floor", "MB")
+    rows = [["", "ms", "alone", "faster", "floor", "MB"]]
     peers = dict.fromkeys(("dense", part["best_peer"], part["smallest_peer"]))
     for name, one in (*part["ours"].items(), *((name, part["peers"][name]) for name in peers)):
         ratio = part["peer_by_ours"].get(name)
-        rows.add_row(
-            escape(name),
-            f"{one['ms']:.3f}",
-            f"{one['ms_alone']:.3f}",
-            "" if ratio is None else f"{ratio['best']:.2f}",
-            f"{one['times_floor']:.1f}",
-            f"{one['beyond_mb']:,.0f}",
+        rows.append(
+            [
+                name,
+                f"{one['ms']:.3f}",
+                f"{one['ms_alone']:.3f}",
+                "" if ratio is None else f"{ratio['best']:.2f}",
+                f"{one['times_floor']:.1f}",
+                f"{one['beyond_mb']:,.0f}",
+            ]
         )
-    out.print(rows)
+    table(*rows)
     for name, why in part["failed"].items():
         out.print(f"{name} could not run here: {why}", markup=False)
 
 
 def _by_vocabulary(found: Mapping[str, Any]) -> None:
-    rows = table("G fixed, largest / smallest over V", "time", "alone", "memory")
+    rows = [["G fixed, largest / smallest over V", "time", "alone", "memory"]]
     for name in (name for name in found if name != "G"):
         ratio = found[name]["largest_by_smallest"]
-        rows.add_row(name, *(f"{ratio[key]:.3f}" for key in ("ms", "ms_alone", "beyond_mb")))
-    out.print(rows)
+        rows.append([name, *(f"{ratio[key]:.3f}" for key in ("ms", "ms_alone", "beyond_mb"))])
+    table(*rows)
 
 
 def french(result: Mapping[str, Any]) -> None:
@@ -60,40 +62,40 @@ def french(result: Mapping[str, Any]) -> None:
     out.print(f"whole training steps on French, {_machine(result)}; medians of interleaved steps", markup=False)
     for way in (way for way in (*WAYS, *LARGE_WAYS) if way in result):
         part = result[way]
-        rows = table(f"{way}, {part['words in a step']:,} words a step", "outputs", "ms", "words/s", "times ours")
+        rows = [[f"{way}, {part['words in a step']:,} words a step", "outputs", "ms", "words/s", "times ours"]]
         for name, found in part["contenders"].items():
             times = [
                 f"{1000 * found['seconds']:.3g}",
                 f"{found['words per second']:,.0f}",
                 f"{found['times ours']:.2f}",
             ]
-            rows.add_row(name, f"{found['outputs']:,}", *times)
-        out.print(rows)
+            rows.append([name, f"{found['outputs']:,}", *times])
+        table(*rows)
         out.print(f"{way}: {part['ratio']:.2f} times the words per second of the best softmax", markup=False)
 
 
 def adaptive(result: Mapping[str, Any]) -> None:
     sizes = f"V = {result['V']:,}, H = {result['H']}, {result['layers']} layers, {result['optimizer']}"
     out.print(f"{result['seconds']:.0f} s of training each, {sizes}, {_machine(result)}", markup=False)
-    rows = table("", "s an epoch", "fastest peer / own", "epochs", "log-perplexity")
+    rows = [["", "s an epoch", "fastest peer / own", "epochs", "log-perplexity"]]
     for name, found in result["contenders"].items():
         faster = f"{found['an epoch of the fastest peer']:.2f}"
-        rows.add_row(
-            name, f"{found['seconds an epoch']:.1f}", faster, str(found["epochs"]), f"{found['log-perplexity']:.3f}"
+        rows.append(
+            [name, f"{found['seconds an epoch']:.1f}", faster, str(found["epochs"]), f"{found['log-perplexity']:.3f}"]
         )
-    out.print(rows)
+    table(*rows)
 
 
 def profile(result: Mapping[str, Any]) -> None:
     out.print(f"a training step on French, {result['threads']} threads, mean of {result['steps']} steps", markup=False)
-    rows = table("part", "ms", "share")
+    rows = [["part", "ms", "share"]]
     for name, found in result["parts"].items():
-        rows.add_row(name, f"{1000 * found['seconds']:.1f}", f"{found['share']:.1%}")
-    out.print(rows)
-    rows = table("rows × words", "calls of Python functions in a step")
+        rows.append([name, f"{1000 * found['seconds']:.1f}", f"{found['share']:.1%}"])
+    table(*rows)
+    rows = [["rows × words", "calls of Python functions in a step"]]
     for size, calls in result["calls"].items():
-        rows.add_row(size, f"{calls:,}")
-    out.print(rows)
+        rows.append([size, f"{calls:,}"])
+    table(*rows)
 
 
 def _machine(result: Mapping[str, Any]) -> str:
@@ -107,13 +109,13 @@ def bench_layer(results: Mapping[str, Any]) -> None:
         (f"words in {results['G']:,} classes", results["classes"]),
         ("every word its own class", results["own classes"]),
     ):
-        rows = table(title, "ms", "times ours", "loss")
+        rows = [[title, "ms", "times ours", "loss"]]
         for name, figures in part.items():
             if isinstance(figures, Mapping):
-                rows.add_row(
-                    name, f"{1000 * figures['seconds']:.1f}", f"{figures['times ours']:.2f}", f"{figures['loss']:.6f}"
+                rows.append(
+                    [name, f"{1000 * figures['seconds']:.1f}", f"{figures['times ours']:.2f}", f"{figures['loss']:.6f}"]
                 )
-        out.print(rows)
+        table(*rows)
         out.print(f"difference of the losses, llrnn against dense: {part['loss difference']:.1e}")
     ratio = results["vocabulary"]["ratio"]
     out.print(f"G fixed, a million words against ten thousand: {ratio:.3f} times the time")
@@ -121,10 +123,10 @@ def bench_layer(results: Mapping[str, Any]) -> None:
 
 def bench_training(result: Mapping[str, Any]) -> None:
     out.print(f"whole training steps, V = {result['V']:,}, G = {result['G']:,}; medians of interleaved steps")
-    rows = table("model", "words/s")
+    rows = [["model", "words/s"]]
     for name, speed in result["words per second"].items():
-        rows.add_row(name, f"{speed:,.0f}")
-    out.print(rows)
+        rows.append([name, f"{speed:,.0f}"])
+    table(*rows)
     out.print(f"llrnn against softmax: {result['ratio']:.2f} times the words per second")
 
 
@@ -133,12 +135,12 @@ def bench_objectives(result: Mapping[str, Any]) -> None:
         f"V = G = {result['V']:,}; epochs: {result['epochs']}; words drawn: {result['samples']}; "
         f"validation before training: {result['start']:.3f}"
     )
-    rows = table("objective", "log-perplexity", "epoch", "words/s", "log Z − log B", "deviation")
+    rows = [["objective", "log-perplexity", "epoch", "words/s", "log Z − log B", "deviation"]]
     for name, found in result["objectives"].items():
         gap = [f"{found[key]:.3f}" if key in found else "" for key in ("log Z", "deviation")]
         reached = [f"{found['log-perplexity']:.3f}", str(found["epoch"]), f"{found['words per second']:,.0f}"]
-        rows.add_row(name, *reached, *gap)
-    out.print(rows)
+        rows.append([name, *reached, *gap])
+    table(*rows)
 
 
 def bench_parallel(result: Mapping[str, Any], processes: int) -> None:
@@ -163,22 +165,22 @@ def bench_ngram(result: Mapping[str, Any]) -> None:
     if result.get("kenlm", True) is None:
         out.print(result["note"], markup=False)
         return
-    made = table("", "llrnn, µs", "kenlm, µs", "ratio", "largest difference, log10")
+    made = [["", "llrnn, µs", "kenlm, µs", "ratio", "largest difference, log10"]]
     each, differ = result["seconds_each"], result["largest difference, log10"]
     for name, peer in (("rows", "kenlm rows"), ("sparse rows", "kenlm rows"), ("text", "kenlm text")):
         difference = f"{differ[name]:.1e}" if name in differ else ""
         figures = [f"{each[name] * 1e6:.2f}", f"{each[peer] * 1e6:.1f}", f"{result['ratio'][name]:,.1f}", difference]
-        made.add_row(f"{name} (V = {result['V']:,})" if name != "text" else "a word of text", *figures)
-    out.print(made)
+        made.append([f"{name} (V = {result['V']:,})" if name != "text" else "a word of text", *figures])
+    table(*made)
 
 
 def bench_beam(result: Mapping[str, Any]) -> None:
     out.print(f"beam search of width {result['width']} from {result['conditions']} conditions, V = {result['V']:,}")
-    rows = table("", "with knowledge, ms a token", "without", "ratio")
+    rows = [["", "with knowledge, ms a token", "without", "ratio"]]
     for how in ("one by one", "side by side"):
         part = result[how]
-        rows.add_row(how, f"{part['with']:.3f}", f"{part['without']:.3f}", f"{part['ratio']:.2f}")
-    out.print(rows)
+        rows.append([how, f"{part['with']:.3f}", f"{part['without']:.3f}", f"{part['ratio']:.2f}"])
+    table(*rows)
 
 
 def bench_inference(result: Mapping[str, Any]) -> None:
@@ -188,17 +190,17 @@ def bench_inference(result: Mapping[str, Any]) -> None:
     parts = [(f"log p at {n} positions of {V} words", part) for n, part in result["scoring"].items()]
     parts += [(f"a sample of {many} words", result["sampling"]), (f"{many} words, a folder opened", result["opening"])]
     for title, part in parts:
-        rows = table(title, "ms", "times ours", "floor, ms", "times floor")
+        rows = [[title, "ms", "times ours", "floor, ms", "times floor"]]
         for name, figures in part.items():
             if isinstance(figures, Mapping) and "seconds" in figures:
                 own = f"{1000 * figures['seconds']:.3f}", f"{figures['times ours']:.2f}"
-                rows.add_row(name, *own, *_floor_cells(figures))
-        out.print(rows)
-    rows = table("one position, G fixed", "10^4 words, ms", "10^6 words, ms", "ratio", "floor, ms", "times floor")
+                rows.append([name, *own, *_floor_cells(figures)])
+        table(*rows)
+    rows = [["one position, G fixed", "10^4 words, ms", "10^6 words, ms", "ratio", "floor, ms", "times floor"]]
     for name, figures in result["vocabulary"].items():
         times = [f"{1000 * figures[size]:.3f}" for size in ("10^4", "10^6")]
-        rows.add_row(name, *times, f"{figures['ratio']:.2f}", *_floor_cells(figures))
-    out.print(rows)
+        rows.append([name, *times, f"{figures['ratio']:.2f}", *_floor_cells(figures)])
+    table(*rows)
     rates = {name: f"{rate / 1e9:.1f}" for name, rate in result["rates"].items()}
     out.print(
         f"floors: {rates['products']} Gflop/s of products, {rates['memory']} GB/s of memory, {rates['sha256']} GB/s "
@@ -216,13 +218,13 @@ def bench_constraint(result: Mapping[str, Any]) -> None:
     sizes = f"{result['V']:,} tokens ({result['vocabulary']}), {result['documents']} documents of {result['tokens']:,}"
     out.print(f"JSON over {sizes}; microseconds: median (90 %), of new documents means", markup=False)
     engines = result["engines"]
-    rows = table("", *engines)
+    rows = [["", *engines]]
     for what in ("warm", "warm, in strings", "warm, elsewhere", "written", "advance"):
-        rows.add_row(what, *(f"{one[what]['median_us']:.1f} ({one[what]['p90_us']:.1f})" for one in engines.values()))
+        rows.append([what, *(f"{one[what]['median_us']:.1f} ({one[what]['p90_us']:.1f})" for one in engines.values())])
     for what in ("first", "new"):
-        rows.add_row(f"{what} documents", *(f"{one[what]['mean_us']:.0f}" for one in engines.values()))
-    rows.add_row("building, s", *(f"{one['build_seconds']:.2f}" for one in engines.values()))
-    out.print(rows)
+        rows.append([f"{what} documents", *(f"{one[what]['mean_us']:.0f}" for one in engines.values())])
+    rows.append(["building, s", *(f"{one['build_seconds']:.2f}" for one in engines.values())])
+    table(*rows)
     ours = engines["llrnn"]
     new = ours["a new node"]
     out.print(
