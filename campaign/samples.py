@@ -106,7 +106,7 @@ order = 3
 endings = 5
 longest = 2
 [features]
-output = [ { kind = "identity", top = 20 }, { kind = "shown" } ]
+output = [ { kind = "identity", top = 20 }, { kind = "orthographic" } ]
 [background]
 kind = "discounted"
 [[contextual]]

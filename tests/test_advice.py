@@ -122,7 +122,7 @@ MISTAKES: list[tuple[list[str], str, list[list[str]]]] = [
     ),
     (
         changed(UNIFORM, "background.frequencies=counts.tsv"),
-        "choose kind = 'unigram' with frequencies or 'discounted'",
+        "choose kind = 'unigram' or 'discounted'",
         [
             changed(UNIFORM, "background.frequencies=counts.tsv", f"background.kind={one}")
             for one in ("unigram", "discounted")

@@ -9,8 +9,8 @@ import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from llrnn.config import Config, FeaturesConfig, parse_config, read_config
-from llrnn.config.keys import UnigramConfig
+from llrnn.config import Config, parse_config, read_config
+from llrnn.config.keys import FeaturesConfig, UnigramConfig
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError, LLRNNError, ZeroMassError
 from llrnn.training.settings import TrainingSettings, models_by_kind
@@ -198,11 +198,8 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
         {
             "uniform": {},
             "unigram": {},
-            "unigram with frequencies": {"frequencies": "f.tsv"},
             "discounted": {},
             "ngram": {},
-            "ngram with files": {"files": ["a.txt"]},
-            "ngram with arpa": {"arpa": "a.arpa"},
         },
     ),
     "contextual": (
@@ -210,8 +207,6 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
         {
             "repeated": {},
             "expert": {},
-            "expert with files": {"files": ["a.txt"]},
-            "expert with arpa": {"arpa": "a.arpa"},
             "copied": {},
             "said": {},
             "unsaid": {},
@@ -228,7 +223,10 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
     "features.output": (
         FeaturesConfig.model_fields["output"],
         {
-            **{key: {} for key in ["identity", "attributes", "prefixes", "suffixes", "shape", "shown", "numeric"]},
+            **{
+                key: {}
+                for key in ["identity", "attributes", "prefixes", "suffixes", "shape", "orthographic", "numeric"]
+            },
             "table": {"tsv": "t.tsv"},
         },
     ),
@@ -255,8 +253,7 @@ def foreign_keys() -> Iterator[tuple[str, str, str]]:
     for table in TABLES:
         kinds = kinds_of(table)
         for name, model in kinds.items():
-            same_kind = {other.partition(" with ")[2] for other in kinds if other.partition(" ")[0] == name}
-            keys = {key for other in kinds.values() for key in other.model_fields} - {*model.model_fields} - same_kind
+            keys = {key for other in kinds.values() for key in other.model_fields} - {*model.model_fields}
             yield from ((table, name, key) for key in sorted(keys))
 
 
@@ -272,19 +269,15 @@ def config_with(table: str, content: dict[str, object]) -> dict[str, object]:
 def test_the_list_of_kinds_is_complete_and_valid(table: str) -> None:
     assert kinds_of(table).keys() == TABLES[table][1].keys()
     for name, least in TABLES[table][1].items():
-        parse_config(config_with(table, {"kind": name.partition(" ")[0]} | least), "my.toml")
+        parse_config(config_with(table, {"kind": name} | least), "my.toml")
 
 
-@pytest.mark.parametrize(("table", "name", "key"), list(foreign_keys()))
-def test_a_key_of_another_kind_is_refused(table: str, name: str, key: str) -> None:
-    kind = name.partition(" ")[0]
-    owners = [other.partition(" ")[0] for other, model in kinds_of(table).items() if key in model.model_fields]
+@pytest.mark.parametrize(("table", "kind", "key"), list(foreign_keys()))
+def test_a_key_of_another_kind_is_refused(table: str, kind: str, key: str) -> None:
+    owners = [other for other, model in kinds_of(table).items() if key in model.model_fields]
     with pytest.raises(ConfigError, match="no such key") as caught:
-        parse_config(config_with(table, {"kind": kind} | TABLES[table][1][name] | {key: "x"}), "my.toml")
+        parse_config(config_with(table, {"kind": kind} | TABLES[table][1][kind] | {key: "x"}), "my.toml")
     message = str(caught.value)
-    if key in ("arpa", "files") and kind in owners:  # then it is the other source that has no place beside this one
-        assert f"kind = {kind!r} with " in message
-        return
     place = f"{table}.0" if table in IN_LISTS else table
     assert message.startswith(f"my.toml: {place}.{key}: no such key where kind = {kind!r}")
     assert all(f"{owner!r}" in message for owner in owners)  # where it would be right
@@ -301,6 +294,20 @@ def test_a_key_of_another_kind_is_refused(table: str, name: str, key: str) -> No
         (["background.automaton={pattern='a', spelling={a='b'}}"], "background.automaton: spelling"),
         (["contextual=[{kind='grammar', file='g.lark', spelling={a='b'}}]"], "contextual.0: spelling"),
         (["contextual=[{kind='lookup', table='t.csv', columns=['a'], history=['b']}]"], "contextual.0: history"),
+        (["background={kind='unigram', frequencies='f.tsv', parts=['valid']}"], "background: parts"),
+        *(
+            ([made.format(f"{source}, {key}={value}")], f"{place}: {key} is for")
+            for made, place in (
+                ("background={{kind='ngram', {}}}", "background"),
+                ("contextual=[{{kind='expert', {}}}]", "contextual.0"),
+            )
+            for source, keys in {
+                "arpa='a.arpa'": {"parts": "['valid']", "files": "['a']", "order": 3, "min_counts": [1], "folds": 5},
+                "files=['a.txt']": {"parts": "['valid']", "folds": 5},
+                "order=3": {"restrict": "true"},
+            }.items()
+            for key, value in keys.items()
+        ),
         (["domains=[{kind='spelling', one_cell=true, endings=5}]"], "domains.0: endings"),
         (["domains=[{kind='spelling', one_cell=true, longest=5}]"], "domains.0: longest"),
         (["domains=[{kind='names', tsv='n.tsv', one_cell=true, lengths=[5]}]"], "domains.0: lengths"),

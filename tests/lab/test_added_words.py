@@ -39,7 +39,7 @@ lexicon = { tsv = ["{data}/lexicon.tsv"] }
 features = { output = [
     { kind = "identity", top = 60 },
     { kind = "attributes", listed = true },
-    { kind = "shown" },
+    { kind = "orthographic" },
 ] }
 background = { kind = "discounted" }
 controller = { kind = "lstm", hidden = 24 }

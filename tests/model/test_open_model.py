@@ -354,7 +354,7 @@ order = 3
 endings = 12
 lengths = [4]
 [features]
-output = [{kind = "identity", top = 60}, {kind = "shown"}, {kind = "suffixes", longest = 2, listed = true}]
+output = [{kind = "identity", top = 60}, {kind = "orthographic"}, {kind = "suffixes", longest = 2, listed = true}]
 [background]
 kind = "discounted"
 [[contextual]]

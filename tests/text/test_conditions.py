@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llrnn.config import CorpusConfig, parse_config
+from llrnn.config import parse_config
+from llrnn.config.keys import CorpusConfig
 from llrnn.config.project import read_corpora
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.text.conditions import (

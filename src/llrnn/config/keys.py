@@ -1,11 +1,23 @@
-"""Feature groups as configuration: `{ kind = "suffixes", longest = 3, min_count = 20 }`."""
+"""A configuration: which text, which knowledge, which network, how to train. Typed TOML, nothing guessed.
+
+    kind = "llrnn"                                  # or "softmax": identity features and a uniform background
+    [corpus]      train, valid, test                # files; or `embedded`: our own French grammar
+    [vocabulary]  parts, top, unknown, lists        [[domains]]   kind, ...  # all other strings
+    [lexicon]     parts, tsv                        # attributes of words: from annotated text and from tables
+    [features]    output, input                     # lists of {kind = ..., ...}
+    [background]  kind, ...                         [controller]  kind, hidden, layers, ...
+    [[contextual]] kind, ...                        [condition]   how conditions are read, if there are any
+    [training]    see `TrainingSettings`
+
+Paths are relative to the folder in which the command runs; `{data}` in them stands for what `--data` says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Automaton, Dictionary, Grammar
@@ -18,6 +30,8 @@ from llrnn.text.conditions import Characters, ConditionTokenizer, Slots, Whole, 
 from llrnn.text.domain import Domain
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.tables import KnowledgeBase
+from llrnn.text.vocabulary import EOS
+from llrnn.training.settings import TrainingSettings
 
 
 class Strict(BaseModel):
@@ -31,22 +45,6 @@ def refuse_unused(table: BaseModel, keys: Iterable[str], purpose: str, found: st
     for key in keys:
         if getattr(table, key) != type(table).model_fields[key].default:
             raise ValueError(f"{place}{key} {purpose}, found {found}; leave it out")
-
-
-def by_kind(sources: Mapping[str, Sequence[str]], default: str | None = None) -> Discriminator:
-    """Which model a table is of: its kind and, where `sources` has keys for that kind, the first of them it gives.
-
-    "ngram", "ngram with arpa": every model has exactly the keys that count, and messages name it so.
-    """
-
-    def named(table: Any) -> str | None:
-        given = table if isinstance(table, dict) else vars(table) if isinstance(table, BaseModel) else {}
-        kind = given.get("kind", default)
-        if kind is None:
-            return None
-        return next((f"{kind} with {key}" for key in sources.get(str(kind), ()) if key in given), str(kind))
-
-    return Discriminator(named)
 
 
 class FeatureConfig(Strict):
@@ -105,9 +103,9 @@ class AffixConfig(FeatureConfig):
 
 
 class PlainFeatureConfig(FeatureConfig):
-    """What the lexicon says; capitals, digits, other signs; what a string shows as domains see it."""
+    """What the lexicon says; capitals, digits, other signs; endings and lengths, as the cells of domains have them."""
 
-    kind: Literal["attributes", "shape", "shown"]
+    kind: Literal["attributes", "shape", "orthographic"]
 
     def bare(self, lexicon: Lexicon) -> Features:
         if self.kind == "attributes":
@@ -256,18 +254,16 @@ Parts = Annotated[list[Part], Field(min_length=1, description="the parts of the 
 _FREQUENCIES = "unigram: a frequency file instead; discounted: how likely which new word is"
 
 
-class Counting(Strict):
-    """An n-gram model that is counted, and how."""
-
-    order: int = Field(5, ge=1, le=20, description="n-grams: how many words, the predicted one included")
-    min_counts: list[int] = Field([], description="n-grams: the least count of each order; rarer ones are pruned")
-
-
-class CountedParts(Counting):
-    """An n-gram model of parts of the corpus: cross-fitted, since the network trains on them."""
+class NGramsConfig(Strict):
+    """An n-gram model of parts of the corpus (cross-fitted: the network trains on them), of other texts, of a file."""
 
     parts: Parts = ["train"]
+    files: list[str] | None = Field(None, min_length=1, description="n-grams: other texts to count instead of parts")
+    arpa: str | None = Field(None, description="n-grams: an ARPA file instead, plain or gzip")
+    order: int = Field(5, ge=1, le=20, description="n-grams: how many words, the predicted one included")
+    min_counts: list[int] = Field([], description="n-grams: the least count of each order; rarer ones are pruned")
     folds: int = Field(10, ge=0, description="n-grams: cross-fit on the training text in so many folds; 0: do not")
+    restrict: bool = Field(False, description="n-grams: leave out words of the file that the vocabulary does not list")
 
     @field_validator("folds")
     @classmethod
@@ -276,26 +272,16 @@ class CountedParts(Counting):
             raise ValueError("folds = 1 would leave nothing to count: 2 or more, or 0 for none")
         return folds
 
-
-class Restricted(Strict):
-    """An n-gram model of another text, which may have other words."""
-
-    restrict: bool = Field(False, description="n-grams: leave out words of the file that the vocabulary does not list")
-
-
-class CountedFiles(Restricted, Counting):
-    """An n-gram model of other texts."""
-
-    files: list[str] = Field(min_length=1, description="n-grams: other texts to count instead of parts of the corpus")
-
-
-class ArpaFile(Restricted):
-    """An n-gram model that was estimated elsewhere."""
-
-    arpa: str = Field(description="n-grams: an ARPA file instead, plain or gzip")
-
-
-AnyNGrams = CountedParts | CountedFiles | ArpaFile
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.arpa is not None:
+            counting = ["parts", "files", "order", "min_counts", "folds"]
+            refuse_unused(self, counting, "is for n-grams that are counted", f"arpa = {self.arpa!r}")
+        elif self.files is not None:
+            refuse_unused(self, ["parts", "folds"], "is for n-grams of parts of the corpus", f"files = {self.files}")
+        else:
+            refuse_unused(self, ["restrict"], "is for files or arpa", "neither")
+        return self
 
 
 class PrimedConfig(Strict):
@@ -380,23 +366,19 @@ class UniformConfig(BackgroundConfig):
     )
 
 
-class SmoothedConfig(BackgroundConfig):
-    """Relative frequencies."""
+class UnigramConfig(BackgroundConfig):
+    """Relative frequencies in parts of the corpus, or in a list."""
 
     kind: Literal["unigram"]
+    parts: Parts = ["train"]
+    frequencies: str | None = Field(None, description=_FREQUENCIES)
     smoothing: float = Field(0.0, ge=0, description="unigram: added to every count")
 
-
-class UnigramConfig(SmoothedConfig):
-    """Relative frequencies in parts of the corpus."""
-
-    parts: Parts = ["train"]
-
-
-class FrequenciesConfig(SmoothedConfig):
-    """Relative frequencies in a list."""
-
-    frequencies: str = Field(description=_FREQUENCIES)
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.frequencies is not None:
+            refuse_unused(self, ["parts"], "is counted", f"frequencies = {self.frequencies!r} instead")
+        return self
 
 
 class DiscountedConfig(BackgroundConfig):
@@ -407,33 +389,16 @@ class DiscountedConfig(BackgroundConfig):
     frequencies: str | None = Field(None, description=_FREQUENCIES)
 
 
-class NGramPartsConfig(CountedParts, BackgroundConfig):
-    """n-grams of parts of the corpus."""
-
-    kind: Literal["ngram"]
-
-
-class NGramFilesConfig(CountedFiles, BackgroundConfig):
-    """n-grams of other texts."""
-
-    kind: Literal["ngram"]
-
-
-class NGramArpaConfig(ArpaFile, BackgroundConfig):
-    """n-grams of an ARPA file."""
+class NGramConfig(NGramsConfig, BackgroundConfig):
+    """n-grams."""
 
     kind: Literal["ngram"]
 
 
 AnyBackground = Annotated[
-    Annotated[UniformConfig, Tag("uniform")]
-    | Annotated[UnigramConfig, Tag("unigram")]
-    | Annotated[FrequenciesConfig, Tag("unigram with frequencies")]
-    | Annotated[DiscountedConfig, Tag("discounted")]
-    | Annotated[NGramPartsConfig, Tag("ngram")]
-    | Annotated[NGramFilesConfig, Tag("ngram with files")]
-    | Annotated[NGramArpaConfig, Tag("ngram with arpa")],
-    by_kind({"unigram": ["frequencies"], "ngram": ["arpa", "files"]}, default="uniform"),
+    UniformConfig | UnigramConfig | DiscountedConfig | NGramConfig,
+    Field(discriminator="kind"),
+    BeforeValidator(lambda table: {"kind": "uniform", **table} if isinstance(table, dict) else table),
 ]
 
 
@@ -444,23 +409,11 @@ class RepeatedConfig(Strict):
     window: int = Field(50, ge=1, description="how far back")
 
 
-class ExpertConfig(Strict):
+class ExpertConfig(NGramsConfig):
     """An n-gram model that the network listens to, more or less, at every step."""
 
     kind: Literal["expert"]
     name: str = Field("kn", min_length=1, description="what explanations and --expert call it")
-
-
-class PartsExpertConfig(CountedParts, ExpertConfig):
-    """n-grams of parts of the corpus."""
-
-
-class FilesExpertConfig(CountedFiles, ExpertConfig):
-    """n-grams of other texts."""
-
-
-class ArpaExpertConfig(ArpaFile, ExpertConfig):
-    """n-grams of an ARPA file."""
 
 
 class CopiedConfig(Strict):
@@ -525,16 +478,140 @@ class AdvisingAutomatonConfig(_Advice, AutomatonConfig):
 
 
 AnyContextual = Annotated[
-    Annotated[RepeatedConfig, Tag("repeated")]
-    | Annotated[PartsExpertConfig, Tag("expert")]
-    | Annotated[FilesExpertConfig, Tag("expert with files")]
-    | Annotated[ArpaExpertConfig, Tag("expert with arpa")]
-    | Annotated[CopiedConfig, Tag("copied")]
-    | Annotated[CopiedConfig, Tag("said")]
-    | Annotated[CopiedConfig, Tag("unsaid")]
-    | Annotated[ContinuedConfig, Tag("continued")]
-    | Annotated[LookupConfig, Tag("lookup")]
-    | Annotated[AdvisingGrammarConfig, Tag("grammar")]
-    | Annotated[AdvisingAutomatonConfig, Tag("automaton")],
-    by_kind({"expert": ["arpa", "files"]}),
+    RepeatedConfig
+    | ExpertConfig
+    | CopiedConfig
+    | ContinuedConfig
+    | LookupConfig
+    | AdvisingGrammarConfig
+    | AdvisingAutomatonConfig,
+    Field(discriminator="kind"),
 ]
+
+
+class Embedded(Strict):
+    """The embedded French grammar as a corpus: how many sentences for each part."""
+
+    train: int = Field(5000, ge=1, description="sentences to train on")
+    valid: int = Field(500, ge=1, description="sentences to validate on")
+    test: int = Field(500, ge=1, description="sentences to test on")
+    seed: int = Field(0, ge=0, description="which corpus")
+
+
+class CorpusConfig(Strict):
+    """The texts."""
+
+    train: list[str] = Field([], description="files to train on, or the folder of a built corpus")
+    valid: list[str] = Field([], description="files for early stopping, or such a folder")
+    test: list[str] = Field([], description="files to test on, or such a folder")
+    valid_last: int | None = Field(None, ge=1, description="cut so many sentences off the end of train for validation")
+    embedded: Embedded | None = Field(None, description="our own French grammar instead of files")
+    format: Literal["auto", "conllu", "text", "jsonl", "tsv"] = Field(
+        "auto", description="by the file's name, or said here"
+    )
+    conditions: Literal["plain", "act"] = Field("plain", description="act: every condition is a dialog act")
+    delexicalised: list[str] = Field([], description="slots whose values are replaced by placeholders in the targets")
+    lowercase: bool = Field(True, description="lowercase every word")
+
+    @model_validator(mode="after")
+    def _some_text(self) -> CorpusConfig:
+        if bool(self.train) == (self.embedded is not None):
+            raise ValueError("give either train = [files] or embedded = {...}")
+        if self.valid and self.valid_last:
+            raise ValueError("give either valid = [files] or valid_last = n")
+        if self.embedded is not None:
+            of_files = ("valid", "test", "valid_last", "format", "conditions", "delexicalised")
+            refuse_unused(
+                self, of_files, "is for train = [files]", "embedded = {...} has parts and a format of its own"
+            )
+        return self
+
+
+class VocabularyConfig(Strict):
+    """The listed words."""
+
+    parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus whose words are listed")
+    files: list[str] = Field([], description="other texts whose words are listed too")
+    top: int | None = Field(None, ge=1, description="only the most frequent")
+    min_count: int = Field(1, ge=1, description="only words of the texts that were seen so often")
+    lists: list[str] = Field([], description="frequency files whose words are listed too")
+    as_new: float | None = Field(
+        None, ge=0, le=1, description="domains: share of words seen once that train as if new; estimated by default"
+    )
+    unknown: str | None = Field(None, description="a symbol for all other words; none by default")
+
+    @model_validator(mode="after")
+    def _unknown_is_a_word(self) -> VocabularyConfig:
+        if self.unknown == EOS:
+            raise ValueError(f"unknown = {EOS!r} is the end of sentences; name another symbol, such as '<unk>'")
+        return self
+
+
+class LexiconConfig(Strict):
+    """What is known about words."""
+
+    parts: list[Part] = Field([], description="annotated parts of the corpus")
+    corpora: list[str] = Field([], description="other annotated texts")
+    tsv: list[str] = Field([], description="tables of form and attributes")
+    values: list[str] = Field([], description="slots of conditions: the words of their values are Value:slot")
+    columns: list[str] = Field(
+        [],
+        description="columns of the looked-up tables: words that stand in sentences only as part of such values are "
+        "Value:column",
+    )
+    support: float = Field(
+        0.9, gt=0, le=1, description="values, columns: in how many of its sentences a word must be part of one"
+    )
+
+    @model_validator(mode="after")
+    def _support_of_something(self) -> LexiconConfig:
+        if not (self.values or self.columns):
+            refuse_unused(self, ["support"], "is for values or columns", "neither")
+        return self
+
+
+class FeaturesConfig(Strict):
+    """φ on the way out, ψ on the way in."""
+
+    output: list[AnyFeature] = Field([], description="output features φ")
+    input: list[AnyFeature] | None = Field(None, description="input features ψ; the same as φ by default")
+
+
+class Config(Strict):
+    """Everything that `llrnn train` needs."""
+
+    name: str = Field("", description="a name for tables")
+    kind: Literal["llrnn", "softmax"] = Field("llrnn", description="softmax: identity features, uniform background")
+    corpus: CorpusConfig
+    vocabulary: VocabularyConfig = VocabularyConfig()
+    domains: list[AnyDomain] = Field([], description="infinite sets of strings that hold all words not listed")
+    lexicon: LexiconConfig = LexiconConfig()
+    features: FeaturesConfig = FeaturesConfig()
+    background: AnyBackground = UniformConfig()
+    contextual: list[AnyContextual] = Field([], description="features of the context")
+    controller: ControllerConfig = ControllerConfig()
+    condition: ConditionConfig | None = Field(None, description="what the targets are written from")
+    tied: bool = Field(False, description="one set of weights for input and output features")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of input words that are dropped in training")
+    training: TrainingSettings = TrainingSettings()
+
+    @model_validator(mode="after")
+    def _features_fit_the_kind(self) -> Config:
+        if self.kind == "softmax" and (self.features.output or self.features.input):
+            raise ValueError("kind = 'softmax' is identity features: leave [features] out")
+        if self.kind == "llrnn" and not self.features.output:
+            raise ValueError("kind = 'llrnn' needs [features] output = [...]")
+        return self
+
+    @model_validator(mode="after")
+    def _every_key_is_used(self) -> Config:
+        if self.kind == "softmax":
+            attributes = ["parts", "corpora", "tsv", "columns"]
+            if not (self.contextual or self.background.primed):
+                attributes.append("values")  # words of values are listed for what copies them
+            refuse_unused(
+                self.lexicon, attributes, "is for features of kind = 'attributes'", "kind = 'softmax'", "lexicon."
+            )
+        if not self.domains:
+            refuse_unused(self.vocabulary, ["as_new"], "is for domains", "none", "vocabulary.")
+        return self

@@ -9,7 +9,8 @@ from functools import reduce
 from operator import add, mul
 from pathlib import Path
 
-from llrnn.config import Config, keys
+from llrnn.config import keys
+from llrnn.config.keys import Config
 from llrnn.ground.errors import ConfigError, ZeroMassError, warn
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, Discounted, NGram, Primed, Uniform, Unigram, entity_words
@@ -70,7 +71,8 @@ def _needs_memory(config: Config, built: set[str]) -> list[str]:
 
 
 def _counts_parts(given: object, built: set[str]) -> bool:
-    return isinstance(given, keys.CountedParts) and bool(built.intersection(given.parts))
+    counts = isinstance(given, keys.NGramsConfig) and given.arpa is None and given.files is None
+    return counts and bool(built.intersection(given.parts))
 
 
 _RARE = 2  # how often a rare word was seen, at most
@@ -80,7 +82,11 @@ _ENOUGH_TYPES = 50  # rare and new words, for their shares to say anything
 
 @dataclass(frozen=True)
 class Project:
-    """The parts that a configuration names, made in the order in which data flows."""
+    """The parts that a configuration names, made in the order in which data flows.
+
+    project = Project.from_config(read_config("configs/embedded.toml"))
+    for record in train(project.model(), project.corpora["train"], settings=project.config.training): ...
+    """
 
     config: Config
     corpora: dict[str, Corpus]
@@ -93,6 +99,7 @@ class Project:
 
     @classmethod
     def from_config(cls, config: Config) -> Project:
+        """Read the corpora, estimate the knowledge; warn of what is hardly meant, refuse what cannot be."""
         corpora = read_corpora(config)
         warn_if_raw(corpora["train"])
         if config.condition is not None:
@@ -180,7 +187,7 @@ def _more_mass(given: keys.AnyBackground, part: str) -> str:
     named = f"name {part} in background.parts"
     if isinstance(given, keys.DiscountedConfig):
         return f"{named}, or give background.frequencies, a list that holds the word"
-    counted = named if isinstance(given, keys.UnigramConfig) else "count it in the frequency file"
+    counted = named if getattr(given, "frequencies", None) is None else "count it in the frequency file"
     return f"set background.smoothing above 0, or {counted}"
 
 
@@ -305,9 +312,9 @@ def _background(config: Config, corpora: dict[str, Corpus]) -> Background:
     match config.background:
         case keys.UniformConfig():
             return Uniform()
-        case keys.UnigramConfig(parts=parts, smoothing=smoothing):
+        case keys.UnigramConfig(frequencies=None, parts=parts, smoothing=smoothing):
             return Unigram.from_corpus(*_named_parts("background", parts, corpora), smoothing=smoothing)
-        case keys.FrequenciesConfig(frequencies=path, smoothing=smoothing):
+        case keys.UnigramConfig(frequencies=str(path), smoothing=smoothing):
             return Unigram.from_file(path, smoothing=smoothing)
         case keys.DiscountedConfig(parts=parts, frequencies=listed):
             frequencies = None if listed is None else read_frequencies(listed)
@@ -328,21 +335,20 @@ def _primed(
     return Primed(base, entities, boost=given.boost, absent=given.absent, cells=given.cells)
 
 
-def _ngram(given: keys.AnyNGrams, config: Config, corpora: dict[str, Corpus]) -> Background:
+def _ngram(given: keys.NGramsConfig, config: Config, corpora: dict[str, Corpus]) -> Background:
     """From a file, from other texts, or from the corpus itself: then cross-fitted, since the model trains on it."""
-    match given:
-        case keys.ArpaFile():
-            return NGram.from_arpa(given.arpa, restrict=given.restrict)
-        case keys.CountedFiles(order=order, min_counts=least):
-            if {Path(file).resolve() for file in given.files} & {Path(file).resolve() for file in config.corpus.train}:
-                _warn_of_own_text(f"files = {given.files}")
-            text = _read(given.files, config)
-            return NGram.from_corpus(text, order=order, min_counts=least, folds=0, restrict=given.restrict)
-        case keys.CountedParts(order=order, min_counts=least):
-            if given.folds == 0 and "train" in given.parts:
-                _warn_of_own_text("folds = 0")
-            counted = reduce(add, _named_parts("n-grams", given.parts, corpora))
-            return NGram.from_corpus(counted, order=order, min_counts=least, folds=given.folds)
+    if given.arpa is not None:
+        return NGram.from_arpa(given.arpa, restrict=given.restrict)
+    if given.files is not None:
+        if {Path(file).resolve() for file in given.files} & {Path(file).resolve() for file in config.corpus.train}:
+            _warn_of_own_text(f"files = {given.files}")
+        text, folds = _read(given.files, config), 0
+    else:
+        if given.folds == 0 and "train" in given.parts:
+            _warn_of_own_text("folds = 0")
+        text, folds = reduce(add, _named_parts("n-grams", given.parts, corpora)), given.folds
+    order, least = given.order, given.min_counts
+    return NGram.from_corpus(text, order=order, min_counts=least, folds=folds, restrict=given.restrict)
 
 
 def _warn_of_own_text(found: str) -> None:
