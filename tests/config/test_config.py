@@ -296,17 +296,17 @@ def test_a_key_of_another_kind_is_refused(table: str, kind: str, key: str) -> No
         (["contextual=[{kind='lookup', table='t.csv', columns=['a'], history=['b']}]"], "contextual.0: history"),
         (["background={kind='unigram', frequencies='f.tsv', parts=['valid']}"], "background: parts"),
         *(
-            ([made.format(f"{source}, {key}={value}")], f"{place}: {key} is for")
+            ([made.format(f"{source}, {one}")], f"{place}: {one.partition('=')[0]} is for")
             for made, place in (
                 ("background={{kind='ngram', {}}}", "background"),
                 ("contextual=[{{kind='expert', {}}}]", "contextual.0"),
             )
-            for source, keys in {
-                "arpa='a.arpa'": {"parts": "['valid']", "files": "['a']", "order": 3, "min_counts": [1], "folds": 5},
-                "files=['a.txt']": {"parts": "['valid']", "folds": 5},
-                "order=3": {"restrict": "true"},
+            for source, idle in {
+                "arpa='a.arpa'": ["parts=['valid']", "files=['a']", "order=3", "min_counts=[1]", "folds=5"],
+                "files=['a.txt']": ["parts=['valid']", "folds=5"],
+                "order=3": ["restrict=true"],
             }.items()
-            for key, value in keys.items()
+            for one in idle
         ),
         (["domains=[{kind='spelling', one_cell=true, endings=5}]"], "domains.0: endings"),
         (["domains=[{kind='spelling', one_cell=true, longest=5}]"], "domains.0: longest"),

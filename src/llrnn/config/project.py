@@ -71,8 +71,8 @@ def _needs_memory(config: Config, built: set[str]) -> list[str]:
 
 
 def _counts_parts(given: object, built: set[str]) -> bool:
-    counts = isinstance(given, keys.NGramsConfig) and given.arpa is None and given.files is None
-    return counts and bool(built.intersection(given.parts))
+    counts = isinstance(given, keys.NGramsConfig) and given.arpa is None and given.files is None and given.parts
+    return bool(counts and built.intersection(counts))
 
 
 _RARE = 2  # how often a rare word was seen, at most
@@ -312,10 +312,10 @@ def _background(config: Config, corpora: dict[str, Corpus]) -> Background:
     match config.background:
         case keys.UniformConfig():
             return Uniform()
-        case keys.UnigramConfig(frequencies=None, parts=parts, smoothing=smoothing):
+        case keys.UnigramConfig(parts=parts, frequencies=listed, smoothing=smoothing):
+            if listed is not None:
+                return Unigram.from_file(listed, smoothing=smoothing)
             return Unigram.from_corpus(*_named_parts("background", parts, corpora), smoothing=smoothing)
-        case keys.UnigramConfig(frequencies=str(path), smoothing=smoothing):
-            return Unigram.from_file(path, smoothing=smoothing)
         case keys.DiscountedConfig(parts=parts, frequencies=listed):
             frequencies = None if listed is None else read_frequencies(listed)
             return Discounted.from_corpus(*_named_parts("background", parts, corpora), frequencies=frequencies)

@@ -1,4 +1,4 @@
-"""Models behind an HTTP API, with a page for people and a client for programs."""
+"""The server: an HTTP API and a page over trained models. Thin: every number comes from the library (extra `serve`)."""
 
 from typing import TYPE_CHECKING
 
