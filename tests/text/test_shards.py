@@ -22,9 +22,9 @@ from llrnn.ground.files import sealed_json
 from llrnn.model import checkpoint
 from llrnn.model.batches import Batching, Continuous, Sentences, Sliding, Windows
 from llrnn.model.scoring import score, tally
+from llrnn.text import shards
 from llrnn.text.ids import EncodedText, TrainingSummary
-from llrnn.text.shards import BuiltCorpus, Listing, build, build_corpus
-from llrnn.text.shards import layout as columns
+from llrnn.text.shards import BuiltCorpus, Listing, build_corpus
 
 WAYS: list[Batching] = [Sentences(40), Continuous(5, 7), Windows(4, 6), Sliding(3, 11)]
 
@@ -94,9 +94,7 @@ def test_round_trip_of_odd_texts(tmp_path: Path, text: list[list[str]], shard_wo
 
 
 def test_passes_in_small_blocks_see_the_same(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llrnn.text.shards.reading.BLOCK", 17)
-    monkeypatch.setattr(columns, "BLOCK", 13)
-    monkeypatch.setattr("llrnn.text.shards.build.BLOCK", 11)
+    monkeypatch.setattr(shards, "BLOCK", 13)
     built = build_corpus([text], tmp_path / "built", shard_words=100)
     assert len(built.manifest.shards) > 5
     plain = Corpus.from_text(text)
@@ -296,7 +294,7 @@ def test_a_large_file_that_was_altered_gives_no_nonsense(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Large files are only looked at in size when they are opened; a number of no word is still refused."""
-    monkeypatch.setattr(columns, "_CHEAP", 0)
+    monkeypatch.setattr(shards, "_CHEAP", 0)
     build_corpus([text], tmp_path / "built")
     file = tmp_path / "built" / "00000.words"
     file.write_bytes(b"\xff" + file.read_bytes()[1:3] + b"\xff" + file.read_bytes()[4:])
@@ -354,10 +352,11 @@ def test_a_sealed_manifest_of_wrong_content(change: dict[str, object], said: str
 KILLED_EVERYWHERE = """
 import os, signal, sys
 from pathlib import Path
-from llrnn.text.shards import build, build_corpus, is_built
+from llrnn.text import shards
+from llrnn.text.shards import build_corpus, is_built
 
 text, out, copies = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
-build.BLOCK = 100
+shards.BLOCK = 100
 
 def counted(call):
     def instead(*arguments):
@@ -373,7 +372,7 @@ while status == signal.SIGKILL:
     child = os.fork()
     if child == 0:
         left = kills
-        os.fsync, os.rename, build._File.write = counted(os.fsync), counted(os.rename), counted(build._File.write)
+        os.fsync, os.rename, shards._File.write = counted(os.fsync), counted(os.rename), counted(shards._File.write)
         build_corpus([text], out, shard_words=200)
         os._exit(0)
     _, status = os.waitpid(child, 0)
@@ -407,7 +406,7 @@ def test_a_killed_build_leaves_nothing_finished_and_is_built_again(tmp_path: Pat
 
 
 def test_two_cannot_build_the_same(text: Path, tmp_path: Path) -> None:
-    with build._being_built(tmp_path / "built"), pytest.raises(CorpusError, match="another process"):
+    with shards._being_built(tmp_path / "built"), pytest.raises(CorpusError, match="another process"):
         build_corpus([text], tmp_path / "built")
 
 
@@ -415,7 +414,7 @@ def test_a_full_disk_is_told(text: Path, tmp_path: Path, monkeypatch: pytest.Mon
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(build._File, "write", full)
+    monkeypatch.setattr(shards._File, "write", full)
     with pytest.raises(CorpusError, match=r"built: .*No space left on device; choose a place"):
         build_corpus([text], tmp_path / "built")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["text.txt"]

@@ -14,9 +14,7 @@ from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError
 from llrnn.model.checkpoint import load
 from llrnn.text.corpus import Format
-from llrnn.text.shards import BuiltCorpus, Listing, build_corpus
-from llrnn.text.shards.build import SHARD_WORDS
-from llrnn.text.shards.layout import COLUMNS
+from llrnn.text.shards import COLUMNS, SHARD_WORDS, BuiltCorpus, Listing, build_corpus
 from llrnn.text.source import read_lines
 
 corpus_app = typer.Typer()
@@ -100,7 +98,7 @@ def _described(built: BuiltCorpus) -> dict[str, Any]:
         "unknown_words": replaced,
         "lowercase": manifest.lowercase,
         "shards": len(manifest.shards),
-        "bytes": sum(shard.length(name) * int(kind[-1]) for shard in manifest.shards for name, kind in COLUMNS.items()),
+        "bytes": built.size,
     }
 
 

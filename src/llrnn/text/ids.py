@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -31,46 +30,21 @@ class Stored(ABC):
     """A corpus that is on disk as numbers already: it makes texts that are read where they lie."""
 
     @abstractmethod
-    def encoded(self, vocabulary: Vocabulary) -> EncodedText:
-        """What `EncodedText.encode` is to return."""
-
-    @abstractmethod
-    def encoded_to_train_on(self, vocabulary: Vocabulary) -> EncodedText:
-        """What `EncodedText.to_train_on` is to return."""
-
-
-class Run(Protocol):
-    """All sentences run together, EOS, a sentence, EOS, ..., asked by place; answers have the shape of the places."""
-
-    def __len__(self) -> int: ...
-
-    def symbols_at(self, places: Ints) -> Ints:
-        """Ids."""
-
-    def keys_at(self, places: Ints) -> Ints | None:
-        """The key of the sentence to which each symbol belongs."""
-
-    def inside_at(self, places: Ints) -> Floats | None:
-        """What is inside each symbol."""
+    def encoded(self, vocabulary: Vocabulary, *, to_train_on: bool = False) -> EncodedText:
+        """What `EncodedText.encode` or `EncodedText.to_train_on` is to return."""
 
 
 @dataclass(frozen=True)
-class _RunInMemory:
-    symbols: Ints
-    keys: Ints | None
-    inside: Floats | None
+class Run:
+    """All sentences run together, EOS, a sentence, EOS, ..., asked by place; answers have the shape of the places."""
+
+    length: int
+    symbols_at: Callable[[Ints], Ints]
+    keys_at: Callable[[Ints], Ints | None]  # the key of the sentence to which each symbol belongs
+    inside_at: Callable[[Ints], Floats | None]  # what is inside each symbol
 
     def __len__(self) -> int:
-        return len(self.symbols)
-
-    def symbols_at(self, places: Ints) -> Ints:
-        return self.symbols[places]
-
-    def keys_at(self, places: Ints) -> Ints | None:
-        return None if self.keys is None else self.keys[places]
-
-    def inside_at(self, places: Ints) -> Floats | None:
-        return None if self.inside is None else self.inside[places]
+        return self.length
 
 
 @dataclass(frozen=True)
@@ -108,7 +82,7 @@ class EncodedText:
         Every word was new once. A model that never sees a cell as target would learn that there is nothing to expect.
         """
         if isinstance(corpus, Stored):
-            return corpus.encoded_to_train_on(vocabulary)
+            return corpus.encoded(vocabulary, to_train_on=True)
         text = cls.encode(corpus, vocabulary)
         keys = np.array([sentence_key(sentence.words) for sentence in corpus], dtype=np.int64)
         new = sorted(vocabulary.as_new)
@@ -132,7 +106,13 @@ class EncodedText:
 
     def run(self) -> Run:
         """All sentences run together."""
-        return _RunInMemory(self.stream(), self.stream_keys(), self.stream_inside())
+        symbols, keys, inside = self.stream(), self.stream_keys(), self.stream_inside()
+        return Run(
+            len(symbols),
+            symbols.__getitem__,
+            lambda places: None if keys is None else keys[places],
+            lambda places: None if inside is None else inside[places],
+        )
 
     def stream(self) -> Ints:
         """All sentences as one text: EOS, a sentence, EOS, a sentence, EOS, ..."""

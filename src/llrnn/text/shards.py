@@ -1,0 +1,696 @@
+"""Corpora larger than memory: numbers on disk in checksummed shards, built once, then read where they lie.
+
+A built corpus is a folder with `corpus.json` and the columns of its shards:
+
+    00000.words   int32   the text as one run: a sentence, EOS, a sentence, EOS, ...
+    00000.ends    int64   for each sentence, the place in the whole text behind its EOS
+    00000.keys    int64   for each sentence, a number that names it by its words as they were read (`text.sentence_key`)
+
+All of them little-endian and nothing else, so that a column is an array where it lies. Shards are cut between
+sentences. `corpus.json` lists the words with their counts, the totals, and the SHA-256 of every file; its last key is
+the SHA-256 of all before it. It is written last: a folder without it was not finished.
+
+As an `EncodedText` the ids of any vocabulary are looked up where the words lie,
+
+    symbol[t] = number[word[t]]          inside[t] = log q[word[t]]
+
+where `number` and `log q` have one entry for each word of the corpus, so that it serves every model that has a place
+for its words. In memory are these, the lengths of the sentences once batches of sentences are planned, and a batch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.errors import CorpusError, UnknownWordError
+from llrnn.ground.files import StrPath, open_file, read_file, sealed_json, sync_folder, write_atomically
+from llrnn.text.corpus import Corpus, Format, Sentence, Words, stream_words
+from llrnn.text.ids import EncodedText, Run, Stored, sentence_key
+from llrnn.text.readers import PlainTokens
+from llrnn.text.vocabulary import EOS, Vocabulary, by_frequency, with_others
+
+__all__ = ["COLUMNS", "SHARD_WORDS", "BuiltCorpus", "Listing", "build_corpus", "is_built"]
+
+T = TypeVar("T")
+FORMAT = 1
+MANIFEST = "corpus.json"
+COLUMNS = {"words": "<i4", "ends": "<i8", "keys": "<i8"}
+SHARD_WORDS = 50_000_000
+BLOCK = 1 << 20  # numbers that a pass over the whole looks at together
+_CHEAP = 1 << 26  # bytes: smaller files are compared with their SHA-256 when they are opened, larger ones only in size
+_AGAIN = "restore it from a copy, or build the corpus again: llrnn corpus build"
+_EMPTY = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One shard: how much of the text it holds, and the SHA-256 of its files by column."""
+
+    name: str
+    sentences: int
+    words: int  # ends of sentences among them
+    sha256: Mapping[str, str]
+
+    def length(self, column: str) -> int:
+        """How many numbers a column has."""
+        return self.words if column == "words" else self.sentences
+
+    def size(self, column: str) -> int:
+        """How many bytes a column has."""
+        return self.length(column) * int(COLUMNS[column][-1])
+
+    def check(self, folder: Path, column: str, *, size_only: bool = False) -> Path:
+        """The file of a column, as it was written."""
+        path, size = folder / f"{self.name}.{column}", self.size(column)
+        try:
+            found = path.stat().st_size
+            if found != size:
+                cut = f"{size:,} bytes are required, found {found:,}: the file was cut or changed"
+                raise CorpusError(f"{cut}; {_AGAIN}", path=path)
+            if not size_only:
+                with open_file(path) as file:
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+                if digest != self.sha256[column]:
+                    altered = f"altered after it was written (its SHA-256 differs from {MANIFEST})"
+                    raise CorpusError(f"{altered}; {_AGAIN}", path=path)
+        except FileNotFoundError:
+            raise CorpusError(f"missing, though {MANIFEST} lists it; {_AGAIN}", path=path) from None
+        except OSError as error:
+            raise CorpusError(f"the file cannot be read: {error.strerror or error}", path=path) from error
+        return path
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What `corpus.json` says."""
+
+    words: tuple[str, ...]  # by number
+    counts: tuple[int, ...]  # of EOS: the number of sentences
+    unknown: str | None  # the symbol that stands for all words that are not listed
+    lowercase: bool
+    sentences: int
+    tokens: int  # ends of sentences not counted
+    characters: int  # of the words as they were read, each with one for the space behind it
+    shards: tuple[Shard, ...]
+
+    def write(self, folder: Path) -> None:
+        """The last file of a build."""
+        write_atomically(folder / MANIFEST, sealed_json({"format": FORMAT, **asdict(self)}, "surrogatepass"))
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """Read and check it; anything wrong is a CorpusError that names the file."""
+        path = folder / MANIFEST
+        content = _read(path)
+        try:
+            data = json.loads(content.decode("utf8", "surrogatepass"))
+            number = data.pop("format")
+        except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+            raise CorpusError(f"the {MANIFEST} of a built corpus is required, found another file; {_AGAIN}", path=path)  # noqa: B904
+        if number != FORMAT:
+            raise CorpusError(f"format {FORMAT} of built corpora is required, found {number!r}; {_AGAIN}", path=path)
+        data.pop("seal", None)
+        if content != sealed_json({"format": number, **data}, "surrogatepass"):
+            raise CorpusError(f"altered after it was written (its SHA-256 differs); {_AGAIN}", path=path)
+        # a right seal says that nothing was altered, not that what was sealed was right: who may write may also seal
+        try:
+            shards = tuple(Shard(**shard) for shard in data["shards"])
+            lists = {"words": tuple(data["words"]), "counts": tuple(data["counts"]), "shards": shards}
+            made = cls(**{**data, **lists})
+            wrong = next((rule for holds, rule in made._rules() if not holds), None)
+        except (TypeError, KeyError, AttributeError) as error:
+            wrong = f"a field is missing, unknown or of another type ({str(error)[:100]})"
+        if wrong is not None:
+            raise CorpusError(f"what it says of the corpus cannot be: {wrong}; {_AGAIN}", path=path)
+        return made
+
+    def _rules(self) -> Iterator[tuple[bool, str]]:
+        """What must hold of the fields among themselves, and whether it does."""
+        words, shards, positions = self.words, self.shards, self.sentences + self.tokens
+        sizes = [self.sentences, self.tokens, self.characters, *self.counts]
+        sizes += [size for shard in shards for size in (shard.sentences, shard.words)]
+        distinct = all(type(word) is str for word in words) and len(set(words)) == len(words)
+        yield distinct and EOS in words, "words must be strings, each once, the end of sentences among them"
+        whole = all(type(size) is int and 0 <= size < 2**62 for size in sizes)
+        yield whole, "numbers must be whole, from 0 and below 2^62"
+        yield len(self.counts) == len(words), "every word must have its count"
+        yield self.unknown is None or self.unknown in words, "`unknown` must be one of the words, or null"
+        yield type(self.lowercase) is bool, "`lowercase` must be true or false"
+        named = all(shard.name == f"{number:05}" for number, shard in enumerate(shards))
+        digests = [shard.sha256 for shard in shards if named]
+        digests_fit = all(d.keys() == COLUMNS.keys() and all(type(one) is str for one in d.values()) for d in digests)
+        yield named and digests_fit, "shards must be named by their numbers, with a SHA-256 for each column"
+        for what, found, required in (
+            ("sentences of the shards", sum(shard.sentences for shard in shards), self.sentences),
+            ("words of the shards", sum(shard.words for shard in shards), positions),
+            ("counts of words", sum(self.counts), positions),
+        ):
+            yield found == required, f"the {what} must add up to {required:.6g}, found {found:.6g}"
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_file(path, limit=2_000_000_000)
+    except (FileNotFoundError, NotADirectoryError):
+        folder = path.parent
+        there = "there is none of this name" if not folder.exists() else "this is a file"
+        found = f"this folder has no {MANIFEST}" if folder.is_dir() else there
+        what = "a folder that `llrnn corpus build` finished is required"
+        raise CorpusError(f"{what}, but {found}; build the corpus, or check the path", path=folder) from None
+    except OSError as error:
+        raise CorpusError(f"the file cannot be read: {error.strerror or error}", path=path) from error
+
+
+def is_built(path: str | PathLike[str]) -> bool:
+    """Whether this is the folder of a built corpus."""
+    return (Path(path) / MANIFEST).is_file()
+
+
+class ShardColumn:
+    """One array over many files, opened shard by shard: `column[places]`, `column.slice(start, stop)`; all int64."""
+
+    def __init__(self, folder: Path, manifest: Manifest, name: str) -> None:
+        self._folder, self._shards, self._name = folder, manifest.shards, name
+        self.begins = np.cumsum([0, *(shard.length(name) for shard in manifest.shards)])  # of each shard, and the end
+        self._open: dict[int, NDArray[Any]] = {}
+
+    def __len__(self) -> int:
+        return int(self.begins[-1])
+
+    def __getitem__(self, places: Ints) -> Ints:
+        """The numbers at some places, in the shape of the places."""
+        return _by_shard(places, self.begins, lambda k, here: self._shard(k)[here - self.begins[k]])
+
+    def places(self, numbers: Ints, shard_begins: Ints) -> Ints:
+        """How many numbers of this sorted column are at most each of some; those of shard k are above its begin."""
+        count = lambda k, here: np.searchsorted(self._shard(k), here, side="right") + self.begins[k]  # noqa: E731
+        return _by_shard(numbers, shard_begins, count)
+
+    def slice(self, start: int, stop: int) -> Ints:
+        """The numbers from one place up to another."""
+        first, last = np.searchsorted(self.begins, [start, max(stop - 1, start)], side="right") - 1
+        parts = [self._shard(k)[max(start - self.begins[k], 0) : stop - self.begins[k]] for k in range(first, last + 1)]
+        return np.concatenate(parts).astype(np.int64)
+
+    def blocks(self) -> Iterator[Ints]:
+        """All of it, one piece after another."""
+        return (self.slice(start, min(start + BLOCK, len(self))) for start in range(0, len(self), BLOCK))
+
+    def _shard(self, number: int) -> NDArray[Any]:
+        if number not in self._open:
+            shard, name = self._shards[number], self._name
+            path = shard.check(self._folder, name, size_only=shard.size(name) > _CHEAP)
+            self._open[number] = np.memmap(path, dtype=COLUMNS[name], mode="r", shape=(shard.length(name),))
+        return self._open[number]
+
+
+def _by_shard(numbers: Ints, begins: Ints, of: Callable[[int, Ints], Ints]) -> Ints:
+    """What `of(shard, some of the numbers)` says of the numbers of each shard, in the shape of the numbers."""
+    flat = numbers.reshape(-1)
+    found = np.empty(len(flat), dtype=np.int64)
+    which = np.searchsorted(begins, flat, side="right") - 1
+    for shard in np.unique(which).tolist():
+        here = which == shard
+        found[here] = of(shard, flat[here])
+    return found.reshape(numbers.shape)
+
+
+class _Lazy(Sequence[T]):
+    """`count` things, each made when it is asked for; a slice is in memory."""
+
+    def __init__(self, count: int, make: Callable[[int], T]) -> None:
+        self._count, self._make = count, make
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(*index.indices(self._count)))
+        if not -self._count <= index < self._count:
+            raise IndexError(index)
+        return self._make(int(index) % self._count)
+
+
+@dataclass(frozen=True, eq=False)
+class BuiltText(EncodedText):
+    """A text whose numbers stay on disk: the columns of a corpus with what a vocabulary makes of its words."""
+
+    sentences: Sequence[Ints] = field(init=False)
+    conditions: Sequence[object] = field(init=False)
+    keys: None = field(init=False, default=None)
+    inside: Sequence[Floats] | None = field(init=False)
+    folder: Path
+    manifest: Manifest
+    columns: Mapping[str, ShardColumn]
+    number: Ints  # (words of the corpus,) ids of the vocabulary, -1 for words that the manifest does not count
+    log_inside: Floats  # (words of the corpus,)
+    is_open: bool = False
+    with_keys: bool = False
+    shown_at: Ints = field(default_factory=lambda: _EMPTY)  # sorted places at which another symbol is shown
+    shown: Ints = field(default_factory=lambda: _EMPTY)
+
+    def __post_init__(self) -> None:
+        count = len(self.columns["ends"])
+        inside = _Lazy(count, lambda i: self._look_up(self.log_inside, self.words_of(i))) if self.is_open else None
+        sentences = _Lazy(count, lambda i: self.symbols_at(np.arange(*self._bounds(i))))
+        for name, made in (("sentences", sentences), ("conditions", _Lazy(count, lambda i: None)), ("inside", inside)):
+            object.__setattr__(self, name, made)
+
+    @classmethod
+    def plain(cls, folder: Path, manifest: Manifest) -> BuiltText:
+        """By the numbers of the corpus itself."""
+        columns = {name: ShardColumn(folder, manifest, name) for name in COLUMNS}
+        n = len(manifest.words)
+        return cls(manifest.words.index(EOS), folder, manifest, columns, np.arange(n), np.zeros(n))
+
+    def symbols_at(self, places: Ints) -> Ints:
+        """The ids at places of the words, in their shape."""
+        found = self._look_up(self.number, self.columns["words"][places])
+        if len(self.shown_at):
+            near = np.minimum(np.searchsorted(self.shown_at, places), len(self.shown_at) - 1)
+            found = np.where(self.shown_at[near] == places, self.shown[near], found)
+        return found
+
+    def words_of(self, sentence: int) -> Ints:
+        """The words of a sentence by their numbers in the corpus."""
+        return self.columns["words"].slice(*self._bounds(sentence))
+
+    def _look_up(self, table: NDArray[Any], words: Ints) -> NDArray[Any]:
+        """Entries of a table by words of the corpus, each of which the manifest must count."""
+        if words.size and (words.min() < 0 or words.max() >= len(table) or (self.number[words] < 0).any()):
+            raise CorpusError(
+                "only words that corpus.json counts are required, found another: a file was altered after the build; "
+                "`llrnn corpus check` says which",
+                path=self.folder,
+            )
+        return table[words]
+
+    def _bounds(self, sentence: int) -> tuple[int, int]:
+        """Where the words of a sentence begin, and where its end stands."""
+        start, stop = self.columns["ends"][np.array([max(sentence - 1, 0), sentence])].tolist()
+        return (0 if sentence == 0 else start), stop - 1
+
+    @property
+    def lengths(self) -> Ints:
+        """Eight bytes for each sentence: what planning batches of sentences needs."""
+        found = np.empty(len(self.columns["ends"]), dtype=np.int64)
+        done, before = 0, 0
+        for ends in self.columns["ends"].blocks():
+            found[done : done + len(ends)] = np.diff(ends, prepend=before)
+            done, before = done + len(ends), int(ends[-1])
+        return found
+
+    @property
+    def n_targets(self) -> int:
+        return len(self.columns["words"])
+
+    def keys_of(self, group: Ints) -> Ints | None:
+        return self.columns["keys"][group] if self.with_keys else None
+
+    def run(self) -> Run:
+        """Before the first word there is an end of sentence."""
+        words, ends, keys = (self.columns[name] for name in COLUMNS)
+
+        def symbols_at(places: Ints) -> Ints:
+            return np.where(places > 0, self.symbols_at(np.maximum(places - 1, 0)), self.eos)
+
+        def keys_at(places: Ints) -> Ints | None:
+            return keys[ends.places(np.maximum(places - 1, 0), words.begins)] if self.with_keys else None
+
+        def inside_at(places: Ints) -> Floats | None:
+            if not self.is_open:
+                return None
+            return np.where(places > 0, self._look_up(self.log_inside, words[np.maximum(places - 1, 0)]), 0.0)
+
+        return Run(len(words) + 1, symbols_at, keys_at, inside_at)
+
+    def stream(self) -> Ints:
+        """All of it in memory, eight bytes a word: for what cannot do without."""
+        return self.run().symbols_at(np.arange(self.n_targets + 1))
+
+    def counts(self, n_symbols: int) -> Ints:
+        counts = np.zeros(n_symbols, dtype=np.int64)
+        for start in range(0, self.n_targets, BLOCK):
+            places = np.arange(start, min(start + BLOCK, self.n_targets))
+            counts += np.bincount(self.symbols_at(places), minlength=n_symbols)
+        return counts
+
+    def digest(self) -> str:
+        """Of the corpus and of the numbers that its words have, not of every sentence."""
+        files = " ".join(digest for shard in self.manifest.shards for digest in shard.sha256.values())
+        digest = hashlib.sha256(hashlib.sha256(files.encode()).hexdigest().encode())
+        for part in (self.number, self.shown_at, self.shown):
+            digest.update(f"{len(part)} ".encode() + part.tobytes())
+        return digest.hexdigest()
+
+    def fingerprints(self) -> Ints:
+        """As for a text in memory; the distinct ones are kept, eight bytes each."""
+        found, new = _EMPTY, array("q")
+        for sentence in self._one_by_one():
+            new.append(int.from_bytes(hashlib.blake2b(sentence, digest_size=8).digest(), "little", signed=True))
+            if len(new) >= BLOCK + len(found) // 2:  # merged once there are many, not at every block
+                found, new = np.union1d(found, np.frombuffer(new, dtype=np.int64)), array("q")
+        return np.union1d(found, np.array(new, dtype=np.int64))
+
+    def _one_by_one(self) -> Iterator[memoryview]:
+        """The bytes of every sentence without its end, from one pass over the words."""
+        words, all_ends, first, begin = self.columns["words"], self.columns["ends"], 0, 0
+        while first < len(all_ends):
+            far = np.array([min(begin + BLOCK, len(words) - 1)])
+            last = max(first + 1, int(all_ends.places(far, words.begins)[0]))
+            ends = all_ends.slice(first, last)
+            symbols = self.symbols_at(np.arange(begin, int(ends[-1])))
+            view, cuts = memoryview(symbols.tobytes()), ((ends - begin) * symbols.itemsize).tolist()
+            for start, stop in zip([0, *cuts[:-1]], cuts, strict=True):
+                yield view[start : stop - symbols.itemsize]
+            first, begin = last, int(ends[-1])
+
+    def first_shown_as(self, others: Mapping[int, int]) -> BuiltText:
+        """The first time that some symbols come, others in their place: one pass, until all were found."""
+        wanted = np.isin(np.arange(int(self.number.max(initial=0)) + 1), self.number)
+        wanted &= np.isin(np.arange(len(wanted)), list(others))
+        at: dict[int, int] = {}
+        begin = 0
+        for block in self.columns["words"].blocks():
+            if not wanted.any():
+                break
+            symbols = self._look_up(self.number, block)
+            places = np.flatnonzero(wanted[symbols])
+            found, first = np.unique(symbols[places], return_index=True)
+            at |= zip((places[first] + begin).tolist(), (others[symbol] for symbol in found.tolist()), strict=True)
+            wanted[found] = False
+            begin += len(block)
+        shown_at = np.array(sorted(at), dtype=np.int64)
+        return replace(self, shown_at=shown_at, shown=np.array([at[p] for p in shown_at.tolist()], dtype=np.int64))
+
+
+class BuiltCorpus(Corpus, Stored):
+    """The corpus in a folder that `llrnn corpus build` made; sentences are made when they are asked for.
+
+    BuiltCorpus("news").tokens
+    """
+
+    folder: Path
+    manifest: Manifest
+
+    def __init__(self, folder: str | PathLike[str]) -> None:
+        folder = Path(folder)
+        manifest = Manifest.read(folder)
+        tokens = PlainTokens()
+
+        def sentence(number: int) -> Sentence:
+            numbers = plain._look_up(plain.number, plain.words_of(number)).tolist()
+            made = tuple([tokens[manifest.words[word]] for word in numbers])
+            return Sentence(made, name=f"{folder}: sentence {number + 1}")
+
+        plain = BuiltText.plain(folder, manifest)
+        sentences = _Lazy(manifest.sentences, sentence)
+        own = {"sentences": sentences, "name": str(folder), "folder": folder, "manifest": manifest, "_plain": plain}
+        for name, value in own.items():
+            object.__setattr__(self, name, value)
+
+    _plain: BuiltText
+
+    def __add__(self, other: Corpus) -> NoReturn:
+        raise CorpusError("a built corpus cannot be run together with another text; build both as one", path=self.name)
+
+    __radd__ = __add__
+
+    @property
+    def tokens(self) -> int:
+        return self.manifest.tokens
+
+    @property
+    def characters(self) -> int:
+        return self.manifest.characters
+
+    @property
+    def conditions(self) -> Sequence[object]:
+        """None: a built corpus keeps words only."""
+        return ()
+
+    @property
+    def unknown(self) -> str | None:
+        """The symbol that stands for the words that were not listed."""
+        return self.manifest.unknown
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Its words by number, with their counts."""
+        return Vocabulary(self.manifest.words, counts=self.manifest.counts, unknown=self.manifest.unknown)
+
+    def counts(self) -> Counter[str]:
+        pairs = zip(self.manifest.words, self.manifest.counts, strict=True)
+        return Counter({word: count for word, count in pairs if count and word != EOS})
+
+    def lowercased(self) -> Corpus:
+        if not self.manifest.lowercase:
+            raise CorpusError("built as its words were written; build it again with --lowercase", path=self.folder)
+        return self
+
+    def check(self) -> int:
+        """Compare every file with its SHA-256; the number of bytes that were read."""
+        for shard in self.manifest.shards:
+            for column in COLUMNS:
+                shard.check(self.folder, column)
+        return self.size
+
+    @property
+    def size(self) -> int:
+        """The bytes of all columns."""
+        return sum(shard.size(column) for shard in self.manifest.shards for column in COLUMNS)
+
+    def run_blocks(self) -> Iterator[Ints]:
+        """The text by the numbers of `manifest.words` in pieces: a sentence, EOS, a sentence, EOS, ..."""
+        return self._plain.columns["words"].blocks()
+
+    def encoded(self, vocabulary: Vocabulary, *, to_train_on: bool = False) -> BuiltText:
+        """A text of the ids of any vocabulary that has a place for all words."""
+        text = self._in_ids_of(vocabulary)
+        if not to_train_on:
+            return replace(text, is_open=vocabulary.is_open)
+        new = sorted(vocabulary.as_new)
+        others = dict(zip(vocabulary.ids(new), vocabulary.cells_of(new).tolist(), strict=True))
+        return replace(text.first_shown_as(others), with_keys=True)
+
+    def _in_ids_of(self, vocabulary: Vocabulary) -> BuiltText:
+        words, unknown = self.manifest.words, self.manifest.unknown
+        there = np.flatnonzero(self.manifest.counts)
+        asked = [words[i] for i in there.tolist()]
+        if unknown in asked and unknown not in vocabulary:
+            raise CorpusError(
+                f"words outside a list were replaced by {unknown!r} when this corpus was built, but the vocabulary "
+                "does not list it; build the corpus with all its words, or with the words of the model (--vocabulary)",
+                path=self.folder,
+            )
+        number, log_inside = np.full(len(words), -1), np.zeros(len(words))
+        number[there], log_inside[there] = vocabulary.locate(asked, place=str(self.folder))
+        return replace(self._plain, number=number, log_inside=log_inside, eos=vocabulary.eos)
+
+
+# From text files to a built corpus, one line at a time.
+#
+#     pass 1   count the words of all files, choose those to list           (not where the list is given)
+#     pass 2   numbers of words into shards, each file with its SHA-256     memory: the words, and a million numbers
+#
+# All of it happens in the folder `.NAME.building` beside the result, which gets its name when everything is on disk. A
+# build that is killed leaves that folder; the next one removes it. The bytes depend on the texts and the options alone.
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Which words are listed: those given, in this order; or of the texts the `top` most frequent, or all."""
+
+    words: Sequence[str] | None = None
+    top: int | None = None
+    min_count: int = 1
+    unknown: str | None = None  # a symbol for all others; without it, one more word is an error
+
+    def __post_init__(self) -> None:
+        limited = self.top is not None or self.min_count > 1
+        if self.words is not None and limited:
+            raise CorpusError("words are either given or chosen by their counts; leave one of the two out")
+        if self.unknown == EOS:
+            raise CorpusError(f"the symbol for unknown words must not be {EOS}, the end of sentences; name another")
+        if limited and self.unknown is None:
+            raise CorpusError("a limit leaves words out, and a symbol for them is required: give one, such as <unk>")
+
+    def symbols(self, texts: Iterator[Words]) -> tuple[str, ...]:
+        """The words by number; those of texts are most frequent first, as `Vocabulary.from_corpus` has them."""
+        if self.words is not None:
+            more = [] if self.unknown is None else [self.unknown]
+            return Vocabulary(dict.fromkeys([*self.words, *more, EOS]), unknown=self.unknown).words
+        counts: Counter[str] = Counter()
+        sentences = 0
+        for _, words in texts:
+            counts.update(words)
+            sentences += 1
+        frequent = by_frequency({word: count for word, count in counts.items() if count >= self.min_count})[: self.top]
+        listed = with_others({word: counts[word] for word in frequent}, self.unknown, counts.total(), sentences)
+        return Vocabulary(by_frequency(listed), unknown=self.unknown).words
+
+
+def build_corpus(
+    paths: Sequence[StrPath],
+    out: str | PathLike[str],
+    *,
+    listing: Listing | None = None,
+    lowercase: bool = False,
+    format: Format = "auto",
+    shard_words: int = SHARD_WORDS,
+) -> BuiltCorpus:
+    """Write text files as a built corpus into the new folder `out`; all of it or nothing.
+
+        build_corpus(["news.txt"], "news", listing=Listing(top=100_000, unknown="<unk>"), lowercase=True)
+
+    `listing` says which words are listed (all of them), `lowercase` whether words are lowercased first, `format` what
+    the files are (by their extensions), `shard_words` about how many words a file holds.
+    """
+    if not paths:
+        raise CorpusError("at least one file is required, found none; name one")
+    if shard_words < 1:
+        raise CorpusError(f"a shard must hold a word, found room for {shard_words}; give 1 or more")
+    out, listing = Path(out), listing or Listing()
+    if out.exists():
+        raise CorpusError("a new folder is required, but there is something of this name; choose another", path=out)
+    try:
+        with _being_built(out) as folder:
+            symbols = listing.symbols(stream_words(paths, format=format, lowercase=lowercase))
+            with contextlib.closing(_Writer(folder, symbols, listing.unknown, shard_words)) as writer:
+                for place, words in stream_words(paths, format=format, lowercase=lowercase):
+                    writer.add(place, words)
+                writer.finish(lowercase)
+    except OSError as error:
+        raise CorpusError(
+            f"the corpus cannot be written: {error.strerror or error}; choose a place with more room or other rights",
+            path=out,
+        ) from error
+    return BuiltCorpus(out)
+
+
+@contextlib.contextmanager
+def _being_built(out: Path) -> Iterator[Path]:
+    """An empty folder that gets its name if all goes well, and is removed if not; two cannot build the same."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    building, mark = out.parent / f".{out.name}.building", out.parent / f".{out.name}.lock"
+    with mark.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a killed process holds none
+        except OSError:
+            reason = "another process is building this corpus; wait for it, or name another"
+            raise CorpusError(reason, path=out) from None
+        try:
+            shutil.rmtree(building, ignore_errors=True)  # of a build that was killed
+            building.mkdir()
+            yield building
+            os.rename(building, out)
+            sync_folder(out.parent)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+            mark.unlink(missing_ok=True)
+
+
+class _File:
+    """A column of one shard, written piece by piece."""
+
+    def __init__(self, path: Path, kind: str) -> None:
+        self._file: BinaryIO = path.open("wb")
+        self._digest, self._kind = hashlib.sha256(), kind
+
+    def write(self, numbers: array[int]) -> None:
+        piece = np.array(numbers, dtype=self._kind).tobytes()
+        self._digest.update(piece)
+        self._file.write(piece)
+
+    def synced(self) -> str:
+        """Its SHA-256, once all of it is on disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return self._digest.hexdigest()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Writer:
+    """Sentences into shards."""
+
+    def __init__(self, folder: Path, symbols: tuple[str, ...], unknown: str | None, shard_words: int) -> None:
+        self._folder, self._symbols, self._unknown, self._shard_words = folder, symbols, unknown, shard_words
+        self._numbers = {symbol: number for number, symbol in enumerate(symbols)}
+        self._counts = np.zeros(len(symbols), dtype=np.int64)
+        self._pending = {"words": array("i"), "ends": array("q"), "keys": array("q")}
+        self._shards: list[Shard] = []
+        self._files: dict[str, _File] = {}
+        self._total = self._sentences = self._characters = 0
+        self._begun = (0, 0)  # sentences and words before this shard
+
+    def add(self, place: str, words: list[str]) -> None:
+        if EOS in words:
+            raise CorpusError(f"{place}: {EOS} marks ends of sentences, which lines do already; remove or rename it")
+        numbers, known = self._pending["words"], self._numbers
+        if self._unknown is None:
+            lost = next((word for word in words if word not in known), None)
+            if lost is not None:
+                raise UnknownWordError(lost, size=len(known), place=place)
+        other = known.get(self._unknown or EOS, 0)
+        numbers.extend([known.get(word, other) for word in words])
+        numbers.append(known[EOS])
+        self._total += len(words) + 1
+        self._characters += sum(map(len, words)) + len(words)
+        self._sentences += 1
+        self._pending["ends"].append(self._total)
+        self._pending["keys"].append(sentence_key(words))
+        if self._total - self._begun[1] >= self._shard_words:
+            self._end_shard()
+        elif len(numbers) >= BLOCK:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._counts += np.bincount(np.array(self._pending["words"]), minlength=len(self._symbols))
+        for column, kind in COLUMNS.items():
+            if column not in self._files:
+                self._files[column] = _File(self._folder / f"{len(self._shards):05}.{column}", kind)
+            self._files[column].write(self._pending[column])
+            del self._pending[column][:]
+
+    def _end_shard(self) -> None:
+        self._flush()
+        digests = {column: file.synced() for column, file in self._files.items()}
+        self.close()
+        sentences, words = self._sentences - self._begun[0], self._total - self._begun[1]
+        self._shards.append(Shard(f"{len(self._shards):05}", sentences, words, digests))
+        self._files, self._begun = {}, (self._sentences, self._total)
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def finish(self, lowercase: bool) -> None:
+        if self._total > self._begun[1]:
+            self._end_shard()
+        counts, shards, tokens = tuple(self._counts.tolist()), tuple(self._shards), self._total - self._sentences
+        Manifest(
+            self._symbols, counts, self._unknown, lowercase, self._sentences, tokens, self._characters, shards
+        ).write(self._folder)
