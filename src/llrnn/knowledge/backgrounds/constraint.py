@@ -34,11 +34,10 @@ from llrnn.languages.grammars.compiler import atoms_of, columns_of
 from llrnn.languages.grammars.context_free import ContextFree, readings_of
 from llrnn.languages.grammars.expressions import (
     Concatenation,
-    ConditionExpression,
     Expression,
     from_condition,
+    holes_of,
     letter,
-    parts_of,
     shown,
     words,
 )
@@ -46,7 +45,6 @@ from llrnn.languages.grammars.finite import Conditional, finite
 from llrnn.languages.grammars.language import LetterColumns, Node, Over
 from llrnn.languages.grammars.notation import Terminal, limited, read_grammar
 from llrnn.languages.grammars.patterns import (
-    can_be_saved,
     described,
     matching,
     parsed,
@@ -316,7 +314,7 @@ class Automaton(Constraint):
         bound = super().bind(vocabulary)
         columns = columns_of(self.expression, self._letters(vocabulary), self.over)
         spelled = SymbolSpellings(vocabulary.symbols, vocabulary.eos, columns, self.spelling)
-        if any(isinstance(part, ConditionExpression) for part in parts_of(self.expression)):
+        if holes_of(self.expression):
             languages = Conditional(self.expression, columns, weighted=self.weighted)
             reader_of = lru_cache(languages.most_cached)(lambda one: SymbolReader(one, spelled, self.longest))
             bound._reader_for = lambda condition: reader_of(languages.language(condition))
@@ -326,7 +324,7 @@ class Automaton(Constraint):
         return bound
 
     def saved(self) -> Saved:
-        if not can_be_saved(self.expression):
+        if holes_of(self.expression):  # functions cannot be saved
             return super().saved()
         plain, tensors = described(self.expression)
         fields = {"expression": plain, "over": self.over, "weighted": self.weighted, **self._limits()}

@@ -8,8 +8,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from llrnn.ground.errors import DomainError
-from llrnn.languages.domains.names import Names
-from llrnn.languages.domains.regular import Headed, Numbers, Regular
+from llrnn.languages.domains.listed import Headed, Names
+from llrnn.languages.domains.regular import Numbers, Regular
 from llrnn.languages.domains.spelling import Spelling
 from llrnn.text.domain import Cell, Domain, check
 

@@ -10,7 +10,7 @@ of M is below 1. What is left of a string is drawn by the same numbers: (I − M
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
+from llrnn.languages.grammars.graphs import reachable
 from llrnn.languages.grammars.patterns import pattern
 from llrnn.text.automata import DFA, KINDS, partition
-from llrnn.text.domain import MOST_MEMBERS, OUTSIDE, Cell, Domain, log_mass_left
+from llrnn.text.domain import MOST_MEMBERS, OUTSIDE, Cell, Domain
 
 
 class Regular(Domain):
@@ -33,6 +34,8 @@ class Regular(Domain):
     name        what reports call the domain
     """
 
+    name = "regular"
+
     def __init__(
         self,
         cells: Mapping[str, str | DFA],
@@ -42,7 +45,7 @@ class Regular(Domain):
         log_scale: Mapping[str, float] | None = None,
         name: str = "regular",
     ) -> None:
-        self._name = name
+        self.name = name
         shown = attributes or {}
         self._cells = tuple(Cell(f"{name}:{cell}", tuple(shown.get(cell, ()))) for cell in cells)
         made = {cell: pattern(given) if isinstance(given, str) else given for cell, given in cells.items()}
@@ -72,28 +75,16 @@ class Regular(Domain):
 
     def _summed(self) -> Floats:
         M, labels = self._step(), self._automaton.labels
-        states = len(labels)
-        ends = (labels[:, None] == np.arange(len(self._cells))).astype(np.float64)
-        useful = _reaches(M, ends.any(1))
-        M = M * useful[:, None] * useful[None, :]
-        if np.abs(np.linalg.eigvals(M)).max() >= 1.0 - 1e-12:
-            self._refuse(M, ends)
-        ahead: Floats = np.linalg.solve(np.eye(states) - M, ends * useful[:, None])
+        ends = labels[:, None] == np.arange(len(self._cells))
+        useful = _on_a_way(M, ends.any(1))
+        if _is_infinite(M, useful):
+            cell = next(c for c in range(len(self._cells)) if _is_infinite(M, _on_a_way(M, ends[:, c])))
+            raise DomainError(
+                f"the cell {self._cells[cell].name!r} must have finite mass, but its strings, such as "
+                f"{self._automaton.witness(cell)!r}, do not grow rarer with their length; give smaller weights"
+            )
+        ahead: Floats = np.linalg.solve(np.eye(len(M)) - M * (useful[:, None] & useful), ends & useful[:, None])
         return ahead
-
-    def _refuse(self, M: Floats, ends: Floats) -> None:
-        """Name a cell whose strings have no finite sum."""
-        for number, cell in enumerate(self._cells):
-            useful = _reaches(M, ends[:, number] > 0)
-            if np.abs(np.linalg.eigvals(M * useful[:, None] * useful[None, :])).max() >= 1.0 - 1e-12:
-                raise DomainError(
-                    f"the cell {cell.name!r} must have finite mass, but its strings, such as "
-                    f"{self._automaton.witness(number)!r}, do not grow rarer with their length; give smaller weights"
-                )
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -109,11 +100,13 @@ class Regular(Domain):
 
     def rescaled(self, log_mass: Floats) -> Regular:
         """The same strings, weighted so that the cells have these masses."""
-        made = Regular.__new__(Regular)
-        made.__dict__.update(self.__dict__)
-        made._log_scale = self._log_scale + (log_mass - self._log_mass)
-        made._log_mass = np.array(log_mass, dtype=np.float64)
+        made = copy(self)
+        made._rescale(log_mass)
         return made
+
+    def _rescale(self, log_mass: Floats) -> None:
+        self._log_scale = self._log_scale + (log_mass - self._log_mass)
+        self._log_mass = np.array(log_mass, dtype=np.float64)
 
     def locate(self, strings: Sequence[str]) -> tuple[Ints, Floats]:
         cells = self._automaton.label_all(strings)
@@ -165,7 +158,7 @@ class Regular(Domain):
         if None in sizes or found > most:
             number = "too many to count" if None in sizes else f"{found:,}"
             raise DomainError(
-                f"to write out {self._name!r} up to {length} characters takes {number} strings, more than {most:,}; "
+                f"to write out {self.name!r} up to {length} characters takes {number} strings, more than {most:,}; "
                 "allow a larger tolerance, or smaller weights, so that longer strings matter less"
             )
         strings = [string for cell, size in enumerate(sizes) for string in short.strings(cell, size or 0)]
@@ -179,7 +172,7 @@ class Regular(Domain):
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         plain = {
             "kind": "regular",
-            "name": self._name,
+            "name": self.name,
             "cells": [[cell.name, list(cell.attributes)] for cell in self._cells],
             "weights": self._weights,
             "automaton": self._automaton.described(),
@@ -190,7 +183,7 @@ class Regular(Domain):
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Regular:
         """The inverse of `described`."""
         made = cls.__new__(cls)
-        made._name, made._weights = plain["name"], plain["weights"]
+        made.name, made._weights = plain["name"], plain["weights"]
         made._cells = tuple(Cell(name, tuple(attributes)) for name, attributes in plain["cells"])
         made._automaton = DFA.restored(plain["automaton"])
         made._log_scale = np.array(arrays["log_scale"], dtype=np.float64)
@@ -198,17 +191,18 @@ class Regular(Domain):
         return made
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._name!r}, {len(self._cells)} cells)"
+        return f"{type(self).__name__}({self.name!r}, {len(self._cells)} cells)"
 
 
-def _reaches(M: Floats, ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _on_a_way(M: Floats, ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The states that lie on a way from the start to an end."""
-    leads = M > 0
-    forward, backward = np.zeros(len(M), dtype=bool), ends.copy()
-    forward[0] = True
-    for _ in range(len(M)):
-        forward, backward = forward | leads[forward].any(0), backward | leads[:, backward].any(1)
-    return forward & backward
+    ways = reachable(M > 0) > 0
+    on: NDArray[np.bool_] = ways[0] & ways[:, ends].any(1)
+    return on
+
+
+def _is_infinite(M: Floats, useful: NDArray[np.bool_]) -> bool:
+    return bool(np.abs(np.linalg.eigvals(M * (useful[:, None] & useful))).max() >= 1.0 - 1e-12)
 
 
 # Numbers as they are written: every number has a probability, and none has to be listed.
@@ -251,17 +245,12 @@ class Numbers(Regular):
         shown = {cell: _attributes(cell) for cell in cells}
         super().__init__(cells, weights, attributes=shown, name=name)
         # to begin with, all cells have equal mass: there are more long numbers, but nobody writes them more often
-        balanced = self.rescaled(np.full(len(cells), -np.log(len(cells))))
-        self.__dict__.update(balanced.__dict__)
+        self._rescale(np.full(len(cells), -np.log(len(cells))))
 
     def counted(self, counts: Mapping[str, float]) -> Regular:
         """Cells weighted by how often numbers of each were seen, one more each."""
-        words = list(counts)
-        located, _ = self.locate(words)
-        seen = np.ones(len(self.cells))
-        for word, cell in zip(words, located.tolist(), strict=True):
-            if cell >= 0:
-                seen[cell] += counts[word]
+        cell, number = self.locate(list(counts))[0], np.array(list(counts.values()), dtype=np.float64)
+        seen = 1.0 + np.bincount(cell[cell >= 0], number[cell >= 0], len(self.cells))
         return self.rescaled(np.log(seen / seen.sum()))
 
 
@@ -293,90 +282,3 @@ def _cells(language: str) -> dict[str, DFA]:
 def _attributes(cell: str) -> tuple[str, ...]:
     small = ("small",) if cell in {f"digits{n}" for n in range(1, _SMALL + 1)} else ()
     return tuple(f"Numeral:{shown}" for shown in ("any", cell, *small))
-
-
-# Real-valued features over an infinite set: the head is written out, the tail is bounded.
-#
-#     head: all strings of up to L characters, each a cell of its own, so that a feature may have any value on it
-#     tail: the cells of the domain without the head, with at most `tolerance` of its mass
-#
-# On the tail a real-valued feature takes the middle of its bounds (`features.Bounded`). With that the model is exact;
-# how far it is from one with the true values everywhere, `inference.bounds` reports as an interval of log Z.
-
-
-class Headed(Domain):
-    """A regular domain with its shorter strings written out, each a cell of its own: `Headed(domain, tolerance=0.05)`.
-
-    tolerance   how much of the mass may be left to longer strings
-    most        how many strings are written out at most
-    """
-
-    def __init__(self, domain: Regular, *, tolerance: float = 1e-3, most: int = 100_000) -> None:
-        if not 0 < tolerance < 1:
-            raise DomainError(f"the tolerance of a head must lie between 0 and 1, found {tolerance}")
-        self._domain, self._tolerance, self._most = domain, tolerance, most
-        length = domain.length_that_leaves(tolerance)
-        self._head = domain.strings_up_to(length, most)
-        self._place = {string: number for number, string in enumerate(self._head)}
-        self._located = domain.locate(self._head)
-
-    @property
-    def name(self) -> str:
-        return self._domain.name
-
-    @cached_property
-    def cells(self) -> tuple[Cell, ...]:
-        whole = self._domain.cells
-        own = [
-            Cell(f"{self.name}={string}", whole[cell].attributes, whole[cell].source)
-            for string, cell in zip(self._head, self._located[0].tolist(), strict=True)
-        ]
-        return (*own, *(Cell(cell.name, cell.attributes, cell.source, tail=True) for cell in whole))
-
-    @cached_property
-    def log_mass(self) -> Floats:
-        return np.concatenate([self._located[1], log_mass_left(self._domain, self._head)])
-
-    @property
-    def language(self) -> DFA:
-        return self._domain.language
-
-    @property
-    def tail_share(self) -> float:
-        """How much of the domain's mass is in the tail."""
-        left = np.logaddexp.reduce(self.log_mass[len(self._head) :])
-        return float(np.exp(left - np.logaddexp.reduce(self._domain.log_mass)))
-
-    def locate(self, strings: Sequence[str]) -> tuple[Ints, Floats]:
-        cells, log_q = self._domain.locate(strings)
-        cells = np.where(cells >= 0, cells + len(self._head), cells)
-        for i, string in enumerate(strings):
-            cells[i] = self._place.get(string, cells[i])
-        return cells, log_q
-
-    def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
-        if cell < len(self._head):
-            return [self._head[cell]] * count
-        drawn: list[str] = []
-        while len(drawn) < count:
-            more = self._domain.draw(cell - len(self._head), count - len(drawn), rng)
-            drawn += [string for string in more if string not in self._place]
-        return drawn
-
-    def members(self, cell: int) -> Sequence[str] | None:
-        if cell < len(self._head):
-            return [self._head[cell]]
-        whole = self._domain.members(cell - len(self._head))
-        return None if whole is None else [string for string in whole if string not in self._place]
-
-    def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        plain, arrays = self._domain.described()
-        return {"kind": "headed", "tolerance": self._tolerance, "most": self._most, "domain": plain}, arrays
-
-    @classmethod
-    def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Headed:
-        """The inverse of `described`."""
-        return cls(Regular.restored(plain["domain"], arrays), tolerance=plain["tolerance"], most=plain["most"])
-
-    def __repr__(self) -> str:
-        return f"Headed({self._domain!r}, {len(self._head)} strings, {self.tail_share:.1e} of the mass in the tail)"

@@ -61,7 +61,7 @@ def atoms_of(expression: Expression, over: Over) -> list[Atom]:
 
 def columns_of(expression: Expression, letters: Sequence[str], over: Over) -> LetterColumns:
     """The columns for an expression. Who looks at conditions may be told of any letter: then each has its own."""
-    if any(isinstance(part, ex.ConditionExpression) for part in parts_of(expression)):
+    if ex.holes_of(expression):
         return LetterColumns(letters, [Letter(letter) for letter in letters], over)
     return LetterColumns(letters, atoms_of(expression, over), over)
 
@@ -135,6 +135,7 @@ class _Builder:
                 return self.adopted(context_automaton(table, self.columns, weighted=self.weighted))
             case ex.ConditionExpression():
                 return self.one((self.hole(expression),))
+        raise TypeError(f"no expression: {expression!r}")
 
     def held(self, atom: Atom) -> tuple[int, ...]:
         columns = self.columns.held(atom)

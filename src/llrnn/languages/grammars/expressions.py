@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
 
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars.language import Atom, Letter
@@ -25,8 +24,9 @@ from llrnn.languages.ngrams.table import NGramTable, written_out
 MOST_TIMES = 1_000  # of a part that is repeated from so often to so often
 
 
-class _Operators:
-    """What can be done with any expression."""
+@dataclass(frozen=True)
+class Expression:
+    """A set of weighted strings. Parts are in fields: `parts`, a tuple, or one field each."""
 
     def __add__(self, other: Expression) -> Expression:
         return Concatenation((*_parts(self, Concatenation), *_parts(other, Concatenation)))
@@ -35,75 +35,96 @@ class _Operators:
         return Alternation((*_parts(self, Alternation), *_parts(other, Alternation)))
 
     def __and__(self, other: Expression) -> Expression:
-        return Both(_checked(self), _checked(other))
+        return Both(self, _checked(other))
 
     def repeated(self, *, again: float = 1.0) -> Expression:
         """Any number of times, none at all included; `again` is the factor of each time."""
-        return Repeat(_checked(self), _factor(again))
+        return Repeat(self, again)
 
     def times(self, least: int, most: int | None = None) -> Expression:
         """From so often to so often; exactly so often if only one number is given."""
-        most = least if most is None else most
-        if not 0 <= least <= most <= MOST_TIMES:
-            raise BackgroundError(f"times takes two numbers, 0 ≤ least ≤ most ≤ {MOST_TIMES}, found {least} and {most}")
-        return Times(_checked(self), least, most)
+        return Times(self, least, least if most is None else most)
 
     def weighted(self, factor: float) -> Expression:
         """The same strings, for a factor."""
-        return WeightedExpression(_checked(self), _factor(factor))
+        return WeightedExpression(self, factor)
 
     def optional(self) -> Expression:
-        return Alternation((_checked(self), NOTHING))
+        return Alternation((self, NOTHING))
+
+    @property
+    def inner(self) -> tuple[Expression, ...]:
+        """The parts that it is made of."""
+        given = vars(self)
+        return given["parts"] if "parts" in given else tuple(v for v in given.values() if isinstance(v, Expression))
+
+    def mapped(self, function: Callable[[Expression], Expression]) -> Expression:
+        """The same expression of other parts."""
+        made = iter([function(part) for part in self.inner])
+        if isinstance(self, Concatenation | Alternation):
+            return type(self)(tuple(made))
+        return replace(self, **{name: next(made) for name, v in vars(self).items() if isinstance(v, Expression)})
 
 
 @dataclass(frozen=True)
-class One(_Operators):
+class One(Expression):
     """One letter out of those that an atom holds."""
 
     atom: Atom
 
 
 @dataclass(frozen=True)
-class Concatenation(_Operators):
+class Concatenation(Expression):
     """One after the other; nothing at all if there are no parts."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
-class Alternation(_Operators):
+class Alternation(Expression):
     """Any of them; the weights of a string that several hold are added."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
-class Repeat(_Operators):
+class Repeat(Expression):
     """Any number of times."""
 
     part: Expression
     again: float
 
+    def __post_init__(self) -> None:
+        _check_factor(self.again)
+
 
 @dataclass(frozen=True)
-class Times(_Operators):
+class Times(Expression):
     """From so often to so often. (Optional parts in a row would be read in many ways, each of which counts.)"""
 
     part: Expression
     least: int
     most: int
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.least <= self.most <= MOST_TIMES:
+            found = f"found {self.least} and {self.most}"
+            raise BackgroundError(f"times takes two numbers, 0 ≤ least ≤ most ≤ {MOST_TIMES}, {found}")
+
 
 @dataclass(frozen=True)
-class WeightedExpression(_Operators):
+class WeightedExpression(Expression):
     """For a factor."""
 
     part: Expression
     factor: float
 
+    def __post_init__(self) -> None:
+        _check_factor(self.factor)
+
 
 @dataclass(frozen=True)
-class Both(_Operators):
+class Both(Expression):
     """The strings of both, with the product of their weights."""
 
     left: Expression
@@ -111,38 +132,26 @@ class Both(_Operators):
 
 
 @dataclass(frozen=True)
-class Listed(_Operators):
+class Listed(Expression):
     """A list of texts with weights; a text is read as its words or its characters, as the automaton does."""
 
     entries: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True)
-class NGrams(_Operators):
+class NGrams(Expression):
     """All strings, as an n-gram model over the letters weighs them."""
 
     table: NGramTable
 
 
 @dataclass(frozen=True)
-class ConditionExpression(_Operators):
+class ConditionExpression(Expression):
     """What a function makes of the condition; None if nothing fits."""
 
     function: Callable[[object], Expression | None]
 
 
-Expression: TypeAlias = (
-    One
-    | Concatenation
-    | Alternation
-    | Repeat
-    | Times
-    | WeightedExpression
-    | Both
-    | Listed
-    | NGrams
-    | ConditionExpression
-)
 NOTHING: Expression = Concatenation(())
 
 
@@ -154,7 +163,9 @@ def letter(text: str) -> Expression:
 def words(texts: Iterable[str] | Mapping[str, float]) -> Expression:
     """Any text of a list, or of a mapping text -> weight: `words({"new york": 2.0, "boston": 1.0})`."""
     entries = texts.items() if isinstance(texts, Mapping) else ((text, 1.0) for text in texts)
-    found = tuple(sorted((text, _factor(weight)) for text, weight in dict(entries).items()))
+    found = tuple(sorted((text, float(weight)) for text, weight in dict(entries).items()))
+    for _, weight in found:
+        _check_factor(weight)
     if not found:
         raise BackgroundError("a list of words must hold at least one word, found none")
     return Listed(found)
@@ -181,23 +192,18 @@ def parts_of(expression: Expression) -> Iterator[Expression]:
     """The expression and all that it is made of."""
     stack = [expression]
     while stack:
-        found = stack.pop()
-        yield found
-        match found:
-            case Concatenation(parts) | Alternation(parts):
-                stack += parts
-            case Repeat(part, _) | WeightedExpression(part, _) | Times(part, _, _):
-                stack.append(part)
-            case Both(left, right):
-                stack += [left, right]
-            case One() | Listed() | NGrams() | ConditionExpression():
-                pass
+        yield (found := stack.pop())
+        stack += found.inner
 
 
-def _factor(value: float) -> float:
+def holes_of(expression: Expression) -> tuple[ConditionExpression, ...]:
+    """What comes from the condition, each once."""
+    return tuple(dict.fromkeys(part for part in parts_of(expression) if isinstance(part, ConditionExpression)))
+
+
+def _check_factor(value: float) -> None:
     if not (value > 0 and math.isfinite(value)):
         raise BackgroundError(f"a weight must be above 0 and finite, found {value}")
-    return float(value)
 
 
 def _checked(found: object) -> Expression:
@@ -245,3 +251,4 @@ def _text(expression: Expression, depth: int) -> str:
             return f"ngram(order={table.order})"
         case ConditionExpression(function):
             return f"from_condition({getattr(function, '__name__', '...')})"
+    raise TypeError(f"no expression: {expression!r}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
@@ -180,8 +180,7 @@ def why_empty(expression: Expression, columns: LetterColumns) -> str:
             return f"the two sides of & share no string: {shown(left)} and {shown(right)}"
         case ex.NGrams():
             return f"{shown(expression)} lists none of the {len(columns.letters)} {_letters(columns)}"
-        case ex.ConditionExpression():
-            return "nothing in the condition fits"
+    return "nothing in the condition fits"
 
 
 def _is_empty(part: Expression, columns: LetterColumns) -> bool:
@@ -440,9 +439,7 @@ class Conditional:
 
     def __init__(self, expression: Expression, columns: LetterColumns, *, weighted: bool = False) -> None:
         self.expression, self.columns, self.weighted = expression, columns, weighted
-        self._holes = tuple(
-            dict.fromkeys(part for part in parts_of(expression) if isinstance(part, ConditionExpression))
-        )
+        self._holes = ex.holes_of(expression)
         self.most_cached = MOST_COMPILED if self._shared is None else MOST_CONDITIONS
         self._languages = lru_cache(self.most_cached)(self._made)
         self._filling = lru_cache(MOST_CONDITIONS)(lambda one: Filling.of(one, columns))
@@ -467,31 +464,20 @@ class Conditional:
     @cached_property
     def _shared(self) -> WithHoles | None:
         """What all conditions have in common; nothing where every condition is compiled by itself."""
-        sides = [
-            side for part in parts_of(self.expression) if isinstance(part, ex.Both) for side in (part.left, part.right)
-        ]
-        if self.weighted or any(isinstance(part, ConditionExpression) for side in sides for part in parts_of(side)):
+        if self.weighted or any(ex.holes_of(part) for part in parts_of(self.expression) if isinstance(part, ex.Both)):
             return None
         return WithHoles(self.expression, self._holes, self.columns)
 
     def _substituted(self, expression: Expression, filled: _Filled) -> Expression:
-        match expression:
-            case ConditionExpression():
-                return filled[self._holes.index(expression)]
-            case ex.Concatenation(parts) | ex.Alternation(parts):
-                return replace(expression, parts=tuple(self._substituted(part, filled) for part in parts))
-            case ex.Repeat(part, _) | ex.Times(part, _, _) | ex.WeightedExpression(part, _):
-                return replace(expression, part=self._substituted(part, filled))
-            case ex.Both(left, right):
-                return ex.Both(self._substituted(left, filled), self._substituted(right, filled))
-            case _:
-                return expression
+        if isinstance(expression, ConditionExpression):
+            return filled[self._holes.index(expression)]
+        return expression.mapped(lambda part: self._substituted(part, filled))
 
 
 def _asked(hole: ConditionExpression, condition: object) -> Expression:
     found = hole.function(condition)
     if found is None:
         return _NOTHING_FITS
-    if not isinstance(found, Expression) or any(isinstance(part, ConditionExpression) for part in parts_of(found)):
+    if not isinstance(found, Expression) or ex.holes_of(found):
         raise BackgroundError(f"{shown(hole)} must give an expression, or None if nothing fits, found {found!r}")
     return found

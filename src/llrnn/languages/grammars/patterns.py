@@ -41,7 +41,6 @@ from llrnn.languages.grammars.expressions import (
     Repeat,
     Times,
     letter,
-    parts_of,
 )
 from llrnn.languages.grammars.language import PROPERTIES, UNREAD, Atom, Bools, Letter, LetterColumns, OneOf
 from llrnn.languages.ngrams import store
@@ -470,27 +469,18 @@ class _SymbolicParser:
 #
 # restored(*described(expression)) == expression             but for n-gram models, which are equal in what they say
 
-_NAMES = {
-    Concatenation: "sequence",
-    Alternation: "choice",
-    Repeat: "repeat",
-    Times: "times",
-    ex.WeightedExpression: "scaled",
-    ex.Both: "both",
+_CLASSES: dict[str, Callable[..., Any]] = {
+    "sequence": Concatenation,
+    "choice": Alternation,
+    "repeat": Repeat,
+    "times": Times,
+    "scaled": ex.WeightedExpression,
+    "both": ex.Both,
+    "letter": Letter,
+    "matching": MatchingLetter,
+    "one of": OneOf,
 }
-_MADE: dict[str, Callable[..., Expression]] = {
-    "sequence": lambda *parts: Concatenation(parts),
-    "choice": lambda *parts: Alternation(parts),
-    "repeat": lambda part, again: part.repeated(again=again),
-    "times": lambda part, least, most: part.times(least, most),
-    "scaled": lambda part, factor: part.weighted(factor),
-    "both": lambda left, right: left & right,
-}
-
-
-def can_be_saved(expression: Expression) -> bool:
-    """Whether it is data through and through: functions of the condition are not."""
-    return not any(isinstance(part, ConditionExpression) for part in parts_of(expression))
+_NAMES = {made: name for name, made in _CLASSES.items()}
 
 
 def described(expression: Expression) -> tuple[list[Any], dict[str, Tensor]]:
@@ -502,9 +492,9 @@ def described(expression: Expression) -> tuple[list[Any], dict[str, Tensor]]:
 def _plain(expression: Expression, tensors: dict[str, Tensor]) -> list[Any]:
     match expression:
         case One(atom):
-            return ["one", *_plain_atom(atom)]
+            return ["one", _NAMES[type(atom)], *vars(atom).values()]
         case ex.Listed(entries):
-            return ["listed", *map(list, entries)]
+            return ["listed", *entries]
         case ex.NGrams(table):
             plain, arrays = store.described(table)
             number = sum(name.endswith("context.0") for name in tensors)
@@ -512,22 +502,8 @@ def _plain(expression: Expression, tensors: dict[str, Tensor]) -> list[Any]:
             return ["ngrams", number, plain]
         case ConditionExpression():
             raise BackgroundError("a function of the condition cannot be saved; give the background again at loading")
-        case Concatenation(parts) | Alternation(parts):
-            given = parts
-        case _:
-            given = tuple(vars(expression).values())
-    return [_NAMES[type(expression)], *(_plain(g, tensors) if isinstance(g, Expression) else g for g in given)]
-
-
-def _plain_atom(atom: Atom) -> list[Any]:
-    match atom:
-        case Letter(text):
-            return ["letter", text]
-        case MatchingLetter(regex):
-            return ["matching", regex]
-        case OneOf(ranges, categories, negated, flags):
-            return ["one of", [list(span) for span in ranges], list(categories), negated, flags]
-    raise TypeError(f"no letters: {atom!r}")
+    others = [value for name, value in vars(expression).items() if name in ("again", "least", "most", "factor")]
+    return [_NAMES[type(expression)], *(_plain(part, tensors) for part in expression.inner), *others]
 
 
 def restored(plain: list[Any], tensors: Mapping[str, Tensor]) -> Expression:
@@ -544,24 +520,17 @@ def _from_plain(plain: list[Any], tensors: Mapping[str, Tensor]) -> Expression:
     kind, *given = plain
     match kind:
         case "one":
-            return One(_atom_from(given))
+            return One(_CLASSES[given[0]](*map(_as_tuples, given[1:])))
         case "listed":
             return ex.words(dict(given))
         case "ngrams":
             prefix = f"ngram{given[0]}."
             own = {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
             return ex.ngram(store.table_from(given[1], own))
-        case "sequence" | "choice" | "both":
-            return _MADE[kind](*(_from_plain(part, tensors) for part in given))
-    return _MADE[kind](_from_plain(given[0], tensors), *given[1:])
+    values = [_from_plain(part, tensors) if isinstance(part, list) else part for part in given]
+    found: Expression = _CLASSES[kind](tuple(values)) if kind in ("sequence", "choice") else _CLASSES[kind](*values)
+    return found
 
 
-def _atom_from(given: list[Any]) -> Atom:
-    match given:
-        case ["letter", str(text)]:
-            return Letter(text)
-        case ["matching", str(regex)]:
-            return MatchingLetter(regex)
-        case ["one of", list(ranges), list(categories), bool(negated), *flags]:
-            return OneOf(tuple((first, last) for first, last in ranges), tuple(categories), negated, *flags)
-    raise ValueError(f"unknown kind of letters {given!r}")
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
