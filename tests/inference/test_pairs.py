@@ -355,10 +355,10 @@ def walked(model: LLRNN, sentence: Sequence[str]) -> float:
     return total
 
 
-@pytest.mark.parametrize("words", [1, 9, 1024])
-def test_scores_are_those_of_a_walk_step_by_step(words: int) -> None:
+@pytest.mark.parametrize("rows", [1, 3, 1024])
+def test_scores_are_those_of_a_walk_step_by_step(rows: int) -> None:
     model = model_of([sentence for pair in PAIRS for sentence in (pair.good, pair.bad)])
-    scores = score_pairs(model, PAIRS, words=words)
+    scores = score_pairs(model, PAIRS, rows=rows)
     for pair, good, bad in zip(PAIRS, scores.log_p_good, scores.log_p_bad, strict=True):
         assert good == pytest.approx(walked(model, pair.good), abs=1e-4)
         assert bad == pytest.approx(walked(model, pair.bad), abs=1e-4)

@@ -145,9 +145,8 @@ def _errors(scored: NBestLists, result: Rescored, references: References) -> dic
 
 
 def _described(result: Rescored, shared: SharedScores, rates: dict[str, Errors], origin: str) -> dict[str, Any]:
-    weights = result.weights
     return {
-        "weights": {**dict(zip(weights.names, weights.values, strict=True)), "words": weights.words},
+        "weights": result.weights,
         "weights_from": origin,
         "utterances": len(result.lists),
         "hypotheses": result.lists.n_hypotheses,

@@ -16,16 +16,16 @@ import math
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from itertools import groupby
 from os import fspath
 from pathlib import PurePath
-from typing import NoReturn
 
 import numpy as np
 
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import CorpusError, quoted
 from llrnn.ground.files import StrPath, write_lines
-from llrnn.text.source import read_lines
+from llrnn.text.source import Line, read_lines
 
 Words = tuple[str, ...]
 References = Mapping[str, Words]
@@ -93,14 +93,11 @@ class NBestLists:
 
     def with_scores(self, name: str, scores: Sequence[Sequence[float]]) -> NBestLists:
         """The same lists with one more score for every hypothesis."""
-        lists = tuple(
-            NBest(
-                entry.utterance,
-                tuple(Hypothesis(h.words, (*h.scores, new)) for h, new in zip(entry.hypotheses, own, strict=True)),
-            )
-            for entry, own in zip(self.lists, scores, strict=True)
-        )
-        return NBestLists((*self.names, name), lists)
+        lists = []
+        for entry, own in zip(self.lists, scores, strict=True):
+            scored = (Hypothesis(h.words, (*h.scores, new)) for h, new in zip(entry.hypotheses, own, strict=True))
+            lists.append(NBest(entry.utterance, tuple(scored)))
+        return NBestLists((*self.names, name), tuple(lists))
 
 
 def _fault_in_names(names: Sequence[str]) -> str | None:
@@ -112,30 +109,18 @@ def _fault_in_names(names: Sequence[str]) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Line:
-    """One line of a file, with its place for messages."""
-
-    path: StrPath
-    number: int
-    text: str
-
-    def fail(self, reason: str, part: str = "") -> NoReturn:
-        column = max(self.text.rfind(part), 0) + 1 if part else 1
-        raise CorpusError(reason, path=self.path, line=self.number, column=column)
-
-    def score(self, text: str, *, negate: bool = False) -> float:
-        """A logarithm, or a cost that is to become one; -inf is the score of what is impossible."""
-        value = float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
-        value = -value if negate else value
-        if not value < math.inf:
-            self.fail(f"a score must be a number, found {quoted(text)}; correct it or leave the hypothesis out", text)
-        return value
-
-
-def _lines(path: StrPath) -> Iterator[_Line]:
+def _lines(path: StrPath) -> Iterator[Line]:
     """The lines of a file that are not blank."""
-    return (_Line(path, number, text) for number, text in read_lines(path) if text.strip())
+    return (Line(path, number, text) for number, text in read_lines(path) if text.strip())
+
+
+def _score(line: Line, text: str, *, negate: bool = False) -> float:
+    """A logarithm, or a cost that is to become one; -inf is the score of what is impossible."""
+    value = float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
+    value = -value if negate else value
+    if not value < math.inf:
+        line.fail(f"a score must be a number, found {quoted(text)}; correct it or leave the hypothesis out", text)
+    return value
 
 
 def read_nbest(path: StrPath) -> NBestLists:
@@ -152,14 +137,14 @@ def read_nbest(path: StrPath) -> NBestLists:
             continue
         names = names or tuple(f"score{i}" for i in range(1, len(columns) - 1))
         found.setdefault(_utterance_in(line, columns, names), []).append(
-            Hypothesis(tuple(columns[1].split()), tuple(line.score(text) for text in columns[2:]))
+            Hypothesis(tuple(columns[1].split()), tuple(_score(line, text) for text in columns[2:]))
         )
     if not found:
         raise CorpusError("at least one hypothesis is required, but the file has none", path=path)
     return NBestLists(names, tuple(NBest(utterance, tuple(own)) for utterance, own in found.items()))
 
 
-def _names_in(line: _Line, columns: Sequence[str]) -> tuple[str, ...]:
+def _names_in(line: Line, columns: Sequence[str]) -> tuple[str, ...]:
     names = tuple(name.strip() for name in columns[2:])
     if columns[1:2] != [_HEADER[1]] or not names:
         line.fail(f"a header is {' TAB '.join(_HEADER)} TAB name TAB ..., found {quoted(line.text)}; correct it")
@@ -169,7 +154,7 @@ def _names_in(line: _Line, columns: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _utterance_in(line: _Line, columns: Sequence[str], names: Sequence[str]) -> str:
+def _utterance_in(line: Line, columns: Sequence[str], names: Sequence[str]) -> str:
     if len(columns) < 3:
         line.fail(
             f"utterance TAB hypothesis TAB score ... is required, found {len(columns)} columns; separate them by TABs, "
@@ -188,7 +173,7 @@ def read_kaldi(path: StrPath, scores: Sequence[StrPath], *, negate: bool = True)
     """Lists from Kaldi's texts and scores; scores are called after their files, and `negate` makes costs logarithms."""
     if not scores:
         raise CorpusError("at least one file of scores is required beside the texts, found none; name one", path=path)
-    texts: dict[str, _Line] = _by_key(_lines(path))
+    texts: dict[str, Line] = _by_key(_lines(path))
     if not texts:
         raise CorpusError("at least one hypothesis is required, but the file has none", path=path)
     columns = [_kaldi_scores(file, texts, negate=negate) for file in scores]
@@ -201,16 +186,12 @@ def read_kaldi(path: StrPath, scores: Sequence[StrPath], *, negate: bool = True)
         NBest(utterance, tuple(hypothesis for _, hypothesis in sorted(own, key=lambda pair: pair[0])))
         for utterance, own in ranked.items()
     )
-    return NBestLists(tuple(_name_of(file) for file in scores), tuple(lists))
+    return NBestLists(tuple(PurePath(file).name.removesuffix(".gz").split(".")[0] for file in scores), tuple(lists))
 
 
-def _name_of(file: StrPath) -> str:
-    return PurePath(file).name.removesuffix(".gz").split(".")[0]
-
-
-def _by_key(lines: Iterable[_Line]) -> dict[str, _Line]:
+def _by_key(lines: Iterable[Line]) -> dict[str, Line]:
     """Each line under its first word, which may come only once."""
-    found: dict[str, _Line] = {}
+    found: dict[str, Line] = {}
     for line in lines:
         key = line.text.split()[0]
         if key in found:
@@ -219,14 +200,14 @@ def _by_key(lines: Iterable[_Line]) -> dict[str, _Line]:
     return found
 
 
-def _ranked(line: _Line, key: str) -> tuple[str, int]:
+def _ranked(line: Line, key: str) -> tuple[str, int]:
     utterance, dash, rank = key.rpartition("-")
     if not (utterance and dash and rank.isascii() and rank.isdigit() and len(rank) <= 9 and int(rank) > 0):
         line.fail(f"a hypothesis is named UTTERANCE-RANK, with ranks 1, 2, ..., found {quoted(key)}; rename it")
     return utterance, int(rank)
 
 
-def _kaldi_scores(path: StrPath, texts: Mapping[str, _Line], *, negate: bool) -> dict[str, float]:
+def _kaldi_scores(path: StrPath, texts: Mapping[str, Line], *, negate: bool) -> dict[str, float]:
     found = {}
     for key, line in _by_key(_lines(path)).items():
         parts = line.text.split()
@@ -234,7 +215,7 @@ def _kaldi_scores(path: StrPath, texts: Mapping[str, _Line], *, negate: bool) ->
             line.fail(f"a name and one score are required, found {len(parts)} words; keep these two")
         if key not in texts:
             line.fail(f"a hypothesis of the file of texts is required, found {quoted(key)}, which it does not list")
-        found[key] = line.score(parts[1], negate=negate)
+        found[key] = _score(line, parts[1], negate=negate)
     for key, line in texts.items():
         if key not in found:
             line.fail(f"every hypothesis needs a score, but {fspath(path)} has none for {quoted(key)}; add it")
@@ -255,27 +236,22 @@ def read_references(path: StrPath, known: Container[str] | None = None) -> dict[
     return {utterance: tuple(line.text.split()[1:]) for utterance, line in found.items()}
 
 
-def check_references(lists: Iterable[NBest], references: References) -> None:
-    """Refuse lists of which nobody knows what was said."""
-    for entry in lists:
-        if entry.utterance not in references:
-            raise CorpusError(
-                f"every utterance needs a reference, found none for {quoted(entry.utterance)}; add it, "
-                "or leave its list out"
-            )
-
-
 def write_nbest(path: StrPath, lists: NBestLists) -> None:
     """Write what `read_nbest` reads, header included. The file is there as a whole or not at all."""
     write_lines(path, ["\t".join((*_HEADER, *lists.names)), *(row for entry in lists for row in _rows(entry))])
 
 
 def _rows(entry: NBest) -> Iterator[str]:
-    for word in (entry.utterance, *(word for hypothesis in entry.hypotheses for word in hypothesis.words)):
+    for hypothesis in entry.hypotheses:
+        yield "\t".join((spaced([entry.utterance]), spaced(hypothesis.words), *map(repr, hypothesis.scores)))
+
+
+def spaced(words: Sequence[str]) -> str:
+    """Words with a space between them, from which they can be told again."""
+    for word in words:
         if word.split() != [word]:
             raise CorpusError(f"a word with whitespace in it cannot be written, found {quoted(word)}; leave it out")
-    for hypothesis in entry.hypotheses:
-        yield "\t".join((entry.utterance, " ".join(hypothesis.words), *map(repr, hypothesis.scores)))
+    return " ".join(words)
 
 
 # Word errors by Levenshtein's distance, many pairs of sentences at once.
@@ -320,23 +296,15 @@ class Errors:
 def alignments(pairs: Sequence[tuple[Symbols, Symbols]]) -> Ints:
     """Substitutions, deletions and insertions of each pair (reference, hypothesis) of numbers at least 0, (P, 3)."""
     found = np.zeros((len(pairs), 3), dtype=np.int64)
-    by_length: dict[int, list[int]] = {}
-    for index, (reference, _) in enumerate(pairs):
-        by_length.setdefault(len(reference), []).append(index)
-    for group in by_length.values():
-        group.sort(key=lambda index: len(pairs[index][1]))
-        for block in _blocks(group, [len(pairs[index][1]) for index in group]):
+    # by length, so that references of a block are equally long and little is padded
+    order = sorted(range(len(pairs)), key=lambda index: (len(pairs[index][0]), len(pairs[index][1])))
+    for _, equal in groupby(order, lambda index: len(pairs[index][0])):
+        group = list(equal)
+        size = max(1, _CELLS // (len(pairs[group[-1]][1]) + 1))
+        for start in range(0, len(group), size):
+            block = group[start : start + size]
             found[block] = _aligned([pairs[index] for index in block])
     return found
-
-
-def _blocks(group: Sequence[int], lengths: Sequence[int]) -> Iterable[list[int]]:
-    """Runs of pairs whose rows have about _CELLS cells; lengths rise, so that little is padded."""
-    start = 0
-    for stop in range(1, len(group) + 1):
-        if stop == len(group) or (stop + 1 - start) * (lengths[stop] + 1) > _CELLS:
-            yield list(group[start:stop])
-            start = stop
 
 
 def _aligned(pairs: Sequence[tuple[Symbols, Symbols]]) -> Ints:
@@ -385,7 +353,12 @@ def errors_of(reference: Sequence[str], hypothesis: Sequence[str]) -> Errors:
 def errors_of_lists(lists: Iterable[NBest], references: References) -> list[list[Errors]]:
     """The errors of every hypothesis of every list."""
     entries = list(lists)
-    check_references(entries, references)
+    for entry in entries:
+        if entry.utterance not in references:
+            raise CorpusError(
+                f"every utterance needs a reference, found none for {quoted(entry.utterance)}; add it, "
+                "or leave its list out"
+            )
     pairs = [(references[entry.utterance], h.words) for entry in entries for h in entry.hypotheses]
     found = iter(_counted(pairs))
     return [[next(found) for _ in entry.hypotheses] for entry in entries]

@@ -11,24 +11,19 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import takewhile
 from pathlib import PurePath
 from statistics import fmean, stdev
-from typing import Any, Literal, NoReturn
-
-import numpy as np
-import torch
+from typing import Any, Literal
 
 from llrnn.ground.errors import CorpusError
 from llrnn.ground.files import StrPath, write_lines
-from llrnn.model.batches import Sentences
+from llrnn.inference.nbest import Words, spaced
+from llrnn.inference.rescoring import score_sentences
 from llrnn.model.network import LLRNN
-from llrnn.model.scoring import walk
-from llrnn.text.ids import EncodedText
-from llrnn.text.source import read_lines
+from llrnn.text.source import Line, read_lines
 
 __all__ = ["Accuracy", "Pair", "PairComparison", "PairScores", "compare", "read_pairs", "score_pairs", "write_pairs"]
-
-Words = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +52,10 @@ class Pair:
             if value is not None and value < (1 if name == "distance" else 0):
                 raise CorpusError(f"{name} must not be that small, found {value}; correct it or leave it out")
         if self.place == -1:
-            object.__setattr__(self, "place", first_difference(self.good, self.bad))
+            same = takewhile(lambda words: words[0] == words[1], zip(self.good, self.bad, strict=False))
+            object.__setattr__(self, "place", len([*same]))
         if not 0 <= self.place <= min(len(self.good), len(self.bad)):
             raise CorpusError(f"place must be the index of a word, found {self.place}; correct it or leave it out")
-
-
-def first_difference(good: Words, bad: Words) -> int:
-    """The index of the first word that differs; where one sentence begins the other, the length of the shorter."""
-    pairs = enumerate(zip(good, bad, strict=False))
-    return next((index for index, (one, other) in pairs if one != other), min(len(good), len(bad)))
 
 
 # Minimal pairs in files: TSV, or JSON lines as BLiMP has them; `.gz` behind either.
@@ -90,8 +80,8 @@ def read_pairs(path: StrPath) -> list[Pair]:
     pairs = []
     for number, line in read_lines(path):
         if line.strip() and not (kind == "tsv" and number == 1 and line.split("\t")[:2] == list(_HEADER[:2])):
-            placed = _PairLine(path, number, line)
-            pairs.append(placed.pair(placed.tsv() if kind == "tsv" else placed.json()))
+            placed = Line(path, number, line)
+            pairs.append(_read_pair(placed, _read_tsv(placed) if kind == "tsv" else _read_json(placed)))
     if not pairs:
         raise CorpusError("at least one pair is required, but the file has none; was it written to the end?", path=path)
     return pairs
@@ -117,22 +107,15 @@ def _format_of(path: StrPath) -> Literal["tsv", "jsonl"]:
     )
 
 
-def _text(words: Sequence[str]) -> str:
-    for word in words:
-        if word.split() != [word]:
-            raise CorpusError(f"a word with whitespace in it cannot be written, found {word!r}; leave its pair out")
-    return " ".join(words)
-
-
 def _tsv_line(pair: Pair) -> str:
     if any(character in pair.group for character in "\t\r\n"):
         raise CorpusError(f"the name of a group must stand on one line without TABs, found {pair.group!r}; rename it")
     known = ("_" if value is None else str(value) for value in (pair.distance, pair.distractors))
-    return "\t".join((_text(pair.good), _text(pair.bad), pair.group, *known))
+    return "\t".join((spaced(pair.good), spaced(pair.bad), pair.group, *known))
 
 
 def _json_line(pair: Pair) -> str:
-    values = (_text(pair.good), _text(pair.bad), pair.group, pair.distance, pair.distractors, pair.place)
+    values = (spaced(pair.good), spaced(pair.bad), pair.group, pair.distance, pair.distractors, pair.place)
     fields = {key: value for key, value in zip(_KEYS, values, strict=True) if value is not None}
     return json.dumps(fields, ensure_ascii=False)
 
@@ -140,65 +123,56 @@ def _json_line(pair: Pair) -> str:
 _Fields = dict[str, tuple[object, int]]  # values, and the columns that they stand in
 
 
-@dataclass(frozen=True)
-class _PairLine:
-    """One line of a file, with its place for messages."""
+def _read_tsv(line: Line) -> _Fields:
+    texts = line.text.split("\t")
+    if not 3 <= len(texts) <= len(_HEADER):
+        names, column = " ".join(_HEADER), len("\t".join(texts[: len(_HEADER)])) + 1
+        line.fail(f"3 to 5 columns separated by a TAB ({names}) are required, found {len(texts)}", column)
+    starts = [1 + sum(len(text) + 1 for text in texts[:index]) for index in range(len(texts))]
+    values: list[object] = [*texts[:2], texts[2].strip(), *map(_number, texts[3:])]
+    return dict(zip(_KEYS, zip(values, starts, strict=True), strict=False))
 
-    path: StrPath
-    number: int
-    line: str
 
-    def fail(self, column: int, reason: str) -> NoReturn:
-        raise CorpusError(reason, path=self.path, line=self.number, column=column)
+def _read_json(line: Line) -> _Fields:
+    try:
+        fields = json.loads(line.text)
+    except json.JSONDecodeError as cause:
+        line.fail(f"JSON is required, found a line that is none ({cause.msg}); write one object a line", cause.pos + 1)
+    except (RecursionError, ValueError):  # deep nesting, a number of thousands of digits
+        line.fail("JSON that Python can decode is required; simplify the line")
+    if not isinstance(fields, dict):
+        line.fail('an object such as {"sentence_good": "...", "sentence_bad": "..."} is required; wrap it')
+    # the decoder forgets where a value stood: this is where its key is written
+    placed = {key: (value, max(line.text.find(json.dumps(key)), 0) + 1) for key, value in fields.items()}
+    return {"group": placed["UID"], **placed} if "UID" in placed else placed
 
-    def tsv(self) -> _Fields:
-        texts = self.line.split("\t")
-        if not 3 <= len(texts) <= len(_HEADER):
-            column = len("\t".join(texts[: len(_HEADER)])) + 1
-            names = " ".join(_HEADER)
-            self.fail(column, f"3 to 5 columns separated by a TAB ({names}) are required, found {len(texts)}")
-        starts = [1 + sum(len(text) + 1 for text in texts[:index]) for index in range(len(texts))]
-        values: list[object] = [*texts[:2], texts[2].strip(), *map(_number, texts[3:])]
-        return dict(zip(_KEYS, zip(values, starts, strict=True), strict=False))
 
-    def json(self) -> _Fields:
-        try:
-            fields = json.loads(self.line)
-        except json.JSONDecodeError as cause:
-            reason = f"JSON is required, found a line that is none ({cause.msg}); write one object a line"
-            self.fail(cause.pos + 1, reason)
-        except (RecursionError, ValueError):  # deep nesting, a number of thousands of digits
-            self.fail(1, "JSON that Python can decode is required; simplify the line")
-        if not isinstance(fields, dict):
-            self.fail(1, 'an object such as {"sentence_good": "...", "sentence_bad": "..."} is required; wrap it')
-        # the decoder forgets where a value stood: this is where its key is written
-        placed = {key: (value, max(self.line.find(json.dumps(key)), 0) + 1) for key, value in fields.items()}
-        return {"group": placed["UID"], **placed} if "UID" in placed else placed
+def _read_pair(line: Line, fields: _Fields) -> Pair:
+    good, bad = (_words(line, fields, key) for key in _KEYS[:2])
+    group, column = fields.get("group", ("", 1))
+    if not isinstance(group, str):
+        line.fail(f"the group must be a string, found {group!r}; correct it", column)
+    distance, distractors, place = (_count(line, fields, key) for key in _KEYS[3:])
+    try:
+        return Pair(good, bad, group, distance, distractors, -1 if place is None else place)
+    except CorpusError as cause:
+        line.fail(cause.reason, fields["sentence_bad" if place is None else "place"][1])
 
-    def pair(self, fields: _Fields) -> Pair:
-        good, bad = (self._words(fields, key) for key in _KEYS[:2])
-        group, column = fields.get("group", ("", 1))
-        if not isinstance(group, str):
-            self.fail(column, f"the group must be a string, found {group!r}; correct it")
-        distance, distractors, place = (self._count(fields, key) for key in _KEYS[3:])
-        try:
-            return Pair(good, bad, group, distance, distractors, -1 if place is None else place)
-        except CorpusError as cause:
-            self.fail(fields["sentence_bad" if place is None else "place"][1], cause.reason)
 
-    def _words(self, fields: _Fields, key: str) -> Words:
-        if key not in fields:
-            self.fail(1, f"{key} is required, found {', '.join(map(repr, fields)) or 'nothing'}; add it")
-        text, column = fields[key]
-        if not isinstance(text, str):
-            self.fail(column, f"{key} must be a string, found {text!r}; correct it")
-        return tuple(text.split()) or self.fail(column, f"{key} must have a word, found none; write the sentence")
+def _words(line: Line, fields: _Fields, key: str) -> Words:
+    if key not in fields:
+        line.fail(f"{key} is required, found {', '.join(map(repr, fields)) or 'nothing'}; add it")
+    text, column = fields[key]
+    if not isinstance(text, str):
+        line.fail(f"{key} must be a string, found {text!r}; correct it", column)
+    return tuple(text.split()) or line.fail(f"{key} must have a word, found none; write the sentence", column)
 
-    def _count(self, fields: _Fields, key: str) -> int | None:
-        value, column = fields.get(key, (None, 1))
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-            self.fail(column, f"{key} must be a whole number of at least 0, found {value!r}; leave it out")
-        return value
+
+def _count(line: Line, fields: _Fields, key: str) -> int | None:
+    value, column = fields.get(key, (None, 1))
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        line.fail(f"{key} must be a whole number of at least 0, found {value!r}; leave it out", column)
+    return value
 
 
 def _number(text: str) -> object:
@@ -264,12 +238,12 @@ class PairScores:
     @property
     def by_distance(self) -> dict[str, Accuracy]:
         """1, 2-4 and 5+ words between the two words that agree; pairs of unknown distance are left out."""
-        return self._banded(lambda pair: pair.distance, _BANDS)
+        return self.by(lambda pair: _band(pair.distance, _BANDS))
 
     @property
     def by_distractors(self) -> dict[str, Accuracy]:
         """0, 1 and 2+ words in between that suggest the wrong form; pairs of unknown number are left out."""
-        return self._banded(lambda pair: pair.distractors, _DISTRACTORS)
+        return self.by(lambda pair: _band(pair.distractors, _DISTRACTORS))
 
     def summary(self) -> dict[str, Any]:
         """All shares as plain data, for JSON."""
@@ -290,14 +264,9 @@ class PairScores:
                 parts.setdefault(name, []).append(credit)
         return {name: Accuracy.of(parts[name]) for name in sorted(parts)}
 
-    def _banded(
-        self, number: Callable[[Pair], int | None], bands: Sequence[tuple[int, float, str]]
-    ) -> dict[str, Accuracy]:
-        def band(pair: Pair) -> str | None:
-            value = number(pair)
-            return None if value is None else next(name for low, high, name in bands if low <= value <= high)
 
-        return self.by(band)
+def _band(value: int | None, bands: Sequence[tuple[int, float, str]]) -> str | None:
+    return None if value is None else next(name for low, high, name in bands if low <= value <= high)
 
 
 def _credit(good: float, bad: float) -> float:
@@ -306,8 +275,8 @@ def _credit(good: float, bad: float) -> float:
     return float(good > bad)
 
 
-def score_pairs(model: LLRNN, pairs: Sequence[Pair], *, words: int = 1024) -> PairScores:
-    """Score both sentences of every pair, about `words` words in a batch.
+def score_pairs(model: LLRNN, pairs: Sequence[Pair], *, rows: int = 1024) -> PairScores:
+    """Score both sentences of every pair, about `rows` sentences in a batch.
 
     An impossible sentence has log p = −infinity: a grammar as background may well know that the bad one is. A word that
     the vocabulary does not list is an UnknownWordError.
@@ -316,25 +285,9 @@ def score_pairs(model: LLRNN, pairs: Sequence[Pair], *, words: int = 1024) -> Pa
     """
     if not pairs:
         raise CorpusError("at least one pair is required to score a model on, found none; give some")
-    sentences = {sentence: i for i, pair in enumerate(pairs, 1) for sentence in (pair.good, pair.bad)}
-    log_p = _log_probs(model, sentences, words)
-    return PairScores(tuple(pairs), tuple(log_p[p.good] for p in pairs), tuple(log_p[p.bad] for p in pairs))
-
-
-@torch.no_grad()
-def _log_probs(model: LLRNN, sentences: dict[Words, int], words: int) -> dict[Words, float]:
-    """log p of each sentence, its end included; `sentences` says in which pair it stands, for messages."""
-    # By length, which is the order of the batches, so that rows and sentences come in step.
-    ordered = sorted(sentences, key=len)
-    ids = (model.vocabulary.ids(sentence, place=f"pair {sentences[sentence]}") for sentence in ordered)
-    arrays = tuple(np.array(row, dtype=np.int64) for row in ids)
-    text = EncodedText(arrays, (None,) * len(arrays), model.vocabulary.eos)
-    sums: list[float] = []
-    for batch, distribution in walk(model, text, Sentences(words)):
-        log_p = torch.zeros(batch.mask.shape, dtype=torch.float64, device=batch.mask.device)
-        log_p[batch.mask] = distribution.log_prob(batch.picked(batch.targets)).double()
-        sums += log_p.sum(-1).tolist()
-    return dict(zip(ordered, sums, strict=True))
+    named = [(f"pair {number}", (pair.good, pair.bad)) for number, pair in enumerate(pairs, 1)]
+    good, bad = zip(*score_sentences(model, named, rows=rows).log_probs, strict=True)
+    return PairScores(tuple(pairs), good, bad)
 
 
 @dataclass(frozen=True)
@@ -362,10 +315,6 @@ def compare(first: PairScores, second: PairScores) -> PairComparison:
 
 
 def _mcnemar(wins: int, losses: int) -> float:
-    """2 · P(at most min of n fair coins), in logarithms: n may be thousands."""
+    """2 · P(at most min of n fair coins)."""
     n = wins + losses
-    tail = sum(
-        math.exp(math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2))
-        for k in range(min(wins, losses) + 1)
-    )
-    return min(1.0, 2 * tail)
+    return min(1.0, 2 * sum(math.comb(n, k) for k in range(min(wins, losses) + 1)) / 2**n)

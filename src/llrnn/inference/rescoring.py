@@ -19,19 +19,16 @@ rows of a level are the distinct prefixes of that length, `ModelState.select` ha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import ConfigError, CorpusError, UnknownWordError, warn
 from llrnn.inference.nbest import WORDS, Errors, NBest, NBestLists, References, Words, errors_of_lists
-from llrnn.layer.loglinear import Distribution
 from llrnn.layer.numerics import MINUS_INFINITY, require_numbers
 from llrnn.model.network import LLRNN
 from llrnn.text.vocabulary import EOS
@@ -45,17 +42,12 @@ __all__ = [
     "add_scores",
     "rescore",
     "score_lists",
+    "score_sentences",
     "tune",
 ]
 
+Scorer = Callable[[Sequence[NBest]], list[list[float]]]  # one logarithm for each hypothesis of each list
 _Node = tuple[int, int]  # the row of its parent in the level above, and the word that leads here
-
-
-class Scorer(Protocol):
-    """Whatever gives each hypothesis a logarithm: a model, an n-gram, a dictionary."""
-
-    def __call__(self, lists: Sequence[NBest], /) -> list[list[float]]:
-        """One score for each hypothesis of each list."""
 
 
 @dataclass(frozen=True)
@@ -83,127 +75,113 @@ class ModelScorer:
         return score_lists(self.model, lists, rows=self.rows).log_probs
 
 
-@torch.no_grad()
 def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024) -> SharedScores:
-    """Score lists, as many together as have about `rows` hypotheses.
+    """Score lists by a model, as many together as have about `rows` hypotheses; see `score_sentences`."""
+    named = [(f"utterance {entry.utterance}", [h.words for h in entry.hypotheses]) for entry in lists]
+    return score_sentences(model, named, rows=rows)
 
-    An impossible hypothesis has log p = −infinity. Words are written small first where the model was trained so; one
-    that the vocabulary does not list is an UnknownWordError, unless it has a symbol for such words.
+
+@torch.no_grad()
+def score_sentences(model: LLRNN, groups: Sequence[tuple[str, Sequence[Words]]], *, rows: int = 1024) -> SharedScores:
+    """log p of the sentences of each group, ends included, as many groups together as have about `rows` sentences.
+
+    The name of a group is for messages. An impossible sentence has log p = −infinity. Words are lowercased first where
+    the model was trained so; one that the vocabulary does not list is an UnknownWordError, unless it has a symbol for
+    such words.
     """
     if rows < 1:
         raise ConfigError(f"rows must be 1 or more, found {rows}")
-    _look_up(model, lists)
-    log_probs: list[list[float]] = [[] for _ in lists]
+    if model.reads_lowercase:
+        groups = [(name, [tuple(map(str.lower, words)) for words in own]) for name, own in groups]
+    located = _locate_words(model, groups)
+    log_probs: list[list[float]] = [[] for _ in groups]
     steps = steps_without_sharing = 0
-    for group in _groups(lists, rows):
-        sentences = [_ids(model, lists[i].utterance, h.words) for i in group for h in lists[i].hypotheses]
-        tree = _Tree.of(sentences)
-        found = iter(_walk(model, tree))
-        for i in group:
-            log_probs[i] = [next(found) + _inside(model, h.words) for h in lists[i].hypotheses]
-        steps += sum(len(level) for level in tree.levels)
+    for together in _split([own for _, own in groups], rows):
+        sentences = [[located[word] for word in words] for i in together for words in groups[i][1]]
+        levels, ends = _prefix_tree([[symbol for symbol, _ in sentence] for sentence in sentences])
+        found = iter(_log_probs(model, levels, ends))
+        inside = iter(sum(log_inside for _, log_inside in sentence) for sentence in sentences)
+        for i in together:
+            log_probs[i] = [next(found) + next(inside) for _ in groups[i][1]]
+        steps += sum(map(len, levels))
         steps_without_sharing += sum(len(sentence) + 1 for sentence in sentences)
     return SharedScores(log_probs, steps, steps_without_sharing)
 
 
-def _groups(lists: Sequence[NBest], rows: int) -> Iterator[list[int]]:
-    """Which lists are scored together: those of similar length, so that all levels of a tree have many rows."""
-    group: list[int] = []
+def _split(groups: Sequence[Sequence[Words]], rows: int) -> Iterator[list[int]]:
+    """Which groups are scored together: those of similar length, so that all levels of a tree have many rows."""
+    together: list[int] = []
     filled = 0
-    for i in sorted(range(len(lists)), key=lambda i: max((len(h.words) for h in lists[i].hypotheses), default=0)):
-        if group and filled + len(lists[i].hypotheses) > rows:
-            yield group
-            group, filled = [], 0
-        group.append(i)
-        filled += len(lists[i].hypotheses)
-    if group:
-        yield group
+    for i in sorted(range(len(groups)), key=lambda i: max(map(len, groups[i]), default=0)):
+        if together and filled + len(groups[i]) > rows:
+            yield together
+            together, filled = [], 0
+        together.append(i)
+        filled += len(groups[i])
+    if together:
+        yield together
 
 
-def _look_up(model: LLRNN, lists: Sequence[NBest]) -> None:
-    """Refuse words that have no symbol, all at once, or say how many share that of unknown words."""
-    if model.vocabulary.is_open:
-        return
+def _locate_words(model: LLRNN, groups: Sequence[tuple[str, Sequence[Words]]]) -> dict[str, tuple[int, float]]:
+    """The symbol of every distinct word, and its log-probability within the symbol; a warning names unknown words."""
+    vocabulary = model.vocabulary
     places: dict[str, str] = {}
-    for one in lists:
-        for word in (word for hypothesis in one.hypotheses for word in _as_read(model, hypothesis.words)):
-            places.setdefault(word, one.utterance)
-    missing = [word for word in places if word not in model.vocabulary]
-    if missing and model.vocabulary.unknown is None:
-        where = f"utterance {places[missing[0]]}"
-        raise UnknownWordError(missing[0], size=len(model.vocabulary), place=where, others=missing[1:])
+    for name, own in groups:
+        for word in chain.from_iterable(own):
+            places.setdefault(word, name)
+    if EOS in places:
+        raise CorpusError(f"{places[EOS]}: {EOS} marks the end of a sentence, found it as a word; take it out")
+    try:
+        symbols, inside = vocabulary.locate([*places])
+    except UnknownWordError as error:
+        raise UnknownWordError(
+            error.word, size=len(vocabulary), place=places[error.word], others=error.others
+        ) from None
+    missing = [] if vocabulary.is_open else [word for word in places if word not in vocabulary]
     if missing:
         listed = ", ".join(map(repr, missing[:4])) + (", ..." if len(missing) > 4 else "")
         warn(
-            f"{len(missing):,} of {len(places):,} distinct words of the hypotheses are not in the vocabulary and count "
-            f"as {model.vocabulary.unknown}: {listed}; list them with `llrnn words add`, or take a model with domains"
+            f"{len(missing):,} of {len(places):,} distinct words to score are not in the vocabulary and count as "
+            f"{vocabulary.unknown}: {listed}; list them with `llrnn words add`, or take a model with domains"
         )
+    return dict(zip(places, zip(symbols.tolist(), inside.tolist(), strict=True), strict=True))
 
 
-def _ids(model: LLRNN, utterance: str, words: Sequence[str]) -> list[int]:
-    if EOS in words:
-        raise CorpusError(f"utterance {utterance}: {EOS} marks the end of a sentence, found it as a word; take it out")
-    return model.vocabulary.ids(_as_read(model, words), place=f"utterance {utterance}")
+def _prefix_tree(sentences: Sequence[Sequence[int]]) -> tuple[list[list[_Node]], list[tuple[int, int]]]:
+    """The distinct prefixes: level t lists those of t words; and of each sentence its level and its row there."""
+    levels: list[dict[_Node, int]] = [{(0, 0): 0}]  # the empty prefix; its word does not matter
+    levels += [{} for _ in range(max(map(len, sentences), default=0))]
+    ends = []
+    for sentence in sentences:
+        row = 0
+        for level, word in zip(levels[1:], sentence, strict=False):
+            row = level.setdefault((row, word), len(level))
+        ends.append((len(sentence), row))
+    return [list(level) for level in levels], ends
 
 
-def _as_read(model: LLRNN, words: Sequence[str]) -> Sequence[str]:
-    return [word.lower() for word in words] if model.reads_lowercase else words
-
-
-def _inside(model: LLRNN, words: Sequence[str]) -> float:
-    """What words that are not listed cost beyond their cells, in an open vocabulary."""
-    return float(model.vocabulary.locate(_as_read(model, words))[1].sum()) if model.vocabulary.is_open else 0.0
-
-
-@dataclass(frozen=True)
-class _Tree:
-    """The distinct prefixes of some sentences: level t lists those of t words, and `ends` where sentences end."""
-
-    levels: list[list[_Node]]
-    ends: list[tuple[int, int]]  # for each sentence, its level and its row there
-
-    @classmethod
-    def of(cls, sentences: Sequence[Sequence[int]]) -> _Tree:
-        levels: list[dict[_Node, int]] = [{(0, 0): 0}]  # the empty prefix; its word does not matter
-        levels += [{} for _ in range(max(map(len, sentences), default=0))]
-        ends = []
-        for sentence in sentences:
-            row = 0
-            for level, word in zip(levels[1:], sentence, strict=False):
-                row = level.setdefault((row, word), len(level))
-            ends.append((len(sentence), row))
-        return cls([list(level) for level in levels], ends)
-
-
-def _walk(model: LLRNN, tree: _Tree) -> list[float]:
-    """log p of each sentence of the tree."""
+def _log_probs(model: LLRNN, levels: Sequence[Sequence[_Node]], ends: Iterable[tuple[int, int]]) -> list[float]:
+    """log p of each sentence of a tree."""
     ended: list[list[float]] = []
     device, eos = model.device, model.vocabulary.eos
     log_p = torch.zeros(1, dtype=torch.float64, device=device)  # of the prefixes of this level
     distribution, state = model.step(model.start(), [eos])
-    for nodes in [*tree.levels[1:], []]:
+    for nodes in [*levels[1:], []]:
         parents, words = [parent for parent, _ in nodes], [word for _, word in nodes]
-        here = torch.arange(len(log_p), device=device)
-        position = torch.cat([here, torch.tensor(parents, dtype=torch.long, device=device)])
-        word = torch.cat([torch.full_like(here, eos), torch.tensor(words, dtype=torch.long, device=device)])
-        reached = log_p[position] + _log_prob(distribution, position, word)
-        ended.append(reached[: len(here)].tolist())
-        log_p = reached[len(here) :]
+        n = len(log_p)
+        position = torch.tensor([*range(n), *parents], device=device)
+        word = torch.tensor([eos] * n + words, device=device)
+        order = position.argsort(stable=True)
+        require_numbers(distribution.log_total)
+        step = distribution.log_prob(word[order], position[order]).double()
+        reached = torch.empty_like(step)
+        # NaN is minus infinity less minus infinity: nothing at all can follow
+        reached[order] = log_p[position[order]] + step.nan_to_num(nan=MINUS_INFINITY, neginf=MINUS_INFINITY)
+        ended.append(reached[:n].tolist())
+        log_p = reached[n:]
         if nodes:
             distribution, state = model.step(state.select(parents), words)
-    return [ended[level][row] for level, row in tree.ends]
-
-
-def _log_prob(distribution: Distribution, position: Tensor, word: Tensor) -> Tensor:
-    """log p of any words at any positions, (E,) -> (E,) float64; `Distribution.log_prob` takes one a position."""
-    require_numbers(distribution.log_z)
-    log_b = distribution.prior.at(position, word)
-    score = distribution.scores[position, distribution.classes.class_of[word]]
-    if distribution.values:
-        values = distribution.context_values(word, position)
-        score = score + (distribution.context_adaptor[position] * values).sum(-1)
-    log_p = score.double() + log_b - distribution.log_z[position].double()
-    return log_p.masked_fill(log_b == MINUS_INFINITY, MINUS_INFINITY)  # also where nothing at all can follow
+    return [ended[level][row] for level, row in ends]
 
 
 # Weights of several scores, chosen so that a development set has the fewest word errors.
@@ -221,32 +199,20 @@ FLOOR = -1e6  # the score of what is impossible: below any other, but a number t
 _NARROW = 1e-9  # an interval that rounding could miss
 _SWEEPS = 100
 
-Mask = npt.NDArray[np.bool_]
 
+class Weights(dict[str, float]):
+    """The weight of each score by its name, and last, as `words`, what one word more is worth: 0 unless given."""
 
-@dataclass(frozen=True)
-class Weights:
-    """A weight for each named score, and what one word more is worth."""
-
-    names: tuple[str, ...]
-    values: tuple[float, ...]
-    words: float = 0.0
-
-    def __post_init__(self) -> None:
-        if len(self.names) != len(self.values) or len(set(self.names)) != len(self.names):
-            raise ConfigError(f"one weight for each name is required, found {self.names} and {self.values}")
-        if not all(map(math.isfinite, (*self.values, self.words))):
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        scores = {name: weight for name, weight in weights.items() if name != WORDS}
+        super().__init__({**scores, WORDS: weights.get(WORDS, 0.0)})
+        if not all(map(math.isfinite, self.values())):
             raise ConfigError(f"weights must be finite numbers, found {self}")
-
-    @classmethod
-    def equal(cls, names: Sequence[str]) -> Weights:
-        """Weight 1 for every score."""
-        return cls(tuple(names), (1.0,) * len(names))
 
     @classmethod
     def only(cls, name: str, names: Sequence[str]) -> Weights:
         """One score alone."""
-        return cls(tuple(names), tuple(float(other == name) for other in names))
+        return cls({other: float(other == name) for other in names})
 
     @classmethod
     def parse(cls, text: str) -> Weights:
@@ -261,29 +227,24 @@ class Weights:
             if not (name and sign and math.isfinite(number)) or name in found:
                 raise ConfigError(f"weights are written am=1,lm=0.5,{WORDS}=0.1, each once, found {part!r} in {text!r}")
             found[name] = number
-        words = found.pop(WORDS, 0.0)
-        return cls(tuple(found), tuple(found.values()), words)
+        return cls(found)
 
     def __str__(self) -> str:
-        pairs = (*zip(self.names, self.values, strict=True), (WORDS, self.words))
-        return ",".join(f"{name}={value:.6g}" for name, value in pairs)
+        return ",".join(f"{name}={value:.6g}" for name, value in self.items())
 
     def for_scores(self, names: Sequence[str]) -> Weights:
         """The same weights in the order of `names`; a score without a weight, or the reverse, is refused."""
-        if {*names} != {*self.names}:
+        own = [name for name in self if name != WORDS]
+        if {*names} != {*own}:
             raise ConfigError(
-                f"a weight for each score is required ({', '.join(names)}), found {', '.join(self.names) or 'none'}; "
+                f"a weight for each score is required ({', '.join(names)}), found {', '.join(own) or 'none'}; "
                 "0 leaves a score out"
             )
-        value = dict(zip(self.names, self.values, strict=True))
-        return Weights(tuple(names), tuple(value[name] for name in names), self.words)
-
-    def vector(self) -> Floats:
-        return np.array([*self.values, self.words])
+        return Weights({name: self[name] for name in (*names, WORDS)})
 
     def totals(self, entry: NBest) -> Floats:
         """The total of each hypothesis of a list."""
-        return np.asarray(_rows(entry) @ self.vector(), dtype=np.float64)
+        return np.asarray(_rows(entry) @ np.array([*self.values()]), dtype=np.float64)
 
     def choose(self, entry: NBest) -> int:
         """Which hypothesis has the highest total; the first of equals."""
@@ -299,34 +260,31 @@ def _rows(entry: NBest) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """Lists as arrays: L lists of at most N hypotheses, F numbers for each; the number of words is the last."""
+    """Lists as arrays: L lists of N hypotheses, F numbers for each; the number of words is the last.
+
+    Shorter lists are filled up with their last hypothesis, which changes nothing: the first of equals is chosen.
+    """
 
     values: Floats  # (L, N, F)
     errors: Ints  # (L, N)
-    listed: Mask  # (L, N): the rest is padding
-    names: tuple[str, ...]
 
     @classmethod
     def of(cls, lists: NBestLists, errors: Sequence[Sequence[Errors]]) -> ScoreTable:
-        L, N = len(lists), max(len(entry.hypotheses) for entry in lists)
-        values = np.zeros((L, N, len(lists.names) + 1))
-        counts, listed = np.zeros((L, N), dtype=np.int64), np.zeros((L, N), dtype=np.bool_)
-        for index, (entry, own) in enumerate(zip(lists, errors, strict=True)):
-            n = len(entry.hypotheses)
-            values[index, :n], counts[index, :n] = _rows(entry), [one.total for one in own]
-            listed[index, :n] = True
-        return cls(values, counts, listed, lists.names)
+        N = max(len(entry.hypotheses) for entry in lists)
+        index = [np.minimum(np.arange(N), len(entry.hypotheses) - 1) for entry in lists]
+        values = np.stack([_rows(entry)[own] for entry, own in zip(lists, index, strict=True)])
+        return cls(values, np.array([[one[i].total for i in own] for one, own in zip(errors, index, strict=True)]))
 
     def errors_at(self, weights: Floats) -> int:
         """The errors of the hypotheses that these weights choose."""
-        chosen = np.where(self.listed, self.values @ weights, -np.inf).argmax(1)
+        chosen = (self.values @ weights).argmax(1)
         return int(self.errors[np.arange(len(chosen)), chosen].sum())
 
     def along(self, weights: Floats, coordinate: int) -> StepFunction:
         """The errors as this one weight moves and the others stay."""
         others = weights.copy()
         others[coordinate] = 0.0
-        return errors_along(self.values @ others, self.values[:, :, coordinate], self.errors, self.listed)
+        return errors_along(self.values @ others, self.values[:, :, coordinate], self.errors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,20 +307,18 @@ class StepFunction:
         return float((low[best] + high[best]) / 2), int(fewest)
 
 
-def errors_along(a: Floats, b: Floats, errors: Ints, listed: Mask) -> StepFunction:
+def errors_along(a: Floats, b: Floats, errors: Ints) -> StepFunction:
     """The summed errors of the highest lines a + b·x as x goes from −∞ to ∞; all arguments are (L, N).
 
     All envelopes are followed at once: from the line that is highest at −∞ to the one of greater slope that crosses it
     first, and on from there.
     """
     every = np.arange(len(a))
-    slope = np.where(listed, b, np.inf)
-    flattest = slope == slope.min(1, keepdims=True)
-    line = np.where(flattest & listed, a, -np.inf).argmax(1)
+    line = np.where(b == b.min(1, keepdims=True), a, -np.inf).argmax(1)
     at = np.full(len(a), -np.inf)
     start, places, changes = int(errors[every, line].sum()), [], []
     while True:
-        rise = np.where(listed, b - b[every, line][:, None], 0.0)
+        rise = b - b[every, line][:, None]
         gap = a[every, line][:, None] - a
         with np.errstate(over="ignore"):  # all but parallel: they cross at infinity
             crossing = np.divide(gap, rise, out=np.full_like(gap, np.inf), where=rise > 0)
@@ -396,32 +352,22 @@ def tune(lists: NBestLists, references: References, *, seed: int = 0, restarts: 
     """
     counted = errors_of_lists(lists, references)
     table = ScoreTable.of(lists, counted)
-    found = [_improved(table, start) for start in _starts(table, np.random.default_rng(seed), restarts)]
-    best = min(found, key=table.errors_at)
-    weights = Weights(lists.names, tuple(best[:-1].tolist()), float(best[-1]))
+    starts = _starts(lists, np.random.default_rng(seed), restarts)
+    best = min((_improved(table, start) for start in starts), key=table.errors_at)
+    weights = Weights(dict(zip((*lists.names, WORDS), best.tolist(), strict=True)))
     chosen = (own[weights.choose(entry)] for entry, own in zip(lists, counted, strict=True))
     return Tuned(weights, sum(chosen, Errors()))
 
 
-def _starts(table: ScoreTable, rng: np.random.Generator, restarts: int) -> list[Floats]:
-    F = table.values.shape[2]
-    alone = list(np.eye(F)[: F - 1])
-    alike = np.array([*[1.0] * (F - 1), 0.0])
-    spread = _spread(table)
-    drawn = [np.exp(rng.normal(size=F)) / spread for _ in range(restarts)]
+def _starts(lists: NBestLists, rng: np.random.Generator, restarts: int) -> list[Floats]:
+    F = len(lists.names) + 1
+    alone, alike = np.eye(F)[:-1], np.array([*[1.0] * (F - 1), 0.0])
+    # how far each number differs within lists: weights are drawn so that each score has its say
+    spread = np.sqrt(np.mean([_rows(entry).var(0) for entry in lists], 0))
+    drawn = [np.exp(rng.normal(size=F)) / np.where(spread > 0, spread, 1.0) for _ in range(restarts)]
     for weights in drawn:
         weights[-1] *= rng.normal()  # a penalty has either sign
     return [_scaled(weights) for weights in [*alone, alike, *drawn] if weights[:-1].any()]
-
-
-def _spread(table: ScoreTable) -> Floats:
-    """How far each number differs within lists: weights are drawn so that each score has its say."""
-    counts = table.listed.sum(1)[:, None]
-    inside = table.listed[:, :, None]
-    mean = np.where(inside, table.values, 0.0).sum(1) / counts
-    square = np.where(inside, table.values - mean[:, None], 0.0) ** 2
-    found: Floats = np.sqrt((square.sum(1) / counts).mean(0))
-    return np.where(found > 0, found, 1.0)
 
 
 def _scaled(weights: Floats) -> Floats:
@@ -483,7 +429,7 @@ def rescore(lists: NBestLists, scorers: Mapping[str, Scorer], weights: Weights |
         rescore(read_nbest("nbest.tsv"), {"llrnn": ModelScorer(model)}).best["utt7"]
     """
     scored = add_scores(lists, scorers)
-    weights = (weights or Weights.equal(scored.names)).for_scores(scored.names)
+    weights = (weights or Weights(dict.fromkeys(scored.names, 1.0))).for_scores(scored.names)
     return Rescored(NBestLists(scored.names, tuple(_ranked(entry, weights) for entry in scored)), weights)
 
 

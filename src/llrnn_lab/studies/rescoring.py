@@ -17,7 +17,7 @@ import torch
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.bundle import has_bundle
-from llrnn.inference.nbest import NBest, NBestLists, References, errors_of_lists, oracle
+from llrnn.inference.nbest import WORDS, NBest, NBestLists, References, errors_of_lists, oracle
 from llrnn.inference.rescoring import ModelScorer, Scorer, add_scores, rescore, tune
 from llrnn.knowledge.backgrounds import NGram
 from llrnn.model.checkpoint import load
@@ -105,7 +105,8 @@ def _row(names: tuple[str, ...], lists: dict[str, tuple[NBestLists, References]]
     kept = {part: (_only(own, names), references) for part, (own, references) in lists.items()}
     weights = tune(*kept["valid"], seed=seed).weights
     rates = {part: rescore(own, {}, weights).errors(references).rate for part, (own, references) in kept.items()}
-    return {**rates, "weights": dict(zip(weights.names, weights.values, strict=True)), "words": weights.words}
+    scores = {name: weight for name, weight in weights.items() if name != WORDS}
+    return {**rates, "weights": scores, "words": weights[WORDS]}
 
 
 def _only(lists: NBestLists, names: tuple[str, ...]) -> NBestLists:
