@@ -317,4 +317,4 @@ def compare(first: PairScores, second: PairScores) -> PairComparison:
 def _mcnemar(wins: int, losses: int) -> float:
     """2 · P(at most min of n fair coins)."""
     n = wins + losses
-    return min(1.0, 2 * sum(math.comb(n, k) for k in range(min(wins, losses) + 1)) / 2**n)
+    return min(1.0, 2 * sum(math.comb(n, k) for k in range(min(wins, losses) + 1)) / (1 << n))

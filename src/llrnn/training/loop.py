@@ -327,7 +327,7 @@ class _Run:
         try:
             yield
         except NotFiniteError as found:
-            raise self._non_finite(found.name, ago) from None
+            raise self._non_finite(str(found), ago) from None
 
     def _non_finite(self, name: str, ago: int = 0) -> NonFiniteError:
         progress = self.progress

@@ -12,8 +12,8 @@ is wrong with it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,22 +22,17 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from llrnn.ground.errors import ConfigError
+from llrnn.knowledge.sequences import Batch
 from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.numerics import MINUS_INFINITY
 from llrnn.layer.priors import Prior
 from llrnn.layer.ways import Precision
+from llrnn.model.network import LLRNN
 
-if TYPE_CHECKING:
-    from llrnn.knowledge.sequences import Batch
-    from llrnn.model.network import LLRNN
-
-
-class Objective(Protocol):
-    """The loss of a batch, a number that can be differentiated; the generator decides whatever is drawn for it."""
-
-    def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None, /) -> Tensor: ...
+# the loss of a batch, a number that can be differentiated; the generator decides whatever is drawn for it
+Objective = Callable[[LLRNN, Distribution, Batch, torch.Generator | None], Tensor]
 
 
 class Exact:

@@ -19,8 +19,6 @@ from llrnn.model.batches import Batching, Lazy
 from llrnn.model.controllers import Hidden, SomeRows
 from llrnn.text.ids import EncodedText
 
-_WHOLE = slice(None)
-
 
 @dataclass(frozen=True)
 class BatchShare:
@@ -30,61 +28,17 @@ class BatchShare:
     rows: slice
     n_rows: int  # of the whole batch
     positions: int  # of the whole batch that count
-    weight: float  # own positions / all positions: what a mean over its own counts in the mean over all
+
+    @property
+    def weight(self) -> float:
+        """Own positions / all positions: what a mean over its own counts in the mean over all."""
+        return self.batch.n_positions / self.positions
 
     def generator(self, device: torch.device, seed: int) -> torch.Generator:
         """Draws for its rows what one process would draw for them."""
-        made = torch.Generator(device) if self.rows == _WHOLE else SomeRows(device, self.rows, self.n_rows)
+        has_all = len(self.batch.inputs) == self.n_rows
+        made = torch.Generator(device) if has_all else SomeRows(device, self.rows, self.n_rows)
         return made.manual_seed(seed)
-
-
-class Workers:
-    """All processes of a training, as one of them sees them; here the only one: all rows are its own."""
-
-    size = 1
-    leads = True  # whether this one writes and prints
-    command: tuple[str, ...] = ("llrnn",)  # how such processes are started
-    exit_code_when_stopped = 130  # as a shell has it for Ctrl-C
-    launch: str | None = None  # names what started them; those that are started again by it have the same
-
-    def share(self, batch: Batch) -> BatchShare:
-        """What this process takes of a batch."""
-        return BatchShare(batch, _WHOLE, len(batch.inputs), batch.n_positions, 1.0)
-
-    def batching(self, batching: Batching) -> Batching:
-        """The same batches, of which this process has its rows."""
-        return batching
-
-    def add_up(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> Tensor:
-        """Gradients become the sums over all processes, and so does the loss that is returned."""
-        return loss
-
-    def any(self, flag: bool) -> bool:
-        """Whether it is so in any of the processes; all of them ask, and get the same answer."""
-        return flag
-
-    def stop(self, wanted: bool) -> bool:
-        """Whether to stop before the next step, all at the same: a signal may have reached only one process."""
-        return wanted
-
-    def mean(self, values: Tensor) -> float:
-        """The mean of all values of all processes, (N_r,) of each."""
-        return float(values.mean())
-
-    def whole_state(self, parts: Hidden) -> Hidden:
-        """From the states of the rows of each process to the states of all rows."""
-        return parts
-
-    def own_state(self, parts: Hidden) -> Hidden:
-        """The states of the rows of this process, out of those of all rows."""
-        return parts
-
-    def device(self, device: torch.device) -> torch.device:
-        """Where this process computes."""
-        return device
-
-    def require_same(self, what: str, digest: Callable[[], str]) -> None:
-        """All processes must have read the same."""
 
 
 @dataclass(frozen=True)
@@ -102,33 +56,42 @@ class OwnRows(Batching):
         return Lazy(self.of.plan(text, seed=seed, epoch=epoch), lambda batch: batch.select(self.rows))
 
 
-class Team(Workers):
-    """One of R processes that speak over torch.distributed: gloo between CPUs, NCCL between GPUs."""
+class Workers:
+    """The processes of a training, as one of them sees them: `Workers()` is one alone, and has all rows.
 
-    # torchrun takes any other code for a failure, and with --max-restarts starts all processes again
-    exit_code_when_stopped = 0
+    Several are those that torchrun started (`join_workers`), whose `store` is given. They speak over torch.distributed:
+    gloo between CPUs, NCCL between GPUs.
+    """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.rank, self.size = dist.get_rank(), dist.get_world_size()
-        self.leads = self.rank == 0
-        self.launch = _launch()
-        self.command = ("torchrun", "--nproc-per-node", os.environ["LOCAL_WORLD_SIZE"], "-m", "llrnn")
-        self._rows = slice(self.rank, None, self.size)
+    def __init__(self, rank: int = 0, size: int = 1, store: Store | None = None) -> None:
+        self.rank, self.size = rank, size
+        self.leads = rank == 0  # whether this one writes and prints
+        # names what started them; those that are started again by it have the same
+        self.launch = None if store is None else _launch()
+        # torchrun takes any other code than 0 for a failure, and with --max-restarts starts all processes again
+        self.exit_code_when_stopped = 130 if store is None else 0  # a shell has 130 for Ctrl-C
+        together = () if store is None else ("torchrun", "--nproc-per-node", os.environ["LOCAL_WORLD_SIZE"], "-m")
+        self.command = (*together, "llrnn")  # how such processes are started
+        self._rows = slice(rank, None, size)
         self._wants_to_stop = self._must_stop = False
 
     def share(self, batch: Batch) -> BatchShare:
-        own, positions = batch.select(self._rows), batch.n_positions
-        return BatchShare(own, self._rows, len(batch.inputs), positions, own.n_positions / positions)
+        """What this process takes of a batch."""
+        own = batch if self.size == 1 else batch.select(self._rows)
+        return BatchShare(own, self._rows, len(batch.inputs), batch.n_positions)
 
     def batching(self, batching: Batching) -> Batching:
-        return OwnRows(batching, self._rows)
+        """The same batches, of which this process has its rows."""
+        return batching if self.size == 1 else OwnRows(batching, self._rows)
 
     def add_up(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> Tensor:
-        """One message for all: gradients, for each of them whether there is one at all, who wants to stop, the loss.
+        """Gradients become the sums over all processes, and so does the loss that is returned.
 
-        A weight that no process has a gradient for must stay as it is: with a gradient of 0 it would still decay.
+        One message for all: gradients, for each of them whether there is one at all, who wants to stop, the loss. A
+        weight that no process has a gradient for must stay as it is: with a gradient of 0 it would still decay.
         """
+        if self.size == 1:
+            return loss
         weights = list(parameters)
         gradients = [weight.grad if weight.grad is not None else torch.zeros_like(weight) for weight in weights]
         flags = [weight.grad is not None for weight in weights] + [self._wants_to_stop]
@@ -142,18 +105,26 @@ class Team(Workers):
         return total.squeeze(0)
 
     def stop(self, wanted: bool) -> bool:
-        """The wish travels with the next gradients, so that asking costs no message: all stop one step later."""
+        """Whether to stop before the next step, all at the same: a signal may have reached only one process.
+
+        The wish travels with the next gradients, so that asking costs no message: all stop one step later.
+        """
         self._wants_to_stop = wanted
-        return self._must_stop
+        return wanted if self.size == 1 else self._must_stop
 
     def any(self, flag: bool) -> bool:
+        """Whether it is so in any of the processes; all of them ask, and get the same answer."""
         return bool(self._sum(torch.tensor(float(flag))))
 
     def mean(self, values: Tensor) -> float:
+        """The mean of all values of all processes, (N_r,) of each."""
         total, count = self._sum(torch.stack([values.double().sum().cpu(), torch.tensor(float(len(values))).double()]))
         return float(total / count)
 
     def whole_state(self, parts: Hidden) -> Hidden:
+        """From the states of the rows of each process to the states of all rows."""
+        if self.size == 1:
+            return parts
         n_rows = int(self._sum(torch.tensor(len(parts[0]))))
         wholes = tuple(part.new_zeros(n_rows, *part.shape[1:]) for part in parts)
         for whole, part in zip(wholes, parts, strict=True):
@@ -162,11 +133,12 @@ class Team(Workers):
         return wholes
 
     def own_state(self, parts: Hidden) -> Hidden:
+        """The states of the rows of this process, out of those of all rows."""
         return tuple(part[self._rows] for part in parts)
 
     def device(self, device: torch.device) -> torch.device:
-        """On GPUs, one for each process of a machine."""
-        if device.type != "cuda":
+        """Where this process computes: on GPUs, one for each process of a machine."""
+        if device.type != "cuda" or self.size == 1:
             return device
         local, there = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
         if local >= there:
@@ -178,6 +150,9 @@ class Team(Workers):
         return torch.device("cuda", local)
 
     def require_same(self, what: str, digest: Callable[[], str]) -> None:
+        """All processes must have read the same."""
+        if self.size == 1:
+            return
         own = torch.tensor(int(digest()[:12], 16))  # 48 bits: their sum is exact
         if int(self._sum(own.clone())) != int(own) * self.size:
             raise TrainingError(
@@ -187,6 +162,8 @@ class Team(Workers):
 
     def _sum(self, tensor: Tensor) -> Tensor:
         """In place; the same to the last bit in every process, so that all of them decide alike."""
+        if self.size == 1:
+            return tensor
         try:
             dist.all_reduce(tensor)
         except RuntimeError as error:
@@ -197,10 +174,6 @@ class Team(Workers):
                 "from the last checkpoint by itself; without, go on with --resume"
             ) from None
         return tensor
-
-    def is_first_to_tell(self) -> bool:
-        """Of an error that ends all processes, one tells."""
-        return bool(self._store.add("llrnn/told", 1) == 1)
 
 
 def _reason(error: Exception) -> str:
@@ -229,11 +202,10 @@ def join_workers() -> Iterator[Workers]:
     store = PrefixStore(f"llrnn/{os.environ['TORCHELASTIC_RESTART_COUNT']}/{size}", store)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
     dist.init_process_group(backend, store=store, rank=rank, world_size=size)
-    team = Team(store)
     try:
-        yield team
+        yield Workers(rank, size, store)
     except Exception:
-        if team.is_first_to_tell():
+        if store.add("llrnn/told", 1) == 1:  # of an error that ends all processes, one tells
             raise
         raise SystemExit(2) from None
     dist.destroy_process_group()

@@ -21,7 +21,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TextIO
+from typing import Annotated, Any, ClassVar, TextIO
 from weakref import WeakValueDictionary, finalize
 
 from pydantic import BaseModel, Field, ValidationError
@@ -30,12 +30,10 @@ from torch import Tensor
 from llrnn.ground.bundle import has_bundle, held_by, read_bundle, write_bundle
 from llrnn.ground.errors import CheckpointError, TrainingError, warn
 from llrnn.ground.files import write_atomically
+from llrnn.model.network import LLRNN
 from llrnn.text.ids import EncodedText
 from llrnn.training.records import Record, Records
-
-if TYPE_CHECKING:
-    from llrnn.model.network import LLRNN
-    from llrnn.training.settings import TrainingSettings
+from llrnn.training.settings import TrainingSettings
 
 # A resumed run may change how long it goes on and how it reports, but nothing that changes the numbers.
 _MAY_CHANGE = {"epochs", "patience", "checkpoint_every", "log_every"}

@@ -14,28 +14,20 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from llrnn.knowledge.sequences import Batch, ModelState
+from llrnn.model.network import LLRNN
 from llrnn.training.objectives import Exact
 from llrnn.training.optimizers import WeightAverage, make_optimizer
 from llrnn.training.parallel import Workers
-
-if TYPE_CHECKING:
-    from llrnn.model.network import LLRNN
-    from llrnn.training.settings import TrainingSettings
+from llrnn.training.settings import TrainingSettings
 
 
 class NotFiniteError(Exception):
     """Names what is not finite; training says where it stood."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
 
 
 @dataclass(frozen=True)
@@ -59,17 +51,20 @@ class Updater:
     def update(self, batch: Batch, carried: ModelState | None, *, number: int, seed: int) -> Update:
         """The update of this number, counted from 1; `seed` decides what is dropped and drawn."""
         share, after, device = self.workers.share(batch), carried, self.model.device
+        weight = share.weight
         self.optimizer.zero_grad(set_to_none=True)
         own = torch.zeros((), device=device)  # the part of the loss that the rows of this process make up
-        if share.weight:
-            generator = share.generator(device, seed)
-            mean, after = self.backward(share.batch.to(device), carried, generator, share.weight)
-            own = mean * share.weight
+        if weight:
+            mean, after = self.backward(share.batch.to(device), carried, share.generator(device, seed), weight)
+            own = mean * weight
         loss = self.workers.add_up(self.model.parameters(), own)
         norm = torch.nn.utils.get_total_norm([gradient for _, gradient in self._gradients()])
         seen, length = torch.stack([loss.to(norm.dtype), norm]).tolist()
-        self._require_finite(seen, length, share.batch if share.weight else None, carried)
-        self._apply(norm)
+        self._require_finite(seen, length, share.batch if weight else None, carried)
+        if self.settings.clip is not None:
+            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.settings.clip, norm)
+        self.optimizer.step()
+        torch.autograd.graph.increment_version(self.model.parameters())  # fused ones do not
         self.average.update(number)
         return Update(share.positions, after, lambda: float(seen))
 
@@ -79,20 +74,13 @@ class Updater:
         """The loss of a batch, times `weight` in the gradients; and the state after."""
         distribution, after = self.model.scan(batch, carried, generator=generator)
         loss = self.objective(self.model, distribution, batch, generator)
-        whole = loss + self._penalty(distribution.h) if self.settings.penalty else loss
+        whole = loss
+        if self.settings.penalty:
+            layer, h = self.model.layer, distribution.h
+            a = torch.cat([layer.adaptor(h), layer.context_adaptor(h)], 1)
+            whole = loss + self.settings.penalty * a.abs().pow(self.settings.penalty_norm).sum(-1).mean()
         (whole * weight).backward()  # type: ignore[no-untyped-call]
         return loss.detach(), after.detached()
-
-    def _penalty(self, h: Tensor) -> Tensor:
-        a = torch.cat([self.model.layer.adaptor(h), self.model.layer.context_adaptor(h)], 1)
-        return self.settings.penalty * a.abs().pow(self.settings.penalty_norm).sum(-1).mean()
-
-    def _apply(self, norm: Tensor) -> None:
-        """Clips the gradients, whose norm is given, and follows them."""
-        if self.settings.clip is not None:
-            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.settings.clip, norm)
-        self.optimizer.step()
-        torch.autograd.graph.increment_version(self.model.parameters())  # fused ones do not
 
     def _require_finite(self, loss: float, norm: float, batch: Batch | None, carried: ModelState | None = None) -> None:
         """What came first is named: a weight, then a word without mass, then the loss, then a gradient."""
@@ -224,14 +212,15 @@ class GraphedUpdater(Updater):
             return super().update(batch, carried, number=number, seed=seed)
         loss_and_norm, after = recorded.replayed(batch, carried, seed)
         torch.autograd.graph.increment_version(self.model.parameters())  # replays write without torch's knowing
-        loss = partial(self._wait_for_loss, self.recorder.on_its_way(loss_and_norm), batch)
+        coming = self.recorder.on_its_way(loss_and_norm)
         self.average.update(number)
-        return Update(batch.n_positions, after, loss)
 
-    def _wait_for_loss(self, loss_and_norm: Callable[[], list[float]], batch: Batch) -> float:
-        loss, norm = loss_and_norm()
-        self._require_finite(loss, norm, batch)
-        return loss
+        def wait_for_loss() -> float:
+            loss, norm = coming()
+            self._require_finite(loss, norm, batch)
+            return loss
+
+        return Update(batch.n_positions, after, wait_for_loss)
 
     def _recorded_for(self, batch: Batch, carried: ModelState | None) -> _Recorded | None:
         """None for the first batches, for the first of each shape, and when there are enough shapes already."""
@@ -259,7 +248,10 @@ class _Recorded:
 
     def replayed(self, batch: Batch, carried: ModelState | None, seed: int) -> tuple[Tensor, ModelState]:
         """Loss and ‖g‖, (2,), and the state after; they hold until the next replay."""
-        self._read(batch, carried)
+        for own, given in zip(self._batch.tensors().values(), batch.tensors().values(), strict=True):
+            own.copy_(given, non_blocking=True)
+        if self._carried is not None and carried is not None:
+            torch._foreach_copy_(list(self._carried.controller), list(carried.controller))
         if self._record is None:
             self._updater.recorder.rehearse(self._backward)
             self._generator.manual_seed(seed)
@@ -268,12 +260,6 @@ class _Recorded:
         self._generator.manual_seed(seed)
         replay()
         return loss_and_norm, ModelState(tuple(after), self._knowledge)
-
-    def _read(self, batch: Batch, carried: ModelState | None) -> None:
-        for own, given in zip(self._batch.tensors().values(), batch.tensors().values(), strict=True):
-            own.copy_(given, non_blocking=True)
-        if self._carried is not None and carried is not None:
-            torch._foreach_copy_(list(self._carried.controller), list(carried.controller))
 
     def _backward(self) -> Results:
         """The loss, and the controller's state after; parameters have their gradients."""
@@ -287,15 +273,10 @@ class _Recorded:
         loss, *after = self._backward()
         gradients = [p.grad for p in self._updater.model.parameters() if p.grad is not None]
         norm = nn.utils.get_total_norm(gradients)
-        found = torch.stack([loss.to(norm.dtype), norm])
+        found, clip = torch.stack([loss.to(norm.dtype), norm]), self._updater.settings.clip
+        factor = torch.ones_like(norm) if clip is None else (clip / (norm + 1e-6)).clamp(max=1.0)
         for gradient in gradients:
             gradient.nan_to_num_(0.0, 0.0, 0.0)
-        torch._foreach_mul_(gradients, self._factor(found))
+        torch._foreach_mul_(gradients, torch.where(found.isfinite().all(), factor, 0.0))
         self._updater.optimizer.step()
         return [found, *after]
-
-    def _factor(self, loss_and_norm: Tensor) -> Tensor:
-        """min(1, clip / ‖g‖); 0 where one of both is not finite."""
-        clip, norm = self._updater.settings.clip, loss_and_norm[1]
-        factor = torch.ones_like(norm) if clip is None else (clip / (norm + 1e-6)).clamp(max=1.0)
-        return torch.where(loss_and_norm.isfinite().all(), factor, 0.0)
