@@ -147,6 +147,33 @@ def test_it_is_made_and_used_in_any_mode(mode: Callable[[], Any]) -> None:
     torch.testing.assert_close(rows(made_within, mode), expected, rtol=0, atol=1e-12)
 
 
+def test_few_positions_see_every_change_of_weights_and_background() -> None:
+    """What is cached for them holds the masses of the background as well."""
+    layer = small_model().double().layer
+    h, word = torch.randn(2, 6, dtype=torch.double), torch.tensor([3, 4])
+    tables = [Table(torch.randn(len(small_vocabulary())).double()) for _ in range(2)]
+
+    def check(changed: Callable[[], object]) -> None:
+        changed()
+        for table in (*tables, tables[0]):
+            prior = SparsePrior.static(table)
+            expected = copy.deepcopy(layer)(h, prior).log_prob(word).detach()  # asked with gradients it would forget
+            with torch.no_grad():
+                for _ in range(2):
+                    torch.testing.assert_close(layer(h, prior).log_prob(word), expected, rtol=0, atol=1e-12)
+        assert layer._few._kept is not None
+
+    def replace() -> None:
+        layer.weight.data = layer.weight.data + torch.randn_like(layer.weight)
+
+    @torch.no_grad()
+    def write() -> None:
+        layer.bias.mul_(3.0).add_(torch.randn_like(layer.bias))
+
+    for change in (lambda: None, replace, write):
+        check(change)
+
+
 # --- when it is made, and when not ---------------------------------------------------------------------------------
 
 

@@ -226,14 +226,14 @@ def test_a_layer_goes_the_way_that_is_picked(way: ways.ScoreWay, most: int, monk
     taken = getattr(ways, way)(Size(40, 3, 2, 4, 5))
     monkeypatch.setattr(ways, "cheapest", lambda size, **options: taken)
     monkeypatch.setattr(ways, "MOST_KEPT", most)
-    found = ways._class_log_sums(layer, h, offset, pairs)
+    found = ways._class_log_sums(layer, h, offset, *pairs)
     torch.testing.assert_close(found, expected)
     ours, theirs = (
         torch.autograd.grad(s.sum() + 2 * a.sum(), list(layer.parameters())[:2]) for s, a in (found, expected)
     )
     torch.testing.assert_close(ours, theirs)
     with torch.no_grad():
-        torch.testing.assert_close(ways._class_log_sums(layer, h, offset, pairs), tuple(x.detach() for x in expected))
+        torch.testing.assert_close(ways._class_log_sums(layer, h, offset, *pairs), tuple(x.detach() for x in expected))
     assert ways.work(layer, h).name == way
 
 

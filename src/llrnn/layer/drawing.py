@@ -44,7 +44,7 @@ def sample(p: Distribution, count: int, generator: torch.Generator | None) -> Te
     if not isinstance(prior, SparsePrior):
         weights = p.log_probs().detach().double().exp()
         return torch.multinomial(weights, count, replacement=True, generator=generator).t()
-    rest, own = (part.detach().double() for part in p.parts)
+    rest, own = (part.detach().exp().double() for part in p.log_parts)
     position = torch.arange(p.n, device=rest.device).expand(count, -1).reshape(-1)
     own_total = rest.new_zeros(p.n).index_add(0, p.known.position, own)
     u = torch.rand(len(position), dtype=rest.dtype, generator=generator, device=rest.device)

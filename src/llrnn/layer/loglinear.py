@@ -61,7 +61,7 @@ class LogLinear(nn.Module):
         self.context_bias = nn.Parameter(torch.zeros(contextual))  # (k,)
         self._float32 = WeightCache[LogLinear]()
         self._products = WeightCache[tuple[Tensor, Tensor]]()  # Φ W and Φ c, while no gradient is needed
-        self._bias = WeightCache[Tensor]()  # Φ c + log B of the last background
+        self._few = WeightCache[tuple[Tensor, Tensor] | None]()  # (Φ W)ᵀ and Φ c + log B, for few positions
 
     def forward(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
         """The distributions at the N positions of h (N, H)."""
@@ -77,6 +77,10 @@ class LogLinear(nn.Module):
 
     def scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
         """a·φ_s + offset_s for every class, (N, H) -> (N, G), by whichever of two equal ways is cheaper."""
+        if isinstance(offset, Tensor) and len(h) <= ways.FEW_POSITIONS and not torch.is_grad_enabled():
+            cached = self._few.get(partial(self._for_few, h, offset), self.weight, self.bias, offset)
+            if cached is not None:
+                return torch.addmm(cached[1], h, cached[0])
         if ways.work(self, h).name == "direct":
             return self.direct_scores(h) + offset
         return self.composed_scores(h, offset)
@@ -94,13 +98,15 @@ class LogLinear(nn.Module):
     def composed(self, offset: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
         """Φ W (G, H) and Φ c + offset (G,)."""
         make = partial(composed, self.phi, self.weight, self.bias)
-        if not self.caches:
-            weight, bias = make()
-            return weight, bias + offset
-        weight, bias = self._products.get(make, self.weight, self.bias)
-        if not isinstance(offset, Tensor):
-            return weight, bias + offset if offset else bias
-        return weight, self._bias.get(partial(torch.add, bias, offset), bias, offset)
+        weight, bias = self._products.get(make, self.weight, self.bias) if self.caches else make()
+        return weight, bias + offset if isinstance(offset, Tensor) or offset else bias
+
+    def _for_few(self, h: Tensor, offset: Tensor) -> tuple[Tensor, Tensor] | None:
+        """What one question to the cache answers at every step of a generation; None where composing does not pay."""
+        if not self.caches or ways.work(self, h).name == "direct":
+            return None
+        weight, bias = self.composed(offset)
+        return weight.t(), bias
 
     @property
     def caches(self) -> bool:
@@ -109,7 +115,7 @@ class LogLinear(nn.Module):
 
     def clear_cache(self) -> None:
         """Forget Φ W and Φ c. Needed only after a write that torch does not count, as through `weight.data`."""
-        for cache in (self._products, self._bias, self._float32):
+        for cache in (self._products, self._few, self._float32):
             cache.clear()
 
     def in_float32(self) -> LogLinear:
@@ -167,9 +173,8 @@ class Distribution:
 
     def log_prob(self, word: Tensor, position: Tensor | None = None, *, way: ways.Way | None = None) -> Tensor:
         """log p of one word a position, (N,) -> (N,), or of words at given positions in rising order, (E,) -> (E,)."""
-        at = torch.arange(self.n, device=word.device) if position is None else position
-        log_total, term = ways.log_total_and_terms(self, at, word, way)
-        return (term - (log_total if position is None else log_total[at])).to(self.h.dtype)
+        log_total, term = ways.log_total_and_terms(self, position, word, way)
+        return (term - (log_total if position is None else log_total[position])).to(self.h.dtype)
 
     @property
     def changes_weights(self) -> bool:
@@ -283,14 +288,8 @@ class Distribution:
         return less(terms, 0.0, (self.require_mass().log_total - shift)[:, None])
 
     @cached_property
-    def parts(self) -> tuple[Tensor, Tensor]:
-        """The probability of the rest of each class, (N, G), and of each exception, (E,)."""
-        rest, own = self.log_parts
-        return rest.exp(), own.exp()
-
-    @cached_property
     def log_parts(self) -> tuple[Tensor, Tensor]:
-        """Their logarithms."""
+        """log p of the rest of each class, (N, G), and of each exception, (E,)."""
         (whole, cells), scores, log_total = self.log_mass, self.scores, self.require_mass().log_total
         rest = less(scores, whole, log_total[:, None])
         if cells is not None:
@@ -300,18 +299,18 @@ class Distribution:
 
     def class_probabilities(self) -> Tensor:
         """The probability of each class with its exceptions, (N, G)."""
-        rest, own = self.parts
-        return rest.index_put((self.known.position, self.classes.class_of[self.known.word]), own, accumulate=True)
+        (rest, own), known = self.log_parts, self.known
+        return rest.exp().index_put((known.position, self.classes.class_of[known.word]), own.exp(), accumulate=True)
 
     def expected_features(self) -> Tensor:
         """E_p φ(K, x), static features first, then contextual ones, (N, m + k): what the gradient compares with.
 
         E φ = Σ_s P(s) φ_s + Σ_{x∈E} p(x) φ(K, x), where P(s) is that of the rest of the class.
         """
-        (rest, own), known = self.parts, self.known
+        (rest, own), known = self.log_parts, self.known
         static = self.layer.phi.transposed(self.class_probabilities().t().contiguous()).t()
-        context = rest.sum(-1, keepdim=True) * known.rest
-        context = context.index_add(0, known.position, own[:, None] * known.value)
+        context = rest.exp().sum(-1, keepdim=True) * known.rest
+        context = context.index_add(0, known.position, own.exp()[:, None] * known.value)
         return torch.cat([static, context.to(static.dtype)], 1)
 
     def entropy(self) -> Tensor:

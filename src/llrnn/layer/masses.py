@@ -200,9 +200,10 @@ class Classes(torch.nn.Module):
         return self._by_class
 
     def mass(self, table: Table) -> ClassMass:
-        if table not in self.masses:
-            self.masses[table] = ClassMass(table.log_b, self)
-        return self.masses[table]
+        found = self.masses.get(table)
+        if found is None:
+            found = self.masses[table] = ClassMass(table.log_b, self)
+        return found
 
     def left_by(self, position: Tensor, word: Tensor) -> Left:
         key = position * self.count + self.class_of[word]
@@ -265,14 +266,13 @@ class ClassMass:
         log_mass = segment_logsumexp(self.log_b, self._class_of, len(self.log_mass))
         return self.log_b - _or_zero(log_mass)[self._class_of]
 
-    def log_share_of(self, word: Tensor, klass: Tensor | None = None) -> Tensor:
-        """The same for some words, by the masses at hand; `klass`, if their classes are known."""
-        klass = self._class_of[word] if klass is None else klass
-        return self.log_b.index_select(0, word) - self._subtracted.index_select(0, klass)
+    def log_share_of(self, word: Tensor) -> Tensor:
+        """The same for some words, by the masses at hand."""
+        return self._log_shares.index_select(0, word)
 
     @cached_property
-    def _subtracted(self) -> Tensor:
-        return _or_zero(self.log_mass)
+    def _log_shares(self) -> Tensor:
+        return self.log_b - _or_zero(self.log_mass)[self._class_of]
 
     def as_dtype(self, dtype: torch.dtype) -> Tensor:
         """log B_s cast to the dtype of the scores, cached, (G,)."""

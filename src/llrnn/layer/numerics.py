@@ -104,14 +104,20 @@ class Cells(NamedTuple):
 
 
 def class_logsumexp(
-    scores: Tensor, log_mass: Tensor | None, cells: Cells | None, rows: Tensor, columns: Tensor
+    scores: Tensor, log_mass: Tensor | None, cells: Cells | None, rows: Tensor | None, columns: Tensor
 ) -> tuple[Tensor, Tensor]:
     """`logsumexp_s(scores[n, s] + log_mass[n, s])`, float64 (N,), and the bare `scores[rows, columns]`.
 
     `log_mass` is (N, G) or (1, G), and constant, or None where the scores hold it already; `cells` overrule it at
-    single places.
+    single places. Where `rows` is None, there is one column a row.
     """
-    if not (torch.is_grad_enabled() and scores.requires_grad):
+    differentiable = torch.is_grad_enabled() and scores.requires_grad
+    if rows is None and log_mass is None and cells is None and not differentiable and len(scores) <= _FEW:
+        return scores.double().logsumexp(-1), scores.gather(1, columns.unsqueeze(1)).squeeze(
+            1
+        )  # calls are what it costs here
+    rows = torch.arange(len(scores), device=columns.device) if rows is None else rows
+    if not differentiable:
         return log_sums(*shifted_sums(scores, log_mass, cells))[0], scores[rows, columns]
     return cast(
         tuple[Tensor, Tensor],

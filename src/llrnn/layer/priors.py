@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -152,6 +153,11 @@ class SparsePrior:
     def is_static(self) -> bool:
         return self.n == 1 and len(self.exceptions) == 0
 
+    @cached_property
+    def only_table(self) -> Table | None:
+        """The table that is all of b, but for `shift`, where nothing depends on the context and nothing is centred."""
+        return self.tables[0] if self.is_static and len(self.tables) == 1 and self._centred[0] is self else None
+
     @property
     def n_symbols(self) -> int:
         return len(self.tables[0])
@@ -273,6 +279,7 @@ class DensePrior:
     """All N × V values of log b, float64 or what a model gave."""
 
     log_b: Tensor  # (N, V)
+    only_table: ClassVar[None] = None
     is_static = False
     tables: tuple[Table, ...] = ()  # it has none
 
@@ -370,7 +377,7 @@ class Knowledge:
 
 def placed(h: Tensor, prior: Prior, values: Sequence[ContextValues]) -> tuple[Tensor, Prior, list[ContextValues]]:
     """All where h is, and in its numbers; in float32 where these are shorter."""
-    h = h.to(torch.promote_types(h.dtype, torch.float32))
+    h = h if h.dtype.itemsize >= torch.float32.itemsize else h.float()
     return h, prior.to(h.device), [part.to(h.device, h.dtype) for part in values]
 
 

@@ -47,7 +47,7 @@ from llrnn.layer import blocks, numerics
 from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, Pairs
 from llrnn.layer.chunked import Problem, plan_for, weighted_loss
 from llrnn.layer.masses import ClassMass
-from llrnn.layer.matrix import needs_gradient
+from llrnn.layer.matrix import can_be_cached, needs_gradient
 from llrnn.layer.priors import ContextValues, SparsePrior
 
 if TYPE_CHECKING:
@@ -69,24 +69,26 @@ NO_CLASSES = 1.25  # V / G below this: the features hardly share anything betwee
 # --- log Z ----------------------------------------------------------------------------------------------------------
 
 
-def log_total_and_terms(p: Distribution, position: Tensor, word: Tensor, way: Way | None = None) -> Found:
-    """log Z (N,), and log b + a·φ of the asked (position, word) pairs (E,), positions in rising order."""
+def log_total_and_terms(p: Distribution, position: Tensor | None, word: Tensor, way: Way | None = None) -> Found:
+    """log Z (N,), and log b + a·φ of the asked (position, word) pairs (E,): positions rise, or each has one word."""
     way, mass = way or p.layer.way, static_mass(p)
     if way is None:
         way = "words" if mass is None and prefers_dense_sum(p) else "static"
+    found = _static(p, mass, position, word) if way == "static" and mass is not None else None
+    if found is not None:
+        return found
+    position = torch.arange(p.n, device=word.device) if position is None else position
     if way == "words":
         return _by_words(p, position, word)
-    found = _static(p, mass, position, word) if way == "static" and mass is not None else None
-    if found is None and way != "leaving":
+    if way != "leaving":
         found = _by_classes(p, position, word)
     return _leaving(p, position, word) if found is None else found
 
 
 def static_mass(p: Distribution) -> ClassMass | None:
     """ClassMass of the only table, or None where anything depends on the context."""
-    prior = p.prior
-    alone = prior.is_static and len(prior.tables) == 1 and not p.values and p.centred[0] is prior
-    return p.classes.mass(prior.tables[0]) if alone else None
+    table = None if p.values else p.prior.only_table
+    return None if table is None else p.classes.mass(table)
 
 
 def prefers_dense_sum(p: Distribution) -> bool:
@@ -122,15 +124,15 @@ def _with_gains(whole: Tensor, part: ContextValues, a: Tensor) -> Tensor:
     return whole.view(-1).index_add(0, at, gained).view_as(whole)
 
 
-def _static(p: Distribution, mass: ClassMass, position: Tensor, word: Tensor) -> Found | None:
+def _static(p: Distribution, mass: ClassMass, position: Tensor | None, word: Tensor) -> Found | None:
     """None also where no word is asked for: then the scores by themselves serve other questions as well."""
     if len(word) == 0 or p.changes_weights:
         return None
     klass = p.classes.class_of.index_select(0, word)
-    log_sum, asked = _class_log_sums(p.layer, p.h, mass.as_dtype(p.h.dtype), Pairs(position, klass))
+    log_sum, asked = _class_log_sums(p.layer, p.h, mass.as_dtype(p.h.dtype), position, klass)
     if numerics.are_loud(log_sum):
         return None
-    term = asked.double() + mass.log_share_of(word, klass)
+    term = asked + mass.log_share_of(word)  # float64, as the shares are
     if p.prior is p.prior.tables[0].everywhere():
         return log_sum, term
     shift = p.prior.shift[0, 0]  # type: ignore[union-attr]  # that of a static prior
@@ -180,10 +182,13 @@ def _terms(p: Distribution, position: Tensor, word: Tensor, score: Tensor) -> tu
 # --- sums over classes ----------------------------------------------------------------------------------------------
 
 
-def _class_log_sums(layer: LogLinear, h: Tensor, offset: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
-    """log Σ_s exp(a·φ_s + offset_s) (N,), and a·φ_s + offset_s of the pairs (E,), for any gradients of both."""
+def _class_log_sums(
+    layer: LogLinear, h: Tensor, offset: Tensor, position: Tensor | None, klass: Tensor
+) -> tuple[Tensor, Tensor]:
+    """log Σ_s exp(a·φ_s + offset_s) (N,), and a·φ_s + offset_s of the asked (E,), for any gradients of both."""
     if len(h) <= FEW_POSITIONS or h.device.type != "cpu":
-        return numerics.class_logsumexp(layer.scores(h, offset), None, None, *pairs)
+        return numerics.class_logsumexp(layer.scores(h, offset), None, None, position, klass)
+    pairs = Pairs(torch.arange(len(h)) if position is None else position, klass)
     taken = work(layer, h)
     keeps = needs_gradient(h, layer.weight, layer.bias) and may_keep(taken.terms * h.element_size())
     if taken.name == "direct":
@@ -209,9 +214,10 @@ def mean_loss(layer: LogLinear, h: Tensor, offset: Tensor, klass: Tensor, precis
 
 def work(layer: LogLinear, h: Tensor, *, training: bool = False) -> Work:
     """The cheaper way to the scores of all classes, (N, H) -> (N, G); in training also where no gradient is needed."""
-    (m, H), phi = layer.weight.shape, layer.phi
-    size, cached = Size(h.shape[0], phi.n_classes, m, phi.entries, H), layer.caches
-    training = training or (not cached and needs_gradient(h, layer.weight, layer.bias))
+    weight, bias, phi = layer.weight, layer.bias, layer.phi
+    m, H = weight.shape
+    size, cached = Size(len(h), phi.n_classes, m, phi.entries, H), can_be_cached(phi.n_classes * H, weight, bias)
+    training = training or (not cached and needs_gradient(h, weight, bias))
     costs = unit_costs(h.device.type, torch.get_num_threads())
     return cheapest(size, training=training, cached=cached, costs=costs)
 
