@@ -59,33 +59,26 @@ Planned = tuple[Phrase, Word]
 
 def clause(draw: Draw, depth: int, *, subject: Nominal | None = None, tense: str | None = None) -> Clause:
     """A whole clause. `depth` bounds what hangs on its nouns."""
-    subject = subject or _any_subject(draw, depth)
+    subject = subject or _subject(draw, draw.item(_SUBJECT_KINDS), depth)
     manner = any_manner(draw, subject.agreement, tense)
     predicate, relation = _said_of(draw, subject, manner, depth)
     return joined(subject, predicate, manner.tense, relation)
 
 
-def joined(subject: Nominal, predicate: Phrase, tense: str, relation: str = "nsubj") -> Clause:
+def joined(subject: Nominal, predicate: Phrase, tense: str = "", relation: str = "nsubj") -> Clause:
     """The subject before what is said of it."""
     return Clause(subject.attach(predicate.head, relation) + predicate.nodes, predicate.head, subject, tense)
 
 
-def _any_subject(draw: Draw, depth: int) -> Nominal:
-    kind = draw.item(_SUBJECT_KINDS)
-    if kind != "person":
-        return _modified(draw, noun_phrase(draw, kind, depth=depth), depth)
-    return person_subject(draw, depth)
-
-
-def person_subject(draw: Draw, depth: int) -> Nominal:
-    choice = draw.random.random()
+def _subject(draw: Draw, kind: str, depth: int) -> Nominal:
+    choice = draw.random.random() if kind == "person" else 1.0
     if choice < 0.24:
         return phrases.any_pronoun(draw)
     if choice < 0.42:
         return phrases.person_name(draw)
     if choice < 0.45:
         return phrases.coordinated(phrases.person_name(draw), phrases.person_name(draw))
-    return _modified(draw, noun_phrase(draw, "person", depth=depth), depth)
+    return _modified(draw, noun_phrase(draw, kind, depth=depth), depth)
 
 
 def _modified(draw: Draw, nominal: Nominal, depth: int) -> Nominal:
@@ -93,28 +86,25 @@ def _modified(draw: Draw, nominal: Nominal, depth: int) -> Nominal:
     if depth < 1:
         return nominal
     if draw.chance(0.16):
-        nominal.nodes += relative(draw, nominal)
-    elif nominal.kind != "person" and nominal.kind in lex.FRAMES_OF_OBJECT and draw.chance(0.08):
-        nominal.nodes += _participial(draw, nominal).attach(nominal.head, "acl")
+        return nominal.add(relative(draw, nominal), "acl:relcl")
+    if nominal.kind != "person" and nominal.kind in lex.FRAMES_OF_OBJECT and draw.chance(0.08):
+        return nominal.add(_participial(draw, nominal), "acl")
     return nominal
 
 
 def _participial(draw: Draw, nominal: Nominal) -> Phrase:
     """`(une maison) construite en 1920`, `(une lettre) écrite par la reine`."""
-    frame = draw.topical(lex.FRAMES_OF_OBJECT[nominal.kind])
+    frame, verb = draw.frame(lex.FRAMES_OF_OBJECT[nominal.kind])
     gender, number, _ = nominal.agreement
-    phrase = single(lex.participle(draw.topical(frame.verbs).lemma, gender, number, passive=True))
+    phrase = single(lex.participle(verb.lemma, gender, number, passive=True))
     if draw.chance(0.3) and "person" in frame.subjects:
-        phrase.nodes += phrases.year(draw).attach(phrase.head, "obl:mod")
-    else:
-        phrase.nodes += _agent(draw, frame, phrase.head, NEUTRAL)
-    return phrase
+        return phrase.add(phrases.year(draw), "obl:mod")
+    return phrase.add(_agent(draw, frame, NEUTRAL), "obl:agent")
 
 
-def _agent(draw: Draw, frame: Frame, head: Node, owner: Concord) -> list[Node]:
+def _agent(draw: Draw, frame: Frame, owner: Concord) -> Phrase:
     """`par la reine`"""
-    agent = phrases.argument(draw, draw.one(frame.subjects), depth=0, owner=owner)
-    return phrases.with_case(lex.PAR, agent).attach(head, "obl:agent")
+    return phrases.with_case(lex.PAR, phrases.argument(draw, draw.one(frame.subjects), depth=0, owner=owner))
 
 
 def _said_of(draw: Draw, subject: Nominal, manner: Manner, depth: int) -> tuple[Phrase, str]:
@@ -135,120 +125,96 @@ def _said_of(draw: Draw, subject: Nominal, manner: Manner, depth: int) -> tuple[
 
 
 def action(draw: Draw, subject: Nominal, manner: Manner, depth: int) -> Phrase:
-    frame = draw.topical(lex.FRAMES_OF_SUBJECT[subject.kind])
-    verb = draw.topical(frame.verbs)
+    frame, verb = draw.frame(lex.FRAMES_OF_SUBJECT[subject.kind])
     if frame.transitive and draw.chance(0.08):
         return phrases.with_clitic(draw, verb, subject.agreement, manner)
     predicate = active(verb, subject.agreement, manner, transitive=frame.transitive)
-    predicate.nodes += _objects(draw, frame, predicate.head, subject, depth, negated=manner.negation is not None)
-    return predicate
+    return _with_objects(draw, predicate, frame, subject, depth, negated=manner.negation is not None)
 
 
-def _objects(
-    draw: Draw, frame: Frame, head: Node, subject: Nominal, depth: int, *, negated: bool = False
-) -> list[Node]:
+def _with_objects(
+    draw: Draw, predicate: Phrase, frame: Frame, subject: Nominal, depth: int, *, negated: bool = False
+) -> Phrase:
     if not frame.objects:
         how = subject.kind in ("person", "group") and draw.chance(0.25)
-        return [Node(draw.item(lex.MANNER), head, "advmod")] if how else []
+        return predicate.after(draw.item(lex.MANNER), "advmod") if how else predicate
     kind, owner = draw.one(frame.objects), subject.agreement
     if frame.preposition:
         other = phrases.argument(draw, kind, depth=depth - 1, owner=owner, preposition=frame.preposition)
-        return phrases.with_preposition(frame.preposition, other).attach(head, "obl:arg")
+        return predicate.add(phrases.with_preposition(frame.preposition, other), "obl:arg")
     thing = phrases.argument(draw, kind, depth=depth - 1, owner=owner, negated=negated)
-    return _modified(draw, thing, depth - 1).attach(head, "obj")
+    return predicate.add(_modified(draw, thing, depth - 1), "obj")
 
 
 def _giving(draw: Draw, subject: Nominal, manner: Manner) -> Phrase:
     """`elle a donné un livre à son frère`, `elle lui a donné un livre`."""
-    frame = draw.topical(lex.GIVING)
-    verb = draw.topical(frame.verbs)
+    frame, verb = draw.frame(lex.GIVING)
     clitics = [(draw.one((lex.LUI, lex.LUI, lex.LEUR)), "iobj")] if draw.chance(0.4) else []
     predicate = active(verb, subject.agreement, manner, transitive=True, clitics=clitics)
-    predicate.nodes += _objects(draw, frame, predicate.head, subject, 0, negated=manner.negation is not None)
-    if not clitics:
-        receiver = phrases.argument(draw, "person", depth=0, owner=subject.agreement, preposition="à")
-        predicate.nodes += phrases.with_preposition("à", receiver).attach(predicate.head, "obl:arg")
-    return predicate
+    _with_objects(draw, predicate, frame, subject, 0, negated=manner.negation is not None)
+    if clitics:
+        return predicate
+    receiver = phrases.argument(draw, "person", depth=0, owner=subject.agreement, preposition="à")
+    return predicate.add(phrases.with_preposition("à", receiver), "obl:arg")
 
 
 def _modal(draw: Draw, subject: Nominal, manner: Manner, depth: int) -> Phrase:
     """`elle n'a pas voulu se lever`, `ils essaient de comprendre`."""
     marker, verbs = draw.one(lex.BEFORE_INFINITIVE)
     predicate = active(draw.topical(verbs), subject.agreement, manner, transitive=False)
-    predicate.nodes += _infinitive_clause(draw, subject, marker, depth).attach(predicate.head, "xcomp")
-    return predicate
+    return predicate.add(_infinitive_clause(draw, subject, marker, depth), "xcomp")
 
 
 def _infinitive_clause(draw: Draw, subject: Nominal, marker: str, depth: int) -> Phrase:
-    frame = draw.topical(lex.FRAMES_OF_SUBJECT[subject.kind])
-    phrase = phrases.infinitive_phrase(draw.topical(frame.verbs), subject.agreement)
-    markers = [Node(word, phrase.head, "mark") for word in lex.preposition(marker)]
-    return Phrase(markers + phrase.nodes + _objects(draw, frame, phrase.head, subject, depth), phrase.head)
+    frame, verb = draw.frame(lex.FRAMES_OF_SUBJECT[subject.kind])
+    phrase = phrases.infinitive_phrase(verb, subject.agreement).before(*lex.preposition(marker), relation="mark")
+    return _with_objects(draw, phrase, frame, subject, depth)
 
 
 def _passive(draw: Draw, subject: Nominal, manner: Manner) -> Phrase:
-    frame = draw.topical(lex.FRAMES_OF_OBJECT[subject.kind])
-    predicate = phrases.passive(draw.topical(frame.verbs), subject.agreement, manner)
-    if draw.chance(0.5):
-        predicate.nodes += _agent(draw, frame, predicate.head, subject.agreement)
-    return predicate
+    frame, verb = draw.frame(lex.FRAMES_OF_OBJECT[subject.kind])
+    predicate = phrases.passive(verb, subject.agreement, manner)
+    return predicate.add(_agent(draw, frame, subject.agreement), "obl:agent") if draw.chance(0.5) else predicate
 
 
 def _seeming(draw: Draw, subject: Nominal, manner: Manner) -> Phrase:
     predicate = active(draw.topical(lex.SEEMING), subject.agreement, manner, transitive=False)
-    predicate.nodes += phrases.attribute(draw, subject).attach(predicate.head, "xcomp")
-    return predicate
+    return predicate.add(phrases.attribute(draw, subject), "xcomp")
 
 
 # --- relative clauses ---
 
 
-def relative(draw: Draw, antecedent: Nominal) -> list[Node]:
-    """`qui dort`, `que Marie a vue`, `dont il parle`, `où elle travaille`: hung on its antecedent."""
+def relative(draw: Draw, antecedent: Nominal) -> Phrase:
+    """`qui dort`, `que Marie a vue`, `dont il parle`, `où elle travaille`."""
     kind = antecedent.kind
     choice = draw.random.random()
     if kind in ("building", "nature") and choice < 0.35:
-        made = _relative_place(draw)
-    elif kind in lex.FRAMES_WITH_DE and kind != "building" and choice < 0.2:
-        made = _relative_of(draw, kind)
-    elif kind in lex.FRAMES_OF_OBJECT and choice < 0.55:
-        made = _relative_object(draw, antecedent)
-    else:
-        predicate, relation = _said_of(draw, antecedent, any_manner(draw, antecedent.agreement), 0)
-        made = _with_pronoun(lex.QUI, relation, predicate)
-    return made.attach(antecedent.head, "acl:relcl")
-
-
-def _with_pronoun(pronoun: Word, relation: str, predicate: Phrase, subject: Nominal | None = None) -> Phrase:
-    between = subject.attach(predicate.head, "nsubj") if subject is not None else []
-    return Phrase([Node(pronoun, predicate.head, relation), *between, *predicate.nodes], predicate.head)
+        subject = _subject(draw, "person", 0)
+        predicate = action(draw, subject, any_manner(draw, subject.agreement), 0)
+        return joined(subject, predicate).before(lex.OU, relation="obl:mod")
+    if kind in lex.FRAMES_WITH_DE and kind != "building" and choice < 0.2:
+        return _relative_of(draw, kind)
+    if kind in lex.FRAMES_OF_OBJECT and choice < 0.55:
+        return _relative_object(draw, antecedent)
+    predicate, relation = _said_of(draw, antecedent, any_manner(draw, antecedent.agreement), 0)
+    return predicate.before(lex.QUI, relation=relation)
 
 
 def _relative_object(draw: Draw, antecedent: Nominal) -> Phrase:
     """The participle agrees with the antecedent: `les fleurs qu'elle a cueillies`."""
     frame = draw.topical(lex.FRAMES_OF_OBJECT[antecedent.kind])
-    subject = _plain_subject(draw, draw.one(frame.subjects))
+    subject = _subject(draw, draw.one(frame.subjects), 0)
     manner, verb = any_manner(draw, subject.agreement), draw.topical(frame.verbs)
     predicate = active(verb, subject.agreement, manner, transitive=True, object_before=antecedent.agreement)
-    return _with_pronoun(lex.QUE, "obj", predicate, subject)
-
-
-def _plain_subject(draw: Draw, kind: str) -> Nominal:
-    return person_subject(draw, 0) if kind == "person" else noun_phrase(draw, kind, depth=0)
+    return joined(subject, predicate).before(lex.QUE, relation="obj")
 
 
 def _relative_of(draw: Draw, kind: str) -> Phrase:
-    frame = draw.topical(lex.FRAMES_WITH_DE[kind])
-    verb = draw.topical(frame.verbs)
-    subject = _plain_subject(draw, "person" if "person" in frame.subjects else frame.subjects[0])
+    frame, verb = draw.frame(lex.FRAMES_WITH_DE[kind])
+    subject = _subject(draw, "person" if "person" in frame.subjects else frame.subjects[0], 0)
     predicate = active(verb, subject.agreement, any_manner(draw, subject.agreement), transitive=False)
-    return _with_pronoun(lex.DONT, "obl:arg", predicate, subject)
-
-
-def _relative_place(draw: Draw) -> Phrase:
-    subject = person_subject(draw, 0)
-    predicate = action(draw, subject, any_manner(draw, subject.agreement), 0)
-    return _with_pronoun(lex.OU, "obl:mod", predicate, subject)
+    return joined(subject, predicate).before(lex.DONT, relation="obl:arg")
 
 
 # --- when, where, why and how: what may stand before or after a clause ---
@@ -278,8 +244,7 @@ def _dated(draw: Draw, which: str, shape: float) -> Phrase:
         return phrases.clock(draw)
     period = draw.item(_PERIODS)
     phrase = phrases.determined(lex.definite(period.gender, SINGULAR), period.singular)
-    phrase.nodes.append(Node(lex.adjective(which).word(Concord(period.gender, SINGULAR)), phrase.head, "amod"))
-    return phrase
+    return phrase.after(lex.adjective(which).word(Concord(period.gender, SINGULAR)), "amod")
 
 
 def where(draw: Draw) -> Phrase:
@@ -293,8 +258,7 @@ def where(draw: Draw) -> Phrase:
 
 def _purpose(draw: Draw, clause: Clause) -> Phrase:
     """`pour acheter du pain`, `sans réfléchir`, `avant de partir`."""
-    marker = draw.one(("pour", "pour", "sans", "avant de"))
-    return _infinitive_clause(draw, clause.subject, marker, 0)
+    return _infinitive_clause(draw, clause.subject, draw.one(("pour", "pour", "sans", "avant de")), 0)
 
 
 def _while_doing(draw: Draw, clause: Clause) -> Phrase:
@@ -308,12 +272,12 @@ def add_after(draw: Draw, clause: Clause) -> None:
     """Something after the clause, fit for its subject and its tense."""
     choice = draw.random.random()
     if choice < 0.2 and clause.subject.kind == "person" and clause.head.word.pos == "VERB":
-        phrase = _purpose(draw, clause) if draw.chance(0.65) else _while_doing(draw, clause)
-        clause.nodes += phrase.attach(clause.head, "advcl")
+        clause.add(_purpose(draw, clause) if draw.chance(0.65) else _while_doing(draw, clause), "advcl")
     elif choice < 0.6 and _may_be_placed(clause):
-        clause.nodes += where(draw).attach(clause.head, "obl:mod")
+        clause.add(where(draw), "obl:mod")
     else:
-        clause.nodes += _attached(_when(draw, clause.tense), clause.head)
+        when = _when(draw, clause.tense)
+        clause.add(when, _relation(when))
 
 
 def _may_be_placed(clause: Clause) -> bool:
@@ -327,19 +291,13 @@ def add_before(draw: Draw, clause: Clause) -> None:
     _open(clause, where(draw) if placed else _when(draw, clause.tense))
 
 
-def add_opener(draw: Draw, clause: Clause) -> None:
-    """`Pourtant, ...`"""
-    _open(clause, single(draw.item(lex.OPENERS)))
-
-
 def _open(clause: Clause, phrase: Phrase) -> None:
     """What opens a sentence is set off by a comma."""
-    nodes = _attached(phrase, clause.head)
-    clause.nodes = [*nodes, Node(lex.COMMA, phrase.head, "punct"), *clause.nodes]
+    clause.nodes[:0] = phrase.after(lex.COMMA, "punct").attach(clause.head, _relation(phrase))
 
 
-def _attached(phrase: Phrase, head: Node) -> list[Node]:
-    return phrase.attach(head, "advmod" if phrase.head.word.pos == "ADV" else "obl:mod")
+def _relation(phrase: Phrase) -> str:
+    return "advmod" if phrase.head.word.pos == "ADV" else "obl:mod"
 
 
 # --- plain facts with numbers in them: prices, births, populations, ages, distances, lengths ---
@@ -353,8 +311,7 @@ def _simple_tense(draw: Draw) -> str:
 def _measured(subject: Nominal, verb: str, tense: str, amount: Phrase) -> Clause:
     """Subject, verb and a quantity: `le vase coûte 37 euros`."""
     predicate = active(Verb(verb), subject.agreement, Manner(tense), transitive=True)
-    predicate.nodes += amount.attach(predicate.head, "obj")
-    return joined(subject, predicate, tense)
+    return joined(subject, predicate.add(amount, "obj"), tense)
 
 
 def _cost(draw: Draw) -> Clause:
@@ -368,9 +325,8 @@ def _payment(draw: Draw) -> Clause:
     """`Marie a acheté le vase pour 37 euros`."""
     kind = draw.one(("object", "vehicle", "building"))
     verb = draw.one(("acheter", "vendre", "revendre"))
-    clause = _measured(person_subject(draw, 1), verb, "perfect", noun_phrase(draw, kind, depth=0))
-    clause.nodes += phrases.with_preposition("pour", phrases.price(draw, *_PRICES[kind])).attach(clause.head, "obl:arg")
-    return clause
+    clause = _measured(_subject(draw, "person", 1), verb, "perfect", noun_phrase(draw, kind, depth=0))
+    return clause.add(phrases.with_preposition("pour", phrases.price(draw, *_PRICES[kind])), "obl:arg")
 
 
 def _population(draw: Draw) -> Clause:
@@ -386,14 +342,13 @@ def _birth(draw: Draw) -> Clause:
     tense = draw.one(("perfect", "perfect", "past"))
     predicate = active(verb, subject.agreement, Manner(tense), transitive=False)
     if draw.chance(0.7):
-        predicate.nodes += phrases.in_town_or_country(draw).attach(predicate.head, "obl:mod")
-    predicate.nodes += phrases.date(draw).attach(predicate.head, "obl:mod")
-    return joined(subject, predicate, tense)
+        predicate.add(phrases.in_town_or_country(draw), "obl:mod")
+    return joined(subject, predicate.add(phrases.date(draw), "obl:mod"), tense)
 
 
 def _age(draw: Draw) -> Clause:
     years = phrases.quantity(phrases.digits(draw.between(3, 99)), "an")
-    return _measured(person_subject(draw, 1), "avoir", _simple_tense(draw), years)
+    return _measured(_subject(draw, "person", 1), "avoir", _simple_tense(draw), years)
 
 
 def _extent(draw: Draw) -> Clause:
@@ -412,21 +367,15 @@ def _distance(draw: Draw) -> Clause:
     """`le village se trouve à 12 kilomètres de Lyon`."""
     subject = noun_phrase(draw, draw.one(("building", "nature")), depth=0, article="specific")
     amount = phrases.with_case(lex.A, phrases.quantity(phrases.digits(phrases.rounded(draw, 2, 900)), "kilomètre"))
-    amount.nodes += phrases.with_case(lex.DE, phrases.town(draw)).attach(amount.head, "nmod")
+    amount.add(phrases.with_case(lex.DE, phrases.town(draw)), "nmod")
     tense = _simple_tense(draw)
     predicate = active(Verb("trouver", reflexive=True), subject.agreement, Manner(tense), transitive=False)
-    predicate.nodes += amount.attach(predicate.head, "obl:arg")
-    return joined(subject, predicate, tense)
+    return joined(subject, predicate.add(amount, "obl:arg"), tense)
 
 
 _FACTS: tuple[Callable[[Draw], Clause], ...] = (
     _cost, _cost, _payment, _population, _birth, _birth, _age, _extent, _distance,
 )  # fmt: skip
-
-
-def fact(draw: Draw) -> Clause:
-    """A sentence with a number in it."""
-    return draw.one(_FACTS)(draw)
 
 
 # --- whole sentences ---
@@ -460,21 +409,20 @@ def _simple(draw: Draw) -> Planned:
     if draw.chance(0.72):
         add_after(draw, made)
     if draw.chance(0.06):
-        add_opener(draw, made)
+        _open(made, single(draw.item(lex.OPENERS)))  # `Pourtant, ...`
     return _ended(draw, made)
 
 
 def _fact(draw: Draw) -> Planned:
-    return fact(draw), lex.STOP
+    return draw.one(_FACTS)(draw), lex.STOP
 
 
 def _joined(draw: Draw) -> Planned:
     """`..., et ...`, `... mais ...`"""
     first = clause(draw, 1)
     second = clause(draw, 0, subject=_taken_up(draw, first, 0.5), tense=first.tense)
-    conjunction = Node(draw.one((lex.AND, lex.AND, lex.AND, lex.BUT, lex.BUT, lex.BUT, lex.OR)), second.head, "cc")
-    comma = [Node(lex.COMMA, second.head, "punct")] if draw.chance(0.5) else []
-    first.nodes += [*comma, conjunction, *second.attach(first.head, "conj")]
+    second.before(draw.one((lex.AND, lex.AND, lex.AND, lex.BUT, lex.BUT, lex.BUT, lex.OR)), relation="cc")
+    first.add(second.before(lex.COMMA, relation="punct") if draw.chance(0.5) else second, "conj")
     if draw.chance(0.12):
         add_before(draw, first)
     return _ended(draw, first)
@@ -497,17 +445,13 @@ def _subordinate(draw: Draw) -> Planned:
     time_clause = choice < 0.6
     tense = main.tense if time_clause and main.tense != "conditional" else _BACKGROUND.get(main.tense, "present")
     side = clause(draw, 0, subject=_taken_up(draw, main, 0.6), tense=tense)
-    markers = [Node(draw.one(lex.WHEN), side.head, "mark")] if time_clause else _reason(draw, side.head)
-    main.nodes += markers + side.attach(main.head, "advcl")
-    return _ended(draw, main)
-
-
-def _reason(draw: Draw, head: Node) -> list[Node]:
-    if draw.chance(0.6):
-        because = Node(lex.BECAUSE, head, "mark")
-        return [because, Node(lex.THAT, because, "fixed")]
-    word = draw.one(lex.SINCE)
-    return [Node(word, head, "cc" if word.pos == "CCONJ" else "mark")]
+    if not time_clause and draw.chance(0.6):
+        because = Node(lex.BECAUSE, side.head, "mark")
+        side.nodes[:0] = [because, Node(lex.THAT, because, "fixed")]
+    else:
+        word = draw.one(lex.WHEN if time_clause else lex.SINCE)
+        side.before(word, relation="cc" if word.pos == "CCONJ" else "mark")
+    return _ended(draw, main.add(side, "advcl"))
 
 
 def _conditional(draw: Draw) -> Planned:
@@ -515,23 +459,19 @@ def _conditional(draw: Draw) -> Planned:
     before, after = draw.one((("present", "future"), ("present", "present"), ("imperfect", "conditional")))
     side = clause(draw, 0, tense=before)
     main = clause(draw, 1, subject=_taken_up(draw, side, 0.5), tense=after)
-    opening = [Node(lex.IF, side.head, "mark"), *side.attach(main.head, "advcl"), Node(lex.COMMA, side.head, "punct")]
-    return Phrase(opening + main.nodes, main.head), lex.STOP
-
-
-def _that(told: Clause, head: Node) -> list[Node]:
-    """`que ...`"""
-    return [Node(lex.THAT, told.head, "mark"), *told.attach(head, "ccomp")]
+    side.before(lex.IF, relation="mark").after(lex.COMMA, "punct")
+    main.nodes[:0] = side.attach(main.head, "advcl")
+    return main, lex.STOP
 
 
 def _reported(draw: Draw) -> Planned:
     """`la voisine pense que ...`"""
-    subject = person_subject(draw, 1)
+    subject = _subject(draw, "person", 1)
     manner = any_manner(draw, subject.agreement)
     manner = Manner(manner.tense, adverb=manner.adverb)  # a denied opinion would ask for the subjunctive
     predicate = active(draw.topical(lex.SAYING), subject.agreement, manner, transitive=True)
     told = clause(draw, 1, tense=draw.one(_REPORTED.get(manner.tense, _REPORTED_PAST)))
-    predicate.nodes += _that(told, predicate.head)
+    predicate.add(told.before(lex.THAT, relation="mark"), "ccomp")
     return _ended(draw, joined(subject, predicate, manner.tense))
 
 
@@ -539,10 +479,8 @@ def _needed(draw: Draw) -> Planned:
     """`il faut que` with the subjunctive."""
     tense = draw.one(("present", "present", "imperfect", "future", "conditional"))
     predicate = active(Verb("falloir"), NEUTRAL, Manner(tense), transitive=True)
-    wished = _that(clause(draw, 1, tense="subjunctive"), predicate.head)
-    return Phrase(
-        [Node(lex.IL_IMPERSONAL, predicate.head, "expl:subj"), *predicate.nodes, *wished], predicate.head
-    ), lex.STOP
+    predicate.add(clause(draw, 1, tense="subjunctive").before(lex.THAT, relation="mark"), "ccomp")
+    return predicate.before(lex.IL_IMPERSONAL, relation="expl:subj"), lex.STOP
 
 
 def _there_is(draw: Draw) -> Planned:
@@ -551,30 +489,27 @@ def _there_is(draw: Draw) -> Planned:
     predicate = active(Verb("avoir"), NEUTRAL, Manner(tense), transitive=True)
     kind = draw.one(("person", "animal", "object", "plant", "building", "vehicle"))
     thing = noun_phrase(draw, kind, depth=0, article="indefinite")
-    opening = [Node(lex.IL_IMPERSONAL, predicate.head, "expl:subj"), Node(lex.Y, predicate.head, "expl:comp")]
-    nodes = opening + predicate.nodes + thing.attach(predicate.head, "obj")
-    nodes += relative(draw, thing) if draw.chance(0.3) else where(draw).attach(predicate.head, "obl:mod")
-    return Phrase(nodes, predicate.head), lex.STOP
+    predicate.before(lex.Y, relation="expl:comp").before(lex.IL_IMPERSONAL, relation="expl:subj")
+    if draw.chance(0.3):
+        return predicate.add(thing.add(relative(draw, thing), "acl:relcl"), "obj"), lex.STOP
+    return predicate.add(thing, "obj").add(where(draw), "obl:mod"), lex.STOP
 
 
 def _this_is(draw: Draw) -> Planned:
     """`c'est une maison que ...`, `ce sont ...`"""
     kind = draw.one(("person", "object", "abstract", "building", "document", "event", "art"))
     thing = noun_phrase(draw, kind, article="indefinite")
-    thing.nodes += relative(draw, thing)
+    thing.add(relative(draw, thing), "acl:relcl")
     made = phrases.copula(thing, thing.agreement, Manner(draw.one(("present", "present", "imperfect"))))
-    return Phrase([Node(lex.CE, made.head, "nsubj"), *made.nodes], made.head), lex.STOP
+    return made.before(lex.CE, relation="nsubj"), lex.STOP
 
 
 def _question(draw: Draw) -> Planned:
     """`qui a mangé le gâteau ?`"""
     who = phrases.single_nominal(lex.WHO, NEUTRAL, "person")
     manner = any_manner(draw, NEUTRAL)
-    said = (
-        phrases.copula(phrases.attribute(draw, who), NEUTRAL, manner)
-        if draw.chance(0.2)
-        else action(draw, who, manner, 1)
-    )
+    is_copula = draw.chance(0.2)
+    said = phrases.copula(phrases.attribute(draw, who), NEUTRAL, manner) if is_copula else action(draw, who, manner, 1)
     made = joined(who, said, manner.tense)
     if draw.chance(0.5):
         add_after(draw, made)

@@ -468,6 +468,10 @@ class Draw:
     def topical(self, per_topic: PerTopic[T]) -> T:
         return per_topic[self.topic].draw(self.random)
 
+    def frame(self, frames: PerTopic[Frame]) -> tuple[Frame, Verb]:
+        frame = self.topical(frames)
+        return frame, self.topical(frame.verbs)
+
     def noun(self, kind: str) -> Noun:
         return self.topical(_NOUNS[kind])
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from typing import Self
 
 from llrnn.text.french import lexicon as lex
 from llrnn.text.french import word_lists as lists
@@ -70,6 +71,21 @@ class Phrase:
         self.head.head, self.head.relation = head, relation
         return self.nodes
 
+    def add(self, phrase: Phrase, relation: str) -> Self:
+        """Hang another phrase on this one, after it."""
+        self.nodes += phrase.attach(self.head, relation)
+        return self
+
+    def after(self, word: Word, relation: str) -> Self:
+        """Hang one more word on this phrase, after it."""
+        self.nodes.append(Node(word, self.head, relation))
+        return self
+
+    def before(self, *words: Word, relation: str) -> Self:
+        """Hang words on this phrase, before it."""
+        self.nodes[:0] = [Node(word, self.head, relation) for word in words]
+        return self
+
 
 @dataclass(slots=True, eq=False)
 class Nominal(Phrase):
@@ -100,29 +116,27 @@ def single_nominal(word: Word, agreement: Concord, kind: str) -> Nominal:
 
 def determined(determiner: Word, word: Word) -> Phrase:
     """`le matin`, `cette année`"""
-    head = Node(word)
-    return Phrase([Node(determiner, head, "det"), head], head)
+    return single(word).before(determiner, relation="det")
 
 
 def with_case(word: Word, phrase: Phrase) -> Phrase:
     """`par` before a phrase, as its case."""
-    return Phrase([Node(word, phrase.head, "case"), *phrase.nodes], phrase.head)
+    return phrase.before(word, relation="case")
 
 
 def with_preposition(text: str, phrase: Phrase) -> Phrase:
     """`près de` before a phrase: the first word is its case, the others are fixed to that."""
     first, *rest = lex.preposition(text)
     node = Node(first, phrase.head, "case")
-    return Phrase([node, *(Node(word, node, "fixed") for word in rest), *phrase.nodes], phrase.head)
+    phrase.nodes[:0] = [node, *(Node(word, node, "fixed") for word in rest)]
+    return phrase
 
 
 def coordinated(first: Nominal, second: Nominal) -> Nominal:
     """`Marie et Paul`: plural, and masculine unless all are feminine."""
-    conjunction = Node(lex.AND, second.head, "cc")
-    nodes = [*first.nodes, conjunction, *second.attach(first.head, "conj")]
     both_feminine = first.agreement.gender == second.agreement.gender == FEMININE
-    agreement = Concord(FEMININE if both_feminine else MASCULINE, PLURAL)
-    return Nominal(nodes, first.head, agreement, first.kind)
+    first.agreement = Concord(FEMININE if both_feminine else MASCULINE, PLURAL)
+    return first.add(second.before(lex.AND, relation="cc"), "conj")
 
 
 def finished(nodes: list[Node], name: str) -> Sentence:
@@ -181,8 +195,7 @@ def rounded(draw: Draw, low: int, high: int) -> int:
 
 def quantity(number: Word, unit: str) -> Phrase:
     """`37 euros`, `trois jours`; one is singular."""
-    head = Node(_UNITS[unit].word(SINGULAR if number.form == "1" else PLURAL))
-    return Phrase([Node(number, head, "nummod"), head], head)
+    return single(_UNITS[unit].word(SINGULAR if number.form == "1" else PLURAL)).before(number, relation="nummod")
 
 
 def price(draw: Draw, low: int, high: int) -> Phrase:
@@ -211,14 +224,11 @@ def date(draw: Draw, *, future: bool = False) -> Phrase:
     if shape < 0.6:
         return single(draw.item(_DAYS).singular)
     month = single(draw.item(_MONTHS).singular)
-    years = single(year(draw, first, last).head.word).attach(month.head, "nmod") if draw.chance(0.6) else []
-    opened = with_case(lex.EN, month) if draw.chance(0.4) else _day(draw, month)
-    return Phrase(opened.nodes + years, month.head)
-
-
-def _day(draw: Draw, month: Phrase) -> Phrase:
-    day = Node(digits(draw.between(2, 30)), month.head, "nummod")
-    return Phrase([Node(lex.definite(MASCULINE, SINGULAR), month.head, "det"), day, month.head], month.head)
+    if draw.chance(0.6):
+        month.after(year(draw, first, last).head.word, "nmod")
+    if draw.chance(0.4):
+        return with_case(lex.EN, month)
+    return month.before(digits(draw.between(2, 30)), relation="nummod").before(lex.LE, relation="det")
 
 
 def clock(draw: Draw) -> Phrase:
@@ -238,9 +248,7 @@ def person_name(draw: Draw) -> Nominal:
     """`Marie` or `Marie Durand`."""
     gender = draw.one((MASCULINE, FEMININE))
     name = single_nominal(draw.item(_FIRST_NAMES[gender]), Concord(gender, SINGULAR), "person")
-    if draw.chance(0.35):
-        name.nodes.append(Node(draw.item(_FAMILY_NAMES), name.head, "flat:name"))
-    return name
+    return name.after(draw.item(_FAMILY_NAMES), "flat:name") if draw.chance(0.35) else name
 
 
 def town(draw: Draw) -> Nominal:
@@ -249,8 +257,8 @@ def town(draw: Draw) -> Nominal:
 
 def country(draw: Draw) -> Nominal:
     gender = draw.one((FEMININE, FEMININE, MASCULINE))
-    phrase = determined(lex.definite(gender, SINGULAR), draw.item(_COUNTRIES[gender]))
-    return Nominal(phrase.nodes, phrase.head, Concord(gender, SINGULAR), "building")
+    name = single_nominal(draw.item(_COUNTRIES[gender]), Concord(gender, SINGULAR), "building")
+    return name.before(lex.definite(gender, SINGULAR), relation="det")
 
 
 def in_town_or_country(draw: Draw) -> Phrase:
@@ -259,7 +267,7 @@ def in_town_or_country(draw: Draw) -> Phrase:
         return with_preposition("à", town(draw))
     place = country(draw)
     if place.agreement.gender == FEMININE:
-        return with_case(lex.EN, Phrase([place.head], place.head))
+        return with_case(lex.EN, single(place.head.word))
     return with_case(lex.A, place)
 
 
@@ -274,19 +282,19 @@ def noun_phrase(
     noun = draw.noun(kind)
     number = PLURAL if noun.countable and kind != "feeling" and draw.chance(0.32) else SINGULAR
     agreement = Concord(noun.gender, number)
-    head = Node(noun.word(number))
+    phrase = single_nominal(noun.word(number), agreement, kind)
     completed = depth > 0 and draw.chance(0.27)
-    before = [Node(lex.prenominal(draw.adjective_before(kind), agreement), head, "amod")] if draw.chance(0.16) else []
+    adjective_first = draw.chance(0.16)
+    if adjective_first:
+        phrase.before(lex.prenominal(draw.adjective_before(kind), agreement), relation="amod")
     # `son sac de Marie` would have two owners
     determiners = _determiners(draw, noun, agreement, article, None if completed else owner)
-    if before and determiners == [lex.DES]:
+    if adjective_first and determiners == [lex.DES]:
         determiners = [lex.DE_ARTICLE]
-    nodes = [Node(word, head, "nummod" if word.pos == "NUM" else "det") for word in determiners] + [*before, head]
-    if not before and draw.chance(0.26):
-        nodes.append(Node(draw.adjective_after(kind).word(agreement), head, "amod"))
-    if completed:
-        nodes += _complement(draw, kind, depth - 1).attach(head, "nmod")
-    return Nominal(nodes, head, agreement, kind)
+    phrase.before(*determiners, relation="nummod" if determiners[0].pos == "NUM" else "det")
+    if not adjective_first and draw.chance(0.26):
+        phrase.after(draw.adjective_after(kind).word(agreement), "amod")
+    return phrase.add(_complement(draw, kind, depth - 1), "nmod") if completed else phrase
 
 
 def _determiners(draw: Draw, noun: Noun, agreement: Concord, article: str, owner: Concord | None) -> list[Word]:
@@ -427,19 +435,19 @@ def copula(attribute: Phrase, subject: Concord, manner: Manner) -> Phrase:
 
 def attribute(draw: Draw, subject: Nominal) -> Phrase:
     """`très fatiguée`, `calme et discrète`: agrees with the subject, however far it is."""
-    head = Node(draw.attribute(subject.kind).word(subject.agreement))
-    nodes = [Node(draw.item(lex.DEGREE), head, "advmod"), head] if draw.chance(0.35) else [head]
-    second = Node(draw.attribute(subject.kind).word(subject.agreement), head, "conj")
-    if second.word is not head.word and draw.chance(0.1):
-        nodes += [Node(lex.AND, second, "cc"), second]
-    return Phrase(nodes, head)
+    phrase = single(draw.attribute(subject.kind).word(subject.agreement))
+    if draw.chance(0.35):
+        phrase.before(draw.item(lex.DEGREE), relation="advmod")
+    second = single(draw.attribute(subject.kind).word(subject.agreement))
+    if second.head.word is not phrase.head.word and draw.chance(0.1):
+        phrase.add(second.before(lex.AND, relation="cc"), "conj")
+    return phrase
 
 
 def infinitive_phrase(verb: Verb, subject: Concord) -> Phrase:
     """`se promener`: the pronoun agrees with the subject, `je veux me promener`."""
     phrase = single(lex.infinitive(verb.lemma))
-    reflexive = [Node(lex.reflexive_pronoun(subject), phrase.head, "expl:comp")] if verb.reflexive else []
-    return Phrase(reflexive + phrase.nodes, phrase.head)
+    return phrase.before(lex.reflexive_pronoun(subject), relation="expl:comp") if verb.reflexive else phrase
 
 
 def _auxiliary(lemma: str, subject: Concord, manner: Manner) -> Word:
