@@ -9,7 +9,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +58,7 @@ class FakeEngine(Engine):
     async def score(self, request: ScoreRequest) -> dict[str, Any]:
         return await self.next(request)
 
-    async def generate(self, request: GenerateRequest) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    async def generate(self, request: GenerateRequest) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
         self.begun += 1
         try:
             for index in range(request.max_words):

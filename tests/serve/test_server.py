@@ -16,7 +16,7 @@ import llrnn
 from llrnn.inference.explanation import Explanation
 from llrnn.model.network import LLRNN
 from llrnn.serve.app import create_app
-from llrnn.serve.describing import EVENTS
+from llrnn.serve.endpoints import EVENTS
 from llrnn.serve.engine import Engine
 from llrnn.serve.limits import Refused
 from llrnn.serve.served import Served

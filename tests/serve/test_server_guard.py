@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from llrnn.serve import guard
@@ -243,9 +244,9 @@ def test_a_body_that_is_refused_for_its_size_is_read_before_the_answer() -> None
     async def receive() -> Any:
         return next(left)
 
-    scope = {"headers": [(b"content-type", b"application/json"), (b"content-length", b"5000")]}
+    scope = {"type": "http", "headers": [(b"content-type", b"application/json"), (b"content-length", b"5000")]}
     with pytest.raises(Refused, match="body"):
-        asyncio.run(guard.read_body(scope, receive, Limits(body_bytes=100)))
+        asyncio.run(guard.read_body(Request(scope, receive), Limits(body_bytes=100)))
     assert next(left, None) is None
 
 

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
+from pathlib import PurePath
 from typing import TYPE_CHECKING, NoReturn
 
 from fastapi import FastAPI, Request, Response
@@ -18,18 +19,14 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 import llrnn
-from llrnn.serve.describing import DescribedApp
-from llrnn.serve.endpoints import Endpoints
-from llrnn.serve.guard import LOCAL_HOSTS, Gate, Guard
+from llrnn.serve.endpoints import Endpoints, described
+from llrnn.serve.guard import LOCAL_HOSTS, Gate, Guard, json_bytes
 from llrnn.serve.limits import Limits, Refused
 from llrnn.serve.messages import refusal_of
 from llrnn.serve.metrics import Metrics
 
 if TYPE_CHECKING:
     from llrnn.serve.engine import Engine
-
-# The files of the page, read into memory when the server starts: no path from a request ever opens a file.
-
 
 INDEX = "index.html"
 _TYPES = {
@@ -50,21 +47,18 @@ class PageFile:
 
 
 def page_files(folder: Traversable | None = None) -> dict[str, PageFile]:
-    """All files of the page by name; what is of no known type is no part of it."""
+    """All files of the page by name; what is of no known type is no part of it.
+
+    They are read into memory when the server starts: no path from a request ever opens a file.
+    """
     place = resources.files("llrnn.serve") / "page" if folder is None else folder
-    if not place.is_dir():
-        return {}
-    files = (one for one in place.iterdir() if one.is_file())
-    return {one.name: _read(one, suffix) for one in files if (suffix := _suffix(one.name)) in _TYPES}
-
-
-def _suffix(name: str) -> str:
-    return f".{name.rpartition('.')[2]}"
-
-
-def _read(file: Traversable, suffix: str) -> PageFile:
-    content = file.read_bytes()
-    return PageFile(content, _TYPES[suffix], f'"{hashlib.sha256(content).hexdigest()[:16]}"')
+    found = {}
+    for one in place.iterdir() if place.is_dir() else ():
+        kind = _TYPES.get(PurePath(one.name).suffix)
+        if kind is not None and one.is_file():
+            content = one.read_bytes()
+            found[one.name] = PageFile(content, kind, f'"{hashlib.sha256(content).hexdigest()[:16]}"')
+    return found
 
 
 def create_app(
@@ -85,7 +79,7 @@ def create_app(
         yield
         await engine.close()
 
-    app = DescribedApp(
+    app = FastAPI(
         version=llrnn.__version__,
         openapi_url=None,
         docs_url=None,
@@ -93,20 +87,21 @@ def create_app(
         redirect_slashes=False,
         lifespan=lifespan,
     )
-    app.needs_token = token is not None
     app.state.gate, app.state.metrics = gate, metrics
     app.add_middleware(Guard, gate=gate, metrics=metrics, hosts=hosts, token=token)
     app.add_exception_handler(HTTPException, _refuse_http)
     app.add_exception_handler(RequestValidationError, _refuse_parameters)
     Endpoints(app, engine, gate, metrics).add_all()
-    app.add_api_route("/v1/openapi.json", _describe, include_in_schema=False, response_model=None)
+    schema = described(app, needs_token=token is not None)
+    app.openapi = lambda: schema  # type: ignore[method-assign] # FastAPI's way to change it
+    description = json_bytes(schema)  # once: doing it in the event loop kept others waiting
+
+    async def describe() -> Response:
+        return Response(description, media_type="application/json")
+
+    app.add_api_route("/v1/openapi.json", describe, include_in_schema=False, response_model=None)
     _add_page(app, page_files() if page is None else page)
     return app
-
-
-async def _describe(request: Request) -> Response:
-    app: DescribedApp = request.app
-    return Response(app.openapi_bytes, media_type="application/json")
 
 
 # FastAPI's own errors become ours: raised again, they reach the guard, which is the one place that answers errors

@@ -9,18 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import FastAPI, Path, Query, Request
-from pydantic import ValidationError
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel, ValidationError
+from pydantic.json_schema import models_json_schema
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 import llrnn
 from llrnn.serve import answers
-from llrnn.serve.describing import EVENT_STREAM, OF_FACTS, OF_LISTS, OF_QUESTIONS, errors_of, request_body
-from llrnn.serve.guard import HEALTH, ClientGoneError, Gate, json_bytes, read_body
+from llrnn.serve.guard import HEALTH, Gate, json_bytes, read_body
 from llrnn.serve.limits import Refused, most
 from llrnn.serve.messages import (
     ExplainRequest,
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("llrnn.serve")
-Events = AsyncIterator[tuple[str, dict[str, Any]]]
+Events = AsyncGenerator[tuple[str, dict[str, Any]]]
 Result = TypeVar("Result")
 
 _LAST_WORDS = 1.0  # seconds to take the event that says why a stream ends
@@ -62,7 +65,7 @@ async def unless_gone(work: Coroutine[Any, Any, Result], receive: Receive) -> Re
     try:
         await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            raise ClientGoneError
+            raise ClientDisconnect
         return task.result()
     finally:
         task.cancel()
@@ -74,12 +77,6 @@ async def until_gone(receive: Receive) -> None:
     """When the client closes its connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def closed(events: Events) -> None:
-    """A generation that was left in the middle ends now, and not when somebody finds it."""
-    if isinstance(events, AsyncGenerator):
-        await events.aclose()
 
 
 class EventStream(Response):
@@ -99,7 +96,7 @@ class EventStream(Response):
             await self._end(self.gate.limits.refused("seconds"), receive, send)
         except Refused as refused:
             await self._end(refused, receive, send)
-        except ClientGoneError:
+        except ClientDisconnect:
             raise
         except Exception:
             if not self.has_begun:
@@ -107,7 +104,7 @@ class EventStream(Response):
             log.exception("a defect of the server, in a stream")
             await self._end(Refused(500, "internal", "the server failed; its log says why"), receive, send)
         finally:
-            await closed(self.events)
+            await self.events.aclose()
 
     async def _send_all(self, send: Send) -> None:
         async for name, data in self.events:
@@ -128,6 +125,71 @@ class EventStream(Response):
         except TimeoutError:
             await until_gone(receive)
 
+
+# --- the OpenAPI description: requests and answers from their models, and every status that an endpoint may have ------
+
+_REQUESTS: tuple[type[Message], ...] = (NextRequest, ExplainRequest, InfluenceRequest, GenerateRequest, ScoreRequest)
+_ABOUT = "Next words, explanations, scores and texts from Log-Linear RNNs. docs/server.md is the guide."
+_SEVERAL = {"Retry-After": {"description": "seconds to wait", "schema": {"type": "integer"}, "required": True}}
+_MEANINGS: dict[int, dict[str, Any]] = {
+    400: {"description": "malformed_json, wrong_host"},
+    401: {"description": "unauthorized"},
+    404: {"description": "unknown_model, unknown_background, unknown_word, unknown_feature"},
+    408: {"description": "slow_client"},
+    409: {"description": "impossible, condition"},
+    413: {"description": "body_too_large"},
+    415: {"description": "not_json"},
+    422: {"description": "invalid, or the code of a field's limit"},
+    429: {"description": "too_many_requests", "headers": _SEVERAL},
+    500: {"description": "internal"},
+    503: {"description": "stopping, took_too_long", "headers": _SEVERAL},
+}
+OF_QUESTIONS = tuple(_MEANINGS)
+OF_LISTS = (400, 401, 404, 422, 429, 500, 503)
+OF_FACTS = (400, 401, 500, 503)
+
+
+def errors_of(statuses: tuple[int, ...]) -> dict[int | str, dict[str, Any]]:
+    """The errors of an endpoint, all of one form."""
+    return {status: {"model": answers.ErrorAnswer, **_MEANINGS[status]} for status in statuses}
+
+
+def request_body(message: type[Message]) -> dict[str, Any]:
+    """What an endpoint reads by itself, where FastAPI would not know of it."""
+    schema = {"$ref": f"#/components/schemas/{message.__name__}"}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def _event(name: str, data: type[answers.Answer]) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{data.__name__}"}
+    text = {"type": "string", "contentMediaType": "application/json", "contentSchema": schema}
+    return {"type": "object", "required": ["event", "data"], "properties": {"event": {"const": name}, "data": text}}
+
+
+EVENTS: dict[str, type[answers.Answer]] = {
+    "word": answers.Written,
+    "done": answers.Finished,
+    "error": answers.ErrorAnswer,
+}
+EVENT_STREAM = {"text/event-stream": {"itemSchema": {"oneOf": [_event(name, data) for name, data in EVENTS.items()]}}}
+
+
+def described(app: FastAPI, *, needs_token: bool) -> dict[str, Any]:
+    """The description of all endpoints, and of the bodies which they read by themselves."""
+    found = get_openapi(title="llrnn", version=app.version, description=_ABOUT, routes=app.routes)
+    models: list[type[BaseModel]] = [*_REQUESTS, answers.Finished]
+    place = "#/components/schemas/{model}"
+    _, others = models_json_schema([(one, "validation") for one in models], ref_template=place)
+    found["components"]["schemas"].update(others["$defs"])
+    if needs_token:
+        found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        for path, operations in found["paths"].items():
+            for operation in operations.values():
+                operation["security"] = [] if path == HEALTH else [{"token": []}]
+    return found
+
+
+# --- the endpoints ----------------------------------------------------------------------------------------------------
 
 Asked = TypeVar("Asked", bound=Message)
 Answer = dict[str, Any]
@@ -157,12 +219,12 @@ class Endpoints:
         self._add_question("/v1/explain", ExplainRequest, answers.ExplainAnswer, self.engine.explain)
         self._add_question("/v1/influence", InfluenceRequest, answers.InfluenceAnswer, self.engine.influence)
         self._add_question("/v1/score", ScoreRequest, answers.ScoreAnswer, self.engine.score)
-        self._add_post("/v1/generate", GenerateRequest, answers.GenerateAnswer, self.generate, events=True)
-        self._add_get("/v1/models", answers.ModelsAnswer, self.models, OF_FACTS)
-        self._add_get("/v1/models/{name}/features", answers.FeaturesAnswer, self.features, OF_LISTS)
-        self._add_get("/v1/models/{name}/words", answers.WordsAnswer, self.words, OF_LISTS)
-        self._add_get(HEALTH, answers.Health, self.health, (400, 500))
-        self._add_get("/v1/metrics", None, self.counted, OF_FACTS)
+        self._add("/v1/generate", answers.GenerateAnswer, self.generate, OF_QUESTIONS, GenerateRequest, EVENT_STREAM)
+        self._add("/v1/models", answers.ModelsAnswer, self.models, OF_FACTS)
+        self._add("/v1/models/{name}/features", answers.FeaturesAnswer, self.features, OF_LISTS)
+        self._add("/v1/models/{name}/words", answers.WordsAnswer, self.words, OF_LISTS)
+        self._add(HEALTH, answers.Health, self.health, (400, 500))
+        self._add("/v1/metrics", None, self.counted, OF_FACTS, content={"text/plain": {"schema": {"type": "string"}}})
 
     def _add_question(
         self,
@@ -175,48 +237,31 @@ class Endpoints:
             asked = await _read(request, message, self.gate)
             return await self._answer(ask(asked))
 
-        self._add_post(path, message, answer, endpoint)
+        self._add(path, answer, endpoint, OF_QUESTIONS, message)
 
-    def _add_post(
-        self,
-        path: str,
-        message: type[Message],
-        answer: type[answers.Answer],
-        endpoint: Callable[[Request], Awaitable[Response]],
-        *,
-        events: bool = False,
-    ) -> None:
-        also = {"content": EVENT_STREAM} if events else {}
-        self.app.add_api_route(
-            path,
-            endpoint,
-            methods=["POST"],
-            summary=message.__doc__,
-            operation_id=path.rpartition("/")[2],
-            response_model=None,
-            responses={200: {"model": answer, "description": answer.__doc__, **also}, **errors_of(OF_QUESTIONS)},
-            openapi_extra=request_body(message),
-        )
-
-    def _add_get(
+    def _add(
         self,
         path: str,
         answer: type[answers.Answer] | None,
         endpoint: Callable[..., Awaitable[Response]],
         errors: tuple[int, ...],
+        message: type[Message] | None = None,
+        content: dict[str, Any] | None = None,
     ) -> None:
-        text = {"content": {"text/plain": {"schema": {"type": "string"}}}}
-        found = text if answer is None else {"model": answer}
+        """A POST where there is a message to read; `content` is what it may answer that is not JSON."""
+        good: dict[str, Any] = {"description": (answer or endpoint).__doc__}
+        good |= ({"model": answer} if answer else {}) | ({"content": content} if content else {})
         also: dict[int | str, dict[str, Any]] = {503: {"model": answers.Health}} if path == HEALTH else {}
         self.app.add_api_route(
             path,
             endpoint,
-            methods=["GET"],
-            summary=endpoint.__doc__,
+            methods=["POST" if message else "GET"],
+            summary=(message or endpoint).__doc__,
             operation_id=path.rpartition("/")[2],
             response_model=None,
-            response_class=Response if answer is None else JSONResponse,
-            responses={200: {"description": endpoint.__doc__, **found}, **errors_of(errors), **also},
+            response_class=JSONResponse if answer else Response,
+            responses={200: good, **errors_of(errors), **also},
+            openapi_extra=request_body(message) if message else None,
         )
 
     async def generate(self, request: Request) -> Response:
@@ -242,15 +287,13 @@ class Endpoints:
 
     async def _whole(self, asked: GenerateRequest, events: Events) -> Answer:
         words, end = [], {}
-        try:
+        async with aclosing(events):
             async for name, data in events:
                 self._saw(name)
                 if name == "word":
                     words.append(data)
                 else:
                     end = data
-        finally:
-            await closed(events)
         named = {"model": asked.model or self.engine.names[0], "background": asked.background}
         return {**named, "prefix": list(asked.prefix_words), **end, "words": words}
 
@@ -287,7 +330,7 @@ def _json(data: Answer, status: int = 200) -> Response:
 
 
 async def _read(request: Request, message: type[Asked], gate: Gate) -> Asked:
-    body = await read_body(request.scope, request.receive, gate.limits)
+    body = await read_body(request, gate.limits)
     if len(body) <= _LARGE:
         return _validated(body, message)
     async with gate.one_large_body:  # else all that have come would be read in a row, and health would wait for them

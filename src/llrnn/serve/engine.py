@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -592,7 +592,7 @@ class Engine:
             await self._batchers[served.name].submit(scored, one_by_one(scored.add), piece, cost / len(pieces))
         return scored.answer()
 
-    async def generate(self, request: GenerateRequest) -> AsyncIterator[tuple[str, Answer]]:
+    async def generate(self, request: GenerateRequest) -> AsyncGenerator[tuple[str, Answer]]:
         """("word", …) for each word as it is chosen, then ("done", …)."""
         text: Any = await self._ask(GenerateQuestion, request)
         batcher = self._batchers[self.find(request.model).name]

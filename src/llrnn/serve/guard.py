@@ -18,14 +18,17 @@ import importlib.util
 import json
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, MutableMapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from llrnn.serve.limits import LIMITS, Limits, Refused, most
+from llrnn.serve.limits import Limits, Refused
+from llrnn.serve.messages import require
 from llrnn.serve.metrics import Metrics
 from llrnn.serve.served import CLIENT
 
@@ -51,10 +54,6 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 def json_bytes(data: Any) -> bytes:
     """JSON has no infinity: one that is left is our own defect, and raises."""
     return _encode(data).encode()
-
-
-class ClientGoneError(Exception):
-    """The client closed its connection: there is nobody to answer."""
 
 
 class Gate:
@@ -91,48 +90,31 @@ def _header(scope: Scope, name: bytes) -> bytes | None:
     return found[0] if len(found) == 1 else None
 
 
-async def read_body(scope: Scope, receive: Receive, limits: Limits) -> bytes:
-    """The body of a JSON request."""
-    _require_json(_header(scope, b"content-type"))
-    declared = _header(scope, b"content-length") or b""
+async def read_body(request: Request, limits: Limits) -> bytes:
+    """The body of a JSON request.
+
+    One that is refused for its size is read all the same, if it comes soon and is not without measure: a connection
+    that is closed with bytes on their way is reset, and the client would never see why.
+    """
+    _require_json(_header(request.scope, b"content-type"))
+    declared = _header(request.scope, b"content-length") or b""
     if declared.isdigit() and (size := int(declared[:20])) > limits.body_bytes:
-        await _read_past(receive, size)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_READ_PAST_SECONDS if size <= _MOST_READ_PAST else 0):
+                async for _ in request.stream():
+                    pass
         raise limits.refused("body_bytes", found=size)
+    body = bytearray()
     try:
         async with asyncio.timeout(limits.body_seconds):
-            body = await _collected(receive, limits)
+            async for piece in request.stream():
+                body += piece
+                if len(body) > limits.body_bytes:
+                    raise limits.refused("body_bytes")
     except TimeoutError:
         raise limits.refused("body_seconds") from None
-    # to read a body holds up all others, for a microsecond or so for each thing in it
-    if (commas := body.count(b",")) > most("body_commas"):
-        raise LIMITS["body_commas"].refused(found=commas)
-    return body
-
-
-async def _read_past(receive: Receive, size: int) -> None:
-    """A body that is refused is read all the same, if it comes soon and is not without measure: a connection that is
-    closed with bytes on their way is reset, and the client would never see why."""
-    if size > _MOST_READ_PAST:
-        return
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_READ_PAST_SECONDS):
-            while (message := await receive()).get("more_body", False):
-                pass
-            if message["type"] == "http.disconnect":
-                raise ClientGoneError
-
-
-async def _collected(receive: Receive, limits: Limits) -> bytes:
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGoneError
-        body += message.get("body", b"")
-        if len(body) > limits.body_bytes:
-            raise limits.refused("body_bytes")
-        if not message.get("more_body", False):
-            return bytes(body)
+    require("body_commas", body.count(b","))  # to read a body holds up all others, a microsecond for each thing in it
+    return bytes(body)
 
 
 def _require_json(content_type: bytes | None) -> None:
@@ -158,27 +140,29 @@ class Guard:
             return
         began = time.perf_counter()
         CLIENT.set(tuple(scope.get("client") or ("", 0)))
-        own, answer = _Answer.to(scope, send)
+        is_head = scope["method"] == "HEAD"  # which is answered as GET is, without a body
+        scope, answer = {**scope, "method": "GET"} if is_head else scope, _Answer(send, has_body=not is_head)
         self.gate.present += 1
         try:
-            await self._answered(own, receive, answer)
+            await self._answered(scope, receive, answer)
         finally:
             self.gate.present -= 1
-            endpoint = getattr(own.get("route"), "path", "other")
+            endpoint = getattr(scope.get("route"), "path", "other")
             self.metrics.answer(endpoint, answer.status, time.perf_counter() - began)
 
     async def _answered(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         try:
             self._admit(scope)
             await self.app(scope, receive, answer.send)
-        except ClientGoneError:
+        except ClientDisconnect:
             return
         except Refused as refused:
-            await self._refuse(refused, answer)
+            await self._refuse(refused, scope, receive, answer)
         except Exception:
             log.exception("a defect of the server, at %s", getattr(scope.get("route"), "path", "no route"))
             if not answer.started:  # what has begun is cut off, which the client can tell from an end
-                await self._refuse(Refused(500, "internal", "the server failed; its log says why"), answer)
+                defect = Refused(500, "internal", "the server failed; its log says why")
+                await self._refuse(defect, scope, receive, answer)
 
     def _admit(self, scope: Scope) -> None:
         size = len(scope["path"]) + len(scope["query_string"])
@@ -212,14 +196,11 @@ class Guard:
             message = f"Authorization must be `Bearer TOKEN` with the token of this server, found {found}"
             raise Refused(401, "unauthorized", message, {"WWW-Authenticate": "Bearer"})
 
-    async def _refuse(self, refused: Refused, answer: _Answer) -> None:
+    async def _refuse(self, refused: Refused, scope: Scope, receive: Receive, answer: _Answer) -> None:
         self.metrics.refuse(refused.code)
-        body = json_bytes(refused.body())
-        headers = [(name.lower().encode(), value.encode()) for name, value in refused.headers.items()]
-        headers += [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        with contextlib.suppress(ClientGoneError):
-            await answer.send({"type": "http.response.start", "status": refused.status, "headers": headers})
-            await answer.send({"type": "http.response.body", "body": body})
+        response = Response(json_bytes(refused.body()), refused.status, refused.headers, "application/json")
+        with contextlib.suppress(ClientDisconnect):
+            await response(scope, receive, answer.send)
 
 
 class _Answer:
@@ -228,12 +209,6 @@ class _Answer:
     def __init__(self, send: Send, *, has_body: bool) -> None:
         self._send, self._has_body = send, has_body
         self.status = "none"
-
-    @classmethod
-    def to(cls, scope: Scope, send: Send) -> tuple[MutableMapping[str, Any], _Answer]:
-        """A request and where its answer goes; HEAD is answered as GET is."""
-        is_head = scope["method"] == "HEAD"
-        return {**scope, "method": "GET"} if is_head else scope, cls(send, has_body=not is_head)
 
     @property
     def started(self) -> bool:
@@ -250,25 +225,11 @@ class _Answer:
         try:
             await self._send(message)
         except (OSError, RuntimeError) as error:
-            if _is_of_a_closed_connection(error):
-                self.status = "none"
-                raise ClientGoneError from None
-            raise
-
-
-def _is_of_a_closed_connection(error: Exception) -> bool:
-    """asyncio raises an OSError there, uvloop an error of no kind that says so in words."""
-    return isinstance(error, OSError) or "closed" in str(error)
-
-
-# Connections that wait for nobody: uvicorn's HTTP protocols with a bound on everything before and after a request.
-#
-#     headers      must be complete in time, and may not be long (uvicorn waits for ever; httptools takes any length)
-#     a body       that nobody reads any more is thrown away as it comes, for a time, so that the client sees its answer
-#     an answer    must be taken in time, or the connection is cut
-#     connections  are bounded in number, and those of one client too
-#
-# Works for both of uvicorn's parsers: h11, and httptools where it is installed.
+            # of a connection that is closed asyncio raises an OSError, uvloop an error of no kind that says so in words
+            if not (isinstance(error, OSError) or "closed" in str(error)):
+                raise
+            self.status = "none"
+            raise ClientDisconnect from None
 
 
 _THROWN_AWAY = 64 * 1_048_576  # bytes of a body that was refused; beyond them the connection is cut
@@ -298,7 +259,15 @@ class _Timer:
 
 
 class BoundedConnection(Parser):
-    """A connection with bounds; `bounded` makes the class for those of a server."""
+    """uvicorn's HTTP protocol, of either parser, with a bound on everything before and after a request.
+
+        headers      must be complete in time, and may not be long (uvicorn waits for ever; httptools takes any length)
+        a body       that nobody reads any more is thrown away as it comes, for a time: the client sees its answer
+        an answer    must be taken in time, or the connection is cut
+        connections  are bounded in number, and those of one client too
+
+    `bounded_protocol` makes the class for the connections of a server.
+    """
 
     limits: Limits
     count: Callable[[str], None]  # told the code of every refusal
