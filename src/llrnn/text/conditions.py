@@ -28,7 +28,7 @@ Conditions = Literal["plain", "act"]  # what conditions are read as: themselves,
 _ACT = re.compile(r"\s*(\??[A-Za-z_][\w-]*)\s*\(")
 _SLOT = re.compile(r"\s*([A-Za-z_][\w-]*)\s*")
 _PLAIN = re.compile(r"[^;)'\"]*")
-_SPACE = re.compile(r"\s*")
+_EMPTY = re.compile(r"\s*\)")
 _CLOSING = {quote: re.compile(rf"{quote}\s*(?=[;)])") for quote in ("'", '"')}
 MOST_SLOTS = 1_000  # of an act, or fields of a record
 DEEPEST = 50  # lists and records within each other
@@ -45,6 +45,10 @@ class Slot:
     name: str
     value: str | None = None
 
+    def __str__(self) -> str:
+        quote = "'" if re.search(r"[\s;()'\"]", self.value or "") else ""
+        return self.name if self.value is None else f"{self.name}={quote}{self.value}{quote}"
+
 
 @dataclass(frozen=True)
 class Act:
@@ -58,7 +62,7 @@ class Act:
         return tuple(one.value for one in self.slots if one.name == slot and one.value is not None)
 
     def __str__(self) -> str:
-        return f"{self.name}({';'.join(_written(slot) for slot in self.slots)})"
+        return f"{self.name}({';'.join(map(str, self.slots))})"
 
 
 def lowercased(condition: object) -> object:
@@ -71,8 +75,7 @@ def _lowercased(condition: object) -> object:
     if isinstance(condition, str):
         return condition.lower()
     if isinstance(condition, Act):
-        slots = (Slot(slot.name, None if slot.value is None else slot.value.lower()) for slot in condition.slots)
-        return Act(condition.name, tuple(slots))
+        return Act(condition.name, tuple(Slot(one.name, one.value and one.value.lower()) for one in condition.slots))
     if isinstance(condition, Mapping):
         return {name: _lowercased(value) for name, value in condition.items()}
     return [_lowercased(value) for value in condition] if isinstance(condition, list) else condition
@@ -94,38 +97,28 @@ def check_depth(condition: object) -> None:
 
 
 def parse_act(text: str) -> Act:
-    """Read one act; what does not parse is an error that names the column (also as `.column`) and the `.reason`."""
+    """Read one act; what does not parse is an error that names the column (also as `.column`) and the `.reason`.
+
+    parse_act("inform(name='chef's table';food=thai)").values("food") == ("thai",)
+    """
     begun = _ACT.match(text)
     if begun is None:
         raise _problem(text, 0, "a name and `(` are required at the beginning, such as inform(")
     slots: list[Slot] = []
-    place = begun.end()
-    if text.startswith(")", _end(_SPACE, text, place)):
-        _check_end(text, _end(_SPACE, text, place) + 1)
-        return Act(begun[1])
-    while True:
+    empty = _EMPTY.match(text, begun.end())
+    place, going_on = (begun.end(), True) if empty is None else (empty.end(), False)
+    while going_on:
         slot, place = _slot(text, place)
         slots.append(slot)
         if len(slots) > MOST_SLOTS:
             raise _problem(text, place, f"an act may have {MOST_SLOTS:,} slots, and this one has more; leave some out")
-        if text[place : place + 1] == ")":
-            break
-        if text[place : place + 1] != ";":
+        if text[place : place + 1] not in (";", ")"):
             raise _problem(text, place, "`;` or `)` is required behind a slot")
+        going_on = text[place] == ";"
         place += 1
-    _check_end(text, place + 1)
-    return Act(begun[1], tuple(slots))
-
-
-def _end(expression: re.Pattern[str], text: str, place: int) -> int:
-    """Where what matches at a place ends; the place itself if nothing does."""
-    found = expression.match(text, place)
-    return place if found is None else found.end()
-
-
-def _check_end(text: str, place: int) -> None:
-    if _end(_SPACE, text, place) < len(text):
+    if text[place:].strip():
         raise _problem(text, place, "nothing may follow the `)`")
+    return Act(begun[1], tuple(slots))
 
 
 def _slot(text: str, place: int) -> tuple[Slot, int]:
@@ -143,12 +136,11 @@ def _slot(text: str, place: int) -> tuple[Slot, int]:
 
 
 def _value(text: str, place: int) -> tuple[str, int]:
-    begin = _end(_SPACE, text, place)
-    quote = text[begin : begin + 1]
-    if quote not in ("'", '"') or not quote:
-        plain = _PLAIN.match(text, place)
-        assert plain is not None
-        return plain[0].strip(), plain.end()
+    plain = _PLAIN.match(text, place)
+    assert plain is not None
+    begin, quote = plain.end(), text[plain.end() : plain.end() + 1]
+    if plain[0].strip() or quote not in _CLOSING:
+        return plain[0].strip(), begin
     # a quote ends the value where the act can go on: `'chef's table'` has one inside
     closing = _CLOSING[quote].search(text, begin + 1)
     if closing is not None:
@@ -163,13 +155,6 @@ def check_conditions(conditions: str) -> None:
     """Refuse what is no way to read conditions."""
     if conditions not in ("plain", "act"):
         raise CorpusError(f"conditions must be 'plain' or 'act', found {conditions!r}; choose one")
-
-
-def _written(slot: Slot) -> str:
-    if slot.value is None:
-        return slot.name
-    quote = "'" if re.search(r"[\s;()'\"]", slot.value) else ""
-    return f"{slot.name}={quote}{slot.value}{quote}"
 
 
 def _problem(text: str, place: int, reason: str) -> CorpusError:
@@ -191,18 +176,15 @@ class Value(NamedTuple):
 def fields_of(condition: object) -> Iterator[tuple[str, str | None]]:
     """The slots of a condition in their order, each with its value as text; a slot may come several times."""
     check_depth(condition)
-    found = list(islice(_fields(condition), MOST_SLOTS + 1))
+    fields: Iterable[tuple[str, str | None]] = ()
+    if isinstance(condition, Act):
+        fields = ((slot.name, slot.value) for slot in condition.slots)
+    elif isinstance(condition, Mapping):
+        fields = ((str(name), text) for name, value in condition.items() for text in _texts(value))
+    found = list(islice(fields, MOST_SLOTS + 1))
     if len(found) > MOST_SLOTS:
         raise CorpusError(f"a condition may have {MOST_SLOTS:,} values in its slots, found more; leave some out")
-    yield from found
-
-
-def _fields(condition: object) -> Iterator[tuple[str, str | None]]:
-    if isinstance(condition, Act):
-        yield from ((slot.name, slot.value) for slot in condition.slots)
-    elif isinstance(condition, Mapping):
-        for name, value in condition.items():
-            yield from ((str(name), text) for text in _texts(value))
+    return iter(found)
 
 
 def _texts(value: object) -> Iterator[str | None]:

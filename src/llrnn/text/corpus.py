@@ -55,11 +55,7 @@ class Corpus:
 
     @classmethod
     def from_conllu(
-        cls,
-        paths: StrPath | Iterable[StrPath],
-        *,
-        lowercase: bool = False,
-        multiword: Multiword = "words",
+        cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False, multiword: Multiword = "words"
     ) -> Corpus:
         """From one or several CoNLL-U files, see `read_conllu`."""
         return _read(paths, lambda path: read_conllu(path, lowercase=lowercase, multiword=multiword))
@@ -104,11 +100,8 @@ class Corpus:
     def from_sentences(cls, sentences: Iterable[Sentence | Sequence[str]], *, name: str = "") -> Corpus:
         """From sentences, or from sequences of words: `Corpus.from_sentences([["elle", "est"]])`."""
         tokens = PlainTokens()
-        made = (
-            sentence if isinstance(sentence, Sentence) else _from_words(sentence, tokens, index)
-            for index, sentence in enumerate(sentences)
-        )
-        return cls(tuple(made), name)
+        given = enumerate(sentences)
+        return cls(tuple(one if isinstance(one, Sentence) else _from_words(one, tokens, i) for i, one in given), name)
 
     def __len__(self) -> int:
         return len(self.sentences)
@@ -249,23 +242,15 @@ def stream_words(paths: Iterable[StrPath], *, format: Format = "auto", lowercase
     None of them is kept: for texts that are larger than memory.
     """
     for path in paths:
-        yield from _some(path, _words_of_file(path, format_of(path, format), lowercase))
-
-
-def _words_of_file(path: StrPath, format: str, lowercase: bool) -> Iterator[Words]:
-    if format == "text":
-        return read_words(path, lowercase=lowercase)
-    reader = read_conllu if format == "conllu" else _CONDITIONED[format]
-    return (_plain(sentence, path) for sentence in reader(path, lowercase=lowercase))
-
-
-def _plain(sentence: Sentence, path: StrPath) -> Words:
-    if sentence.condition is not None:
-        raise CorpusError(
-            f"sentences without conditions are required here, but {sentence.name} has one; write the targets as text",
-            path=path,
-        )
-    return sentence.name, list(sentence.words)
+        found = format_of(path, format)
+        if found == "text":
+            yield from _some(path, read_words(path, lowercase=lowercase))
+            continue
+        for sentence in _some(path, {**_PLAIN, **_CONDITIONED}[found](path, lowercase=lowercase)):
+            if sentence.condition is not None:
+                reason = f"sentences without conditions are required here, but {sentence.name} has one"
+                raise CorpusError(f"{reason}; write the targets as text", path=path)
+            yield sentence.name, list(sentence.words)
 
 
 # Values out of the sentences and in again: `x serves thai food` as `SLOT_NAME serves SLOT_FOOD food`.
@@ -330,18 +315,14 @@ def _without_values(sentence: Sentence, slots: Collection[str]) -> Sentence:
     asked = [(tuple(value.split()), placeholder(slot)) for slot, value in _values(sentence.condition) if slot in slots]
     names = dict(reversed(asked))  # the first of two slots with one value wins
     spans = find_values(sentence.words, names)
-    return replace(sentence, tokens=tuple(_replaced(sentence.tokens, spans, names))) if spans else sentence
-
-
-def _replaced(
-    tokens: Sequence[Token], spans: Mapping[int, ValueWords], names: Mapping[ValueWords, str]
-) -> Iterator[Token]:
-    place = 0
-    while place < len(tokens):
-        value = spans.get(place)
+    inside = {place for begin, value in spans.items() for place in range(begin + 1, begin + len(value))}
+    tokens = [
         # positions shift, so nothing has a head any more
-        yield replace(tokens[place], head=None) if value is None else Token(names[value])
-        place += 1 if value is None else len(value)
+        Token(names[spans[place]]) if place in spans else replace(token, head=None)
+        for place, token in enumerate(sentence.tokens)
+        if place not in inside
+    ]
+    return replace(sentence, tokens=tuple(tokens)) if spans else sentence
 
 
 def _values(condition: object) -> Iterator[tuple[str, str]]:

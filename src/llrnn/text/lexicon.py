@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from llrnn.ground.errors import LexiconError
 from llrnn.ground.files import StrPath, write_atomically
-from llrnn.text.source import Line, Sentence, read_lines
+from llrnn.text.source import Line, Sentence, read_entries
 
 _NONE: frozenset[str] = frozenset()
 _ATTRIBUTE = re.compile(r"([^\s,|:=]+)[:=]([^\s,|]+)")
@@ -78,7 +78,7 @@ class Lexicon:
         A form that comes again gets the union.
         """
         table: dict[str, set[str]] = {}
-        for line in _lines(path):
+        for line in read_entries(path, error=LexiconError):
             if not _is_comment(line.text):
                 form, attributes = _entry(line)
                 table.setdefault(form.lower() if lowercase else form, set()).update(attributes)
@@ -210,13 +210,6 @@ def _entry(line: Line) -> tuple[str, set[str]]:
     return form, found
 
 
-def _lines(path: StrPath) -> Iterator[Line]:
-    """The lines that are not blank."""
-    for number, text in read_lines(path, error=LexiconError):
-        if text.strip():
-            yield Line(path, number, text, LexiconError)
-
-
 def _form_and(line: Line, wanted: str) -> tuple[str, str]:
     form, rest = line.two_columns(wanted, "keep these two, separated by one TAB")
     if not form.strip():
@@ -231,7 +224,7 @@ def read_frequencies(path: StrPath, *, lowercase: bool = False) -> dict[str, flo
     There are no comments: `#` is a word.
     """
     total: dict[str, float] = {}
-    for line in _lines(path):
+    for line in read_entries(path, error=LexiconError):
         form, count = _frequency(line)
         form = form.lower() if lowercase else form
         total[form] = total.get(form, 0.0) + count

@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from itertools import chain
 from os import fspath
 from sys import intern
 from types import MappingProxyType
@@ -246,24 +246,21 @@ class FeatsCache(dict[str, Mapping[str, str]]):
     """
 
     def __missing__(self, feats: str) -> Mapping[str, str]:
-        parsed = self[feats] = MappingProxyType({} if feats == "_" else _parse(feats))
+        found: dict[str, str] = {}
+        offset = 0
+        for part in () if feats == "_" else feats.split("|"):
+            match = _FEATURE.fullmatch(part)
+            if match is None:
+                wanted = "FEATS must be _ or Name=Value|Name=Value1,Value2"
+                raise ValueError(f"{wanted}, found {part!r}; correct it", offset)
+            name, values = match.groups()
+            if name in found:
+                again = f"FEATS must give each name once, found {name!r} again; write {name}={found[name]},{values}"
+                raise ValueError(again, offset)
+            found[name] = values
+            offset += len(part) + 1
+        parsed = self[feats] = MappingProxyType(found)
         return parsed
-
-
-def _parse(feats: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    offset = 0
-    for part in feats.split("|"):
-        match = _FEATURE.fullmatch(part)
-        if match is None:
-            raise ValueError(f"FEATS must be _ or Name=Value|Name=Value1,Value2, found {part!r}; correct it", offset)
-        name, values = match.groups()
-        if name in found:
-            again = f"FEATS must give each name once, found {name!r} again; write {name}={found[name]},{values}"
-            raise ValueError(again, offset)
-        found[name] = values
-        offset += len(part) + 1
-    return found
 
 
 def merge_tokens(form: str, lemma: str | None, parts: Iterable[Token]) -> Token:
@@ -304,7 +301,7 @@ def read_conllu(path: StrPath, *, lowercase: bool = False, multiword: Multiword 
     reader = _ConlluReader(path, lowercase=lowercase, surface=multiword == "surface")
     rows: list[_Row] = []
     name = ""
-    for number, line in read_lines(path):
+    for number, line in chain(read_lines(path), [(0, "")]):
         if not line:
             if rows:
                 yield reader.sentence(rows, name)
@@ -317,11 +314,10 @@ def read_conllu(path: StrPath, *, lowercase: bool = False, multiword: Multiword 
             if len(columns) != len(_COLUMNS):
                 _fail_on_count(Line(path, number, line))
             rows.append((number, columns))
-    if rows:
-        yield reader.sentence(rows, name)
 
 
 _Row = tuple[int, list[str]]  # line number, columns
+_Range = tuple[int, int, _Row]  # a multiword token: its first and last word
 
 
 def _fail_on_count(line: Line) -> NoReturn:
@@ -336,18 +332,6 @@ def _fail_on_count(line: Line) -> NoReturn:
     line.fail(reason, len("\t".join(columns[:wanted])) + 1)
 
 
-@dataclass(slots=True)
-class _MultiwordToken:
-    first: int
-    last: int
-    row: _Row
-
-
-def _headless(token: Token) -> Token:
-    # Not dataclasses.replace, which takes longer than reading the line.
-    return Token(token.form, token.lemma, token.pos, token.feats, None, token.relation)
-
-
 class _ConlluReader:
     """Turns the rows of one sentence after another into sentences, sharing what they have in common."""
 
@@ -359,7 +343,7 @@ class _ConlluReader:
     def sentence(self, rows: list[_Row], name: str) -> Sentence:
         words: list[Token] = []
         word_rows: list[_Row] = []
-        ranges: list[_MultiwordToken] = []
+        ranges: list[_Range] = []
         empty_nodes = 0  # since the last word
         for row in rows:
             columns = row[1]
@@ -368,10 +352,12 @@ class _ConlluReader:
                 word_rows.append(row)
                 empty_nodes = 0
             elif "-" in columns[_ID]:
-                ranges.append(self.multiword_token(row, len(words), ranges[-1].last if ranges else 0))
+                ranges.append(self.multiword_token(row, len(words), ranges[-1][1] if ranges else 0))
             else:
                 empty_nodes += 1
-                self.check_empty_node(row, len(words), empty_nodes)
+                match = _EMPTY_ID.fullmatch(columns[_ID])
+                if match is None or (int(match[1]), int(match[2])) != (len(words), empty_nodes):
+                    self.fail_on_id(row, len(words))
         self.check_whole(rows, words, word_rows, ranges)
         if self.surface:
             words = self.merged(words, ranges)
@@ -408,26 +394,17 @@ class _ConlluReader:
             self.fail(row, _HEAD, f"HEAD must be _, 0 or the ID of a word, found {head!r}; correct it")
         return int(head)
 
-    def multiword_token(self, row: _Row, words: int, covered: int) -> _MultiwordToken:
+    def multiword_token(self, row: _Row, words: int, covered: int) -> _Range:
         """A multiword token, which must begin at the next word, outside the multiword token before it."""
         match = _RANGE_ID.fullmatch(row[1][_ID])
-        if match is None:
-            self.fail_on_id(row, words)
-        first, last = int(match[1]), int(match[2])
+        first, last = (0, 0) if match is None else (int(match[1]), int(match[2]))
         if first != words + 1 or last < first or first <= covered:
             self.fail_on_id(row, words)
         if not row[1][_FORM]:
             self.fail_on_empty_column(row)
-        return _MultiwordToken(first, last, row)
+        return first, last, row
 
-    def check_empty_node(self, row: _Row, words: int, number: int) -> None:
-        match = _EMPTY_ID.fullmatch(row[1][_ID])
-        if match is None or (int(match[1]), int(match[2])) != (words, number):
-            self.fail_on_id(row, words)
-
-    def check_whole(
-        self, rows: list[_Row], words: list[Token], word_rows: list[_Row], ranges: list[_MultiwordToken]
-    ) -> None:
+    def check_whole(self, rows: list[_Row], words: list[Token], word_rows: list[_Row], ranges: list[_Range]) -> None:
         """What can only be told at the end of the sentence."""
         count = len(words)
         if not words:
@@ -435,21 +412,22 @@ class _ConlluReader:
         for word, row in zip(words, word_rows, strict=True):
             if word.head is not None and word.head > count:
                 self.fail(row, _HEAD, f"HEAD must be between 0 and {count} here, found {word.head}; correct it")
-        if ranges and ranges[-1].last > count:
-            reason = f"the multiword token must cover words of its sentence, found {ranges[-1].row[1][_ID]!r}"
-            self.fail(ranges[-1].row, _ID, f"{reason} where the last word is {count}; correct the range")
+        if ranges and ranges[-1][1] > count:
+            row = ranges[-1][2]
+            reason = f"the multiword token must cover words of its sentence, found {row[1][_ID]!r}"
+            self.fail(row, _ID, f"{reason} where the last word is {count}; correct the range")
 
-    def merged(self, words: list[Token], ranges: list[_MultiwordToken]) -> list[Token]:
+    def merged(self, words: list[Token], ranges: list[_Range]) -> list[Token]:
         tokens: list[Token] = []
         done = 0
-        for span in ranges:
-            tokens += words[done : span.first - 1]
-            form, lemma = span.row[1][_FORM], span.row[1][_LEMMA]
+        for first, last, (_, columns) in ranges:
+            form, lemma = columns[_FORM], columns[_LEMMA]
             form = intern(form.lower() if self.lowercase else form)
-            tokens.append(merge_tokens(form, None if lemma in ("_", "") else lemma, words[span.first - 1 : span.last]))
-            done = span.last
-        tokens += words[done:]
-        return [_headless(token) for token in tokens]
+            whole = merge_tokens(form, None if lemma in ("_", "") else lemma, words[first - 1 : last])
+            tokens += [*words[done : first - 1], whole]
+            done = last
+        # Not dataclasses.replace, which takes longer than reading the line.
+        return [Token(t.form, t.lemma, t.pos, t.feats, None, t.relation) for t in (*tokens, *words[done:])]
 
     def fail_on_id(self, row: _Row, words: int) -> NoReturn:
         following = words + 1

@@ -51,13 +51,24 @@ _SIGNATURES = (
     (0, b"\xfe\xff", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8"),
 )
 
+_REASONS: dict[type[OSError], str] = {
+    FileNotFoundError: "a file is required, but there is none of this name; check the path",
+    IsADirectoryError: "a file is required, but this is a folder; name a file in it",
+    PermissionError: "permission denied: this user may not read the file; change its mode or owner",
+}
+_FAULTS = {
+    b"\0": "text is required, but here is a NUL byte; is it a binary file, or UTF-16 (convert with iconv)?",
+    b"\r": "lines must end with LF or CRLF, but here is a carriage return alone; convert the line ends",
+}
+
 
 def read_lines(path: StrPath, *, error: type[PlacedError] = CorpusError) -> Iterator[tuple[int, str]]:
     """(line number from 1, line) for each line of the file at `path`; a fault is raised as an `error`."""
     done = 0
     try:
         with open_file(path) as file:
-            stream = _unpacked(file)
+            # unpacked by its first bytes, because names lie
+            stream: io.BufferedIOBase = gzip.GzipFile(fileobj=file) if file.peek(2)[:2] == _GZIP else file
             head = stream.read(_HEAD)
             _check_head(head, path, error)
             for block in _blocks_of_lines(head.removeprefix(_UTF8_MARK), stream):
@@ -72,24 +83,8 @@ def read_lines(path: StrPath, *, error: type[PlacedError] = CorpusError) -> Iter
         state = "cut short" if isinstance(cause, EOFError) else f"damaged ({cause})"
         raise error(f"{reason} {state}; fetch or compress it anew", path=path, line=done + 1) from cause
     except OSError as cause:
-        raise error(_reason(cause), path=cause.filename or path, line=done or None) from cause
-
-
-def _reason(cause: OSError) -> str:
-    match cause:
-        case FileNotFoundError():
-            return "a file is required, but there is none of this name; check the path"
-        case IsADirectoryError():
-            return "a file is required, but this is a folder; name a file in it"
-        case PermissionError():
-            return "permission denied: this user may not read the file; change its mode or owner"
-        case _:
-            return f"the file cannot be read: {cause.strerror or cause}"
-
-
-def _unpacked(file: io.BufferedReader) -> io.BufferedIOBase:
-    """The content of `file`, by its first bytes, because names lie."""
-    return gzip.GzipFile(fileobj=file) if file.peek(2)[:2] == _GZIP else file
+        reason = _REASONS.get(type(cause), f"the file cannot be read: {cause.strerror or cause}")
+        raise error(reason, path=cause.filename or path, line=done or None) from cause
 
 
 def _check_head(head: bytes, path: StrPath, error: type[PlacedError]) -> None:
@@ -137,32 +132,17 @@ def _decoded(block: bytes) -> list[str] | None:
 
 def _lines_until_fault(block: bytes, done: int, path: StrPath, error: type[PlacedError]) -> Iterator[tuple[int, str]]:
     for number, raw in enumerate(block.replace(b"\r\n", b"\n").split(b"\n"), done + 1):
-        fault = _first_fault(raw)
-        if fault is not None:
-            offset, reason = fault
-            column = len(raw[:offset].decode("utf-8")) + 1
-            raise error(reason, path=path, line=number, column=column)
-        yield number, raw.decode("utf-8")
-
-
-def _first_fault(raw: bytes) -> tuple[int, str] | None:
-    """The offset of the first byte of a line that no text may have, and why."""
-    faults = []
-    if b"\0" in raw:
-        reason = "text is required, but here is a NUL byte; is it a binary file, or UTF-16 (convert with iconv)?"
-        faults.append((raw.index(b"\0"), reason))
-    if b"\r" in raw:
-        reason = "lines must end with LF or CRLF, but here is a carriage return alone; convert the line ends"
-        faults.append((raw.index(b"\r"), reason))
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError as cause:
-        reason = (
-            f"UTF-8 is required, but here is the byte 0x{raw[cause.start]:02x} ({cause.reason}; column in "
-            "characters); convert the file: iconv -f LATIN1 -t UTF-8, or whatever its encoding is"
-        )
-        faults.append((cause.start, reason))
-    return min(faults, default=None)
+        faults = [(found.start(), _FAULTS[found[0]]) for found in re.finditer(rb"[\0\r]", raw)]
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as cause:
+            reason = f"UTF-8 is required, but here is the byte 0x{raw[cause.start]:02x} ({cause.reason}; column in "
+            remedy = "characters); convert the file: iconv -f LATIN1 -t UTF-8, or whatever its encoding is"
+            faults.append((cause.start, reason + remedy))
+        if faults:
+            offset, reason = min(faults)
+            raise error(reason, path=path, line=number, column=len(raw[:offset].decode("utf-8")) + 1)
+        yield number, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +172,11 @@ class Line:
             reason = f"2 columns ({wanted}) are required, found {len(columns)}; {remedy}"
             self.fail(reason, len("\t".join(columns[:2])) + 1)
         return columns[0], columns[1]
+
+
+def read_entries(path: StrPath, *, error: type[PlacedError] = CorpusError) -> Iterator[Line]:
+    """The lines that are not blank, each with its place."""
+    return (Line(path, number, text, error) for number, text in read_lines(path, error=error) if text.strip())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from llrnn.ground.errors import LexiconError
 from llrnn.ground.files import StrPath
-from llrnn.text.analysers.hunspell import read_encoded
 from llrnn.text.analysers.tags import lemma_attribute, meanings, verb_forms
 from llrnn.text.lexicon import Lexicon
-from llrnn.text.source import Line
+from llrnn.text.source import Line, read_entries
 
 __all__ = ["lefff", "lexique"]
 
@@ -118,7 +117,7 @@ def _lexicon(path: StrPath, entries: Iterable[tuple[str, str]], lowercase: bool)
 
 
 def _lefff_entries(path: StrPath, lowercase: bool, lemmas: bool) -> Iterator[tuple[str, str]]:
-    for line in _lines(path):
+    for line in read_entries(path, error=LexiconError):
         columns = line.text.split("\t")
         if len(columns) < 4:
             line.fail(f"4 columns (form, category, lemma, features) are required, found {len(columns)}; complete them")
@@ -145,7 +144,7 @@ def _lefff_meaning(features: str, line: Line) -> str:
 
 
 def _lexique_entries(path: StrPath) -> Iterator[tuple[str, str]]:
-    lines = _lines(path)
+    lines = read_entries(path, error=LexiconError)
     header = next(lines, None)
     if header is None:
         raise LexiconError("a first line that names the columns is required, found none", path=path)
@@ -184,7 +183,3 @@ def _known(table: Mapping[str, str], value: str, what: str, line: Line) -> str:
     if value not in table:
         line.fail(f"{what} must be one of {', '.join(filter(None, table))}, found {value!r}; correct it", value)
     return table[value]
-
-
-def _lines(path: StrPath) -> Iterator[Line]:
-    return (line for line in read_encoded(path, "utf-8") if line.text.strip())
