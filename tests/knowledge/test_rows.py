@@ -9,7 +9,8 @@ from helpers import small_corpus, small_model, tiny_model
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, backgrounds, contextual, features, influence
 from llrnn.ground.errors import ConfigError, UnknownWordError
 from llrnn.knowledge.backgrounds import Background
-from llrnn.layer.loglinear import Distribution, Steered
+from llrnn.layer.loglinear import Distribution
+from llrnn.layer.steered import Steered
 from llrnn.model.batches import Sentences
 from llrnn.model.steering import Change, scale_and_offset, steer
 from llrnn.text.ids import EncodedText

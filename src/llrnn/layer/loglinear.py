@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,9 @@ from llrnn.layer.masses import Classes, Left
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached, needs_gradient
 from llrnn.layer.numerics import MINUS_INFINITY, Cells, finite, less
 from llrnn.layer.priors import ContextValues, DensePrior, Knowledge, Prior, join, placed
+
+if TYPE_CHECKING:
+    from llrnn.layer.steered import Steered
 
 Values = Sequence[ContextValues]
 
@@ -127,33 +130,6 @@ class LogLinear(nn.Module):
         if not self.caches:
             return numerics.wide(self)
         return self._float32.get(partial(numerics.wide, self), *self.parameters())
-
-
-class Steered(NamedTuple):
-    """A layer with weights that are changed on the way, position by position; nothing is copied.
-
-        a → scale∘a + offset         log p(x | K) = log b(K, x) + (scale∘a + offset)·φ(K, x) − log Z(K),  with its own Z
-
-    `model.steering` makes a new model for a change that stays; this is for one that comes with a request.
-    """
-
-    layer: LogLinear
-    scale: Tensor  # (N, m + k), static features first, or (1, m + k) for every position
-    offset: Tensor
-
-    def __call__(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
-        """The distributions at the N positions of h (N, H)."""
-        return Distribution(self.layer.in_float32(), *placed(h, prior, values), steered=self)
-
-    def changed(self, a: Tensor, first: int) -> Tensor:
-        """Some weights, from column `first` on."""
-        columns = slice(first, first + a.shape[1])
-        return a * self.scale[:, columns] + self.offset[:, columns]
-
-    def row(self, n: int) -> Steered:
-        """The change at one position."""
-        alone = len(self.scale) == 1
-        return self if alone else Steered(self.layer, self.scale[n : n + 1], self.offset[n : n + 1])
 
 
 class Distribution:

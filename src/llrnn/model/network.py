@@ -28,9 +28,10 @@ from llrnn.knowledge.features.compiled import compile_features
 from llrnn.knowledge.process import Process, Saved, State
 from llrnn.knowledge.sequences import Batch, ModelState
 from llrnn.layer.chunked import product
-from llrnn.layer.loglinear import Distribution, LogLinear, Steered
+from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached
 from llrnn.layer.priors import ContextValues, Prior
+from llrnn.layer.steered import Steered
 from llrnn.model.controllers import LSTM, Controller, described_controller, initialise, uniform, untouched_init
 from llrnn.text.ids import TrainingSummary
 from llrnn.text.vocabulary import Spellings, Vocabulary

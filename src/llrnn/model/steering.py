@@ -164,7 +164,7 @@ def _require(names: Iterable[str], there: Sequence[str], kind: str, besides: str
 def scale_and_offset(
     model: LLRNN, changes: Sequence[Change], names: FeatureNames | None = None
 ) -> tuple[Tensor, Tensor]:
-    """All changes, one after the other, as a → scale∘a + offset, each (m + k,): what `layer.loglinear.Steered` takes.
+    """All changes, one after the other, as a → scale∘a + offset, each (m + k,): what `layer.Steered` takes.
 
     `names`: those of the model, where somebody keeps them; many requests then look for the same patterns once.
     """

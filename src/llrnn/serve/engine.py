@@ -31,7 +31,8 @@ from llrnn.ground.rendering import Term
 from llrnn.inference.explanation import Explanation, explain_next, influence
 from llrnn.knowledge.features.compiled import FeatureNames
 from llrnn.knowledge.sequences import Batch, ModelState
-from llrnn.layer.loglinear import Distribution, Steered
+from llrnn.layer.loglinear import Distribution
+from llrnn.layer.steered import Steered
 from llrnn.model.decode import Generated, Greedy, Sampling, Strategy
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import Change, scale_and_offset
@@ -75,7 +76,7 @@ def settled(work: Callable[..., Any], *given: Any) -> Any:
 
 # --- many questions to one model, answered by one pass through the network -------------------------------------------
 #
-# Weights that are set by hand differ from row to row: `loglinear.Steered` changes a on its way, row by row. What comes
+# Weights that are set by hand differ from row to row: `layer.Steered` changes a on its way, row by row. What comes
 # after the network is asked for one row alone (`Distribution.row`) where rows want different things of it.
 
 
