@@ -43,13 +43,10 @@ export async function stream(path, body, signal, onEvent) {
 }
 
 function emit(block, onEvent) {
-  let name = "message";
-  const data = [];
-  for (const line of block.split("\n")) {
-    if (line.startsWith("event:")) name = line.slice(6).trim();
-    else if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
-  }
-  if (data.length) onEvent(name, JSON.parse(data.join("\n")));
+  const values = (name) =>
+    block.split("\n").flatMap((line) => (line.startsWith(`${name}:`) ? line.slice(name.length + 1).trimStart() : []));
+  const data = values("data").join("\n");
+  if (data) onEvent(values("event").at(-1) ?? "message", JSON.parse(data));
 }
 
 function sent(body, signal) {
@@ -65,13 +62,9 @@ function wait(change) {
   else delete document.documentElement.dataset.waiting;
 }
 
-async function asked(path, options) {
+function asked(path, options) {
   wait(1);
-  try {
-    return await answered(path, options);
-  } finally {
-    wait(-1);
-  }
+  return answered(path, options).finally(() => wait(-1));
 }
 
 async function answered(path, options) {
@@ -116,74 +109,58 @@ export function debounced(run, wait) {
   return later;
 }
 
-/** One kind of question. `view` names what it is about: answers about another view are stale. */
-export class Latest {
-  #path;
-  #answered;
-  #failed;
-  #asked = null; // the last question, as text
-  #view = null;
-  #waiting = null; // the question to send next
-  #flight = null; // the AbortController of the one on its way
+/**
+ * One kind of question: `ask(body, view)` unless this is what was asked last, `forget()` everything, `busy()`. `view`
+ * names what it is about: answers about another view are stale.
+ */
+export function latest(path, answered, failed) {
+  let asked = null; // the last question, as text
+  let about = null; // its view
+  let waiting = null; // the question to send next
+  let flight = null; // the AbortController of the one on its way
 
-  constructor(path, answered, failed) {
-    this.#path = path;
-    this.#answered = answered;
-    this.#failed = failed;
+  function drop() {
+    flight?.abort();
+    flight = waiting = null;
   }
 
-  /** Ask, unless this is what was asked last. */
-  ask(body, view) {
-    const text = JSON.stringify(body);
-    if (text === this.#asked) return;
-    if (view !== this.#view) this.#drop();
-    this.#asked = text;
-    this.#view = view;
-    this.#waiting = body;
-    if (this.#flight === null) this.#send();
-  }
-
-  /** Forget everything: the same question would be asked again. */
-  forget() {
-    this.#drop();
-    this.#asked = null;
-    this.#view = null;
-  }
-
-  get busy() {
-    return this.#flight !== null;
-  }
-
-  #drop() {
-    this.#flight?.abort();
-    this.#flight = null;
-    this.#waiting = null;
-  }
-
-  async #send() {
-    const flight = new AbortController();
-    this.#flight = flight;
-    let report = null;
-    while (this.#waiting !== null && this.#flight === flight) {
-      const body = this.#waiting;
-      this.#waiting = null;
-      report = await this.#outcome(body, flight);
-      if (this.#flight !== flight) return; // another view by now
-      if (this.#waiting === null) this.#flight = null;
+  async function send() {
+    const own = (flight = new AbortController());
+    while (waiting !== null && flight === own) {
+      const body = waiting;
+      waiting = null;
+      const report = await outcome(body, own.signal);
+      if (flight !== own) return; // another view by now
+      if (waiting === null) flight = null;
       report();
     }
   }
 
-  async #outcome(body, flight) {
+  async function outcome(body, signal) {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const answer = await post(this.#path, body, flight.signal);
-        return () => this.#answered(answer, body);
+        const answer = await post(path, body, signal);
+        return () => answered(answer);
       } catch (error) {
         const again = error instanceof ApiError && error.seconds !== null && attempt < TRIES;
-        if (!again || flight.signal.aborted) return () => this.#failed(error);
+        if (!again || signal.aborted) return () => failed(error);
         await new Promise((resolve) => setTimeout(resolve, 1000 * error.seconds));
       }
     }
   }
+
+  return {
+    ask(body, view) {
+      const text = JSON.stringify(body);
+      if (text === asked) return;
+      if (view !== about) drop();
+      [asked, about, waiting] = [text, view, body];
+      if (flight === null) send();
+    },
+    forget() {
+      drop();
+      asked = about = null;
+    },
+    busy: () => flight !== null,
+  };
 }

@@ -1,7 +1,7 @@
 // The next words as bars, most probable first: each a button that selects the word, with small ones beside it to
 // compare it and to append it; then the words asked for by name, and all others in one, so that the shares add up.
 
-import { el, keyed, percent, set } from "./dom.js";
+import { button, el, keyed, percent, set } from "./dom.js";
 
 export const END = "</s>";
 
@@ -21,10 +21,9 @@ export class Bars {
 
   /** `marks`: { word, rival }; `before`: p of words without changes, where there are changes. */
   show(answer, marks, before) {
-    const top = answer.top.map((entry) => ({ ...entry, extra: false }));
-    const listed = new Set(top.map((entry) => entry.word));
-    const asked = answer.words.filter((entry) => !listed.has(entry.word)).map((entry) => ({ ...entry, extra: true }));
-    const entries = [...top, ...asked];
+    const listed = new Set(answer.top.map((entry) => entry.word));
+    const asked = answer.words.filter((entry) => !listed.has(entry.word));
+    const entries = [...answer.top, ...asked.map((entry) => ({ ...entry, extra: true }))];
     const apart = entries.filter((entry) => !entry.extra || !entry.cell); // a word of a cell is counted with its cell
     const rest = Math.max(0, answer.total - apart.reduce((sum, entry) => sum + entry.p, 0));
     entries.push({ word: "all other words", p: rest, others: true });
@@ -66,8 +65,8 @@ export class Bars {
       "li",
       { class: "bar" },
       el("button", { type: "button", class: "pick", onclick: pick }, ...inside(labelOf(word))),
-      el("button", { type: "button", class: "small versus", text: "vs", onclick: () => compare(word) }),
-      el("button", { type: "button", class: "small append", text: "+", onclick: () => append(word) }),
+      button("vs", "small versus", () => compare(word)),
+      button("+", "small append", () => append(word)),
     );
   }
 
@@ -98,7 +97,7 @@ function fill(element, entry, longest, marks, before) {
   const isRival = entry.word === marks.rival;
   element.classList.toggle("chosen", isWord);
   element.classList.toggle("rival", isRival);
-  element.classList.toggle("extra", entry.extra);
+  element.classList.toggle("extra", Boolean(entry.extra));
   part("mark").textContent = isWord ? "●" : isRival ? "○" : "";
   part("role").textContent = isWord ? ", explained" : isRival ? ", compared" : "";
   set(part("pick"), "aria-pressed", String(isWord));

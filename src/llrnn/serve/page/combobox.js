@@ -5,99 +5,72 @@ import { debounced } from "./api.js";
 import { el, field, freshId, set } from "./dom.js";
 import { wordsLike } from "./lexicon.js";
 
-export class Combobox {
-  #input;
-  #list;
-  #find;
-  #take;
-  #options = [];
-  #active = -1;
-  #round = 0; // answers of earlier rounds are dropped
-  #later = debounced(() => this.#search(), 120);
+/** `find(text)` gives the proposals, a promise of [{ value, note }]; `take(value)` is called for the one chosen. */
+export function combobox(input, { label, find, take }) {
+  const id = freshId("proposals");
+  const list = el("ul", { id, class: "proposals", role: "listbox", "aria-label": label, hidden: true });
+  const later = debounced(search, 120);
+  let options = [];
+  let active = -1;
+  let round = 0; // answers of earlier rounds are dropped
 
-  /** `find(text)` gives the proposals, a promise of [{ value, note }]; `take(value)` is called for the one chosen. */
-  constructor(input, { label, find, take }) {
-    const id = freshId("proposals");
-    this.#input = input;
-    this.#find = find;
-    this.#take = take;
-    this.#list = el("ul", { id, class: "proposals", role: "listbox", "aria-label": label, hidden: true });
-    const roles = { role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": id };
-    const attributes = { ...roles, autocomplete: "off", spellcheck: "false" };
-    for (const [name, value] of Object.entries(attributes)) set(input, name, value);
-    input.after(this.#list);
-    input.addEventListener("input", () => this.#later());
-    input.addEventListener("keydown", (event) => this.#pressed(event));
-    input.addEventListener("blur", () => this.close());
-    this.#list.addEventListener("mousedown", (event) => event.preventDefault()); // the field keeps the focus
+  function show(found, marked = -1) {
+    [options, active] = [found, marked];
+    const items = options.map(({ value, note }, place) => {
+      const selected = String(place === active);
+      const role = { id: `${id}-${place}`, role: "option", "aria-selected": selected, onclick: () => choose(place) };
+      return el("li", role, el("span", { text: value }), note ? el("small", { text: note }) : null);
+    });
+    list.replaceChildren(...items);
+    list.hidden = !items.length;
+    set(input, "aria-expanded", String(items.length > 0));
+    set(input, "aria-activedescendant", active < 0 ? null : items[active].id);
+    items[active]?.scrollIntoView({ block: "nearest" });
   }
 
-  close() {
-    this.#round += 1;
-    this.#options = [];
-    this.#active = -1;
-    this.#draw();
+  function close() {
+    round += 1;
+    show([]);
   }
 
-  async #search() {
-    const round = (this.#round += 1);
-    const options = await this.#find(this.#input.value).catch(() => []);
-    if (round !== this.#round || document.activeElement !== this.#input) return;
-    this.#options = options;
-    this.#active = -1;
-    this.#draw();
+  async function search() {
+    const own = (round += 1);
+    const found = await find(input.value).catch(() => []);
+    if (own === round && document.activeElement === input) show(found);
   }
 
-  #draw() {
-    const open = this.#options.length > 0;
-    const items = this.#options.map(({ value, note }, place) =>
-      el(
-        "li",
-        {
-          id: `${this.#list.id}-${place}`,
-          role: "option",
-          "aria-selected": String(place === this.#active),
-          onclick: () => this.#choose(place),
-        },
-        el("span", { text: value }),
-        note ? el("small", { text: note }) : null,
-      ),
-    );
-    this.#list.replaceChildren(...items);
-    this.#list.hidden = !open;
-    set(this.#input, "aria-expanded", String(open));
-    set(this.#input, "aria-activedescendant", this.#active < 0 ? null : `${this.#list.id}-${this.#active}`);
-    items[this.#active]?.scrollIntoView({ block: "nearest" });
+  function choose(place) {
+    const { value } = options[place];
+    close();
+    take(value);
   }
 
-  #pressed(event) {
-    const many = this.#options.length;
-    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      if (!many) {
-        if (event.key === "ArrowDown") this.#later.now();
-        return;
-      }
+  function pressed(event) {
+    const many = options.length;
+    if (event.key === "ArrowDown" && !many) later.now();
+    else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && many) {
       event.preventDefault();
-      const down = event.key === "ArrowDown";
-      this.#active = down ? (this.#active + 1) % many : this.#active <= 0 ? many - 1 : this.#active - 1;
-      this.#draw();
-    } else if (event.key === "Enter" && this.#active >= 0) {
+      show(options, event.key === "ArrowDown" ? (active + 1) % many : (active <= 0 ? many : active) - 1);
+    } else if (event.key === "Enter" && active >= 0) {
       event.preventDefault();
       event.stopImmediatePropagation();
-      this.#choose(this.#active);
+      choose(active);
     } else if (event.key === "Enter") {
-      this.close();
+      close();
     } else if (event.key === "Escape" && many) {
       event.preventDefault();
-      this.close();
+      close();
     }
   }
 
-  #choose(place) {
-    const { value } = this.#options[place];
-    this.close();
-    this.#take(value);
-  }
+  const roles = { role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": id };
+  const attributes = { ...roles, autocomplete: "off", spellcheck: "false" };
+  for (const [name, value] of Object.entries(attributes)) set(input, name, value);
+  input.after(list);
+  input.addEventListener("input", () => later());
+  input.addEventListener("keydown", pressed);
+  input.addEventListener("blur", close);
+  list.addEventListener("mousedown", (event) => event.preventDefault()); // the field keeps the focus
 }
 
 // A field for any word of a model, with proposals: to explain what is not among the most probable ones.
@@ -114,7 +87,7 @@ export function wordField(model, choose) {
     return words.map((value) => ({ value }));
   };
   const search = field("Explain another word", input, "other");
-  new Combobox(input, { label: "words", find, take });
+  combobox(input, { label: "words", find, take });
   input.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && input.value.trim()) take(input.value.trim());
   });

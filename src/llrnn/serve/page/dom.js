@@ -9,6 +9,11 @@ export function el(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
 
+/** A button; `kind` is its class. */
+export function button(text, kind, onclick, attributes = {}) {
+  return el("button", { type: "button", class: kind, text, onclick, ...attributes });
+}
+
 /** Likewise, an element of SVG. */
 export function svg(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);

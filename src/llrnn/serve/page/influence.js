@@ -3,7 +3,6 @@
 import { el, plain, signed } from "./dom.js";
 
 const SHOWN = 5; // features of a word; smaller ones are summed up
-const SHADES = 5; // of each colour, as style.css has them
 const START = -1;
 
 /** The answer of /v1/influence as a list of words, and a sentence that names the strongest. */
@@ -18,9 +17,10 @@ export function influenceView(answer) {
       "p",
       { class: "lead" },
       "The weight of ",
-      el("b", {}, el("bdi", { text: answer.feature })),
+      bold(answer.feature),
       ` is a = ${plain(answer.weight, 3)} here. `,
-      ...(strongest ? told(strongest) : ["Nothing before it moved it."]),
+      ...(strongest ? ["The word that moved it most: ", bold(strongest.label), ` (${signed(strongest.sum, 3)}).`] : []),
+      strongest ? null : "Nothing before it moved it.",
     ),
     el("ol", { class: "moved" }, ...words.map((word) => column(word, scale, word === strongest))),
     el("p", {
@@ -30,9 +30,7 @@ export function influenceView(answer) {
   );
 }
 
-function told({ label, sum }) {
-  return ["The word that moved it most: ", el("b", {}, el("bdi", { text: label })), ` (${signed(sum, 3)}).`];
-}
+const bold = (text) => el("b", {}, el("bdi", { text }));
 
 function byWord({ prefix, terms }) {
   const words = ["start", ...prefix].map((label, place) => ({ label, position: place - 1, terms: [], sum: 0 }));
@@ -48,9 +46,8 @@ function byWord({ prefix, terms }) {
 
 function column({ label, position, terms, sum }, scale, isStrongest) {
   const most = terms.length === SHOWN + 1 ? SHOWN + 1 : SHOWN;
-  const shown = terms.slice(0, most);
   const rest = terms.slice(most);
-  const rows = shown.map((term) => row(term.name, term.share, scale));
+  const rows = terms.slice(0, most).map((term) => row(term.name, term.share, scale));
   if (rest.length) rows.push(row(`${rest.length} others`, rest.reduce((total, term) => total + term.share, 0), scale));
   return el(
     "li",
@@ -61,11 +58,12 @@ function column({ label, position, terms, sum }, scale, isStrongest) {
 }
 
 function row(name, share, scale) {
-  const strength = Math.min(SHADES, Math.round((SHADES * Math.abs(share)) / scale));
-  return el(
+  const found = el(
     "li",
-    { class: `${share < 0 ? "lowers" : "raises"}-${strength}`, "data-value": share },
+    { class: share < 0 ? "lowers" : "raises", "data-value": share },
     el("bdi", { text: name }),
     el("span", { class: "number", text: signed(share, 3) }),
   );
+  found.style.setProperty("--shade", Math.min(0.3, (0.3 * Math.abs(share)) / scale));
+  return found;
 }

@@ -93,10 +93,7 @@ async function start() {
     setup = new Setup(models);
     panels = [new Panel(0, shared), new Panel(1, shared)];
     byId("panels").append(...panels.map((panel) => panel.element));
-    writing = new Writing((state) => {
-      const chosen = modelsOf(state);
-      return writingOf(state, chosen, words);
-    }, failed);
+    writing = new Writing((state) => writingOf(state, modelsOf(state), words), failed);
     store.listen(show);
   } else {
     for (const panel of panels) panel.forget();
@@ -109,8 +106,7 @@ startTheme();
 startLink(() => {
   if (!models.length) return;
   const [first] = modelsOf(store.state);
-  const sides = store.state.sides.map((one, index) => (index === 0 ? { ...one, model: first.name } : one));
-  store.change({ prefix: textOf(store.state, first), sides }, "link");
+  store.changeSide(0, { model: first.name }, "link", { prefix: textOf(store.state, first) });
 });
 byId("token-form").addEventListener("submit", (event) => {
   event.preventDefault();

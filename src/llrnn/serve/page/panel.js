@@ -1,6 +1,6 @@
 // One model's view of the prefix: the next words, why the chosen one, its weights by hand, and which words moved them.
 
-import { Latest } from "./api.js";
+import { latest } from "./api.js";
 import { Bars, isCell, labelOf } from "./bars.js";
 import { wordField } from "./combobox.js";
 import { count, counted, el, freshId, percent, plain, say, set, tell } from "./dom.js";
@@ -33,16 +33,20 @@ export class Panel {
     append: (word) => store.change({ ...NOTHING, prefix: [...this.#query.prefix, word].join(" ") }),
   });
   #why = new Why(wordField(() => this.#model, (word) => store.change({ ...NOTHING, word })), {
-    influence: (feature) => this.#own({ influence: feature === this.#side.influence ? "" : feature }),
+    influence: (feature) =>
+      store.changeSide(this.#index, { influence: feature === this.#side.influence ? "" : feature }),
     view: (view) => store.change({ view }),
     release: () => store.change(NOTHING),
   });
   #sliders = new Sliders((changes, group) => this.#steer(changes, group));
   #asked = {
-    next: new Latest("/v1/next", (answer) => this.#showNext(answer), (error) => this.#fail(error)),
-    before: new Latest("/v1/next", (answer) => this.#showBefore(answer), () => {}),
-    why: new Latest("/v1/explain", (answer) => this.#showWhy(answer), (error) => this.#failWhy(error)),
-    moved: new Latest("/v1/influence", (answer) => this.#showMoved(answer), (error) => this.#failMoved(error)),
+    next: latest("/v1/next", (answer) => this.#showNext(answer), (error) => this.#fail(error)),
+    before: latest("/v1/next", (answer) => this.#showBefore(answer), () => {}),
+    why: latest("/v1/explain", (answer) => this.#showWhy(answer), (error) => this.#why.fail(this.#reason(error))),
+    moved: latest("/v1/influence", (answer) => this.#showMoved(influenceView(answer)), (error) => {
+      const text = this.#reason(error);
+      this.#showMoved(...(text ? [el("p", { class: "message", text })] : []));
+    }),
   };
   #model = null;
   #query = null;
@@ -83,21 +87,19 @@ export class Panel {
     return store.state.sides[this.#index];
   }
 
-  #own(patch, group = null) {
-    store.changeSide(this.#index, patch, group);
-  }
-
   #ask() {
     const words = [this.#marks.word, this.#marks.rival].filter(Boolean);
     this.#asked.next.ask({ ...this.#query, top: TOP, words }, this.#view);
     const unchanged = { ...this.#query, changes: [], top: BEFORE, words };
     if (this.#query.changes.length) this.#asked.before.ask(unchanged, this.#view);
-    set(this.element, "aria-busy", String(this.#asked.next.busy));
+    set(this.element, "aria-busy", String(this.#asked.next.busy()));
     this.#askWhy();
     const feature = this.#side.influence;
     if (feature) this.#asked.moved.ask({ ...this.#query, feature }, `${this.#view} ${feature}`);
-    else this.#asked.moved.forget();
-    if (!feature) this.#influence.replaceChildren(el("p", { class: "note", text: HINT }));
+    else {
+      this.#asked.moved.forget();
+      this.#showMoved(el("p", { class: "note", text: HINT }));
+    }
     this.#redraw();
   }
 
@@ -125,7 +127,7 @@ export class Panel {
   }
 
   #showBefore(answer) {
-    this.#before = new Map([...answer.top, ...answer.words].map((entry) => [entry.word, entry.p]));
+    this.#before = probabilities(answer);
     this.#redraw();
   }
 
@@ -142,7 +144,7 @@ export class Panel {
   }
 
   #shares({ word, rival }) {
-    const found = new Map([...this.#answer.top, ...this.#answer.words].map((entry) => [entry.word, entry.p]));
+    const found = probabilities(this.#answer);
     const named = [word, rival].filter((one) => found.has(one));
     return named.map((one) => `p(${labelOf(one)}) = ${percent(found.get(one))}`).join(", ");
   }
@@ -156,8 +158,8 @@ export class Panel {
     this.#redrawSliders();
   }
 
-  #showMoved(answer) {
-    this.#influence.replaceChildren(influenceView(answer));
+  #showMoved(...parts) {
+    this.#influence.replaceChildren(...parts);
   }
 
   async #fail(error) {
@@ -186,14 +188,9 @@ export class Panel {
     this.#redrawSliders(); // a change that cannot be made can be taken back
   }
 
-  #failWhy(error) {
-    const told = this.element.classList.contains("failed") || this.#shared.failed(error);
-    this.#why.fail(told ? null : error.message);
-  }
-
-  #failMoved(error) {
-    const told = this.element.classList.contains("failed") || this.#shared.failed(error);
-    this.#influence.replaceChildren(...(told ? [] : [el("p", { class: "message", text: error.message })]));
+  /** Why a part of the panel is empty; null where that is told elsewhere. */
+  #reason(error) {
+    return this.element.classList.contains("failed") || this.#shared.failed(error) ? null : error.message;
   }
 
   /** A second word beside the explained one; the same again takes it away. */
@@ -204,8 +201,7 @@ export class Panel {
 
   /** Changes of weights hold on to the word that is explained: another may become the most probable one. */
   #steer(changes, group) {
-    const sides = store.state.sides.map((one, i) => (i === this.#index ? { ...one, changes } : one));
-    store.change({ sides, word: store.state.word || this.#best }, group);
+    store.changeSide(this.#index, { changes }, group, { word: store.state.word || this.#best });
   }
 
   #built() {
@@ -223,6 +219,8 @@ export class Panel {
     return el("section", { class: "panel", "aria-labelledby": this.#heading.id }, head, this.#message, body);
   }
 }
+
+const probabilities = ({ top, words }) => new Map([...top, ...words].map((entry) => [entry.word, entry.p]));
 
 function facts(model) {
   const others = model.open_vocabulary ? " and any other" : "";

@@ -2,7 +2,7 @@
 // backgrounds.
 
 import { debounced } from "./api.js";
-import { Combobox } from "./combobox.js";
+import { combobox } from "./combobox.js";
 import { byId, el, say, set } from "./dom.js";
 import { wordsLike } from "./lexicon.js";
 import { store } from "./state.js";
@@ -23,7 +23,7 @@ export class Setup {
 
   constructor(models) {
     this.#models = models;
-    new Combobox(this.#prefix, {
+    combobox(this.#prefix, {
       label: "words that begin so",
       find: (text) => this.#complete(text),
       take: (word) => this.#take(word),

@@ -1,8 +1,8 @@
 // Weights by hand: a_k becomes scale · a_k + offset. A row for each term of the explained word, for whatever was
 // changed, and for features found by name. Rows keep their places while a slider moves.
 
-import { Combobox } from "./combobox.js";
-import { count, el, field, keyed, plain, set, signed } from "./dom.js";
+import { combobox } from "./combobox.js";
+import { button, count, el, field, keyed, plain, set, signed } from "./dom.js";
 import { featuresLike } from "./lexicon.js";
 import { OFFSETS, SCALES } from "./state.js";
 
@@ -15,7 +15,7 @@ const KINDS = {
 export class Sliders {
   #list = el("ul", { class: "sliders" });
   #search = el("input", { type: "text" });
-  #all = el("button", { type: "button", class: "quiet", text: "Reset all" });
+  #all = button("Reset all", "quiet", () => this.#change([], null));
   #found = []; // features searched for, in that order
   #order = []; // the rows
   #about = null; // what the rows are about: a prefix and a word
@@ -28,10 +28,9 @@ export class Sliders {
   /** `change(changes, group)` is called with the new list of changes; `group` joins the steps of one drag. */
   constructor(change) {
     this.#change = change;
-    this.#all.addEventListener("click", () => change([], null));
     const find = field("Find a feature or an expert (* stands for anything)", this.#search);
     this.element = el("div", {}, el("div", { class: "tools" }, find, this.#all), this.#list);
-    new Combobox(this.#search, {
+    combobox(this.#search, {
       label: "features",
       find: (text) => this.#proposals(text),
       take: (name) => this.#add(name),
@@ -47,8 +46,7 @@ export class Sliders {
     this.#all.disabled = changes.length === 0;
     const weights = new Map(terms.map((term) => [term.name, term.weight]));
     const largest = terms.slice(0, SHOWN).map((term) => term.name);
-    const wanted = [...this.#found, ...changes.map((one) => one.feature), ...largest];
-    const fresh = [...new Set(wanted)];
+    const fresh = [...new Set([...this.#found, ...changes.map((one) => one.feature), ...largest])];
     const stay = about === this.#about ? this.#order.filter((name) => weights.has(name) || fresh.includes(name)) : [];
     this.#about = about;
     this.#order = [...stay, ...fresh.filter((name) => !stay.includes(name))];
@@ -62,8 +60,7 @@ export class Sliders {
   }
 
   #row(name) {
-    const reset = el("button", { type: "button", class: "quiet reset", text: "reset", "aria-label": `reset ${name}` });
-    reset.addEventListener("click", () => this.#reset(name));
+    const reset = button("reset", "quiet reset", () => this.#reset(name), { "aria-label": `reset ${name}` });
     const kinds = this.#model.contextual.includes(name) ? ["offset", "scale"] : ["offset"];
     return el(
       "li",
@@ -102,11 +99,9 @@ export class Sliders {
 
   #moved(name, kind, value) {
     const changed = { ...this.#changeOf(name), [kind]: value };
-    const isThere = this.#changes.some((one) => one.feature === name);
-    const list = isThere
-      ? this.#changes.map((one) => (one.feature === name ? changed : one))
-      : [...this.#changes, changed];
-    this.#change(list.filter((one) => one.scale !== 1 || one.offset !== 0), `${kind} of ${name}`);
+    const byName = new Map(this.#changes.map((one) => [one.feature, one])).set(name, changed); // which keeps its place
+    const list = [...byName.values()].filter((one) => one.scale !== 1 || one.offset !== 0);
+    this.#change(list, `${kind} of ${name}`);
   }
 
   #reset(name) {

@@ -6,84 +6,73 @@ import { debounced } from "./api.js";
 export const OFFSETS = { least: -5, most: 5 };
 export const SCALES = { least: -1, most: 3 };
 
-const side = (given = {}) => ({ model: "", background: "own", changes: [], influence: "", ...given });
+const SUFFIXES = ["", "2"]; // of the fields of the first and of the second model
 
-const DEFAULTS = {
-  prefix: null, // null: nothing was said yet, and the model's own example is shown
-  condition: "",
-  word: "", // "": the most probable word is explained
-  rival: "",
-  view: "both", // of two words: "both", "word" or "rival"
-  seed: 0,
-  temperature: 1,
-  greedy: false,
-  most: 40, // words to write
-  writer: 0, // which of the two models writes
-  written: null, // the request that wrote the sentence on show
+const asIs = (text) => text;
+const oneOf = (...allowed) => (text, usual) => (allowed.includes(text) ? text : usual);
+const numberIn = (least, most, whole = false) => (text, usual) => {
+  const value = text.trim() === "" ? NaN : Number(text);
+  return value >= least && value <= most && (!whole || Number.isInteger(value)) ? value : usual;
 };
+const scaleIn = numberIn(SCALES.least, SCALES.most);
+const offsetIn = numberIn(OFFSETS.least, OFFSETS.most);
 
-const blank = () => ({ ...DEFAULTS, sides: [side(), side()] });
+// of each field what it usually is, which no link says, and how it is read and written
+const FIELDS = {
+  prefix: { usual: null, read: asIs }, // null: nothing was said yet, and the model's own example is shown
+  condition: { usual: "", read: asIs },
+  word: { usual: "", read: asIs }, // "": the most probable word is explained
+  rival: { usual: "", read: asIs },
+  view: { usual: "both", read: oneOf("word", "rival") }, // of two words: "both", "word" or "rival"
+  seed: { usual: 0, read: numberIn(0, Number.MAX_SAFE_INTEGER, true) },
+  temperature: { usual: 1, read: numberIn(0.05, 10) },
+  greedy: { usual: false, read: (text) => text === "1", write: () => "1" },
+  most: { usual: 40, read: numberIn(1, 500, true) }, // words to write
+  writer: { usual: 0, read: numberIn(0, 1, true) }, // which of the two models writes
+  written: { usual: null, read: requestOf, write: JSON.stringify }, // the request that wrote the sentence on show
+};
+const SIDE = {
+  model: { usual: "", read: asIs },
+  background: { usual: "own", read: asIs },
+  influence: { usual: "", read: asIs },
+};
 
 /** The state as the part of a link after `#`. */
 function encoded(state) {
   const fields = new URLSearchParams();
-  const put = (name, value, usual) => value !== usual && fields.append(name, String(value));
-  for (const name of ["prefix", "condition", "word", "rival", "view", "seed", "temperature", "most", "writer"]) {
-    put(name, state[name], DEFAULTS[name]);
-  }
-  if (state.greedy) fields.append("greedy", "1");
-  state.sides.forEach((one, index) => {
-    const suffix = index ? "2" : "";
-    put(`model${suffix}`, one.model, "");
-    put(`background${suffix}`, one.background, "own");
-    for (const { feature, scale, offset } of one.changes) {
-      fields.append(`change${suffix}`, `${scale},${offset},${feature}`);
+  const put = (table, values, suffix) => {
+    for (const [name, { usual, write = String }] of Object.entries(table)) {
+      if (values[name] !== usual) fields.append(name + suffix, write(values[name]));
     }
-    put(`influence${suffix}`, one.influence, "");
+  };
+  put(FIELDS, state, "");
+  state.sides.forEach((one, index) => {
+    put(SIDE, one, SUFFIXES[index]);
+    for (const { feature, scale, offset } of one.changes) {
+      fields.append(`change${SUFFIXES[index]}`, `${scale},${offset},${feature}`);
+    }
   });
-  if (state.written) fields.append("written", JSON.stringify(state.written));
   return fields.toString();
 }
 
 /** And back. Links come from anywhere: what is no sensible value is left out. */
 function decoded(text) {
   const fields = new URLSearchParams(text);
-  const state = blank();
-  for (const name of ["prefix", "condition", "word", "rival"]) state[name] = fields.get(name) ?? state[name];
-  if (["word", "rival"].includes(fields.get("view"))) state.view = fields.get("view");
-  state.seed = number(fields.get("seed"), 0, Number.MAX_SAFE_INTEGER, DEFAULTS.seed, true);
-  state.most = number(fields.get("most"), 1, 500, DEFAULTS.most, true);
-  state.temperature = number(fields.get("temperature"), 0.05, 10, DEFAULTS.temperature);
-  state.greedy = fields.get("greedy") === "1";
-  state.writer = fields.get("writer") === "1" ? 1 : 0;
-  state.sides = ["", "2"].map((suffix) =>
-    side({
-      model: fields.get(`model${suffix}`) ?? "",
-      background: fields.get(`background${suffix}`) ?? "own",
-      changes: fields.getAll(`change${suffix}`).flatMap(changeOf),
-      influence: fields.get(`influence${suffix}`) ?? "",
-    }),
-  );
-  state.written = requestOf(fields.get("written"));
-  return state;
-}
-
-function number(text, least, most, usual, whole = false) {
-  const value = text === null || text.trim() === "" ? NaN : Number(text);
-  const fits = value >= least && value <= most && (!whole || Number.isInteger(value));
-  return fits ? value : usual;
+  const taken = (table, suffix) =>
+    Object.fromEntries(
+      Object.entries(table).map(([name, { usual, read }]) => {
+        const found = fields.get(name + suffix);
+        return [name, found === null ? usual : read(found, usual)];
+      }),
+    );
+  const changes = (suffix) => fields.getAll(`change${suffix}`).flatMap(changeOf);
+  const sides = SUFFIXES.map((suffix) => ({ ...taken(SIDE, suffix), changes: changes(suffix) }));
+  return { ...taken(FIELDS, ""), sides };
 }
 
 function changeOf(text) {
   const [, scale, offset, feature] = /^([^,]*),([^,]*),(.+)$/s.exec(text) ?? [];
-  if (feature === undefined) return [];
-  return [
-    {
-      feature,
-      scale: number(scale, SCALES.least, SCALES.most, 1),
-      offset: number(offset, OFFSETS.least, OFFSETS.most, 0),
-    },
-  ];
+  return feature === undefined ? [] : [{ feature, scale: scaleIn(scale, 1), offset: offsetIn(offset, 0) }];
 }
 
 function requestOf(text) {
@@ -125,8 +114,10 @@ class Store {
     this.#announce();
   }
 
-  changeSide(index, patch, group = null) {
-    this.change({ sides: this.state.sides.map((one, i) => (i === index ? { ...one, ...patch } : one)) }, group);
+  /** Likewise, of what belongs to one of the two models; `others` are changed with it. */
+  changeSide(index, patch, group = null, others = {}) {
+    const sides = this.state.sides.map((one, i) => (i === index ? { ...one, ...patch } : one));
+    this.change({ ...others, sides }, group);
   }
 
   /** The link to what is shown. */

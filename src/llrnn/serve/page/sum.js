@@ -1,39 +1,28 @@
 // A sum, log p = log b + Σ a·φ − log Z: its rows from the API's explanation, as a table and as a waterfall.
 
-import { el, percent, plain, signed, svg } from "./dom.js";
+import { button, el, percent, plain, signed, svg } from "./dom.js";
 
 const SHOWN = 8; // terms that stand alone; smaller ones are folded into one row
 
 /** The rows that lead to log p of a word. */
 export function partsOfWord(explanation, expanded) {
   const { word, log_p, log_b, log_z, log_inside, cell, terms, factors, forbidden_by } = explanation;
-  const normaliser = { key: "log Z", kind: "normaliser", label: "− log Z", delta: -log_z };
+  const hint = "what makes the probabilities sum to one";
   const rows = [
     ...background(log_b, factors, log_inside, cell, "log b"),
     ...folded(terms, expanded),
-    { ...normaliser, hint: "what makes the probabilities sum to one" },
+    { key: "log Z", kind: "normaliser", label: "− log Z", hint, delta: -log_z },
   ];
-  return summed(rows, {
-    what: "log p",
-    title: `log p(${word})`,
-    total: log_p,
-    forbidden: log_b === null ? forbidden_by : null,
-  });
+  const forbidden = log_b === null ? forbidden_by : null;
+  return summed(rows, { what: "log p", title: `log p(${word})`, total: log_p, forbidden });
 }
 
 /** The rows that lead to log p(word) − log p(rival); log Z cancels. */
 export function partsOfComparison(comparison, word, rival, expanded) {
   const { log_ratio, log_b_difference, terms, factors } = comparison;
-  const rows = [
-    ...background(log_b_difference, factors, 0, null, "log b difference"),
-    ...folded(terms, expanded),
-  ];
-  return summed(rows, {
-    what: "log ratio",
-    title: `log p(${word}) − log p(${rival})`,
-    total: log_ratio,
-    forbidden: log_ratio === null || log_b_difference === null ? [] : null,
-  });
+  const rows = [...background(log_b_difference, factors, 0, null, "log b difference"), ...folded(terms, expanded)];
+  const forbidden = log_ratio === null || log_b_difference === null ? [] : null;
+  return summed(rows, { what: "log ratio", title: `log p(${word}) − log p(${rival})`, total: log_ratio, forbidden });
 }
 
 /** One row for the background, or one for each of its factors, and one for the place of a word within its cell. */
@@ -51,15 +40,9 @@ function background(log_b, factors, inside, cell, label) {
 
 function folded(terms, expanded) {
   const shown = expanded || !folds(terms) ? terms.length : SHOWN;
-  const rows = terms.slice(0, shown).map(({ name, weight, value, share }) => ({
-    key: `term:${name}`,
-    kind: "term",
-    label: name,
-    feature: name,
-    weight,
-    value,
-    delta: share,
-  }));
+  const rows = terms.slice(0, shown).map(({ name, weight, value, share }) => {
+    return { key: `term:${name}`, kind: "term", label: name, feature: name, weight, value, delta: share };
+  });
   const rest = terms.slice(shown);
   if (rest.length) {
     const delta = rest.reduce((sum, term) => sum + term.share, 0);
@@ -113,37 +96,24 @@ function line(row, marked, chosen, unfold) {
 }
 
 function nameOf(row, marked, chosen, unfold) {
-  if (row.kind === "fold") {
-    return folder(row.label, "false", unfold);
-  }
+  if (row.kind === "fold") return folder(row.label, "false", unfold);
   if (!row.feature) return el("span", { text: row.label, title: row.hint });
-  return el("button", {
-    type: "button",
-    class: "text feature",
-    "aria-pressed": String(row.feature === marked),
-    title: `which earlier words moved the weight of ${row.feature}?`,
-    text: row.label,
-    onclick: () => chosen(row.feature),
-  });
+  const title = `which earlier words moved the weight of ${row.feature}?`;
+  const pressed = String(row.feature === marked);
+  return button(row.label, "text feature", () => chosen(row.feature), { title, "aria-pressed": pressed });
 }
 
 function closing(parts, isComparison) {
   const { sum, total, what } = parts;
   const p = total === null ? 0 : Math.exp(total);
   const meaning = isComparison ? `${times(p)} as likely` : `p = ${percent(p)}`;
+  const row = (kind, value, ...name) => {
+    const head = el("th", { scope: "row", colspan: 4 }, ...name);
+    return el("tr", { class: `${kind}-row` }, head, cell(plain(value), value, kind));
+  };
   return [
-    el(
-      "tr",
-      { class: "sum-row" },
-      el("th", { scope: "row", colspan: 4, text: "sum of the parts" }),
-      cell(plain(sum), sum, "sum"),
-    ),
-    el(
-      "tr",
-      { class: "total-row" },
-      el("th", { scope: "row", colspan: 4 }, `${what} `, el("span", { class: "meaning", text: meaning })),
-      cell(plain(total), total, "total"),
-    ),
+    row("sum", sum, "sum of the parts"),
+    row("total", total, `${what} `, el("span", { class: "meaning", text: meaning })),
   ];
 }
 
@@ -157,7 +127,7 @@ function foldAgain(unfold) {
 }
 
 function folder(text, expanded, unfold) {
-  return el("button", { type: "button", class: "text fold", "aria-expanded": expanded, text, onclick: unfold });
+  return button(text, "text fold", unfold, { "aria-expanded": expanded });
 }
 
 function cell(text, value, kind = "") {
@@ -172,7 +142,7 @@ const NUMBERS = 66; // width of the column of numbers
 const CHARACTER = 7.3; // about the width of one at this size
 
 /** An SVG of the parts, `width` pixels wide. `chosen(feature)` is called for a click on a feature's row. */
-export function waterfall(parts, { width, marked = "", chosen }) {
+export function waterfall(parts, width, marked, chosen) {
   const narrow = width < NARROW;
   const rows = [...parts.rows, { key: "total", kind: "total", label: parts.what, before: 0, after: parts.total }];
   const longest = 1 + Math.max(...rows.map((row) => row.label.length));
@@ -216,8 +186,7 @@ function grid({ axis, bottom }) {
     return svg("line", { class: Math.abs(value) < 1e-12 ? "zero" : "grid", x1: x, x2: x, y1: 4, y2: bottom });
   });
   const texts = axis.ticks.map((value) => {
-    const place = { x: axis.x(value), y: bottom + 16, "text-anchor": "middle" };
-    return svg("text", { class: "tick", ...place, text: plain(value, axis.decimals) });
+    return written("tick", axis.x(value), bottom + 16, "middle", plain(value, axis.decimals));
   });
   return [...lines, ...texts];
 }
@@ -231,33 +200,16 @@ function drawn(row, place, next, box, marked, chosen) {
   const isTotal = row.kind === "total";
   const isMarked = Boolean(row.feature) && row.feature === marked;
   const name = `${isMarked ? "▸ " : ""}${row.label}`;
+  const sign = row.delta < 0 ? "lowers" : "raises";
+  const kind = ["total", "background", "normaliser"].includes(row.kind) ? row.kind : sign;
   const room = Math.floor((narrow ? width - 20 : labels) / CHARACTER);
   const group = svg(
     "g",
     { class: `part ${row.kind}${row.feature ? " feature" : ""}${isMarked ? " marked" : ""}` },
-    svg("rect", { class: "row", x: 0, y: top - 3, width, height: step - 1, rx: 4 }),
-    svg("text", {
-      class: "label",
-      x: narrow ? 2 : labels,
-      y: top + (narrow ? 11 : 16),
-      "text-anchor": narrow ? "start" : "end",
-      text: shortened(name, room),
-    }),
-    svg("rect", {
-      class: `value ${isTotal || row.kind === "background" || row.kind === "normaliser" ? row.kind : sign(row)}`,
-      x: Math.min(from, to),
-      y,
-      width: Math.max(1.5, Math.abs(to - from)),
-      height,
-      rx: 2,
-    }),
-    svg("text", {
-      class: "number",
-      x: width - 2,
-      y: y + height - 4,
-      "text-anchor": "end",
-      text: isTotal ? plain(row.after, 3) : signed(row.delta, 3),
-    }),
+    block("row", 0, top - 3, width, step - 1, 4),
+    written("label", narrow ? 2 : labels, top + (narrow ? 11 : 16), narrow ? "start" : "end", shortened(name, room)),
+    block(`value ${kind}`, Math.min(from, to), y, Math.max(1.5, Math.abs(to - from)), height, 2),
+    written("number", width - 2, y + height - 4, "end", isTotal ? plain(row.after, 3) : signed(row.delta, 3)),
     svg("title", { text: row.hint ? `${row.label}: ${row.hint}` : row.label }),
   );
   if (next && next.kind !== "total") {
@@ -267,7 +219,9 @@ function drawn(row, place, next, box, marked, chosen) {
   return group;
 }
 
-const sign = (row) => (row.delta < 0 ? "lowers" : "raises");
+const block = (kind, x, y, width, height, rx) => svg("rect", { class: kind, x, y, width, height, rx });
+
+const written = (kind, x, y, anchor, text) => svg("text", { class: kind, x, y, "text-anchor": anchor, text });
 
 function shortened(text, most) {
   const letters = [...text];

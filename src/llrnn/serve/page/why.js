@@ -1,7 +1,7 @@
 // Why this word, or why not that other one: the waterfall, its table, and the choice between the two words' views.
 
 import { labelOf } from "./bars.js";
-import { el, say, tell } from "./dom.js";
+import { button, el, say, tell } from "./dom.js";
 import { folds, partsOfComparison, partsOfWord, sumTable, waterfall } from "./sum.js";
 
 const TITLE = "Why this word?";
@@ -109,8 +109,7 @@ export class Why {
 
   #drawing(parts) {
     if (!parts.finite || this.#width <= 0) return [];
-    const options = { width: this.#width, marked: this.#settings.marked, chosen: this.#actions.influence };
-    return [waterfall(parts, options)];
+    return [waterfall(parts, this.#width, this.#settings.marked, this.#actions.influence)];
   }
 
   #unfold() {
@@ -120,13 +119,11 @@ export class Why {
   }
 
   #buttons(word, rival) {
-    const choice = (text, name) => {
-      const pressed = String(this.#view === name);
-      return el("button", { type: "button", "aria-pressed": pressed, text, onclick: () => this.#actions.view(name) });
-    };
+    const choice = (text, name) =>
+      button(text, null, () => this.#actions.view(name), { "aria-pressed": String(this.#view === name) });
     const choices = rival ? [choice("both", "both"), choice(word, "word"), choice(rival, "rival")] : [];
-    const release = { type: "button", class: "quiet", text: "follow the best word", onclick: this.#actions.release };
-    return this.#settings.isFixed ? [...choices, el("button", release)] : choices;
+    const release = button("follow the best word", "quiet", this.#actions.release);
+    return this.#settings.isFixed ? [...choices, release] : choices;
   }
 }
 

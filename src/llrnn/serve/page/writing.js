@@ -6,6 +6,8 @@ import { END, labelOf } from "./bars.js";
 import { byId, counted, el, percent, plain, say, set, tell } from "./dom.js";
 import { store } from "./state.js";
 
+const NUMBERS = ["seed", "temperature", "most"]; // fields of the state
+
 export class Writing {
   #cards = byId("cards");
   #go = byId("write");
@@ -28,25 +30,19 @@ export class Writing {
       store.change({ written: this.#request(store.state) });
     });
     this.#stop.addEventListener("click", () => this.#flight?.abort());
-    const number = (id, name) =>
-      byId(id).addEventListener("change", (event) => {
-        if (event.target.reportValidity() && event.target.value !== "") {
-          store.change({ [name]: Number(event.target.value) }, name);
-        }
+    for (const name of NUMBERS) {
+      byId(name).addEventListener("change", ({ target }) => {
+        if (target.reportValidity() && target.value !== "") store.change({ [name]: Number(target.value) }, name);
       });
-    number("seed", "seed");
-    number("temperature", "temperature");
-    number("most", "most");
+    }
     byId("greedy").addEventListener("change", (event) => store.change({ greedy: event.target.checked }));
     byId("writer").addEventListener("change", (event) => store.change({ writer: Number(event.target.value) }));
   }
 
   /** `models`: the one or two on show. */
   show(state, models) {
-    byId("seed").value = state.seed;
-    byId("temperature").value = state.temperature;
+    for (const name of NUMBERS) byId(name).value = state[name];
     byId("temperature").disabled = state.greedy;
-    byId("most").value = state.most;
     byId("greedy").checked = state.greedy;
     const there = models.filter(Boolean);
     byId("writer").replaceChildren(...there.map(({ name }, place) => el("option", { value: place, text: name })));
