@@ -22,7 +22,6 @@ from llrnn.text.source import Sentence, Token
 
 # What annotated text says about forms: which one has the other number, which are ambiguous, which fit together.
 
-
 AGREEING = ("Number", "Gender", "Person")
 FEW = 3  # readings that are too few to say that a form is unambiguous
 NOISE = 0.02  # the share of readings that annotation gets wrong: rarer ones count for nothing
@@ -65,13 +64,13 @@ class Forms:
         if token.lemma is None or token.pos is None or any(name in token.feats for name in _ASIDE):
             return None
         found: list[tuple[int, str, str]] = []
-        for value in sorted(set(values) - {token.feats[feature]}):
+        for value in set(values) - {token.feats[feature]}:
             feats = frozenset({**token.feats, feature: value}.items())
             counts = self.by_feats.get((token.lemma, token.pos, feats), Counter[str]())
             found += [(-count, form, value) for form, count in counts.items()]
-        if not found or min(found)[1] == token.form.lower():
+        _, form, value = min(found, default=(0, token.form.lower(), ""))
+        if form == token.form.lower():
             return None
-        _, form, value = min(found)
         return (form.capitalize() if token.form[:1].isupper() else form), value
 
     def could_be(self, form: str, feature: str, token: Token) -> bool:
@@ -93,13 +92,11 @@ class Forms:
         value = token.feats.get(feature)
         if value is None or token.pos is None:
             return False
-        readings = self.readings.get((token.form.lower(), token.pos), Counter[_Feats]())
-        others = total = 0
-        for feats, count in readings.items():
-            found = dict(feats).get(feature)
-            total += count * (found is not None)
-            others += count * (found is not None and found != value)
-        return total >= FEW and others <= NOISE * total
+        counts: Counter[str | None] = Counter()
+        for feats, count in self.readings.get((token.form.lower(), token.pos), {}).items():
+            counts[dict(feats).get(feature)] += count
+        total = counts.total() - counts[None]
+        return total >= FEW and total - counts[value] <= NOISE * total
 
     def fits(self, before: Token | None, good: str, bad: str, after: Token | None) -> bool:
         """Whether the wrong form can stand where the right one stood, by its letters: `c' sont` and `ne est` would be
@@ -125,9 +122,9 @@ def agree(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
 #
 # Everything here follows Universal Dependencies and no language in particular. Positions count from 0.
 
-
 Kind = Literal["verb", "adjective", "participle"]
 Link = Literal["subject", "relative", "shared", "attribute"]
+_Subject = tuple[int, Link, int]  # the controller, how it controls, and the relative pronoun, -1 for none
 
 NOMINAL = frozenset({"NOUN", "PROPN", "PRON"})
 _OTHER_SUBJECTS = frozenset({"nsubj:outer", "nsubj:caus"})  # of a clause around this one, of the one who causes
@@ -143,11 +140,11 @@ class AgreementLink:
     """
 
     target: int
-    controller: int
     kind: Kind
+    controller: int
     link: Link
-    means: tuple[str, ...] = ()
     pronoun: int = -1
+    means: tuple[str, ...] = ()
 
 
 class Tree:
@@ -192,54 +189,49 @@ class Tree:
         host = self.head(index) if base(self.tokens[index]) in ("aux", "cop") else index
         if host is None or (host == index and self.having(index, "aux", "cop")):  # the auxiliary is finite, not this
             return None
-        found = self._subject(host)
-        if found is None:
-            return self._shared(index, host)
-        controller, pronoun = found
-        return AgreementLink(index, controller, "verb", "subject" if pronoun < 0 else "relative", pronoun=pronoun)
-
-    def _shared(self, index: int, host: int) -> AgreementLink | None:
-        """`il chante et danse`: a coordinated verb without any subject of its own has that of the first."""
-        head = self.head(host)
-        if head is None or base(self.tokens[host]) != "conj" or self.having(host, "nsubj") or self._is_impersonal(host):
-            return None
-        found = self._subject(head)
-        return AgreementLink(index, found[0], "verb", "shared") if found is not None and found[1] < 0 else None
+        found = self._subject(host) or self._shared_subject(host)
+        return None if found is None else AgreementLink(index, "verb", *found)
 
     def _inflected(self, index: int, kind: Kind) -> AgreementLink | None:
         relation, head = self.tokens[index].relation, self.head(index)
         helpers = self.having(index, "aux", "cop")
         if relation in ("amod", "acl") and head is not None:
             free = not helpers and not self.having(index, "nsubj", "csubj")
-            return AgreementLink(index, head, kind, "attribute") if free and self.tokens[head].pos != "PRON" else None
+            return AgreementLink(index, kind, head, "attribute") if free and self.tokens[head].pos != "PRON" else None
+        means: tuple[str, ...] = ()
         if helpers:
-            means = tuple(sorted(self.tokens[helper].lemma or "" for helper in helpers))
-            return self._predicate(index, index, kind, means if kind == "participle" else ())
-        if base(self.tokens[index]) == "xcomp" and head is not None and not self.having(head, "obj"):
-            return self._predicate(index, head, kind, ("xcomp",))
-        return None
-
-    def _predicate(self, index: int, host: int, kind: Kind, means: tuple[str, ...]) -> AgreementLink | None:
-        found = self._subject(host)
-        if found is None or self._has_object(index):
+            host = index
+            if kind == "participle":
+                means = tuple(sorted(self.tokens[helper].lemma or "" for helper in helpers))
+        elif base(self.tokens[index]) == "xcomp" and head is not None and not self.having(head, "obj"):
+            host, means = head, ("xcomp",)
+        else:
             return None
-        return AgreementLink(index, found[0], kind, "subject" if found[1] < 0 else "relative", means, found[1])
+        # an object may decide instead (`elle s'est lavé les mains`), but not a reflexive one
+        has_object = any("Reflex" not in self.tokens[child].feats for child in self.having(index, "obj"))
+        found = None if has_object else self._subject(host)
+        return None if found is None else AgreementLink(index, kind, *found, means)
 
-    def _has_object(self, index: int) -> bool:
-        """An object may decide instead (`elle s'est lavé les mains`), but not a reflexive one."""
-        return any("Reflex" not in self.tokens[child].feats for child in self.having(index, "obj"))
-
-    def _subject(self, host: int) -> tuple[int, int] | None:
-        """The subject of a clause, or what its relative pronoun stands for, with the pronoun (-1 for none)."""
+    def _subject(self, host: int) -> _Subject | None:
+        """The subject of a clause, or what its relative pronoun stands for."""
         subjects = [i for i in self.having(host, "nsubj") if self.tokens[i].relation not in _OTHER_SUBJECTS]
         if len(subjects) != 1 or self._is_impersonal(host):
             return None
         (subject,) = subjects
         if "Rel" not in self.tokens[subject].feats.get("PronType", "").split(","):
-            return subject, -1
+            return subject, "subject", -1
         antecedent = self.head(host)
-        is_relative = self.tokens[host].relation == "acl:relcl" and antecedent is not None and antecedent < subject
-        return (antecedent, subject) if is_relative and antecedent is not None else None
+        if self.tokens[host].relation == "acl:relcl" and antecedent is not None and antecedent < subject:
+            return antecedent, "relative", subject
+        return None
+
+    def _shared_subject(self, host: int) -> _Subject | None:
+        """`il chante et danse`: a coordinated verb without any subject of its own has that of the first."""
+        head = self.head(host)
+        if head is None or base(self.tokens[host]) != "conj" or self.having(host, "nsubj") or self._is_impersonal(host):
+            return None
+        found = self._subject(head)
+        return (found[0], "shared", -1) if found is not None and found[1] == "subject" else None
 
     def _is_impersonal(self, host: int) -> bool:
         empty = any(self.tokens[child].relation in ("expl", "expl:subj") for child in self.children[host])
@@ -296,7 +288,6 @@ def _kind(token: Token) -> Kind | None:
 #
 # Likewise single controllers that take either form (`on est content`, `on est contents`) are no evidence.
 
-
 SURE = 0.9  # of what the two sides are to say; annotation and collective nouns take the rest
 
 _Key = tuple[object, ...]
@@ -334,8 +325,7 @@ class Evidence:
             return []
         counts = self.values.get(_configuration(agreement, controller, feature), Counter[tuple[str, str]]())
         value = controller.feats[feature]
-        same = counts[value, value]
-        if same < SURE * sum(n for (wanted, _), n in counts.items() if wanted == value):
+        if counts[value, value] < SURE * sum(n for (wanted, _), n in counts.items() if wanted == value):
             return []
         targets = sorted({own for _, own in counts} - {value})
         return [w for w in targets if counts[w, w] >= SURE * sum(n for (_, own), n in counts.items() if own == w)]
@@ -398,12 +388,19 @@ class _PairMaker:
         self.forms, self.evidence = forms, evidence
 
     def pairs(self, sentence: Sentence) -> Iterator[Pair]:
-        tree = Tree(sentence)
+        tree, good = Tree(sentence), sentence.words
         for agreement in tree.agreements():
+            target, controller = agreement.target, agreement.controller
+            between = range(min(target, controller) + 1, max(target, controller))
             for feature in features_of(agreement):
                 wrong = self.wrong_form(tree, agreement, feature)
                 if wrong is not None:
-                    yield _pair(sentence, tree, agreement, feature, wrong)
+                    value = tree.tokens[controller].feats[feature]
+                    others = (tree.tokens[i].feats.get(feature, value) for i in between if tree.is_nominal(i))
+                    distractors = sum(other != value for other in others)
+                    bad = (*good[:target], wrong, *good[target + 1 :])
+                    group = f"{agreement.kind}-{feature.lower()}"
+                    yield Pair(good, bad, group, len(between) + 1, distractors, target)
 
     def wrong_form(self, tree: Tree, agreement: AgreementLink, feature: str) -> str | None:
         """The form that the word must not have here, if it is sure that there is one."""
@@ -417,9 +414,8 @@ class _PairMaker:
         wrong = {**target.feats, feature: value}
         if any(_suits(tree, rival, wrong, feature) for rival in tree.rivals(agreement)):
             return None
-        before, after = tree.tokens[: agreement.target][-1:], tree.tokens[agreement.target + 1 :][:1]
-        fits = self.forms.fits(before[0] if before else None, target.form, bad, after[0] if after else None)
-        return bad if fits else None
+        before, _, after = (None, *tree.tokens, None)[agreement.target : agreement.target + 3]
+        return bad if self.forms.fits(before, target.form, bad, after) else None
 
     def really_agrees(self, tree: Tree, agreement: AgreementLink, feature: str) -> bool:
         """Both words have the value, no other feature contradicts, and a reader can see which value it is."""
@@ -427,22 +423,9 @@ class _PairMaker:
         value = controller.feats.get(feature)
         if value is None or "," in value or target.feats.get(feature) != value:
             return False
-        if not agree(target.feats, controller.feats):
-            return False
         marks = [tree.tokens[i] for i in tree.having(agreement.controller, "det", "amod") if i != agreement.target]
-        return self.forms.shows(controller, feature) or any(
-            mark.feats.get(feature) == value and self.forms.shows(mark, feature) for mark in marks
-        )
-
-
-def _pair(sentence: Sentence, tree: Tree, agreement: AgreementLink, feature: str, wrong: str) -> Pair:
-    target, controller = agreement.target, agreement.controller
-    value = tree.tokens[controller].feats[feature]
-    between = range(min(target, controller) + 1, max(target, controller))
-    distractors = sum(tree.is_nominal(i) and tree.tokens[i].feats.get(feature, value) != value for i in between)
-    good = sentence.words
-    bad = (*good[:target], wrong, *good[target + 1 :])
-    return Pair(good, bad, f"{agreement.kind}-{feature.lower()}", len(between) + 1, distractors, target)
+        shown_by = [controller, *(mark for mark in marks if mark.feats.get(feature) == value)]
+        return agree(target.feats, controller.feats) and any(self.forms.shows(word, feature) for word in shown_by)
 
 
 def _suits(tree: Tree, rival: int, wrong: dict[str, str], feature: str) -> bool:
