@@ -126,17 +126,15 @@ def _outside(corpus: Corpus, text: EncodedText, constraint: Constraint) -> dict[
 @torch.no_grad()
 def _steps(free: LLRNN, text: EncodedText, counted: list[int], constraint: Constraint) -> PositionDistortion:
     """By growing length, as batches are made, and then in the order of the text."""
-    lengths = np.array([len(text.sentences[i]) + 1 for i in counted])
-    sorted_by_length = np.argsort(lengths, kind="stable")
-    chosen = [counted[i] for i in sorted_by_length]
+    chosen = sorted(counted, key=lambda i: len(text.sentences[i]))
     inside = None if text.inside is None else tuple(text.inside[i] for i in chosen)
-    sentences, conditions = (tuple(part[i] for i in chosen) for part in (text.sentences, text.conditions))
+    sentences, conditions = [text.sentences[i] for i in chosen], [text.conditions[i] for i in chosen]
     some = EncodedText(sentences, conditions, text.eos, None, inside)
     words = max(1, _AT_ONCE // len(free.vocabulary))
     parts = [_of_batch(free, *found, constraint) for found in walk(free, some, Sentences(min(1024, words)))]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    number = np.concatenate([np.full(len(own) + 1, i) for i, own in zip(chosen, some.sentences, strict=True)])
-    place = np.concatenate([np.arange(len(own) + 1) for own in some.sentences])
+    number = np.repeat(chosen, some.lengths)
+    place = np.concatenate([np.arange(length) for length in some.lengths])
     order = np.argsort(number, kind="stable")
     return PositionDistortion(number[order], place[order], *(column[order] for column in columns))
 

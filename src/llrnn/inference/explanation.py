@@ -101,8 +101,10 @@ class Comparison(Chartable):
         """Of a background that has several factors: by how much each prefers the word; 0 where it forbids both."""
         if len(self.chosen.factors) != len(self.rival.factors):  # one background, which forbids one of the two
             return ()
-        pairs = zip(self.chosen.factors, self.rival.factors, strict=True)
-        return tuple((name, _difference(ours, theirs)) for (name, ours), (_, theirs) in pairs)
+        return tuple(
+            (name, 0.0 if ours == theirs == MINUS_INFINITY else ours - theirs)
+            for (name, ours), (_, theirs) in zip(self.chosen.factors, self.rival.factors, strict=True)
+        )
 
     @property
     def total(self) -> float:
@@ -182,11 +184,6 @@ def explain_next(
     if rival is None:
         return chosen
     return compare(chosen, _explanation(model, distribution, factors, prefix, rival))
-
-
-def _difference(ours: float, theirs: float) -> float:
-    """Of logarithms; of two that are both minus infinity there is none."""
-    return 0.0 if ours == theirs == MINUS_INFINITY else ours - theirs
 
 
 def compare(chosen: Explanation, rival: Explanation) -> Comparison:
@@ -296,7 +293,12 @@ def influence(model: LLRNN, *, feature: str, prefix: str | tuple[str, ...] = "",
     """
     words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
     ids = model.vocabulary.ids((EOS, *words), place="prefix")
-    k = _coordinate(model, feature)
+    if feature not in model.feature_names:
+        raise ConfigError(
+            f"the name of one feature of the model is required, found {feature!r}; names look like "
+            f"{', '.join(map(repr, model.feature_names[:3]))}"
+        )
+    k = model.feature_names.index(feature)
     weight, gradient = _gradient(model, torch.tensor(ids, device=model.device), k, condition)
     terms = []
     for t, (word, symbol) in enumerate(zip((START, *words), ids, strict=True)):
@@ -309,15 +311,6 @@ def influence(model: LLRNN, *, feature: str, prefix: str | tuple[str, ...] = "",
         ]
         terms += sorted(pushes, key=lambda push: (-abs(push.share), push.name))
     return Influence(words, feature, weight, tuple(terms))
-
-
-def _coordinate(model: LLRNN, feature: str) -> int:
-    if feature not in model.feature_names:
-        raise ConfigError(
-            f"the name of one feature of the model is required, found {feature!r}; names look like "
-            f"{', '.join(map(repr, model.feature_names[:3]))}"
-        )
-    return model.feature_names.index(feature)
 
 
 def _gradient(model: LLRNN, ids: Tensor, k: int, condition: object) -> tuple[float, Tensor]:

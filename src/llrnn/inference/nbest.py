@@ -61,22 +61,26 @@ class NBestLists:
     lists: tuple[NBest, ...]
 
     def __post_init__(self) -> None:
-        reason = _fault_in_names(self.names) or next(filter(None, map(self._fault, self.lists)), None)
-        if not reason and len({entry.utterance for entry in self.lists}) != len(self.lists):
-            reason = "every utterance must have one list, found two for one; put their hypotheses together"
-        if reason or not self.lists:
-            raise CorpusError(reason or "at least one n-best list is required, found none; give some")
+        reason = next(self._faults(), None)
+        if reason is not None:
+            raise CorpusError(reason)
 
-    def _fault(self, entry: NBest) -> str | None:
-        if not entry.hypotheses:
-            return f"the list of {quoted(entry.utterance)} must have a hypothesis, found none; leave the utterance out"
-        for hypothesis in entry.hypotheses:
-            if len(hypothesis.scores) != len(self.names):
-                wanted = f"{len(self.names)} scores ({', '.join(self.names)})"
-                return f"{wanted} are required, a hypothesis of {quoted(entry.utterance)} has {len(hypothesis.scores)}"
-            if any(not score < math.inf for score in hypothesis.scores):
-                return f"scores must be numbers below infinity, found {hypothesis.scores} in {quoted(entry.utterance)}"
-        return None
+    def _faults(self) -> Iterator[str]:
+        yield from _faults_in_names(self.names)
+        if not self.lists:
+            yield "at least one n-best list is required, found none; give some"
+        for entry in self.lists:
+            name = quoted(entry.utterance)
+            if not entry.hypotheses:
+                yield f"the list of {name} must have a hypothesis, found none; leave the utterance out"
+            for scores in (hypothesis.scores for hypothesis in entry.hypotheses):
+                if len(scores) != len(self.names):
+                    wanted = f"{len(self.names)} scores ({', '.join(self.names)})"
+                    yield f"{wanted} are required, a hypothesis of {name} has {len(scores)}"
+                if any(not score < math.inf for score in scores):
+                    yield f"scores must be numbers below infinity, found {scores} in {name}"
+        if len({entry.utterance for entry in self.lists}) != len(self.lists):
+            yield "every utterance must have one list, found two for one; put their hypotheses together"
 
     def __len__(self) -> int:
         return len(self.lists)
@@ -100,13 +104,12 @@ class NBestLists:
         return NBestLists((*self.names, name), tuple(lists))
 
 
-def _fault_in_names(names: Sequence[str]) -> str | None:
+def _faults_in_names(names: Sequence[str]) -> Iterator[str]:
     for index, name in enumerate(names):
         if not _NAME.fullmatch(name) or name == WORDS:
-            return f"a score needs a name without spaces, commas and =, and other than {WORDS!r}, found {quoted(name)}"
+            yield f"a score needs a name without spaces, commas and =, and other than {WORDS!r}, found {quoted(name)}"
         if name in names[:index]:
-            return f"every score needs a name of its own, found {quoted(name)} twice; rename one"
-    return None
+            yield f"every score needs a name of its own, found {quoted(name)} twice; rename one"
 
 
 def _lines(path: StrPath) -> Iterator[Line]:
@@ -148,8 +151,7 @@ def _names_in(line: Line, columns: Sequence[str]) -> tuple[str, ...]:
     names = tuple(name.strip() for name in columns[2:])
     if columns[1:2] != [_HEADER[1]] or not names:
         line.fail(f"a header is {' TAB '.join(_HEADER)} TAB name TAB ..., found {quoted(line.text)}; correct it")
-    reason = _fault_in_names(names)
-    if reason:
+    for reason in _faults_in_names(names):
         line.fail(reason)
     return names
 
@@ -335,7 +337,8 @@ def _last_row(references: Ints, hypotheses: Ints) -> Ints:
     return row
 
 
-def _counted(pairs: Sequence[tuple[Words, Words]]) -> list[Errors]:
+def count_errors(pairs: Sequence[tuple[Words, Words]]) -> list[Errors]:
+    """The errors of each pair (reference, hypothesis)."""
     ids: dict[str, int] = {}
 
     def numbered(words: Words) -> list[int]:
@@ -343,11 +346,6 @@ def _counted(pairs: Sequence[tuple[Words, Words]]) -> list[Errors]:
 
     found = alignments([(numbered(reference), numbered(hypothesis)) for reference, hypothesis in pairs]).tolist()
     return [Errors(s, d, i, len(reference)) for (s, d, i), (reference, _) in zip(found, pairs, strict=True)]
-
-
-def errors_of(reference: Sequence[str], hypothesis: Sequence[str]) -> Errors:
-    """The errors of one hypothesis."""
-    return _counted([(tuple(reference), tuple(hypothesis))])[0]
 
 
 def errors_of_lists(lists: Iterable[NBest], references: References) -> list[list[Errors]]:
@@ -360,7 +358,7 @@ def errors_of_lists(lists: Iterable[NBest], references: References) -> list[list
                 "or leave its list out"
             )
     pairs = [(references[entry.utterance], h.words) for entry in entries for h in entry.hypotheses]
-    found = iter(_counted(pairs))
+    found = iter(count_errors(pairs))
     return [[next(found) for _ in entry.hypotheses] for entry in entries]
 
 

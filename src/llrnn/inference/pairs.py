@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from itertools import takewhile
 from pathlib import PurePath
 from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import Any
 
 from llrnn.ground.errors import CorpusError
 from llrnn.ground.files import StrPath, write_lines
@@ -71,17 +71,16 @@ class Pair:
 
 _HEADER = ("good", "bad", "group", "distance", "distractors")
 _KEYS = ("sentence_good", "sentence_bad", "group", "distance", "distractors", "place")  # of JSON lines
-_EXTENSIONS: dict[str, Literal["tsv", "jsonl"]] = {".tsv": "tsv", ".jsonl": "jsonl"}
 
 
 def read_pairs(path: StrPath) -> list[Pair]:
     """All pairs of a file, its format told by the extension; blank lines are skipped."""
-    kind = _format_of(path)
+    is_tsv = _is_tsv(path)
     pairs = []
-    for number, line in read_lines(path):
-        if line.strip() and not (kind == "tsv" and number == 1 and line.split("\t")[:2] == list(_HEADER[:2])):
-            placed = Line(path, number, line)
-            pairs.append(_read_pair(placed, _read_tsv(placed) if kind == "tsv" else _read_json(placed)))
+    for number, text in read_lines(path):
+        if text.strip() and not (is_tsv and number == 1 and text.split("\t")[:2] == list(_HEADER[:2])):
+            line = Line(path, number, text)
+            pairs.append(_read_pair(line, _read_tsv(line) if is_tsv else _read_json(line)))
     if not pairs:
         raise CorpusError("at least one pair is required, but the file has none; was it written to the end?", path=path)
     return pairs
@@ -89,22 +88,20 @@ def read_pairs(path: StrPath) -> list[Pair]:
 
 def write_pairs(path: StrPath, pairs: Iterable[Pair]) -> None:
     """Write what `read_pairs` reads, in the format of the extension. The file is there as a whole or not at all."""
-    kind = _format_of(path)
-    lines = [_tsv_line(pair) if kind == "tsv" else _json_line(pair) for pair in pairs]
+    is_tsv = _is_tsv(path)
+    lines = [_tsv_line(pair) if is_tsv else _json_line(pair) for pair in pairs]
     if not lines:
         raise CorpusError("at least one pair is required, found none; there is nothing to write", path=path)
-    write_lines(path, ["\t".join(_HEADER), *lines] if kind == "tsv" else lines)
+    write_lines(path, ["\t".join(_HEADER), *lines] if is_tsv else lines)
 
 
-def _format_of(path: StrPath) -> Literal["tsv", "jsonl"]:
-    name = PurePath(path).name.lower().removesuffix(".gz")
-    for extension, kind in _EXTENSIONS.items():
-        if name.endswith(extension):
-            return kind
-    known = " or ".join(_EXTENSIONS)
-    raise CorpusError(
-        f"pairs stand in a file {known} (or with .gz), found {PurePath(path).name!r}; rename it", path=path
-    )
+def _is_tsv(path: StrPath) -> bool:
+    """By the extension; otherwise it is JSON lines."""
+    name = PurePath(path).name
+    extension = PurePath(name.lower().removesuffix(".gz")).suffix
+    if extension not in (".tsv", ".jsonl"):
+        raise CorpusError(f"pairs stand in a file .tsv or .jsonl (or with .gz), found {name!r}; rename it", path=path)
+    return extension == ".tsv"
 
 
 def _tsv_line(pair: Pair) -> str:

@@ -19,9 +19,9 @@ rows of a level are the distinct prefixes of that length, `ModelState.select` ha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain, groupby
 
 import numpy as np
 import torch
@@ -57,11 +57,6 @@ class SharedScores:
     log_probs: list[list[float]]
     steps: int  # distinct prefixes
     steps_without_sharing: int  # words and ends
-
-    @property
-    def saved(self) -> float:
-        """The share of the steps that was not needed."""
-        return 1.0 - self.steps / self.steps_without_sharing if self.steps_without_sharing else 0.0
 
 
 @dataclass(frozen=True)
@@ -108,18 +103,12 @@ def score_sentences(model: LLRNN, groups: Sequence[tuple[str, Sequence[Words]]],
     return SharedScores(log_probs, steps, steps_without_sharing)
 
 
-def _split(groups: Sequence[Sequence[Words]], rows: int) -> Iterator[list[int]]:
+def _split(groups: Sequence[Sequence[Words]], rows: int) -> list[list[int]]:
     """Which groups are scored together: those of similar length, so that all levels of a tree have many rows."""
-    together: list[int] = []
-    filled = 0
-    for i in sorted(range(len(groups)), key=lambda i: max(map(len, groups[i]), default=0)):
-        if together and filled + len(groups[i]) > rows:
-            yield together
-            together, filled = [], 0
-        together.append(i)
-        filled += len(groups[i])
-    if together:
-        yield together
+    order = sorted(range(len(groups)), key=lambda i: max(map(len, groups[i]), default=0))
+    filled = accumulate(len(groups[i]) for i in order)
+    parts = groupby(zip(order, filled, strict=True), lambda found: (found[1] - 1) // rows)
+    return [[i for i, _ in part] for _, part in parts]
 
 
 def _locate_words(model: LLRNN, groups: Sequence[tuple[str, Sequence[Words]]]) -> dict[str, tuple[int, float]]:
@@ -430,9 +419,8 @@ def rescore(lists: NBestLists, scorers: Mapping[str, Scorer], weights: Weights |
     """
     scored = add_scores(lists, scorers)
     weights = (weights or Weights(dict.fromkeys(scored.names, 1.0))).for_scores(scored.names)
-    return Rescored(NBestLists(scored.names, tuple(_ranked(entry, weights) for entry in scored)), weights)
-
-
-def _ranked(entry: NBest, weights: Weights) -> NBest:
-    order = np.argsort(-weights.totals(entry), kind="stable")
-    return NBest(entry.utterance, tuple(entry.hypotheses[index] for index in order))
+    ranked = []
+    for entry in scored:
+        order = np.argsort(-weights.totals(entry), kind="stable")
+        ranked.append(NBest(entry.utterance, tuple(entry.hypotheses[index] for index in order)))
+    return Rescored(NBestLists(scored.names, tuple(ranked)), weights)

@@ -62,7 +62,8 @@ def train(
     settings = (settings or TrainingSettings()).changed(**changes)
     run = _Run(model, corpus, valid, settings, None if folder is None else Path(folder), workers or Workers())
     try:
-        if resume or run.was_begun_by_this_launch():
+        # or the processes were started again, by what had started them, after one of them died
+        if resume or run.workers.any(run.folder is not None and run.folder.is_of_this_launch()):
             run.resume()
         else:
             run.begin()
@@ -214,15 +215,21 @@ class _Run:
         progress = self.progress
         self._settle()
         self.reader.carried = None
-        self._require_finite_weights()  # or the best model so far would be overwritten with them
+        with self._naming():
+            self.updater.require_finite_weights()  # or the best model so far would be overwritten with them
         with self.updater.average.applied():
             valid = self._validated() if self.valid is not None else None
             better = valid is None or progress.best is None or valid < progress.best
             if better:
-                self._keep_best_weights()
+                self.best_weights = {name: tensor.clone() for name, tensor in self.updater.weights().items()}
+                if self.folder is not None:
+                    self.folder.keep(self.model)
         progress.best = valid if better else progress.best
         progress.epochs_since_best = 0 if better else progress.epochs_since_best + 1
-        self._maybe_halve()
+        after = self.settings.halve_after
+        if after is not None and not better and progress.epochs_since_best % after == 0:
+            progress.learning_rate /= 2
+            set_learning_rate(self.updater.optimizer, progress.learning_rate)
         record = self._record("epoch", batches, valid)
         self._warn_if_lost(record)
         progress.epoch += 1
@@ -250,12 +257,6 @@ class _Run:
             raise self._non_finite("validation loss")
         return found
 
-    def _maybe_halve(self) -> None:
-        progress, after = self.progress, self.settings.halve_after
-        if after is not None and progress.epochs_since_best and progress.epochs_since_best % after == 0:
-            progress.learning_rate /= 2
-            set_learning_rate(self.updater.optimizer, progress.learning_rate)
-
     def _record(self, event: str, batches: int, valid: float | None = None) -> Record:
         """How it stands, also written to the log."""
         self._settle()
@@ -272,15 +273,12 @@ class _Run:
         """Start a run; a folder that holds one already is not overwritten."""
         if self.folder is not None:
             self.folder.refuse_overwriting()
-            self._require_finite_weights()  # before anything is written
+            with self._naming():
+                self.updater.require_finite_weights()  # before anything is written
             self.folder.hold()
             self.folder.refuse_overwriting()  # nobody has begun one in the meantime
             self.folder.remove_leftovers()
             self.checkpoint()
-
-    def was_begun_by_this_launch(self) -> bool:
-        """Whether the processes were started again, by what had started them, after one of them died."""
-        return self.workers.any(self.folder is not None and self.folder.is_of_this_launch())
 
     def resume(self) -> None:
         """Go on from the last checkpoint of the folder."""
@@ -303,23 +301,15 @@ class _Run:
         worn_out = patience is not None and self.progress.epochs_since_best >= patience
         return worn_out or self.progress.epoch >= self.settings.epochs
 
-    def _keep_best_weights(self) -> None:
-        self.best_weights = {name: tensor.clone() for name, tensor in self.updater.weights().items()}
-        if self.folder is not None:
-            self.folder.keep(self.model)
-
     def checkpoint(self) -> None:
         """Everything that `resume` needs, written atomically; never with a weight that is not a number."""
         self._settle()
-        self._require_finite_weights()
+        with self._naming():
+            self.updater.require_finite_weights()
         if self.folder is not None:
             updater, carried = self.updater, self.reader.tensors(self.progress.position)
             tensors = updater.weights() | optimizer_tensors(updater.optimizer) | updater.average.tensors()
             self.folder.write(self.progress, tensors | carried)
-
-    def _require_finite_weights(self) -> None:
-        with self._naming():
-            self.updater.require_finite_weights()
 
     @contextmanager
     def _naming(self, ago: int = 0) -> Iterator[None]:

@@ -123,7 +123,7 @@ class BackgroundSampler:
         model.refuse_zero_mass(p, targets)
         word, log_total = self.words(model, p, generator)
         target_score = word_scores(model.layer, p, targets[:, None])[:, 0]
-        score = shared_scores(model.layer, p, word[0]) if len(word) == 1 else word_scores(model.layer, p, word)
+        score = word_scores(model.layer, p, word)
         return BackgroundSamples(targets, word, log_total.to(score.dtype), target_score, score)
 
 
@@ -133,33 +133,25 @@ def _one_class(n_symbols: int) -> FeatureMatrix:
     return FeatureMatrix(("any",), ("any",), class_of, np.arange(2), columns, np.ones(1))
 
 
-def shared_scores(layer: LogLinear, p: Distribution, word: Tensor) -> Tensor:
-    """a·φ(K, x) of the same words at every position, (S,) -> (N, S)."""
-    weight, bias = _rows(layer, word)
-    return torch.addmm(bias, p.h, weight.t()) + _context_scores(p, word.expand(p.n, -1))
-
-
 def word_scores(layer: LogLinear, p: Distribution, word: Tensor) -> Tensor:
-    """a·φ(K, x) of words of each position, (N, S) -> (N, S); only the rows of these words are composed."""
+    """a·φ(K, x) of words of each position, (N, S), or of the same ones everywhere, (1, S); -> (N, S).
+
+    Only the rows of these words are composed: Φ W and Φ c.
+    """
     unique, inverse = torch.unique(word, return_inverse=True)
-    weight, bias = _rows(layer, unique)
-    static = torch.bmm(F.embedding(inverse, weight), p.h.unsqueeze(2)).squeeze(2)
-    return static + bias[inverse] + _context_scores(p, word)
-
-
-def _rows(layer: LogLinear, word: Tensor) -> tuple[Tensor, Tensor]:
-    """Φ W and Φ c for some words, (S,) -> (S, H) and (S,)."""
-    classes = layer.classes.class_of[word]
-    return layer.phi.rows(layer.weight, classes), layer.phi.rows(layer.bias[:, None], classes)[:, 0]
-
-
-def _context_scores(p: Distribution, word: Tensor) -> Tensor | float:
-    """What the contextual features add, (N, S): each source is asked by itself, their exceptions are not joined."""
+    classes = layer.classes.class_of[unique]
+    weight, bias = layer.phi.rows(layer.weight, classes), layer.phi.rows(layer.bias[:, None], classes)[:, 0]
+    if len(word) == 1:
+        score = torch.addmm(bias, p.h, weight.t())[:, inverse[0]]
+    else:
+        score = torch.bmm(F.embedding(inverse, weight), p.h.unsqueeze(2)).squeeze(2) + bias[inverse]
     if not p.values:
-        return 0.0
+        return score
+    # each source of contextual features is asked by itself: their exceptions are not joined
+    word = word.expand(p.n, -1)
     position = torch.arange(p.n, device=word.device).repeat_interleave(word.shape[1])
     value = torch.cat([part.at(position, word.reshape(-1), p.prior.n_symbols) for part in p.values], 1)
-    return torch.bmm(value.view(p.n, word.shape[1], -1), p.context_adaptor.unsqueeze(2)).squeeze(2)
+    return score + torch.bmm(value.view(p.n, word.shape[1], -1), p.context_adaptor.unsqueeze(2)).squeeze(2)
 
 
 # Noise-contrastive estimation: tell the target from S words of the background; Z is never computed.

@@ -102,7 +102,7 @@ class WeightAverage:
 
     def __init__(self, model: nn.Module, decay: float | None) -> None:
         self._decay = decay
-        self._weights = list(model.parameters())
+        self._weights: list[Tensor] = list(model.parameters())
         self._means = [] if decay is None else [weight.detach().clone() for weight in self._weights]
 
     @torch.no_grad()
@@ -110,7 +110,7 @@ class WeightAverage:
         """Take in the weights after a step, counted from 1."""
         if self._decay is not None:
             decay = min(self._decay, (1 + step) / (10 + step))
-            torch._foreach_lerp_(self._means, list(self._weights), 1.0 - decay)
+            torch._foreach_lerp_(self._means, self._weights, 1.0 - decay)
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -119,16 +119,13 @@ class WeightAverage:
             yield
             return
         kept = [weight.detach().clone() for weight in self._weights]
-        self._fill(self._means)
+        with torch.no_grad():
+            torch._foreach_copy_(self._weights, self._means)
         try:
             yield
         finally:
-            self._fill(kept)
-
-    @torch.no_grad()
-    def _fill(self, values: list[Tensor]) -> None:
-        for weight, value in zip(self._weights, values, strict=True):
-            weight.copy_(value)
+            with torch.no_grad():
+                torch._foreach_copy_(self._weights, kept)
 
     def tensors(self) -> dict[str, Tensor]:
         return {f"average.{number}": mean for number, mean in enumerate(self._means)}

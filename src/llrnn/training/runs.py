@@ -187,7 +187,12 @@ class RunFolder:
         if path.exists():
             if path.read_bytes()[-1:] not in (b"", b"\n"):
                 warn(f"{path}: the last line was being written when the run was stopped; it is left out")
-            records = [record for record in Records.read(path) if _logged_before(record, progress)]
+            records = (
+                record
+                for record in Records.read(path)
+                if (record.event == "step" and record.step <= progress.step)
+                or (record.event == "epoch" and record.epoch < progress.epoch)
+            )
             write_atomically(path, "".join(json.dumps(asdict(record)) + "\n" for record in records).encode())
 
 
@@ -270,9 +275,3 @@ def _without_repr(data: Any) -> Any:
     if isinstance(data, dict):
         return {key: _without_repr(value) for key, value in data.items() if key != "repr"}
     return [_without_repr(value) for value in data] if isinstance(data, list | tuple) else data
-
-
-def _logged_before(record: Record, progress: Progress) -> bool:
-    if record.event == "step":
-        return record.step <= progress.step
-    return record.event == "epoch" and record.epoch < progress.epoch
