@@ -54,8 +54,7 @@ class Base:
     def read(self, path: str | PathLike[str], *, lowercase: bool | None = None) -> Corpus:
         """A domain text, in the words or tokens of the base, written small if the base's are."""
         if self.tokenizer is not None:
-            made: Corpus = tokenised(self.tokenizer, (line for _, line in read_lines(path)), name=str(path))
-            return made
+            return tokenised(self.tokenizer, (line for _, line in read_lines(path)), name=str(path))
         small = self.donor is not None and self.donor.reads_lowercase if lowercase is None else lowercase
         return Corpus.from_file(path, lowercase=small)
 
@@ -161,14 +160,11 @@ def default_settings(words: int, *, seed: int = 0) -> TrainingSettings:
 
 
 def _features(base: Base, corpus: Corpus) -> Features:
-    counts = corpus.counts()
-    seen = frozenset(word for word, count in counts.items() if count > 1)
-    known = base.donor
-    if known is not None:
-        return _Domain(seen, {word: known.output_features.row(i) for i, word in enumerate(base.vocabulary)})
-    spelled = features.Suffixes(3, min_count=20) + features.Shape() + features.Numeric()
-    general = spelled.fitted(base.vocabulary)
-    return _Domain(seen, {word: general(word) for word in base.vocabulary})
+    seen = frozenset(word for word, count in corpus.counts().items() if count > 1)
+    if base.donor is not None:
+        return _Domain(seen, {word: base.donor.output_features.row(i) for i, word in enumerate(base.vocabulary)})
+    spelled = (features.Suffixes(3, min_count=20) + features.Shape() + features.Numeric()).fitted(base.vocabulary)
+    return _Domain(seen, {word: spelled(word) for word in base.vocabulary})
 
 
 class _Domain(Features):

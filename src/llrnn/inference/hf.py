@@ -94,13 +94,9 @@ class LogLinearProcessor(LogitsProcessor):  # type: ignore[misc]
         """The adaptor's state after a prefix: from the call before, or read anew."""
         if not prefix:
             return self._model.start([self._condition])
-        if prefix not in self._states:
-            self._states[prefix] = self._read(prefix)
+        if prefix not in self._states:  # no distribution on the way is asked for
+            inputs = torch.tensor([prefix], device=self._model.device)
+            self._given.log_b = torch.zeros(0, len(self._model.vocabulary), device=inputs.device)
+            batch = Batch(inputs, inputs, torch.zeros_like(inputs, dtype=torch.bool), [self._condition])
+            self._states[prefix] = self._model.scan(batch)[1]
         return self._states[prefix]
-
-    def _read(self, prefix: tuple[int, ...]) -> ModelState:
-        """No distribution on the way is asked for."""
-        inputs = torch.tensor([prefix], device=self._model.device)
-        self._given.log_b = torch.zeros(0, len(self._model.vocabulary), device=inputs.device)
-        batch = Batch(inputs, inputs, torch.zeros_like(inputs, dtype=torch.bool), [self._condition])
-        return self._model.scan(batch)[1]

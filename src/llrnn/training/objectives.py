@@ -95,7 +95,7 @@ class BackgroundSamples:
 class BackgroundSampler:
     """Draws S words from the background of a model, and keeps what takes V steps to make."""
 
-    def __init__(self, samples: int) -> None:
+    def __init__(self, samples: int = 256) -> None:
         if samples < 1:
             raise ConfigError(f"at least one word has to be drawn, found samples = {samples}; give some hundred")
         self.samples = samples
@@ -116,9 +116,8 @@ class BackgroundSampler:
         q = self.background(model, p.prior, p.n)
         return q.sample(generator=generator, count=self.samples).t(), q.log_z
 
-    def __call__(
-        self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None
-    ) -> BackgroundSamples:
+    def draw(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> BackgroundSamples:
+        """Words for each position of a batch, with all that an objective needs of them and of the targets."""
         targets = batch.picked(batch.targets)
         model.refuse_zero_mass(p, targets)
         word, log_total = self.words(model, p, generator)
@@ -165,17 +164,18 @@ def word_scores(layer: LogLinear, p: Distribution, word: Tensor) -> Tensor:
 # which is the exact one where c = log Z − log B.
 
 
-class NoiseContrastive:
+class NoiseContrastive(BackgroundSampler):
     """The logistic loss of telling the target from `samples` words of the background (shared if it is static).
 
     `log_ratio` is c, a constant for each position, (N,), or for all; 0 but in experiments.
     """
 
     def __init__(self, samples: int = 256, *, log_ratio: Tensor | float = 0.0) -> None:
-        self._draw, self._log_ratio = BackgroundSampler(samples), log_ratio
+        super().__init__(samples)
+        self._log_ratio = log_ratio
 
     def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
-        drawn = self._draw(model, p, batch, generator)
+        drawn = self.draw(model, p, batch, generator)
         shift = torch.as_tensor(self._log_ratio).to(drawn.score) + math.log(drawn.score.shape[1])
         noise = F.softplus(drawn.score - shift.view(-1, 1)).sum(1)
         return (F.softplus(shift - drawn.target_score) + noise).mean()
@@ -193,15 +193,12 @@ class NoiseContrastive:
 # With it p̂(x̄) ≤ 1. Ẑ is unbiased; log Ẑ, and with it the gradient, is biased by O(1/S).
 
 
-class ImportanceSampling:
+class ImportanceSampling(BackgroundSampler):
     """−mean log p̂ of the targets, with `samples` words drawn from the background (shared if it is static)."""
-
-    def __init__(self, samples: int = 256) -> None:
-        self._draw = BackgroundSampler(samples)
 
     def log_terms(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
         """The logarithms of the terms of Ẑ, that of the target first, (N, 1 + S)."""
-        drawn = self._draw(model, p, batch, generator)
+        drawn = self.draw(model, p, batch, generator)
         log_b = p.log_b(drawn.targets).to(drawn.score.dtype)
         share = (drawn.log_total - math.log(drawn.score.shape[1]))[:, None]
         rest = (drawn.score + share).masked_fill(drawn.word == drawn.targets[:, None], MINUS_INFINITY)

@@ -47,14 +47,11 @@ class Record(Renderable):
 
     @property
     def place(self) -> str:
-        match self.event:
-            case "epoch":
-                return f"epoch {self.epoch + 1}"
-            case "end":
-                return f"end, {self.epoch} epochs"
-            case _:
-                at = f"epoch {self.epoch + 1}, batch {self.position} of {self.batches}"
-                return at if self.event == "step" else f"{self.event} in {at}"
+        if self.event == "end":
+            return f"end, {self.epoch} epochs"
+        epoch = f"epoch {self.epoch + 1}"
+        at = epoch if self.event == "epoch" else f"{epoch}, batch {self.position} of {self.batches}"
+        return f"interrupted in {at}" if self.event == "interrupted" else at
 
     @property
     def time(self) -> float:

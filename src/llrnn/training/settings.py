@@ -6,7 +6,6 @@ import difflib
 import reprlib
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, Tag, ValidationError, field_validator, model_validator
@@ -179,45 +178,38 @@ def first_problem(error: ValidationError, root: type[BaseModel]) -> str:
     place, table = _found_at(first["loc"], root)
     where, wrong = ".".join(place) or "configuration", first["type"]
     if wrong == "extra_forbidden":
-        return f"{where}: {table.foreign(place[-1])}"
+        return f"{where}: {_foreign_key(place[-1], table)}"
     if wrong == "missing":
         return f"{where}: this key is required"
     if wrong in ("union_tag_not_found", "union_tag_invalid"):
+        kinds = dict.fromkeys(repr(name.partition(" ")[0]) for name in table[0])
         given = f", found {first['ctx']['tag']!r}" if wrong == "union_tag_invalid" else ", found none"
-        return f"{where}.kind: must be one of {', '.join(table.kinds)}{given}"
+        return f"{where}.kind: must be one of {', '.join(kinds)}{given}"
     if wrong == "value_error":  # a validator of ours: it says itself what it found
         return f"{where}: {first['msg'].removeprefix('Value error, ')}"
     return f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}, found {reprlib.repr(first['input'])}"
 
 
-@dataclass
-class _Table:
-    """A table of a configuration: the models that it may be of, by kind, and the name of the one that was chosen."""
+_Table = tuple[dict[str, type[BaseModel]], str | None]  # the models that a table may be of, by kind; the chosen kind
 
-    models: dict[str, type[BaseModel]]
-    chosen: str | None
 
-    @classmethod
-    def of(cls, annotation: object) -> _Table:
-        models = models_by_kind(annotation)
-        if len({*models.values()}) > 1:
-            return cls(models, None)
-        return cls({"": next(iter(models.values()))} if models else {}, "")
+def _table(annotation: object) -> _Table:
+    models = models_by_kind(annotation)
+    several = {*models.values()}
+    return (models, None) if len(several) > 1 else (dict(zip([""], several, strict=False)), "")
 
-    @property
-    def kinds(self) -> list[str]:
-        return list(dict.fromkeys(repr(name.partition(" ")[0]) for name in self.models))
 
-    def foreign(self, key: str) -> str:
-        """What is wrong with a key that the chosen model does not have, and where it would be right."""
-        own = self.models[self.chosen or ""].model_fields if self.chosen in self.models else {}
-        where = f" where kind = {_quoted(self.chosen)} ({', '.join(own)})" if self.chosen else ""
-        others = [_quoted(name) for name, model in self.models.items() if key in model.model_fields]
-        near = difflib.get_close_matches(key, own, n=1)
-        if others:
-            return f"no such key{where}; leave it out, or choose kind = {' or '.join(others)}"
-        meant = f"did you mean {near[0]}?" if near else "check its spelling"
-        return f"no such key{where}; {meant} (`llrnn train --help` lists all keys)"
+def _foreign_key(key: str, table: _Table) -> str:
+    """What is wrong with a key that the chosen model does not have, and where it would be right."""
+    models, chosen = table
+    own = models[chosen or ""].model_fields if chosen in models else {}
+    where = f" where kind = {_quoted(chosen)} ({', '.join(own)})" if chosen else ""
+    others = [_quoted(name) for name, model in models.items() if key in model.model_fields]
+    if others:
+        return f"no such key{where}; leave it out, or choose kind = {' or '.join(others)}"
+    near = difflib.get_close_matches(key, own, n=1)
+    meant = f"did you mean {near[0]}?" if near else "check its spelling"
+    return f"no such key{where}; {meant} (`llrnn train --help` lists all keys)"
 
 
 def _quoted(name: str) -> str:
@@ -229,16 +221,17 @@ def _quoted(name: str) -> str:
 def _found_at(location: Sequence[int | str], root: type[BaseModel]) -> tuple[list[str], _Table]:
     """The keys of pydantic's location, without the kinds that it puts among them, and the table of the last one."""
     place: list[str] = []
-    table = outer = _Table.of(root)
+    models, chosen = outer = _table(root)
     for part in location:
-        if isinstance(part, str) and table.chosen is None and part in table.models:
-            table.chosen = part
+        if isinstance(part, str) and chosen is None and part in models:
+            chosen = part
             continue
         place.append(str(part))
         if isinstance(part, str):
-            fields = table.models[table.chosen].model_fields if table.chosen in table.models else {}
-            outer, table = table, _Table.of(fields[part].rebuild_annotation() if part in fields else None)
-    return place, table if table.models and table.chosen is None else outer
+            outer = models, chosen
+            fields = models[chosen or ""].model_fields if chosen in models else {}
+            models, chosen = _table(fields[part].rebuild_annotation() if part in fields else None)
+    return place, (models, chosen) if models and chosen is None else outer
 
 
 def models_by_kind(annotation: Any) -> dict[str, type[BaseModel]]:
