@@ -129,17 +129,13 @@ def get(
     for file in dataset.files:
         url = f"{(base_url or dataset.url).rstrip('/')}/{file.name}"
         words += _Fetched(file, url, folder / file.name, asking).words(progress)
-    _check_words(dataset, words, folder)
-    return tuple(folder / file.name for file in dataset.files)
-
-
-def _check_words(dataset: Dataset, words: int, folder: Path) -> None:
-    if dataset.words is not None and not dataset.words[0] <= words <= dataset.words[1]:
-        low, high = dataset.words
+    low, high = dataset.words or (words, words)
+    if not low <= words <= high:
         raise DatasetError(
             f"{folder}: {dataset.what} must have {low:,} to {high:,} words in all, found {words:,}; "
             "the sentences are as many as expected, but not these: remove the files and fetch them from another address"
         )
+    return tuple(folder / file.name for file in dataset.files)
 
 
 class _Asking(urllib.request.HTTPRedirectHandler):
@@ -160,11 +156,10 @@ class _Asking(urllib.request.HTTPRedirectHandler):
 
     def require_secure(self, url: str) -> None:
         parts = urllib.parse.urlsplit(url)
-        if parts.scheme == "https" or (self._loopback and parts.scheme == "http" and _is_this_machine(parts.hostname)):
-            return
-        raise DatasetError(
-            f"an address with https:// is required, found {url!r}: what comes otherwise may be anybody's"
-        )
+        is_loopback = self._loopback and parts.scheme == "http" and _is_this_machine(parts.hostname)
+        if parts.scheme != "https" and not is_loopback:
+            wanted = "an address with https:// is required"
+            raise DatasetError(f"{wanted}, found {url!r}: what comes otherwise may be anybody's")
 
 
 def _is_this_machine(host: str | None) -> bool:

@@ -13,6 +13,7 @@ So an infinite vocabulary costs as much as its cells. This file is the seam; `ll
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -91,7 +92,7 @@ class Domain(ABC):
 def check(domain: Domain) -> None:
     """Refuse a domain that is none: without finite mass, or with strings that are no symbols or not in their cell."""
     names = [cell.name for cell in domain.cells]
-    repeated = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
+    repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated or not names or len(domain.log_mass) != len(names):
         raise DomainError(f"{domain.name!r} needs cells of different names with a mass each, found {repeated or names}")
     rng = np.random.default_rng(0)
@@ -132,20 +133,15 @@ def log_mass_left(domain: Domain, listed: Sequence[str]) -> Floats:
     whole = np.exp(domain.log_mass)
     left = np.where(gone > 0, whole - gone, whole)
     for cell in np.flatnonzero((gone > 0) & (left < _SAFE_SHARE * whole)).tolist():
-        taken = {listed[i] for i in np.flatnonzero(located == cell).tolist()}
-        left[cell] = _summed_anew(domain, cell, taken)
+        # too little to be had by subtraction: what the other strings of the cell weigh
+        taken, members = {listed[i] for i in np.flatnonzero(located == cell).tolist()}, domain.members(cell)
+        if members is None:
+            raise DomainError(
+                f"the listed words take all but a billionth of the cell {domain.cells[cell].name!r} of {domain.name!r},"
+                f" {min(taken)!r} among them, too much to tell what is left; make its cells larger, or list fewer words"
+            )
+        others = [string for string in members if string not in taken]
+        left[cell] = np.exp(domain.locate(others)[1]).sum() if others else 0.0
     with np.errstate(divide="ignore"):
         log_left: Floats = np.where(gone > 0, np.log(np.maximum(left, 0.0)), domain.log_mass)
     return log_left
-
-
-def _summed_anew(domain: Domain, cell: int, taken: set[str]) -> float:
-    """What the other strings of a cell weigh, when it is too little to be had by subtraction."""
-    members = domain.members(cell)
-    if members is None:
-        raise DomainError(
-            f"the listed words take all but a billionth of the cell {domain.cells[cell].name!r} of {domain.name!r}, "
-            f"{min(taken)!r} among them, too much to tell what is left; make its cells larger, or list fewer words"
-        )
-    others = [string for string in members if string not in taken]
-    return float(np.exp(domain.locate(others)[1]).sum()) if others else 0.0

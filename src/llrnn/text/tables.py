@@ -55,14 +55,13 @@ class KnowledgeBase:
 
     def __post_init__(self) -> None:
         given = list(self.rows)
-        columns = tuple(self.columns) or tuple(dict.fromkeys(column for row in given for column in row))
+        found = tuple(dict.fromkeys(column for row in given for column in row))
+        columns = tuple(self.columns) or found
         _check_columns(columns)
-        known = set(columns)
-        lost = [column for row in given for column in row if column not in known]
-        if lost:
-            raise TableError(
-                f"a row has the column {quoted(lost[0])}, but there are only {_listed(columns)}; name it too"
-            )
+        for column in found:
+            if column not in columns:
+                have = f"but there are only {_listed(columns)}"
+                raise TableError(f"a row has the column {quoted(column)}, {have}; name it too")
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "rows", tuple(_row(columns, map(row.get, columns)) for row in given))
 
@@ -84,10 +83,16 @@ class KnowledgeBase:
     @classmethod
     def from_json(cls, path: StrPath, *, lowercase: bool = False) -> KnowledgeBase:
         """From a list of flat objects, or one object on each line; lines with `#` before them are comments."""
-        objects = list(_json_objects(path))
-        columns = tuple(dict.fromkeys(column for _, found in objects for column in found))
+        objects: list[tuple[Refuse, dict[str, object]]] = []
+        for refuse, found in _json_entries(path):
+            if not isinstance(found, _Object):
+                raise refuse(f"a flat object with named values is required, found {_shown(found)}")
+            if found:
+                _check_columns([name for name, _ in found], refuse)
+            objects.append((refuse, dict(found)))
+        columns = tuple(dict.fromkeys(column for _, record in objects for column in record))
         _check_columns(columns, partial(TableError, path=path))
-        rows = [_row(columns, map(found.get, columns), refuse, lowercase) for refuse, found in objects]
+        rows = [_row(columns, map(record.get, columns), refuse, lowercase) for refuse, record in objects]
         return cls(_stem(path), tuple(rows), columns)
 
     @classmethod
@@ -101,7 +106,10 @@ class KnowledgeBase:
         _check_database(Path(path), refuse)
         try:
             with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as database:
-                _limit(database)
+                # no query of this connection goes on for ever, or makes a value that fills the memory
+                asked = count(1)
+                database.set_progress_handler(lambda: next(asked) * _STEPS_BETWEEN > MOST_STEPS, _STEPS_BETWEEN)
+                database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
                 name = _stem(path) if sql else _table_name(database, table, refuse)
                 found = database.execute(sql or 'SELECT * FROM "' + name.replace('"', '""') + '"')
                 columns, records = tuple(one[0] for one in found.description or ()), _records(found, refuse)
@@ -115,13 +123,13 @@ class KnowledgeBase:
     @classmethod
     def from_file(cls, path: StrPath, *, lowercase: bool = False) -> KnowledgeBase:
         """From a file, by its extension; what is text may be packed (.gz)."""
-        small = fspath(path).lower()
-        kind = Path(small.removesuffix(".gz")).suffix
+        name = fspath(path).lower()
+        kind = Path(name.removesuffix(".gz")).suffix
         if kind in _DELIMITERS:
             return cls.from_csv(path, delimiter=_DELIMITERS[kind], lowercase=lowercase)
         if kind in _JSON:
             return cls.from_json(path, lowercase=lowercase)
-        if kind in _SQLITE and not small.endswith(".gz"):
+        if kind in _SQLITE and not name.endswith(".gz"):
             return cls.from_sqlite(path, lowercase=lowercase)
         raise TableError(f"a table is required ({_KNOWN}; text also with .gz); rename or convert the file", path=path)
 
@@ -140,9 +148,8 @@ class KnowledgeBase:
         """That there are these columns."""
         for column in columns:
             if column not in self.columns:
-                raise TableError(
-                    f"the table {self.name!r} has no column {quoted(column)}; it has {_listed(self.columns)}"
-                )
+                have = _listed(self.columns)
+                raise TableError(f"the table {self.name!r} has no column {quoted(column)}; it has {have}")
 
     @cached_property
     def _plain(self) -> list[Row]:
@@ -199,16 +206,6 @@ class _Object(list[tuple[str, object]]):
     """A JSON object as it is written: a name may come twice."""
 
 
-def _json_objects(path: StrPath) -> Iterator[tuple[Refuse, dict[str, object]]]:
-    """The objects, each with the error at its place."""
-    for refuse, found in _json_entries(path):
-        if not isinstance(found, _Object):
-            raise refuse(f"a flat object with named values is required, found {_shown(found)}")
-        if found:
-            _check_columns([name for name, _ in found], refuse)
-        yield refuse, dict(found)
-
-
 def _json_entries(path: StrPath) -> Iterator[tuple[Refuse, object]]:
     """A value for each line, or those of one list, for which only their number says where they stand."""
     lines = [(line, text) for line, text in read_lines(path, error=TableError) if text.strip()]
@@ -246,13 +243,6 @@ def _check_database(file: Path, refuse: Refuse) -> None:
         found = f"this cannot be read ({cause.strerror})"
     if found:
         raise refuse(f"a database is required, but {found}; check the path")
-
-
-def _limit(database: sqlite3.Connection) -> None:
-    """No query of this connection goes on for ever, or makes a value that fills the memory."""
-    asked = count(1)
-    database.set_progress_handler(lambda: next(asked) * _STEPS_BETWEEN > MOST_STEPS, _STEPS_BETWEEN)
-    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
 
 
 def _records(found: sqlite3.Cursor, refuse: Refuse) -> list[tuple[object, ...]]:

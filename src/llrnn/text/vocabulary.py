@@ -61,14 +61,12 @@ class Spellings:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
         """What a file holds; that it fits together is checked, and nothing that takes a look at every word."""
-        made = cls(*(arrays[name] for name in ARRAYS))
-        whole = made.text.ndim == made.ends.ndim == made.order.ndim == 1 and made.text.dtype == np.uint8
-        whole = (
-            whole and len(made.ends) == len(made.order) and all(a.dtype.kind == "i" for a in (made.ends, made.order))
-        )
-        if not whole or int(made.ends[-1] if len(made) else 0) != len(made.text):
+        text, ends, order = (arrays[name] for name in ARRAYS)
+        whole = text.ndim == ends.ndim == order.ndim == 1 and ends.shape == order.shape
+        whole = whole and (text.dtype, ends.dtype.kind, order.dtype.kind) == (np.uint8, "i", "i")
+        if not whole or int(ends[-1] if len(ends) else 0) != len(text):
             raise VocabularyError("the arrays of the words do not fit together")
-        return made
+        return cls(text, ends, order)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {name: getattr(self, name) for name in ARRAYS}
@@ -133,8 +131,8 @@ class Vocabulary:
         self._spellings = words if isinstance(words, Spellings) else None
         self._looked_up = 0
         if not isinstance(words, Spellings):
-            self.words = tuple(words)
-        self.n_words = len(words) if isinstance(words, Spellings) else len(self.words)
+            words = self.words = tuple(words)
+        self.n_words = len(words)
         self.unknown = unknown
         self.domains = tuple(domains) if checked else disjoint(domains)
         self.as_new = frozenset(as_new)
@@ -169,12 +167,10 @@ class Vocabulary:
 
     def _find(self, word: object) -> int | None:
         """The id of a listed word: in the file, until so many were asked for that the dictionary pays."""
-        if self._spellings is None or "_ids" in self.__dict__:
-            return self._ids.get(word)  # type: ignore[call-overload, no-any-return]
         self._looked_up += 1
-        if self._looked_up > _SHARE_LOOKED_UP * self.n_words:
-            return self._ids.get(word)  # type: ignore[call-overload, no-any-return]
-        return self._spellings.find(word)
+        if self._spellings is not None and self._looked_up <= _SHARE_LOOKED_UP * self.n_words:
+            return self._spellings.find(word)
+        return self._ids.get(word)  # type: ignore[call-overload, no-any-return]
 
     def symbol(self, number: int) -> str:
         """The word of an id, or the name of its cell, without making all of them."""
@@ -190,9 +186,8 @@ class Vocabulary:
         if self.unknown is not None and self._find(self.unknown) is None:
             raise VocabularyError(f"the symbol for unknown words, {self.unknown!r}, must be listed itself")
         if self._counts is not None and len(self._counts) not in (self.n_words, len(self)):
-            raise VocabularyError(
-                f"there must be one count for each of the {self.n_words} symbols, found {len(self._counts)}"
-            )
+            found = len(self._counts)
+            raise VocabularyError(f"there must be one count for each of the {self.n_words} symbols, found {found}")
 
     def _check_words(self) -> None:
         if len(set(self.symbols)) != len(self.symbols):
@@ -246,7 +241,7 @@ class Vocabulary:
         symbols = by_frequency(listed)
         chosen = [word for word in frequent if word not in from_lists and _chance(word) < as_new]
         made = cls(symbols, counts=[listed[s] for s in symbols], unknown=unknown, domains=domains)
-        if chosen and not made.is_open:
+        if chosen and not domains:
             raise VocabularyError(
                 f"only words of an open vocabulary can train as new, found {chosen[0]!r}; give domains"
             )
@@ -296,9 +291,7 @@ class Vocabulary:
     def id(self, word: str, *, place: str = "") -> int:
         """The id of a word, or of its cell; `place` says in the error where the word was found."""
         found = self._find(word)
-        if found is not None:
-            return found
-        return int(self.locate([word], place=place)[0][0])
+        return int(self.locate([word], place=place)[0][0]) if found is None else found
 
     def ids(self, words: Iterable[str], *, place: str = "") -> list[int]:
         return [self.id(word, place=place) for word in words]
@@ -344,9 +337,8 @@ class Vocabulary:
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """The cells of all domains; the id of the first is the number of words."""
-        return tuple(
-            replace(cell, source=cell.source or domain.name) for domain in self.domains for cell in domain.cells
-        )
+        named = [(domain.name, cell) for domain in self.domains for cell in domain.cells]
+        return tuple(replace(cell, source=cell.source or name) for name, cell in named)
 
     def is_tail(self, word: str) -> bool:
         """Whether a word is a string of the tail of a domain, on which real-valued features are bounded only."""
@@ -377,16 +369,14 @@ class Vocabulary:
     def _draw(self, domain: Domain, cell: int, count: int, rng: np.random.Generator) -> list[str]:
         found: list[str] = []
         asked = count
-        while len(found) < count:
-            drawn = domain.draw(cell, asked, rng)
-            found += [string for string in drawn if string not in self]
+        while True:
+            found += [string for string in domain.draw(cell, asked, rng) if string not in self]
+            if len(found) >= count:
+                return found[:count]
             asked = min(2 * asked, _MOST_DRAWS)
             if asked == _MOST_DRAWS and not found:
-                return self._draw_unlisted(domain, cell, count, rng)
-        return found[:count]
-
-    def _draw_unlisted(self, domain: Domain, cell: int, count: int, rng: np.random.Generator) -> list[str]:
-        """From a finite cell of which hardly anything is left: the others are looked at one by one."""
+                break
+        # a finite cell of which hardly anything is left: the others are looked at one by one
         others = [string for string in domain.members(cell) or () if string not in self]
         q = np.exp(domain.locate(others)[1])
         if not q.sum() > 0:

@@ -30,7 +30,7 @@ _OTHER_STYLES = Weighted(("action", "copula", "seeming", "passive"), (0.46, 0.22
 _TIMES = {"conditional": "present", "subjunctive": "present", "perfect": "past", "pluperfect": "past"}
 _GENDERS = {"semaine": FEMININE, "année": FEMININE, "nuit": FEMININE, "saison": FEMININE}
 _PERIODS, _RECURRING = (
-    lex.zipf([lex.noun(lemma, "time", _GENDERS.get(lemma, MASCULINE)) for lemma in text.split()])
+    lex.zipf([lex.noun(lemma, _GENDERS.get(lemma, MASCULINE)) for lemma in text.split()])
     for text in (
         "année semaine mois été hiver siècle printemps automne",
         "jour matin soir année semaine nuit été hiver mois saison",
@@ -104,7 +104,8 @@ def _participial(draw: Draw, nominal: Nominal) -> Phrase:
 
 def _agent(draw: Draw, frame: Frame, owner: Concord) -> Phrase:
     """`par la reine`"""
-    return phrases.with_case(lex.PAR, phrases.argument(draw, draw.one(frame.subjects), depth=0, owner=owner))
+    agent = phrases.argument(draw, draw.one(frame.subjects), depth=0, owner=owner)
+    return agent.before(lex.PAR, relation="case")
 
 
 def _said_of(draw: Draw, subject: Nominal, manner: Manner, depth: int) -> tuple[Phrase, str]:
@@ -366,8 +367,8 @@ def _extent(draw: Draw) -> Clause:
 def _distance(draw: Draw) -> Clause:
     """`le village se trouve à 12 kilomètres de Lyon`."""
     subject = noun_phrase(draw, draw.one(("building", "nature")), depth=0, article="specific")
-    amount = phrases.with_case(lex.A, phrases.quantity(phrases.digits(phrases.rounded(draw, 2, 900)), "kilomètre"))
-    amount.add(phrases.with_case(lex.DE, phrases.town(draw)), "nmod")
+    amount = phrases.quantity(phrases.digits(phrases.rounded(draw, 2, 900)), "kilomètre")
+    amount.before(lex.A, relation="case").add(phrases.town(draw).before(lex.DE, relation="case"), "nmod")
     tense = _simple_tense(draw)
     predicate = active(Verb("trouver", reflexive=True), subject.agreement, Manner(tense), transitive=False)
     return joined(subject, predicate.add(amount, "obl:arg"), tense)

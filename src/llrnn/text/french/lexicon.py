@@ -85,21 +85,6 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Noun:
-    """A noun with its gender, its kind (person, animal, place, ...) and its forms by number."""
-
-    lemma: str
-    kind: str
-    gender: str
-    countable: bool
-    singular: Word
-    plural: Word
-
-    def word(self, number: str) -> Word:
-        return self.singular if number == SINGULAR else self.plural
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Adjective:
     """An adjective with its forms by gender and number."""
 
@@ -108,6 +93,20 @@ class Adjective:
 
     def word(self, agreement: Concord) -> Word:
         return self.forms[agreement.gender, agreement.number]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Noun:
+    """A noun with its gender and its forms by number."""
+
+    lemma: str
+    gender: str
+    countable: bool
+    singular: Word
+    plural: Word
+
+    def word(self, number: str) -> Word:
+        return self.singular if number == SINGULAR else self.plural
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,12 +138,16 @@ def proper_names(text: str, gender: str) -> Weighted[Word]:
     return words(text, "PROPN", _gender_number(gender, SINGULAR))
 
 
-def noun(text: str, kind: str, gender: str) -> Noun:
+def noun(text: str, gender: str) -> Noun:
     """The entry for `pain*` (star: singular only) or `arbre`."""
     lemma = text.rstrip("*")
-    one = Word(lemma, lemma, "NOUN", _gender_number(gender, SINGULAR))
-    many = Word(plural(lemma), lemma, "NOUN", _gender_number(gender, PLURAL))
-    return Noun(lemma, kind, gender, not text.endswith("*"), one, many)
+    forms = ((lemma, SINGULAR), (plural(lemma), PLURAL))
+    one, many = (Word(form, lemma, "NOUN", _gender_number(gender, number)) for form, number in forms)
+    return Noun(lemma, gender, not text.endswith("*"), one, many)
+
+
+def nouns(text: str, gender: str) -> list[Noun]:
+    return [noun(one, gender) for one in dict.fromkeys(text.split())]
 
 
 @cache
@@ -277,6 +280,14 @@ OPENERS = words(
 PLACE = zipf(["dans", "devant", "derrière", "près de", "autour de", "à côté de", "loin de", "au-dessus de", "vers"])
 
 
+_PERSONS = [(person, number) for number in (SINGULAR, PLURAL) for person in "123"]
+_SUBJECTS = dict(zip(_PERSONS, ["je", "tu", "il", "nous", "vous", "ils"], strict=True))
+_REFLEXIVES = dict(zip(_PERSONS, ["me", "te", "se", "nous", "vous", "se"], strict=True))
+# Of one owner, then of several: before a masculine, a feminine, a plural noun.
+_OWN = "mon/ma/mes ton/ta/tes son/sa/ses notre/notre/nos votre/votre/vos leur/leur/leurs"
+_POSSESSIVES = dict(zip(_PERSONS, (forms.split("/") for forms in _OWN.split()), strict=True))
+
+
 @cache
 def preposition(text: str) -> tuple[Word, ...]:
     """`près de` as its words."""
@@ -307,15 +318,11 @@ def demonstrative(gender: str, number: str) -> Word:
 def possessive(gender: str, number: str, owner: Concord) -> Word:
     """`mon amie`: before a vowel the feminine borrows the masculine form."""
     feats = {"Number": number, "Person": owner.person, "Poss": "Yes", "PronType": "Prs"}
-    if owner.number == PLURAL:
-        one, many = {"1": ("notre", "nos"), "2": ("votre", "vos"), "3": ("leur", "leurs")}[owner.person]
-        return Word(one if number == SINGULAR else many, "son", "DET", feats)
-    letter = {"1": "m", "2": "t", "3": "s"}[owner.person]
-    if number == PLURAL:
-        return Word(letter + "es", "son", "DET", feats)
-    feats |= {"Gender": gender}
-    masculine = Word(letter + "on", "son", "DET", feats)
-    return masculine if gender == MASCULINE else Word(letter + "a", "son", "DET", feats, masculine)
+    masculine, feminine, many = _POSSESSIVES[owner.person, owner.number]
+    if number == PLURAL or masculine == feminine:
+        return Word(masculine if number == SINGULAR else many, "son", "DET", feats)
+    one = Word(masculine, "son", "DET", feats | {"Gender": gender})
+    return one if gender == MASCULINE else Word(feminine, "son", "DET", one.feats, one)
 
 
 @cache
@@ -325,7 +332,7 @@ def subject_pronoun(agreement: Concord) -> Word:
     if person == "3":
         form = ("il" if gender == MASCULINE else "elle") + ("s" if number == PLURAL else "")
         return Word(form, "il", "PRON", feats | {"Gender": gender})
-    form = {("1", SINGULAR): "je", ("2", SINGULAR): "tu", ("1", PLURAL): "nous", ("2", PLURAL): "vous"}[person, number]
+    form = _SUBJECTS[person, number]
     return _eliding("je", "je", "PRON", feats) if form == "je" else Word(form, form, "PRON", feats)
 
 
@@ -334,10 +341,8 @@ def reflexive_pronoun(agreement: Concord) -> Word:
     feats = {"Person": agreement.person, "PronType": "Prs", "Reflex": "Yes"}
     if agreement.person == "3":
         return _eliding("se", "se", "PRON", feats)
-    feats |= {"Number": agreement.number}
-    if agreement.number == PLURAL:
-        return Word({"1": "nous", "2": "vous"}[agreement.person], "se", "PRON", feats)
-    return _eliding({"1": "me", "2": "te"}[agreement.person], "se", "PRON", feats)
+    form, feats = _REFLEXIVES[agreement.person, agreement.number], feats | {"Number": agreement.number}
+    return Word(form, "se", "PRON", feats) if agreement.number == PLURAL else _eliding(form, "se", "PRON", feats)
 
 
 @cache
@@ -383,16 +388,14 @@ def _adjectives(table: Iterable[tuple[str, str]]) -> dict[str, PerTopic[Adjectiv
 
 def _people() -> list[Noun]:
     pairs = _interleaved(
-        [pair.split("/") for pair in lists.PEOPLE_PAIRS.split()],
-        [[word, feminine(word)] for word in lists.PEOPLE_REGULAR.split()],
-        [[word, word.removesuffix("eur") + "rice"] for word in lists.PEOPLE_TRICE.split()],
-        [[word, word.removesuffix("r") + "se"] for word in lists.PEOPLE_EUSE.split()],
+        [tuple(pair.split("/")) for pair in lists.PEOPLE_PAIRS.split()],
+        [(word, feminine(word)) for word in lists.PEOPLE_REGULAR.split()],
+        [(word, word.removesuffix("eur") + "rice") for word in lists.PEOPLE_TRICE.split()],
+        [(word, word.removesuffix("r") + "se") for word in lists.PEOPLE_EUSE.split()],
     )
-    people = {}
-    for pair in pairs:
-        for lemma, gender in zip(pair, (MASCULINE, FEMININE), strict=True):
-            people[lemma, gender] = noun(lemma, "person", gender)
-    return list(people.values())
+    genders = (MASCULINE, FEMININE)
+    people = dict.fromkeys(one for pair in pairs for one in zip(pair, genders, strict=True))
+    return [noun(lemma, gender) for lemma, gender in people]
 
 
 def _interleaved(*items_of: list[T]) -> list[T]:
@@ -402,10 +405,7 @@ def _interleaved(*items_of: list[T]) -> list[T]:
 
 
 def _nouns(kind: str, masculine: str, feminine: str) -> list[Noun]:
-    by_gender = ((MASCULINE, masculine), (FEMININE, feminine))
-    listed = _interleaved(
-        *([noun(one, kind, gender) for one in dict.fromkeys(text.split())] for gender, text in by_gender)
-    )
+    listed = _interleaved(nouns(masculine, MASCULINE), nouns(feminine, FEMININE))
     return _interleaved(_people(), listed) if kind == "person" else listed
 
 

@@ -19,13 +19,12 @@ from llrnn.text.source import Sentence, Token
 
 _CARDINAL = {"NumType": "Card"}
 _NUMBER_WORDS = lex.words(lists.NUMBER_WORDS, "NUM", _CARDINAL | {"Number": PLURAL})
-_MONTHS = lex.zipf([lex.noun(month, "time", MASCULINE) for month in lists.MONTHS.split()])
-_DAYS = lex.zipf([lex.noun(day, "time", MASCULINE) for day in lists.DAYS.split()])
+_MONTHS, _DAYS = (lex.zipf(lex.nouns(text, MASCULINE)) for text in (lists.MONTHS, lists.DAYS))
 _UNITS_OF = {
     MASCULINE: "euro an kilomètre mètre jour mois habitant kilo élève franc dollar litre hectare",
     FEMININE: "heure semaine minute page année",
 }
-_UNITS = {lemma: lex.noun(lemma, "unit", gender) for gender, text in _UNITS_OF.items() for lemma in text.split()}
+_UNITS = {unit.lemma: unit for gender, text in _UNITS_OF.items() for unit in lex.nouns(text, gender)}
 _FIRST_NAMES = {
     MASCULINE: lex.proper_names(lists.FIRST_NAMES_MASCULINE, MASCULINE),
     FEMININE: lex.proper_names(lists.FIRST_NAMES_FEMININE, FEMININE),
@@ -119,11 +118,6 @@ def determined(determiner: Word, word: Word) -> Phrase:
     return single(word).before(determiner, relation="det")
 
 
-def with_case(word: Word, phrase: Phrase) -> Phrase:
-    """`par` before a phrase, as its case."""
-    return phrase.before(word, relation="case")
-
-
 def with_preposition(text: str, phrase: Phrase) -> Phrase:
     """`près de` before a phrase: the first word is its case, the others are fixed to that."""
     first, *rest = lex.preposition(text)
@@ -212,7 +206,7 @@ def duration(draw: Draw) -> Phrase:
 
 def year(draw: Draw, first: int = 1850, last: int = 2024) -> Phrase:
     """`en 1987`: recent years are more frequent."""
-    return with_case(lex.EN, single(digits(last - int((last - first) * draw.random.random() ** 1.7))))
+    return single(digits(last - int((last - first) * draw.random.random() ** 1.7))).before(lex.EN, relation="case")
 
 
 def date(draw: Draw, *, future: bool = False) -> Phrase:
@@ -227,13 +221,13 @@ def date(draw: Draw, *, future: bool = False) -> Phrase:
     if draw.chance(0.6):
         month.after(year(draw, first, last).head.word, "nmod")
     if draw.chance(0.4):
-        return with_case(lex.EN, month)
+        return month.before(lex.EN, relation="case")
     return month.before(digits(draw.between(2, 30)), relation="nummod").before(lex.LE, relation="det")
 
 
 def clock(draw: Draw) -> Phrase:
     """`à 8 heures`."""
-    return with_case(lex.A, quantity(digits(draw.between(2, 23)), "heure"))
+    return quantity(digits(draw.between(2, 23)), "heure").before(lex.A, relation="case")
 
 
 # --- noun phrases: determiner, adjectives, numbers, complements, names and pronouns ---
@@ -267,8 +261,8 @@ def in_town_or_country(draw: Draw) -> Phrase:
         return with_preposition("à", town(draw))
     place = country(draw)
     if place.agreement.gender == FEMININE:
-        return with_case(lex.EN, single(place.head.word))
-    return with_case(lex.A, place)
+        return single(place.head.word).before(lex.EN, relation="case")
+    return place.before(lex.A, relation="case")
 
 
 def noun_phrase(
