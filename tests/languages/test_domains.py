@@ -65,7 +65,7 @@ def colours() -> Regular:
         "never": "&+",
         "two": "#|##",
     }
-    weights = dict.fromkeys("0123456789abcdef", 0.05) | {"#": 0.3, "small": 0.1, "capital": 0.9}
+    weights = dict.fromkeys("0123456789abcdef", 0.05) | {"#": 0.3, "lowercase": 0.1, "uppercase": 0.9}
     return Regular(patterns, weights, log_scale={"hex": -3.0}, attributes={"hex": ["Colour:hex"]}, name="colour")
 
 
@@ -319,7 +319,7 @@ def test_the_mass_of_a_regular_language_is_what_its_strings_sum_to(
 
 
 def test_characters_of_a_kind_share_its_weight() -> None:
-    domain = Regular({"short": r"\p{lower}{1,3}"}, {"small": 0.5, "a": 0.1})
+    domain = Regular({"short": r"\p{lower}{1,3}"}, {"lowercase": 0.5, "a": 0.1})
     assert math.exp(domain.log_mass[0]) == pytest.approx(0.6 + 0.6**2 + 0.6**3)
     small = len(of_kind(0)) - 1
     assert domain.locate(["zaé"])[1][0] == pytest.approx(math.log(0.1) + 2 * math.log(0.5 / small), abs=1e-9)
@@ -591,7 +591,7 @@ def test_cells_that_overlap_or_miss_strings_are_refused_with_a_witness() -> None
     [
         (lambda: Regular({"as": "a+", "b": "b"}, {"a": 1.0, "b": 9.0}), "the cell 'regular:as' .* such as 'a'"),
         (lambda: Regular({"ab": "[ab]+"}, {"a": 0.5, "b": 0.5}), "the cell 'regular:ab' must have finite mass"),
-        (lambda: Regular({"l": r"\p{lower}+"}, {"small": 1.5}), "the cell 'regular:l' .* 'a'"),
+        (lambda: Regular({"l": r"\p{lower}+"}, {"lowercase": 1.5}), "the cell 'regular:l' .* 'a'"),
         (lambda: Regular({"a": "a"}, {"a": math.nan}), "weights of characters must be finite and 0 or more"),
         (lambda: Regular({"a": "a"}, {"a": -0.1}), "weights of characters must be finite and 0 or more"),
         (lambda: Numbers("fr", ratio=1.0), "the cell of long numbers, '10000000' among them, has no finite mass"),

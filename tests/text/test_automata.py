@@ -68,8 +68,8 @@ def same(a: DFA, b: DFA) -> bool:
 @pytest.mark.parametrize(
     ("characters", "name"),
     [
-        ("aéßñªש中ー\u0301ﬁ", "small"),  # caseless letters and marks too
-        ("AÉǅ", "capital"),
+        ("aéßñªש中ー\u0301ﬁ", "lowercase"),  # caseless letters and marks too
+        ("AÉǅ", "uppercase"),
         ("07٣९", "digit"),
         (" \t\xa0\u3000\n", "space"),
         ("-!_$²½Ⅷ\x00\U0001f600\u1e9e", "sign"),  # U+1E9E is a letter since Unicode 5.1 only
@@ -303,7 +303,7 @@ def test_witness_takes_characters_that_are_not_told_apart() -> None:
     found = letter.witness()
     assert found is not None
     assert letter.label(found) == 0
-    assert kind(found) == KINDS.index("small")
+    assert kind(found) == KINDS.index("lowercase")
     assert not "a" <= found <= "z"
 
 

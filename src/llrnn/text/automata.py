@@ -3,9 +3,9 @@
     state(c_1 … c_n) = moves[state(c_1 … c_{n-1}), column(c_n)],   state("") = 0
     label(string)    = labels[state(string)]                       -1: outside
 
-Some characters are told apart one by one; each has a column. Any other character moves by its kind (small letter,
-capital, digit, white space, sign), so that an automaton of a few columns answers for all of Unicode. Kinds are those of
-Unicode 3.2, which every Python carries: a label never changes with the version of Python.
+Some characters are told apart one by one; each has a column. Any other character moves by its kind (lowercase,
+uppercase, digit, white space, sign), so that an automaton of a few columns answers for all of Unicode. Kinds are those
+of Unicode 3.2, which every Python carries: a label never changes with the version of Python.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from llrnn.ground.errors import DomainError
 
 Bools = NDArray[np.bool_]
 
-KINDS = ("small", "capital", "digit", "space", "sign")
-SMALL, CAPITAL, DIGIT, SPACE, SIGN = range(len(KINDS))
+KINDS = ("lowercase", "uppercase", "digit", "space", "sign")
+LOWER, UPPER, DIGIT, SPACE, SIGN = range(len(KINDS))
 LINE_BREAKS = frozenset("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")  # where str.splitlines breaks
 # what a reader would expect as an example of a kind; other characters are tried after these
 EXAMPLES = (
@@ -41,14 +41,14 @@ EXAMPLES = (
 
 
 def kind(character: str) -> int:
-    """The place in KINDS; letters without case and marks count as small."""
+    """The place in KINDS; letters without case and marks count as lowercase."""
     if character.isspace():
         return SPACE
     category = unicodedata.ucd_3_2_0.category(character)
     if category in ("Lu", "Lt"):
-        return CAPITAL
+        return UPPER
     if category[0] in "LM":
-        return SMALL
+        return LOWER
     return DIGIT if category == "Nd" else SIGN
 
 

@@ -119,15 +119,15 @@ class CharacterModel:
 
 # The first that fits. Endings are told apart where a word is all letters.
 SHAPES = {
-    "small": r"\p{lower}+",
-    "capital": r"\p{upper}\p{lower}*",
-    "capitals": r"\p{upper}\p{upper}+",
+    "lowercase": r"\p{lower}+",
+    "capitalised": r"\p{upper}\p{lower}*",
+    "uppercase": r"\p{upper}\p{upper}+",
     "joined": r"[\p{lower}\p{upper}]+([-'’.][\p{lower}\p{upper}]+)+",
     "digits": r".*\d.*",
     "signs": r"[\p{sign}\s]+",
     "mixed": r".+",
 }
-_WITH_ENDINGS = ("small", "capital")
+_WITH_ENDINGS = ("lowercase", "capitalised")
 _LEAST_OF_SHAPE = 0.005  # of the types: a shape that fewer have is not told apart from "mixed"
 
 
@@ -139,7 +139,7 @@ class Look:
     ending: str
 
     def attributes(self, endings: frozenset[str]) -> tuple[str, ...]:
-        """`Looks:small`, `Ends:ment`, `Ends:ent`, ...: also the shorter endings that are listed."""
+        """`Looks:lowercase`, `Ends:ment`, `Ends:ent`, ...: also the shorter endings that are listed."""
         tails = [self.ending[start:] for start in range(len(self.ending))]
         return (f"Looks:{self.shape}", *(f"Ends:{tail}" for tail in tails if tail in endings))
 

@@ -28,7 +28,7 @@ class Regular(Domain):
     """A regular language: `Regular({"plate": "[a-z]{2}-[0-9]{3}"}, dict.fromkeys("abc012-", 0.05), name="car")`.
 
     cells       name -> pattern (see `languages.grammars.pattern`) or DFA; they may not overlap
-    weights     of characters, and of kinds ("small", "capital", "digit", "space", "sign") for all others
+    weights     of characters, and of kinds ("lowercase", "uppercase", "digit", "space", "sign") for all others
     attributes  name -> what the strings of a cell show
     log_scale   name -> log of a factor for all strings of a cell
     name        what reports call the domain

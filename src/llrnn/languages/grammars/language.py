@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
-from llrnn.text.automata import CAPITAL, DIGIT, KINDS, SIGN, SMALL, SPACE, kind
+from llrnn.text.automata import DIGIT, KINDS, LOWER, SIGN, SPACE, UPPER, kind
 
 # Letters: what automata and grammars read one by one, and which of them are told apart.
 #
@@ -33,7 +33,7 @@ from llrnn.text.automata import CAPITAL, DIGIT, KINDS, SIGN, SMALL, SPACE, kind
 Over = Literal["symbols", "characters"]
 Bools = NDArray[np.bool_]
 UNREAD = -1  # the column of letters that no atom holds
-PROPERTIES = {"lower": SMALL, "upper": CAPITAL, "digit": DIGIT, "space": SPACE, "sign": SIGN}  # as in \p{lower}
+PROPERTIES = {"lower": LOWER, "upper": UPPER, "digit": DIGIT, "space": SPACE, "sign": SIGN}  # as in \p{lower}
 
 
 class Atom(ABC):
