@@ -575,7 +575,7 @@ def test_which_string_it_was_is_part_of_every_batching(trained: Trained) -> None
     text = EncodedText.encode(Corpus.from_sentences([list(words)]), model.vocabulary)
     assert text.inside is not None
     assert text.inside[0].tolist() == inside.tolist()
-    stream = text.stream_inside()
+    stream = text.run().inside_at(np.arange(len(words) + 2))
     assert stream is not None
     assert stream.tolist() == [0.0, *inside.tolist(), 0.0]
     assert made.vocabulary is model.vocabulary

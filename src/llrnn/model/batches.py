@@ -14,7 +14,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -22,7 +21,7 @@ from torch import Tensor
 
 from llrnn.ground.arrays import Ints
 from llrnn.knowledge.sequences import Batch
-from llrnn.text.ids import EncodedText, Run
+from llrnn.text.ids import EncodedText, Lazy, Run
 
 
 class Batching(ABC):
@@ -48,28 +47,7 @@ def _shuffled(count: int, seed: int | None, epoch: int) -> Ints:
     return order
 
 
-Given = TypeVar("Given")
-
-
-class Lazy(Sequence[Batch], Generic[Given]):
-    """Batches that are made when they are asked for."""
-
-    def __init__(self, groups: Sequence[Given], make: Callable[[Given], Batch]) -> None:
-        self._groups, self._make = groups, make
-
-    def __len__(self) -> int:
-        return len(self._groups)
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return type(self)(self._groups[index], self._make)
-        return self._made(index)
-
-    def _made(self, index: int) -> Batch:
-        return self._make(self._groups[index])
-
-
-class Prefetched(Lazy[Batch]):
+class Prefetched(Lazy[Batch, Batch]):
     """Batches asked for in their order: the next one is made and prepared by a thread while this one is worked on."""
 
     def __init__(self, plan: Sequence[Batch], prepare: Callable[[Batch], Batch]) -> None:

@@ -7,6 +7,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from llrnn.text.conditions import Act
 from llrnn.text.corpus import Corpus
 from llrnn.text.vocabulary import Vocabulary
 
+Given = TypeVar("Given")
+Made = TypeVar("Made", covariant=True)
+
 
 def sentence_key(words: Sequence[str]) -> int:
     """A number below 2⁶³ that names a sentence by its words: equal sentences have equal keys, on every machine."""
@@ -24,6 +28,24 @@ def sentence_key(words: Sequence[str]) -> int:
 
 
 _CAPITALS = 0.02  # share of words that only a capital letter keeps out of the vocabulary; names are fewer
+
+
+class Lazy(Sequence[Made], Generic[Given, Made]):
+    """Things that are made when they are asked for, each of what is given for it."""
+
+    def __init__(self, given: Sequence[Given], make: Callable[[Given], Made]) -> None:
+        self._given, self._make = given, make
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)(self._given[index], self._make)
+        return self._made(index)
+
+    def _made(self, index: int) -> Made:
+        return self._make(self._given[index])
 
 
 class Stored(ABC):
@@ -106,12 +128,16 @@ class EncodedText:
 
     def run(self) -> Run:
         """All sentences run together."""
-        symbols, keys, inside = self.stream(), self.stream_keys(), self.stream_inside()
+        symbols, keys, inside = self.stream(), self.keys, self.inside
+        if keys is not None:  # the end of a sentence has its key too
+            keys = np.concatenate([keys[:1], np.repeat(keys, self.lengths)])
+        end = np.zeros(1)
+        logs = None if inside is None else np.concatenate([end, *(part for one in inside for part in (one, end))])
         return Run(
             len(symbols),
             symbols.__getitem__,
             lambda places: None if keys is None else keys[places],
-            lambda places: None if inside is None else inside[places],
+            lambda places: None if logs is None else logs[places],
         )
 
     def stream(self) -> Ints:
@@ -120,18 +146,6 @@ class EncodedText:
             raise TrainingError("sentences with conditions cannot be run together: use the batching by sentences")
         boundary = np.array([self.eos], dtype=np.int64)
         return np.concatenate([boundary, *(part for s in self.sentences for part in (s, boundary))])
-
-    def stream_keys(self) -> Ints | None:
-        """The key of the sentence to which each symbol of the stream belongs, its end included."""
-        if self.keys is None:
-            return None
-        return np.concatenate([self.keys[:1], np.repeat(self.keys, self.lengths)])
-
-    def stream_inside(self) -> Floats | None:
-        """What is inside each symbol of the stream; 0 for the ends of sentences."""
-        if self.inside is None:
-            return None
-        return np.concatenate([np.zeros(1), *(part for s in self.inside for part in (s, np.zeros(1)))])
 
     def counts(self, n_symbols: int) -> Ints:
         """How often each symbol is a target, ends of sentences included, (V,)."""

@@ -17,17 +17,6 @@ from llrnn.ground.files import StrPath
 from llrnn.text.conditions import Act, Conditions, check_conditions, lowercased, parse_act
 from llrnn.text.source import Line, Sentence, Token, read_lines
 
-__all__ = [
-    "FeatsCache",
-    "Multiword",
-    "PlainTokens",
-    "merge_tokens",
-    "read_conllu",
-    "read_jsonl",
-    "read_text",
-    "read_tsv",
-]
-
 Multiword = Literal["words", "surface"]
 
 _KEYS = ("target", "tokens", "condition")

@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TypeVar, overload
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,13 +41,12 @@ from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import CorpusError, UnknownWordError
 from llrnn.ground.files import StrPath, open_file, read_file, sealed_json, sync_folder, write_atomically
 from llrnn.text.corpus import Corpus, Format, Sentence, Words, stream_words
-from llrnn.text.ids import EncodedText, Run, Stored, sentence_key
+from llrnn.text.ids import EncodedText, Lazy, Run, Stored, sentence_key
 from llrnn.text.readers import PlainTokens
 from llrnn.text.vocabulary import EOS, Vocabulary, by_frequency, with_others
 
-__all__ = ["COLUMNS", "SHARD_WORDS", "BuiltCorpus", "Listing", "build_corpus", "is_built"]
+__all__ = ["BuiltCorpus", "Listing", "build_corpus", "is_built"]
 
-T = TypeVar("T")
 FORMAT = 1
 MANIFEST = "corpus.json"
 COLUMNS = {"words": "<i4", "ends": "<i8", "keys": "<i8"}
@@ -231,27 +230,6 @@ def _by_shard(numbers: Ints, begins: Ints, of: Callable[[int, Ints], Ints]) -> I
     return found.reshape(numbers.shape)
 
 
-class _Lazy(Sequence[T]):
-    """`count` things, each made when it is asked for; a slice is in memory."""
-
-    def __init__(self, count: int, make: Callable[[int], T]) -> None:
-        self._count, self._make = count, make
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
-    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
-        if isinstance(index, slice):
-            return tuple(self[i] for i in range(*index.indices(self._count)))
-        if not -self._count <= index < self._count:
-            raise IndexError(index)
-        return self._make(int(index) % self._count)
-
-
 @dataclass(frozen=True, eq=False)
 class BuiltText(EncodedText):
     """A text whose numbers stay on disk: the columns of a corpus with what a vocabulary makes of its words."""
@@ -271,10 +249,10 @@ class BuiltText(EncodedText):
     shown: Ints = field(default_factory=lambda: _EMPTY)
 
     def __post_init__(self) -> None:
-        count = len(self.columns["ends"])
-        inside = _Lazy(count, lambda i: self._look_up(self.log_inside, self.words_of(i))) if self.is_open else None
-        sentences = _Lazy(count, lambda i: self.symbols_at(np.arange(*self._bounds(i))))
-        for name, made in (("sentences", sentences), ("conditions", _Lazy(count, lambda i: None)), ("inside", inside)):
+        numbers = range(len(self.columns["ends"]))
+        inside = Lazy(numbers, lambda i: self._look_up(self.log_inside, self.words_of(i))) if self.is_open else None
+        sentences = Lazy(numbers, lambda i: self.symbols_at(np.arange(*self._bounds(i))))
+        for name, made in (("sentences", sentences), ("conditions", Lazy(numbers, lambda _: None)), ("inside", inside)):
             object.__setattr__(self, name, made)
 
     @classmethod
@@ -425,7 +403,7 @@ class BuiltCorpus(Corpus, Stored):
             return Sentence(made, name=f"{folder}: sentence {number + 1}")
 
         plain = BuiltText.plain(folder, manifest)
-        sentences = _Lazy(manifest.sentences, sentence)
+        sentences = Lazy(range(manifest.sentences), sentence)
         own = {"sentences": sentences, "name": str(folder), "folder": folder, "manifest": manifest, "_plain": plain}
         for name, value in own.items():
             object.__setattr__(self, name, value)

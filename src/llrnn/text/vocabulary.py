@@ -63,7 +63,7 @@ class Spellings:
         """What a file holds; that it fits together is checked, and nothing that takes a look at every word."""
         text, ends, order = (arrays[name] for name in ARRAYS)
         whole = text.ndim == ends.ndim == order.ndim == 1 and ends.shape == order.shape
-        whole = whole and (text.dtype, ends.dtype.kind, order.dtype.kind) == (np.uint8, "i", "i")
+        whole = whole and text.dtype == np.uint8 and ends.dtype.kind == order.dtype.kind == "i"
         if not whole or int(ends[-1] if len(ends) else 0) != len(text):
             raise VocabularyError("the arrays of the words do not fit together")
         return cls(text, ends, order)

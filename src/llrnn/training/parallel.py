@@ -15,9 +15,9 @@ from torch.distributed.rendezvous import rendezvous
 
 from llrnn.ground.errors import ConfigError, LostWorkerError, TrainingError
 from llrnn.knowledge.sequences import Batch
-from llrnn.model.batches import Batching, Lazy
+from llrnn.model.batches import Batching
 from llrnn.model.controllers import Hidden, SomeRows
-from llrnn.text.ids import EncodedText
+from llrnn.text.ids import EncodedText, Lazy
 
 
 @dataclass(frozen=True)

@@ -388,10 +388,10 @@ def _adjectives(table: Iterable[tuple[str, str]]) -> dict[str, PerTopic[Adjectiv
 
 def _people() -> list[Noun]:
     pairs = _interleaved(
-        [tuple(pair.split("/")) for pair in lists.PEOPLE_PAIRS.split()],
-        [(word, feminine(word)) for word in lists.PEOPLE_REGULAR.split()],
-        [(word, word.removesuffix("eur") + "rice") for word in lists.PEOPLE_TRICE.split()],
-        [(word, word.removesuffix("r") + "se") for word in lists.PEOPLE_EUSE.split()],
+        [pair.split("/") for pair in lists.PEOPLE_PAIRS.split()],
+        [[word, feminine(word)] for word in lists.PEOPLE_REGULAR.split()],
+        [[word, word.removesuffix("eur") + "rice"] for word in lists.PEOPLE_TRICE.split()],
+        [[word, word.removesuffix("r") + "se"] for word in lists.PEOPLE_EUSE.split()],
     )
     genders = (MASCULINE, FEMININE)
     people = dict.fromkeys(one for pair in pairs for one in zip(pair, genders, strict=True))
