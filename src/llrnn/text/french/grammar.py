@@ -6,7 +6,7 @@ clause or several, joined, nested or asked, or plain facts with numbers. `conllu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 
 from llrnn.text.french import lexicon as lex
@@ -73,12 +73,16 @@ def joined(subject: Nominal, predicate: Phrase, tense: str = "", relation: str =
 def _subject(draw: Draw, kind: str, depth: int) -> Nominal:
     choice = draw.random.random() if kind == "person" else 1.0
     if choice < 0.24:
-        return phrases.any_pronoun(draw)
+        return _pronoun(draw.item(phrases.PRONOUNS), kind)
     if choice < 0.42:
         return phrases.person_name(draw)
     if choice < 0.45:
         return phrases.coordinated(phrases.person_name(draw), phrases.person_name(draw))
     return _modified(draw, noun_phrase(draw, kind, depth=depth), depth)
+
+
+def _pronoun(agreement: Concord, kind: str) -> Nominal:
+    return phrases.single_nominal(lex.subject_pronoun(agreement), agreement, kind)
 
 
 def _modified(draw: Draw, nominal: Nominal, depth: int) -> Nominal:
@@ -116,10 +120,13 @@ def _said_of(draw: Draw, subject: Nominal, manner: Manner, depth: int) -> tuple[
         return _passive(draw, subject, manner), "nsubj:pass"
     if style == "giving":
         return _giving(draw, subject, manner), "nsubj"
-    if style == "modal":
-        return _modal(draw, subject, manner, depth), "nsubj"
+    if style == "modal":  # `elle n'a pas voulu se lever`, `ils essaient de comprendre`
+        marker, verbs = draw.one(lex.BEFORE_INFINITIVE)
+        predicate = active(draw.topical(verbs), subject.agreement, manner, transitive=False)
+        return predicate.add(_infinitive_clause(draw, subject, marker, depth), "xcomp"), "nsubj"
     if style == "seeming":
-        return _seeming(draw, subject, manner), "nsubj"
+        predicate = active(draw.topical(lex.SEEMING), subject.agreement, manner, transitive=False)
+        return predicate.add(phrases.attribute(draw, subject), "xcomp"), "nsubj"
     if style == "action" and kind in lex.FRAMES_OF_SUBJECT:
         return action(draw, subject, manner, depth), "nsubj"
     return phrases.copula(phrases.attribute(draw, subject), subject.agreement, manner), "nsubj"
@@ -159,28 +166,19 @@ def _giving(draw: Draw, subject: Nominal, manner: Manner) -> Phrase:
     return predicate.add(phrases.with_preposition("à", receiver), "obl:arg")
 
 
-def _modal(draw: Draw, subject: Nominal, manner: Manner, depth: int) -> Phrase:
-    """`elle n'a pas voulu se lever`, `ils essaient de comprendre`."""
-    marker, verbs = draw.one(lex.BEFORE_INFINITIVE)
-    predicate = active(draw.topical(verbs), subject.agreement, manner, transitive=False)
-    return predicate.add(_infinitive_clause(draw, subject, marker, depth), "xcomp")
-
-
 def _infinitive_clause(draw: Draw, subject: Nominal, marker: str, depth: int) -> Phrase:
+    """`de se promener`: the pronoun agrees with the subject, `je veux me promener`."""
     frame, verb = draw.frame(lex.FRAMES_OF_SUBJECT[subject.kind])
-    phrase = phrases.infinitive_phrase(verb, subject.agreement).before(*lex.preposition(marker), relation="mark")
-    return _with_objects(draw, phrase, frame, subject, depth)
+    phrase = single(lex.infinitive(verb.lemma))
+    if verb.reflexive:
+        phrase.before(lex.reflexive_pronoun(subject.agreement), relation="expl:comp")
+    return _with_objects(draw, phrase.before(*lex.preposition(marker), relation="mark"), frame, subject, depth)
 
 
 def _passive(draw: Draw, subject: Nominal, manner: Manner) -> Phrase:
     frame, verb = draw.frame(lex.FRAMES_OF_OBJECT[subject.kind])
     predicate = phrases.passive(verb, subject.agreement, manner)
     return predicate.add(_agent(draw, frame, subject.agreement), "obl:agent") if draw.chance(0.5) else predicate
-
-
-def _seeming(draw: Draw, subject: Nominal, manner: Manner) -> Phrase:
-    predicate = active(draw.topical(lex.SEEMING), subject.agreement, manner, transitive=False)
-    return predicate.add(phrases.attribute(draw, subject), "xcomp")
 
 
 # --- relative clauses ---
@@ -241,8 +239,8 @@ def _when(draw: Draw, tense: str) -> Phrase:
 def _dated(draw: Draw, which: str, shape: float) -> Phrase:
     if shape > 0.88:
         return phrases.with_preposition("pendant", phrases.duration(draw))
-    if shape > 0.8:
-        return phrases.clock(draw)
+    if shape > 0.8:  # `à 8 heures`
+        return phrases.quantity(draw.between(2, 23), "heure").before(lex.A, relation="case")
     period = draw.item(_PERIODS)
     phrase = phrases.determined(lex.definite(period.gender, SINGULAR), period.singular)
     return phrase.after(lex.adjective(which).word(Concord(period.gender, SINGULAR)), "amod")
@@ -257,23 +255,16 @@ def where(draw: Draw) -> Phrase:
     return phrases.with_preposition(text, noun_phrase(draw, kind, depth=0, article=phrases.article_after(text)))
 
 
-def _purpose(draw: Draw, clause: Clause) -> Phrase:
-    """`pour acheter du pain`, `sans réfléchir`, `avant de partir`."""
-    return _infinitive_clause(draw, clause.subject, draw.one(("pour", "pour", "sans", "avant de")), 0)
-
-
-def _while_doing(draw: Draw, clause: Clause) -> Phrase:
-    """`en chantant`, `en lisant le journal`."""
-    phrase = _infinitive_clause(draw, clause.subject, "en", 0)
-    phrase.head.word = lex.gerund(phrase.head.word.lemma)
-    return phrase
-
-
 def add_after(draw: Draw, clause: Clause) -> None:
     """Something after the clause, fit for its subject and its tense."""
     choice = draw.random.random()
     if choice < 0.2 and clause.subject.kind == "person" and clause.head.word.pos == "VERB":
-        clause.add(_purpose(draw, clause) if draw.chance(0.65) else _while_doing(draw, clause), "advcl")
+        # `pour acheter du pain`, `sans réfléchir`, `avant de partir`; `en chantant`, `en lisant le journal`
+        marker = draw.one(("pour", "pour", "sans", "avant de")) if draw.chance(0.65) else "en"
+        phrase = _infinitive_clause(draw, clause.subject, marker, 0)
+        if marker == "en":
+            phrase.head.word = lex.gerund(phrase.head.word.lemma)
+        clause.add(phrase, "advcl")
     elif choice < 0.6 and _may_be_placed(clause):
         clause.add(where(draw), "obl:mod")
     else:
@@ -305,7 +296,7 @@ def _relation(phrase: Phrase) -> str:
 
 
 def _simple_tense(draw: Draw) -> str:
-    tense = phrases.any_tense(draw)
+    tense = draw.item(phrases.TENSES)
     return "present" if tense in phrases.COMPOUND or tense == "past" else tense
 
 
@@ -332,7 +323,7 @@ def _payment(draw: Draw) -> Clause:
 
 def _population(draw: Draw) -> Clause:
     subject = phrases.town(draw) if draw.chance(0.6) else noun_phrase(draw, "settlement", article="specific")
-    number = phrases.digits(phrases.rounded(draw, 200, 900000))
+    number = phrases.rounded(draw, 200, 900000)
     return _measured(subject, draw.one(("compter", "avoir")), _simple_tense(draw), phrases.quantity(number, "habitant"))
 
 
@@ -348,7 +339,7 @@ def _birth(draw: Draw) -> Clause:
 
 
 def _age(draw: Draw) -> Clause:
-    years = phrases.quantity(phrases.digits(draw.between(3, 99)), "an")
+    years = phrases.quantity(draw.between(3, 99), "an")
     return _measured(_subject(draw, "person", 1), "avoir", _simple_tense(draw), years)
 
 
@@ -360,14 +351,14 @@ def _extent(draw: Draw) -> Clause:
          ("nature", "mesurer", "kilomètre", 900)),
     )  # fmt: skip
     subject = noun_phrase(draw, kind, article="specific")
-    amount = phrases.quantity(phrases.digits(phrases.rounded(draw, 2, most)), unit)
+    amount = phrases.quantity(phrases.rounded(draw, 2, most), unit)
     return _measured(subject, verb, _simple_tense(draw), amount)
 
 
 def _distance(draw: Draw) -> Clause:
     """`le village se trouve à 12 kilomètres de Lyon`."""
     subject = noun_phrase(draw, draw.one(("building", "nature")), depth=0, article="specific")
-    amount = phrases.quantity(phrases.digits(phrases.rounded(draw, 2, 900)), "kilomètre")
+    amount = phrases.quantity(phrases.rounded(draw, 2, 900), "kilomètre")
     amount.before(lex.A, relation="case").add(phrases.town(draw).before(lex.DE, relation="case"), "nmod")
     tense = _simple_tense(draw)
     predicate = active(Verb("trouver", reflexive=True), subject.agreement, Manner(tense), transitive=False)
@@ -431,10 +422,7 @@ def _joined(draw: Draw) -> Planned:
 
 def _taken_up(draw: Draw, earlier: Clause, probability: float) -> Nominal | None:
     """A pronoun for the subject of an earlier clause: same gender, number and person, same kind of thing."""
-    if not draw.chance(probability):
-        return None
-    agreement = earlier.subject.agreement
-    return phrases.single_nominal(lex.subject_pronoun(agreement), agreement, earlier.subject.kind)
+    return _pronoun(earlier.subject.agreement, earlier.subject.kind) if draw.chance(probability) else None
 
 
 def _subordinate(draw: Draw) -> Planned:
@@ -530,20 +518,12 @@ def conllu(sentences: Iterable[Sentence]) -> Iterator[str]:
         yield f"# sent_id = {sentence.name or number}"
         yield f"# text = {''.join(token.form + ' ' * space for token, space in spaced).rstrip()}"
         for index, (token, space) in enumerate(spaced, start=1):
-            yield _line(index, token, space)
+            # sorted by name without regard to case, as CoNLL-U asks
+            feats = "|".join(f"{name}={token.feats[name]}" for name in sorted(token.feats, key=str.lower))
+            columns = (token.form, token.lemma, token.pos, None, feats, token.head, token.relation, None)
+            written = ("_" if column in (None, "") else str(column) for column in columns)
+            yield "\t".join((str(index), *written, "_" if space else "SpaceAfter=No"))
         yield ""
-
-
-def _line(index: int, token: Token, space_after: bool) -> str:
-    head = "_" if token.head is None else str(token.head)
-    misc = "_" if space_after else "SpaceAfter=No"
-    columns = (str(index), token.form, token.lemma or "_", token.pos or "_", "_", _feats(token.feats), head)
-    return "\t".join((*columns, token.relation or "_", "_", misc))
-
-
-def _feats(feats: Mapping[str, str]) -> str:
-    """Sorted by name without regard to case, as CoNLL-U asks."""
-    return "|".join(f"{name}={feats[name]}" for name in sorted(feats, key=str.lower)) or "_"
 
 
 def _spaces_after(tokens: Sequence[Token]) -> list[bool]:

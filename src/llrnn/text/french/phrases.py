@@ -37,9 +37,9 @@ _COUNTRIES = {
 }
 _PERSONS = """Masc.Sing.3 Fem.Sing.3 Masc.Plur.3 Masc.Sing.1 Fem.Plur.3 Masc.Plur.1 Masc.Plur.2 Fem.Sing.1 Masc.Sing.2
     Fem.Sing.2 Fem.Plur.1"""
-_PRONOUNS = lex.zipf([Concord(*person.split(".")) for person in _PERSONS.split()])
+PRONOUNS = lex.zipf([Concord(*person.split(".")) for person in _PERSONS.split()])
 COMPOUND = {"perfect": "present", "pluperfect": "imperfect"}  # an auxiliary in a simple tense, and a participle
-_TENSES = lex.Weighted(
+TENSES = lex.Weighted(
     ("present", "perfect", "imperfect", "past", "future", "conditional", "pluperfect"),
     (0.36, 0.21, 0.15, 0.12, 0.09, 0.03, 0.04),
 )
@@ -187,20 +187,21 @@ def rounded(draw: Draw, low: int, high: int) -> int:
     return max(low, int(value / scale) * scale)
 
 
-def quantity(number: Word, unit: str) -> Phrase:
+def quantity(number: object, unit: str) -> Phrase:
     """`37 euros`, `trois jours`; one is singular."""
-    return single(_UNITS[unit].word(SINGULAR if number.form == "1" else PLURAL)).before(number, relation="nummod")
+    word = number if isinstance(number, Word) else digits(number)
+    return single(_UNITS[unit].word(SINGULAR if word.form == "1" else PLURAL)).before(word, relation="nummod")
 
 
 def price(draw: Draw, low: int, high: int) -> Phrase:
     amount = str(rounded(draw, low, high))
     if len(amount) <= 2 and draw.chance(0.3):
         amount += draw.one((",50", ",20", ",90", ",99", ",80"))
-    return quantity(digits(amount), draw.one(("euro", "euro", "euro", "euro", "dollar", "franc")))
+    return quantity(amount, draw.one(("euro", "euro", "euro", "euro", "dollar", "franc")))
 
 
 def duration(draw: Draw) -> Phrase:
-    number = draw.item(_NUMBER_WORDS) if draw.chance(0.5) else digits(draw.between(2, 60))
+    number = draw.item(_NUMBER_WORDS) if draw.chance(0.5) else draw.between(2, 60)
     return quantity(number, draw.one(("an", "jour", "heure", "mois", "semaine", "minute")))
 
 
@@ -225,17 +226,7 @@ def date(draw: Draw, *, future: bool = False) -> Phrase:
     return month.before(digits(draw.between(2, 30)), relation="nummod").before(lex.LE, relation="det")
 
 
-def clock(draw: Draw) -> Phrase:
-    """`à 8 heures`."""
-    return quantity(digits(draw.between(2, 23)), "heure").before(lex.A, relation="case")
-
-
 # --- noun phrases: determiner, adjectives, numbers, complements, names and pronouns ---
-
-
-def any_pronoun(draw: Draw) -> Nominal:
-    agreement = draw.item(_PRONOUNS)
-    return single_nominal(lex.subject_pronoun(agreement), agreement, "person")
 
 
 def person_name(draw: Draw) -> Nominal:
@@ -374,12 +365,8 @@ Clitic = tuple[Word, str]
 """An object pronoun before the verb, and its relation to it."""
 
 
-def any_tense(draw: Draw) -> str:
-    return draw.item(_TENSES)
-
-
 def any_manner(draw: Draw, subject: Concord, tense: str | None = None) -> Manner:
-    tense = tense or any_tense(draw)
+    tense = tense or draw.item(TENSES)
     if tense == "past" and subject.person != "3":
         tense = "perfect"  # nobody says `vous chantâtes`
     if draw.chance(0.1):
@@ -436,12 +423,6 @@ def attribute(draw: Draw, subject: Nominal) -> Phrase:
     if second.head.word is not phrase.head.word and draw.chance(0.1):
         phrase.add(second.before(lex.AND, relation="cc"), "conj")
     return phrase
-
-
-def infinitive_phrase(verb: Verb, subject: Concord) -> Phrase:
-    """`se promener`: the pronoun agrees with the subject, `je veux me promener`."""
-    phrase = single(lex.infinitive(verb.lemma))
-    return phrase.before(lex.reflexive_pronoun(subject), relation="expl:comp") if verb.reflexive else phrase
 
 
 def _auxiliary(lemma: str, subject: Concord, manner: Manner) -> Word:
