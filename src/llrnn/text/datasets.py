@@ -182,24 +182,26 @@ class _Fetched:
         """Fetch the file unless it is there, and count its words."""
         if self.path.exists():
             remedy = "remove or rename it, and it is fetched anew"
-            words = self.checked(self.path, f"{self.path}: ", remedy)
-            self.require_same(self.path, f"{self.path}: ", remedy)
-            return words
+            return self.checked(self.path, f"{self.path}: ", remedy, remedy)
         try:
             with replacing(self.path) as file:
                 self.download(file, progress)
                 file.flush()
-                remedy = f"the address may have changed; {self.by_hand}"
                 place = f"what {self.url} sent is not {self.file.name}: "
-                words = self.checked(Path(file.name), place, remedy)
-                self.require_same(Path(file.name), place, f"if the newest version is wanted, remove {self.notes}")
+                moved = f"the address may have changed; {self.by_hand}"
+                return self.checked(
+                    Path(file.name), place, moved, f"if the newest version is wanted, remove {self.notes}"
+                )
         except OSError as cause:
             raise DatasetError(f"{self.path}: cannot be written: {cause.strerror or cause}") from cause
-        return words
 
     @property
     def by_hand(self) -> str:
         return f"or fetch {self.url} by hand and put it at {self.path}"
+
+    @property
+    def notes(self) -> Path:
+        return self.path.parent / _NOTES
 
     def download(self, target: BinaryIO, progress: Progress | None) -> None:
         try:
@@ -236,10 +238,6 @@ class _Fetched:
         if total is not None and done != total:
             raise http.client.IncompleteRead(b"", total - done)
 
-    @property
-    def notes(self) -> Path:
-        return self.path.parent / _NOTES
-
     def require_same(self, path: Path, place: str, remedy: str) -> None:
         """That it has the SHA-256 that is known, or that it had the first time, which is noted."""
         try:
@@ -255,8 +253,8 @@ class _Fetched:
         except (OSError, ValueError, AttributeError) as cause:
             raise DatasetError(f"{self.notes}: cannot be read or written ({cause}); remove it") from cause
 
-    def checked(self, path: Path, place: str, remedy: str) -> int:
-        """The number of words of a file that is what it should be."""
+    def checked(self, path: Path, place: str, remedy: str, remedy_of_another: str) -> int:
+        """The number of words of a file that is what it should be, and what it was."""
         sentences = words = 0
         try:
             for sentence in read_conllu(path):
@@ -269,4 +267,5 @@ class _Fetched:
             least = "" if self.file.exact else "at least "
             wanted = f"{least}{self.file.sentences:,} sentences are required, found {sentences:,}"
             raise DatasetError(f"{place}{wanted}; {remedy}")
+        self.require_same(path, place, remedy_of_another)
         return words

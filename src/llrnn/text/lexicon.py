@@ -147,23 +147,17 @@ class Lexicon:
             raise LexiconError(f"the file cannot be written: {cause}", path=path) from cause
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class _CheckedFunction:
-    """A user's function, its answers checked and kept."""
+    """A user's function, its answers checked and cached."""
 
-    def __init__(self, function: Callable[[str], Iterable[str]]) -> None:
-        self.function = function
-        self.answers: dict[str, frozenset[str]] = {}
+    function: Callable[[str], Iterable[str]]
+    answers: dict[str, frozenset[str]] = field(default_factory=dict, compare=False)
 
     def __call__(self, form: str) -> frozenset[str]:
         if form not in self.answers:
             self.answers[form] = _checked(self.function(form), f"the answer of {self} for {form!r}")
         return self.answers[form]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _CheckedFunction) and self.function == other.function
-
-    def __hash__(self) -> int:
-        return hash(self.function)
 
     def __repr__(self) -> str:
         return getattr(self.function, "__name__", None) or repr(self.function)
@@ -321,12 +315,10 @@ def _co_occurrence(stream: np.ndarray, offset: int, n_words: int, n_contexts: in
 
 
 def _ppmi(counts: Tensor) -> Tensor:
-    total = counts.sum().clamp(min=1)
     # context frequencies are raised to 0.75, which keeps rare neighbours from dominating
     smoothed = counts.sum(0).pow(0.75)
     expected = counts.sum(1, keepdim=True) * (smoothed / smoothed.sum())
-    ratio = torch.where(counts > 0, (counts / expected.clamp(min=1e-9)).log(), 0.0)
-    return torch.where(total > 0, ratio.clamp(min=0.0), 0.0)
+    return torch.where(counts > 0, (counts / expected.clamp(min=1e-9)).log(), 0.0).clamp(min=0.0)
 
 
 def _k_means(vectors: Tensor, size: int, seed: int, rounds: int = 25) -> Tensor:

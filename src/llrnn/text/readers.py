@@ -190,16 +190,13 @@ class _JsonRecord:
         if not words:
             self.fail(key, f"{key} must have a word, found none; add it or remove the line")
         for index, word in enumerate(words):
-            self.check_word(key, index, word)
+            if not isinstance(word, str):
+                self.fail(key, f"{key}[{index}] must be a string, found {_kind(word)}; quote it")
+            if word.split() != [word]:
+                self.fail(key, f"{key}[{index}] must be a word without whitespace, found {word!r}; split or remove it")
+            if not word.isascii() and any("\ud800" <= character <= "\udfff" for character in word):
+                self.fail(key, f"{key}[{index}] must be text, found half a surrogate pair in {word!r}; correct it")
         return words
-
-    def check_word(self, key: str, index: int, word: object) -> None:
-        if not isinstance(word, str):
-            self.fail(key, f"{key}[{index}] must be a string, found {_kind(word)}; quote it")
-        if word.split() != [word]:
-            self.fail(key, f"{key}[{index}] must be a word without whitespace, found {word!r}; split or remove it")
-        if not word.isascii() and any("\ud800" <= character <= "\udfff" for character in word):
-            self.fail(key, f"{key}[{index}] must be text, found half a surrogate pair in {word!r}; correct it")
 
     def act(self) -> Act:
         """The condition as an act; its columns can be told where the string is written without escapes."""

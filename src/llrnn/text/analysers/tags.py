@@ -52,14 +52,14 @@ class Tags:
     of_stem: Callable[[str, Fields], Fields] = lambda stem, fields: fields
     of_reading: Callable[[Fields], Fields] = lambda fields: fields
     _beginnings: dict[str, frozenset[str]] = field(init=False, repr=False)
-    _whole: dict[str, frozenset[str]] = field(init=False, repr=False)
+    _whole: Mapping[str, frozenset[str]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         checked = Lexicon.from_mapping(self.meanings).entries
         beginnings = {name.removesuffix("*"): known for name, known in checked.items() if name.endswith("*")}
         by_length = dict(sorted(beginnings.items(), key=lambda entry: -len(entry[0])))
         object.__setattr__(self, "_beginnings", by_length)
-        object.__setattr__(self, "_whole", dict(checked))
+        object.__setattr__(self, "_whole", checked)
 
     def attributes(self, fields: Iterable[str]) -> frozenset[str]:
         """The union of what the fields mean."""
@@ -67,10 +67,8 @@ class Tags:
 
     def meaning(self, name: str) -> frozenset[str] | None:
         """The attributes of one field, None where the table does not have it."""
-        known = self._whole.get(name)
-        if known is not None:
-            return known
-        return next((known for start, known in self._beginnings.items() if name.startswith(start)), None)
+        begun = (known for start, known in self._beginnings.items() if name.startswith(start))
+        return self._whole[name] if name in self._whole else next(begun, None)
 
 
 # French: what the fields of the dictionary `fr` (Grammalecte; Debian's hunspell-fr) mean.
