@@ -148,11 +148,11 @@ class Corpus:
 
     def lowercased(self) -> Corpus:
         """The same corpus with every word in lowercase."""
-        small = (
+        sentences = (
             replace(sentence, tokens=tuple(replace(token, form=token.form.lower()) for token in sentence.tokens))
             for sentence in self.sentences
         )
-        return Corpus(tuple(small), self.name)
+        return Corpus(tuple(sentences), self.name)
 
     def split(self, *sizes: int) -> tuple[Corpus, ...]:
         """Consecutive parts of the given sizes in sentences, then the rest: one part more than sizes."""

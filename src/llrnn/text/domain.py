@@ -92,7 +92,8 @@ class Domain(ABC):
 def check(domain: Domain) -> None:
     """Refuse a domain that is none: without finite mass, or with strings that are no symbols or not in their cell."""
     names = [cell.name for cell in domain.cells]
-    repeated = [name for name, times in Counter(names).items() if times > 1]
+    times = Counter(names)
+    repeated = [name for name in names if times[name] > 1]
     if repeated or not names or len(domain.log_mass) != len(names):
         raise DomainError(f"{domain.name!r} needs cells of different names with a mass each, found {repeated or names}")
     rng = np.random.default_rng(0)
