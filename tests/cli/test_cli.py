@@ -20,7 +20,7 @@ import torch
 import llrnn
 from helpers import HANG
 from llrnn import cli
-from llrnn.cli import verbs
+from llrnn.cli.model_options import ModelOptions
 from llrnn.ground import interrupts
 from llrnn.model.batches import Batching, Continuous, Sentences, Sliding
 
@@ -598,7 +598,7 @@ def test_a_refusal_of_the_system_is_one_line(capsys: Capture, run: str, monkeypa
     def full(*arguments: Any, **named: Any) -> None:
         raise OSError(28, "No space left on device", "somewhere")
 
-    monkeypatch.setattr(verbs, "open_model", full)
+    monkeypatch.setattr(ModelOptions, "open", full)
     assert refused(capsys, "generate", run) == "somewhere: No space left on device"
 
 
@@ -606,7 +606,7 @@ def test_ctrl_c_is_no_traceback(capsys: Capture, run: str, monkeypatch: pytest.M
     def interrupted(*arguments: Any, **named: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(verbs, "open_model", interrupted)
+    monkeypatch.setattr(ModelOptions, "open", interrupted)
     assert cli.run(["generate", run]) == 130
     captured = capsys.readouterr()
     assert "Traceback" not in captured.err
@@ -617,7 +617,7 @@ def test_a_defect_of_ours_is_not_hidden(run: str, monkeypatch: pytest.MonkeyPatc
     def broken(*arguments: Any, **named: Any) -> None:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(verbs, "open_model", broken)
+    monkeypatch.setattr(ModelOptions, "open", broken)
     with pytest.raises(RuntimeError, match="a defect"):
         cli.run(["generate", run])
 

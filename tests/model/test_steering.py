@@ -17,7 +17,7 @@ import typer
 import llrnn
 from helpers import sentence_log_probs, small_corpus, small_model, small_vocabulary
 from llrnn import LLRNN, contextual, evaluate, explain, generate
-from llrnn.cli.model_options import Experts, Weights, steered
+from llrnn.cli.model_options import ModelOptions, with_model_options
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.explanation import Explanation
 from llrnn.knowledge.contextual import ContextualFeature
@@ -330,7 +330,7 @@ def test_a_pattern_is_matched_without_going_back(pattern: str) -> None:
 
 def test_a_pattern_of_thirty_stars_is_an_unknown_name(model: LLRNN) -> None:
     with pytest.raises(ConfigError, match="matches the pattern"):
-        steered(model, ["*" * 30 + "§=+1"], None)
+        ModelOptions(["*" * 30 + "§=+1"]).steered(model)
 
 
 def test_a_mistaken_name_is_compared_with_few_others() -> None:
@@ -365,30 +365,31 @@ def test_names_with_signs_in_them_are_themselves() -> None:
 
 def test_the_options_of_the_command_line(model: LLRNN) -> None:
     old = weights_of(model, ())
-    assert steered(model, None, None) is model
-    assert steered(model, [], []) is model
-    after = weights_of(steered(model, [f"{POS}=+1", "Repeated=+1"], ["Repeated=-2", "Repeated=0.5"]), ())
+    assert ModelOptions().steered(model) is model
+    assert ModelOptions([], []).steered(model) is model
+    after = weights_of(ModelOptions([f"{POS}=+1", "Repeated=+1"], ["Repeated=-2", "Repeated=0.5"]).steered(model), ())
     assert after == pytest.approx(old | {POS: old[POS] + 1, "Repeated": -old["Repeated"] + 1})
 
 
-@pytest.mark.parametrize("option", ["Repeated", "Repeated=", "Repeated=*2", "Repeated=x"])
+@pytest.mark.parametrize("option", ["Repeated", "Repeated=", "=2"])
 def test_a_factor_that_is_none_is_refused(model: LLRNN, option: str) -> None:
     with pytest.raises(ConfigError, match=r"--expert is written NAME=FACTOR .* found '"):
-        steered(model, None, [option])
+        ModelOptions(expert=[option]).steered(model)
 
 
 @pytest.mark.parametrize("option", ["Repeated=nan", "Repeated=inf"])
 def test_a_factor_that_is_not_finite_is_refused(model: LLRNN, option: str) -> None:
     with pytest.raises(ConfigError, match="finite numbers"):
-        steered(model, None, [option])
+        ModelOptions(expert=[option]).steered(model)
 
 
 def test_typer_reads_the_options(capsys: pytest.CaptureFixture[str]) -> None:
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
     @app.command()
-    def verb(weights: Weights = None, experts: Experts = None) -> None:
-        typer.echo(f"{weights} {experts}")
+    @with_model_options
+    def verb(options: ModelOptions) -> None:
+        typer.echo(f"{options.weight} {options.expert}")
 
     app(["--weight", "POS:*=*0.8", "--weight", "a=-1", "--expert", "kn=-0.8"], standalone_mode=False)
     assert capsys.readouterr().out == "['POS:*=*0.8', 'a=-1'] ['kn=-0.8']\n"

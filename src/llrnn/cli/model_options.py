@@ -1,25 +1,20 @@
-"""Options that several verbs share to open a trained model: steering, constraints, conditions.
-
---background PATH      another background: an ARPA file, a folder of `llrnn ngram estimate`, a model folder
---expert NAME=PATH     another expert of this name, or another table where NAME is that of a lookup
---expert NAME=FACTOR   more or less of it, or against it; of a lookup, of all its features
---weight NAME=VALUE    the weight of a feature            --restrict              leave out words that V does not list
---constraint SPEC      a grammar file in lark's notation, 'pattern: ...' or 'weighted: ...'
-"""
+"""How several verbs open a trained model, other knowledge, weights and constraints included, and read conditions."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from rich.markup import escape
 
 from llrnn.cli import show
-from llrnn.cli.options import print_json
+from llrnn.cli.options import device_named, print_json
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError
 from llrnn.inference.distortion import Distortion, measure_distortion
 from llrnn.knowledge.backgrounds import Automaton, Grammar
@@ -34,66 +29,134 @@ from llrnn.text.corpus import Corpus
 from llrnn.text.source import read_lines
 from llrnn.text.tables import KnowledgeBase
 
-Weights = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--weight",
-        metavar="NAME=VALUE",
-        help="Change the weight of a feature, or of all that a pattern names: "
-        "POS:VERB=+0.5 or =-0.5 adds, 'POS:*=*0.8' scales, POS:VERB=0.5 clamps.",
-    ),
-]
-Experts = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--expert",
-        metavar="NAME=FACTOR|PATH",
-        help="Scale the weight of a contextual feature (below 0 turns it round), or put another n-gram model "
-        "or another table there.",
-    ),
-]
-Swap = Annotated[
-    Path | None,
-    typer.Option("--background", help="Another background: an ARPA file, an n-gram folder or a model folder."),
-]
-Restrict = Annotated[
-    bool, typer.Option("--restrict", help="Leave out words of those n-gram models that the model does not list.")
-]
+_NAMED = 3  # sentences outside the language that are named
 
 
-def open_model(
-    folder: Path, weights: list[str] | None, expert_options: list[str] | None, background: Path | None, restrict: bool
-) -> LLRNN:
-    """The model of a folder, with the options applied: other knowledge first, then experts, then weights."""
-    model = load(folder)
-    pairs = [_split(option) for option in expert_options or []]
-    paths = {name: Path(value) for name, value in pairs if _number(value) is None}
-    if restrict and background is None and not paths:
-        raise ConfigError("--restrict is for --background PATH and --expert NAME=PATH, found neither; leave it out")
-    if background is not None or paths:
-        model = _swapped(model, paths, background, restrict)
-    return steered(model, weights, [f"{name}={value}" for name, value in pairs if _number(value) is not None])
+@dataclass(frozen=True)
+class ModelOptions:
+    """How a trained model is opened: with other knowledge, other weights, a language to hold to."""
+
+    weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Change the weight of a feature, or of all that a pattern names: "
+            "POS:VERB=+0.5 or =-0.5 adds, 'POS:*=*0.8' scales, POS:VERB=0.5 clamps.",
+        ),
+    ] = None
+    expert: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=FACTOR|PATH",
+            help="Scale the weight of a contextual feature (below 0 turns it round), or put another n-gram model "
+            "or another table there.",
+        ),
+    ] = None
+    background: Annotated[
+        Path | None, typer.Option(help="Another background: an ARPA file, an n-gram folder or a model folder.")
+    ] = None
+    restrict: Annotated[
+        bool, typer.Option("--restrict", help="Leave out words of those n-gram models that the model does not list.")
+    ] = False
+    constraint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="A language to hold to: a grammar file in lark's notation, 'pattern: the ( big | small )* cat', or "
+            "'weighted: ...' where the weights in a pattern count.",
+        ),
+    ] = None
+    over: Annotated[
+        str | None,
+        typer.Option(help="What --constraint reads: symbols (the default), or the characters that they spell."),
+    ] = None
+    longest: Annotated[
+        int | None, typer.Option(min=0, help="With --constraint: texts of so many of those at most.")
+    ] = None
+    violation: Annotated[
+        float | None,
+        typer.Option(help="With --constraint: what is forbidden is possible, for this factor; 0 by default."),
+    ] = None
+
+    def open(self, folder: Path, device: str) -> LLRNN:
+        """The model of a folder with the options applied, but for the constraint."""
+        return self.steered(load(folder)).to(device_named(device))
+
+    def steered(self, model: LLRNN) -> LLRNN:
+        """Other knowledge first, then experts, then weights; the model itself where nothing is to change."""
+        pairs = [_split(option) for option in self.expert or ()]
+        factors = [(name, factor) for name, value in pairs if (factor := _number(value)) is not None]
+        paths = {name: Path(value) for name, value in pairs if _number(value) is None}
+        if self.background is not None or paths:
+            model = self._swapped(model, paths)
+        elif self.restrict:
+            raise ConfigError("--restrict is for --background PATH and --expert NAME=PATH, found neither; leave it out")
+        changes = [change for name, factor in factors for change in experts(model, {name: factor})]
+        changes += [Change.parse(option) for option in self.weight or ()]
+        return steer(model, changes) if changes else model
+
+    def _swapped(self, model: LLRNN, paths: dict[str, Path]) -> LLRNN:
+        """Names are checked before files are read: of a name that is wrong nobody knows what its file should be."""
+        tables = {name: path for name, path in paths.items() if name in tables_of(model)}
+        others = {name: path for name, path in paths.items() if name not in tables}
+        require_experts(model, others)
+        small = model.reads_lowercase
+        return swap(
+            model,
+            background=None if self.background is None else open_background(self.background, self.restrict),
+            experts={name: open_background(path, self.restrict) for name, path in others.items()},
+            tables={name: KnowledgeBase.from_file(path, lowercase=small) for name, path in tables.items()},
+        )
+
+    def language(self) -> Constraint | None:
+        """The constraint that the options describe, if any; a pattern over symbols has blanks between them, one over
+        characters is as Python writes it."""
+        given = {"over": self.over, "longest": self.longest, "violation": self.violation}
+        settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if self.constraint is None:
+            if settings:
+                raise ConfigError(f"--{next(iter(settings))} goes with --constraint; give one, or leave it out")
+            return None
+        kind, colon, pattern = self.constraint.partition(":")
+        if colon and kind in ("pattern", "weighted"):
+            return Automaton(pattern.strip(), weighted=kind == "weighted", **settings)
+        if not Path(self.constraint).is_file():
+            raise ConfigError(
+                f"--constraint {self.constraint}: no such file; give a grammar in lark's notation, or 'pattern: ...'"
+            )
+        return Grammar.from_file(self.constraint, **settings)
+
+    def constrained(self, model: LLRNN) -> LLRNN:
+        """The model times the constraint; the model itself, where none is given."""
+        found = self.language()
+        return model if found is None else constrained(model, found)
+
+    def note_cut(self, found: Sequence[Generated]) -> None:
+        """Note that texts stop where they need not end."""
+        cut = sum(not one.finished for one in found)
+        if self.constraint is not None and cut:
+            show.note(
+                f"note: {cut} of {len(found)} texts are cut by --max-words: beginnings of texts of the language; "
+                "with --longest N all come to an end"
+            )
 
 
-def _swapped(model: LLRNN, paths: dict[str, Path], background: Path | None, restrict: bool) -> LLRNN:
-    """Names are checked before files are read: of a name that is wrong nobody knows what its file should be."""
-    tables = {name: path for name, path in paths.items() if name in tables_of(model)}
-    others = {name: path for name, path in paths.items() if name not in tables}
-    require_experts(model, others)
-    small = model.reads_lowercase
-    return swap(
-        model,
-        background=None if background is None else open_background(background, restrict),
-        experts={name: open_background(path, restrict) for name, path in others.items()},
-        tables={name: KnowledgeBase.from_file(path, lowercase=small) for name, path in tables.items()},
-    )
+def with_model_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb with an option for each field of ModelOptions in the place of its parameter `options`."""
+    types = get_type_hints(ModelOptions, include_extras=True)
+    own = [one for name, one in signature(verb, eval_str=True).parameters.items() if name != "options"]
+    added = [
+        Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=types[one.name])
+        for one in fields(ModelOptions)
+    ]
 
+    @wraps(verb)
+    def run(**given: Any) -> None:
+        options = ModelOptions(**{one.name: given.pop(one.name) for one in added})
+        verb(options=options, **given)
 
-def steered(model: LLRNN, weights: list[str] | None, expert_factors: list[str] | None) -> LLRNN:
-    """The model with the options applied, experts first; the model itself where none is given."""
-    changes = [change for option in expert_factors or [] for change in experts(model, _factor(option))]
-    changes += [Change.parse(option) for option in weights or []]
-    return steer(model, changes) if changes else model
+    run.__signature__ = Signature([*own, *added])  # type: ignore[attr-defined]
+    return run
 
 
 def _split(option: str) -> tuple[str, str]:
@@ -108,71 +171,6 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-def _factor(option: str) -> dict[str, float]:
-    name, value = _split(option)
-    factor = _number(value)
-    if factor is None:
-        raise ConfigError(f"--expert is written NAME=FACTOR with a number, as kn=0.8; found {option!r}")
-    return {name: factor}
-
-
-Constrain = Annotated[
-    str | None,
-    typer.Option(
-        "--constraint",
-        metavar="SPEC",
-        help="A language to hold to: a grammar file in lark's notation, 'pattern: the ( big | small )* cat', or "
-        "'weighted: ...' where the weights in a pattern count.",
-    ),
-]
-OverWhat = Annotated[
-    str | None,
-    typer.Option("--over", help="What --constraint reads: symbols (the default), or the characters that they spell."),
-]
-Longest = Annotated[
-    int | None, typer.Option("--longest", min=0, help="With --constraint: texts of so many of those at most.")
-]
-Violation = Annotated[
-    float | None, typer.Option(help="With --constraint: what is forbidden is possible, for this factor; 0 by default.")
-]
-_NAMED = 3  # sentences outside the language that are named
-
-
-def wanted_constraint(
-    spec: str | None, over: str | None, longest: int | None, violation: float | None
-) -> Constraint | None:
-    """The constraint that the options describe, if any; a pattern over symbols has blanks between them, one over
-    characters is as Python writes it."""
-    given = {"over": over, "longest": longest, "violation": violation}
-    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    if spec is None:
-        if settings:
-            raise ConfigError(f"--{next(iter(settings))} goes with --constraint; give one, or leave it out")
-        return None
-    kind, colon, pattern = spec.partition(":")
-    if colon and kind in ("pattern", "weighted"):
-        return Automaton(pattern.strip(), weighted=kind == "weighted", **settings)
-    if not Path(spec).is_file():
-        raise ConfigError(f"--constraint {spec}: no such file; give a grammar in lark's notation, or 'pattern: ...'")
-    return Grammar.from_file(spec, **settings)
-
-
-def held_to(model: LLRNN, spec: str | None, over: str | None, longest: int | None, violation: float | None) -> LLRNN:
-    """The model times the constraint; the model itself, where none is given."""
-    found = wanted_constraint(spec, over, longest, violation)
-    return model if found is None else constrained(model, found)
-
-
-def tell_cut(spec: str | None, found: Sequence[Generated]) -> None:
-    """That texts stop where they need not end."""
-    cut = sum(not one.finished for one in found)
-    if spec is not None and cut:
-        show.note(
-            f"note: {cut} of {len(found)} texts are cut by --max-words: beginnings of texts of the language; "
-            "with --longest N all come to an end"
-        )
 
 
 @dataclass(frozen=True)
@@ -278,19 +276,16 @@ class Outcome:
 
 def write_lines(model: LLRNN, path: Path, write: Callable[[list[object]], list[Generated]]) -> list[Outcome]:
     """A text for every line of a file; a line that cannot be read or written from is told, the others go on."""
-    read: list[tuple[str, str, object]] = []
-    outcomes: dict[str, Outcome] = {}
-    for place, text in _lines(path):
-        try:
-            read.append((place, text, _condition(model, path, text)))
-            outcomes[place] = Outcome(place, text)
-        except LLRNNError as error:
-            outcomes[place] = Outcome(place, text, problem=str(error))
-    warn_of_unknown_names(model, [condition for *_, condition in read])
-    for (place, text, _), found in zip(read, _each(write, [condition for *_, condition in read]), strict=True):
-        problem = str(found) if isinstance(found, LLRNNError) else None
-        outcomes[place] = Outcome(place, text, None if isinstance(found, LLRNNError) else found, problem)
-    return list(outcomes.values())
+    lines = [(f"{path}:{number}", line) for number, line in read_lines(path) if line.strip()]
+    read = [_condition(model, path, line) for _, line in lines]
+    conditions = [one for one in read if not isinstance(one, LLRNNError)]
+    warn_of_unknown_names(model, conditions)
+    written = iter(_each(write, conditions))
+    results = [one if isinstance(one, LLRNNError) else next(written) for one in read]
+    return [
+        Outcome(*line, problem=str(one)) if isinstance(one, LLRNNError) else Outcome(*line, found=one)
+        for line, one in zip(lines, results, strict=True)
+    ]
 
 
 def _each(write: Callable[[list[object]], list[Generated]], conditions: list[object]) -> list[Generated | LLRNNError]:
@@ -303,25 +298,22 @@ def _each(write: Callable[[list[object]], list[Generated]], conditions: list[obj
         return [found for condition in conditions for found in _each(write, [condition])]
 
 
-def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    for number, line in read_lines(path):
-        if line.strip():
-            yield f"{path}:{number}", line
-
-
 def _condition(model: LLRNN, path: Path, text: str) -> object:
-    if not path.name.removesuffix(".gz").endswith(".jsonl"):
-        return read_condition(model, text)
+    """The condition of a line, or the error that reading it gave."""
     try:
+        if not path.name.removesuffix(".gz").endswith(".jsonl"):
+            return read_condition(model, text)
         record = json.loads(text)
+        if not isinstance(record, dict) or record.get("condition") is None:
+            raise CorpusError('an object with the key "condition" is required; write {"condition": ...}')
+        condition = record["condition"]
+        if isinstance(condition, str):
+            return read_condition(model, condition)
+        return lowercased(condition) if model.reads_lowercase else condition
+    except LLRNNError as error:
+        return error
     except (ValueError, RecursionError) as error:
-        raise CorpusError(f"JSON is required, found a line that is none ({error})") from None
-    if not isinstance(record, dict) or record.get("condition") is None:
-        raise CorpusError('an object with the key "condition" is required; write {"condition": ...}')
-    condition = record["condition"]
-    if isinstance(condition, str):
-        return read_condition(model, condition)
-    return lowercased(condition) if model.reads_lowercase else condition
+        return CorpusError(f"JSON is required, found a line that is none ({error})")
 
 
 def print_outcomes(outcomes: list[Outcome], *, as_json: bool) -> int:

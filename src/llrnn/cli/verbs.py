@@ -15,20 +15,10 @@ from llrnn.cli import show
 from llrnn.cli.model_options import (
     Condition,
     ConditionFile,
-    Constrain,
-    Experts,
-    Longest,
-    OverWhat,
-    Restrict,
-    Swap,
-    Violation,
-    Weights,
+    ModelOptions,
     distortions,
-    held_to,
-    open_model,
     print_outcomes,
-    tell_cut,
-    wanted_constraint,
+    with_model_options,
     write_lines,
 )
 from llrnn.cli.options import (
@@ -125,9 +115,11 @@ def train_verb(
         raise typer.Exit(workers.exit_code_when_stopped)
 
 
+@with_model_options
 def evaluate_verb(
     context: typer.Context,
     models: Annotated[list[Path], typer.Argument(help="Model folders, then text files or built corpora.")],
+    options: ModelOptions,
     lowercase: Annotated[
         bool | None, typer.Option(help="Lowercase every word first; as the model was trained by default.")
     ] = None,
@@ -142,14 +134,6 @@ def evaluate_verb(
             "sliding, from fresh states; training, as the model was; or with sizes, as training.batches in TOML."
         ),
     ] = "sentences",
-    weight: Weights = None,
-    expert: Experts = None,
-    background: Swap = None,
-    restrict: Restrict = False,
-    constraint: Constrain = None,
-    over: OverWhat = None,
-    longest: Longest = None,
-    violation: Violation = None,
     device: Device = "cpu",
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -171,18 +155,17 @@ def evaluate_verb(
     require_models_and_texts(folders, files, bool(pairs))
     if not any(not is_built(path) for path in files):
         refuse_idle(context, "without a text to read", "lowercase", "format")
-    if constraint is not None or not files:
+    if options.constraint is not None or not files:
         refuse_idle(context, "where no text is drawn", "seed")
-    opened = ((folder, open_model(folder, weight, expert, background, restrict)) for folder in folders)
-    placed = ((folder, model.to(device_named(device))) for folder, model in opened)
-    language = wanted_constraint(constraint, over, longest, violation)
+    opened = ((folder, options.open(folder, device)) for folder in folders)
+    language = options.language()
     if language is not None:
         if pairs:
             raise ConfigError("--constraint is measured on texts, not on --pairs; leave one of them out")
-        distortions(language, placed, files, partial(_read_for, format=format, lowercase=lowercase), as_json)
+        distortions(language, opened, files, partial(_read_for, format=format, lowercase=lowercase), as_json)
         return
     results = []
-    for folder, model in placed:
+    for folder, model in opened:
         for file in files:
             corpus = _read_for(model, file, format, lowercase)
             warn_of_unknown_names(model, corpus.conditions)
@@ -223,9 +206,11 @@ def _read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None) -> 
     return delexicalise(corpus, slots) if slots else corpus
 
 
+@with_model_options
 def generate_verb(
     context: typer.Context,
     model: ModelFolder,
+    options: ModelOptions,
     prefix: Annotated[str, typer.Option(help="The words to go on from, separated by spaces.")] = "",
     count: Annotated[int, typer.Option(min=1, help="How many texts.")] = 1,
     greedy: Annotated[bool, typer.Option("--greedy", help="Always the most probable word.")] = False,
@@ -237,14 +222,6 @@ def generate_verb(
     condition: Condition = None,
     conditions: ConditionFile = None,
     features: Annotated[bool, typer.Option("--features", help="Print each word with its features.")] = False,
-    weight: Weights = None,
-    expert: Experts = None,
-    background: Swap = None,
-    restrict: Restrict = False,
-    constraint: Constrain = None,
-    over: OverWhat = None,
-    longest: Longest = None,
-    violation: Violation = None,
     seed: Seed = 0,
     device: Device = "cpu",
     as_json: AsJson = False,
@@ -261,21 +238,22 @@ def generate_verb(
         refuse_idle(context, "with --beam, which draws nothing", "seed")
         if count > beam:
             raise ConfigError(f"--beam {beam} finds so many texts at most, found --count {count}; widen --beam")
+    longest = options.longest
     if longest is not None:
         refuse_idle(context, "with --longest, which says when texts end", "max_words")
     if conditions is not None and (condition is not None or count != 1 or features):
         raise ConfigError("--conditions writes one text for each line: without --condition, --count and --features")
-    free = open_model(model, weight, expert, background, restrict).to(device_named(device))
+    free = options.open(model, device)
     if greedy and not free.vocabulary.is_open:
         refuse_idle(context, "with --greedy, which draws nothing", "seed")
-    loaded = held_to(free, constraint, over, longest, violation)
+    loaded = options.constrained(free)
     max_words = max_words if longest is None else max(max_words, longest + 1)  # so that no text is cut
     generator = torch.Generator(loaded.device).manual_seed(seed)
     prefix = prefix.lower() if loaded.reads_lowercase else prefix
     if conditions is not None:
         each = partial(write, beam=beam, strategy=strategy, prefix=prefix, max_words=max_words, generator=generator)
         outcomes = write_lines(loaded, conditions, partial(each, loaded))
-        tell_cut(constraint, [one.found for one in outcomes if one.found is not None])
+        options.note_cut([one.found for one in outcomes if one.found is not None])
         raise typer.Exit(print_outcomes(outcomes, as_json=as_json))
     wanted = None if condition is None else read_condition(loaded, condition)
     check_condition(free, wanted)
@@ -286,7 +264,7 @@ def generate_verb(
     else:
         given = [wanted] * count
         found = generate_each(ready, given, prefix=prefix, strategy=strategy, max_words=max_words, generator=generator)
-    tell_cut(constraint, found)
+    options.note_cut(found)
     said = [spoken(loaded, one, wanted) for one in found]
     if as_json:
         named = [[show.named_features(ready, word) for word in (*one.prefix, *one.words)] for one in found]
@@ -302,20 +280,14 @@ def _strategy(greedy: bool, beam: int | None, sampling: Sampling) -> Strategy:
     return Greedy() if greedy else sampling
 
 
+@with_model_options
 def explain_verb(
     model: ModelFolder,
     word: Annotated[str, typer.Option(help="The word to explain.")],
+    options: ModelOptions,
     prefix: Annotated[str, typer.Option(help="The words before it.")] = "",
     rival: Annotated[str | None, typer.Option(help="Another word: why not this one?")] = None,
     condition: Condition = None,
-    weight: Weights = None,
-    expert: Experts = None,
-    background: Swap = None,
-    restrict: Restrict = False,
-    constraint: Constrain = None,
-    over: OverWhat = None,
-    longest: Longest = None,
-    violation: Violation = None,
     device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
@@ -323,8 +295,8 @@ def explain_verb(
 
     Example: llrnn explain runs/embedded --prefix "la reine est" --word grande --rival grand
     """
-    free = open_model(model, weight, expert, background, restrict).to(device_named(device))
-    loaded = held_to(free, constraint, over, longest, violation)
+    free = options.open(model, device)
+    loaded = options.constrained(free)
     if loaded.reads_lowercase:
         prefix, word, rival = prefix.lower(), word.lower(), rival.lower() if rival is not None else None
     wanted = None if condition is None else read_condition(loaded, condition)
