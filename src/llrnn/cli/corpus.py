@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.options import AsJson, print_json
+from llrnn.cli.options import AsJson, Lowercase, TextFormat, say
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError
 from llrnn.model.checkpoint import load
@@ -32,8 +32,8 @@ def build_verb(
     words: Annotated[int | None, typer.Option(min=1, help="List so many of the most frequent words.")] = None,
     min_count: Annotated[int, typer.Option(min=1, help="List words that come so often.")] = 1,
     unknown: Annotated[str | None, typer.Option(help="A symbol for all words that are not listed.")] = None,
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Lowercase every word first.")] = False,
-    format: Annotated[str, typer.Option(help="auto, conllu, text, jsonl or tsv.")] = "auto",
+    lowercase: Lowercase = False,
+    format: TextFormat = "auto",
     shard_words: Annotated[int, typer.Option(min=1, help="How many words a file holds, about.")] = SHARD_WORDS,
     as_json: AsJson = False,
 ) -> None:
@@ -47,7 +47,7 @@ def build_verb(
     listing = _listing(vocabulary, words, min_count, unknown)
     kind = cast(Format, format)  # build_corpus refuses what is none
     built = build_corpus(texts, out, listing=listing, lowercase=lowercase, format=kind, shard_words=shard_words)
-    _show({**_described(built), "seconds": time.perf_counter() - begun}, as_json)
+    say({**_described(built), "seconds": time.perf_counter() - begun}, as_json, _show)
 
 
 def _listing(vocabulary: Path | None, words: int | None, min_count: int, unknown: str | None) -> Listing:
@@ -71,7 +71,7 @@ def show_verb(folder: Folder, as_json: AsJson = False) -> None:
 
     Example: llrnn corpus show news
     """
-    _show(_described(BuiltCorpus(folder)), as_json)
+    say(_described(BuiltCorpus(folder)), as_json, _show)
 
 
 @corpus_app.command("check")
@@ -102,10 +102,7 @@ def _described(built: BuiltCorpus) -> dict[str, Any]:
     }
 
 
-def _show(found: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json(found)
-        return
+def _show(found: dict[str, Any]) -> None:
     unknown = f", {found['unknown_words']:,} words as {found['unknown']}" if found["unknown"] else ""
     took = f", built in {found['seconds']:.1f} s" if "seconds" in found else ""
     show.text(

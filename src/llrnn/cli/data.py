@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.options import Seed
-from llrnn.ground.errors import ConfigError
-from llrnn.ground.files import write_atomically
+from llrnn.cli.options import Seed, require_output_file
+from llrnn.ground.files import write_lines
 from llrnn.inference.agreement import make_pairs
 from llrnn.inference.pairs import write_pairs
 from llrnn.model.checkpoint import load
@@ -33,15 +32,9 @@ def data_french_verb(
 
     Example: llrnn data french --sentences 2000 --out french.conllu
     """
-    if not out.parent.is_dir():
-        raise ConfigError(f"--out {out}: there is no folder {out.parent}; make it first")
-    if out.is_dir():
-        raise ConfigError(f"--out {out}: a file is required, but this is a folder; name a file in it")
+    require_output_file(out)
     made = list(french.sentences(skip + sentences, seed=seed))[skip:]
-    try:
-        write_atomically(out, "".join(line + "\n" for line in french.conllu(made)).encode())
-    except OSError as error:
-        raise ConfigError(f"--out {out}: cannot be written: {error.strerror}; choose another file") from None
+    write_lines(out, french.conllu(made))
     show.text(f"{len(made)} sentences, {sum(len(one.tokens) for one in made)} words: {out}")
 
 

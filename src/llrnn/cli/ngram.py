@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 import signal
@@ -18,7 +17,8 @@ import torch
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.options import AsJson, say
+from llrnn.cli.options import AsJson, Lowercase, say
+from llrnn.cli.progress import handling
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError
 from llrnn.knowledge.backgrounds import NGram
@@ -41,7 +41,6 @@ ngram_app = typer.Typer()
 
 ModelPath = Annotated[Path, typer.Argument(help="An ARPA file (plain or gzip), or a folder that `estimate` wrote.")]
 Texts = Annotated[list[Path], typer.Argument(help="Text files, plain or gzip: one sentence a line, or .conllu.")]
-Lowercase = Annotated[bool, typer.Option("--lowercase", help="Lowercase every word first.")]
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kKMGT]?)B?")
 _FACTOR = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _LEAST_MEMORY = 1_000_000
@@ -75,13 +74,17 @@ def estimate_verb(
     Example: llrnn ngram estimate corpus.txt --order 5 --out corpus.arpa.gz
     Example: llrnn ngram estimate news --memory 2G --out news.arpa.gz
     """
-    counts, budget = _counts(min_counts), None if memory is None else _bytes(memory)
+    try:
+        counts = [int(part) for part in min_counts.split(",")]
+    except ValueError:
+        raise ConfigError(f"--min-counts needs numbers such as 1,1,2, found {min_counts!r}") from None
+    budget = None if memory is None else _bytes(memory)
     listed = None if words is None else [line for _, line in read_lines(words) if line]
     found: list[str] = []
     reading = _Reading(_pieces(texts, found, lowercase, listed))
     scratch = _scratch(out, temporary, budget)
     begun = time.perf_counter()
-    with _cleaned_up():
+    with handling(signal.SIGTERM, _unwind):
         if scratch is None or budget is None:
             table = estimate(np.concatenate(list(reading)), found, order=order, min_counts=counts)
         else:
@@ -166,18 +169,9 @@ def _scratch(out: Path, temporary: Path | None, budget: int | None) -> Scratch |
     return Scratch(folder)
 
 
-@contextlib.contextmanager
-def _cleaned_up() -> Iterator[None]:
-    """A polite kill unwinds the program, so that what is half written is removed."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _unwind(number: int, frame: FrameType | None) -> None:
+    """End the program on a polite kill, so that what is half written is removed."""
+    raise SystemExit(128 + number)
 
 
 def _show_estimated(report: dict[str, Any]) -> None:
@@ -190,13 +184,6 @@ def _show_estimated(report: dict[str, Any]) -> None:
         f"read in {report['seconds_reading']:.1f} s, estimated in {report['seconds_estimating']:.1f} s "
         f"({rate:,.0f} words/s), written in {report['seconds_writing']:.1f} s"
     )
-
-
-def _counts(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ConfigError(f"--min-counts needs numbers such as 1,1,2, found {text!r}") from None
 
 
 def _bytes(text: str) -> int:

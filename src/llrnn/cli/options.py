@@ -19,6 +19,8 @@ Result = TypeVar("Result")
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 Device = Annotated[str, typer.Option(help="cpu or cuda.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything that is drawn.")]
+Lowercase = Annotated[bool, typer.Option("--lowercase", help="Lowercase every word first.")]
+TextFormat = Annotated[str, typer.Option("--format", help="auto, conllu, text, jsonl or tsv.")]
 ModelFolder = Annotated[Path, typer.Argument(help="A model folder, as `llrnn train --out` writes it.")]
 DataFolder = Annotated[Path, typer.Option("--data", help="What {data} stands for in a configuration.")]
 ConfigFile = Annotated[Path, typer.Argument(help="A TOML configuration; see configs/ for examples.")]
@@ -77,6 +79,12 @@ def require_models_and_texts(folders: list[Path], files: list[Path], pairs: bool
         raise ConfigError(f"a model folder is required, as `llrnn train --out` writes it, found only files: {listed}")
     if not (files or pairs):
         raise ConfigError(f"{folders[-1]}: a text to evaluate on is required behind the models, or --pairs; found none")
+
+
+def require_output_file(out: Path) -> None:
+    """A file that can be written; checked before the work that it is to hold."""
+    if out.is_dir() or not out.parent.is_dir():
+        raise ConfigError(f"--out {out}: a file in a folder that exists is required; name another, or make the folder")
 
 
 def make_output_folder(folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -29,11 +29,18 @@ class StopFlag:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[StopFlag]:
-        before = signal.signal(signal.SIGINT, self._handle)
-        try:
+        with handling(signal.SIGINT, self._handle):
             yield self
-        finally:
-            signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def handling(number: int, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle a signal in a block."""
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 def follow(records: Iterable[Record], *, name: str = "training", quiet: bool = False) -> list[Record]:

@@ -10,7 +10,16 @@ from typing import Annotated, Any
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.options import AsJson, Device, ModelFolder, Seed, device_named, print_json, refuse_idle
+from llrnn.cli.options import (
+    AsJson,
+    Device,
+    ModelFolder,
+    Seed,
+    device_named,
+    print_json,
+    refuse_idle,
+    require_output_file,
+)
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.nbest import (
     Errors,
@@ -29,10 +38,6 @@ from llrnn.model.network import LLRNN
 
 NAME = "llrnn"  # of the model's score
 
-Scores = Annotated[
-    list[Path] | None, typer.Option(help="NBEST is Kaldi's text, and this a file of its costs, called after the file.")
-]
-
 
 def rescore_verb(
     context: typer.Context,
@@ -46,7 +51,9 @@ def rescore_verb(
     weights: Annotated[
         str | None, typer.Option(help=f"Fixed weights: am=1,lm=0.5,{NAME}=0.8,words=0.1 (words: for each word).")
     ] = None,
-    scores: Scores = None,
+    scores: Annotated[
+        list[Path] | None, typer.Option(help="NBEST is Kaldi's text, and this a file of its costs, called after it.")
+    ] = None,
     dev_scores: Annotated[list[Path] | None, typer.Option(help="The same for --dev.")] = None,
     out: Annotated[Path | None, typer.Option(help="The lists with the new score, best first, .tsv or .tsv.gz.")] = None,
     device: Device = "cpu",
@@ -59,7 +66,14 @@ def rescore_verb(
     """
     if dev is None:
         refuse_idle(context, "without --dev, on which weights are tuned", "seed")
-    _check_options(dev, dev_references, dev_scores, scores, weights, out)
+    if (dev is None) != (dev_references is None):
+        raise ConfigError("--dev and --dev-references belong together, found one of them; give both or neither")
+    if dev is not None and weights is not None:
+        raise ConfigError("weights are given by --weights or found on --dev, found both; leave one out")
+    if bool(dev_scores) != bool(dev is not None and scores):
+        raise ConfigError("--dev-scores belong to --dev as --scores belong to NBEST; give files of scores for both")
+    if out is not None:
+        require_output_file(out)
     given = None if weights is None else Weights.parse(weights)
     test = _Part.read(nbest, scores, references)
     if NAME in test.lists.names:
@@ -90,24 +104,6 @@ def rescore_verb(
     elif test.references is None:
         for utterance, words in result.best.items():
             show.line(" ".join((utterance, *words)))
-
-
-def _check_options(
-    dev: Path | None,
-    dev_references: Path | None,
-    dev_scores: Sequence[Path] | None,
-    scores: Sequence[Path] | None,
-    weights: str | None,
-    out: Path | None,
-) -> None:
-    if (dev is None) != (dev_references is None):
-        raise ConfigError("--dev and --dev-references belong together, found one of them; give both or neither")
-    if dev is not None and weights is not None:
-        raise ConfigError("weights are given by --weights or found on --dev, found both; leave one out")
-    if bool(dev_scores) != bool(dev is not None and scores):
-        raise ConfigError("--dev-scores belong to --dev as --scores belong to NBEST; give files of scores for both")
-    if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        raise ConfigError(f"--out {out}: a file in a folder that exists is required; name another, or make the folder")
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from llrnn.cli.options import (
     Device,
     ModelFolder,
     Seed,
+    TextFormat,
     device_named,
     print_json,
     refuse_idle,
@@ -123,7 +124,7 @@ def evaluate_verb(
     lowercase: Annotated[
         bool | None, typer.Option(help="Lowercase every word first; as the model was trained by default.")
     ] = None,
-    format: Annotated[str, typer.Option(help="auto, conllu, text, jsonl or tsv.")] = "auto",
+    format: TextFormat = "auto",
     pairs: Annotated[
         list[Path] | None, typer.Option(help="Minimal pairs instead of texts: .tsv, or .jsonl as BLiMP writes it.")
     ] = None,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.options import AsJson, ModelFolder, make_output_folder, print_json
+from llrnn.cli.options import AsJson, ModelFolder, make_output_folder, say
 from llrnn.ground.bundle import has_bundle, held_by
 from llrnn.ground.errors import ConfigError
 from llrnn.model.checkpoint import load
@@ -74,8 +74,5 @@ def _refuse_overwriting(out: Path, model: Path, force: bool) -> None:
 def _write(model: LLRNN, out: Path, done: str, count: int, as_json: bool) -> None:
     make_output_folder(out)
     model.save(out)
-    listed = len(model.vocabulary.words)
-    if as_json:
-        print_json({"out": str(out), done: count, "listed": listed})
-    else:
-        show.text(f"{out}: {count} words {done}, {listed} listed now")
+    report = {"out": str(out), done: count, "listed": len(model.vocabulary.words)}
+    say(report, as_json, lambda said: show.text(f"{out}: {count} words {done}, {said['listed']} listed now"))

@@ -266,12 +266,9 @@ def _tensors(file: BufferedReader, header: dict[str, Any], start: int, size: int
 
 def _read(file: BufferedReader, start: int, size: int) -> Tensor:
     numbers = torch.empty(size, dtype=torch.uint8)
-    left = memoryview(numbers.numpy().data) if size else memoryview(b"")
-    while left:
-        done = os.preadv(file.fileno(), [left], start + size - len(left))  # without the buffer of the file
-        if done == 0:
-            raise ValueError("the file was cut while it was read")
-        left = left[done:]
+    file.seek(start)
+    if file.readinto(numbers.numpy().data) != size:
+        raise ValueError("the file was cut while it was read")
     return numbers
 
 

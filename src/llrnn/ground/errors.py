@@ -6,6 +6,7 @@
     ├── TableError             likewise, for a table of a knowledge base (CSV, JSON, SQLite)
     ├── VocabularyError        a vocabulary that cannot be made
     │   └── UnknownWordError   a word that the vocabulary does not list
+    ├── DomainError            a set of strings that cannot be what it is said to be
     ├── FeatureError           features that contradict themselves or the vocabulary
     ├── BackgroundError        a background that is no background (negative, NaN, of another vocabulary)
     │   └── ZeroMassError      the background gives an observed word no mass at all
@@ -33,31 +34,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from os import PathLike, fspath
-
-__all__ = [
-    "AuditError",
-    "BackgroundError",
-    "CheckpointError",
-    "ConfigError",
-    "CorpusError",
-    "DatasetError",
-    "EstimationWarning",
-    "FeatureError",
-    "LLRNNError",
-    "LLRNNWarning",
-    "LawError",
-    "LexiconError",
-    "LostWorkerError",
-    "MissingExtraError",
-    "NonFiniteError",
-    "NumericalError",
-    "ServerError",
-    "TableError",
-    "TrainingError",
-    "UnknownWordError",
-    "VocabularyError",
-    "ZeroMassError",
-]
 
 _LONGEST_QUOTE = 80  # characters of the user's input that a message repeats
 
@@ -207,3 +183,8 @@ class MissingExtraError(LLRNNError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"this needs {package}, which is not installed: pip install 'llrnn[{extra}]'")
+
+
+__all__ = [
+    name for name, one in globals().items() if isinstance(one, type) and issubclass(one, LLRNNError | LLRNNWarning)
+]
