@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -20,7 +21,6 @@ import llrnn
 from brute_ngrams import stream_of
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, backgrounds, features, french
 from llrnn.cli import adapt as adapt_module
-from llrnn.cli.progress import StopFlag
 from llrnn.ground.errors import BackgroundError, ConfigError, UnknownWordError
 from llrnn.inference import adaptation
 from llrnn.inference.adaptation import Base, adaptor, base_of, base_share, default_settings, open_base
@@ -307,11 +307,7 @@ def test_the_text_held_out_is_written_small_too(capsys: Capture) -> None:
 
 
 def test_stopping_is_no_traceback(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Stopped(StopFlag):
-        def __call__(self) -> bool:
-            return True
-
-    monkeypatch.setattr(adapt_module, "StopFlag", Stopped)
+    monkeypatch.setattr(adapt_module, "interruptible", lambda: nullcontext(lambda: True))
     save_ngrams(Path("base.arpa"))
     text = write("domain.txt", (sentence.words for sentence in domain()[:60]))
     assert llrnn.cli.run(["adapt", "base.arpa", text, "--out", "x", *FAST]) == 130

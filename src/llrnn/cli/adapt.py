@@ -9,7 +9,7 @@ import typer
 
 from llrnn.cli import show
 from llrnn.cli.options import AsJson, Device, Seed, device_named, make_output_folder, print_json, refuse_idle
-from llrnn.cli.progress import StopFlag, follow
+from llrnn.cli.progress import follow, interruptible
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.adaptation import adaptor, base_log_perplexity, default_settings, open_base
 from llrnn.model.scoring import score
@@ -53,7 +53,7 @@ def adapt_verb(
     model = adaptor(opened, text, order=order, hidden=hidden, seed=seed).to(place)
     start = score(model, EncodedText.encode(held_out, model.vocabulary)).log_perplexity
     settings = default_settings(text.tokens, seed=seed).changed(**changes)
-    with StopFlag().listening() as stop:
+    with interruptible() as stop:
         records = follow(
             train(model, text, valid=held_out, settings=settings, folder=out, resume=resume, should_stop=stop),
             quiet=as_json,

@@ -20,7 +20,7 @@ import typer
 
 from llrnn.cli import show
 from llrnn.cli.options import Seed, make_output_folder
-from llrnn.cli.progress import StopFlag, follow
+from llrnn.cli.progress import follow, interruptible
 from llrnn.config.project import embedded_corpora
 from llrnn.ground.charts import LineChart
 from llrnn.ground.errors import TrainingError
@@ -34,7 +34,7 @@ from llrnn.knowledge.features import Features
 from llrnn.model.controllers import LSTM
 from llrnn.model.decode import generate
 from llrnn.model.network import LLRNN
-from llrnn.text.corpus import Corpus, Sentence, Token
+from llrnn.text.corpus import Corpus, Sentence
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train
@@ -194,12 +194,8 @@ def _is_distant_feminine_attribute(sentence: Sentence, place: int) -> bool:
     token = sentence.tokens[place]
     if token.pos not in ("ADJ", "VERB") or token.feats.get("Gender") != "Fem":
         return False
-    subjects = [i for i, other in enumerate(sentence.tokens) if _is_subject_of(other, place)]
-    return any(place - i >= 3 for i in subjects)
-
-
-def _is_subject_of(token: Token, place: int) -> bool:
-    return token.head == place + 1 and (token.relation or "").startswith("nsubj")
+    near = max(0, place - 2)
+    return any(one.head == place + 1 and (one.relation or "").startswith("nsubj") for one in sentence.tokens[:near])
 
 
 def write_report(demo: Demo, folder: Path) -> Path:
@@ -220,7 +216,7 @@ def write_report(demo: Demo, folder: Path) -> Path:
 def train_demo(out: Path, *, sentences: int, epochs: int, seed: int) -> Demo:
     """Train the demo's models and write the report and two of them to a folder."""
     make_output_folder(out)
-    with StopFlag().listening() as stop:
+    with interruptible() as stop:
         demo = run(
             sentences=sentences,
             epochs=epochs,

@@ -14,7 +14,7 @@ import typer
 from rich.markup import escape
 
 from llrnn.cli import show
-from llrnn.cli.options import device_named, print_json
+from llrnn.cli.options import device_named, print_json, split_option
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError
 from llrnn.inference.distortion import Distortion, measure_distortion
 from llrnn.knowledge.backgrounds import Automaton, Grammar
@@ -84,7 +84,8 @@ class ModelOptions:
 
     def steered(self, model: LLRNN) -> LLRNN:
         """Other knowledge first, then experts, then weights; the model itself where nothing is to change."""
-        pairs = [_split(option) for option in self.expert or ()]
+        written = "--expert is written NAME=FACTOR or NAME=PATH, as kn=0.8"
+        pairs = [split_option(option, written) for option in self.expert or ()]
         factors = [(name, factor) for name, value in pairs if (factor := _number(value)) is not None]
         paths = {name: Path(value) for name, value in pairs if _number(value) is None}
         if self.background is not None or paths:
@@ -159,13 +160,6 @@ def with_model_options(verb: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _split(option: str) -> tuple[str, str]:
-    name, equals, value = option.partition("=")
-    if not (name and equals and value):
-        raise ConfigError(f"--expert is written NAME=FACTOR or NAME=PATH, as kn=0.8; found {option!r}")
-    return name, value
-
-
 def _number(text: str) -> float | None:
     try:
         return float(text)
@@ -229,15 +223,11 @@ def _show(constraint: Constraint, measured: Sequence[_Measured]) -> None:
         "KL: of the model with the constraint from the one without, at a step; without, with: their log-perplexities"
     )
     for one in measured:
-        show.text(f"{one.name}: {_case(one.found)}")
+        held = "part of its background; the figures without it are of the model without that factor"
+        free = "no factor of its background; without it, it is the model as it stands"
+        show.text(f"{one.name}: the constraint is {held if one.found.held else free}")
     for line in dict.fromkeys(line for one in measured for line in _outside(one)):  # once, if it is so for all models
         show.text(line)
-
-
-def _case(found: Distortion) -> str:
-    if found.held:
-        return "the constraint is part of its background; the figures without it are of the model without that factor"
-    return "the constraint is no factor of its background; without it, it is the model as it stands"
 
 
 def _outside(one: _Measured) -> Iterable[str]:

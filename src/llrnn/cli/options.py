@@ -81,6 +81,14 @@ def require_models_and_texts(folders: list[Path], files: list[Path], pairs: bool
         raise ConfigError(f"{folders[-1]}: a text to evaluate on is required behind the models, or --pairs; found none")
 
 
+def split_option(option: str, required: str) -> tuple[str, str]:
+    """NAME=VALUE in two; `required` says how the option is written, in the message about one that is not."""
+    name, equals, value = option.partition("=")
+    if not (name and equals and value):
+        raise ConfigError(f"{required}; found {option!r}")
+    return name, value
+
+
 def require_output_file(out: Path) -> None:
     """A file that can be written; checked before the work that it is to hold."""
     if out.is_dir() or not out.parent.is_dir():

@@ -5,32 +5,13 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Callable, Iterable, Iterator
+from threading import Event
 from types import FrameType
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from llrnn.cli import show
 from llrnn.training.records import Record
-
-
-class StopFlag:
-    """Set by the first Ctrl-C; a second one ends the program at once."""
-
-    def __init__(self) -> None:
-        self.is_set = False
-
-    def __call__(self) -> bool:
-        return self.is_set
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.is_set:
-            raise KeyboardInterrupt
-        self.is_set = True
-
-    @contextlib.contextmanager
-    def listening(self) -> Iterator[StopFlag]:
-        with handling(signal.SIGINT, self._handle):
-            yield self
 
 
 @contextlib.contextmanager
@@ -41,6 +22,20 @@ def handling(number: int, handler: Callable[[int, FrameType | None], None]) -> I
         yield
     finally:
         signal.signal(number, before)
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed in the block; a second one ends the program at once."""
+    pressed = Event()
+
+    def press(number: int, frame: FrameType | None) -> None:
+        if pressed.is_set():
+            raise KeyboardInterrupt
+        pressed.set()
+
+    with handling(signal.SIGINT, press):
+        yield pressed.is_set
 
 
 def follow(records: Iterable[Record], *, name: str = "training", quiet: bool = False) -> list[Record]:

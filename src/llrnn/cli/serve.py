@@ -6,20 +6,17 @@ import ipaddress
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import torch
 import typer
 
 from llrnn.cli import demo as demo_module
 from llrnn.cli import show
-from llrnn.cli.options import Device, device_named, refuse_idle
+from llrnn.cli.options import Device, device_named, refuse_idle, split_option
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError, MissingExtraError
 from llrnn.serve.limits import Limits
-
-if TYPE_CHECKING:  # the server's own libraries are an extra
-    from llrnn.serve.served import Served
 
 HOST, PORT = "127.0.0.1", 8017
 TOKEN = "LLRNN_TOKEN"
@@ -65,11 +62,12 @@ def serve_verb(
     Example: llrnn serve --demo
     Example: llrnn serve big=runs/big small=runs/small --background kn=runs/french.arpa.gz --port 8080
     """
-    require_extra()
+    require_extra()  # the server's own libraries are an extra
     from llrnn.serve import serving
     from llrnn.serve.app import create_app
     from llrnn.serve.engine import Engine
     from llrnn.serve.guard import LOCAL_HOSTS
+    from llrnn.serve.served import open_served
 
     if not demo:
         refuse_idle(context, "without --demo", "demo_folder")
@@ -77,18 +75,18 @@ def serve_verb(
     token = read_token(token_file, local=_is_local(host))
     names = [_host_name(name) for name in allow_host or []]
     folders = named_folders(models or [])
-    paths = dict(_named_path(option) for option in background or [])
+    written = "--background is written NAME=PATH, as kn=runs/french.arpa.gz"
+    paths = {name: Path(path) for name, path in (split_option(option, written) for option in background or [])}
     device_named(device)
     os.environ.setdefault(_ONEDNN, "128")
-    sys.setswitchinterval(
-        0.001
-    )  # seconds that a model's thread may keep the others, the event loop among them, waiting
+    sys.setswitchinterval(0.001)  # seconds that a model's thread may keep the event loop and the others waiting
     torch.set_num_threads(threads)  # steps are small: on cores that others use too, threads wait for one another
     with serving.listener(host, port) as taken:  # before the models: a port that is taken is said at once
         folders = demo_models(demo_folder) | folders if demo else folders
         if not folders:
             raise ConfigError("serve needs a model folder, or --demo; found neither")
-        engine = Engine(_opened(folders, paths, device), rows=rows)
+        served = [open_served(path, name=name, backgrounds=paths, device=device) for name, path in folders.items()]
+        engine = Engine(served, rows=rows)
         hosts = LOCAL_HOSTS | {serving.in_url(name) for name in (host, *names)}
         if token is None and not _is_local(host):
             show.note(f"note: whoever reaches {host} can ask; --token-file or {TOKEN} sets a token")
@@ -103,12 +101,6 @@ def require_extra() -> None:
         import uvicorn  # noqa: F401
     except ImportError:
         raise MissingExtraError("fastapi", "serve") from None
-
-
-def _opened(folders: dict[str, Path], backgrounds: dict[str, Path], device: str) -> list[Served]:
-    from llrnn.serve.served import open_served
-
-    return [open_served(folder, name=name, backgrounds=backgrounds, device=device) for name, folder in folders.items()]
 
 
 def named_folders(given: list[str]) -> dict[str, Path]:
@@ -129,13 +121,6 @@ def named_folders(given: list[str]) -> dict[str, Path]:
 def _free(name: str, taken: dict[str, Path]) -> str:
     numbered = (f"{name}-{number}" for number in range(2, len(taken) + 3))
     return next(one for one in (name, *numbered) if one not in taken)
-
-
-def _named_path(option: str) -> tuple[str, Path]:
-    name, equals, path = option.partition("=")
-    if not (name and equals and path):
-        raise ConfigError(f"--background is written NAME=PATH, as kn=runs/french.arpa.gz; found {option!r}")
-    return name, Path(path)
 
 
 def read_token(file: Path | None, *, local: bool = True) -> str | None:
@@ -174,16 +159,18 @@ def demo_models(folder: Path) -> dict[str, Path]:
 def _host_name(name: str) -> str:
     """A name, or an address; the port of a request does not matter."""
     bare = name.strip("[]")
-    try:
-        ipaddress.ip_address(bare)
-    except ValueError:
-        if not name or any(sign in name for sign in ":/ "):
-            raise ConfigError(f"--allow-host takes a name without a port or a path, found {name!r}") from None
+    if _address(bare) is None and (not name or any(sign in name for sign in ":/ ")):
+        raise ConfigError(f"--allow-host takes a name without a port or a path, found {name!r}")
     return bare
 
 
 def _is_local(host: str) -> bool:
+    address = _address(host)
+    return host == "localhost" if address is None else address.is_loopback
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host)
     except ValueError:
-        return host == "localhost"
+        return None

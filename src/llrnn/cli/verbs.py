@@ -35,7 +35,7 @@ from llrnn.cli.options import (
     refuse_idle,
     require_models_and_texts,
 )
-from llrnn.cli.progress import StopFlag, follow
+from llrnn.cli.progress import follow, interruptible
 from llrnn.config import described_keys, read_config
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
@@ -87,7 +87,7 @@ def train_verb(
     Example: torchrun --nproc-per-node 2 -m llrnn train configs/embedded.toml --out runs/embedded
     """
     seeded = [] if seed is None else [f"training.seed={seed}"]
-    with StopFlag().listening() as stop, join_workers() as workers, show.only_if(workers.leads):
+    with interruptible() as stop, join_workers() as workers, show.only_if(workers.leads):
         settings = read_config(config, [*(changes or []), *seeded], data=data)
         project = Project.from_config(settings)
         model = project.model().to(workers.device(device_named(device)))

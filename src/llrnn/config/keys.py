@@ -165,15 +165,9 @@ class SpellingConfig(Strict):
 
     def spelling(self, counts: Mapping[str, int]) -> Spelling:
         at_most = self.seen_at_most
-        return Spelling(
-            [word for word, count in counts.items() if at_most is None or count <= at_most],
-            order=self.order,
-            min_counts=self.min_counts,
-            endings=self.endings,
-            longest=self.longest,
-            lengths=self.lengths,
-            cells=not self.one_cell,
-        )
+        words = [word for word, count in counts.items() if at_most is None or count <= at_most]
+        settings = self.model_dump(include={"order", "min_counts", "endings", "longest", "lengths"})
+        return Spelling(words, **settings, cells=not self.one_cell)
 
 
 class NamesConfig(SpellingConfig):

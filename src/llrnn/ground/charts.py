@@ -164,7 +164,8 @@ def _bars(chart: BarChart, *, width: int = 640) -> str:
     parts += [_line(x(end), top + row * n + 19, x(end), top + row * n + row + 4, 0.35) for n, end in chart.links()]
     for index, bar in enumerate(chart.bars):
         y = top + row * index
-        parts += [_label(left - 10, y + 16, bar.name), _rectangle(x(bar.start), x(bar.end), y + 4, bar, chart.opacity)]
+        parts.append(_text(left - 10, y + 16, bar.name, "end", cut=True))
+        parts.append(_rectangle(x(bar.start), x(bar.end), y + 4, bar, chart.opacity))
         right = bar.label_on_the_right
         parts.append(_text(x(bar.label_at) + (6 if right else -6), y + 16, bar.figure, "start" if right else "end"))
     parts.append(_text((left + width) / 2, bottom + 22, chart.x_label, "middle"))
@@ -228,14 +229,10 @@ def _line(x1: float, y1: float, x2: float, y2: float, opacity: float) -> str:
     return f'<line {ends} stroke="currentColor" stroke-opacity="{opacity}"/>'
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{_escaped(text)}</text>'
-
-
-def _label(x: float, y: float, name: str) -> str:
-    """A name that is too long is cut; whoever points at it sees all of it."""
-    cut = f"<title>{_escaped(name)}</title>{_escaped(shortened(name))}"
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="end">{cut}</text>'
+def _text(x: float, y: float, text: str, anchor: str = "start", *, cut: bool = False) -> str:
+    """Where it is cut, a name that is too long: whoever points at it sees all of it."""
+    shown = f"<title>{_escaped(text)}</title>{_escaped(shortened(text))}" if cut else _escaped(text)
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{shown}</text>'
 
 
 def _svg(width: int, height: int, label: str, parts: Sequence[str]) -> str:
@@ -281,7 +278,13 @@ def _plot_bars(axes: Axes, chart: BarChart) -> None:
     room = 0.22 * (high - low)  # for the figures at the ends
     axes.set_xlim(low - room, high + room)
     for row, bar in enumerate(chart.bars):
-        _plot_bar(axes, row, bar, edges=(low - room, high + room), opacity=chart.opacity)
+        # an unbounded bar goes to the edge, pale and dashed; what it means stands at its start
+        end = bar.end if bar.bounded else high + room if bar.value > 0 else low - room
+        look = {"alpha": chart.opacity} if bar.bounded else {"alpha": 0.35, "linestyle": "--", "edgecolor": "black"}
+        axes.barh(row, end - bar.start, left=bar.start, height=0.62, color=bar.colour, **look)
+        gap = 0.01 * (high - low + 2 * room) * (1 if bar.label_on_the_right else -1)
+        side = "left" if bar.label_on_the_right else "right"
+        axes.text(bar.label_at + gap, row, bar.figure, va="center", ha=side, fontsize=9, parse_math=False)
     for row, end in chart.links():
         axes.plot([end, end], [row, row + 1], color="0.6", linewidth=0.8, zorder=0)
     axes.axvline(0.0, color="0.3", linewidth=0.8, zorder=0)
@@ -291,17 +294,6 @@ def _plot_bars(axes: Axes, chart: BarChart) -> None:
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel(visible(chart.x_label), parse_math=False)
-
-
-def _plot_bar(axes: Axes, row: int, bar: Bar, *, edges: tuple[float, float], opacity: float) -> None:
-    """An unbounded bar goes to the edge, pale and dashed; what it means stands at its start."""
-    end = bar.end if bar.bounded else edges[bar.value > 0]
-    (drawn,) = axes.barh(row, end - bar.start, left=bar.start, height=0.62, color=bar.colour, alpha=opacity)
-    if not bar.bounded:
-        drawn.set(alpha=0.35, linestyle="--", edgecolor="black")
-    gap = 0.01 * (edges[1] - edges[0]) * (1 if bar.label_on_the_right else -1)
-    side = "left" if bar.label_on_the_right else "right"
-    axes.text(bar.label_at + gap, row, bar.figure, va="center", ha=side, fontsize=9, parse_math=False)
 
 
 def _plot_lines(axes: Axes, chart: LineChart) -> None:

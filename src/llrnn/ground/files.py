@@ -32,12 +32,7 @@ from llrnn.ground.errors import CorpusError
 StrPath = str | PathLike[str]
 
 _PIECE = 1 << 20  # bytes that are read at once
-_KINDS = (
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-    (stat.S_ISSOCK, "a socket"),
-)
+_KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 
 
 def open_file(path: StrPath) -> io.BufferedReader:
@@ -51,7 +46,7 @@ def open_file(path: StrPath) -> io.BufferedReader:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), fspath(path))
         if not stat.S_ISREG(mode):
-            found = next((kind for is_kind, kind in _KINDS if is_kind(mode)), "no file")
+            found = _KINDS.get(stat.S_IFMT(mode), "no file")
             raise OSError(
                 errno.EINVAL, f"a file is required, but this is {found}; copy what it gives into a file", fspath(path)
             )

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, Tag, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from llrnn.ground.errors import ConfigError
 from llrnn.layer.ways import Precision
@@ -182,9 +182,8 @@ def first_problem(error: ValidationError, root: type[BaseModel]) -> str:
     if wrong == "missing":
         return f"{where}: this key is required"
     if wrong in ("union_tag_not_found", "union_tag_invalid"):
-        kinds = dict.fromkeys(repr(name.partition(" ")[0]) for name in table[0])
         given = f", found {first['ctx']['tag']!r}" if wrong == "union_tag_invalid" else ", found none"
-        return f"{where}.kind: must be one of {', '.join(kinds)}{given}"
+        return f"{where}.kind: must be one of {', '.join(map(repr, table[0]))}{given}"
     if wrong == "value_error":  # a validator of ours: it says itself what it found
         return f"{where}: {first['msg'].removeprefix('Value error, ')}"
     return f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}, found {reprlib.repr(first['input'])}"
@@ -203,19 +202,13 @@ def _foreign_key(key: str, table: _Table) -> str:
     """What is wrong with a key that the chosen model does not have, and where it would be right."""
     models, chosen = table
     own = models[chosen or ""].model_fields if chosen in models else {}
-    where = f" where kind = {_quoted(chosen)} ({', '.join(own)})" if chosen else ""
-    others = [_quoted(name) for name, model in models.items() if key in model.model_fields]
+    where = f" where kind = {chosen!r} ({', '.join(own)})" if chosen else ""
+    others = [repr(name) for name, model in models.items() if key in model.model_fields]
     if others:
         return f"no such key{where}; leave it out, or choose kind = {' or '.join(others)}"
     near = difflib.get_close_matches(key, own, n=1)
     meant = f"did you mean {near[0]}?" if near else "check its spelling"
     return f"no such key{where}; {meant} (`llrnn train --help` lists all keys)"
-
-
-def _quoted(name: str) -> str:
-    """`ngram with arpa` as it is written: 'ngram' with arpa."""
-    kind, blank, rest = name.partition(" ")
-    return f"{kind!r}{blank}{rest}"
 
 
 def _found_at(location: Sequence[int | str], root: type[BaseModel]) -> tuple[list[str], _Table]:
@@ -235,10 +228,9 @@ def _found_at(location: Sequence[int | str], root: type[BaseModel]) -> tuple[lis
 
 
 def models_by_kind(annotation: Any) -> dict[str, type[BaseModel]]:
-    """The models of a type, by the tag or the kind that chooses them."""
+    """The models of a type, by the kind that chooses them."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         kind = annotation.model_fields.get("kind")
         return dict.fromkeys(get_args(kind.annotation) if kind else [""], annotation)
-    tags = [one.tag for one in getattr(annotation, "__metadata__", ()) if isinstance(one, Tag)]
     below = [models_by_kind(argument) for argument in get_args(annotation)]
-    return {tag: model for found in below for name, model in found.items() for tag in tags or [name]}
+    return {name: model for found in below for name, model in found.items()}
