@@ -12,7 +12,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,14 @@ import pytest
 
 from llrnn.ground.errors import ConfigError
 from llrnn.serve.app import create_app
-from llrnn.serve.limits import LIMITS, SERVER_LIMITS, Limits, Refused
+from llrnn.serve.limits import LIMITS, Limits, Refused
 from llrnn.serve.messages import refusal_of
 from web_client import Address, FakeEngine, Said, answer_on, post, running, until
 
 SMALL = Limits(body_bytes=2000, header_bytes=3000, in_flight=4, connections=6, client_connections=5)
 # limits of time on a server of their own, so that a busy machine cannot meet them where something else is tested
 HURRIED = replace(SMALL, body_seconds=0.8, header_seconds=0.8, seconds=1.5)
+SERVER_LIMITS = tuple(one.name for one in fields(Limits))
 ASKED = b'{"prefix":""}'
 
 

@@ -79,14 +79,7 @@ def create_app(
         yield
         await engine.close()
 
-    app = FastAPI(
-        version=llrnn.__version__,
-        openapi_url=None,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        lifespan=lifespan,
-    )
+    app = FastAPI(version=llrnn.__version__, openapi_url=None, redirect_slashes=False, lifespan=lifespan)
     app.state.gate, app.state.metrics = gate, metrics
     app.add_middleware(Guard, gate=gate, metrics=metrics, hosts=hosts, token=token)
     app.add_exception_handler(HTTPException, _refuse_http)
@@ -104,10 +97,8 @@ def create_app(
     return app
 
 
-# FastAPI's own errors become ours: raised again, they reach the guard, which is the one place that answers errors
-
-
 def _refuse_http(request: Request, error: Exception) -> NoReturn:
+    """FastAPI's own errors become ours: raised again, they reach the guard, the one place that answers errors."""
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")

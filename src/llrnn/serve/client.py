@@ -38,6 +38,7 @@ _LARGEST_ANSWER = 2**28  # bytes
 _LONGEST_LINE = 2**22  # bytes of one line of a stream: an event is a word with its features
 _RETRY_AFTER = 1.0  # seconds, where a server that is busy does not say how long
 Json = Mapping[str, Any]
+Prefix = str | Sequence[str]  # words, separated by white space or one by one
 Read = TypeVar("Read")
 
 
@@ -259,35 +260,28 @@ class Client:
         return f"Client({self._transport.address!r})"
 
     def next(
-        self,
-        prefix: str | Sequence[str] = "",
-        *,
-        top: int = 10,
-        words: Sequence[str] = (),
-        **query: Unpack[QueryOptions],
+        self, prefix: Prefix = "", *, top: int = 10, words: Sequence[str] = (), **query: Unpack[QueryOptions]
     ) -> Next:
         """The `top` most probable words after the prefix, and the probabilities of `words`."""
         return self._ask("next", Next.model_validate, prefix, query, top=top, words=list(words))
 
     @overload
-    def explain(self, prefix: str | Sequence[str] = "", *, word: str, **query: Unpack[QueryOptions]) -> Explanation: ...
+    def explain(self, prefix: Prefix = "", *, word: str, **query: Unpack[QueryOptions]) -> Explanation: ...
     @overload
+    def explain(self, prefix: Prefix = "", *, word: str, rival: str, **query: Unpack[QueryOptions]) -> Comparison: ...
     def explain(
-        self, prefix: str | Sequence[str] = "", *, word: str, rival: str, **query: Unpack[QueryOptions]
-    ) -> Comparison: ...
-    def explain(
-        self, prefix: str | Sequence[str] = "", *, word: str, rival: str | None = None, **query: Unpack[QueryOptions]
+        self, prefix: Prefix = "", *, word: str, rival: str | None = None, **query: Unpack[QueryOptions]
     ) -> Explanation | Comparison:
         """Why this word, or why rather than a rival; as `llrnn.explain`."""
         return self._ask("explain", _explained, prefix, query, word=word, rival=rival)
 
-    def influence(self, prefix: str | Sequence[str] = "", *, feature: str, **query: Unpack[QueryOptions]) -> Influence:
+    def influence(self, prefix: Prefix = "", *, feature: str, **query: Unpack[QueryOptions]) -> Influence:
         """Which features of which earlier words moved the weight of this one; as `llrnn.influence.influence`."""
         return self._ask("influence", _INFLUENCE.validate_python, prefix, query, feature=feature)
 
     def generate(
         self,
-        prefix: str | Sequence[str] = "",
+        prefix: Prefix = "",
         *,
         seed: int = 0,
         max_words: int = 40,
@@ -295,15 +289,15 @@ class Client:
         **query: Unpack[QueryOptions],
     ) -> Writing:
         """Words as the model writes them; the same seed and question write the same text."""
-        asked = _query(query, prefix) | {"seed": seed, "max_words": max_words, "strategy": _strategy(strategy)}
+        asked = _query(query, prefix) | {
+            "seed": seed,
+            "max_words": max_words,
+            "strategy": _strategy(strategy or Sampling()),
+        }
         return Writing(self._transport.exchange("/v1/generate", asked | {"stream": True}))
 
     def score(
-        self,
-        texts: Sequence[str | Sequence[str]],
-        *,
-        conditions: Sequence[str | None] | None = None,
-        **query: Unpack[QueryOptions],
+        self, texts: Sequence[Prefix], *, conditions: Sequence[str | None] | None = None, **query: Unpack[QueryOptions]
     ) -> tuple[Score, ...]:
         """log p of every word of each text, the end of the sentence included."""
         if isinstance(texts, str):
@@ -330,9 +324,7 @@ class Client:
         """Whether the server is there; one that is stopping says so, and is no error."""
         return self._transport.ask("/v1/health", Health.model_validate, also=503)
 
-    def _ask(
-        self, what: str, read: Callable[[Json], Read], prefix: str | Sequence[str], query: QueryOptions, **own: Any
-    ) -> Read:
+    def _ask(self, what: str, read: Callable[[Json], Read], prefix: Prefix, query: QueryOptions, **own: Any) -> Read:
         return self._transport.ask(f"/v1/{what}", read, _query(query, prefix) | own)
 
     def _listed(
@@ -389,7 +381,7 @@ class Writing(Iterator[Written]):
         self.close()
 
 
-def _query(query: QueryOptions, prefix: str | Sequence[str] | None = None) -> dict[str, Any]:
+def _query(query: QueryOptions, prefix: Prefix | None = None) -> dict[str, Any]:
     """The fields that all questions have; what was not said is left to the server."""
     said: dict[str, Any] = {name: value for name, value in query.items() if name != "changes" and value is not None}
     if prefix is not None:
@@ -410,12 +402,7 @@ def _changes(given: Mapping[str, str] | Sequence[str | Change]) -> list[Change]:
     return [Change.parse(f"{name}={value}") for name, value in given.items()]
 
 
-def _strategy(strategy: Strategy | None) -> dict[str, Any]:
-    match strategy:
-        case None:
-            return {"kind": "sampling"}
-        case Greedy():
-            return {"kind": "greedy"}
-        case Sampling():
-            return {"kind": "sampling", **asdict(strategy)}
+def _strategy(strategy: Strategy) -> dict[str, Any]:
+    if isinstance(strategy, Sampling | Greedy):
+        return {"kind": type(strategy).__name__.lower(), **asdict(strategy)}
     raise ConfigError(f"a server samples or takes the best word: Sampling or Greedy is required, found {strategy!r}")

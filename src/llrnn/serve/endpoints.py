@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import FastAPI, Path, Query, Request
@@ -39,12 +39,6 @@ from llrnn.serve.metrics import CONTENT_TYPE, Metrics
 
 if TYPE_CHECKING:
     from llrnn.serve.engine import Engine
-
-# Server-sent events: a generation, sent word by word.
-#
-# Until the first event a refusal is an ordinary answer with its own status; afterwards it is an event `error`. A client
-# that goes away ends the generation. One that stays and does not read is waited for no longer than a request may take.
-
 
 log = logging.getLogger("llrnn.serve")
 Events = AsyncGenerator[tuple[str, dict[str, Any]]]
@@ -80,7 +74,11 @@ async def until_gone(receive: Receive) -> None:
 
 
 class EventStream(Response):
-    """The answer to `generate`."""
+    """The answer to `generate`: server-sent events, word by word.
+
+    Until the first event a refusal is an ordinary answer with its own status; afterwards it is an event `error`. A
+    client that goes away ends the generation; one that does not read is waited for no longer than a request may take.
+    """
 
     def __init__(self, events: Events, gate: Gate, saw: Callable[[str], None]) -> None:
         super().__init__()
@@ -92,9 +90,8 @@ class EventStream(Response):
             with self.gate.place():
                 async with asyncio.timeout(self.gate.limits.seconds):
                     await unless_gone(self._send_all(send), receive)
-        except TimeoutError:
-            await self._end(self.gate.limits.refused("seconds"), receive, send)
-        except Refused as refused:
+        except (TimeoutError, Refused) as error:
+            refused = error if isinstance(error, Refused) else self.gate.limits.refused("seconds")
             await self._end(refused, receive, send)
         except ClientDisconnect:
             raise
@@ -331,15 +328,10 @@ def _json(data: Answer, status: int = 200) -> Response:
 
 async def _read(request: Request, message: type[Asked], gate: Gate) -> Asked:
     body = await read_body(request, gate.limits)
-    if len(body) <= _LARGE:
-        return _validated(body, message)
-    async with gate.one_large_body:  # else all that have come would be read in a row, and health would wait for them
+    # large ones one at a time: else all that have come would be read in a row, and health would wait for them
+    async with gate.one_large_body if len(body) > _LARGE else nullcontext():
         await asyncio.sleep(0)
-        return _validated(body, message)
-
-
-def _validated(body: bytes, message: type[Asked]) -> Asked:
-    try:
-        return message.model_validate_json(body)
-    except ValidationError as error:
-        raise refusal_of_body(error) from None
+        try:
+            return message.model_validate_json(body)
+        except ValidationError as error:
+            raise refusal_of_body(error) from None

@@ -157,20 +157,13 @@ def best_words(model: LLRNN, p: Distribution, tops: Sequence[int]) -> list[dict[
     """The most probable words of each row, and what all symbols add up to."""
     most = min(len(model.vocabulary), max(1, *tops))
     log_p, symbols = (part.tolist() for part in p.top(most))
-    totals, log_z, entropy = (part.tolist() for part in (p.class_probabilities().sum(-1), p.log_z, p.entropy()))
-    return [
-        {
-            "top": [
-                word(model, symbol, log)
-                for symbol, log in zip(symbols[n][:top], log_p[n][:top], strict=True)
-                if log > -math.inf
-            ],
-            "total": totals[n],
-            "log_z": log_z[n],
-            "entropy": entropy[n],
-        }
-        for n, top in enumerate(tops)
-    ]
+    sums = (part.tolist() for part in (p.class_probabilities().sum(-1), p.log_z, p.entropy()))
+    found = []
+    for top, log, ids, total, log_z, entropy in zip(tops, log_p, symbols, *sums, strict=True):
+        best = [word(model, one, log_one) for one, log_one in zip(ids[:top], log[:top], strict=True)]
+        possible = [one for one in best if one["log_p"] is not None]
+        found.append({"top": possible, "total": total, "log_z": log_z, "entropy": entropy})
+    return found
 
 
 def word(model: LLRNN, symbol: int, log_p: float, spelled: str | None = None) -> dict[str, Any]:
@@ -183,13 +176,12 @@ def word(model: LLRNN, symbol: int, log_p: float, spelled: str | None = None) ->
 
 def score(model: LLRNN, texts: Sequence[EncodedPrefix]) -> list[dict[str, Any]]:
     """log p of every word of each text, the end of the sentence included."""
-    length = max(1 + len(text.ids) for text in texts)
-    batch = _padded(model, texts, length)
-    mask = torch.tensor([[t <= len(text.ids) for t in range(length)] for text in texts])
+    lengths = [1 + len(text.ids) for text in texts]
+    batch = _padded(model, texts, max(lengths))
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
     targets = torch.cat([batch.inputs[:, 1:], torch.full((len(texts), 1), model.vocabulary.eos)], 1)
     placed = replace(batch, targets=targets, mask=mask).to(model.device)
-    lengths = [1 + len(text.ids) for text in texts]
-    layer = steered(model, [text.steering for text in texts for _ in range(1 + len(text.ids))])
+    layer = steered(model, [text.steering for text, length in zip(texts, lengths, strict=True) for _ in range(length)])
     distribution, _ = model.scan(placed, layer=layer)
     log_p = distribution.log_prob(placed.picked(placed.targets)).double().cpu()
     return [_scored(model, text, row) for text, row in zip(texts, torch.split(log_p, lengths), strict=True)]
@@ -213,17 +205,12 @@ def finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-# A text that is being written on the server, word by word: many of them take each step together.
-#
-#     texts = chosen(texts, p, state)      a word for each, drawn by the text's own strategy and generator
-#     texts = step(texts)                  every text is fed its word, and chooses the next
-#
-# A text has a generator of its own, so that the same seed gives the same words whoever else is writing.
-
-
 @dataclass(frozen=True, eq=False)
 class Text:
-    """Where it stands, and the word that was chosen last."""
+    """A text that is being written, word by word: where it stands, and the word that was chosen last.
+
+    It has a generator of its own, so that the same seed gives the same words whoever else is writing.
+    """
 
     model: LLRNN
     asked: EncodedPrefix
@@ -254,8 +241,8 @@ class Text:
 
 
 def chosen(texts: Sequence[Text], p: Distribution, state: ModelState) -> list[Any]:
-    """Every text with its next word; one that cannot go on has an exception in its place."""
-    drawn = [settled(_draw, text, _row(p, n)) for n, text in enumerate(texts)]
+    """Every text with its next word, by its own strategy; one that cannot go on has an exception in its place."""
+    drawn = [settled(_draw, text, p, n) for n, text in enumerate(texts)]
     symbols = torch.tensor([0 if isinstance(one, Exception) else one for one in drawn], device=p.h.device)
     log_p = p.log_prob(symbols).tolist()
     return [
@@ -264,15 +251,11 @@ def chosen(texts: Sequence[Text], p: Distribution, state: ModelState) -> list[An
     ]
 
 
-def _row(p: Distribution, n: int) -> Distribution:
-    """One position, with what was computed for all of them at once."""
+def _draw(text: Text, p: Distribution, n: int) -> int:
+    """A word for one position, with what was computed for all of them at once."""
     alone = p.row(n)
     alone.scores, alone.log_total = p.scores[n : n + 1], p.log_total[n : n + 1]
-    return alone
-
-
-def _draw(text: Text, p: Distribution) -> int:
-    (symbol,) = text.strategy.choose(p.require_mass(), text.generator)
+    (symbol,) = text.strategy.choose(alone.require_mass(), text.generator)
     return symbol
 
 
@@ -346,17 +329,13 @@ class NextQuestion(Question[NextRequest]):
         return self._answer(require_finite(p), 0, best_words(self.model, p, [self.request.top])[0])
 
     def _answer(self, p: Distribution, n: int, best: Answer) -> Answer:
-        return {**self.header(), **best, "words": self._asked_words(p, n) if self.words else []}
+        return {**self.header(), **best, "words": self._asked_words(p.row(n)) if self.words else []}
 
-    def _asked_words(self, p: Distribution, n: int) -> list[Answer]:
-        row, first = p.row(n), torch.zeros(len(self.words), dtype=torch.long, device=p.h.device)
-        log_p = row.log_prob(torch.from_numpy(self.symbols).to(p.h.device), first).tolist()
-        return [
-            word(self.model, symbol, log + inside, spelled)
-            for spelled, symbol, log, inside in zip(
-                self.words, self.symbols.tolist(), log_p, self.inside.tolist(), strict=True
-            )
-        ]
+    def _asked_words(self, p: Distribution) -> list[Answer]:
+        first = torch.zeros(len(self.words), dtype=torch.long, device=p.h.device)
+        log_p = p.log_prob(torch.from_numpy(self.symbols).to(p.h.device), first).tolist()
+        parts = zip(self.symbols.tolist(), log_p, self.inside.tolist(), self.words, strict=True)
+        return [word(self.model, symbol, log + inside, spelled) for symbol, log, inside, spelled in parts]
 
 
 class _StatefulQuestion(Question[R]):
@@ -402,10 +381,7 @@ class GenerateQuestion(_StatefulQuestion[GenerateRequest]):
         sampling = Sampling(wanted.temperature, wanted.top_k, wanted.top_p)
         generator = torch.Generator(self.model.device).manual_seed(self.request.seed)
         strategy = Greedy() if wanted.kind == "greedy" else sampling
-        (text,) = chosen([Text(self.model, self.asked, strategy, generator, state)], p, state)
-        if isinstance(text, Exception):
-            raise text
-        return text
+        return chosen([Text(self.model, self.asked, strategy, generator, state)], p, state)[0]
 
 
 class InfluenceQuestion(Question[InfluenceRequest]):

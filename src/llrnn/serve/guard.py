@@ -18,6 +18,7 @@ import importlib.util
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -61,27 +62,27 @@ class Gate:
 
     def __init__(self, limits: Limits) -> None:
         self.limits, self.stopping = limits, False
-        self.inside = 0  # worked on
         self.one_large_body = asyncio.Lock()  # is read at a time
-        self._inside_of: dict[str, int] = {}  # by the address of the client
+        self._inside_of: Counter[str] = Counter()  # requests that are worked on, by the address of the client
         self.present = 0  # between their headers and the end of their answer
+
+    @property
+    def inside(self) -> int:
+        """How many requests are worked on."""
+        return self._inside_of.total()
 
     @contextmanager
     def place(self) -> Iterator[None]:
         """Of n clients who ask none has more than one place in n + 1, so that there is room for one more."""
         address, _ = CLIENT.get()
-        own, clients = self._inside_of.get(address, 0), len(self._inside_of) + (address not in self._inside_of)
+        own, clients = self._inside_of[address], len(self._inside_of.keys() | {address})
         if self.inside >= self.limits.in_flight or own >= max(1, self.limits.in_flight // (clients + 1)):
             raise self.limits.refused("in_flight")
-        self.inside += 1
-        self._inside_of[address] = own + 1
+        self._inside_of[address] += 1
         try:
             yield
         finally:
-            self.inside -= 1
-            self._inside_of[address] -= 1
-            if not self._inside_of[address]:
-                del self._inside_of[address]
+            self._inside_of -= Counter([address])  # who is at zero is forgotten
 
 
 def _header(scope: Scope, name: bytes) -> bytes | None:
@@ -96,7 +97,10 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     One that is refused for its size is read all the same, if it comes soon and is not without measure: a connection
     that is closed with bytes on their way is reset, and the client would never see why.
     """
-    _require_json(_header(request.scope, b"content-type"))
+    kind = (_header(request.scope, b"content-type") or b"").split(b";")[0].strip().lower()
+    if kind != b"application/json":
+        found = ascii(kind.decode("latin1"))[:80] if kind else "none"
+        raise Refused(415, "not_json", f"Content-Type must be application/json, found {found}; send JSON")
     declared = _header(request.scope, b"content-length") or b""
     if declared.isdigit() and (size := int(declared[:20])) > limits.body_bytes:
         with contextlib.suppress(TimeoutError):
@@ -115,13 +119,6 @@ async def read_body(request: Request, limits: Limits) -> bytes:
         raise limits.refused("body_seconds") from None
     require("body_commas", body.count(b","))  # to read a body holds up all others, a microsecond for each thing in it
     return bytes(body)
-
-
-def _require_json(content_type: bytes | None) -> None:
-    kind = (content_type or b"").split(b";")[0].strip().lower()
-    if kind != b"application/json":
-        found = f"found {ascii(kind.decode('latin1'))[:80]}" if kind else "found none"
-        raise Refused(415, "not_json", f"Content-Type must be application/json, {found}; send JSON")
 
 
 class Guard:
@@ -160,7 +157,7 @@ class Guard:
             await self._refuse(refused, scope, receive, answer)
         except Exception:
             log.exception("a defect of the server, at %s", getattr(scope.get("route"), "path", "no route"))
-            if not answer.started:  # what has begun is cut off, which the client can tell from an end
+            if answer.status == "none":  # what has begun is cut off, which the client can tell from an end
                 defect = Refused(500, "internal", "the server failed; its log says why")
                 await self._refuse(defect, scope, receive, answer)
 
@@ -209,10 +206,6 @@ class _Answer:
     def __init__(self, send: Send, *, has_body: bool) -> None:
         self._send, self._has_body = send, has_body
         self.status = "none"
-
-    @property
-    def started(self) -> bool:
-        return self.status != "none"
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -290,13 +283,11 @@ class BoundedConnection(Parser):
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # so that one unsent byte is a paused writer, which is timed
         addresses = [(getattr(one, "client", None) or ("", 0))[0] for one in self.connections]
-        of_client = addresses.count((self.client or ("", 0))[0])
-        if len(self.connections) > self.limits.connections:
-            self._close_with(self.limits.refused("connections"))
-        elif of_client > self.limits.client_connections:
-            self._close_with(self.limits.refused("client_connections"))
-        else:
-            self._headers_due.start(self.limits.header_seconds, self._headers_are_late)
+        own = addresses.count((self.client or ("", 0))[0])
+        for limit, found in (("connections", len(addresses)), ("client_connections", own)):
+            if found > getattr(self.limits, limit):
+                self._close_with(self.limits.refused(limit))
+        self._headers_due.start(self.limits.header_seconds, self._headers_are_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._headers_due.stop()
@@ -332,24 +323,18 @@ class BoundedConnection(Parser):
 
     def send_400_response(self, msg: str) -> None:
         """What the parser cannot read; in our form."""
-        self._close_with(
-            Refused(400, "malformed_http", "the request must be HTTP/1.1; its first line or headers are not")
-        )
+        required = "the request must be HTTP/1.1; its first line or headers are not"
+        self._close_with(Refused(400, "malformed_http", required))
 
     def _close_with(self, refused: Refused) -> None:
         if self.transport.is_closing():
             return
         type(self).count(refused.code)
         body = json_bytes(refused.body())
-        given = {
-            **refused.headers,
-            "Content-Type": "application/json",
-            "Content-Length": str(len(body)),
-            "Connection": "close",
-        }
-        lines = [f"HTTP/1.1 {refused.status} {HTTPStatus(refused.status).phrase}"]
-        lines += [f"{name}: {value}" for name, value in given.items()]
-        self.transport.write("\r\n".join([*lines, "\r\n"]).encode() + body)
+        own = {"Content-Type": "application/json", "Content-Length": len(body), "Connection": "close"}
+        first = f"HTTP/1.1 {refused.status} {HTTPStatus(refused.status).phrase}"
+        lines = [first, *(f"{name}: {value}" for name, value in {**refused.headers, **own}.items()), "\r\n"]
+        self.transport.write("\r\n".join(lines).encode() + body)
         self.transport.close()
 
 

@@ -7,7 +7,7 @@ server itself (`Limits`) can be set when it is started; no request can change an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 
 from llrnn.ground.errors import ConfigError, LLRNNError
 
@@ -135,6 +135,3 @@ class Limits:
     def refused(self, name: str, *, found: int | None = None) -> Refused:
         """What this server answers beyond one of its bounds."""
         return LIMITS[name].refused(found=found, most=getattr(self, name))
-
-
-SERVER_LIMITS = tuple(one.name for one in fields(Limits))

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -76,11 +76,8 @@ class Served:
 
     def _prepared(self, background: str, condition: str | None) -> PreparedModel:
         if background not in self.variants:
-            raise Refused(
-                404,
-                "unknown_background",
-                f"{self.name} has no background {background!r}, only {', '.join(self.variants)}",
-            )
+            offered = ", ".join(self.variants)
+            raise Refused(404, "unknown_background", f"{self.name} has no background {background!r}, only {offered}")
         model = self.variants[background]
         try:
             wanted = None if condition is None else read_condition(model, condition)
@@ -107,7 +104,7 @@ class Served:
             "words": len(model.vocabulary.words),
             "classes": model.output_features.n_classes,
             "features": len(model.feature_names),
-            "groups": _group_sizes(model),
+            "groups": dict(Counter(model.output_features.groups)),
             "contextual": list(model.context_names),
             "backgrounds": [{"name": key, "description": repr(one.background)} for key, one in self.variants.items()],
             "conditions": self.conditions,
@@ -157,23 +154,6 @@ def _with_background(model: LLRNN, background: Background) -> LLRNN:
     return swapped
 
 
-def _group_sizes(model: LLRNN) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    for group in model.output_features.groups:
-        sizes[group] = sizes.get(group, 0) + 1
-    return sizes
-
-
-# Requests that arrive together go through one model step, and everybody has a turn.
-#
-# One thread runs a model. While it computes, jobs gather in a queue; when it is done it takes those whose turn it is,
-# up to `rows` of them and as much work as fits a turn, and hands those with equal keys to one function at once. Nobody
-# waits for company: a job that comes alone is run alone. Results go back to the event loop in one call for each group.
-#
-# Whose turn it is (`FairQueue`): every client pays for the work that it is given, and who will have paid least comes
-# first. So one who asks for little waits for the turn that is going on and no longer, whatever others want.
-
-
 Run = Callable[[Sequence[Any]], Sequence[Any]]  # payloads -> results, or an exception in the place of a result
 Client = tuple[str, int]  # address and port: turns go round addresses, and then round the connections of one
 CLIENT: ContextVar[Client] = ContextVar("CLIENT", default=("", 0))  # who asks; the guard sets it for every request
@@ -193,11 +173,15 @@ class Job:
     future: asyncio.Future[Any]
     client: Client = ("", 0)
     cost: float = 1.0
-    dropped: bool = field(default=False)  # nobody waits for it any more
+    dropped: bool = False  # nobody waits for it any more
 
 
 class FairQueue:
-    """The jobs that wait, by client, and what each client has paid since there was last nobody waiting."""
+    """The jobs that wait, by client, and what each client has paid since there was last nobody waiting.
+
+    Every client pays for the work that it is given, and who will have paid least comes first. So one who asks for
+    little waits for the turn that is going on and no longer, whatever others want.
+    """
 
     def __init__(self) -> None:
         self._lanes: dict[Client, deque[Job]] = {}
@@ -255,7 +239,11 @@ class FairQueue:
 
 
 class Batcher:
-    """The queue and the thread of a model."""
+    """The queue and the thread of a model: requests that arrive together go through one model step.
+
+    While the thread computes, jobs gather; when it is done it takes those whose turn it is, up to `rows` of them and
+    as much work as fits a turn, and hands those with equal keys to one function at once. Nobody waits for company.
+    """
 
     def __init__(self, rows: int, observe: Callable[[int, float], None] = lambda rows, seconds: None) -> None:
         self.rows, self.observe = rows, observe

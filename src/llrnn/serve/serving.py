@@ -9,13 +9,11 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
@@ -25,7 +23,6 @@ from llrnn.ground.errors import ConfigError
 from llrnn.serve.guard import Gate, bounded_protocol
 from llrnn.serve.served import THREAD
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _GRACE = 2.0  # seconds beyond those of a request, for its last bytes
 _KEEP_ALIVE = 15  # seconds that a connection may be idle between requests
 
@@ -111,23 +108,8 @@ class _Server(uvicorn.Server):
             self.should_exit = not self.gate.present or time.monotonic() > self.deadline
         return await super().on_tick(counter)
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """As uvicorn does, but without raising them again: a server that was told to stop and did has not failed.
-
-        Signals reach the main thread only; a server in another one is stopped by its gate.
-        """
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self.handle_exit) for number in _SIGNALS}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """uvicorn's own would raise the signal again: a server that was told to stop and did has not failed."""
         if self.gate.stopping:
             os._exit(128 + sig)  # an ordinary exit would wait for the thread of the models
         self.gate.stopping = True

@@ -1,5 +1,7 @@
 // The HTTP API: JSON there and back, events of a stream, one kind of error, and the token where the server wants one.
 
+import { set } from "./dom.js";
+
 const TOKEN = "llrnn-token";
 
 /** What went wrong: the server's own code and sentence. `seconds`: when to try again, where it said so. */
@@ -18,12 +20,8 @@ export const token = {
   set: (text) => sessionStorage.setItem(TOKEN, text),
 };
 
-export function get(path, signal) {
-  return asked(path, { signal }).then((answer) => answer.json());
-}
-
-export function post(path, body, signal) {
-  return asked(path, sent(body, signal)).then((answer) => answer.json());
+export async function get(path) {
+  return (await asked(path, {})).json();
 }
 
 /** Events of a stream, one by one: `onEvent(name, data)`. */
@@ -58,8 +56,7 @@ let waiting = 0;
 /** How many answers are awaited stands at the root of the page; a line at its top shows when that takes long. */
 function wait(change) {
   waiting += change;
-  if (waiting) document.documentElement.dataset.waiting = String(waiting);
-  else delete document.documentElement.dataset.waiting;
+  set(document.documentElement, "data-waiting", waiting || null);
 }
 
 function asked(path, options) {
@@ -114,7 +111,7 @@ export function debounced(run, wait) {
  * names what it is about: answers about another view are stale.
  */
 export function latest(path, answered, failed) {
-  let asked = null; // the last question, as text
+  let last = null; // the last question, as text
   let about = null; // its view
   let waiting = null; // the question to send next
   let flight = null; // the AbortController of the one on its way
@@ -139,7 +136,7 @@ export function latest(path, answered, failed) {
   async function outcome(body, signal) {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const answer = await post(path, body, signal);
+        const answer = await (await asked(path, sent(body, signal))).json();
         return () => answered(answer);
       } catch (error) {
         const again = error instanceof ApiError && error.seconds !== null && attempt < TRIES;
@@ -152,14 +149,14 @@ export function latest(path, answered, failed) {
   return {
     ask(body, view) {
       const text = JSON.stringify(body);
-      if (text === asked) return;
+      if (text === last) return;
       if (view !== about) drop();
-      [asked, about, waiting] = [text, view, body];
+      [last, about, waiting] = [text, view, body];
       if (flight === null) send();
     },
     forget() {
       drop();
-      asked = about = null;
+      last = about = null;
     },
     busy: () => flight !== null,
   };

@@ -6,17 +6,13 @@ const LIMIT = 20;
 const MOST = 1000; // what the server lists at once
 const answers = new Map();
 
-function remembered(path) {
+function listing(model, kind, query, limit) {
+  const path = `/v1/models/${encodeURIComponent(model.name)}/${kind}?${new URLSearchParams({ query, limit })}`;
   if (!answers.has(path)) {
-    const answer = get(path);
-    answers.set(path, answer);
-    answer.catch(() => answers.delete(path));
+    answers.set(path, get(path));
+    answers.get(path).catch(() => answers.delete(path));
   }
   return answers.get(path);
-}
-
-function listing(model, kind, query, limit) {
-  return remembered(`/v1/models/${encodeURIComponent(model.name)}/${kind}?${new URLSearchParams({ query, limit })}`);
 }
 
 /** Words that start with a text, or else hold it. */

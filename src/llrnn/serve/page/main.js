@@ -1,8 +1,7 @@
 // Starts the page, and leads every change of the state to those who show it.
 
 import { ApiError, debounced, get, token } from "./api.js";
-import { byId, say, tell } from "./dom.js";
-import { startLink, startTheme } from "./header.js";
+import { byId, say, set, tell } from "./dom.js";
 import { knows, reading, spelled, writingOf } from "./lexicon.js";
 import { Panel } from "./panel.js";
 import { Setup, textOf } from "./setup.js";
@@ -94,7 +93,7 @@ async function start() {
     panels = [new Panel(0, shared), new Panel(1, shared)];
     byId("panels").append(...panels.map((panel) => panel.element));
     writing = new Writing((state) => writingOf(state, modelsOf(state), words), failed);
-    store.listen(show);
+    store.listener = show;
   } else {
     for (const panel of panels) panel.forget();
     writing.again();
@@ -102,11 +101,49 @@ async function start() {
   show(store.state);
 }
 
-startTheme();
-startLink(() => {
+// --- the buttons of the header
+
+const THEME = "llrnn-theme";
+const COPIED = 2500; // milliseconds
+const system = matchMedia("(prefers-color-scheme: dark)");
+
+function isDark() {
+  const chosen = localStorage.getItem(THEME);
+  return chosen === null ? system.matches : chosen === "dark";
+}
+
+function showTheme() {
+  set(document.documentElement, "data-theme", localStorage.getItem(THEME));
+  set(byId("theme"), "aria-pressed", String(isDark()));
+}
+
+/** What was left to the server so far becomes part of the state, and so of the link. */
+function completeState() {
   if (!models.length) return;
   const [first] = modelsOf(store.state);
   store.changeSide(0, { model: first.name }, "link", { prefix: textOf(store.state, first) });
+}
+
+// light or dark: as the system says, until the button says otherwise; kept in this browser, not in the link
+showTheme();
+system.addEventListener("change", showTheme);
+byId("theme").addEventListener("click", () => {
+  localStorage.setItem(THEME, isDark() ? "light" : "dark");
+  showTheme();
+});
+// into the clipboard where the browser allows it, else into a field to copy from
+byId("copy").addEventListener("click", async ({ target }) => {
+  completeState();
+  byId("link").value = store.link();
+  try {
+    await navigator.clipboard.writeText(byId("link").value);
+    say(target, "Link copied");
+    setTimeout(() => say(target, "Copy link"), COPIED);
+  } catch {
+    byId("link-box").hidden = false;
+    byId("link").focus();
+    byId("link").select();
+  }
 });
 byId("token-form").addEventListener("submit", (event) => {
   event.preventDefault();

@@ -32,10 +32,10 @@ export class Setup {
     this.#condition.addEventListener("input", () => this.#told());
     this.#prefix.addEventListener("keydown", (event) => event.key === "Enter" && this.#typed.now());
     for (const [side, suffix] of ["", "2"].entries()) {
-      byId(`model${suffix}`).addEventListener("change", (event) => this.#swapModel(side, event.target.value));
-      byId(`background${suffix}`).addEventListener("change", (event) => {
-        store.changeSide(side, { background: event.target.value });
-      });
+      byId(`model${suffix}`).addEventListener("change", ({ target }) =>
+        store.changeSide(side, { model: target.value, background: "own", changes: [], influence: "" }));
+      byId(`background${suffix}`).addEventListener("change", ({ target }) =>
+        store.changeSide(side, { background: target.value }));
     }
   }
 
@@ -66,10 +66,6 @@ export class Setup {
   /** An error that is about the words before marks their field. */
   refuse({ code }) {
     if (["unknown_word", "prefix_too_long", "impossible"].includes(code)) set(this.#prefix, "aria-invalid", "true");
-  }
-
-  #swapModel(side, model) {
-    store.changeSide(side, { model, background: "own", changes: [], influence: "" });
   }
 
   get #model() {

@@ -15,7 +15,7 @@ const KINDS = {
 export class Sliders {
   #list = el("ul", { class: "sliders" });
   #search = el("input", { type: "text" });
-  #all = button("Reset all", "quiet", () => this.#change([], null));
+  #all = button("Reset all", null, () => this.#change([], null));
   #found = []; // features searched for, in that order
   #order = []; // the rows
   #about = null; // what the rows are about: a prefix and a word
@@ -60,7 +60,7 @@ export class Sliders {
   }
 
   #row(name) {
-    const reset = button("reset", "quiet reset", () => this.#reset(name), { "aria-label": `reset ${name}` });
+    const reset = button("reset", "reset", () => this.#reset(name), { "aria-label": `reset ${name}` });
     const kinds = this.#model.contextual.includes(name) ? ["offset", "scale"] : ["offset"];
     return el(
       "li",

@@ -84,10 +84,10 @@ function requestOf(text) {
   }
 }
 
-/** Holds the state, tells whoever listens, and keeps the link in step. */
+/** Holds the state, tells the one who listens, and keeps the link in step. */
 class Store {
   state = decoded(location.hash.slice(1));
-  #listeners = [];
+  listener = () => {}; // told of every change
   #group = null;
   #later = debounced(() => this.#write(false), 250); // browsers refuse a link that changes too often
 
@@ -95,12 +95,8 @@ class Store {
     addEventListener("popstate", () => {
       this.#group = null;
       this.state = decoded(location.hash.slice(1));
-      this.#announce();
+      this.listener(this.state);
     });
-  }
-
-  listen(listener) {
-    this.#listeners.push(listener);
   }
 
   /** One step; steps of the same group, such as letters of a word, are one for the back button. */
@@ -111,7 +107,7 @@ class Store {
     if (same) this.#later();
     else this.#write(true);
     this.#group = group;
-    this.#announce();
+    this.listener(this.state);
   }
 
   /** Likewise, of what belongs to one of the two models; `others` are changed with it. */
@@ -131,10 +127,6 @@ class Store {
     if (hash === location.hash || (hash === "#" && !location.hash)) return;
     if (push) history.pushState(null, "", hash);
     else history.replaceState(null, "", hash);
-  }
-
-  #announce() {
-    for (const listener of this.#listeners) listener(this.state);
   }
 }
 

@@ -72,6 +72,7 @@ export const folds = (terms) => terms.length > SHOWN + 1;
  */
 export function sumTable(parts, { marked, chosen, expanded, unfold, isComparison }) {
   const names = ["part", "weight a", isComparison ? "value Δφ" : "value φ", "share", "running sum"];
+  const again = folder("fold the smaller ones", "true", unfold);
   const head = names.map((text, i) => el("th", { scope: "col", class: i ? "number" : null, text }));
   return el(
     "table",
@@ -79,7 +80,7 @@ export function sumTable(parts, { marked, chosen, expanded, unfold, isComparison
     el("caption", { text: `${parts.title}, part by part, in nats` }),
     el("thead", {}, el("tr", {}, ...head)),
     el("tbody", {}, ...parts.rows.map((row) => line(row, marked, chosen, unfold))),
-    el("tfoot", {}, ...closing(parts, isComparison), expanded ? foldAgain(unfold) : null),
+    el("tfoot", {}, ...closing(parts, isComparison), expanded ? el("tr", {}, el("td", { colspan: 5 }, again)) : null),
   );
 }
 
@@ -106,7 +107,8 @@ function nameOf(row, marked, chosen, unfold) {
 function closing(parts, isComparison) {
   const { sum, total, what } = parts;
   const p = total === null ? 0 : Math.exp(total);
-  const meaning = isComparison ? `${times(p)} as likely` : `p = ${percent(p)}`;
+  const ratio = p >= 1e6 || p < 1e-3 ? p.toExponential(2) : p.toFixed(3);
+  const meaning = isComparison ? `${ratio} times as likely` : `p = ${percent(p)}`;
   const row = (kind, value, ...name) => {
     const head = el("th", { scope: "row", colspan: 4 }, ...name);
     return el("tr", { class: `${kind}-row` }, head, cell(plain(value), value, kind));
@@ -115,15 +117,6 @@ function closing(parts, isComparison) {
     row("sum", sum, "sum of the parts"),
     row("total", total, `${what} `, el("span", { class: "meaning", text: meaning })),
   ];
-}
-
-function times(ratio) {
-  if (ratio >= 1e6 || ratio < 1e-3) return `${ratio.toExponential(2)} times`;
-  return `${ratio.toFixed(3)} times`;
-}
-
-function foldAgain(unfold) {
-  return el("tr", {}, el("td", { colspan: 5 }, folder("fold the smaller ones", "true", unfold)));
 }
 
 function folder(text, expanded, unfold) {
@@ -150,20 +143,16 @@ export function waterfall(parts, width, marked, chosen) {
   const step = narrow ? 42 : 29;
   const axis = scaleOf(rows, labels + 8, width - NUMBERS - 10);
   const bottom = rows.length * step + 14;
+  const named = parts.rows.map((row) => `${row.label} ${signed(row.delta, 3)}`).join(", ");
   const box = { narrow, labels, step, width, axis, bottom };
   return svg(
     "svg",
     { class: "waterfall", role: "img", width, height: bottom + 26, viewBox: `0 0 ${width} ${bottom + 26}` },
     svg("title", { text: `${parts.title} as a sum` }),
-    svg("desc", { text: `${description(parts)} The table below has the same numbers.` }),
+    svg("desc", { text: `${named}; together ${plain(parts.total, 3)}. The table below has the same numbers.` }),
     ...grid(box),
     ...rows.map((row, place) => drawn(row, place, rows[place + 1], box, marked, chosen)),
   );
-}
-
-function description(parts) {
-  const named = parts.rows.map((row) => `${row.label} ${signed(row.delta, 3)}`);
-  return `${named.join(", ")}; together ${plain(parts.total, 3)}.`;
 }
 
 /** From numbers to pixels, and round numbers to mark. */

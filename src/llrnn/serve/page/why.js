@@ -122,7 +122,7 @@ export class Why {
     const choice = (text, name) =>
       button(text, null, () => this.#actions.view(name), { "aria-pressed": String(this.#view === name) });
     const choices = rival ? [choice("both", "both"), choice(word, "word"), choice(rival, "rival")] : [];
-    const release = button("follow the best word", "quiet", this.#actions.release);
+    const release = button("follow the best word", null, this.#actions.release);
     return this.#settings.isFixed ? [...choices, release] : choices;
   }
 }

@@ -3,15 +3,13 @@
 
 import { stream } from "./api.js";
 import { END, labelOf } from "./bars.js";
-import { byId, counted, el, percent, plain, say, set, tell } from "./dom.js";
+import { button, byId, counted, el, percent, plain, say, set, tell } from "./dom.js";
 import { store } from "./state.js";
 
 const NUMBERS = ["seed", "temperature", "most"]; // fields of the state
 
 export class Writing {
   #cards = byId("cards");
-  #go = byId("write");
-  #stop = byId("stop");
   #message = byId("writing-message");
   #summary = byId("writing-summary");
   #flight = null;
@@ -29,7 +27,7 @@ export class Writing {
       this.#shown = null; // write again, also what was written before
       store.change({ written: this.#request(store.state) });
     });
-    this.#stop.addEventListener("click", () => this.#flight?.abort());
+    byId("stop").addEventListener("click", () => this.#flight?.abort());
     for (const name of NUMBERS) {
       byId(name).addEventListener("change", ({ target }) => {
         if (target.reportValidity() && target.value !== "") store.change({ [name]: Number(target.value) }, name);
@@ -61,9 +59,8 @@ export class Writing {
 
   #clear() {
     this.#flight?.abort();
-    this.#flight = null;
+    this.#flight = this.#shown = null;
     this.#busy(false);
-    this.#shown = null;
     this.#words = [];
     this.#log = 0;
     this.#cards.replaceChildren();
@@ -74,8 +71,7 @@ export class Writing {
   async #write(request, text) {
     this.#clear();
     this.#shown = text;
-    const flight = new AbortController();
-    this.#flight = flight;
+    const flight = (this.#flight = new AbortController());
     this.#busy(true);
     const given = (word) => el("li", { class: "given" }, el("bdi", { class: "word", text: word }));
     this.#cards.append(...request.prefix.map(given));
@@ -119,21 +115,18 @@ export class Writing {
     this.#words.push(data.word);
     this.#log += data.log_p;
     const go = () => store.change({ prefix: before.join(" "), word: data.word, rival: "", view: "both" });
-    const button = el(
-      "button",
-      { type: "button", title: "why this word here?", onclick: go },
-      el("bdi", { class: "word", text: labelOf(data.word) }),
-      el("span", { class: "number", text: percent(data.p) }),
-    );
+    const opener = button("", null, go, { title: "why this word here?" });
+    opener.append(el("bdi", { class: "word", text: labelOf(data.word) }));
+    opener.append(el("span", { class: "number", text: percent(data.p) }));
     const names = data.cell ? [data.cell, ...data.features] : data.features;
     const features = el("ul", { class: "features" }, ...names.map((name) => el("li", {}, el("bdi", { text: name }))));
     const about = { "data-p": data.p, "data-place": before.length, "data-word": data.word };
-    this.#cards.append(el("li", { class: "card", ...about }, button, features));
+    this.#cards.append(el("li", { class: "card", ...about }, opener, features));
   }
 
   #busy(busy) {
-    this.#go.disabled = busy;
-    this.#stop.disabled = !busy;
+    byId("write").disabled = busy;
+    byId("stop").disabled = !busy;
     set(this.#cards, "aria-busy", String(busy));
   }
 
