@@ -33,7 +33,7 @@ from llrnn.training.updates import (
     Replay,
     Results,
     Updater,
-    can_be_recorded,
+    can_be_captured,
     updater_for,
 )
 
@@ -58,7 +58,7 @@ class Again(CudaGraphs):
     def __init__(self) -> None:
         self.records, self.replays = 0, 0
 
-    def rehearse(self, act: Act) -> None:
+    def warm_up(self, act: Act) -> None:
         act()
 
     def record(self, act: Act, generator: torch.Generator | None = None) -> tuple[Results, Replay]:
@@ -75,7 +75,7 @@ class Again(CudaGraphs):
 
         return found, replay
 
-    def on_its_way(self, numbers: Tensor) -> Callable[[], list[float]]:
+    def copy_to_cpu(self, numbers: Tensor) -> Callable[[], list[float]]:
         found: list[float] = numbers.tolist()
         return lambda: found
 
@@ -253,11 +253,11 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("model", "settings"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_needs_python_in_a_step_is_not_recorded(model: dict[str, Any], settings: dict[str, Any]) -> None:
-    assert not can_be_recorded(a_model(**model), TrainingSettings().changed(**settings), Workers())
+    assert not can_be_captured(a_model(**model), TrainingSettings().changed(**settings), Workers())
 
 
 def test_a_plain_model_can_be_recorded_but_not_on_a_cpu() -> None:
-    assert can_be_recorded(a_model(), TrainingSettings(), Workers())
+    assert can_be_captured(a_model(), TrainingSettings(), Workers())
     assert type(updater_for(a_model(), TrainingSettings(), Workers())) is Updater
 
 

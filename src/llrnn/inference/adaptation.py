@@ -52,11 +52,12 @@ class Base:
     tokenizer: Any = None
 
     def read(self, path: str | PathLike[str], *, lowercase: bool | None = None) -> Corpus:
-        """A domain text, in the words or tokens of the base, written small if the base's are."""
+        """A domain text, in the words or tokens of the base, lowercased where the base's are."""
         if self.tokenizer is not None:
             return tokenised(self.tokenizer, (line for _, line in read_lines(path)), name=str(path))
-        small = self.donor is not None and self.donor.reads_lowercase if lowercase is None else lowercase
-        return Corpus.from_file(path, lowercase=small)
+        if lowercase is None:
+            lowercase = self.donor is not None and self.donor.reads_lowercase
+        return Corpus.from_file(path, lowercase=lowercase)
 
 
 def open_base(path: str | PathLike[str]) -> Base:

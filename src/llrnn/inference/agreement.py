@@ -32,7 +32,7 @@ _APOSTROPHES = ("'", "’")
 
 
 class Forms:
-    """Forms by lemma, part of speech and features, and the readings of each form, spelled in small letters."""
+    """Forms by lemma, part of speech and features, and the readings of each form, all lowercased."""
 
     def __init__(self, corpora: Iterable[Iterable[Sentence]]) -> None:
         self.by_feats: dict[tuple[str, str, _Feats], Counter[str]] = defaultdict(Counter)
@@ -177,13 +177,14 @@ class Tree:
             kind = _kind(token)
             if kind is not None:
                 found = self._verb(index) if kind == "verb" else self._inflected(index, kind)
-                if found is not None and self._is_plain(found.controller):
+                # by a single word with letters: `10 %` and `Pierre et Marie` take either form
+                if (
+                    found is not None
+                    and self.is_nominal(found.controller)
+                    and any(map(str.isalpha, self.tokens[found.controller].form))
+                    and not self.is_coordinated(found.controller)
+                ):
                     yield found
-
-    def _is_plain(self, index: int) -> bool:
-        """A single word with letters: `10 %` and `Pierre et Marie` take either form."""
-        is_word = any(character.isalpha() for character in self.tokens[index].form)
-        return self.is_nominal(index) and is_word and not self.is_coordinated(index)
 
     def _verb(self, index: int) -> AgreementLink | None:
         host = self.head(index) if base(self.tokens[index]) in ("aux", "cop") else index

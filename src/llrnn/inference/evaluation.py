@@ -147,7 +147,7 @@ class Evaluation(Renderable):
     audit: Audit
 
     def sound(self, of: str) -> Evaluation:
-        """This, if its audit holds; for studies, whose figures nobody looks at one by one."""
+        """Return self; raise an AuditError, which names it as `of`, where its audit fails."""
         if failures := self.audit.failures():
             raise AuditError(f"{of}: {'; '.join(failures)}; this is a defect of llrnn or of a background of your own")
         return self

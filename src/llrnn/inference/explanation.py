@@ -146,10 +146,6 @@ def explain(
 def explain(
     model: LLRNN, *, word: str, rival: str, prefix: str | tuple[str, ...] = "", condition: object = None
 ) -> Comparison: ...
-@overload
-def explain(
-    model: LLRNN, *, word: str, rival: str | None, prefix: str | tuple[str, ...] = "", condition: object = None
-) -> Explanation | Comparison: ...
 def explain(
     model: LLRNN,
     *,

@@ -47,7 +47,7 @@ class Hypothesis:
 
 @dataclass(frozen=True, slots=True)
 class NBest:
-    """The hypotheses of one utterance, in the order of whoever made them."""
+    """The hypotheses of one utterance, in the order of the recogniser."""
 
     utterance: str
     hypotheses: tuple[Hypothesis, ...]
@@ -245,10 +245,10 @@ def write_nbest(path: StrPath, lists: NBestLists) -> None:
 
 def _rows(entry: NBest) -> Iterator[str]:
     for hypothesis in entry.hypotheses:
-        yield "\t".join((spaced([entry.utterance]), spaced(hypothesis.words), *map(repr, hypothesis.scores)))
+        yield "\t".join((join_words([entry.utterance]), join_words(hypothesis.words), *map(repr, hypothesis.scores)))
 
 
-def spaced(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str]) -> str:
     """Words with a space between them, from which they can be told again."""
     for word in words:
         if word.split() != [word]:
@@ -363,5 +363,5 @@ def errors_of_lists(lists: Iterable[NBest], references: References) -> list[list
 
 
 def oracle(errors: Iterable[Iterable[Errors]]) -> Errors:
-    """The errors of whoever knows what was said and chooses the best hypothesis of each list."""
+    """The oracle word errors: of the best hypothesis of each list."""
     return sum((min(own, key=lambda one: one.total) for own in errors), Errors())

@@ -18,7 +18,7 @@ from typing import Any
 
 from llrnn.ground.errors import CorpusError
 from llrnn.ground.files import StrPath, write_lines
-from llrnn.inference.nbest import Words, spaced
+from llrnn.inference.nbest import Words, join_words
 from llrnn.inference.rescoring import score_sentences
 from llrnn.model.network import LLRNN
 from llrnn.text.source import Line, read_lines
@@ -108,11 +108,11 @@ def _tsv_line(pair: Pair) -> str:
     if any(character in pair.group for character in "\t\r\n"):
         raise CorpusError(f"the name of a group must stand on one line without TABs, found {pair.group!r}; rename it")
     known = ("_" if value is None else str(value) for value in (pair.distance, pair.distractors))
-    return "\t".join((spaced(pair.good), spaced(pair.bad), pair.group, *known))
+    return "\t".join((join_words(pair.good), join_words(pair.bad), pair.group, *known))
 
 
 def _json_line(pair: Pair) -> str:
-    values = (spaced(pair.good), spaced(pair.bad), pair.group, pair.distance, pair.distractors, pair.place)
+    values = (join_words(pair.good), join_words(pair.bad), pair.group, pair.distance, pair.distractors, pair.place)
     fields = {key: value for key, value in zip(_KEYS, values, strict=True) if value is not None}
     return json.dumps(fields, ensure_ascii=False)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -23,7 +23,7 @@ from torch import Tensor
 
 from llrnn.ground.errors import NonFiniteError, TrainingError, warn
 from llrnn.knowledge.sequences import Batch, ModelState
-from llrnn.model.batches import Batching, Prefetched, derived_seed
+from llrnn.model.batches import Prefetched, derived_seed
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import score
 from llrnn.model.words import try_add_from_conditions
@@ -73,46 +73,6 @@ def train(
     return run.held(should_stop)
 
 
-class BatchReader:
-    """A text, cut in one way; `carried` is the state that the next batch goes on from."""
-
-    def __init__(self, model: LLRNN, text: EncodedText, batching: Batching, workers: Workers, seed: int) -> None:
-        self._model, self._text, self._batching, self._workers, self._seed = model, text, batching, workers, seed
-        self.carried: ModelState | None = None
-
-    def plan(self, epoch: int) -> Sequence[Batch]:
-        """The batches of an epoch; a GPU, which must not wait for them, copies them from pinned memory."""
-        plan = self._batching.plan(self._text, seed=self._seed, epoch=epoch)
-        return Prefetched(plan, Batch.pinned) if self._model.device.type == "cuda" else plan
-
-    def go_on(self, after: ModelState | None) -> None:
-        """From the state after a batch, where the next one is what follows it."""
-        self.carried = after if self._batching.carries_state else None
-
-    def tensors(self, position: int) -> dict[str, Tensor]:
-        """The controller's state of all rows, after so many batches; a process without rows has nothing to add."""
-        if not self._batching.carries_state or position == 0:
-            return {}
-        whole = self._workers.whole_state((self.carried or self._model.start([])).controller)
-        return {f"carried.{i}": part for i, part in enumerate(whole)}
-
-    def restore(self, tensors: dict[str, Tensor], epoch: int, position: int) -> None:
-        """The controller's state is saved; knowledge follows the words that were read, so it reads them again."""
-        whole = (tensors[f"carried.{i}"] for i in range(sum(key.startswith("carried.") for key in tensors)))
-        kept = self._workers.own_state(tuple(whole))
-        if not kept or not len(kept[0]):
-            return
-        plan = self._batching.plan(self._text, seed=self._seed, epoch=epoch)
-        known = self._model.start([None] * len(kept[0])).knowledge
-        for index in range(position):
-            batch = self._workers.share(plan[index]).batch
-            known = tuple(
-                tuple(process.follow(states, batch.inputs, batch.mask, batch.sentences)[1])
-                for process, states in zip(self._model.processes, known, strict=True)
-            )
-        self.carried = ModelState(tuple(part.to(self._model.device) for part in kept), known)
-
-
 class _Run:
     """One training run: the model, the optimizer, where it stands, and where that is kept."""
 
@@ -152,7 +112,7 @@ class _Run:
         self.updater = updater_for(model, settings, workers)
         self.progress = Progress(learning_rate=settings.learning_rate)
         self.best_weights: dict[str, Tensor] = {}
-        self.reader = BatchReader(model, self.text, self.batching, workers, settings.seed)
+        self.carried: ModelState | None = None  # what the next batch goes on from, where it follows the last one
         self._unsettled: Update | None = None  # the last update, until its loss has been looked at
         self._seconds, self._words = 0.0, 0  # since this process began, for the words per second
 
@@ -170,7 +130,9 @@ class _Run:
     def records(self, should_stop: Callable[[], bool]) -> Iterator[Record]:
         progress = self.progress
         while not progress.finished:
-            plan = self.reader.plan(progress.epoch)
+            plan = self.batching.plan(self.text, seed=self.settings.seed, epoch=progress.epoch)
+            if self.model.device.type == "cuda":  # a GPU must not wait for batches: it copies them from pinned memory
+                plan = Prefetched(plan, Batch.pinned)
             while progress.position < len(plan):
                 if self.workers.stop(should_stop()):
                     self.checkpoint()
@@ -192,10 +154,10 @@ class _Run:
         started, progress = time.perf_counter(), self.progress
         seed = derived_seed(self.settings.seed, progress.epoch, progress.position, 2)
         with self._naming():
-            made = self.updater.update(batch, self.reader.carried, number=progress.step + 1, seed=seed)
+            made = self.updater.update(batch, self.carried, number=progress.step + 1, seed=seed)
         self._settle()
         self._unsettled = made
-        self.reader.go_on(made.carried)
+        self.carried = made.carried if self.batching.carries_state else None
         progress.position += 1
         progress.step += 1
         self._seconds += time.perf_counter() - started
@@ -214,7 +176,7 @@ class _Run:
         """Validate, keep the best, decide whether to go on; the record is made before the counters start anew."""
         progress = self.progress
         self._settle()
-        self.reader.carried = None
+        self.carried = None
         with self._naming():
             self.updater.require_finite_weights()  # or the best model so far would be overwritten with them
         with self.updater.average.applied():
@@ -293,7 +255,7 @@ class _Run:
         self.updater.average.restore(tensors)
         if self.progress.epoch > 0:
             self.best_weights = self.folder.best_weights()
-        self.reader.restore(tensors, self.progress.epoch, self.progress.position)
+        self._restore_carried(tensors)
         self.progress.finished = self._is_over()
 
     def _is_over(self) -> bool:
@@ -307,9 +269,29 @@ class _Run:
         with self._naming():
             self.updater.require_finite_weights()
         if self.folder is not None:
-            updater, carried = self.updater, self.reader.tensors(self.progress.position)
+            updater = self.updater
             tensors = updater.weights() | optimizer_tensors(updater.optimizer) | updater.average.tensors()
-            self.folder.write(self.progress, tensors | carried)
+            if self.batching.carries_state and self.progress.position > 0:
+                # the controller's state of all rows; a process without rows has nothing to add
+                whole = self.workers.whole_state((self.carried or self.model.start([])).controller)
+                tensors |= {f"carried.{i}": part for i, part in enumerate(whole)}
+            self.folder.write(self.progress, tensors)
+
+    def _restore_carried(self, tensors: dict[str, Tensor]) -> None:
+        """The controller's state is saved; knowledge follows the words that were read, so it reads them again."""
+        whole = (tensors[f"carried.{i}"] for i in range(sum(key.startswith("carried.") for key in tensors)))
+        kept = self.workers.own_state(tuple(whole))
+        if not kept or not len(kept[0]):
+            return
+        plan = self.batching.plan(self.text, seed=self.settings.seed, epoch=self.progress.epoch)
+        known = self.model.start([None] * len(kept[0])).knowledge
+        for index in range(self.progress.position):
+            batch = self.workers.share(plan[index]).batch
+            known = tuple(
+                tuple(process.follow(states, batch.inputs, batch.mask, batch.sentences)[1])
+                for process, states in zip(self.model.processes, known, strict=True)
+            )
+        self.carried = ModelState(tuple(part.to(self.model.device) for part in kept), known)
 
     @contextmanager
     def _naming(self, ago: int = 0) -> Iterator[None]:

@@ -104,8 +104,11 @@ class BackgroundSampler:
     def background(self, model: LLRNN, prior: Prior, n: int) -> Distribution:
         """q(· | K) at n positions, or at one for all where the prior is static."""
         if model not in self._without_features:
+            # one feature that fires on every word; its weight stays 0
+            class_of, column = np.zeros(prior.n_symbols, dtype=np.int64), np.zeros(1, dtype=np.int64)
+            phi = FeatureMatrix(("any",), ("any",), class_of, np.arange(2), column, np.ones(1))
             # without gradients, yet not under no_grad, where a few words would be summed one by one at each step
-            self._without_features[model] = LogLinear(_one_class(prior.n_symbols), 0).double().requires_grad_(False)
+            self._without_features[model] = LogLinear(phi, 0).double().requires_grad_(False)
         layer = self._without_features[model].to(model.device)
         h = torch.zeros(1 if prior.is_static else n, 0, dtype=torch.float64, device=model.device)
         made: Distribution = layer(h, prior)
@@ -124,12 +127,6 @@ class BackgroundSampler:
         target_score = word_scores(model.layer, p, targets[:, None])[:, 0]
         score = word_scores(model.layer, p, word)
         return BackgroundSamples(targets, word, log_total.to(score.dtype), target_score, score)
-
-
-def _one_class(n_symbols: int) -> FeatureMatrix:
-    """One feature that fires on every word; its weight stays 0."""
-    class_of, columns = np.zeros(n_symbols, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    return FeatureMatrix(("any",), ("any",), class_of, np.arange(2), columns, np.ones(1))
 
 
 def word_scores(layer: LogLinear, p: Distribution, word: Tensor) -> Tensor:

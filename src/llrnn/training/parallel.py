@@ -84,7 +84,7 @@ class Workers:
         """The same batches, of which this process has its rows."""
         return batching if self.size == 1 else OwnRows(batching, self._rows)
 
-    def add_up(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> Tensor:
+    def sum_gradients(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> Tensor:
         """Gradients become the sums over all processes, and so does the loss that is returned.
 
         One message for all: gradients, for each of them whether there is one at all, who wants to stop, the loss. A

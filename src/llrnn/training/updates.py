@@ -57,7 +57,7 @@ class Updater:
         if weight:
             mean, after = self.backward(share.batch.to(device), carried, share.generator(device, seed), weight)
             own = mean * weight
-        loss = self.workers.add_up(self.model.parameters(), own)
+        loss = self.workers.sum_gradients(self.model.parameters(), own)
         norm = torch.nn.utils.get_total_norm([gradient for _, gradient in self._gradients()])
         seen, length = torch.stack([loss.to(norm.dtype), norm]).tolist()
         self._require_finite(seen, length, share.batch if weight else None, carried)
@@ -87,20 +87,17 @@ class Updater:
         if math.isfinite(loss) and math.isfinite(norm):
             return
         self.require_finite_weights()
-        if batch is not None:
-            self.require_mass(batch, carried)
+        if batch is not None:  # the background must give some mass to every word
+            placed = batch.to(self.model.device)
+            with torch.no_grad():
+                distribution, _ = self.model.scan(placed, carried)
+            self.model.refuse_zero_mass(distribution, placed.picked(placed.targets))
         if not math.isfinite(loss):
             raise NotFiniteError("loss")
         for name, gradient in self._gradients():
             if not torch.isfinite(gradient).all():
                 raise NotFiniteError(f"gradient of {name}")
         raise NotFiniteError("norm of the gradient")
-
-    @torch.no_grad()
-    def require_mass(self, batch: Batch, carried: ModelState | None = None) -> None:
-        """The background must give some mass to every word."""
-        placed = batch.to(self.model.device)
-        self.model.refuse_zero_mass(self.model.scan(placed, carried)[0], placed.picked(placed.targets))
 
     def _gradients(self) -> Iterator[tuple[str, Tensor]]:
         return ((name, p.grad) for name, p in self.model.named_parameters() if p.grad is not None)
@@ -143,7 +140,7 @@ class CudaGraphs:
     def __init__(self) -> None:
         self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
-    def rehearse(self, act: Act) -> None:
+    def warm_up(self, act: Act) -> None:
         """Does it once, so that whatever is set up once is there."""
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
@@ -160,7 +157,7 @@ class CudaGraphs:
             found = act()
         return found, graph.replay
 
-    def on_its_way(self, numbers: Tensor) -> Callable[[], list[float]]:
+    def copy_to_cpu(self, numbers: Tensor) -> Callable[[], list[float]]:
         """Numbers as they are now; what is returned waits for them."""
         copied, done = numbers.to("cpu", non_blocking=True), torch.cuda.Event()  # type: ignore[no-untyped-call]
         done.record()
@@ -175,12 +172,12 @@ class CudaGraphs:
 
 def updater_for(model: LLRNN, settings: TrainingSettings, workers: Workers) -> Updater:
     """The fastest that the model, where it is, and the way it is trained allow."""
-    if model.device.type == "cuda" and can_be_recorded(model, settings, workers):
+    if model.device.type == "cuda" and can_be_captured(model, settings, workers):
         return GraphedUpdater(model, settings, workers, CudaGraphs())
     return Updater(model, settings, workers)
 
 
-def can_be_recorded(model: LLRNN, settings: TrainingSettings, workers: Workers) -> bool:
+def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) -> bool:
     """Whether a step is the same sequence of operations on tensors, whatever stands in the batch.
 
     A background or a feature that follows the text, a condition, words that are drawn or several processes need Python,
@@ -212,7 +209,7 @@ class GraphedUpdater(Updater):
             return super().update(batch, carried, number=number, seed=seed)
         loss_and_norm, after = recorded.replayed(batch, carried, seed)
         torch.autograd.graph.increment_version(self.model.parameters())  # replays write without torch's knowing
-        coming = self.recorder.on_its_way(loss_and_norm)
+        coming = self.recorder.copy_to_cpu(loss_and_norm)
         self.average.update(number)
 
         def wait_for_loss() -> float:
@@ -253,7 +250,7 @@ class _Recorded:
         if self._carried is not None and carried is not None:
             torch._foreach_copy_(list(self._carried.controller), list(carried.controller))
         if self._record is None:
-            self._updater.recorder.rehearse(self._backward)
+            self._updater.recorder.warm_up(self._backward)
             self._generator.manual_seed(seed)
             self._record = self._updater.recorder.record(self._update, self._generator)
         (loss_and_norm, *after), replay = self._record

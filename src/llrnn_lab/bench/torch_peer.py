@@ -153,7 +153,7 @@ def graphed_steps(
         return [loss, *after]
 
     for _ in range(3):
-        recorder.rehearse(act)
+        recorder.warm_up(act)
     (loss, *after), replay = recorder.record(act)
     for epoch in count():
         state.copy_(begin)
