@@ -172,10 +172,9 @@ def test_rows_of_a_batch_keep_all_that_belongs_to_them() -> None:
 
 def test_one_process_alone_has_every_row_and_draws_as_ever() -> None:
     batch: Batch = Continuous(4, 6).plan(EncodedText.encode(TRAIN, VOCABULARY))[0]
-    share = Workers().share(batch)
-    assert share.batch is batch
-    assert (share.weight, share.positions) == (1.0, 24)
-    assert type(share.generator(torch.device("cpu"), 1)) is torch.Generator
+    assert Workers().share(batch) is batch
+    assert batch.n_positions == 24
+    assert type(Workers().generator(batch, torch.device("cpu"), 1)) is torch.Generator
 
 
 # --- real processes ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -35,20 +34,8 @@ from llrnn.training.objectives import BackgroundSampler
 #     log Z + log(1 − P + P e^{−s})  ≤  log of the true Z  ≤  log Z + log(1 − P + P e^{s})
 
 
-class Interval(NamedTuple):
-    """Between which values the true log Z lies, at N positions."""
-
-    low: Tensor  # (N,)
-    high: Tensor  # (N,)
-
-    @property
-    def width(self) -> float:
-        """The widest of the N."""
-        return float((self.high - self.low).max())
-
-
-def log_z_interval(model: LLRNN, distribution: Distribution) -> Interval:
-    """The interval that the bounds of the model's features allow; of width 0 where none are bounded only."""
+def log_z_interval(model: LLRNN, distribution: Distribution) -> tuple[Tensor, Tensor]:
+    """Between which values the true log Z lies, (N,) and (N,): equal ones where no feature is bounded only."""
     log_z = distribution.log_z.detach().double()
     names = model.output_features.names
     radius = torch.tensor([model.radius.get(name, 0.0) for name in names], dtype=torch.float64, device=log_z.device)
@@ -56,7 +43,7 @@ def log_z_interval(model: LLRNN, distribution: Distribution) -> Interval:
     tails = torch.tensor(sorted(model.vocabulary.tails), dtype=torch.long, device=log_z.device)
     n, log_p = distribution.n, distribution.log_prob
     in_tails = sum((log_p(word.expand(n)).detach().double().exp() for word in tails), torch.zeros_like(log_z))
-    return Interval(log_z + torch.log1p(in_tails * torch.expm1(-off)), log_z + torch.log1p(in_tails * torch.expm1(off)))
+    return log_z + torch.log1p(in_tails * torch.expm1(-off)), log_z + torch.log1p(in_tails * torch.expm1(off))
 
 
 BANDS = ((0, 0, "unseen"), (1, 5, "1-5"), (6, 50, "6-50"), (51, math.inf, "more"))
@@ -263,7 +250,8 @@ def _check_contexts(model: LLRNN, text: EncodedText, contexts: int, seed: int) -
             worst = max(worst, float((sums - 1).abs().max()))
             left -= len(sums)
         if model.radius:
-            width = max(width, log_z_interval(model, distribution).width)
+            low, high = log_z_interval(model, distribution)
+            width = max(width, float((high - low).max()))
     return worst, width
 
 

@@ -286,7 +286,7 @@ class _Run:
         plan = self.batching.plan(self.text, seed=self.settings.seed, epoch=self.progress.epoch)
         known = self.model.start([None] * len(kept[0])).knowledge
         for index in range(self.progress.position):
-            batch = self.workers.share(plan[index]).batch
+            batch = self.workers.share(plan[index])
             known = tuple(
                 tuple(process.follow(states, batch.inputs, batch.mask, batch.sentences)[1])
                 for process, states in zip(self.model.processes, known, strict=True)

@@ -21,27 +21,6 @@ from llrnn.text.ids import EncodedText, Lazy
 
 
 @dataclass(frozen=True)
-class BatchShare:
-    """The rows of a batch that one process takes."""
-
-    batch: Batch
-    rows: slice
-    n_rows: int  # of the whole batch
-    positions: int  # of the whole batch that count
-
-    @property
-    def weight(self) -> float:
-        """Own positions / all positions: what a mean over its own counts in the mean over all."""
-        return self.batch.n_positions / self.positions
-
-    def generator(self, device: torch.device, seed: int) -> torch.Generator:
-        """Draws for its rows what one process would draw for them."""
-        has_all = len(self.batch.inputs) == self.n_rows
-        made = torch.Generator(device) if has_all else SomeRows(device, self.rows, self.n_rows)
-        return made.manual_seed(seed)
-
-
-@dataclass(frozen=True)
 class OwnRows(Batching):
     """The rows of one process in every batch."""
 
@@ -75,10 +54,15 @@ class Workers:
         self._rows = slice(rank, None, size)
         self._wants_to_stop = self._must_stop = False
 
-    def share(self, batch: Batch) -> BatchShare:
-        """What this process takes of a batch."""
-        own = batch if self.size == 1 else batch.select(self._rows)
-        return BatchShare(own, self._rows, len(batch.inputs), batch.n_positions)
+    def share(self, batch: Batch) -> Batch:
+        """The rows of a batch that this process takes."""
+        return batch if self.size == 1 else batch.select(self._rows)
+
+    def generator(self, batch: Batch, device: torch.device, seed: int) -> torch.Generator:
+        """Draws for its share of a batch what one process would draw for these rows."""
+        n_rows = len(batch.inputs)
+        made = torch.Generator(device) if self.size == 1 else SomeRows(device, self._rows, n_rows)
+        return made.manual_seed(seed)
 
     def batching(self, batching: Batching) -> Batching:
         """The same batches, of which this process has its rows."""

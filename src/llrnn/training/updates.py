@@ -50,23 +50,24 @@ class Updater:
 
     def update(self, batch: Batch, carried: ModelState | None, *, number: int, seed: int) -> Update:
         """The update of this number, counted from 1; `seed` decides what is dropped and drawn."""
-        share, after, device = self.workers.share(batch), carried, self.model.device
-        weight = share.weight
+        own, after, device = self.workers.share(batch), carried, self.model.device
+        weight = own.n_positions / batch.n_positions  # of the mean over its own rows in the mean over all
         self.optimizer.zero_grad(set_to_none=True)
-        own = torch.zeros((), device=device)  # the part of the loss that the rows of this process make up
+        part = torch.zeros((), device=device)  # of the loss that the rows of this process make up
         if weight:
-            mean, after = self.backward(share.batch.to(device), carried, share.generator(device, seed), weight)
-            own = mean * weight
-        loss = self.workers.sum_gradients(self.model.parameters(), own)
+            generator = self.workers.generator(batch, device, seed)
+            mean, after = self.backward(own.to(device), carried, generator, weight)
+            part = mean * weight
+        loss = self.workers.sum_gradients(self.model.parameters(), part)
         norm = torch.nn.utils.get_total_norm([gradient for _, gradient in self._gradients()])
         seen, length = torch.stack([loss.to(norm.dtype), norm]).tolist()
-        self._require_finite(seen, length, share.batch if weight else None, carried)
+        self._require_finite(seen, length, own if weight else None, carried)
         if self.settings.clip is not None:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.settings.clip, norm)
         self.optimizer.step()
         torch.autograd.graph.increment_version(self.model.parameters())  # fused ones do not
         self.average.update(number)
-        return Update(share.positions, after, lambda: float(seen))
+        return Update(batch.n_positions, after, lambda: float(seen))
 
     def backward(
         self, batch: Batch, carried: ModelState | None, generator: torch.Generator, weight: float = 1.0
