@@ -176,4 +176,4 @@ def test_words_that_are_added_leave_the_bounds_alone() -> None:
     assert more.radius == model.radius
     with torch.no_grad():
         distribution, _ = more.step(more.start(), [more.vocabulary.eos])
-    assert log_z_interval(more, distribution).width > 0
+    assert width(more, distribution) > 0
