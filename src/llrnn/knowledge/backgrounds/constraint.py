@@ -31,7 +31,7 @@ from llrnn.knowledge.backgrounds.base import Background, Combined, Mixture, Prod
 from llrnn.knowledge.backgrounds.static import Mask
 from llrnn.knowledge.process import Saved, State, States
 from llrnn.languages.grammars.compiler import atoms_of, columns_of
-from llrnn.languages.grammars.context_free import ContextFree, readings_of
+from llrnn.languages.grammars.context_free import ContextFree
 from llrnn.languages.grammars.expressions import (
     Concatenation,
     Expression,
@@ -53,7 +53,6 @@ from llrnn.languages.grammars.patterns import (
     symbolic,
 )
 from llrnn.languages.grammars.rows import BLANK, Row, SymbolReader, SymbolSpellings, letters_of
-from llrnn.languages.grammars.rules import Rules
 from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Exceptions, Prior, SparsePrior, Table
 from llrnn.text.conditions import values_of
 from llrnn.text.vocabulary import Revision, Vocabulary
@@ -391,10 +390,7 @@ class Grammar(Constraint):
         bound = super().bind(vocabulary)
         atoms = [atom for one in self._expressions.values() for atom in atoms_of(one, self.over)]
         columns = LetterColumns(self._letters(vocabulary), atoms, self.over)
-        weighted = self._weights is not None
-        readings = readings_of(self._expressions, columns, weighted=weighted)
-        rules = Rules(self._notation, list(readings), weighted=weighted)
-        language = ContextFree(rules, list(readings.values()), columns)
+        language = ContextFree(self._notation, self._expressions, columns, weighted=self._weights is not None)
         spelled = SymbolSpellings(vocabulary.symbols, vocabulary.eos, columns, self.spelling)
         reader = SymbolReader(language, spelled, self.longest)
         bound._reader_for = lambda condition: reader

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ MOST_STATES = 500_000
 MOST_MOVES = 5_000_000  # no more than states × columns, and stored one by one
 
 Moves = list[tuple[int, int, float]]  # column, target, log weight
+Arrays = tuple[Ints, Ints, Ints, Floats]  # source, column, target, log weight
+State = TypeVar("State", bound=Hashable)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +100,7 @@ class WeightedAutomaton:
             found = better
 
 
-def merged(
-    columns: LetterColumns, moves: tuple[Ints, Ints, Ints, Floats], log_stop: Floats, *, weighted: bool
-) -> WeightedAutomaton:
+def merged(columns: LetterColumns, moves: Arrays, log_stop: Floats, *, weighted: bool) -> WeightedAutomaton:
     """A machine from moves in any order; those that say the same are added up, or are one if weights do not matter."""
     source, column, target, log_weight = moves
     order = np.lexsort((target, column, source))
@@ -120,27 +120,35 @@ def both(left: WeightedAutomaton, right: WeightedAutomaton) -> WeightedAutomaton
     for own, moves in zip(by_column, right.by_state, strict=True):
         for column, target, log_weight in moves:
             own[column].append((target, log_weight))
-    pairs, number = [(0, 0)], {(0, 0): 0}
-    found: list[tuple[int, int, int, float]] = []
-    for here, (mine, other) in enumerate(pairs):  # grows while we read it
-        theirs = by_column[other]
-        for column, target, log_weight in left.by_state[mine]:
+
+    def after(pair: tuple[int, int]) -> Iterator[tuple[int, tuple[int, int], float]]:
+        theirs = by_column[pair[1]]
+        for column, target, log_weight in left.by_state[pair[0]]:
             for facing, log_other in theirs.get(column, ()):
-                pair = (target, facing)
-                if pair not in number:
-                    number[pair] = len(pairs)
-                    pairs.append(pair)
-                found.append((here, column, number[pair], log_weight + log_other))
-        check_size(len(pairs), len(found), "the strings of both sides of &")
+                yield column, (target, facing), log_weight + log_other
+
+    pairs, moves = explored((0, 0), after, lambda *size: check_size(*size, "the strings of both sides of &"))
     stops = np.array([left.log_stop[mine] + right.log_stop[other] for mine, other in pairs])
-    return merged(left.columns, as_arrays(found), stops, weighted=True).trimmed()
+    return merged(left.columns, moves, stops, weighted=True).trimmed()
 
 
-def as_arrays(moves: list[tuple[int, int, int, float]]) -> tuple[Ints, Ints, Ints, Floats]:
-    """Source, column, target and log weight, each as an array."""
-    source, column, target, log_weight = zip(*moves, strict=True) if moves else ((), (), (), ())
-    whole = [np.array(part, dtype=np.int64) for part in (source, column, target)]
-    return whole[0], whole[1], whole[2], np.array(log_weight, dtype=np.float64)
+def explored(
+    start: State, after: Callable[[State], Iterable[tuple[int, State, float]]], check: Callable[[int, int], None]
+) -> tuple[list[State], Arrays]:
+    """All states that moves (column, state, log weight) lead to from a start, numbered as found; and the moves.
+
+    `check` is told the number of states and of moves so far.
+    """
+    states, number, moves = [start], {start: 0}, list[tuple[int, int, int, float]]()
+    for here, state in enumerate(states):  # grows while we read it
+        for column, reached, log_weight in after(state):
+            if reached not in number:
+                number[reached] = len(states)
+                states.append(reached)
+            moves.append((here, column, number[reached], log_weight))
+        check(len(states), len(moves))
+    source, column, target, log = zip(*moves, strict=True) if moves else ((), (), (), ())
+    return states, (*(np.array(part, dtype=np.int64) for part in (source, column, target)), np.array(log, dtype=float))
 
 
 def check_size(states: int, moves: int, what: str) -> None:
@@ -219,22 +227,22 @@ def determinised(
     machine: WeightedAutomaton, *, weighted: bool = True, most_states: int = MOST_STATES, most_moves: int = MOST_MOVES
 ) -> WeightedAutomaton:
     """The same language, with one move at most by each column from each state; of a trimmed machine."""
-    sets, number = [START], {START: 0}
-    found: list[tuple[int, int, int, float]] = []
-    for here, held in enumerate(sets):  # grows while we read it
-        for column, (log_weight, after) in steps(machine.by_state, held, weighted=weighted).items():
-            if after not in number:
-                number[after] = len(sets)
-                sets.append(after)
-            found.append((here, column, number[after], log_weight))
-        if len(sets) > most_states or len(found) > most_moves:
+
+    def check(states: int, moves: int) -> None:
+        if states > most_states or moves > most_moves:
             raise TooLargeError(
                 f"to read every string in one way needs more than {most_states:,} states or {most_moves:,} moves "
                 f"(states × columns): {machine.n_states:,} states combine in too many ways"
                 + (", or with weights that drift apart as strings grow longer; weighted=False" if weighted else "")
             )
+
+    def after(held: Held) -> Iterator[tuple[int, Held, float]]:
+        for column, (log_weight, reached) in steps(machine.by_state, held, weighted=weighted).items():
+            yield column, reached, log_weight
+
+    sets, moves = explored(START, after, check)
     stops = np.array([stop_of(machine, held, weighted=weighted) for held in sets])
-    return merged(machine.columns, as_arrays(found), stops, weighted=weighted)
+    return merged(machine.columns, moves, stops, weighted=weighted)
 
 
 # What all ways from a state to an end weigh, exactly, although there are infinitely many.
@@ -270,8 +278,11 @@ class InfiniteMassError(BackgroundError):
 
 def backward(machine: WeightedAutomaton) -> Floats:
     """log β of every state of a trimmed machine, (states,)."""
-    source, target, log_weight = _steps(machine)
-    first = np.searchsorted(source, np.arange(machine.n_states + 1)).tolist()
+    with np.errstate(divide="ignore"):
+        log_weight = machine.log_weight + np.log(machine.columns.sizes)[machine.column]
+    moves = machine.source, np.zeros_like(machine.column), machine.target, log_weight  # whatever the letter
+    whole = merged(machine.columns, moves, machine.log_stop, weighted=True)
+    first, target, log_weight = whole.first.tolist(), whole.target, whole.log_weight
     beta: Floats = machine.log_stop.copy()
     for states in components(first, target.tolist()):
         if len(states) == 1:
@@ -280,17 +291,6 @@ def backward(machine: WeightedAutomaton) -> Floats:
         else:
             _solve(np.array(states), first, target, log_weight, beta)
     return beta
-
-
-def _steps(machine: WeightedAutomaton) -> tuple[Ints, Ints, Floats]:
-    """From state to state, whatever the letter: sources, sorted, targets, log weights."""
-    with np.errstate(divide="ignore"):
-        log_weight = machine.log_weight + np.log(machine.columns.sizes)[machine.column]
-    order = np.lexsort((machine.target, machine.source))
-    source, target, log_weight = machine.source[order], machine.target[order], log_weight[order]
-    new = np.flatnonzero(np.concatenate([[True], (np.diff(source) != 0) | (np.diff(target) != 0)])[: len(source)])
-    summed = np.logaddexp.reduceat(log_weight, new) if len(new) else log_weight
-    return source[new], target[new], summed
 
 
 def _single(state: int, beta: Floats, target: Ints, log_weight: Floats) -> float:

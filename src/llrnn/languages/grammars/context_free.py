@@ -16,7 +16,6 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -24,25 +23,15 @@ import numpy as np
 
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError
-from llrnn.languages.grammars.automaton import WeightedAutomaton, determinised
-from llrnn.languages.grammars.compiler import compiled
 from llrnn.languages.grammars.expressions import Expression
+from llrnn.languages.grammars.finite import TerminalAutomaton
 from llrnn.languages.grammars.language import Language, LetterColumns
+from llrnn.languages.grammars.notation import Notation
 from llrnn.languages.grammars.rules import Lengths, Position, Rules
 
 MOST_ITEMS = 20_000  # at one node
 MOST_NODES = 200_000  # cached; when there are more, all are forgotten, and made again when needed
 MOST_NUMBERS = 64_000_000  # in the nodes of one grammar, 512 MB: a node has one for each nonterminal and column
-
-
-@dataclass(frozen=True, eq=False)
-class TerminalAutomaton:
-    """How a terminal is read: a deterministic automaton whose letters and stops are probabilities, or 0 and 1."""
-
-    moves: tuple[dict[int, int], ...]  # column -> state, for each state
-    letters: Floats  # (states, columns) of each letter of a column
-    stop: Floats  # (states,)
-    shortest: tuple[int, ...]  # letters to the nearest stop
 
 
 Place: TypeAlias = tuple[int, int]  # (position, state of its terminal; 0 before a nonterminal)
@@ -80,7 +69,7 @@ class Set:
                 self.waiting[position.symbol].append(item)
                 self.looked_for += forward * rules.corners[position.symbol]
             else:
-                self.weights += forward * grammar.readings[~position.symbol].letters[q]
+                self.weights += forward * grammar.letters[~position.symbol][q]
         self.weights += self.looked_for @ grammar.first
         if not rules.weighted:
             np.minimum(self.looked_for, 1.0, out=self.looked_for)
@@ -94,11 +83,19 @@ class Set:
 
 
 class ContextFree(Language):
-    """The language of a grammar; `readings` are its terminals, in the order of `rules.terminals`."""
+    """The language of a grammar whose terminals are expressions."""
 
-    def __init__(self, rules: Rules, readings: Sequence[TerminalAutomaton], columns: LetterColumns) -> None:
-        self.rules, self.readings, self.columns = rules, tuple(readings), columns
-        self.lengths = Lengths(rules, [reading.shortest for reading in readings])
+    def __init__(
+        self, notation: Notation, terminals: Mapping[str, Expression], columns: LetterColumns, *, weighted: bool
+    ) -> None:
+        self.columns = columns
+        automata = {name: TerminalAutomaton.of(expression, columns) for name, expression in terminals.items()}
+        usable = {name: automaton for name, automaton in automata.items() if not automaton.is_empty}
+        self.rules = rules = Rules(notation, list(usable), weighted=weighted)
+        self.readings = list(usable.values())  # in the order of `rules.terminals`
+        made = [reading.weights(columns, weighted=weighted) for reading in self.readings]
+        self.letters, self.stops = [letters for letters, _ in made], [stop for _, stop in made]
+        self.lengths = Lengths(rules, [reading.lengths for reading in self.readings])
         self._sets: dict[object, Set] = {}
         self._grown: dict[object, Set] = {}
         self._waiting: dict[object, Set] = {}
@@ -110,9 +107,9 @@ class ContextFree(Language):
     def first(self) -> Floats:
         """FIRST[A, column]: the weight of a letter as the first of a production of A, (nonterminals, columns)."""
         found = np.zeros((len(self.rules.names), self.columns.count))
-        for terminal, reading in enumerate(self.readings):
+        for terminal, letters in enumerate(self.letters):
             for _, position in self.rules.entered.get(~terminal, ()):
-                found[position.left] += position.enter * reading.letters[0]
+                found[position.left] += position.enter * letters[0]
         return found
 
     @cached_property
@@ -163,14 +160,13 @@ class ContextFree(Language):
         for (place, q), origin, c in node.items:
             position = self.rules.positions[place]
             if position.symbol < 0:
-                reading = self.readings[~position.symbol]
-                if column in reading.moves[q]:
-                    found.append((place, reading.moves[q][column], origin, float(c * reading.letters[q, column])))
+                moves, letters = self.readings[~position.symbol].moves[q], self.letters[~position.symbol]
+                if column in moves:
+                    found.append((place, moves[column], origin, float(c * letters[q, column])))
         begun = self._begun_at(node)
         for place, position, q in self._begun[column]:
             if node.looked_for[position.left] > 0:
-                reading = self.readings[~position.symbol]
-                found.append((place, q, begun, float(position.enter * reading.letters[0, column])))
+                found.append((place, q, begun, float(position.enter * self.letters[~position.symbol][0, column])))
         return found
 
     def _begun_at(self, node: Set) -> Set:
@@ -235,11 +231,11 @@ class _Growth:
 
     def read(self, place: int, q: int, origin: Set, c: float) -> None:
         """The terminal at a place has been read up to state q; it may go on, or be whole."""
-        reading = self.grammar.readings[~self.rules.positions[place].symbol]
-        if reading.moves[q]:
+        terminal = ~self.rules.positions[place].symbol
+        if self.grammar.readings[terminal].moves[q]:
             self._add(place, q, origin, c)
-        if reading.stop[q] > 0:
-            self._pass(self.rules.positions[place], origin, c * float(reading.stop[q]))
+        if (stop := float(self.grammar.stops[terminal][q])) > 0:
+            self._pass(self.rules.positions[place], origin, c * stop)
 
     def _add(self, place: int, q: int, origin: Set, c: float) -> None:
         self._origins[origin.number] = origin
@@ -284,29 +280,3 @@ class _Growth:
 def _rounded(c: float) -> float:
     """Weights that differ by rounding only are the same."""
     return c if c in (0.0, 1.0) else float(f"{c:.10e}")
-
-
-# Terminals of a grammar as automata over columns.
-#
-# Over symbols a terminal is one letter out of some; over characters it is a string. In a weighted grammar all letters
-# that can follow are equally probable, and so is stopping: a walk that comes to an end with probability one.
-
-
-def readings_of(
-    expressions: Mapping[str, Expression], columns: LetterColumns, *, weighted: bool
-) -> dict[str, TerminalAutomaton]:
-    """The terminals of which the letters spell a string."""
-    machines = {name: compiled(expression, columns, weighted=False) for name, expression in expressions.items()}
-    return {name: _reading(machine, weighted) for name, machine in machines.items() if not machine.is_empty}
-
-
-def _reading(machine: WeightedAutomaton, weighted: bool) -> TerminalAutomaton:
-    one_way = determinised(machine, weighted=False)
-    letters = np.zeros((one_way.n_states, one_way.columns.count))
-    letters[one_way.source, one_way.column] = 1.0
-    stop = (one_way.log_stop > -np.inf).astype(np.float64)
-    if weighted:
-        total = letters @ one_way.columns.sizes + stop
-        letters, stop = letters / total[:, None], stop / total
-    moves = tuple({column: target for column, target, _ in state} for state in one_way.by_state)
-    return TerminalAutomaton(moves, letters, stop, tuple(one_way.shortest.tolist()))

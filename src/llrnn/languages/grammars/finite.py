@@ -234,14 +234,14 @@ _Places: TypeAlias = frozenset[_Place] | int  # a number: this state of the shar
 
 
 @dataclass(frozen=True, eq=False)
-class Filling:
-    """A small automaton without weights; state 0 is its start. Without states it holds no string."""
+class TerminalAutomaton:
+    """A small deterministic automaton for what fills a hole, or a terminal of a grammar. Empty without states."""
 
-    moves: list[dict[int, int]]
+    moves: list[dict[int, int]]  # column -> state, for each state; state 0 is the start
     ends: list[bool]
 
     @classmethod
-    def of(cls, expression: Expression, columns: LetterColumns) -> Filling:
+    def of(cls, expression: Expression, columns: LetterColumns) -> TerminalAutomaton:
         """What these letters spell of an expression; lists of words, the usual case, are done by hand."""
         if isinstance(expression, ex.Listed) and (columns.sizes == 1).all():
             return cls._listed(expression.entries, columns)
@@ -253,7 +253,7 @@ class Filling:
         return cls(moves, (whole.log_stop > -np.inf).tolist())
 
     @classmethod
-    def _listed(cls, entries: Sequence[tuple[str, float]], columns: LetterColumns) -> Filling:
+    def _listed(cls, entries: Sequence[tuple[str, float]], columns: LetterColumns) -> TerminalAutomaton:
         made = cls([{}], [False])
         for text, _ in entries:
             read = [columns.column(letter) for letter in columns.spelled(text)]
@@ -284,6 +284,17 @@ class Filling:
             ]
             settled, found = better == found, better
         return found
+
+    def weights(self, columns: LetterColumns, *, weighted: bool) -> tuple[Floats, Floats]:
+        """Of each letter of a column, (states, columns), and of stopping, (states,): 1, or probabilities.
+
+        All letters that can follow are equally probable, and so is stopping: a walk that ends with probability one.
+        """
+        letters, stop = np.zeros((len(self.ends), columns.count)), np.array(self.ends, dtype=np.float64)
+        for state, after in enumerate(self.moves):
+            letters[state, list(after)] = 1.0
+        total = letters @ columns.sizes + stop if weighted else np.ones(len(stop))
+        return letters / total[:, None], stop / total
 
 
 class WithHoles:
@@ -327,7 +338,7 @@ class WithHoles:
 class Filled(Language):
     """The shared automaton with its holes filled, for one condition."""
 
-    def __init__(self, shared: WithHoles, fillings: tuple[Filling, ...]) -> None:
+    def __init__(self, shared: WithHoles, fillings: tuple[TerminalAutomaton, ...]) -> None:
         self.columns, self._shared, self._fillings = shared.columns, shared, fillings
         self._open = tuple(not filling.is_empty for filling in fillings)
         self._leads = shared.leads(self._open)
@@ -442,7 +453,7 @@ class Conditional:
         self._holes = ex.holes_of(expression)
         self.most_cached = MOST_COMPILED if self._shared is None else MOST_CONDITIONS
         self._languages = lru_cache(self.most_cached)(self._made)
-        self._filling = lru_cache(MOST_CONDITIONS)(lambda one: Filling.of(one, columns))
+        self._filling = lru_cache(MOST_CONDITIONS)(lambda one: TerminalAutomaton.of(one, columns))
 
     def language(self, condition: object) -> Language:
         """The language for a condition; the same object for conditions of which the functions make the same."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TypeVar
@@ -53,16 +53,6 @@ def _taken(waiting: list[int], state: int, low: list[int], done: int) -> list[in
     while not found or found[-1] != state:
         found.append(waiting.pop())
         low[found[-1]] = done
-    return found
-
-
-def reached(start: Name, after: Mapping[Name, Iterable[Name]]) -> dict[Name, None]:
-    """All that one step or more lead to, in the order in which it is found; what has no row leads nowhere."""
-    found, stack = dict[Name, None](), [start]
-    while stack:
-        fresh = [name for name in after.get(stack.pop(), ()) if name not in found]
-        found.update(dict.fromkeys(fresh))
-        stack += fresh
     return found
 
 

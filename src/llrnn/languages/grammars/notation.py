@@ -22,7 +22,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from llrnn.ground.errors import BackgroundError, MissingExtraError
-from llrnn.languages.grammars.graphs import components, derived, reached
+from llrnn.languages.grammars.graphs import components, derived
 
 MOST_ALTERNATIVES = 20_000  # of a rule
 MOST_RULES = 50_000  # symbols in all alternatives of all rules
@@ -229,8 +229,9 @@ def _check_ends(productions: list[Production], terminals: Mapping[str, Terminal]
     productive = productive_rules(productions, terminals)
     endless = list(dict.fromkeys(one.rule for one in productions if one.rule not in productive))
     if endless:
-        after = {rule: {s for one in productions if one.rule == rule for s in one.symbols} for rule in endless}
-        culprit = next((rule for rule in endless if rule in reached(rule, after)), endless[0])
+        steps = [(symbol, (one.rule,)) for one in productions for symbol in one.symbols]
+        after = {rule: [symbol for symbol, (left,) in steps if left == rule] for rule in endless}
+        culprit = next((rule for rule in endless if rule in derived(steps, after[rule])), endless[0])
         what = ", and the language is empty" if start in endless else ": it is useless"
         raise BackgroundError(
             f"the rule {culprit} of {place} derives no string, since each of its alternatives leads back to it{what}"

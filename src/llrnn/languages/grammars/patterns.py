@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from re import _constants, _parser
 from typing import Any, NamedTuple, NoReturn
 
@@ -227,34 +228,24 @@ class Matcher:
         self.regex, self.steps = regex, 0
         self._machine = compiled(expression, columns, weighted=False)
         self._column = {character: columns.column(character) for character in columns.letters}
-        self._sets, self._number = [START], {START: 0}
-        self._after: list[dict[int, int] | None] = [None]  # of each set: column -> the number of the next one
+        self._after = cache(self._made)
 
     def holds(self, string: str) -> bool:
         """Whether the whole string matches."""
-        here = 0
+        held: Held | None = START
         for character in string:
-            after = self._after[here]
-            here = (self._made(here) if after is None else after).get(self._column[character], -1)
-            if here < 0:
+            held = self._after(held).get(self._column[character])
+            if held is None:
                 return False
-        return any(self._machine.log_stop[state] > -np.inf for state, _ in self._sets[here])
+        return any(self._machine.log_stop[state] > -np.inf for state, _ in held)
 
-    def _made(self, here: int) -> dict[int, int]:
-        held, by_state = self._sets[here], self._machine.by_state
+    def _made(self, held: Held) -> dict[int, Held]:
+        """What follows a set of states by each column."""
+        by_state = self._machine.by_state
         self.steps += 1 + sum(1 + len(by_state[state]) for state, _ in held)
         if self.steps > MOST_STEPS:
             raise _refused(self.regex, f"it takes more than {MOST_STEPS:,} steps to match all symbols; repeat less")
-        after = {column: self._numbered(own) for column, (_, own) in steps(by_state, held, weighted=False).items()}
-        self._after[here] = after
-        return after
-
-    def _numbered(self, held: Held) -> int:
-        if held not in self._number:
-            self._number[held] = len(self._sets)
-            self._sets.append(held)
-            self._after.append(None)
-        return self._number[held]
+        return {column: own for column, (_, own) in steps(by_state, held, weighted=False).items()}
 
 
 # Patterns of domains: the same expressions as DFAs, in which characters that are not named move by their kind.
@@ -430,19 +421,26 @@ class _SymbolicParser:
 
     def base(self) -> Expression:
         token = self.next
-        if token.kind == "sign":
-            if token.text == "(":
-                return self.group()
-            self.refuse(f'there is nothing before this {token.text} to repeat; for the symbol write "{token.text}"')
-        if token.kind == "weight":
-            self.refuse(f'there is nothing before {token.text} to weigh; for the symbol write "{token.text}"')
         self.place += 1
+        if token.kind == "weight" or (token.kind == "sign" and token.text != "("):
+            what = f"this {token.text} to repeat" if token.kind == "sign" else f"{token.text} to weigh"
+            self.refuse(f'there is nothing before {what}; for the symbol write "{token.text}"', token.at)
+        if token.kind == "sign":
+            return self.group(token.at)
         if token.kind == "regex":
-            return self.matching(token)
-        return letter(token.text if token.kind == "word" else self.unquoted(token))
+            regex = token.text[1:-1].replace("\\/", "/")
+            try:
+                return matching(regex)
+            except BackgroundError as error:
+                self.refuse(f"/{regex}/ is no regular expression of one symbol: {error}", token.at)
+        if token.text == '""':
+            self.refuse("a symbol has one character or more; for nothing write ( )", token.at)
+        if token.kind == "word":
+            return letter(token.text)
+        return letter(re.sub(r"\\(.)", r"\1", token.text[1:-1], flags=re.DOTALL))
 
-    def group(self) -> Expression:
-        at, self.place, self.depth = self.next.at, self.place + 1, self.depth + 1
+    def group(self, at: int) -> Expression:
+        self.depth += 1
         if self.depth > DEEPEST:
             self.refuse(f"more than {DEEPEST} groups within each other", at)
         found = self.choice()
@@ -450,19 +448,6 @@ class _SymbolicParser:
             self.refuse("this '(' is not closed; for the symbol write \"(\"", at)
         self.depth -= 1
         return found
-
-    def matching(self, token: _Token) -> Expression:
-        regex = token.text[1:-1].replace("\\/", "/")
-        try:
-            return matching(regex)
-        except BackgroundError as error:
-            self.refuse(f"/{regex}/ is no regular expression of one symbol: {error}", token.at)
-
-    def unquoted(self, token: _Token) -> str:
-        symbol = re.sub(r"\\(.)", r"\1", token.text[1:-1], flags=re.DOTALL)
-        if not symbol:
-            self.refuse("a symbol has one character or more; for nothing write ( )", token.at)
-        return symbol
 
 
 # Expressions as plain data, for model folders: lists and numbers, and the arrays of n-gram models beside them.

@@ -15,10 +15,9 @@ weights is the same over {0, 1}. `positions` are places (rule, i) at which the i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from heapq import heappop, heappush
 from itertools import accumulate
 from operator import mul
 from typing import Any
@@ -28,7 +27,7 @@ import numpy as np
 
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError
-from llrnn.languages.grammars.graphs import derived, least_costs, reachable, reached
+from llrnn.languages.grammars.graphs import derived, least_costs, reachable
 from llrnn.languages.grammars.notation import MOST_RULES, Notation, Production, productive_rules
 
 MOST_TAILS = 2_000_000
@@ -66,10 +65,8 @@ class Rules:
             if all(symbol in productive or symbol in usable for symbol in one.symbols)
         ]
         self.weighted = weighted
-        after: dict[str, list[str]] = defaultdict(list)
-        for one in kept:
-            after[one.rule] += [name for name in one.symbols if name in productive]
-        self.names = tuple({notation.start: None} | reached(notation.start, after))
+        steps = ((name, (one.rule,), 0.0) for one in kept for name in one.symbols if name in productive)
+        self.names = tuple(least_costs(steps, [notation.start]))
         self.terminals = tuple(usable)
         _check_size(kept, self.names)
         self.start = 0
@@ -231,52 +228,42 @@ class Lengths:
     def __init__(self, rules: Rules, terminals: Sequence[Sequence[int]]) -> None:
         """`terminals`: for each terminal, the letters to its nearest stop from each of its states."""
         self._rules, self._terminals = rules, terminals
-        self._least = self._least_of_rules()
+        costs = least_costs(
+            (left, [s for s in right if s >= 0], sum(self._symbol(s) for s in right if s < 0))
+            for left, right in rules.productions
+        )
+        self._least = self._by_rule(costs)
         self._rest = self._rests()
-        self._after = self._edges()
+        # the rules that begin a rule, and the letters that must follow them there
+        self._edges = [
+            (position.symbol, (position.left,), rest)
+            for position, rest in zip(rules.positions, self._rest, strict=True)
+            if position.symbol >= 0 and position.enter > 0
+        ]
         self._corners: dict[int, Floats] = {}
         self._ahead: WeakKeyDictionary[Any, Floats] = WeakKeyDictionary()
 
-    def _symbol(self, symbol: int, least: Floats) -> float:
-        """The letters of a symbol, which may be none."""
-        return float(least[symbol]) if symbol >= 0 else float(self._terminals[~symbol][0])
+    def _symbol(self, symbol: int, q: int = 0) -> float:
+        """The letters of a symbol at least, of a terminal those after its state q."""
+        return float(self._least[symbol]) if symbol >= 0 else float(self._terminals[~symbol][q])
 
-    def _least_of_rules(self) -> Floats:
-        least: Floats = np.full(len(self._rules.names), np.inf)
-        costs = least_costs(
-            (left, [s for s in right if s >= 0], sum(self._symbol(s, least) for s in right if s < 0))
-            for left, right in self._rules.productions
-        )
-        least[list(costs)] = list(costs.values())
-        return least
+    def _by_rule(self, costs: Mapping[int, float]) -> Floats:
+        """What is known of some rules, infinite for all others, (nonterminals,)."""
+        found: Floats = np.full(len(self._rules.names), np.inf)
+        found[list(costs)] = list(costs.values())
+        return found
 
     def _rests(self) -> list[float]:
         rests: list[float] = []
         for _, right in self._rules.productions:
-            lengths = [self._symbol(symbol, self._least) for symbol in right]
+            lengths = [self._symbol(symbol) for symbol in right]
             rests += [*accumulate(lengths[:0:-1], initial=0.0)][::-1][: len(right)]
         return rests
 
-    def _edges(self) -> dict[int, list[tuple[int, float]]]:
-        """For each rule: the rules that begin it, and the letters that must follow them there."""
-        found: dict[int, list[tuple[int, float]]] = defaultdict(list)
-        for number, position in enumerate(self._rules.positions):
-            if position.symbol >= 0 and position.enter > 0:
-                found[position.left].append((position.symbol, self._rest[number]))
-        return found
-
     def _corner(self, rule: int) -> Floats:
-        """corner[Z, ·] of one rule (Dijkstra), cached; of most rules nobody asks."""
+        """corner[Z, ·] of one rule, cached; of most rules nobody asks."""
         if rule not in self._corners:
-            found: Floats = np.full(len(self._rules.names), np.inf)
-            ready = [(0.0, rule)]
-            while ready:
-                length, here = heappop(ready)
-                if length < found[here]:
-                    found[here] = length
-                    for after, more in self._after[here]:
-                        heappush(ready, (length + more, after))
-            self._corners[rule] = found
+            self._corners[rule] = self._by_rule(least_costs(self._edges, [rule]))
         return self._corners[rule]
 
     def of(self, node: Any) -> int:
@@ -292,8 +279,7 @@ class Lengths:
         found = np.inf
         for (place, q), origin, _ in node.items:
             position = self._rules.positions[place]
-            symbol = position.symbol
-            due = float(self._least[symbol]) if symbol >= 0 else float(self._terminals[~symbol][q])
+            due = self._symbol(position.symbol, q)
             found = min(found, due + self._rest[place] + float(self._ahead_of(origin)[position.left]))
         return found
 
