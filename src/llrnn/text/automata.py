@@ -168,7 +168,8 @@ class DFA:
                 f"required ({n}, {width}), found {self.moves.shape}"
             )
         if self.moves.min() < 0 or self.moves.max() >= n:
-            raise DomainError(f"moves must lead to one of the states 0 to {n - 1}, found {_stray(self.moves, n)}")
+            stray = self.moves[(self.moves < 0) | (self.moves >= n)][0]
+            raise DomainError(f"moves must lead to one of the states 0 to {n - 1}, found {stray}")
         if self.labels.min() < -1:
             raise DomainError(f"labels must be -1 (outside), 0, 1, 2, ..., found {self.labels.min()}")
 
@@ -221,14 +222,8 @@ class DFA:
     def product(self, other: DFA, combine: Callable[[int, int], int]) -> DFA:
         """Both side by side, with labels from both, minimised."""
         a, b = self.refined(other.characters), other.refined(self.characters)
-        n = len(b.labels)  # the pair (s, t) is the number s n + t
-        pairs = fresh = np.zeros(1, dtype=np.int64)
-        while len(fresh):
-            reached = np.unique(a.moves[fresh // n] * n + b.moves[fresh % n])
-            fresh = np.setdiff1d(reached, pairs, assume_unique=True)
-            pairs = np.union1d(pairs, fresh)
-        moves = np.searchsorted(pairs, a.moves[pairs // n] * n + b.moves[pairs % n])
-        both = zip(a.labels[pairs // n].tolist(), b.labels[pairs % n].tolist(), strict=True)
+        mine, others, moves = paired(a.moves, b.moves)
+        both = zip(a.labels[mine].tolist(), b.labels[others].tolist(), strict=True)
         labels = np.array([combine(x, y) for x, y in both], dtype=np.int64)
         return DFA(a.characters, moves, labels).minimised()
 
@@ -332,8 +327,15 @@ class DFA:
         return cls(characters, moves.astype(np.int64), labels.astype(np.int64))
 
 
-def _stray(moves: Ints, n: int) -> int:
-    return int(moves[(moves < 0) | (moves >= n)][0])
+def paired(a: Ints, b: Ints) -> tuple[Ints, Ints, Ints]:
+    """The pairs of states that columns lead to from (0, 0): both states of each, and the moves between pairs."""
+    n = len(b)  # the pair (s, t) is the number s n + t
+    pairs = fresh = np.zeros(1, dtype=np.int64)
+    while len(fresh):
+        fresh = np.setdiff1d(a[fresh // n] * n + b[fresh % n], pairs)
+        pairs = np.union1d(pairs, fresh)
+    mine, others = pairs // n, pairs % n
+    return mine, others, np.searchsorted(pairs, a[mine] * n + b[others])
 
 
 def _classes(*values: Ints) -> Ints:

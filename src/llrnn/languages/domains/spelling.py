@@ -23,7 +23,7 @@ from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
 from llrnn.languages.domains.characters import Bands, CharacterModel, Look, common_endings, looks_automaton, shapes_of
 from llrnn.languages.grammars.patterns import pattern
-from llrnn.text.automata import DFA
+from llrnn.text.automata import DFA, paired
 from llrnn.text.domain import MOST_MEMBERS, OUTSIDE, Cell, Domain
 
 # The product of a character model and an automaton: how much mass stands where after t characters.
@@ -54,11 +54,11 @@ class Forward:
 
     @classmethod
     def of(cls, model: CharacterModel, automaton: DFA, labels: int) -> Forward:
-        state, other, moves = _reachable(model, automaton)
-        label = automaton.labels[other]
+        state, other, pairs = paired(model.moves, automaton.moves)
+        label, moves = automaton.labels[other], pairs.astype(np.int32)
         alpha = [np.zeros(len(state))]
         alpha[0][0] = 1.0
-        step, end = _Step(model, state, moves), model.prob[state, -1]
+        step, end = _forward_step(model.prob[state], moves), model.prob[state, -1]
         ended = []
         while alpha[-1].sum() > _NOTHING:
             if len(alpha) > _LONGEST:
@@ -126,37 +126,14 @@ def _choose(weights: Floats, count: int, rng: np.random.Generator) -> Ints:
     return chosen
 
 
-def _reachable(model: CharacterModel, automaton: DFA) -> tuple[Ints, Ints, NDArray[np.int32]]:
-    """The pairs of states that some string leads to: both states of each, and the moves between pairs."""
-    Q = len(automaton.labels)
-    pairs = np.zeros(1, dtype=np.int64)  # the model's state · Q + the automaton's; the first is the beginning
-    moves: list[Ints] = []
-    frontier = pairs
-    while len(frontier):
-        after = model.moves[frontier // Q] * Q + automaton.moves[frontier % Q]
-        moves.append(after)
-        frontier = np.setdiff1d(after, pairs)
-        pairs = np.concatenate([pairs, frontier])
-    order = np.argsort(pairs)
-    flat = np.concatenate(moves)
-    place = order[np.searchsorted(pairs[order], flat)].astype(np.int32)
-    return pairs // Q, pairs % Q, place
-
-
-class _Step:
+def _forward_step(prob: Floats, moves: NDArray[np.int32]) -> Callable[[Floats], Floats]:
     """What takes α_t to α_{t+1}: all moves sorted by where they lead, so that each sum is over neighbours."""
-
-    def __init__(self, model: CharacterModel, state: Ints, moves: NDArray[np.int32]) -> None:
-        P, A = moves.shape
-        target = moves.reshape(-1)
-        order = np.argsort(target, kind="stable")
-        # nothing leads back to the beginning, state 0; every other state was reached by some move
-        self._first = np.searchsorted(target[order], np.arange(1, P))
-        self._source = (order // A).astype(np.int32)
-        self._prob = model.prob[state, :A].reshape(-1)[order]
-
-    def __call__(self, alpha: Floats) -> Floats:
-        return np.concatenate([[0.0], np.add.reduceat(alpha[self._source] * self._prob, self._first)])
+    P, A = moves.shape
+    order = np.argsort(moves, axis=None, kind="stable")
+    # nothing leads back to the beginning, state 0; every other state was reached by some move
+    first = np.searchsorted(moves.ravel()[order], np.arange(1, P))
+    source, by_target = (order // A).astype(np.int32), prob[:, :A].ravel()[order]
+    return lambda alpha: np.concatenate([[0.0], np.add.reduceat(alpha[source] * by_target, first)])
 
 
 class Spelling(Domain):
@@ -169,6 +146,8 @@ class Spelling(Domain):
     min_counts  by order: rarer n-grams are pruned
     cells       False: one cell for all strings
     """
+
+    name = "spelling"
 
     def __init__(
         self,
@@ -185,7 +164,7 @@ class Spelling(Domain):
         types = sorted(set(words))
         if not types:
             raise DomainError("a spelling needs words to learn from, found none")
-        self._name, self._bands = name, Bands(tuple(lengths) if cells else ())
+        self.name, self._bands = name, Bands(tuple(lengths) if cells else ())
         found = common_endings(types, longest=longest, top=endings) if cells else ()
         automaton, self._looks = looks_automaton(shapes_of(types) if cells else ("mixed",), found)
         self._endings = frozenset(found)
@@ -202,10 +181,6 @@ class Spelling(Domain):
     def _automaton(self) -> DFA:
         """The automaton of looks, over all characters that the model tells apart."""
         return self._looks_of.refined(self._model.alphabet.characters)
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     @cached_property
     def _kinds(self) -> tuple[tuple[Look, int], ...]:
@@ -230,8 +205,8 @@ class Spelling(Domain):
     def _cell(self, look: Look, band: int) -> Cell:
         named, length = look.shape + (f"-{look.ending}" if look.ending else ""), self._bands.name(band)
         if len(self._kinds) == 1:
-            return Cell(self._name)
-        return Cell(f"{self._name}:{named}:{length}", (*look.attributes(self._endings), f"Length:{length}"))
+            return Cell(self.name)
+        return Cell(f"{self.name}:{named}:{length}", (*look.attributes(self._endings), f"Length:{length}"))
 
     @cached_property
     def log_mass(self) -> Floats:
@@ -271,7 +246,7 @@ class Spelling(Domain):
         if not hasattr(self, "_source"):
             raise DomainError(f"{self!r} comes from a model folder and cannot be cut any further; make it anew")
         made = Spelling.__new__(Spelling)
-        for name in ("_name", "_bands", "_looks", "_endings", "_source"):
+        for name in ("name", "_bands", "_looks", "_endings", "_source"):
             setattr(made, name, getattr(self, name))
         made._looks_of = self._looks_of.minus(language)
         return made
@@ -280,7 +255,7 @@ class Spelling(Domain):
         plain, arrays = self._model.described()
         fields = {
             "kind": "spelling",
-            "name": self._name,
+            "name": self.name,
             "looks": [[look.shape, look.ending] for look in self._looks],
             "endings": sorted(self._endings),
             "lengths": list(self._bands.edges),
@@ -293,7 +268,7 @@ class Spelling(Domain):
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Spelling:
         """The inverse of `described`."""
         made = cls.__new__(cls)
-        made._name, made._bands = plain["name"], Bands(tuple(plain["lengths"]))
+        made.name, made._bands = plain["name"], Bands(tuple(plain["lengths"]))
         made._looks = tuple(Look(shape, ending) for shape, ending in plain["looks"])
         made._endings = frozenset(plain["endings"])
         made._looks_of = DFA.restored(plain["automaton"])

@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import BackgroundError, PlacedError
 from llrnn.ground.files import StrPath, replacing
-from llrnn.languages.ngrams.table import UNKNOWN, Level, NGramTable, written_out
+from llrnn.languages.ngrams.table import UNKNOWN, Level, NGramTable, places_of, written_out
 from llrnn.text.source import read_lines
 from llrnn.text.vocabulary import EOS
 
@@ -200,11 +200,11 @@ class _ArpaFile:
     def _floats(self, lines: Ints, rows: list[_Row], k: int, there: _Bools) -> Floats:
         """The numbers in field k of some lines, NaN in others."""
         found = np.full(len(rows), np.nan)
-        try:
-            found[there] = [float(row[k]) for row, take in zip(rows, there.tolist(), strict=True) if take]
-        except ValueError:
-            wrong = np.array([take and not _is_number(row[k]) for row, take in zip(rows, there, strict=True)])
-            self.refuse(wrong, lines, lambda at: f"a number is required, found {rows[at][k].decode()!r}; correct it")
+        for at in np.flatnonzero(there).tolist():
+            try:
+                found[at] = float(rows[at][k])
+            except ValueError:
+                self.fault(f"a number is required, found {rows[at][k].decode()!r}; correct it", int(lines[at]))
         return found
 
     def _words(self, lines: Ints, column: list[bytes], n: int) -> Ints:
@@ -242,11 +242,11 @@ class _ArpaFile:
 
     def place(self, section: Section) -> None:
         """Find the contexts in the level below, and sort."""
-        self._refuse_misplaced(section)
+        required = f"{BOS} may only begin an n-gram and {EOS} only end it"
+        wrong = (section.words[:, 1:] == self._bos).any(1) | (section.words[:, :-1] == self._eos).any(1)
+        self.refuse(wrong, section.line, lambda at: f"{required}, found {self._text(section.words[at])}; remove it")
         words, V, below = self._number[section.words], len(self.levels[0]), self.levels[-1]
-        context = words[:, 0]
-        for k, level in enumerate(self.levels[1:], 1):
-            context = level.find(context, words[:, k], V)
+        context = places_of(self.levels, words[:, :-1])
         self.refuse(
             context < 0,
             section.line,
@@ -256,9 +256,8 @@ class _ArpaFile:
             ),
         )
         # a context without back-off weight is more often a damaged file than a weight of 1
-        weightless = np.isnan(below.log_backoff)[context]
         self.refuse(
-            weightless,
+            np.isnan(below.log_backoff)[context],
             self._line_of[context],
             lambda at: (
                 f"the n-gram {self._text(section.words[at, :-1])} has continuations (line {section.line[at]}) but no "
@@ -273,11 +272,6 @@ class _ArpaFile:
         self._refuse_repeated(section, repeated, earlier)
         self.levels.append(Level(context[order], words[order, -1], section.log_prob[order], section.log_backoff[order]))
         self._line_of = section.line[order]
-
-    def _refuse_misplaced(self, section: Section) -> None:
-        required = f"{BOS} may only begin an n-gram and {EOS} only end it"
-        wrong = (section.words[:, 1:] == self._bos).any(1) | (section.words[:, :-1] == self._eos).any(1)
-        self.refuse(wrong, section.line, lambda at: f"{required}, found {self._text(section.words[at])}; remove it")
 
     def _refuse_repeated(self, section: Section, repeated: _Bools, earlier: Ints) -> None:
         self.refuse(
@@ -298,14 +292,6 @@ def _wrong_width(row: _Row, n: int, highest: bool) -> str:
     weight = "no back-off weight at the highest order" if highest else "perhaps a back-off weight"
     found = f"{len(row)} fields, {b' '.join(row).decode()[:60]!r}"
     return f"log10 p and {words} are required, and {weight}, found {found}; is the order right, has a word spaces?"
-
-
-def _is_number(text: bytes) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 # Writing: EOS is `<s>` where it begins an n-gram, and `</s>` elsewhere; of the two unigrams, `<s>` has the back-off

@@ -18,7 +18,8 @@ it is: fast as long as that order (8 bytes an n-gram) fits into what the system 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -83,8 +84,7 @@ def estimate_on_disk(
         own = np.broadcast_to(True, (len(grams),)) if kept is None else kept[n]
         log_prob, log_backoff = _level(grams, adjusted, discounts, own, levels, scratch, size)
         if levels:
-            below = levels[-1]
-            levels[-1] = Level(below.context, below.word, below.log_prob, log_backoff)
+            levels[-1] = replace(levels[-1], log_backoff=log_backoff)
         levels.append(Level(grams.context, grams.word, log_prob, scratch.zeros(len(grams))))
     table = levels if kept is None else _pruned(levels, kept, scratch, size)
     while len(table) > 1 and len(table[-1]) == 0:
@@ -133,11 +133,6 @@ class _Runs:
     inverse: GrowingArray | None  # -1 where none ends; not for the highest order, which is no context
     bounds: list[int] = field(default_factory=lambda: [0])
 
-    def drop(self) -> None:
-        for array in (self.key, self.count, self.suffix, self.inverse):
-            if array is not None:
-                array.drop()
-
 
 def count_ngrams(
     stream: GrowingArray, eos: int, n_words: int, order: int, scratch: Scratch, size: int
@@ -157,14 +152,14 @@ def count_ngrams(
         last_eos = 0  # the last before the block; the text begins with one
         for start in range(0, len(words), size):
             last_eos = _add_run(runs, words[start : start + size], places.view(), start, n, last_eos, eos, n_words)
-        grams, ranks = _merged(runs, found[-1], n_words, scratch, size)
-        found.append(grams)
+        keys = scratch.array(np.int64)
+        found.append(_merged(runs, keys, found[-1], n_words, scratch, size))
         if places is not stream:
             places.drop()
-        if ranks is not None and runs.inverse is not None:
-            places = _places(runs, runs.inverse.view(), ranks.view(), scratch, size)
-            ranks.drop()
-        runs.drop()
+        if runs.inverse is not None:
+            places = _places(runs, runs.inverse.view(), keys.view(), scratch, size)
+        for array in (keys, runs.key, runs.count, runs.suffix, *([runs.inverse] if runs.inverse else [])):
+            array.drop()
     stream.drop()
     return found
 
@@ -205,13 +200,10 @@ def _distance(block: Ints, eos: int, start: int, last_eos: int) -> Ints:
     return at - np.maximum.accumulate(last)
 
 
-def _merged(
-    runs: _Runs, below: Counted, n_words: int, scratch: Scratch, size: int
-) -> tuple[Counted, GrowingArray | None]:
-    """The n-grams of all runs, and for each of a run its rank among all."""
+def _merged(runs: _Runs, all_keys: GrowingArray, below: Counted, n_words: int, scratch: Scratch, size: int) -> Counted:
+    """The n-grams of all runs; their keys are appended to `all_keys`."""
     context, word, count, suffix = (scratch.array(np.int64) for _ in range(4))
     starts = scratch.array(np.bool_)
-    ranks = None if runs.inverse is None else scratch.array(np.int64)
     key, counted, suffixes = runs.key.view(), runs.count.view(), runs.suffix.view()
     at, ends = list(runs.bounds[:-1]), runs.bounds[1:]
     window = max(size // max(len(at), 1), 1)
@@ -220,19 +212,17 @@ def _merged(
         rows = np.concatenate([np.arange(place, place + many) for place, many in zip(at, taken, strict=True)])
         keys = key[rows]
         by_key = np.argsort(keys, kind="stable") if len(at) > 1 else np.arange(len(keys))
-        first = _firsts(keys[by_key])
-        begin = np.flatnonzero(first)
-        if ranks is not None:
-            _put_ranks(ranks, at, taken, by_key, np.cumsum(first) - 1 + len(word))
+        begin = np.flatnonzero(_firsts(keys[by_key]))
         unique = keys[by_key[begin]]
         contexts = unique // n_words
+        all_keys.append(unique)
         context.append(contexts)
         word.append(unique - contexts * n_words)
         count.append(np.add.reduceat(counted[rows[by_key]], begin))
         suffix.append(suffixes[rows[by_key[begin]]])
         starts.append(below.starts[contexts])
         at = [place + many for place, many in zip(at, taken, strict=True)]
-    return Counted(context.view(), word.view(), count.view(), suffix.view(), starts.view()), ranks
+    return Counted(context.view(), word.view(), count.view(), suffix.view(), starts.view())
 
 
 def _taken(key: NDArray[Any], at: list[int], ends: list[int], window: int) -> list[int]:
@@ -244,23 +234,12 @@ def _taken(key: NDArray[Any], at: list[int], ends: list[int], window: int) -> li
     return [int(np.searchsorted(key[place:stop], min(cut), "right")) for place, stop in zip(at, stops, strict=True)]
 
 
-def _put_ranks(ranks: GrowingArray, at: list[int], taken: list[int], by_key: Ints, rank: Ints) -> None:
-    """The rows of each run lie side by side again, in its own order."""
-    of_row = np.empty(len(by_key), dtype=np.int64)
-    of_row[by_key] = rank
-    done = 0
-    for place, many in zip(at, taken, strict=True):
-        ranks.put(place, of_row[done : done + many])
-        done += many
-
-
-def _places(runs: _Runs, inverse: NDArray[Any], ranks: NDArray[Any], scratch: Scratch, size: int) -> GrowingArray:
+def _places(runs: _Runs, inverse: NDArray[Any], keys: NDArray[Any], scratch: Scratch, size: int) -> GrowingArray:
     """The place of the n-gram that ends at each place of the text, -1 where none does."""
-    places = scratch.array(np.int64)
-    for number, start in enumerate(range(0, len(inverse), size)):
-        which = inverse[start : start + size]
-        own = np.append(ranks[runs.bounds[number] : runs.bounds[number + 1]], -1)
-        places.append(own[which])  # the last one, -1, where there is none
+    places, key = scratch.array(np.int64), runs.key.view()
+    for start, (first, last) in zip(range(0, len(inverse), size), pairwise(runs.bounds), strict=True):
+        own = np.append(np.searchsorted(keys, key[first:last]), -1)
+        places.append(own[inverse[start : start + size]])  # the last one, -1, where there is none
     return places
 
 

@@ -1,6 +1,6 @@
 """Arrays that grow at their end: in memory, or on disk in files without a name, gone when the process is.
 
-Files are only ever appended to or overwritten by writing, never through a map: a full disk is then an error and not a
+Files are only ever appended to, never written through a map: a full disk is then an error and not a
 signal. Reading is by maps, whose pages the system takes back when memory is short.
 """
 
@@ -59,16 +59,8 @@ class GrowingArray:
         return len(self._array)
 
     def append(self, piece: NDArray[Any]) -> None:
-        self.put(len(self), piece)
-
-    def put(self, place: int, piece: NDArray[Any]) -> None:
-        """Write at a place, at the end or before it."""
-        if not len(self._array) and not place:
-            self._array = piece.astype(self.dtype, copy=False)
-            return
-        missing = max(place + len(piece) - len(self._array), 0)
-        self._array = np.concatenate([self._array, np.zeros(missing, dtype=self.dtype)])
-        self._array[place : place + len(piece)] = piece
+        own = piece.astype(self.dtype, copy=False)
+        self._array = np.concatenate([self._array, own]) if len(self._array) else own
 
     def view(self) -> NDArray[Any]:
         """All of it, to read."""
@@ -91,18 +83,15 @@ class DiskArray(GrowingArray):
     def __len__(self) -> int:
         return self._length
 
-    def put(self, place: int, piece: NDArray[Any]) -> None:
+    def append(self, piece: NDArray[Any]) -> None:
         left = memoryview(np.ascontiguousarray(piece, dtype=self.dtype).data).cast("B")
-        at = place * self.dtype.itemsize
         try:
             while left:
-                written = os.pwrite(self._file.fileno(), left, at)
-                left, at = left[written:], at + written
+                left = left[os.write(self._file.fileno(), left) :]
         except OSError as error:
             raise self._scratch.refused(error) from error
-        grown = max(place + len(piece) - self._length, 0)
-        self._length += grown
-        self._scratch.used += grown * self.dtype.itemsize
+        self._length += len(piece)
+        self._scratch.used += len(piece) * self.dtype.itemsize
         self._scratch.most = max(self._scratch.most, self._scratch.used)
 
     def view(self) -> NDArray[Any]:

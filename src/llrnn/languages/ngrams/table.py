@@ -144,12 +144,12 @@ def completed(table: NGramTable) -> NGramTable:
     for n in range(table.order - 1, 1, -1):  # longest first: what is added needs its own context and suffix
         suffixes = table.history(n + 1)[table.suffixes[n - 1] < 0, 1:]
         needed = np.concatenate([suffixes, more[:, 1:], more[:, :-1]])
-        more = added[n] = np.unique(needed[_listed(table.levels, needed) < 0], axis=0)
+        more = added[n] = np.unique(needed[places_of(table.levels, needed) < 0], axis=0)
     levels, place = [table.levels[0]], np.arange(V)
     for n, old in enumerate(table.levels[1:], 2):
         history, word = added[n][:, :-1], added[n][:, -1]
         level = Level(
-            np.concatenate([place[old.context], _listed(levels, history)]),
+            np.concatenate([place[old.context], places_of(levels, history)]),
             np.concatenate([old.word, word]),
             np.concatenate([old.log_prob, backed_off(table, history, word)]),
             np.concatenate([old.log_backoff, np.zeros(len(word))]),
@@ -160,7 +160,7 @@ def completed(table: NGramTable) -> NGramTable:
     return replace(table, levels=tuple(levels))
 
 
-def _listed(levels: Sequence[Level], words: Ints) -> Ints:
+def places_of(levels: Sequence[Level], words: Ints) -> Ints:
     """The places of n-grams given by their words, (m, k) -> (m,)."""
     place = words[:, 0]
     for k in range(1, words.shape[1]):
@@ -174,14 +174,10 @@ def backed_off(table: NGramTable, history: Ints, word: Ints) -> Floats:
     V, total = len(table.words), np.zeros(len(word))
     result = np.full(len(word), np.nan)
     for k in range(history.shape[1], -1, -1):
-        context = (
-            _listed(table.levels, history[:, history.shape[1] - k :]) if k else np.zeros(len(word), dtype=np.int64)
-        )
-        place = table.levels[k].find(context, word, V) if k and k < table.order else (word if k == 0 else None)
-        open_ = np.isnan(result)
-        if place is not None:
-            found = open_ & (place >= 0)
-            result[found] = total[found] + table.levels[k].log_prob[place[found]]
+        context = places_of(table.levels, history[:, history.shape[1] - k :]) if k else np.zeros_like(word)
+        place = table.levels[k].find(context, word, V) if k else word
+        found = np.isnan(result) & (place >= 0)
+        result[found] = total[found] + table.levels[k].log_prob[place[found]]
         if k:
             known = context >= 0
             total[known] += table.levels[k - 1].log_backoff[context[known]]
@@ -224,8 +220,8 @@ def for_vocabulary(table: NGramTable, vocabulary: Vocabulary, *, restrict: bool 
     log_prob += log_factor
     if shared is not None:
         log_prob[missing] = log_prob[shared.word]
-    levels = [_unigrams(log_prob, log_backoff), *_renumbered(table, number, as_last, log_factor)]
-    return _table(vocabulary, levels, shared, table.notes)
+    unigrams = Level(np.zeros(V + 1, dtype=np.int64), np.arange(V + 1), log_prob, log_backoff)
+    return _table(vocabulary, [unigrams, *_renumbered(table, number, as_last, log_factor)], shared, table.notes)
 
 
 def revised(table: NGramTable, revision: Revision) -> NGramTable:
@@ -241,7 +237,8 @@ def revised(table: NGramTable, revision: Revision) -> NGramTable:
         hidden, words = bool(number[former.word] < 0), number[former.words[stays]]
         word = as_last[former.word] = len(kept) if hidden else int(number[former.word])
         shared = Shared(word, hidden, words, former.log_share[stays] + log_factor[words] - log_factor[word])
-    levels = [_unigrams(log_prob, log_backoff), *_renumbered(table, number, as_last, log_factor)]
+    first = Level(np.zeros(len(log_prob), dtype=np.int64), np.arange(len(log_prob)), log_prob, log_backoff)
+    levels = [first, *_renumbered(table, number, as_last, log_factor)]
     return _table(revision.vocabulary, levels, shared, table.notes)
 
 
@@ -298,11 +295,6 @@ def _unknown(table: NGramTable, vocabulary: Vocabulary, missing: Ints) -> int:
             f"{UNKNOWN} whose mass they could share; estimate it with {UNKNOWN}, or with this vocabulary"
         )
     return unknown
-
-
-def _unigrams(log_prob: Floats, log_backoff: Floats) -> Level:
-    places = np.arange(len(log_prob))
-    return Level(np.zeros_like(places), places, log_prob, log_backoff)
 
 
 def _renumbered(table: NGramTable, number: Ints, as_last: Ints, log_factor: Floats) -> list[Level]:

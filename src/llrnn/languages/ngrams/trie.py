@@ -202,17 +202,10 @@ def _along_suffixes(table: NGramTable, suffix: Ints, offsets: Ints) -> tuple[Int
 
 
 def _children(table: NGramTable, offsets: Ints) -> tuple[Ints, Ints]:
-    """Where the continuations of each node begin, and how many there are."""
-    first, count = [], []
-    for n, level in enumerate(table.levels):
-        if n + 1 == table.order:
-            first.append(np.zeros(len(level), dtype=np.int64))
-            count.append(np.zeros(len(level), dtype=np.int64))
-            continue
-        bounds = np.searchsorted(table.levels[n + 1].context, np.arange(len(level) + 1))
-        first.append(bounds[:-1] + offsets[n + 1])
-        count.append(np.diff(bounds))
-    return np.concatenate(first), np.concatenate(count)
+    """Where the continuations of each node begin, and how many there are: parents rise from node to node."""
+    parents = [level.context + offset for level, offset in zip(table.levels[1:], offsets.tolist(), strict=False)]
+    first = np.searchsorted(np.concatenate([*parents, offsets[:0]]), np.arange(offsets[-1] + 1)) + len(table.words)
+    return first[:-1], np.diff(first)
 
 
 # Whole next-word distributions on CPU, one row after the other: each is one pass over V.
@@ -271,14 +264,7 @@ class DenseRows:
             return self._unigrams
         found = self._kept.get(context)
         if found is None:
-            found = self._made(context)
+            found = self._trie.dense(torch.tensor([context]))[0].float().numpy()
             if len(self._kept) < self._at_most:
                 self._kept[context] = found
         return found
-
-    def _made(self, context: int) -> Row:
-        rows = self._trie.rows(torch.tensor([context]))
-        made = self._log_prob[: self._trie.n_words] + rows.rest.float()
-        made[rows.word] = rows.log_prob.float()
-        row: Row = made.numpy()
-        return row
