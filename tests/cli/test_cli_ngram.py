@@ -33,10 +33,10 @@ from llrnn.languages.ngrams import (
     estimate,
     read_stream,
     read_table,
-    streams,
     write_table,
 )
-from llrnn.languages.ngrams import trie as rows
+from llrnn.languages.ngrams import kneser_ney as streams
+from llrnn.languages.ngrams import table as rows
 from test_cli import Capture, as_json, done, refused
 
 LN_10 = math.log(10.0)

@@ -25,8 +25,7 @@ from llrnn.languages.grammars import automaton as moves
 from llrnn.languages.grammars import finite as conditional
 from llrnn.languages.grammars import finite as holes
 from llrnn.languages.grammars.automaton import InfiniteMassError, TooLargeError, backward, determinised
-from llrnn.languages.grammars.compiler import columns_of, compiled
-from llrnn.languages.grammars.expressions import NOTHING, Alternation, Concatenation
+from llrnn.languages.grammars.expressions import NOTHING, Alternation, Concatenation, columns_of, compiled
 from llrnn.languages.grammars.finite import Conditional, EmptyLanguageError, Finite, Gathered, finite
 from llrnn.languages.grammars.graphs import components
 from llrnn.languages.grammars.language import Language, LetterColumns, Node, OneOf

@@ -29,7 +29,7 @@ from llrnn.ground.errors import BackgroundError, DomainError, FeatureError, LawE
 from llrnn.knowledge.features import Features, compile_features
 from llrnn.knowledge.testing import check_domain
 from llrnn.languages.domains import Names, Numbers, Regular, Spelling, restore
-from llrnn.languages.domains.characters import Bands, CharacterModel
+from llrnn.languages.domains.spelling import Bands, CharacterModel
 from llrnn.languages.grammars import pattern
 from llrnn.model.controllers import GRU
 from llrnn.text.automata import DFA, anything, of_kind, partition

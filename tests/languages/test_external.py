@@ -98,7 +98,7 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     def full(*arguments: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("llrnn.languages.ngrams.scratch.os.pwrite", full)
+    monkeypatch.setattr("llrnn.languages.ngrams.kneser_ney.os.pwrite", full)
     with pytest.raises(BackgroundError, match=r"the disk is full .*name another folder: --temporary"):
         on_disk(np.array([0, 1, 0]), ["</s>", "a"], tmp_path, 10, 2, [])
     assert not list(tmp_path.iterdir())

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 from brute_languages import Naive, strings
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars import letter, matching, patterns, regular, symbolic
-from llrnn.languages.grammars.compiler import columns_of, compiled
-from llrnn.languages.grammars.expressions import NOTHING, Alternation, Concatenation, Expression, shown
+from llrnn.languages.grammars.expressions import (
+    NOTHING,
+    Alternation,
+    Concatenation,
+    Expression,
+    columns_of,
+    compiled,
+    shown,
+)
 from llrnn.languages.grammars.finite import EmptyLanguageError, finite
 from llrnn.languages.grammars.language import LetterColumns, Node
 from llrnn.languages.grammars.patterns import Matcher

@@ -27,7 +27,7 @@ import numpy as np
 
 from llrnn.ground.errors import ConfigError, LexiconError, MissingExtraError
 from llrnn.ground.files import write_atomically
-from llrnn.languages.domains.characters import CharacterModel
+from llrnn.languages.domains.spelling import CharacterModel
 from llrnn.text import analysers
 from llrnn.text.analysers.hunspell import AffixFile, encoding_of, read_encoded, split_flags
 from llrnn.text.corpus import Corpus

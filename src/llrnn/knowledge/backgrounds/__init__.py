@@ -13,7 +13,7 @@ from llrnn.knowledge.backgrounds.ngram import NGram
 from llrnn.knowledge.backgrounds.primed import Primed, entity_words
 from llrnn.knowledge.backgrounds.static import Discounted, Mask, Uniform, Unigram
 from llrnn.knowledge.process import Saved
-from llrnn.languages.ngrams.store import SHARING
+from llrnn.languages.ngrams.arpa import SHARING
 
 __all__ = [
     "Automaton",

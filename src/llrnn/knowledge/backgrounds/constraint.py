@@ -30,11 +30,12 @@ from llrnn.ground.files import read_file
 from llrnn.knowledge.backgrounds.base import Background, Combined, Mixture, Product
 from llrnn.knowledge.backgrounds.static import Mask
 from llrnn.knowledge.process import Saved, State, States
-from llrnn.languages.grammars.compiler import atoms_of, columns_of
 from llrnn.languages.grammars.context_free import ContextFree
 from llrnn.languages.grammars.expressions import (
     Concatenation,
     Expression,
+    atoms_of,
+    columns_of,
     from_condition,
     holes_of,
     letter,

@@ -37,7 +37,7 @@ from llrnn.languages.ngrams import (
     read_table,
     revised,
 )
-from llrnn.languages.ngrams.store import SHARING, described, table_from
+from llrnn.languages.ngrams.arpa import SHARING, described, table_from
 from llrnn.layer.priors import Exceptions, Prior, SparsePrior, Table
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import EncodedText

@@ -19,7 +19,7 @@ from llrnn.ground.errors import BackgroundError, FeatureError
 from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.contextual.base import ContextualFeature
 from llrnn.knowledge.process import S, Saved
-from llrnn.languages.ngrams.trie import ranges
+from llrnn.languages.ngrams.table import ranges
 from llrnn.layer.priors import ContextValues, DensePrior, SparsePrior
 from llrnn.text.vocabulary import Revision, Vocabulary
 

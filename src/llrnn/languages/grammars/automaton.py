@@ -127,9 +127,9 @@ def both(left: WeightedAutomaton, right: WeightedAutomaton) -> WeightedAutomaton
             for facing, log_other in theirs.get(column, ()):
                 yield column, (target, facing), log_weight + log_other
 
-    pairs, moves = explored((0, 0), after, lambda *size: check_size(*size, "the strings of both sides of &"))
+    pairs, found = explored((0, 0), after, lambda n, m: check_size(n, m, "the strings of both sides of &"))
     stops = np.array([left.log_stop[mine] + right.log_stop[other] for mine, other in pairs])
-    return merged(left.columns, moves, stops, weighted=True).trimmed()
+    return merged(left.columns, found, stops, weighted=True).trimmed()
 
 
 def explored(
@@ -147,8 +147,8 @@ def explored(
                 states.append(reached)
             moves.append((here, column, number[reached], log_weight))
         check(len(states), len(moves))
-    source, column, target, log = zip(*moves, strict=True) if moves else ((), (), (), ())
-    return states, (*(np.array(part, dtype=np.int64) for part in (source, column, target)), np.array(log, dtype=float))
+    places = np.array([move[:3] for move in moves], dtype=np.int64).reshape(-1, 3).T
+    return states, (places[0], places[1], places[2], np.array([move[3] for move in moves], dtype=np.float64))
 
 
 def check_size(states: int, moves: int, what: str) -> None:

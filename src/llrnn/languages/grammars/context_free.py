@@ -16,8 +16,12 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from itertools import accumulate
+from operator import mul
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -25,9 +29,301 @@ from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars.expressions import Expression
 from llrnn.languages.grammars.finite import TerminalAutomaton
+from llrnn.languages.grammars.graphs import derived, least_costs, reachable
 from llrnn.languages.grammars.language import Language, LetterColumns
-from llrnn.languages.grammars.notation import Notation
-from llrnn.languages.grammars.rules import Lengths, Position, Rules
+from llrnn.languages.grammars.notation import MOST_RULES, Notation, Production, productive_rules
+
+# The rules of a grammar as numbers: what an Earley parser needs to know before it reads.
+#
+#     p(A → α) = w(A → α) Π Z(α) / Z(A)             Z: the sum over all that a symbol derives; Σ p = 1 at every A
+#     e(A)     = Σ p(A → α) Π e(α)                   the probability that A is empty
+#     enter(A → α β, i) = p(A → αβ) Π_{before i} e   the first symbol that is not empty is the i-th
+#     done(A → αβ, i)   = Π_{after i} e              ... and the last one
+#     L[A, B] = Σ enter over the positions of B,     R_L = (I − L)⁻¹       all ways for B to begin A (left corners)
+#     U[B, A] = Σ enter · done likewise,             R_U = (I − U)⁻¹       all ways for A to be B and nothing else
+#
+# Alternatives of a rule compete: their weights are normalised first, so that every sum is finite; strings that never
+# end are left out. Left recursion, empty rules and cycles A → B → A are inside the inverses, exactly. A grammar without
+# weights is the same over {0, 1}. `positions` are places (rule, i) at which the i-th symbol is about to derive
+# something.
+
+
+MOST_TAILS = 2_000_000
+MOST_NONTERMINALS = 3_000  # two matrices of so many squared: 144 MB
+_NEWTON_STEPS = 200
+
+
+@dataclass(frozen=True)
+class Position:
+    """Before the i-th symbol of a production, which is not going to be empty."""
+
+    left: int  # the nonterminal that the production is of
+    symbol: int  # a nonterminal, or ~t for the terminal t
+    enter: float
+    done: float
+    tail: tuple[tuple[int, float], ...]  # the positions after it, and the probability that what is between is empty
+
+
+class Rules:
+    """Productions over nonterminals 0, 1, … and terminals; only those that the terminals at hand can complete."""
+
+    def __init__(self, notation: Notation, usable: Sequence[str], *, weighted: bool) -> None:
+        """`usable`: the terminals of which the vocabulary spells a string."""
+        productive = productive_rules(notation.productions, usable)
+        if notation.start not in productive:
+            lost = [one for name, one in notation.terminals.items() if name not in usable]
+            shown = "".join(f"{one.name} ({one.text!r})" for one in lost[:1]) + " and others" * (len(lost) > 1)
+            raise BackgroundError(
+                f"the language is empty: no string of {notation.start!r} can be written with the symbols of the "
+                f"vocabulary, which spell nothing for the terminal {shown}"
+            )
+        kept = [
+            one
+            for one in notation.productions
+            if all(symbol in productive or symbol in usable for symbol in one.symbols)
+        ]
+        self.weighted = weighted
+        steps = ((name, (one.rule,), 0.0) for one in kept for name in one.symbols if name in productive)
+        self.names = tuple(least_costs(steps, [notation.start]))
+        self.terminals = tuple(usable)
+        _check_size(kept, self.names)
+        self.start = 0
+        self._number = {name: number for number, name in enumerate(self.names)}
+        self._terminal = {name: ~number for number, name in enumerate(self.terminals)}
+        self._productions = [one for one in kept if one.rule in self._number]
+        self._left = np.array([self._number[one.rule] for one in self._productions])
+        self._right = [tuple(self._symbol(name) for name in one.symbols) for one in self._productions]
+        self._chains: dict[int, list[tuple[int, float]]] = {}
+        self.empty, self._p = self._probabilities() if weighted else self._possibilities()
+
+    def _symbol(self, name: str) -> int:
+        return self._number[name] if name in self._number else self._terminal[name]
+
+    def _possibilities(self) -> tuple[Floats, Floats]:
+        empty: Floats = np.zeros(len(self.names))
+        empty[list(derived(zip(self._left.tolist(), self._right, strict=True), ()))] = 1.0
+        return empty, np.ones(len(self._right))
+
+    def _probabilities(self) -> tuple[Floats, Floats]:
+        weight = np.array([one.weight for one in self._productions])
+        p: Floats = weight / np.bincount(self._left, weight, len(self.names))[self._left]
+        Z = self._solved(p, terminal=1.0)
+        p = np.array([p[r] * self._product(r, Z, 1.0) / Z[self._left[r]] for r in range(len(p))])
+        p /= np.bincount(self._left, p, len(self.names))[self._left]  # but for rounding it is 1
+        return self._solved(p, terminal=0.0), p
+
+    def _product(self, rule: int, value: Floats, terminal: float) -> float:
+        return float(np.prod([value[s] if s >= 0 else terminal for s in self._right[rule]]))
+
+    def _solved(self, p: Floats, terminal: float) -> Floats:
+        """The least solution of x(A) = Σ p Π x(α), by Newton's method from 0, which rises to it and never passes it."""
+        n = len(self.names)
+        x = np.zeros(n)
+        for _ in range(_NEWTON_STEPS):
+            value, slope = np.zeros(n), np.zeros((n, n))
+            for r, (left, right) in enumerate(zip(self._left.tolist(), self._right, strict=True)):
+                factors = [x[s] if s >= 0 else terminal for s in right]
+                before, behind = _products(factors), _products(factors[::-1])[::-1]
+                value[left] += p[r] * before[-1]
+                for i, s in enumerate(right):
+                    if s >= 0:
+                        slope[left, s] += p[r] * before[i] * behind[i + 1]
+            step = _newton_step(np.eye(n) - slope, value - x)
+            x = np.clip(x + step, 0.0, 1.0)
+            if np.abs(step).max() < 1e-15:
+                break
+        return x
+
+    @cached_property
+    def productions(self) -> list[tuple[int, tuple[int, ...]]]:
+        """The nonterminal and the symbols of each, in the order of `positions`."""
+        return list(zip(self._left.tolist(), self._right, strict=True))
+
+    @cached_property
+    def positions(self) -> list[Position]:
+        """All positions that can be reached; numbered through."""
+        found: list[Position] = []
+        tails = 0
+        for left, right, p in zip(self._left.tolist(), self._right, self._p.tolist(), strict=True):
+            begin, empty = len(found), [float(self.empty[s]) if s >= 0 else 0.0 for s in right]
+            before, behind = _products(empty), _products(empty[::-1])[::-1]
+            for i, symbol in enumerate(right):
+                tail = _tail(begin, i, empty)
+                tails += len(tail)
+                if tails > MOST_TAILS:
+                    raise BackgroundError(
+                        f"symbols that may be empty stand in a row, so that more than {MOST_TAILS} pairs of them may "
+                        "follow each other; make rules of such rows, or repeat with *"
+                    )
+                found.append(Position(left, symbol, p * before[i], behind[i + 1], tail))
+        return found
+
+    @cached_property
+    def entered(self) -> dict[int, list[tuple[int, Position]]]:
+        """By symbol: the positions at which it can be the first of its production to derive something."""
+        found: dict[int, list[tuple[int, Position]]] = defaultdict(list)
+        for number, position in enumerate(self.positions):
+            if position.enter > 0.0:
+                found[position.symbol].append((number, position))
+        return found
+
+    @cached_property
+    def corners(self) -> Floats:
+        """R_L[A, B], (nonterminals, nonterminals)."""
+        L = np.zeros((len(self.names), len(self.names)))
+        for position in self.positions:
+            if position.symbol >= 0:
+                L[position.left, position.symbol] += position.enter
+        return self._closed(L)
+
+    def chain(self, symbol: int) -> list[tuple[int, float]]:
+        """The A that are B and nothing else, with R_U[B, A]."""
+        if symbol not in self._chains:
+            row = self._units[symbol]
+            self._chains[symbol] = [(int(a), float(row[a])) for a in np.flatnonzero(row)]
+        return self._chains[symbol]
+
+    @cached_property
+    def _units(self) -> Floats:
+        U = np.zeros((len(self.names), len(self.names)))
+        for position in self.positions:
+            if position.symbol >= 0:
+                U[position.symbol, position.left] += position.enter * position.done
+        return self._closed(U)
+
+    def _closed(self, matrix: Floats) -> Floats:
+        """I + M + M² + …; over {0, 1} where there are no weights."""
+        if self.weighted:
+            inverse: Floats = np.maximum(np.linalg.inv(np.eye(len(matrix)) - matrix), 0.0)
+            return inverse * reachable(matrix > 0)  # 0 where rounding saw a way that is none
+        return reachable(matrix > 0)
+
+
+def _newton_step(slope: Floats, error: Floats) -> Floats:
+    try:
+        return np.asarray(np.linalg.solve(slope, error), dtype=np.float64)
+    except np.linalg.LinAlgError:  # a grammar on the edge of never ending
+        return np.asarray(np.linalg.lstsq(slope, error, rcond=None)[0], dtype=np.float64)
+
+
+def _products(factors: Sequence[float]) -> list[float]:
+    """1, the first one, the first two multiplied, ..."""
+    return list(accumulate(factors, mul, initial=1.0))
+
+
+def _tail(begin: int, place: int, empty: Sequence[float]) -> tuple[tuple[int, float], ...]:
+    """The positions that may be the next one after a place, up to the first that cannot be empty."""
+    found, between = [], 1.0
+    for after in range(place + 1, len(empty)):
+        found.append((begin + after, between))
+        between *= empty[after]
+        if between == 0.0:
+            break
+    return tuple(found)
+
+
+def _check_size(productions: Sequence[Production], names: Sequence[str]) -> None:
+    size = sum(1 + len(one.symbols) for one in productions)
+    if size > MOST_RULES or len(names) > MOST_NONTERMINALS:
+        raise BackgroundError(
+            f"the grammar has {len(names)} rules and {size} symbols in them once it is written out; at most "
+            f"{MOST_NONTERMINALS} and {MOST_RULES} are possible: repeat less, or limit the depth less"
+        )
+
+
+# The shortest string that completes a prefix: Earley's items in the semiring (min, +).
+#
+#     rest(position)  = letters of the symbols after it, at least
+#     ahead_k(A)      = min over items at Z in k   corner(Z, A) + rest(item) + ahead_origin(left)
+#     shortest(k)     = min over items             least(symbol) + rest(item) + ahead_origin(left)         0 at an end
+#
+# corner(Z, A) are the letters that must follow A, where A begins Z.
+
+
+class Lengths:
+    """Least lengths for the rules of a grammar, and for its nodes when they are asked for."""
+
+    def __init__(self, rules: Rules, terminals: Sequence[Sequence[int]]) -> None:
+        """`terminals`: for each terminal, the letters to its nearest stop from each of its states."""
+        self._rules, self._terminals = rules, terminals
+        costs = least_costs(
+            (left, [s for s in right if s >= 0], sum(self._symbol(s) for s in right if s < 0))
+            for left, right in rules.productions
+        )
+        self._least = self._by_rule(costs)
+        self._rest = self._rests()
+        # the rules that begin a rule, and the letters that must follow them there
+        self._edges = [
+            (position.symbol, (position.left,), rest)
+            for position, rest in zip(rules.positions, self._rest, strict=True)
+            if position.symbol >= 0 and position.enter > 0
+        ]
+        self._corners: dict[int, Floats] = {}
+        self._ahead: WeakKeyDictionary[Any, Floats] = WeakKeyDictionary()
+
+    def _symbol(self, symbol: int, q: int = 0) -> float:
+        """The letters of a symbol at least, of a terminal those after its state q."""
+        return float(self._least[symbol]) if symbol >= 0 else float(self._terminals[~symbol][q])
+
+    def _by_rule(self, costs: Mapping[int, float]) -> Floats:
+        """What is known of some rules, infinite for all others, (nonterminals,)."""
+        found: Floats = np.full(len(self._rules.names), np.inf)
+        found[list(costs)] = list(costs.values())
+        return found
+
+    def _rests(self) -> list[float]:
+        rests: list[float] = []
+        for _, right in self._rules.productions:
+            lengths = [self._symbol(symbol) for symbol in right]
+            rests += [*accumulate(lengths[:0:-1], initial=0.0)][::-1][: len(right)]
+        return rests
+
+    def _corner(self, rule: int) -> Floats:
+        """corner[Z, ·] of one rule, cached; of most rules nobody asks."""
+        if rule not in self._corners:
+            self._corners[rule] = self._by_rule(least_costs(self._edges, [rule]))
+        return self._corners[rule]
+
+    def of(self, node: Any) -> int:
+        """The letters that must follow at least after a node."""
+        if node.shortest is None:
+            node.shortest = 0 if node.end > 0 else int(self._of(node))
+        found: int = node.shortest
+        return found
+
+    def _of(self, node: Any) -> float:
+        if node.number == 0:
+            return float(self._least[self._rules.start])
+        found = np.inf
+        for (place, q), origin, _ in node.items:
+            position = self._rules.positions[place]
+            due = self._symbol(position.symbol, q)
+            found = min(found, due + self._rest[place] + float(self._ahead_of(origin)[position.left]))
+        return found
+
+    def _ahead_of(self, node: Any) -> Floats:
+        """The letters that must follow each nonterminal that begins at a node, (nonterminals,)."""
+        stack = [node]
+        while stack:  # without recursion: origins nest as deep as the text
+            top = stack[-1]
+            missing = [origin for _, origin, _ in top.items if origin not in self._ahead]
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            if top not in self._ahead:
+                self._ahead[top] = self._from_items(top)
+        return self._ahead[node]
+
+    def _from_items(self, node: Any) -> Floats:
+        ahead = self._corner(self._rules.start).copy() if node.number == 0 else np.full(len(self._least), np.inf)
+        for (place, _), origin, _ in node.items:
+            position = self._rules.positions[place]
+            if position.symbol >= 0:
+                after = self._rest[place] + self._ahead[origin][position.left]
+                np.minimum(ahead, self._corner(position.symbol) + after, out=ahead)
+        return ahead
+
 
 MOST_ITEMS = 20_000  # at one node
 MOST_NODES = 200_000  # cached; when there are more, all are forgotten, and made again when needed

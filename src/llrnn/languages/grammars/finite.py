@@ -31,8 +31,7 @@ from llrnn.languages.grammars.automaton import (
     steps,
     stop_of,
 )
-from llrnn.languages.grammars.compiler import compiled
-from llrnn.languages.grammars.expressions import ConditionExpression, Expression, parts_of, shown
+from llrnn.languages.grammars.expressions import ConditionExpression, Expression, compiled, parts_of, shown
 from llrnn.languages.grammars.language import UNREAD, Language, LetterColumns
 
 MOST_WRITTEN = 20_000  # states, or twice as many as there were: then sets are gathered one by one

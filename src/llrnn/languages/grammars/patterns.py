@@ -30,7 +30,6 @@ from torch import Tensor
 from llrnn.ground.errors import BackgroundError, CheckpointError, DomainError, LLRNNError
 from llrnn.languages.grammars import expressions as ex
 from llrnn.languages.grammars.automaton import START, Held, TooLargeError, determinised, steps
-from llrnn.languages.grammars.compiler import atoms_of, compiled
 from llrnn.languages.grammars.expressions import (
     MOST_TIMES,
     NOTHING,
@@ -41,10 +40,12 @@ from llrnn.languages.grammars.expressions import (
     One,
     Repeat,
     Times,
+    atoms_of,
+    compiled,
     letter,
 )
 from llrnn.languages.grammars.language import PROPERTIES, UNREAD, Atom, Bools, Letter, LetterColumns, OneOf
-from llrnn.languages.ngrams import store
+from llrnn.languages.ngrams import arpa as store
 from llrnn.text.automata import DFA, anything, examples, permitted
 
 MOST_CHARACTERS = 100_000  # of a regular expression, when all that is repeated is written out
@@ -232,10 +233,10 @@ class Matcher:
 
     def holds(self, string: str) -> bool:
         """Whether the whole string matches."""
-        held: Held | None = START
+        held = START
         for character in string:
-            held = self._after(held).get(self._column[character])
-            if held is None:
+            held = self._after(held).get(self._column[character], ())
+            if not held:
                 return False
         return any(self._machine.log_stop[state] > -np.inf for state, _ in held)
 

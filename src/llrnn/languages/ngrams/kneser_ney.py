@@ -17,19 +17,120 @@ it is: fast as long as that order (8 bytes an n-gram) fits into what the system 
 
 from __future__ import annotations
 
+import errno
+import os
+import tempfile
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from os import fspath
+from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
-from llrnn.ground.errors import BackgroundError
-from llrnn.languages.ngrams.scratch import GrowingArray, Scratch
-from llrnn.languages.ngrams.table import Level, NGramTable
+from llrnn.ground.errors import BackgroundError, CorpusError
+from llrnn.ground.files import StrPath
+from llrnn.languages.ngrams.table import UNKNOWN, Level, NGramTable
+from llrnn.text.corpus import Corpus
+from llrnn.text.source import read_lines
 from llrnn.text.vocabulary import EOS
+
+# Arrays that grow at their end: in memory, or on disk in files without a name, gone when the process is.
+#
+# Files are only ever appended to, never written through a map: a full disk is then an error and not a
+# signal. Reading is by maps, whose pages the system takes back when memory is short.
+
+
+class Scratch:
+    """A folder for temporary files, and how much of it was in use at most; without a folder, arrays are in memory."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+        self.used = self.most = 0
+
+    def array(self, dtype: type[np.generic]) -> GrowingArray:
+        """A new empty array."""
+        if self.folder is None:
+            return GrowingArray(np.dtype(dtype))
+        try:
+            file = cast(BinaryIO, tempfile.TemporaryFile(dir=self.folder, prefix=".llrnn-ngram-"))  # noqa: SIM115
+        except OSError as error:
+            raise self.refused(error) from error
+        return DiskArray(self, file, np.dtype(dtype))
+
+    def zeros(self, count: int) -> Floats:
+        """So many zeros, to read; with a folder they take no memory."""
+        return np.zeros(count) if self.folder is None else np.broadcast_to(0.0, (count,))
+
+    def refused(self, error: OSError) -> BackgroundError:
+        """What the system said, and what to do."""
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        state = (
+            f"the disk is full ({self.used / 1e6:,.0f} MB of temporary files were written)" if full else error.strerror
+        )
+        return BackgroundError(f"{self.folder}: {state}; free some room, or name another folder: --temporary")
+
+
+class GrowingArray:
+    """An array that grows at its end, in memory."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype, self._array = dtype, np.zeros(0, dtype=dtype)
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def append(self, piece: NDArray[Any]) -> None:
+        own = piece.astype(self.dtype, copy=False)
+        self._array = np.concatenate([self._array, own]) if len(self._array) else own
+
+    def view(self) -> NDArray[Any]:
+        """All of it, to read."""
+        return self._array
+
+    def drop(self) -> None:
+        """Give the room back; views end with it."""
+        self._array = np.zeros(0, dtype=self.dtype)
+
+
+class DiskArray(GrowingArray):
+    """An array that grows at its end, on disk."""
+
+    def __init__(self, scratch: Scratch, file: BinaryIO, dtype: np.dtype[Any]) -> None:
+        self.dtype, self._scratch, self._file, self._length = dtype, scratch, file, 0
+
+    def __del__(self) -> None:
+        self._file.close()  # views stay, and with them what is on disk
+
+    def __len__(self) -> int:
+        return self._length
+
+    def append(self, piece: NDArray[Any]) -> None:
+        left = memoryview(np.ascontiguousarray(piece, dtype=self.dtype).data).cast("B")
+        at = self._length * self.dtype.itemsize
+        try:
+            while left:
+                written = os.pwrite(self._file.fileno(), left, at)
+                left, at = left[written:], at + written
+        except OSError as error:
+            raise self._scratch.refused(error) from error
+        self._length += len(piece)
+        self._scratch.used += len(piece) * self.dtype.itemsize
+        self._scratch.most = max(self._scratch.most, self._scratch.used)
+
+    def view(self) -> NDArray[Any]:
+        if not self._length:
+            return np.zeros(0, dtype=self.dtype)
+        return np.memmap(self._file, dtype=self.dtype, mode="r", shape=(self._length,))
+
+    def drop(self) -> None:
+        self._file.close()
+        self._scratch.used -= self._length * self.dtype.itemsize
+
 
 Bools = NDArray[np.bool_]
 
@@ -361,3 +462,69 @@ def _pruned(levels: list[Level], kept: list[Bools], scratch: Scratch, size: int)
         result.append(Level(*(column.view() for column in columns)))
         place = places.view()
     return result
+
+
+# Text as the array of numbers that counting takes: EOS, sentence, EOS, sentence, ..., EOS.
+#
+# One sentence a line, words separated by white space (or CoNLL-U, by the name of the file; a space within a word
+# becomes a low line); blank lines are layout, as in `text.corpus`. No object is kept for a word or a sentence.
+
+
+_RESERVED = frozenset({EOS, "<s>"})
+_AT_ONCE = 1 << 16  # lines that are turned into numbers together
+
+
+def read_stream(
+    paths: Iterable[StrPath], *, lowercase: bool = False, vocabulary: Sequence[str] | None = None
+) -> tuple[Ints, list[str]]:
+    """The text of some files and its words by number: EOS, `<unk>`, then by first appearance.
+
+    With a vocabulary those are the words, and all others become `<unk>`.
+    """
+    words: list[str] = []
+    pieces = list(stream_pieces(paths, words, lowercase=lowercase, vocabulary=vocabulary))
+    return np.concatenate(pieces), words
+
+
+def stream_pieces(
+    paths: Iterable[StrPath], words: list[str], *, lowercase: bool = False, vocabulary: Sequence[str] | None = None
+) -> Iterator[Ints]:
+    """The same piece by piece; `words`, an empty list, holds the words when all pieces were read."""
+    numbers: defaultdict[str, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    for word in (EOS, UNKNOWN, *(vocabulary or ())):
+        numbers[word]
+    if vocabulary is not None:
+        words += list(numbers)
+        numbers.default_factory = lambda: 1  # then put there as <unk>
+    yield np.zeros(1, dtype=np.int64)
+    for lines in _blocks(paths, lowercase):
+        found = [word for line in lines for word in (*line.split(), EOS)]
+        yield np.fromiter(map(numbers.__getitem__, found), np.int64, len(found))
+    if vocabulary is None:
+        words += list(numbers)
+
+
+def _blocks(paths: Iterable[StrPath], lowercase: bool) -> Iterator[list[str]]:
+    for path in paths:
+        block: list[str] = []
+        for number, line in _lines(path):
+            if not line or line.isspace():
+                continue
+            if ("<s>" in line or EOS in line) and not _RESERVED.isdisjoint(line.split()):
+                raise CorpusError(
+                    f"{EOS} and <s> mark sentences, which lines do already; remove them", path=path, line=number
+                )
+            block.append(line.lower() if lowercase else line)
+            if len(block) == _AT_ONCE:
+                yield block
+                block = []
+        yield block
+
+
+def _lines(path: StrPath) -> Iterator[tuple[int, str]]:
+    """Numbered sentences of a file."""
+    if fspath(path).removesuffix(".gz").endswith(".conllu"):
+        sentences = enumerate(Corpus.from_conllu(path), 1)
+        return ((number, " ".join("_".join(word.split()) for word in sentence.words)) for number, sentence in sentences)
+    return read_lines(path)
