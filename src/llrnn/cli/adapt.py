@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.options import AsJson, Device, Seed, device_named, make_output_folder, print_json, refuse_idle
+from llrnn.cli.options import AsJson, Device, Seed, device_named, make_output_folder, refuse_idle, say
 from llrnn.cli.progress import follow, interruptible
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.adaptation import adaptor, base_log_perplexity, default_settings, open_base
@@ -65,13 +65,11 @@ def adapt_verb(
         raise typer.Exit(130)
     before = base_log_perplexity(opened, held_out)
     report = {"out": str(out), "words": text.tokens, "base": before, "mixture": start, "adapted": last.best}
-    if as_json:
-        print_json(report)
-    else:
-        show.text(
-            f"{out}: log-perplexity on the text held out: base {before:.4f}, "
-            f"mixed with n-grams of the domain {start:.4f}, adapted {last.best:.4f}"
-        )
+    line = (
+        f"{out}: log-perplexity on the text held out: base {before:.4f}, "
+        f"mixed with n-grams of the domain {start:.4f}, adapted {last.best:.4f}"
+    )
+    say(report, as_json, lambda _: show.text(line))
 
 
 def _parts(text: Corpus, valid: Corpus | None) -> tuple[Corpus, Corpus]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from llrnn.cli import show
-from llrnn.cli.options import AsJson, Changes, ConfigFile, DataFolder, print_json
+from llrnn.cli.options import AsJson, Changes, ConfigFile, DataFolder, say
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.knowledge.features import FeatureSummary, summarise
@@ -92,7 +92,5 @@ def features_verb(
     project = Project.from_config(read_config(config, changes or [], data=data))
     summary = summarise(project.output_features, project.vocabulary)
     ways = forecast(project, summary)
-    if as_json:
-        print_json({**asdict(summary), "reduction": summary.reduction, "ways": asdict(ways)})
-    else:
-        show_features(summary, ways)
+    report = {**asdict(summary), "reduction": summary.reduction, "ways": asdict(ways)}
+    say(report, as_json, lambda _: show_features(summary, ways))

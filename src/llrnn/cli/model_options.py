@@ -14,7 +14,7 @@ import typer
 from rich.markup import escape
 
 from llrnn.cli import show
-from llrnn.cli.options import device_named, print_json, split_option
+from llrnn.cli.options import device_named, print_json, say, split_option
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError
 from llrnn.inference.distortion import Distortion, measure_distortion
 from llrnn.knowledge.backgrounds import Automaton, Grammar
@@ -204,10 +204,8 @@ def distortions(
             ready = prepared(model, [sentence.condition for sentence in corpus])
             found = measure_distortion(ready, corpus, constraint)
             measured.append(_Measured(str(folder), str(file), found, ready.vocabulary.symbols))
-    if as_json:
-        print_json([{"constraint": repr(constraint), **one.plain()} for one in measured])
-    else:
-        _show(constraint, measured)
+    report = [{"constraint": repr(constraint), **one.plain()} for one in measured]
+    say(report, as_json, lambda _: _show(constraint, measured))
 
 
 def _show(constraint: Constraint, measured: Sequence[_Measured]) -> None:

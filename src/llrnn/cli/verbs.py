@@ -34,6 +34,7 @@ from llrnn.cli.options import (
     print_json,
     refuse_idle,
     require_models_and_texts,
+    say,
 )
 from llrnn.cli.progress import follow, interruptible
 from llrnn.config import described_keys, read_config
@@ -304,7 +305,4 @@ def explain_verb(
     check_condition(free, wanted)
     warn_of_unknown_names(free, [wanted])
     found = explain(prepared(loaded, [wanted]), prefix=prefix, word=word, rival=rival, condition=wanted)
-    if as_json:
-        print_json({**asdict(found), "total": found.total})
-    else:
-        show.out.print(found)
+    say({**asdict(found), "total": found.total}, as_json, lambda _: show.out.print(found))

@@ -590,15 +590,11 @@ class Config(Strict):
     training: TrainingSettings = TrainingSettings()
 
     @model_validator(mode="after")
-    def _features_fit_the_kind(self) -> Config:
+    def _keys_fit_the_kind(self) -> Config:
         if self.kind == "softmax" and (self.features.output or self.features.input):
             raise ValueError("kind = 'softmax' is identity features: leave [features] out")
         if self.kind == "llrnn" and not self.features.output:
             raise ValueError("kind = 'llrnn' needs [features] output = [...]")
-        return self
-
-    @model_validator(mode="after")
-    def _every_key_is_used(self) -> Config:
         if self.kind == "softmax":
             attributes = ["parts", "corpora", "tsv", "columns"]
             if not (self.contextual or self.background.primed):

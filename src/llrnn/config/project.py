@@ -18,7 +18,6 @@ from llrnn.knowledge.backgrounds.static import absolute_discount
 from llrnn.knowledge.contextual import ContextualFeature, Expert, Lookup, Repeated
 from llrnn.knowledge.contextual.lookup import value_words
 from llrnn.knowledge.features import Features
-from llrnn.model.controllers import Controller
 from llrnn.model.network import LLRNN
 from llrnn.model.words import value_attribute
 from llrnn.text import french
@@ -47,32 +46,27 @@ def _open_built(paths: Sequence[str], config: Config) -> Corpus:
 def _require_loaded(config: Config, corpora: Mapping[str, Corpus]) -> None:
     """Refuse what looks at annotations or conditions, which a built corpus has none of, or counts n-grams of it."""
     built = [part for part, corpus in corpora.items() if isinstance(corpus, BuiltCorpus)]
-    for key in _needs_memory(config, set(built)) if built else ():
-        raise ConfigError(
-            f"{key} needs a text in memory, but corpus.{built[0]} is a built corpus, {corpora[built[0]].name}; leave "
-            "it out, or give files (lexicon.corpora, lexicon.tsv; for n-grams of other text: files, arpa)"
-        )
-
-
-def _needs_memory(config: Config, built: set[str]) -> list[str]:
-    """The keys that are set and cannot be had of a built corpus."""
-    is_set = {
+    needs_memory = {
         "[condition]": config.condition is not None,
         "corpus.valid_last": config.corpus.valid_last is not None,
         "corpus.delexicalised": bool(config.corpus.delexicalised),
-        "lexicon.parts": bool(built.intersection(config.lexicon.parts)),
+        "lexicon.parts": not {*built}.isdisjoint(config.lexicon.parts),
         "lexicon.values": bool(config.lexicon.values),
         "lexicon.columns": bool(config.lexicon.columns),
         "background.primed": config.background.primed is not None,
         "the background of n-grams": _counts_parts(config.background, built),
         "an expert of n-grams": any(_counts_parts(one, built) for one in config.contextual),
     }
-    return [key for key, wrong in is_set.items() if wrong]
+    for key in (key for key, is_set in needs_memory.items() if built and is_set):
+        raise ConfigError(
+            f"{key} needs a text in memory, but corpus.{built[0]} is a built corpus, {corpora[built[0]].name}; leave "
+            "it out, or give files (lexicon.corpora, lexicon.tsv; for n-grams of other text: files, arpa)"
+        )
 
 
-def _counts_parts(given: object, built: set[str]) -> bool:
+def _counts_parts(given: object, built: Sequence[str]) -> bool:
     counts = isinstance(given, keys.NGramsConfig) and given.arpa is None and given.files is None and given.parts
-    return bool(counts and built.intersection(counts))
+    return bool(counts and not {*built}.isdisjoint(counts))
 
 
 _RARE = 2  # how often a rare word was seen, at most
@@ -134,13 +128,14 @@ class Project:
 
     def model(self) -> LLRNN:
         """A fresh model; its weights are a function of the seed."""
-        config = self.config
+        config, own = self.config, self.config.controller
+        conditions = (sentence.condition for sentence in self.corpora["train"])
         model = LLRNN(
             self.vocabulary,
             output_features=self.output_features,
             input_features=self.input_features,
             background=self.background,
-            controller=self._controller(),
+            controller=own.make() if config.condition is None else config.condition.controller(own, conditions),
             contextual=self.contextual,
             tied=config.tied,
             word_dropout=config.word_dropout,
@@ -165,12 +160,6 @@ class Project:
                     f"the background {model.background!r} gives {model.vocabulary.symbols[word]!r} no mass, but it is "
                     f"a word of the {part} text; {_more_mass(self.config.background, part)}"
                 )
-
-    def _controller(self) -> Controller:
-        if self.config.condition is None:
-            return self.config.controller.make()
-        conditions = (sentence.condition for sentence in self.corpora["train"])
-        return self.config.condition.controller(self.config.controller, conditions)
 
 
 def _require_conditions(corpora: dict[str, Corpus]) -> None:

@@ -34,18 +34,15 @@ class ByteCache(Generic[Key, Value]):
                 self._entries.move_to_end(key)
                 return self._entries[key][0]
         value = make()
-        self._keep(key, value)
-        return value
-
-    def _keep(self, key: Key, value: Value) -> None:
         size = self._size_of(key, value)
         if size > self.most_bytes:
-            return
+            return value
         with self._lock:
             self.bytes += size - self._entries.pop(key, (value, 0))[1]
             self._entries[key] = value, size
             while self.bytes > self.most_bytes:
                 self.bytes -= self._entries.popitem(last=False)[1][1]
+        return value
 
     def clear(self) -> None:
         """Forget everything."""
