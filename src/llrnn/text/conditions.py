@@ -68,17 +68,13 @@ class Act:
 def lowercased(condition: object) -> object:
     """A condition with every text in it lowercased; the names of fields stay as they are."""
     check_depth(condition)
-    return _lowercased(condition)
-
-
-def _lowercased(condition: object) -> object:
     if isinstance(condition, str):
         return condition.lower()
     if isinstance(condition, Act):
         return Act(condition.name, tuple(Slot(one.name, one.value and one.value.lower()) for one in condition.slots))
     if isinstance(condition, Mapping):
-        return {name: _lowercased(value) for name, value in condition.items()}
-    return [_lowercased(value) for value in condition] if isinstance(condition, list) else condition
+        return {name: lowercased(value) for name, value in condition.items()}
+    return [lowercased(value) for value in condition] if isinstance(condition, list) else condition
 
 
 def check_depth(condition: object) -> None:

@@ -85,28 +85,20 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Adjective:
-    """An adjective with its forms by gender and number."""
+class Lexeme:
+    """A noun or an adjective with its forms by gender and number; a noun has a gender of its own."""
 
     lemma: str
     forms: Mapping[tuple[str, str], Word]
+    gender: str = MASCULINE
+    countable: bool = True
 
     def word(self, agreement: Concord) -> Word:
         return self.forms[agreement.gender, agreement.number]
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Noun:
-    """A noun with its gender and its forms by number."""
-
-    lemma: str
-    gender: str
-    countable: bool
-    singular: Word
-    plural: Word
-
-    def word(self, number: str) -> Word:
-        return self.singular if number == SINGULAR else self.plural
+    @property
+    def singular(self) -> Word:
+        return self.forms[self.gender, SINGULAR]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,33 +130,37 @@ def proper_names(text: str, gender: str) -> Weighted[Word]:
     return words(text, "PROPN", _gender_number(gender, SINGULAR))
 
 
-def noun(text: str, gender: str) -> Noun:
+def noun(text: str, gender: str) -> Lexeme:
     """The entry for `pain*` (star: singular only) or `arbre`."""
     lemma = text.rstrip("*")
-    forms = ((lemma, SINGULAR), (plural(lemma), PLURAL))
-    one, many = (Word(form, lemma, "NOUN", _gender_number(gender, number)) for form, number in forms)
-    return Noun(lemma, gender, not text.endswith("*"), one, many)
+    return Lexeme(lemma, _forms({gender: lemma}, lemma, "NOUN"), gender, not text.endswith("*"))
 
 
-def nouns(text: str, gender: str) -> list[Noun]:
+def nouns(text: str, gender: str) -> list[Lexeme]:
     return [noun(one, gender) for one in dict.fromkeys(text.split())]
 
 
 @cache
-def adjective(lemma: str) -> Adjective:
-    return Adjective(lemma, _four_forms(lemma, lemma, "ADJ", {}))
+def adjective(lemma: str) -> Lexeme:
+    return Lexeme(lemma, _forms(_genders(lemma), lemma, "ADJ"))
 
 
-def _four_forms(base: str, lemma: str, pos: str, extra: dict[str, str]) -> dict[tuple[str, str], Word]:
+def _genders(base: str) -> dict[str, str]:
+    return {MASCULINE: base, FEMININE: feminine(base)}
+
+
+def _forms(
+    singulars: Mapping[str, str], lemma: str, pos: str, extra: Mapping[str, str] | None = None
+) -> dict[tuple[str, str], Word]:
     return {
-        (gender, number): Word(form, lemma, pos, _gender_number(gender, number) | extra)
-        for gender, one in ((MASCULINE, base), (FEMININE, feminine(base)))
+        (gender, number): Word(form, lemma, pos, {**_gender_number(gender, number), **(extra or {})})
+        for gender, one in singulars.items()
         for number, form in ((SINGULAR, one), (PLURAL, plural(one)))
     }
 
 
 @cache
-def prenominal(entry: Adjective, agreement: Concord) -> Word:
+def prenominal(entry: Lexeme, agreement: Concord) -> Word:
     """Before a masculine noun in a vowel, `beau` is `bel`."""
     word = entry.word(agreement)
     if agreement[:2] != (MASCULINE, SINGULAR) or entry.lemma not in _BEFORE_VOWEL:
@@ -197,7 +193,7 @@ def participle(lemma: str, gender: str, number: str, *, passive: bool = False) -
     base = conjugate(lemma).participle
     if base == "dû":  # the accent is for the masculine singular alone
         base = base if (gender, number) == (MASCULINE, SINGULAR) else "du"
-    return _four_forms(base, lemma, "VERB", extra)[gender, number]
+    return _forms(_genders(base), lemma, "VERB", extra)[gender, number]
 
 
 BEEN = Word("été", "être", "AUX", _MASCULINE_SINGULAR | {"Tense": "Past", "VerbForm": "Part"})
@@ -356,7 +352,7 @@ def object_pronoun(agreement: Concord) -> Word:
 
 # --- open classes, one way to draw for each topic ---
 
-Entry = TypeVar("Entry", Noun, Adjective, Verb)
+Entry = TypeVar("Entry", Lexeme, Verb)
 PerTopic = tuple[Weighted[T], ...]
 
 
@@ -382,11 +378,11 @@ def _verbs(text: str) -> PerTopic[Verb]:
     return _by_topic([Verb(word.removeprefix("se."), word.startswith("se.")) for word in text.split()])
 
 
-def _adjectives(table: Iterable[tuple[str, str]]) -> dict[str, PerTopic[Adjective]]:
+def _adjectives(table: Iterable[tuple[str, str]]) -> dict[str, PerTopic[Lexeme]]:
     return {group: _by_topic([adjective(lemma) for lemma in dict.fromkeys(text.split())]) for group, text in table}
 
 
-def _people() -> list[Noun]:
+def _people() -> list[Lexeme]:
     pairs = _interleaved(
         [pair.split("/") for pair in lists.PEOPLE_PAIRS.split()],
         [[word, feminine(word)] for word in lists.PEOPLE_REGULAR.split()],
@@ -404,7 +400,7 @@ def _interleaved(*items_of: list[T]) -> list[T]:
     return [item for _, item in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def _nouns(kind: str, masculine: str, feminine: str) -> list[Noun]:
+def _nouns(kind: str, masculine: str, feminine: str) -> list[Lexeme]:
     listed = _interleaved(nouns(masculine, MASCULINE), nouns(feminine, FEMININE))
     return _interleaved(_people(), listed) if kind == "person" else listed
 
@@ -472,14 +468,11 @@ class Draw:
         frame = self.topical(frames)
         return frame, self.topical(frame.verbs)
 
-    def noun(self, kind: str) -> Noun:
+    def noun(self, kind: str) -> Lexeme:
         return self.topical(_NOUNS[kind])
 
-    def adjective_before(self, kind: str) -> Adjective:
+    def adjective_before(self, kind: str) -> Lexeme:
         return self.topical(_BEFORE[_OF_KIND[kind][0]])
 
-    def adjective_after(self, kind: str) -> Adjective:
-        return self.topical(_AFTER[self.one(_OF_KIND[kind][1].split())])
-
-    def attribute(self, kind: str) -> Adjective:
-        return self.topical(_AFTER[self.one(_OF_KIND[kind][2].split())])
+    def adjective_after(self, kind: str, *, as_attribute: bool = False) -> Lexeme:
+        return self.topical(_AFTER[self.one(_OF_KIND[kind][1 + as_attribute].split())])

@@ -13,7 +13,7 @@ from typing import Self
 
 from llrnn.text.french import lexicon as lex
 from llrnn.text.french import word_lists as lists
-from llrnn.text.french.lexicon import FEMININE, MASCULINE, NEUTRAL, PLURAL, SINGULAR, Concord, Draw, Noun, Verb, Word
+from llrnn.text.french.lexicon import FEMININE, MASCULINE, NEUTRAL, PLURAL, SINGULAR, Concord, Draw, Lexeme, Verb, Word
 from llrnn.text.french.morphology import begins_with_vowel
 from llrnn.text.source import Sentence, Token
 
@@ -190,7 +190,9 @@ def rounded(draw: Draw, low: int, high: int) -> int:
 def quantity(number: object, unit: str) -> Phrase:
     """`37 euros`, `trois jours`; one is singular."""
     word = number if isinstance(number, Word) else digits(number)
-    return single(_UNITS[unit].word(SINGULAR if word.form == "1" else PLURAL)).before(word, relation="nummod")
+    noun = _UNITS[unit]
+    counted = noun.word(Concord(noun.gender, SINGULAR if word.form == "1" else PLURAL))
+    return single(counted).before(word, relation="nummod")
 
 
 def price(draw: Draw, low: int, high: int) -> Phrase:
@@ -267,7 +269,7 @@ def noun_phrase(
     noun = draw.noun(kind)
     number = PLURAL if noun.countable and kind != "feeling" and draw.chance(0.32) else SINGULAR
     agreement = Concord(noun.gender, number)
-    phrase = single_nominal(noun.word(number), agreement, kind)
+    phrase = single_nominal(noun.word(agreement), agreement, kind)
     completed = depth > 0 and draw.chance(0.27)
     adjective_first = draw.chance(0.16)
     if adjective_first:
@@ -282,7 +284,7 @@ def noun_phrase(
     return phrase.add(_complement(draw, kind, depth - 1), "nmod") if completed else phrase
 
 
-def _determiners(draw: Draw, noun: Noun, agreement: Concord, article: str, owner: Concord | None) -> list[Word]:
+def _determiners(draw: Draw, noun: Lexeme, agreement: Concord, article: str, owner: Concord | None) -> list[Word]:
     gender, number, _ = agreement
     choice = 0.5 if article == "indefinite" else draw.random.random()
     if choice < 0.46 or (article == "specific" and choice < 0.78):
@@ -322,8 +324,8 @@ def _complement(draw: Draw, kind: str, depth: int) -> Phrase:
         return with_preposition(text, single(draw.noun(other).singular))
     if other == "flavour":
         noun = draw.noun("flavour")
-        number = PLURAL if noun.countable else SINGULAR
-        return with_preposition(text, determined(lex.definite(noun.gender, number), noun.word(number)))
+        agreement = Concord(noun.gender, PLURAL if noun.countable else SINGULAR)
+        return with_preposition(text, determined(lex.definite(*agreement[:2]), noun.word(agreement)))
     if other == "person" and draw.chance(0.25):
         return with_preposition(text, person_name(draw))
     return with_preposition(text, noun_phrase(draw, other, depth=depth, article=article_after(text)))
@@ -416,10 +418,10 @@ def copula(attribute: Phrase, subject: Concord, manner: Manner) -> Phrase:
 
 def attribute(draw: Draw, subject: Nominal) -> Phrase:
     """`très fatiguée`, `calme et discrète`: agrees with the subject, however far it is."""
-    phrase = single(draw.attribute(subject.kind).word(subject.agreement))
+    phrase = single(draw.adjective_after(subject.kind, as_attribute=True).word(subject.agreement))
     if draw.chance(0.35):
         phrase.before(draw.item(lex.DEGREE), relation="advmod")
-    second = single(draw.attribute(subject.kind).word(subject.agreement))
+    second = single(draw.adjective_after(subject.kind, as_attribute=True).word(subject.agreement))
     if second.head.word is not phrase.head.word and draw.chance(0.1):
         phrase.add(second.before(lex.AND, relation="cc"), "conj")
     return phrase
