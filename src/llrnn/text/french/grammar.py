@@ -117,7 +117,10 @@ def _said_of(draw: Draw, subject: Nominal, manner: Manner, depth: int) -> tuple[
     kind = subject.kind
     style = draw.item(_PERSON_STYLES if kind == "person" else _OTHER_STYLES)
     if style == "passive" and kind in lex.FRAMES_OF_OBJECT:
-        return _passive(draw, subject, manner), "nsubj:pass"
+        frame, verb = draw.frame(lex.FRAMES_OF_OBJECT[kind])
+        predicate = phrases.passive(verb, subject.agreement, manner)
+        agent = draw.chance(0.5)
+        return predicate.add(_agent(draw, frame, subject.agreement), "obl:agent") if agent else predicate, "nsubj:pass"
     if style == "giving":
         return _giving(draw, subject, manner), "nsubj"
     if style == "modal":  # `elle n'a pas voulu se lever`, `ils essaient de comprendre`
@@ -173,12 +176,6 @@ def _infinitive_clause(draw: Draw, subject: Nominal, marker: str, depth: int) ->
     if verb.reflexive:
         phrase.before(lex.reflexive_pronoun(subject.agreement), relation="expl:comp")
     return _with_objects(draw, phrase.before(*lex.preposition(marker), relation="mark"), frame, subject, depth)
-
-
-def _passive(draw: Draw, subject: Nominal, manner: Manner) -> Phrase:
-    frame, verb = draw.frame(lex.FRAMES_OF_OBJECT[subject.kind])
-    predicate = phrases.passive(verb, subject.agreement, manner)
-    return predicate.add(_agent(draw, frame, subject.agreement), "obl:agent") if draw.chance(0.5) else predicate
 
 
 # --- relative clauses ---
