@@ -198,7 +198,10 @@ class ShardColumn:
 
     def places(self, numbers: Ints, shard_begins: Ints) -> Ints:
         """How many numbers of this sorted column are at most each of some; those of shard k are above its begin."""
-        count = lambda k, here: np.searchsorted(self._shard(k), here, side="right") + self.begins[k]  # noqa: E731
+
+        def count(k: int, here: Ints) -> Ints:
+            return np.searchsorted(self._shard(k), here, side="right") + self.begins[k]
+
         return _by_shard(numbers, shard_begins, count)
 
     def slice(self, start: int, stop: int) -> Ints:
@@ -391,6 +394,7 @@ class BuiltCorpus(Corpus, Stored):
 
     folder: Path
     manifest: Manifest
+    _plain: BuiltText
 
     def __init__(self, folder: str | PathLike[str]) -> None:
         folder = Path(folder)
@@ -407,8 +411,6 @@ class BuiltCorpus(Corpus, Stored):
         own = {"sentences": sentences, "name": str(folder), "folder": folder, "manifest": manifest, "_plain": plain}
         for name, value in own.items():
             object.__setattr__(self, name, value)
-
-    _plain: BuiltText
 
     def __add__(self, other: Corpus) -> NoReturn:
         raise CorpusError("a built corpus cannot be run together with another text; build both as one", path=self.name)
@@ -628,13 +630,11 @@ class _Writer:
         if EOS in words:
             raise CorpusError(f"{place}: {EOS} marks ends of sentences, which lines do already; remove or rename it")
         numbers, known = self._pending["words"], self._numbers
-        if self._unknown is None:
-            lost = next((word for word in words if word not in known), None)
-            if lost is not None:
-                raise UnknownWordError(lost, size=len(known), place=place)
-        other = known.get(self._unknown or EOS, 0)
-        numbers.extend([known.get(word, other) for word in words])
-        numbers.append(known[EOS])
+        lost = next((word for word in words if word not in known), None) if self._unknown is None else None
+        if lost is not None:
+            raise UnknownWordError(lost, size=len(known), place=place)
+        other = known[self._unknown or EOS]
+        numbers.extend([*(known.get(word, other) for word in words), known[EOS]])
         self._total += len(words) + 1
         self._characters += sum(map(len, words)) + len(words)
         self._sentences += 1
