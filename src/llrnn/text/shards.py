@@ -198,11 +198,9 @@ class ShardColumn:
 
     def places(self, numbers: Ints, shard_begins: Ints) -> Ints:
         """How many numbers of this sorted column are at most each of some; those of shard k are above its begin."""
-
-        def count(k: int, here: Ints) -> Ints:
-            return np.searchsorted(self._shard(k), here, side="right") + self.begins[k]
-
-        return _by_shard(numbers, shard_begins, count)
+        return _by_shard(
+            numbers, shard_begins, lambda k, here: np.searchsorted(self._shard(k), here, side="right") + self.begins[k]
+        )
 
     def slice(self, start: int, stop: int) -> Ints:
         """The numbers from one place up to another."""
@@ -630,11 +628,12 @@ class _Writer:
         if EOS in words:
             raise CorpusError(f"{place}: {EOS} marks ends of sentences, which lines do already; remove or rename it")
         numbers, known = self._pending["words"], self._numbers
-        lost = next((word for word in words if word not in known), None) if self._unknown is None else None
-        if lost is not None:
-            raise UnknownWordError(lost, size=len(known), place=place)
-        other = known[self._unknown or EOS]
-        numbers.extend([*(known.get(word, other) for word in words), known[EOS]])
+        try:
+            other = None if self._unknown is None else known[self._unknown]
+            numbers.extend([known[word] if other is None else known.get(word, other) for word in words])
+        except KeyError as error:
+            raise UnknownWordError(error.args[0], size=len(known), place=place) from None
+        numbers.append(known[EOS])
         self._total += len(words) + 1
         self._characters += sum(map(len, words)) + len(words)
         self._sentences += 1
