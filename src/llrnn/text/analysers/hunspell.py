@@ -194,7 +194,6 @@ class AffixFile:
         for flag, rules in self.rules.items():
             self.rules[flag] = [replace(rule, flags=rule.flags & used) for rule in rules]
         self._has_special_flags = special != {""}
-        self._has_prefixes = any(rule.is_prefix for rules in self.rules.values() for rule in rules)
 
     def derive(self, stem: str, flags: Flags) -> Iterator[Candidate]:
         """Every form of the stem with the rules that made it; a form may come several times."""
@@ -207,7 +206,8 @@ class AffixFile:
             once = first.attach(stem)
             suffixed.append((once, (first,)))
             suffixed += [(second.attach(once), (first, second)) for second in self._applying(once, first.flags)]
-        if not self._has_prefixes:
+        flags_at_hand = {flags}.union(suffix.flags for _, suffixes in suffixed for suffix in suffixes)
+        if not any(self._rule_set(one, is_prefix=True).rules for one in flags_at_hand):  # the usual case, made quick
             yield from suffixed
             return
         for form, suffixes in suffixed:
@@ -224,21 +224,22 @@ class AffixFile:
 
     def _applying(self, word: str, flags: Flags, *, is_prefix: bool = False) -> tuple[Rule, ...]:
         """The rules for this end of a word that some flags allow."""
-        if not flags:
-            return ()
+        return self._rule_set(flags, is_prefix=is_prefix).applying_to(word) if flags else ()
+
+    def _rule_set(self, flags: Flags, *, is_prefix: bool) -> RuleSet:
         found = self._rule_sets.get((is_prefix, flags))
         if found is None:
             allowed = (rule for flag in sorted(flags) for rule in self.rules.get(flag, ()))
             rules = (rule for rule in allowed if rule.is_prefix == is_prefix)
             found = RuleSet(rules, is_prefix=is_prefix, full_strip=self.full_strip)
             self._rule_sets[is_prefix, flags] = found
-        return found.applying_to(word)
+        return found
 
     def _is_form(self, stem_flags: Flags, rules: tuple[Rule, ...]) -> bool:
         """Whether a stem with these affixes is a form of its own."""
         if self.only_in_compound in stem_flags or (not rules and self.need_affix in stem_flags):
             return False
-        if not any(rule.flags for rule in rules):
+        if not rules or (len(rules) == 1 and not rules[0].flags):
             return True
         if any(self.only_in_compound in rule.flags for rule in rules):
             return False
