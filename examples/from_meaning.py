@@ -9,8 +9,8 @@ import random
 import llrnn
 from llrnn import backgrounds, contextual, domains, features
 from llrnn.model.controllers import Attentive, Encoder
+from llrnn.model.decode import prepared, write
 from llrnn.model.words import value_attribute
-from llrnn.model.writing import prepared, write
 from llrnn.text.conditions import Slots, parse_act
 
 FOODS, AREAS = ("thai", "greek", "french"), ("north", "south", "old town")

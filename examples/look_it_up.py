@@ -12,9 +12,9 @@ import llrnn
 from llrnn import KnowledgeBase, backgrounds, contextual, features
 from llrnn.knowledge.testing import check_contextual
 from llrnn.model.controllers import Attentive, Encoder
+from llrnn.model.decode import write
 from llrnn.model.steering import swap
 from llrnn.model.words import value_attribute
-from llrnn.model.writing import write
 from llrnn.text.conditions import Slots
 
 NAMES = ("golden wok", "blue door", "zur post", "chez anna", "la luna", "taj", "river cafe", "anchor")

@@ -32,7 +32,7 @@ from llrnn.layer import ways
 from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, MakeBlocks, Pairs, log_sums, mean_loss
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
-from llrnn.model.controllers.recurrent import WithoutOneDNN
+from llrnn.model.controllers import WithoutOneDNN
 from llrnn.text.ids import EncodedText
 from llrnn.training.parallel import Workers
 from llrnn.training.settings import AnyBatches, SentenceBatches, SlidingBatches

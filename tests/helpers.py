@@ -66,7 +66,9 @@ def small_model(
         seed=3,
     )
     shaken(model, loud)
-    model.seen = TrainingSummary.of(EncodedText.encode(small_corpus()[:40], model.vocabulary), len(model.vocabulary))
+    model.training_summary = TrainingSummary.of(
+        EncodedText.encode(small_corpus()[:40], model.vocabulary), len(model.vocabulary)
+    )
     return model
 
 

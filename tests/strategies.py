@@ -12,8 +12,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from brute import Array, Brute, log_sum
-from llrnn.knowledge.features import FeatureMatrix, Features, compile_features
+from llrnn.knowledge.features import Features, compile_features
 from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.priors import ContextValues, DensePrior, Exceptions, Prior, SparsePrior, Table
 from llrnn.text.vocabulary import EOS, Vocabulary
 

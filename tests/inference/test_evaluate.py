@@ -75,10 +75,10 @@ def test_bits_per_character(model: LLRNN) -> None:
 
 def test_bands_of_frequency_add_up_to_all_words(model: LLRNN) -> None:
     found = evaluate(model, TEST)
-    assert model.seen is not None
+    assert model.training_summary is not None
     by_hand: dict[str, list[float]] = {}
     for word, loss in losses_by_hand(model, TEST):
-        seen = int(model.seen.counts[model.vocabulary.id(word)])
+        seen = int(model.training_summary.counts[model.vocabulary.id(word)])
         (band,) = [name for low, high, name in BANDS if low <= seen and (high is None or seen <= high)]
         by_hand.setdefault(band, []).append(loss)
     assert {name: part.words for name, part in found.by_frequency.items()} == {
@@ -148,9 +148,9 @@ def test_a_lexicon_of_the_training_text_or_of_everything_is_not_suspicious() -> 
 
 def test_coverage_by_hand() -> None:
     model = small_model(output_features=small_features())
-    assert model.seen is not None
+    assert model.training_summary is not None
     here = {word for sentence in TEST for word in sentence.words}
-    seen = {word: int(model.seen.counts[model.vocabulary.id(word)]) for word in model.vocabulary}
+    seen = {word: int(model.training_summary.counts[model.vocabulary.id(word)]) for word in model.vocabulary}
     rare = [word for word, count in seen.items() if 1 <= count <= 2 and word not in here]
     only_here = [word for word in here if seen[word] == 0]
 
@@ -166,7 +166,7 @@ def test_coverage_by_hand() -> None:
 
 def test_a_model_that_does_not_know_its_training_text_says_so(model: LLRNN) -> None:
     stranger = small_model()
-    stranger.seen = None
+    stranger.training_summary = None
     found = evaluate(stranger, TEST)
     assert found.audit.seen_in_training is None
     assert found.audit.coverage == {}
@@ -186,7 +186,7 @@ def test_problems_are_named() -> None:
 def test_unknown_words_are_counted_where_they_have_a_symbol() -> None:
     vocabulary = Vocabulary.from_corpus(small_corpus()[:40], top=50, unknown="<unk>")
     model = LLRNN(vocabulary, output_features=features.Identity(), controller=GRU(4))
-    model.seen = TrainingSummary.of(EncodedText.encode(small_corpus()[:40], vocabulary), len(vocabulary))
+    model.training_summary = TrainingSummary.of(EncodedText.encode(small_corpus()[:40], vocabulary), len(vocabulary))
     found = evaluate(model, TEST)
     outside = sum(1 for sentence in TEST for word in sentence.words if word not in vocabulary)
     assert outside > 0

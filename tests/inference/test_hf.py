@@ -26,6 +26,7 @@ from llrnn.ground.bundle import read_bundle
 from llrnn.ground.errors import BackgroundError, CheckpointError, ConfigError, MissingExtraError, VocabularyError
 from llrnn.inference import hf
 from llrnn.knowledge.backgrounds import HuggingFace, Mask, Uniform
+from llrnn.knowledge.process import Batch
 from llrnn.knowledge.testing import check_background
 from llrnn.layer.priors import Prior
 
@@ -214,7 +215,7 @@ def test_follow_is_the_fold_of_advance(context: int | None) -> None:
     rows[:, 0] = 0
     mask = torch.rand(3, 9, generator=torch.Generator().manual_seed(1)) < 0.7
     starts = [b.initial(), folded(b, [0, 4, 5]), folded(b, [0, 1, 2, 3, 4])]
-    seen, after = b.follow(starts, rows, mask)
+    seen, after = b.follow(starts, Batch(rows, rows, mask))
     states, last = [], []
     for start, row, kept in zip(starts, rows.tolist(), mask.tolist(), strict=True):
         for symbol, keep in zip(row, kept, strict=True):
@@ -240,7 +241,7 @@ def test_a_long_context_loses_its_older_half() -> None:
 def test_a_batch_where_nothing_counts_does_not_run_the_lm(monkeypatch: pytest.MonkeyPatch) -> None:
     b = background()
     monkeypatch.setattr(b, "_pass", lambda asked: pytest.fail("the LM ran"))
-    seen, after = b.follow([b.initial()], ids([0, 1]), torch.zeros(1, 2, dtype=torch.bool))
+    seen, after = b.follow([b.initial()], Batch(ids([0, 1]), ids([0, 1]), torch.zeros(1, 2, dtype=torch.bool)))
     assert list(after) == [(0, 1)]
     assert log_b(b.prior(seen)).shape == (0, 60)
 

@@ -44,7 +44,7 @@ from llrnn.inference.rescoring import (
     score_lists,
     tune,
 )
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.model.controllers import GRU, LSTM
 from llrnn.text.corpus import Corpus
 from llrnn.text.vocabulary import EOS

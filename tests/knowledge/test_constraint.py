@@ -12,6 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -24,7 +25,7 @@ from llrnn.inference.evaluation import evaluate
 from llrnn.knowledge.backgrounds import Automaton, Background, Grammar, Mask, Mixture, NGram, Primed, Uniform, Unigram
 from llrnn.knowledge.backgrounds import constraint as module
 from llrnn.knowledge.contextual import ContextualFeature, Expert
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.knowledge.testing import check_background, check_contextual
 from llrnn.languages.grammars import rows
 from llrnn.model.decode import Greedy, Sampling, beam_search, generate
@@ -59,7 +60,7 @@ def words_inside(vocabulary: Vocabulary, length: int, seed: int) -> list[str]:
     return found
 
 
-def states_along(background: Background, words: Sequence[str], condition: object = None) -> list[object]:
+def states_along(background: Background, words: Sequence[str], condition: object = None) -> list[Any]:
     state, found = background.advance(background.initial(condition), background.vocabulary.eos), []
     for word in words:
         found.append(state)

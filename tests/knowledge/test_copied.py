@@ -21,8 +21,7 @@ from llrnn.inference.explanation import Explanation
 from llrnn.knowledge.backgrounds import Mask, Uniform, Unigram
 from llrnn.knowledge.contextual import ContextualFeature, Continued, Copied, Expert, Said, Unsaid
 from llrnn.knowledge.features import Identity, compile_features
-from llrnn.knowledge.process import Saved
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch, Saved
 from llrnn.knowledge.testing import check_contextual
 from llrnn.languages.domains import Numbers
 from llrnn.layer.loglinear import LogLinear

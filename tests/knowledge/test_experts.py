@@ -22,8 +22,7 @@ from llrnn.inference.explanation import Explanation
 from llrnn.knowledge.backgrounds import Background, CrossFitted, Mask, Mixture, NGram, Uniform, Unigram
 from llrnn.knowledge.contextual import ContextualFeature, Expert, Repeated
 from llrnn.knowledge.features import Function, Identity, Suffixes
-from llrnn.knowledge.process import Saved
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch, Saved
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.numerics import add_differences
 from llrnn.layer.priors import ContextValues, DensePrior, Prior
@@ -378,7 +377,7 @@ def test_a_cross_fitted_expert_leaves_out_the_sentence_that_it_judges() -> None:
         assert batch.sentences is not None
         states = states or [expert.initial() for _ in batch.inputs]
         fed = fed or [() for _ in batch.inputs]
-        seen, states = expert.follow(states, batch.inputs, batch.mask, batch.sentences)
+        seen, states = expert.follow(states, batch)
         wanted = []
         for b, row in enumerate(batch.inputs.tolist()):
             for t, word in enumerate(row):

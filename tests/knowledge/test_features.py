@@ -16,7 +16,6 @@ from llrnn import EOS, Lexicon, Vocabulary
 from llrnn.ground.errors import FeatureError
 from llrnn.knowledge.features import (
     Attributes,
-    FeatureMatrix,
     Features,
     Function,
     Identity,
@@ -27,6 +26,7 @@ from llrnn.knowledge.features import (
     compile_features,
     summarise,
 )
+from llrnn.layer.matrix import FeatureMatrix
 from strategies import QUICK, Row, feature_rows, matrix_of
 
 WORDS = ("le", EOS, "la", "chat", "chatte", "noir", "noire", "37", "1984")

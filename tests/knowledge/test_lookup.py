@@ -24,7 +24,7 @@ from llrnn.ground.errors import FeatureError, TableError
 from llrnn.knowledge.backgrounds import Static, Unigram
 from llrnn.knowledge.contextual import ContextualFeature, Lookup, Matching, Repeated
 from llrnn.knowledge.features import Function, Identity
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.knowledge.testing import check_contextual
 from llrnn.languages.domains import Numbers
 from llrnn.text import tables

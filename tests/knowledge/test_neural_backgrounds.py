@@ -27,9 +27,9 @@ from llrnn.knowledge.backgrounds import (
     Unigram,
 )
 from llrnn.knowledge.backgrounds.base import mix, multiply
-from llrnn.knowledge.backgrounds.crossfit import stitched_priors
 from llrnn.knowledge.backgrounds.neural import LazyAnswers
-from llrnn.knowledge.sequences import Batch, ModelState
+from llrnn.knowledge.backgrounds.ngram import stitched_priors
+from llrnn.knowledge.process import Batch, ModelState
 from llrnn.knowledge.testing import check_background
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.priors import DensePrior, Prior, SparsePrior, Table
@@ -115,7 +115,7 @@ def test_before_any_symbol_a_sentence_begins() -> None:
 
 def test_follow_is_the_fold_of_advance() -> None:
     background = bound()
-    seen, after = background.follow([background.initial()] * 3, INPUTS, MASK)
+    seen, after = background.follow([background.initial()] * 3, Batch(INPUTS, INPUTS, MASK))
     folds = [folded(background, INPUTS[b, : t + 1].tolist()) for b, t in MASK.nonzero().tolist()]
     assert len(seen) == len(folds) == int(MASK.sum())
     torch.testing.assert_close(log_b(background.prior(seen)), log_b(background.prior(folds)), rtol=0, atol=1e-12)
@@ -127,9 +127,9 @@ def test_follow_is_the_fold_of_advance() -> None:
 def test_follow_goes_on_where_it_stopped(cut: int) -> None:
     background = bound()
     start = [background.initial()] * 3
-    seen, after = background.follow(start, INPUTS, MASK)
-    first, between = background.follow(start, INPUTS[:, :cut], MASK[:, :cut])
-    second, end = background.follow(between, INPUTS[:, cut:], MASK[:, cut:])
+    seen, after = background.follow(start, Batch(INPUTS, INPUTS, MASK))
+    first, between = background.follow(start, Batch(INPUTS[:, :cut], INPUTS[:, :cut], MASK[:, :cut]))
+    second, end = background.follow(between, Batch(INPUTS[:, cut:], INPUTS[:, cut:], MASK[:, cut:]))
     whole = torch.zeros(3, 5, len(WORDS), dtype=torch.float64)
     whole[:, :cut][MASK[:, :cut]] = log_b(background.prior(first))
     whole[:, cut:][MASK[:, cut:]] = log_b(background.prior(second))
@@ -140,20 +140,23 @@ def test_follow_goes_on_where_it_stopped(cut: int) -> None:
 def test_fresh_and_carried_sequences_go_together() -> None:
     background = bound()
     states = [background.initial(), folded(background, [5, 1]), background.initial()]
-    seen, _ = background.follow(states, INPUTS, torch.ones_like(MASK))
-    alone = [background.follow([s], INPUTS[n : n + 1], torch.ones(1, 5).bool())[0] for n, s in enumerate(states)]
+    seen, _ = background.follow(states, Batch(INPUTS, INPUTS, torch.ones_like(MASK)))
+    alone = [
+        background.follow([s], Batch(INPUTS[n : n + 1], INPUTS[n : n + 1], torch.ones(1, 5).bool()))[0]
+        for n, s in enumerate(states)
+    ]
     expected = torch.cat([log_b(background.prior(one)) for one in alone])
     torch.testing.assert_close(log_b(background.prior(seen)), expected)
 
 
 def test_what_nobody_asks_for_is_not_computed() -> None:
     background = bound()
-    seen, _ = background.follow([background.initial()] * 3, INPUTS, MASK)
+    seen, _ = background.follow([background.initial()] * 3, Batch(INPUTS, INPUTS, MASK))
     assert isinstance(seen, LazyAnswers)
     assert "log_b" not in vars(seen)
     background.prior(seen)
     assert "log_b" in vars(seen)
-    none, _ = background.follow([background.initial()] * 3, INPUTS, torch.zeros_like(MASK))
+    none, _ = background.follow([background.initial()] * 3, Batch(INPUTS, INPUTS, torch.zeros_like(MASK)))
     assert log_b(background.prior(none)).shape == log_b(background.prior([])).shape == (0, len(WORDS))
 
 
@@ -225,9 +228,9 @@ def test_text_is_generated_on_top() -> None:
 
 def test_it_multiplies_with_a_mask() -> None:
     background = (Model(TINY) * Mask(forbidden=["w1"])).bind(WORDS)
-    seen, _ = background.follow([background.initial()] * 3, INPUTS, MASK)
+    seen, _ = background.follow([background.initial()] * 3, Batch(INPUTS, INPUTS, MASK))
     found, plain = log_b(background.prior(seen)), bound()
-    alone, _ = plain.follow([plain.initial()] * 3, INPUTS, MASK)
+    alone, _ = plain.follow([plain.initial()] * 3, Batch(INPUTS, INPUTS, MASK))
     assert bool((found[:, 1] == float("-inf")).all())
     assert torch.equal(found[:, 2:], log_b(plain.prior(alone))[:, 2:])
 
@@ -263,7 +266,7 @@ def test_it_is_cross_fitted() -> None:
 
     background = CrossFitted(made, corpus, folds=2).bind(WORDS)
     sentences = torch.tensor([[0, 0, 1, 1, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]])
-    seen, after = background.follow([background.initial()] * 3, INPUTS, MASK, sentences)
+    seen, after = background.follow([background.initial()] * 3, Batch(INPUTS, INPUTS, MASK, None, sentences))
     assert log_b(background.prior(seen)).shape == (int(MASK.sum()), len(WORDS))
     assert len(after) == 3
     list(llrnn.train(outer_model(background), corpus, epochs=1))

@@ -36,8 +36,7 @@ from llrnn.knowledge.backgrounds import (
     restore,
 )
 from llrnn.knowledge.backgrounds.primed import words_of
-from llrnn.knowledge.process import Process, Saved, State
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch, Process, Saved, State
 from llrnn.knowledge.testing import check_background
 from llrnn.layer.priors import DensePrior, Prior, SparsePrior
 from llrnn.model.words import Entry, add, remove
@@ -175,7 +174,9 @@ def test_one_by_one_in_steps_and_in_batches_it_is_what_the_equation_says(case: A
     starts = [bound.initial(condition) for condition in said]
     scanned = [state for row in bound.scan(starts, rows) for state in row]
     npt.assert_allclose(bound.prior(scanned).dense(len(wanted)).log_b.numpy(), wanted, rtol=1e-12, atol=1e-12)
-    seen, after = bound.follow(starts, torch.tensor(rows), torch.ones(len(rows), len(rows[0]), dtype=torch.bool))
+    seen, after = bound.follow(
+        starts, Batch(torch.tensor(rows), torch.tensor(rows), torch.ones(len(rows), len(rows[0]), dtype=torch.bool))
+    )
     npt.assert_allclose(bound.prior(seen).dense(len(wanted)).log_b.numpy(), wanted, rtol=1e-12, atol=1e-12)
     last = wanted.reshape(len(rows), -1, len(vocabulary))[:, -1]
     npt.assert_allclose(bound.prior(list(after)).dense(len(rows)).log_b.numpy(), last, rtol=1e-12, atol=1e-12)
@@ -188,7 +189,9 @@ def test_positions_that_do_not_count_are_left_out(case: Any, data: st.DataObject
     bound = primed.bind(vocabulary)
     flags = data.draw(st.lists(st.booleans(), min_size=len(wanted), max_size=len(wanted)))
     mask = torch.tensor(flags).view(len(rows), -1)
-    seen, _ = bound.follow([bound.initial(condition) for condition in said], torch.tensor(rows), mask)
+    seen, _ = bound.follow(
+        [bound.initial(condition) for condition in said], Batch(torch.tensor(rows), torch.tensor(rows), mask)
+    )
     found = bound.prior(seen).dense(sum(flags)).log_b.numpy()
     npt.assert_allclose(found, wanted[np.array(flags)], rtol=1e-12, atol=1e-12)
 
@@ -236,7 +239,9 @@ def test_the_base_follows_a_batch_in_its_own_way(monkeypatch: pytest.MonkeyPatch
     for kind in (NGram, type(bound._factor)):
         monkeypatch.setattr(kind, "advance", refuse)
     inputs = torch.tensor([[small_vocabulary().eos, 3, 4, 5]] * 2)
-    seen, _ = bound.follow([bound.initial(None), bound.initial("x")], inputs, torch.ones(2, 4, dtype=torch.bool))
+    seen, _ = bound.follow(
+        [bound.initial(None), bound.initial("x")], Batch(inputs, inputs, torch.ones(2, 4, dtype=torch.bool))
+    )
     assert bound.prior(seen).n == 8
 
 
@@ -246,7 +251,8 @@ def test_folds_of_the_base_are_left_out_in_training() -> None:
     inputs, mask = torch.tensor([[small_vocabulary().eos, 3, 4]] * 2), torch.ones(2, 3, dtype=torch.bool)
     keys = torch.tensor([[4] * 3, [5] * 3])
     found, wanted = (
-        one.prior(one.follow([one.initial()] * 2, inputs, mask, keys)[0]).dense(6).log_b for one in (bound, base)
+        one.prior(one.follow([one.initial()] * 2, Batch(inputs, inputs, mask, None, keys))[0]).dense(6).log_b
+        for one in (bound, base)
     )
     others = [x for x in range(len(small_vocabulary())) if x not in (3, 4, 5)]
     npt.assert_allclose(found[:, others], wanted[:, others])

@@ -507,7 +507,7 @@ def test_a_chain_of_two_thousand_rules_makes_no_table_of_all_pairs_of_lengths() 
     n = 2_000
     text = "start: r0\n" + "".join(f'r{i}: r{i + 1} "a"\n' for i in range(n)) + f'r{n}: "b"\n'
     grammar = Grammar(text, longest=n + 5).bind(AB)
-    language = grammar._reader(None).language
+    language = grammar.initial().reader.language
     assert isinstance(language, ContextFree)
     assert grammar.allowed(at(grammar, "")) == ["b"]
     assert grammar.allowed(at(grammar, "baa")) == ["a"]

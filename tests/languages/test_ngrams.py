@@ -36,6 +36,7 @@ from llrnn.knowledge.backgrounds import Background, CrossFitted, Mask, Mixture, 
 from llrnn.knowledge.backgrounds.ngram import Nodes
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.features import Identity
+from llrnn.knowledge.process import Batch
 from llrnn.languages.ngrams import UNKNOWN, NGramTable, Trie, completed, estimate, for_vocabulary
 from llrnn.languages.ngrams import table as binding
 from llrnn.languages.ngrams import written_out as every_ngram
@@ -267,7 +268,7 @@ def test_sparse_is_dense_is_brute(table: NGramTable, seen: list[Gram]) -> None:
     wanted = written_out(listed(table), WORDS, seen)
     states = [after(ngram, context) for context in seen]
     N, V = len(seen), len(WORDS)
-    for given_states in (states, Nodes[int](torch.tensor(states))):
+    for given_states in (states, Nodes[int].of(torch.tensor(states))):
         prior = ngram.prior(given_states)
         assert isinstance(prior, SparsePrior)
         assert_same(dense(prior, N), wanted)
@@ -310,7 +311,7 @@ def test_follow_is_the_fold_of_advance(table: NGramTable, rows: list[Gram], data
     states: Sequence[int] = [ngram.initial()] * len(rows)
     for start, stop in zip([0, *cuts], [*cuts, T], strict=True):
         piece = slice(start, stop)
-        found, states = ngram.follow(states, inputs[:, piece], mask[:, piece])
+        found, states = ngram.follow(states, Batch(inputs[:, piece], inputs[:, piece], mask[:, piece]))
         assert torch.equal(found.nodes, wanted[:, piece][mask[:, piece]])
         assert list(states) == wanted[:, stop - 1].tolist()
 
@@ -519,12 +520,12 @@ def test_words_that_share_in_products_mixtures_folds_and_experts(symbols: tuple[
 
     def prior_of(background: Background) -> Array:
         bound = background.bind(vocabulary)
-        states, _ = bound.follow([bound.initial()], inputs, mask)
+        states, _ = bound.follow([bound.initial()], Batch(inputs, inputs, mask))
         return dense(bound.prior(states), inputs.shape[1])
 
     def features_of(background: Background, reference: Background | None) -> Array:
         expert = Expert(background, reference).bind(vocabulary)
-        states, _ = expert.follow([expert.initial()], inputs, mask)
+        states, _ = expert.follow([expert.initial()], Batch(inputs, inputs, mask))
         values = expert.values(states)
         assert (torch.diff(values.position * V + values.word) > 0).all()
         position, word = torch.cartesian_prod(torch.arange(inputs.shape[1]), torch.arange(V)).unbind(1)
@@ -773,7 +774,7 @@ def followed(
     for batch in batching.plan(text, seed=seed):
         if states is None or not batching.carries_state:
             states = [background.initial() for _ in batch.inputs]
-        seen, states = background.follow(states, batch.inputs, batch.mask, batch.sentences)
+        seen, states = background.follow(states, batch)
         found.append((seen, int(batch.mask.sum())))
     return found
 
@@ -841,7 +842,7 @@ def test_no_states_of_a_cross_fitted_background(at_once: bool) -> None:
     nothing = torch.zeros(2, 3, dtype=torch.bool)
     inputs = torch.full((2, 3), VOCABULARY.eos)
     keys = torch.tensor([[0, 0, 0], [1, 1, 1]])
-    states, _ = background.follow([background.initial()] * 2, inputs, nothing, keys)
+    states, _ = background.follow([background.initial()] * 2, Batch(inputs, inputs, nothing, None, keys))
     assert background.prior(states).n == 0
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from helpers import small_corpus, small_model
 from llrnn import LLRNN, Corpus, backgrounds, contextual, features, train
 from llrnn.ground.errors import ConfigError
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.layer import ways
 from llrnn.layer.chunked import by_kernels
 from llrnn.layer.loglinear import Distribution

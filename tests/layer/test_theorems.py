@@ -19,7 +19,7 @@ from llrnn.ground.errors import ConfigError, ZeroMassError
 from llrnn.knowledge.backgrounds import Background, Mask, Mixture, Primed, Static, Uniform, Unigram
 from llrnn.knowledge.contextual import ContextualFeature, Repeated
 from llrnn.knowledge.features import Features, Function, Identity, Suffixes
-from llrnn.knowledge.sequences import Batch, ModelState
+from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.priors import DensePrior, Prior, SparsePrior, Table
 from llrnn.model.controllers import Controller, make_controller, variational_dropout

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from llrnn import LLRNN, LSTM, Corpus, Vocabulary, french
 from llrnn.ground.errors import ConfigError, TrainingError, UnknownWordError
 from llrnn.knowledge.features import Identity
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.model.batches import Batching, Continuous, Sentences, Sliding, Windows, derived_seed
 from llrnn.model.scoring import score
 from llrnn.text.corpus import Sentence, Token

@@ -75,9 +75,9 @@ def test_a_model_comes_back_exactly(name: str, tmp_path: Path) -> None:
     assert loaded.tied == model.tied
     assert loaded.controller.settings() == model.controller.settings()
     assert repr(loaded.background) == repr(model.background)
-    assert loaded.seen is not None
-    assert model.seen is not None
-    assert loaded.seen.counts.tolist() == model.seen.counts.tolist()
+    assert loaded.training_summary is not None
+    assert model.training_summary is not None
+    assert loaded.training_summary.counts.tolist() == model.training_summary.counts.tolist()
     assert {name: p.dtype for name, p in loaded.named_parameters()} == {n: p.dtype for n, p in model.named_parameters()}
 
 

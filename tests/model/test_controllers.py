@@ -15,9 +15,17 @@ from helpers import small_corpus, small_model, small_vocabulary
 from llrnn import GRU, LLRNN, LSTM, Elman, Stacked, backgrounds, load, train
 from llrnn.ground.errors import CheckpointError, ConfigError
 from llrnn.knowledge.features import Identity
-from llrnn.model.controllers import Attentive, Controller, Encoder, Hidden, make_controller, variational_dropout
-from llrnn.model.controllers.encoders import make_encoder
-from llrnn.model.controllers.recurrent import TorchLSTM, WithoutOneDNN
+from llrnn.model.controllers import (
+    Attentive,
+    Controller,
+    Encoder,
+    Hidden,
+    TorchLSTM,
+    WithoutOneDNN,
+    make_controller,
+    make_encoder,
+    variational_dropout,
+)
 from llrnn.model.scoring import score
 from llrnn.text.conditions import ConditionTokenizer, Slots, Whole, Words, parse_act
 from llrnn.text.ids import EncodedText

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from helpers import small_corpus, small_model
 from llrnn import LLRNN, Corpus, backgrounds, contextual, features
 from llrnn.ground.errors import ZeroMassError
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.batches import Continuous, Sentences, distinct_pasts

@@ -46,7 +46,7 @@ from llrnn.inference.nbest import Hypothesis, NBest, NBestLists
 from llrnn.inference.rescoring import ModelScorer, rescore
 from llrnn.knowledge.backgrounds import Discounted, NGram, Unigram
 from llrnn.knowledge.contextual import Expert
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.knowledge.testing import check_domain, check_features
 from llrnn.languages.domains import Names, Numbers, Regular, Spelling
 from llrnn.languages.grammars import pattern

@@ -22,10 +22,9 @@ from llrnn.ground.errors import ConfigError
 from llrnn.inference.explanation import Explanation
 from llrnn.knowledge.contextual import ContextualFeature
 from llrnn.knowledge.features import Function
-from llrnn.knowledge.features.compiled import FeatureNames, star_matcher
 from llrnn.knowledge.process import State
 from llrnn.model.decode import read_prefix
-from llrnn.model.steering import Change, experts, steer
+from llrnn.model.steering import Change, FeatureNames, experts, star_matcher, steer
 from llrnn.text.vocabulary import EOS
 
 Array = npt.NDArray[np.float64]
@@ -145,7 +144,7 @@ def test_nothing_is_shared_but_knowledge(model: LLRNN) -> None:
     after = steer(model, [])
     assert after is not model
     assert vars(after).keys() == vars(model).keys()
-    for name in ("vocabulary", "background", "output_features", "input_features", "seen"):
+    for name in ("vocabulary", "background", "output_features", "input_features", "training_summary"):
         assert getattr(after, name) is getattr(model, name), name
     for mine, theirs in zip(after.contextual, model.contextual, strict=True):
         assert mine is theirs
@@ -242,7 +241,7 @@ def test_it_is_saved_and_read_back(tmp_path: Path, tied: bool) -> None:
     again = llrnn.load(tmp_path / "steered")
     assert not again.tied
     assert again.provenance == model.provenance
-    assert again.seen is not None
+    assert again.training_summary is not None
     np.testing.assert_array_equal(log_probs(again, some_prefix(model)), log_probs(after, some_prefix(model)))
 
 

@@ -18,7 +18,7 @@ from llrnn.ground.errors import BackgroundError, ConfigError
 from llrnn.knowledge.backgrounds import Background, Model, NGram, Uniform, Unigram
 from llrnn.knowledge.contextual import Expert, Repeated
 from llrnn.knowledge.features import Function
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.languages.ngrams import estimate, write_table
 from llrnn.model.batches import Sentences
 from llrnn.model.steering import Change, experts, steer, swap

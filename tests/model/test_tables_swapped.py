@@ -26,8 +26,8 @@ from llrnn.knowledge.backgrounds import Unigram
 from llrnn.knowledge.contextual import Copied, Expert, Lookup, Matching, Repeated
 from llrnn.knowledge.contextual.lookup import value_words
 from llrnn.knowledge.features import Attributes, Identity
+from llrnn.model.decode import prepared, write
 from llrnn.model.steering import Change, experts, steer, swap
-from llrnn.model.writing import prepared, write
 from strategies import QUICK
 from test_cli import Capture, as_json, refused
 from test_lookup import ASKED, COLUMNS, KB, LOG_B, NEW, STATIC, V, batch_of, dumb_values, lookup, model_with

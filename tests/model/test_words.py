@@ -31,9 +31,9 @@ from llrnn.knowledge.backgrounds import (
     Unigram,
 )
 from llrnn.knowledge.contextual import ContextualFeature, Expert, Repeated
-from llrnn.knowledge.features import FeatureMatrix, Features, compile_features
-from llrnn.knowledge.process import State
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.features import Features, compile_features
+from llrnn.knowledge.process import Batch, State
+from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.decode import beam_search, generate
 from llrnn.model.scoring import score
 from llrnn.model.words import Entry, add, read_words, remove
@@ -77,7 +77,7 @@ def built(
         seed=1,
     ).double()
     shaken(model, 3.0)
-    model.seen = TrainingSummary.of(EncodedText.encode(small_corpus()[:40], vocabulary), len(vocabulary))
+    model.training_summary = TrainingSummary.of(EncodedText.encode(small_corpus()[:40], vocabulary), len(vocabulary))
     return model
 
 
@@ -278,8 +278,8 @@ def test_a_count_is_a_share_of_all_counts() -> None:
     log_b = more.background.prior([]).dense(1).log_b[0]
     assert log_b[-1].exp().item() == pytest.approx(7 / sum(model.vocabulary.counts))
     assert more.vocabulary.counts[-1] == 7
-    assert more.seen is not None
-    assert more.seen.counts[-1] == 0
+    assert more.training_summary is not None
+    assert more.training_summary.counts[-1] == 0
     assert more.provenance["words added"] == 1
     assert add(more, [Entry("zorg", count=1), Entry("bulg", count=1)]).provenance["words added"] == 3
 
@@ -416,7 +416,7 @@ def test_a_removed_word_comes_back_with_its_own_identity() -> None:
     word = model.vocabulary.words[4]
     count = model.vocabulary.counts[4]
     fewer = remove(model, [word])
-    assert fewer.seen is None  # its numbers mean other words now
+    assert fewer.training_summary is None  # its numbers mean other words now
     assert fewer.output_features.names == model.output_features.names
     back = add(fewer, [Entry(word, count=count)])
     assert back.output_features.row(len(back.vocabulary) - 1) == {f"Word:{word}": 0.5}

@@ -14,9 +14,8 @@ import llrnn
 from llrnn import LLRNN, Corpus, Sentence, Token, cli
 from llrnn.ground.errors import ConfigError, CorpusError, EstimationWarning
 from llrnn.knowledge.contextual import ContextualFeature, Copied
-from llrnn.model.decode import beam_search_each, generate_each
+from llrnn.model.decode import beam_search_each, check_condition, generate, prepared, read_condition, write
 from llrnn.model.words import add_from_conditions
-from llrnn.model.writing import check_condition, prepared, read_condition, write
 from llrnn.serve.served import Served
 from llrnn.text.conditions import parse_act
 from llrnn.text.ids import EncodedText
@@ -133,7 +132,7 @@ def test_one_by_one_is_as_all_together(model: LLRNN) -> None:
     ready = prepared(model, OTHERS)
     for found in (
         lambda acts: [tuple(one) for one in beam_search_each(ready, acts, width=3)],
-        lambda acts: [(one,) for one in generate_each(ready, acts, strategy=llrnn.Greedy())],
+        lambda acts: [(one,) for one in generate(ready, acts, strategy=llrnn.Greedy())],
     ):
         together = found(OTHERS)
         for act, own in zip(OTHERS, together, strict=True):

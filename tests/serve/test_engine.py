@@ -14,11 +14,10 @@ import torch
 from helpers import HANG, sentence_log_probs, small_corpus, small_model, small_vocabulary
 from llrnn import LLRNN, Lexicon, Vocabulary, backgrounds, contextual, explain, features, generate, influence
 from llrnn.inference.explanation import Comparison
-from llrnn.knowledge.features.compiled import FeatureNames
 from llrnn.languages.domains import Numbers
 from llrnn.model.controllers import GRU
 from llrnn.model.decode import Greedy, Sampling, Strategy, read_prefix
-from llrnn.model.steering import Change, steer, swap
+from llrnn.model.steering import Change, FeatureNames, steer, swap
 from llrnn.serve import engine as estimates
 from llrnn.serve.engine import Engine, ScoreQuestion
 from llrnn.serve.limits import Refused, most

@@ -186,7 +186,7 @@ def test_training_is_the_same_bit_for_bit(text: Path, tmp_path: Path, kind: str)
         models.append(model)
     for (name, weight), other in zip(models[0].named_parameters(), models[1].parameters(), strict=True):
         assert torch.equal(weight, other), name
-    seen = [model.seen for model in models]
+    seen = [model.training_summary for model in models]
     assert seen[0] is not None
     assert seen[1] is not None
     assert np.array_equal(seen[0].counts, seen[1].counts)
@@ -211,7 +211,7 @@ def test_cross_fitted_knowledge_knows_its_sentences(text: Path, tmp_path: Path) 
 def test_scores_and_evaluation_are_the_same(text: Path, tmp_path: Path) -> None:
     plain, built = Corpus.from_text(text), build_corpus([text], tmp_path / "built", shard_words=90)
     model = small_model(plain)
-    model.seen = TrainingSummary.of(EncodedText.encode(plain, model.vocabulary), len(model.vocabulary))
+    model.training_summary = TrainingSummary.of(EncodedText.encode(plain, model.vocabulary), len(model.vocabulary))
     one, other = evaluate(model, plain), evaluate(model, built)
     assert one == other
     encoded = EncodedText.encode(plain, model.vocabulary)

@@ -18,11 +18,10 @@ from helpers import shaken
 from llrnn import GRU, LLRNN, LSTM, Corpus, Vocabulary, backgrounds, contextual, french, train
 from llrnn.ground.errors import NonFiniteError, ZeroMassError
 from llrnn.knowledge.features import Identity, Suffixes
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.layer import ways
 from llrnn.model.batches import Continuous, Prefetched, Sentences
-from llrnn.model.controllers import Elman
-from llrnn.model.controllers.recurrent import Recurrent
+from llrnn.model.controllers import Elman, Recurrent
 from llrnn.text.ids import EncodedText
 from llrnn.training.parallel import Workers
 from llrnn.training.settings import TrainingSettings

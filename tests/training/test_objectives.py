@@ -25,7 +25,7 @@ from llrnn.config import described_keys, read_config
 from llrnn.ground.errors import ConfigError, ZeroMassError
 from llrnn.inference.evaluation import normalisation_gap
 from llrnn.knowledge.backgrounds import Background
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.priors import DensePrior, Prior

@@ -28,7 +28,7 @@ from llrnn.ground.bundle import read_bundle
 from llrnn.ground.errors import TrainingError
 from llrnn.knowledge.backgrounds import CrossFitted, Unigram
 from llrnn.knowledge.contextual import Expert
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.model.batches import Continuous, Sentences
 from llrnn.model.controllers import Attentive, Encoder, SomeRows, uniform
 from llrnn.text.conditions import Words

@@ -20,10 +20,9 @@ from llrnn.inference.distortion import Distortion, measure_distortion
 from llrnn.knowledge.backgrounds import Automaton, Grammar
 from llrnn.knowledge.backgrounds.constraint import Constraint
 from llrnn.model.checkpoint import load, open_background
-from llrnn.model.decode import Generated
+from llrnn.model.decode import Generated, prepared, read_condition, warn_of_unknown_names
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import Change, constrained, experts, require_experts, steer, swap, tables_of
-from llrnn.model.writing import prepared, read_condition, warn_of_unknown_names
 from llrnn.text.conditions import lowercased
 from llrnn.text.corpus import Corpus
 from llrnn.text.source import read_lines

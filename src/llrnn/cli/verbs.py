@@ -44,17 +44,21 @@ from llrnn.inference.evaluation import evaluate
 from llrnn.inference.explanation import explain
 from llrnn.inference.pairs import read_pairs, score_pairs
 from llrnn.model.batches import Batching, Sentences
-from llrnn.model.decode import Greedy, Sampling, Strategy, beam_search, generate_each
-from llrnn.model.network import LLRNN
-from llrnn.model.writing import (
+from llrnn.model.decode import (
+    Greedy,
+    Sampling,
+    Strategy,
+    beam_search,
     check_condition,
     condition_kind,
+    generate,
     prepared,
     read_condition,
     spoken,
     warn_of_unknown_names,
     write,
 )
+from llrnn.model.network import LLRNN
 from llrnn.text.corpus import Corpus, delexicalise, warn_if_raw
 from llrnn.text.ids import warn_of_capitals
 from llrnn.text.shards import BuiltCorpus, is_built
@@ -265,7 +269,7 @@ def generate_verb(
         found = beam_search(ready, prefix=prefix, width=beam, max_words=max_words, condition=wanted)[:count]
     else:
         given = [wanted] * count
-        found = generate_each(ready, given, prefix=prefix, strategy=strategy, max_words=max_words, generator=generator)
+        found = generate(ready, given, prefix=prefix, strategy=strategy, max_words=max_words, generator=generator)
     options.note_cut(found)
     said = [spoken(loaded, one, wanted) for one in found]
     if as_json:

@@ -14,7 +14,7 @@ from llrnn.config.keys import Config
 from llrnn.ground.errors import ConfigError, ZeroMassError, warn
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, Discounted, NGram, Primed, Uniform, Unigram, entity_words
-from llrnn.knowledge.backgrounds.static import absolute_discount
+from llrnn.knowledge.backgrounds.base import absolute_discount
 from llrnn.knowledge.contextual import ContextualFeature, Expert, Lookup, Repeated
 from llrnn.knowledge.contextual.lookup import value_words
 from llrnn.knowledge.features import Features

@@ -140,7 +140,7 @@ def _log_probs(background: Background, text: EncodedText) -> Tensor:
     found = []
     for batch in Sentences(_POSITIONS).plan(text):
         start = [background.initial(condition) for condition in batch.conditions or [None] * len(batch.inputs)]
-        states, _ = background.follow(start, batch.inputs, batch.mask, batch.sentences)
+        states, _ = background.follow(start, batch)
         targets = batch.picked(batch.targets)
         found.append(background.prior(states).at(torch.arange(len(targets)), targets).cpu())
     return torch.cat(found)

@@ -21,7 +21,7 @@ from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import ZeroMassError
 from llrnn.knowledge.backgrounds.base import multiply
 from llrnn.knowledge.backgrounds.constraint import Constraint, without
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.numerics import MINUS_INFINITY
 from llrnn.layer.priors import DensePrior, Prior
@@ -142,7 +142,7 @@ def _steps(free: LLRNN, text: EncodedText, counted: list[int], constraint: Const
 def _of_batch(free: LLRNN, batch: Batch, p: Distribution, constraint: Constraint) -> list[np.ndarray]:
     """The columns of `PositionDistortion` after the first two."""
     conditions = batch.conditions if batch.conditions is not None else [None] * len(batch.inputs)
-    states, _ = constraint.follow([constraint.initial(one) for one in conditions], batch.inputs, batch.mask)
+    states, _ = constraint.follow([constraint.initial(one) for one in conditions], batch)
     factor, allowed = constraint.prior(states).to(p.h.device), constraint.allows(states).to(p.h.device)
     q, forbidden = _times(p, factor), _times(p, DensePrior((~allowed).double().log()))
     best = p.top(1)[1]

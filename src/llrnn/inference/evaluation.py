@@ -193,7 +193,7 @@ def evaluate(
 
 def _by_frequency(model: LLRNN, found: Tally) -> dict[str, Slice]:
     """By how often the word was seen in training."""
-    seen = model.seen.counts if model.seen is not None else np.array(model.vocabulary.counts)
+    seen = model.training_summary.counts if model.training_summary is not None else np.array(model.vocabulary.counts)
     slices = {}
     for low, high, name in BANDS:
         inside = (seen >= low) & (seen <= high)
@@ -231,7 +231,7 @@ def _audit(model: LLRNN, corpus: Corpus, text: EncodedText, counted: int, contex
         words_counted=counted,
         words_expected=corpus.tokens + len(corpus),
         unknown_policy=policy,
-        seen_in_training=None if model.seen is None else model.seen.share_of(text),
+        seen_in_training=None if model.training_summary is None else model.training_summary.share_of(text),
         coverage=_coverage(model, text),
         log_z_width=width,
     )
@@ -257,11 +257,11 @@ def _check_contexts(model: LLRNN, text: EncodedText, contexts: int, seed: int) -
 
 def _coverage(model: LLRNN, text: EncodedText) -> dict[str, Coverage]:
     """For each feature group that not every word has: rare training types against types that only this text has."""
-    if model.seen is None:
+    if model.training_summary is None:
         return {}
     here = text.counts(len(model.vocabulary)) > 0
-    rare = (model.seen.counts >= 1) & (model.seen.counts <= 2) & ~here
-    only_here = here & (model.seen.counts == 0)
+    rare = (model.training_summary.counts >= 1) & (model.training_summary.counts <= 2) & ~here
+    only_here = here & (model.training_summary.counts == 0)
     if not rare.any() or not only_here.any():
         return {}
     phi = model.output_features

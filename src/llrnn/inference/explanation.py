@@ -22,7 +22,7 @@ from torch import Tensor
 from llrnn.ground.charts import Bar, BarChart, log_text, shortened
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.rendering import Breakdown, Chartable, Part, Sheet, Strong, Term, TextTable
-from llrnn.knowledge.sequences import ModelState
+from llrnn.knowledge.process import ModelState
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.priors import MINUS_INFINITY, Prior
 from llrnn.model.decode import read_prefix

@@ -23,7 +23,7 @@ from llrnn.knowledge.backgrounds import Background, HuggingFace
 from llrnn.knowledge.backgrounds.neural import symbol_of, token_of
 from llrnn.knowledge.backgrounds.neural import tokenised as corpus
 from llrnn.knowledge.backgrounds.neural import vocabulary_of as vocabulary
-from llrnn.knowledge.sequences import Batch, ModelState
+from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.priors import DensePrior, Prior
 from llrnn.model.network import LLRNN
 

@@ -13,19 +13,22 @@ from __future__ import annotations
 
 import copy
 from abc import ABC
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from itertools import chain
 from typing import Any, Generic, Self
 
+import torch
 from torch import Tensor
 from typing_extensions import TypeVar
 
-from llrnn.ground.errors import LLRNNError
+from llrnn.ground.errors import CheckpointError, LLRNNError, quoted
 from llrnn.text.vocabulary import Revision, Vocabulary
 
+R = TypeVar("R")
 S = TypeVar("S", default=Any)  # what a state is; `Process` alone is a process of any states
 State = Any  # of some process, where several kinds of them are kept side by side
-States = Sequence[Any]  # of a constraint
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,26 @@ class Saved:
     parts: tuple[Saved, ...] = ()
 
 
+def find_restorer(saved: Saved, restorers: Mapping[str, R], what: str, again: str) -> R:
+    """What reads a kind of knowledge from a model folder; an error that says what to do, where nothing does."""
+    if saved.kind == "custom":
+        raise CheckpointError(
+            f"the model was saved with a {what} of your own, {saved.fields.get('repr')}: "
+            f"give it again at loading, llrnn.load(folder, {again})"
+        )
+    if saved.kind not in restorers:
+        raise CheckpointError(f"unknown kind of {what} {quoted(saved.kind)}: it needs a newer llrnn")
+    return restorers[saved.kind]
+
+
+@dataclass(frozen=True, eq=False)
 class PackedStates(Sequence[S]):
     """A batch of states in a form that only its process reads, such as a tensor: it has a length, and no elements."""
+
+    n: int
+
+    def __len__(self) -> int:
+        return self.n
 
     def __getitem__(self, index: Any) -> Any:
         raise TypeError(f"the states in {type(self).__name__} cannot be taken one by one")
@@ -49,11 +70,7 @@ class PackedStates(Sequence[S]):
 class Parallel(PackedStates[tuple[State, ...]]):
     """The states of several processes side by side, each batch in its own form."""
 
-    n: int
     columns: tuple[Sequence[State], ...]
-
-    def __len__(self) -> int:
-        return self.n
 
     def __getitem__(self, index: Any) -> Any:
         return tuple(column[index] for column in self.columns)
@@ -111,18 +128,17 @@ class Process(ABC, Generic[S]):
             seen.append([state := self.advance(state, symbol) for symbol in row])
         return seen
 
-    def follow(
-        self, states: Sequence[S], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
-    ) -> tuple[Sequence[S], Sequence[S]]:
+    def follow(self, states: Sequence[S], batch: Batch) -> tuple[Sequence[S], Sequence[S]]:
         """The states at the positions of a batch that count, row by row, and those after its last column.
 
-        `inputs`, `mask` and `sentences` are (B, T). `sentences`, in training only, names the sentence of each position:
-        knowledge that was estimated on the training text leaves out what it learnt from it (`CrossFitted`).
+        Where the batch names its sentences, in training only, knowledge that was estimated on the training text leaves
+        out what it learnt from each (`CrossFitted`).
         """
         if self.is_static:
             return [], states
-        seen = self.scan(states, inputs.tolist())
-        kept = [s for row, keep in zip(seen, mask.tolist(), strict=True) for s, k in zip(row, keep, strict=True) if k]
+        seen = self.scan(states, batch.inputs.tolist())
+        rows = zip(seen, batch.mask.tolist(), strict=True)
+        kept = [s for row, keep in rows for s, k in zip(row, keep, strict=True) if k]
         return kept, [row[-1] for row in seen]
 
     def revised(self, revision: Revision) -> Self:
@@ -148,3 +164,100 @@ class Process(ABC, Generic[S]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+# B sequences side by side: what is read of them, and where they stand.
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B rows of T symbols: inputs x_t, targets x_{t+1}, which positions count, and the condition of each row.
+
+    `sentences`, in training only, names the sentence of each target (see `Process.follow`). `inside` has, for an open
+    vocabulary, the log-probability of each target within its cell (see `text.domain`).
+    """
+
+    inputs: Tensor  # (B, T)
+    targets: Tensor  # (B, T)
+    mask: Tensor  # (B, T) bool
+    conditions: Sequence[object] | None = None
+    sentences: Tensor | None = None  # (B, T)
+    inside: Tensor | None = None  # (B, T) float64
+
+    @cached_property
+    def positions(self) -> Tensor | None:
+        """The numbers of the positions that count, row by row, (N,); None where all of them do."""
+        return None if bool(self.mask.all()) else self.mask.flatten().nonzero().view(-1)
+
+    @property
+    def n_positions(self) -> int:
+        """N"""
+        return self.mask.numel() if self.positions is None else len(self.positions)
+
+    def picked(self, values: Tensor) -> Tensor:
+        """What stands at the positions that count, (B, T, …) -> (N, …)."""
+        flat = values.flatten(0, 1)
+        return flat if self.positions is None else flat.index_select(0, self.positions)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that moves to a device: the fields that are there, and the positions unless all of them count."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {k: value for k, value in {**given, "positions": self.positions}.items() if isinstance(value, Tensor)}
+
+    def with_tensors(self, tensors: dict[str, Tensor]) -> Batch:
+        """The same, of other tensors with the same content."""
+        given: dict[str, Any] = {name: tensor for name, tensor in tensors.items() if name != "positions"}
+        made = replace(self, **given)
+        vars(made)["positions"] = tensors.get("positions")  # known already: a GPU need not be asked, and waited for
+        return made
+
+    def to(self, device: torch.device) -> Batch:
+        """On a device; to a GPU, pinned memory is copied asynchronously."""
+        if self.mask.device == device:
+            return self
+        moved = {k: part.to(device, non_blocking=device.type == "cuda") for k, part in self.tensors().items()}
+        return self.with_tensors(moved)
+
+    def pinned(self) -> Batch:
+        """In memory from which a GPU copies by itself."""
+        return self.with_tensors({name: tensor.contiguous().pin_memory() for name, tensor in self.tensors().items()})
+
+    def select(self, rows: slice) -> Batch:
+        """Some of the rows."""
+        given = ((f.name, getattr(self, f.name)) for f in fields(self))
+        return replace(self, **{name: value[rows] for name, value in given if value is not None})
+
+
+@dataclass(frozen=True)
+class ModelState:
+    """Where B sequences stand: the controller's tensors, and a state for each source of knowledge and sequence."""
+
+    controller: tuple[Tensor, ...]
+    knowledge: tuple[tuple[State, ...], ...]  # one tuple of B states for each process
+
+    def detached(self) -> ModelState:
+        return ModelState(tuple(part.detach() for part in self.controller), self.knowledge)
+
+    def select(self, rows: Sequence[int]) -> ModelState:
+        """The states of some rows, in that order: what beam search and sampling need."""
+        index = torch.tensor(list(rows), dtype=torch.long)
+        controller = tuple(part[index.to(part.device)] for part in self.controller)
+        return ModelState(controller, tuple(tuple(states[row] for row in rows) for states in self.knowledge))
+
+    @staticmethod
+    def joined(states: Sequence[ModelState], device: torch.device) -> ModelState:
+        """The sequences of several states side by side, on one device: the inverse of selecting them."""
+        controller = zip(*(state.controller for state in states), strict=True)
+        knowledge = zip(*(state.knowledge for state in states), strict=True)
+        return ModelState(
+            tuple(_side_by_side([part.to(device) for part in parts]) for parts in controller),
+            tuple(tuple(chain.from_iterable(parts)) for parts in knowledge),
+        )
+
+
+def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
+    """Tensors (B_i, …) as one (ΣB_i, …); memories of conditions, (B, S, D) and (B, S), are filled up with nothing."""
+    if len({part.shape[1:] for part in parts}) > 1:
+        S = max(part.shape[1] for part in parts)
+        parts = [torch.cat([p, p.new_zeros(len(p), S - p.shape[1], *p.shape[2:])], 1) for p in parts]
+    return torch.cat(list(parts))

@@ -20,11 +20,9 @@ import numpy as np
 import torch
 
 from llrnn.ground.errors import LawError, LLRNNError
-from llrnn.knowledge.backgrounds.base import Background
-from llrnn.knowledge.backgrounds.static import Uniform
+from llrnn.knowledge.backgrounds.base import Background, Uniform
 from llrnn.knowledge.contextual.base import ContextualFeature
-from llrnn.knowledge.features.base import Features, Function
-from llrnn.knowledge.features.compiled import compile_features
+from llrnn.knowledge.features import Features, Function, compile_features
 from llrnn.knowledge.process import Process, State
 from llrnn.languages.domains import restore
 from llrnn.layer.loglinear import LogLinear
@@ -68,21 +66,18 @@ def check_background(
     """
     with _as_law():
         bound = background.bind(vocabulary)
-        _check_background(bound, vocabulary, _states(bound, vocabulary, conditions, prefixes, length, seed))
-
-
-def _check_background(bound: Background, vocabulary: Vocabulary, states: list[State]) -> None:
-    before = copy.deepcopy(states)
-    prior = bound.prior(states)
-    # a network that computes in float32 rounds a batch otherwise than a single row
-    rounding = 1e-5 if isinstance(prior, DensePrior) and prior.log_b.dtype == torch.float32 else 1e-9
-    _require(_same(states, before), "states are values: prior changed the states that it was given")
-    whole = prior.dense(len(states)).log_b.double()
-    _require(whole.shape == (len(states), len(vocabulary)), f"a value for each of {len(vocabulary)} symbols")
-    _require(not torch.isnan(whole).any(), "log b is a number, found NaN")
-    _require(not (whole == float("inf")).any(), "log b is below infinity")
-    _check_batches(states, whole, lambda some: bound.prior(some).dense(len(some)).log_b.double(), rounding)
-    _check_sums(bound.prior(states), [], vocabulary, len(states), whole)
+        states = _states(bound, vocabulary, conditions, prefixes, length, seed)
+        before = copy.deepcopy(states)
+        prior = bound.prior(states)
+        # a network that computes in float32 rounds a batch otherwise than a single row
+        rounding = 1e-5 if isinstance(prior, DensePrior) and prior.log_b.dtype == torch.float32 else 1e-9
+        _require(_same(states, before), "states are values: prior changed the states that it was given")
+        whole = prior.dense(len(states)).log_b.double()
+        _require(whole.shape == (len(states), len(vocabulary)), f"a value for each of {len(vocabulary)} symbols")
+        _require(not torch.isnan(whole).any(), "log b is a number, found NaN")
+        _require(not (whole == float("inf")).any(), "log b is below infinity")
+        _check_batches(states, whole, lambda some: bound.prior(some).dense(len(some)).log_b.double(), rounding)
+        _check_sums(bound.prior(states), [], vocabulary, len(states), whole)
 
 
 def _check_batches(
@@ -110,20 +105,17 @@ def check_contextual(
     """
     with _as_law():
         bound = feature.bind(vocabulary)
-        _check_contextual(bound, vocabulary, _states(bound, vocabulary, conditions, prefixes, length, seed))
-
-
-def _check_contextual(bound: ContextualFeature, vocabulary: Vocabulary, states: list[State]) -> None:
-    before = copy.deepcopy(states)
-    values = bound.values(states)
-    _require(_same(states, before), "states are values: values changed the states that it was given")
-    listed = bool(((values.word >= 0) & (values.word < len(vocabulary))).all())
-    _require(listed, f"words are numbered 0 to {len(vocabulary) - 1}, found {values.word.tolist()}")
-    whole = _dense_values(values, len(vocabulary))
-    _require(bool(torch.isfinite(whole).all()), "feature values are finite")
-    _check_batches(states, whole, lambda some: _dense_values(bound.values(some), len(vocabulary)))
-    uniform = Uniform().bind(vocabulary).prior([])
-    _check_sums(uniform, [bound.values(states)], vocabulary, len(states), uniform.dense(len(states)).log_b)
+        states = _states(bound, vocabulary, conditions, prefixes, length, seed)
+        before = copy.deepcopy(states)
+        values = bound.values(states)
+        _require(_same(states, before), "states are values: values changed the states that it was given")
+        listed = bool(((values.word >= 0) & (values.word < len(vocabulary))).all())
+        _require(listed, f"words are numbered 0 to {len(vocabulary) - 1}, found {values.word.tolist()}")
+        whole = _dense_values(values, len(vocabulary))
+        _require(bool(torch.isfinite(whole).all()), "feature values are finite")
+        _check_batches(states, whole, lambda some: _dense_values(bound.values(some), len(vocabulary)))
+        uniform = Uniform().bind(vocabulary).prior([])
+        _check_sums(uniform, [bound.values(states)], vocabulary, len(states), uniform.dense(len(states)).log_b)
 
 
 def check_domain(domain: Domain, *, draws: int = 300, seed: int = 0, saved: bool = True, members: bool = True) -> None:

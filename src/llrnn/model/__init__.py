@@ -4,10 +4,9 @@ from llrnn.model import words
 from llrnn.model.batches import Continuous, Sentences, Sliding, Windows
 from llrnn.model.checkpoint import load
 from llrnn.model.controllers import GRU, LSTM, Attentive, Controller, Elman, Encoder, Stacked
-from llrnn.model.decode import Generated, Greedy, Sampling, beam_search, generate
+from llrnn.model.decode import Generated, Greedy, Sampling, beam_search, generate, prepared, write
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import Change, constrained, steer, swap
-from llrnn.model.writing import prepared, write
 
 __all__ = [
     "GRU",

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.arrays import Ints
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.text.ids import EncodedText, Lazy, Run
 
 

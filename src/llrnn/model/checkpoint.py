@@ -144,7 +144,7 @@ def _build(
     )
     model.provenance, model.radius = data.provenance, data.radius
     if "seen.counts" in tensors:
-        model.seen = TrainingSummary(tensors["seen.counts"].numpy(), tensors["seen.sentences"].numpy())
+        model.training_summary = TrainingSummary(tensors["seen.counts"].numpy(), tensors["seen.sentences"].numpy())
     model.to(tensors["weights.layer.bias"].dtype)  # float64 stays float64
     model.load_weights(tensors)
     known = {f"weights.{name}" for name, _ in model.named_parameters()}

@@ -5,19 +5,26 @@ In an open vocabulary a cell competes as a whole, with the mass of all its strin
 
 from __future__ import annotations
 
+import difflib
+import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 
-from llrnn.ground.errors import ConfigError, ZeroMassError
-from llrnn.knowledge.sequences import ModelState
+from llrnn.ground.errors import ConfigError, CorpusError, ZeroMassError, warn
+from llrnn.knowledge.contextual.lookup import Lookup
+from llrnn.knowledge.process import ModelState
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.numerics import require_numbers
+from llrnn.model.controllers import Encoder
 from llrnn.model.network import LLRNN
+from llrnn.model.words import some, try_add_from_conditions, warn_unlisted, words_by_column
+from llrnn.text.conditions import Conditions, lowercased, parse_act
+from llrnn.text.corpus import relexicalise
 
 WIDEST_BEAM = 500  # its square is how many hypotheses a step compares
 _FROZEN = 1e-6  # a temperature below what float32 can tell apart: only the most probable word is left
@@ -101,6 +108,7 @@ class Sampling(Strategy):
 @torch.no_grad()
 def generate(
     model: LLRNN,
+    conditions: Sequence[object] | None = None,
     *,
     prefix: str | tuple[str, ...] = "",
     strategy: Strategy | None = None,
@@ -109,34 +117,15 @@ def generate(
     condition: object = None,
     generator: torch.Generator | None = None,
 ) -> list[Generated]:
-    """`count` continuations of the prefix, chosen by the strategy (exact samples by default).
+    """`count` continuations of the prefix, chosen by the strategy (exact samples by default), all side by side.
 
-    `max_words` ends a text that has not ended by itself; `condition`: what is written from; `generator`: of the draws.
+    `max_words` ends a text that has not ended by itself; `condition`: what is written from, or `conditions`, with a
+    text for each in place of `count`; `generator`: of the draws.
 
         generate(model, prefix="le chat", strategy=Sampling(temperature=0.7, top_p=0.9), count=3)
     """
-    return generate_each(
-        model,
-        [condition] * count,
-        prefix=prefix,
-        strategy=strategy,
-        max_words=max_words,
-        generator=generator,
-    )
-
-
-@torch.no_grad()
-def generate_each(
-    model: LLRNN,
-    conditions: Sequence[object],
-    *,
-    prefix: str | tuple[str, ...] = "",
-    strategy: Strategy | None = None,
-    max_words: int = 60,
-    generator: torch.Generator | None = None,
-) -> list[Generated]:
-    """A continuation of the prefix for each condition, all of them side by side."""
     strategy = strategy or Sampling()
+    conditions = [condition] * count if conditions is None else conditions
     prefix_words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
     distribution, state = read_prefix(model, prefix_words, conditions)
     words: list[list[int]] = [[] for _ in conditions]
@@ -281,3 +270,108 @@ def _finish(
         spelled = [model.vocabulary.spelled(word, rng) for word in spoken]
     inside = float(model.vocabulary.locate(spelled)[1].sum()) if model.vocabulary.is_open else 0.0
     return Generated(prefix, tuple(spelled), log_prob + inside, finished)
+
+
+# Text from conditions: what has to happen before a model writes from a condition, and after.
+#
+#     condition = read_condition(model, "inform(name='trattoria contadina';pricerange=moderate)")
+#     write(model, [condition], beam=5)
+#
+# Before: the text of a condition is read as the conditions of the training text were, and words that the model does not
+# list, of the condition or of a table that it consults, are temporarily added. After: placeholders become values again
+# (where the model was trained on delexicalised text).
+
+
+def condition_kind(model: LLRNN) -> Conditions:
+    """How the conditions of this model's training text were read."""
+    return "act" if model.corpus_settings.get("conditions") == "act" else "plain"
+
+
+def read_condition(model: LLRNN, text: str) -> object:
+    """A condition as this model's training text had them: a dialog act, JSON, or a text as it stands."""
+    condition = _parsed(text, condition_kind(model))
+    return lowercased(condition) if model.reads_lowercase else condition
+
+
+def _parsed(text: str, kind: Conditions) -> object:
+    if kind == "act":
+        return parse_act(text)
+    if text.lstrip()[:1] not in ("{", "["):
+        return text
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise CorpusError(f"column {error.pos + 1} of the condition {text!r}: JSON is required ({error.msg})") from None
+    except (RecursionError, ValueError) as error:  # deeper than Python reads, or a number of thousands of digits
+        raise CorpusError(f"the condition is JSON that Python cannot decode ({error}); flatten or shorten it") from None
+
+
+def looks_at_conditions(model: LLRNN) -> bool:
+    """Whether a condition could make a difference."""
+    return model.controller.reads_conditions or any(process.reads_conditions for process in model.processes)
+
+
+def check_condition(model: LLRNN, condition: object) -> None:
+    """A condition where one is needed, and none where it would be ignored."""
+    if condition is None and model.controller.reads_conditions:
+        raise ConfigError("this model writes from a condition, and none was given; give one: --condition '...'")
+    if condition is not None and not looks_at_conditions(model):
+        raise ConfigError("this model does not look at conditions: it was trained without [condition]; leave it out")
+
+
+def warn_of_unknown_names(model: LLRNN, conditions: Iterable[object]) -> None:
+    """That acts or slots of conditions are new to the model, which ignores them: most likely they are misspelt."""
+    encoder = getattr(model.controller, "encoder", None)
+    if not isinstance(encoder, Encoder):
+        return
+    found = dict.fromkeys(name for condition in conditions for name in encoder.unknown_names(condition))
+    if found:
+        known = sorted(name for name in encoder.known_names if name.isidentifier())
+        near = [difflib.get_close_matches(name, known, n=1) for name in found]
+        meant = [repr(one[0]) for one in near if one]
+        advice = f"did you mean {', '.join(meant)}?" if meant else "check their spelling"
+        listed = some([*map(repr, found)])
+        warn(f"the model was trained without acts or slots of the name {listed}, and ignores them; {advice}")
+
+
+def prepared(model: LLRNN, conditions: Sequence[object], tell: Callable[[str], None] = warn_unlisted) -> LLRNN:
+    """The model with the words of these conditions, and of the tables that it consults, listed if it can be."""
+    words = words_by_column(one for one in model.contextual if isinstance(one, Lookup))
+    return try_add_from_conditions(model, conditions, words, tell)
+
+
+def write(
+    model: LLRNN,
+    conditions: Sequence[object],
+    *,
+    beam: int | None = None,
+    strategy: Strategy | None = None,
+    prefix: str | tuple[str, ...] = "",
+    max_words: int = 60,
+    generator: torch.Generator | None = None,
+) -> list[Generated]:
+    """A text for each condition: the best of a beam, or by a strategy (greedy by default)."""
+    for condition in conditions:
+        check_condition(model, condition)
+    ready = prepared(model, conditions)
+    if beam is not None:
+        found = [
+            best[0] for best in beam_search_each(ready, conditions, prefix=prefix, width=beam, max_words=max_words)
+        ]
+    else:
+        found = generate(
+            ready,
+            conditions,
+            prefix=prefix,
+            strategy=strategy or Greedy(),
+            max_words=max_words,
+            generator=generator,
+        )
+    return [spoken(model, one, condition) for one, condition in zip(found, conditions, strict=True)]
+
+
+def spoken(model: LLRNN, found: Generated, condition: object) -> Generated:
+    """With values for the placeholders of a model that was trained on delexicalised text."""
+    if not model.corpus_settings.get("delexicalised"):
+        return found
+    return replace(found, words=tuple(relexicalise(found.words, condition)))

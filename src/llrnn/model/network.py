@@ -20,13 +20,10 @@ from torch.nn import functional as F
 
 from llrnn.ground.bundle import write_bundle
 from llrnn.ground.errors import CheckpointError, ConfigError, NumericalError, ZeroMassError
-from llrnn.knowledge.backgrounds.base import Background
-from llrnn.knowledge.backgrounds.static import Uniform
+from llrnn.knowledge.backgrounds.base import Background, Uniform
 from llrnn.knowledge.contextual.base import ContextualFeature
-from llrnn.knowledge.features.base import Features
-from llrnn.knowledge.features.compiled import compile_features
-from llrnn.knowledge.process import Process, Saved, State
-from llrnn.knowledge.sequences import Batch, ModelState
+from llrnn.knowledge.features import Features, compile_features
+from llrnn.knowledge.process import Batch, ModelState, Process, Saved, State
 from llrnn.layer.chunked import product
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached
@@ -116,7 +113,7 @@ class LLRNN(nn.Module):
         # of real-valued features on the tails of domains: how far their true values may be (see `inference.bounds`)
         self.radius = dict(output_features.radius()) if isinstance(output_features, Features) else {}
         self.provenance: dict[str, Any] = {}  # how it came about: configuration, data
-        self.seen: TrainingSummary | None = None  # what it was trained on
+        self.training_summary: TrainingSummary | None = None  # what it was trained on
         self.embedding = FeatureEmbedding(self.input_features, self.controller.inputs)
         self.layer = LogLinear(self.output_features, self.controller.hidden, len(self.context_names))
         self._check_names()
@@ -149,10 +146,15 @@ class LLRNN(nn.Module):
         return self.layer.weight.device
 
     @property
+    def corpus_settings(self) -> Mapping[str, Any]:
+        """How its configuration reads texts."""
+        settings: Mapping[str, Any] = self.provenance.get("config", {}).get("corpus", {})
+        return settings
+
+    @property
     def reads_lowercase(self) -> bool:
         """Whether its configuration lowercases every word."""
-        config = self.provenance.get("config", {})
-        return bool(config.get("corpus", {}).get("lowercase", False))
+        return bool(self.corpus_settings.get("lowercase", False))
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -261,7 +263,7 @@ class LLRNN(nn.Module):
         followed: dict[object, tuple[Sequence[State], tuple[State, ...]]] = {}
         for process, states in zip(self.processes, state.knowledge, strict=True):
             if process.state_key not in followed:
-                here, last = process.follow(states, batch.inputs, batch.mask, batch.sentences)
+                here, last = process.follow(states, batch)
                 followed[process.state_key] = here, tuple(last)
         here, after = zip(*(followed[process.state_key] for process in self.processes), strict=True)
         values = [feature.values(states) for feature, states in zip(self.contextual, here[1:], strict=True)]
@@ -304,9 +306,9 @@ class LLRNN(nn.Module):
             plain, arrays = domain.described()
             tensors.update({f"domains.{i}.{name}": torch.from_numpy(array) for name, array in arrays.items()})
             data.setdefault("domains", []).append({"plain": plain, "arrays": sorted(arrays)})
-        if self.seen is not None:
-            tensors["seen.counts"] = torch.from_numpy(self.seen.counts)
-            tensors["seen.sentences"] = torch.from_numpy(self.seen.sentences)
+        if self.training_summary is not None:
+            tensors["seen.counts"] = torch.from_numpy(self.training_summary.counts)
+            tensors["seen.sentences"] = torch.from_numpy(self.training_summary.sentences)
         _describe_features("output", self.output_features, data, tensors)
         if self.input_features is not self.output_features:
             _describe_features("input", self.input_features, data, tensors)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import CorpusError
-from llrnn.knowledge.sequences import Batch, ModelState
+from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.batches import Batching, Sentences, distinct_pasts

@@ -15,32 +15,91 @@ trained with; `constrained` holds a model to a language that it was not trained 
 from __future__ import annotations
 
 import copy
+import difflib
+import fnmatch
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from llrnn.ground.errors import ConfigError
+from llrnn.ground.arrays import Ints
+from llrnn.ground.caches import ByteCache
+from llrnn.ground.errors import ConfigError, quoted
 from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.backgrounds.constraint import Constraint
-from llrnn.knowledge.contextual.expert import Expert
+from llrnn.knowledge.contextual.base import Expert
 from llrnn.knowledge.contextual.lookup import Lookup
-from llrnn.knowledge.features.compiled import FeatureNames
 from llrnn.model.network import LLRNN
-from llrnn.model.words import add_from_conditions
-from llrnn.model.writing import words_by_column
+from llrnn.model.words import add_from_conditions, words_by_column
 from llrnn.text.tables import KnowledgeBase
 
+# Features found by name, or by a pattern in which `*` stands for anything. Both come from users and from requests, so
+# every answer has its bound: `fnmatch` looks for a pattern from left to right without going back.
 
-def copied(model: LLRNN) -> LLRNN:
-    """The same model with parameters of its own; knowledge is shared, for it is large and never changes."""
-    shared = [model.vocabulary, model.output_features, model.input_features, model.background, *model.contextual]
-    shared += [model.seen, *model.layer.buffers(), *model.embedding.buffers(), model.layer.classes.masses]
-    made = copy.deepcopy(model, {id(part): part for part in shared})
-    return made.to(model.device)  # on a GPU this puts the weights of torch's RNNs back into one piece
+
+STAR = "*"
+_REMEMBERED = 4 * 2**20  # bytes of names and patterns that were resolved
+_COMPARED = 2000  # names that a mistaken one is compared with: each takes some microseconds
+_LONGEST_MISTAKE = 100  # characters
+
+
+def star_matcher(pattern: str) -> Callable[[str], object]:
+    """Whether a name fits a pattern in which only `*` has a meaning."""
+    return re.compile(fnmatch.translate(re.sub(r"[?\[]", r"[\g<0>]", pattern))).match
+
+
+class FeatureNames:
+    """The features of a model by their names: which coordinates of a does a name, or a pattern, mean?"""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        self._place = {name: k for k, name in enumerate(self.names)}
+        self._found: ByteCache[str, Ints] = ByteCache(_REMEMBERED, lambda key, rows: sys.getsizeof(key) + rows.nbytes)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def is_pattern(self, feature: str) -> bool:
+        """Whether all names must be looked through; what some feature is called is that feature, `Word:*` included."""
+        return STAR in feature and feature not in self._place
+
+    def rows(self, feature: str) -> Ints:
+        """The coordinates that a name or a pattern means, in their order; one that means none is an error."""
+        if feature in self._place:
+            return np.array([self._place[feature]])
+        if STAR in feature:
+            found = self._found.get(feature, lambda: self._matching(feature))
+            if len(found):
+                return found
+        what = f"{'matches the pattern' if STAR in feature else 'is named'} {quoted(feature)}"
+        raise ConfigError(f"none of the {len(self)} features of this model {what}; {self._advice(feature)}")
+
+    def _matching(self, pattern: str) -> Ints:
+        fits = star_matcher(pattern)
+        return np.array([k for k, name in enumerate(self.names) if fits(name)], dtype=np.int64)
+
+    def _advice(self, feature: str) -> str:
+        small: dict[str, str] = {}  # capitals are what is mistaken most
+        for name in self._candidates(feature):
+            small.setdefault(name.lower(), name)
+        close = [small[name] for name in difflib.get_close_matches(feature.lower(), small)]
+        if close:
+            return f"did you mean {' or '.join(map(repr, close))}?"
+        return f"names look like {', '.join(map(repr, self.names[:3]))}, and patterns need a `*`"
+
+    def _candidates(self, feature: str) -> list[str]:
+        """Some names that a mistaken one may stand for: of many, those of its group."""
+        if len(feature) > _LONGEST_MISTAKE:
+            return []
+        if len(self) <= _COMPARED:
+            return list(self.names)
+        group = feature.partition(":")[0].lower()
+        return [name for name in self.names if name.lower().startswith(group)][:_COMPARED]
 
 
 @dataclass(frozen=True)
@@ -108,7 +167,7 @@ def swap(
     """
     others, changed = experts or {}, tables or {}
     require_experts(model, others)
-    require_tables(model, changed)
+    _require(changed, [*tables_of(model)], "table")
     swapped = _untied(model)
     if background is not None:
         swapped.background = background.bind(model.vocabulary)
@@ -150,11 +209,6 @@ def require_experts(model: LLRNN, names: Iterable[str]) -> None:
     _require(given, there, "expert", f", and the tables {tables}" if tables else "")
 
 
-def require_tables(model: LLRNN, names: Iterable[str]) -> None:
-    """That tables of these names are looked up."""
-    _require(names, [*tables_of(model)], "table")
-
-
 def _require(names: Iterable[str], there: Sequence[str], kind: str, besides: str = "", none: str = "none") -> None:
     for name in names:
         if name not in there:
@@ -177,14 +231,18 @@ def scale_and_offset(
             offset[rows] = change.scale * offset[rows] + change.offset
     like = model.layer.weight
     found = tuple(torch.from_numpy(part).to(like.device, like.dtype) for part in (scale, offset))
-    for part in found:  # what is not finite stays so whatever is done to it, so that looking once suffices
-        if not part.isfinite().all():
-            name = known.names[int(torch.nonzero(~part.isfinite())[0])]
-            raise ConfigError(
-                f"the changes of the weight of {name!r} must stay finite in {like.dtype}, but together they overflow; "
-                "choose smaller numbers"
-            )
+    _require_finite(known.names, *found)  # what is not finite stays so whatever is done to it: looking once suffices
     return found[0], found[1]
+
+
+def _require_finite(names: Sequence[str], *parts: Tensor) -> None:
+    for part in parts:
+        broken = torch.nonzero(~part.isfinite())
+        if len(broken):
+            raise ConfigError(
+                f"the changed weight of {names[int(broken[0, 0])]!r} must stay finite in {part.dtype}, but it "
+                "overflows; choose smaller numbers"
+            )
 
 
 def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:
@@ -192,31 +250,29 @@ def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:
 
     steer(model, [Change.parse("POS:VERB=+0.5"), Change("Gender:*", scale=0.0)])
     """
-    names = FeatureNames(model.feature_names)
-    rows = [names.rows(change.feature) for change in changes]  # before any copy: names may be wrong
+    scale, offset = scale_and_offset(model, changes)
     steered = _untied(model)
     layer, m = steered.layer, model.output_features.n_features
-    for change, found in zip(changes, rows, strict=True):
-        chosen = torch.from_numpy(found).to(model.device)
-        _change_rows(change, layer.weight, layer.bias, chosen[chosen < m])
-        _change_rows(change, layer.context_weight, layer.context_bias, chosen[chosen >= m] - m)
+    with torch.no_grad():
+        for W, c, own in (
+            (layer.weight, layer.bias, slice(m)),
+            (layer.context_weight, layer.context_bias, slice(m, None)),
+        ):
+            W.mul_(scale[own, None])
+            c.mul_(scale[own]).add_(offset[own])
+            _require_finite(model.feature_names[own], W, c)
     return steered
 
 
 def _untied(model: LLRNN) -> LLRNN:
-    """The same model with parameters of its own, untied: a change of the output is none of the input."""
-    made = copied(model)
+    """The same model with parameters of its own, untied: a change of the output is none of the input.
+
+    Knowledge is shared, for it is large and never changes.
+    """
+    shared = [model.vocabulary, model.output_features, model.input_features, model.background, *model.contextual]
+    shared += [model.training_summary, *model.layer.buffers(), *model.embedding.buffers(), model.layer.classes.masses]
+    made = copy.deepcopy(model, {id(part): part for part in shared})
+    made.to(model.device)  # on a GPU this puts the weights of torch's RNNs back into one piece
     if model.tied:
         made.tied, made.layer.weight = False, nn.Parameter(model.layer.weight.detach().clone())
     return made
-
-
-@torch.no_grad()
-def _change_rows(change: Change, W: Tensor, c: Tensor, rows: Tensor) -> None:
-    W[rows] *= change.scale
-    c[rows] = change.scale * c[rows] + change.offset
-    if not (W[rows].isfinite().all() and c[rows].isfinite().all()):
-        raise ConfigError(
-            f"the weight of {change.feature!r} times {change.scale:g} plus {change.offset:g} must stay finite in "
-            f"{W.dtype}, but it overflows; choose smaller numbers"
-        )

@@ -23,7 +23,8 @@ import numpy as np
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import EstimationWarning, FeatureError, LexiconError, LLRNNError, VocabularyError
 from llrnn.ground.files import StrPath
-from llrnn.knowledge.features.groups import Numeric, Shape
+from llrnn.knowledge.contextual.lookup import Lookup
+from llrnn.knowledge.features import Numeric, Shape
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.network import LLRNN
 from llrnn.text.automata import check_string
@@ -313,7 +314,7 @@ def add(model: LLRNN, entries: Iterable[Entry]) -> LLRNN:
 def remove(model: LLRNN, forms: Iterable[str]) -> LLRNN:
     """A new model without these words: they are strings of their cells again, or gone from a closed vocabulary.
 
-    What a model has seen is known by the numbers of words: it is forgotten where they change (`model.seen` is None).
+    A training summary knows sentences by the numbers of their words: where these change, it is dropped.
     """
     gone, old = dict.fromkeys(forms), model.vocabulary
     _check_gone(gone, old)
@@ -387,12 +388,12 @@ def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], d
     earlier = model.provenance
     made.provenance = {**earlier, **{key: earlier.get(key, 0) + count for key, count in done.items()}}
     made.radius = dict(model.radius)
-    words, seen = revision.kept[: len(revision.vocabulary.words)], model.seen
+    words, seen = revision.kept[: len(revision.vocabulary.words)], model.training_summary
     stays = words[words >= 0]
     # its sentences are hashes of the numbers of words: forgotten, where these mean other words now
     if seen is not None and np.array_equal(stays, np.arange(len(stays))):
         counts = np.where(revision.kept >= 0, seen.counts[revision.kept], 0)
-        made.seen = TrainingSummary(counts, seen.sentences)
+        made.training_summary = TrainingSummary(counts, seen.sentences)
     return made.train(model.training)
 
 
@@ -496,3 +497,12 @@ def try_add_from_conditions(
     except LLRNNError as reason:
         tell(f"new words of conditions are not listed, so that nothing points at them: {reason}")
         return model
+
+
+def words_by_column(lookups: Iterable[Lookup]) -> dict[str, set[str]]:
+    """The words of tables; columns of one name are one, whatever table they are of."""
+    found: dict[str, set[str]] = {}
+    for one in lookups:
+        for column, words in one.words_by_column.items():
+            found.setdefault(column, set()).update(words)
+    return found

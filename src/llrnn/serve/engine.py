@@ -29,14 +29,12 @@ from torch import Tensor
 from llrnn.ground.errors import ConfigError, LLRNNError, UnknownWordError, ZeroMassError
 from llrnn.ground.rendering import Term
 from llrnn.inference.explanation import Explanation, explain_next, influence
-from llrnn.knowledge.features.compiled import FeatureNames
-from llrnn.knowledge.sequences import Batch, ModelState
+from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.steered import Steered
-from llrnn.model.decode import Generated, Greedy, Sampling, Strategy
+from llrnn.model.decode import Generated, Greedy, Sampling, Strategy, spoken
 from llrnn.model.network import LLRNN
-from llrnn.model.steering import Change, scale_and_offset
-from llrnn.model.writing import spoken
+from llrnn.model.steering import Change, FeatureNames, scale_and_offset
 from llrnn.serve.answers import ComparisonAnswer, ExplanationAnswer, TermAnswer
 from llrnn.serve.limits import Refused
 from llrnn.serve.messages import (

@@ -22,7 +22,7 @@ from typing import Any
 from torch import Tensor
 
 from llrnn.ground.errors import NonFiniteError, TrainingError, warn
-from llrnn.knowledge.sequences import Batch, ModelState
+from llrnn.knowledge.process import Batch, ModelState
 from llrnn.model.batches import Prefetched, derived_seed
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import score

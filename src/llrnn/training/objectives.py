@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from llrnn.ground.errors import ConfigError
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix

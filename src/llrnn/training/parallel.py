@@ -14,7 +14,7 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from llrnn.ground.errors import ConfigError, LostWorkerError, TrainingError
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.model.batches import Batching
 from llrnn.model.controllers import Hidden, SomeRows
 from llrnn.text.ids import EncodedText, Lazy

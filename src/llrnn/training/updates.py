@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from llrnn.knowledge.sequences import Batch, ModelState
+from llrnn.knowledge.process import Batch, ModelState
 from llrnn.model.network import LLRNN
 from llrnn.training.objectives import Exact
 from llrnn.training.optimizers import WeightAverage, make_optimizer

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from llrnn.ground.arrays import Ints
 from llrnn.knowledge.backgrounds import NGram
+from llrnn.knowledge.process import Batch
 from llrnn.languages.ngrams import UNKNOWN, NGramTable, estimate, read_arpa, read_stream, write_arpa
 from llrnn.text.vocabulary import EOS, Vocabulary
 
@@ -153,7 +154,7 @@ def _places(text: Ints) -> list[int]:
 
 def _states(ngram: NGram, text: Ints) -> Tensor:
     words = torch.from_numpy(text)[None]
-    seen, _ = ngram.follow([ngram.initial()], words, torch.ones_like(words, dtype=torch.bool))
+    seen, _ = ngram.follow([ngram.initial()], Batch(words, words, torch.ones_like(words, dtype=torch.bool)))
     return seen.nodes[torch.tensor(_places(text))]
 
 

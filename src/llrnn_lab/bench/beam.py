@@ -17,7 +17,7 @@ import torch
 from llrnn.knowledge.backgrounds import Background, Primed, Uniform, Unigram
 from llrnn.knowledge.contextual import Continued, Copied, Lookup, Matching, Said, Unsaid
 from llrnn.knowledge.features import Identity
-from llrnn.knowledge.sequences import ModelState
+from llrnn.knowledge.process import ModelState
 from llrnn.model.controllers import LSTM, Attentive, Encoder
 from llrnn.model.decode import beam_search_each
 from llrnn.model.network import LLRNN

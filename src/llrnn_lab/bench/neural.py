@@ -16,9 +16,9 @@ from torch.nn import functional as F
 from llrnn.config.project import embedded_corpora
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge import backgrounds, features
-from llrnn.knowledge.features import FeatureMatrix
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.priors import SparsePrior, Table
 from llrnn.model.batches import Sentences
 from llrnn.model.controllers import LSTM

@@ -19,7 +19,7 @@ from llrnn.config.project import embedded_corpora
 from llrnn.inference.evaluation import normalisation_gap
 from llrnn.knowledge import backgrounds, features
 from llrnn.knowledge.backgrounds import Static
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.layer.numerics import segment_logsumexp
 from llrnn.model.batches import Sentences, derived_seed
 from llrnn.model.controllers import LSTM

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch
 from llrnn.model.batches import Batching, Prefetched
-from llrnn.model.controllers.recurrent import TorchLSTM
+from llrnn.model.controllers import TorchLSTM
 from llrnn.text.ids import EncodedText
 from llrnn.training.optimizers import make_optimizer
 from llrnn.training.settings import TrainingSettings

@@ -272,7 +272,7 @@ def bench_beam_verb(
     Example: llrnn bench beam
     """
     from llrnn.model.checkpoint import load
-    from llrnn.model.writing import condition_kind, prepared
+    from llrnn.model.decode import condition_kind, prepared
     from llrnn.text.corpus import Corpus
     from llrnn_lab.bench.beam import beam, made_up
     from llrnn_lab.bench.machine import threads_of

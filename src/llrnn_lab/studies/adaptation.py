@@ -235,7 +235,7 @@ def _ngram_log_probs(ngram: NGram, text: EncodedText) -> Tensor:
     """In the order in which `scoring.score` goes through a text."""
     found = []
     for batch in Sentences().plan(text):
-        states, _ = ngram.follow([ngram.initial()] * len(batch.inputs), batch.inputs, batch.mask)
+        states, _ = ngram.follow([ngram.initial()] * len(batch.inputs), batch)
         found.append(ngram.trie(states.nodes.device).log_prob_of(states.nodes, batch.picked(batch.targets))[0])
     return torch.cat(found)
 

@@ -20,9 +20,9 @@ import torch
 from llrnn.ground.files import write_atomically
 from llrnn.inference.evaluation import evaluate
 from llrnn.knowledge.contextual import Lookup
+from llrnn.model.decode import prepared, write
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import swap
-from llrnn.model.writing import prepared, write
 from llrnn.text.corpus import Corpus
 from llrnn.text.tables import KnowledgeBase
 from llrnn_lab.studies.engines import Engine

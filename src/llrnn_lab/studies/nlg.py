@@ -22,8 +22,8 @@ import torch
 from llrnn.config import Config
 from llrnn.ground.files import write_atomically
 from llrnn.inference.evaluation import evaluate
+from llrnn.model.decode import prepared, write
 from llrnn.model.network import LLRNN
-from llrnn.model.writing import prepared, write
 from llrnn.text.corpus import Corpus
 from llrnn_lab.studies.engines import Engine
 from llrnn_lab.studies.jobs import Job, run_jobs, trained

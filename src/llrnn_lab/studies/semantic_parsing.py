@@ -24,9 +24,9 @@ import torch
 
 from llrnn.ground.files import write_atomically
 from llrnn.knowledge.backgrounds import Grammar
+from llrnn.model.decode import write
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import swap
-from llrnn.model.writing import write
 from llrnn.text.conditions import Conditions
 from llrnn.text.corpus import Corpus
 from llrnn_lab.studies.engines import Engine

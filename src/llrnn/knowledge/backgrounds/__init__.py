@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from llrnn.ground.errors import CheckpointError, quoted
-from llrnn.knowledge.backgrounds.base import Background, Mixture, Product, Static
+from llrnn.knowledge.backgrounds.base import Background, Discounted, Mask, Mixture, Product, Static, Uniform, Unigram
 from llrnn.knowledge.backgrounds.constraint import Automaton, Dictionary, Grammar
-from llrnn.knowledge.backgrounds.crossfit import CrossFitted
 from llrnn.knowledge.backgrounds.neural import HuggingFace, Model
-from llrnn.knowledge.backgrounds.ngram import NGram
+from llrnn.knowledge.backgrounds.ngram import CrossFitted, NGram
 from llrnn.knowledge.backgrounds.primed import Primed, entity_words
-from llrnn.knowledge.backgrounds.static import Discounted, Mask, Uniform, Unigram
 from llrnn.knowledge.process import Saved
 from llrnn.languages.ngrams.arpa import SHARING
 
@@ -63,11 +60,5 @@ def register(kind: str, restorer: Restorer) -> None:
 
 def restore(saved: Saved) -> Background:
     """A background from what a model folder holds of it; the inverse of `Background.saved`."""
-    if saved.kind == "custom":
-        raise CheckpointError(
-            f"the model was saved with a background of your own, {saved.fields.get('repr')}: "
-            "give it again at loading, llrnn.load(folder, background=...)"
-        )
-    if saved.kind not in _RESTORERS:
-        raise CheckpointError(f"unknown kind of background {quoted(saved.kind)}: it needs a newer llrnn")
-    return _RESTORERS[saved.kind](saved, [restore(part) for part in saved.parts])
+    restorer = find_restorer(saved, _RESTORERS, "background", "background=...")
+    return restorer(saved, [restore(part) for part in saved.parts])

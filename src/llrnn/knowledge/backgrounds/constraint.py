@@ -27,9 +27,8 @@ from torch import Tensor
 
 from llrnn.ground.errors import BackgroundError
 from llrnn.ground.files import read_file
-from llrnn.knowledge.backgrounds.base import Background, Combined, Mixture, Product
-from llrnn.knowledge.backgrounds.static import Mask
-from llrnn.knowledge.process import Saved, State, States
+from llrnn.knowledge.backgrounds.base import Background, Combined, Mask, Mixture, Product
+from llrnn.knowledge.process import Saved
 from llrnn.languages.grammars.context_free import ContextFree
 from llrnn.languages.grammars.expressions import (
     Concatenation,
@@ -74,7 +73,7 @@ class At(NamedTuple):
     left: tuple[At, int] | None = None
 
 
-class Constraint(Background):
+class Constraint(Background[At]):
     """A language as a background. A subclass says which: its `bind` sets `_reader_for(condition)`."""
 
     def __init__(
@@ -94,19 +93,7 @@ class Constraint(Background):
         self.over, self.violation, self.longest = over, float(violation), longest
         self.spelling = {BLANK: " "} if spelling is None else dict(spelling)
         self._as_exceptions = violation > 0.0  # listing keeps the rest constant, as the features of an expert must be
-        self._constant: dict[float, Table] = {}
         self._reader_for: Callable[[object], SymbolReader] | None = None  # `bind` makes it
-
-    def _reader(self, condition: object) -> SymbolReader:
-        """The language for a condition, over the symbols of the vocabulary."""
-        if self._reader_for is None:
-            raise BackgroundError(f"{self!r} must be bound to a vocabulary before it is used: .bind(vocabulary)")
-        return self._reader_for(condition)
-
-    def bind(self, vocabulary: Vocabulary) -> Self:
-        bound = super().bind(vocabulary)
-        bound._constant = {}
-        return bound
 
     def _letters(self, vocabulary: Vocabulary) -> list[str]:
         symbols = [symbol for number, symbol in enumerate(vocabulary.symbols) if number != vocabulary.eos]
@@ -138,11 +125,13 @@ class Constraint(Background):
         """New words are in the language or not as any others: by what they are called."""
         return self.bind(revision.vocabulary)
 
-    def initial(self, condition: object = None) -> State:
-        reader = self._reader(condition)
+    def initial(self, condition: object = None) -> At:
+        if self._reader_for is None:
+            raise self._unbound()
+        reader = self._reader_for(condition)
         return At(reader, reader.language.root)
 
-    def advance(self, state: State, symbol: int) -> State:
+    def advance(self, state: At, symbol: int) -> At:
         reader, node, symbols, letters, _ = state
         if symbol == self.vocabulary.eos:
             return At(reader, reader.language.root)
@@ -153,49 +142,39 @@ class Constraint(Background):
             return At(reader, None, symbols + 1, left=(state, symbol))
         return At(reader, after, symbols + 1, letters + reader.length(symbol))
 
-    def allowed(self, state: State) -> list[str]:
+    def allowed(self, state: At) -> list[str]:
         """The symbols that may follow."""
-        if state.node is None:
-            return []
-        return [self.vocabulary.symbols[symbol] for symbol in self._row(state).allowed.tolist()]
+        row = self._row(state)
+        return [] if row is None else [self.vocabulary.symbols[symbol] for symbol in row.allowed.tolist()]
 
-    def allows(self, states: Sequence[State]) -> Tensor:
+    def allows(self, states: Sequence[At]) -> Tensor:
         """Which symbols stay in the language, (N, V); all of them, once a sentence has left it."""
-        rows = [None if state.node is None else self._row(state).log_b for state in states]
         everything = torch.ones(len(self.vocabulary), dtype=torch.bool)
-        found = [everything if row is None else row > MINUS_INFINITY for row in rows]
+        found = [everything if row is None else row.log_b > MINUS_INFINITY for row in map(self._row, states)]
         return torch.stack(found) if found else everything.new_zeros(0, len(everything))
 
-    def prior(self, states: States) -> Prior:
+    def prior(self, states: Sequence[At]) -> Prior:
+        rows = [self._row(state) for state in states]
         if self._as_exceptions:
-            return self._listed(states)
+            return self._listed(rows)
         if len(self.vocabulary) <= _SMALL:
-            nothing = torch.full((len(self.vocabulary),), MINUS_INFINITY, dtype=torch.float64)
-            rows = [nothing if state.node is None else self._row(state).log_b for state in states]
-            return DensePrior(torch.stack(rows) if rows else nothing.new_zeros(0, len(nothing)))
-        if len(states) == 1 and states[0].node is not None:
-            return self._alone(self._row(states[0]))
-        return self._of_rows([None if state.node is None else self._row(state) for state in states])
-
-    def _alone(self, row: Row) -> SparsePrior:
-        """The answer at one position, cached with its row: decoding asks for it again and again."""
-        if row.prior is None:
-            row.prior = self._of_rows([row])
+            nothing = _constant_table(MINUS_INFINITY, len(self.vocabulary)).log_b
+            dense = [nothing if row is None else row.log_b for row in rows]
+            return DensePrior(torch.stack(dense) if dense else nothing.new_zeros(0, len(nothing)))
+        row = rows[0] if len(rows) == 1 else None
+        if row is None:
+            return self._of_rows(rows)
+        if row.prior is None:  # cached with the row: decoding asks for it again and again
+            row.prior = self._of_rows(rows)
         return row.prior
 
-    def _row(self, state: State) -> Row:
-        row: Row = state.reader.row(state.node, state.letters)
-        return row
-
-    def _all(self, log_b: float) -> Table:
-        """The same for every symbol."""
-        if log_b not in self._constant:
-            self._constant[log_b] = Table(torch.full((len(self.vocabulary),), log_b, dtype=torch.float64))
-        return self._constant[log_b]
+    def _row(self, state: At) -> Row | None:
+        """What may follow; None where a sentence has left the language."""
+        return None if state.node is None else state.reader.row(state.node, state.letters)
 
     def _of_rows(self, rows: Sequence[Row | None]) -> SparsePrior:
         """A table for each row with many symbols; few are exceptions to a table of nothing."""
-        nothing = self._all(MINUS_INFINITY)
+        nothing = _constant_table(MINUS_INFINITY, len(self.vocabulary))
         few = [row if row is not None and len(row.allowed) <= _FEW else None for row in rows]
         own = [nothing if row is None or row is listed else row.table for row, listed in zip(rows, few, strict=True)]
         place = {table: k for k, table in enumerate(dict.fromkeys(own or [nothing]))}
@@ -203,12 +182,12 @@ class Constraint(Background):
         shift[torch.arange(len(rows)), [place[table] for table in own]] = 0.0
         return SparsePrior(tuple(place), shift, _exceptions(few))
 
-    def _listed(self, states: Sequence[State]) -> SparsePrior:
+    def _listed(self, rows: Sequence[Row | None]) -> SparsePrior:
         """One constant for what is forbidden, and own values for what is allowed; outside, 1 for everything."""
-        rows = [None if state.node is None else self._row(state) for state in states]
         forbidden = math.log(self.violation) if self.violation else MINUS_INFINITY
         shift = [0.0 if row is None and self.violation else forbidden for row in rows]
-        return SparsePrior((self._all(0.0),), torch.tensor(shift, dtype=torch.float64).view(-1, 1), _exceptions(rows))
+        one = _constant_table(0.0, len(self.vocabulary))
+        return SparsePrior((one,), torch.tensor(shift, dtype=torch.float64).view(-1, 1), _exceptions(rows))
 
     def _limits(self) -> dict[str, Any]:
         """What is saved of every constraint."""
@@ -227,11 +206,12 @@ class Constraint(Background):
         state = self.initial(condition)
         for symbol in symbols:
             state = self.advance(state, int(symbol))
-        if state.node is not None and self._row(state).log_b[self.vocabulary.eos] == MINUS_INFINITY:
+        row = self._row(state)
+        if row is not None and row.log_b[self.vocabulary.eos] == MINUS_INFINITY:
             state = At(state.reader, None, state.symbols + 1, left=(state, self.vocabulary.eos))
         return self.refusal(state)
 
-    def refusal(self, state: State) -> str | None:
+    def refusal(self, state: At) -> str | None:
         """Why nothing can follow: where the sentence left the language, and what was possible there."""
         if state.left is None or self.violation:
             return None
@@ -242,6 +222,12 @@ class Constraint(Background):
             f"{self.vocabulary.symbols[symbol]!r} at position {state.symbols} is outside the language of {self!r}, "
             f"which allows there: {shown}"
         )
+
+
+@lru_cache(8)
+def _constant_table(log_b: float, n_symbols: int) -> Table:
+    """The same for every symbol."""
+    return Table(torch.full((n_symbols,), log_b, dtype=torch.float64))
 
 
 def _exceptions(rows: Sequence[Row | None]) -> Exceptions:

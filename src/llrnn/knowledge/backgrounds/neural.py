@@ -15,35 +15,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
 from llrnn.ground.errors import BackgroundError, CheckpointError, MissingExtraError, VocabularyError
 from llrnn.knowledge.backgrounds.base import Background
-from llrnn.knowledge.process import PackedStates, Process, S, Saved
-from llrnn.knowledge.sequences import Batch
+from llrnn.knowledge.process import Batch, PackedStates, S, Saved
 from llrnn.layer.priors import DensePrior, Prior
 from llrnn.text.corpus import Corpus
 from llrnn.text.vocabulary import EOS, Vocabulary
-
-
-class Inner(Protocol):
-    """What is asked of the inner model; `llrnn.LLRNN` is one. Its states are its own."""
-
-    vocabulary: Vocabulary
-    controller: Any
-
-    @property
-    def processes(self) -> tuple[Process, ...]: ...
-    @property
-    def device(self) -> torch.device: ...
-    def start(self, conditions: Sequence[object]) -> Any: ...
-    def step(self, state: Any, words: Sequence[int]) -> tuple[Any, Any]: ...
-    def scan(self, batch: Any, state: Any) -> tuple[Any, Any]: ...
-    def to(self, device: torch.device) -> Any: ...
-    def described(self) -> tuple[dict[str, Any], dict[str, Tensor]]: ...
 
 
 class Place(NamedTuple):
@@ -57,11 +39,7 @@ class Place(NamedTuple):
 class LazyAnswers(PackedStates[S]):
     """A batch of N states as their log b, computed when it is asked for: whoever wants states only pays for none."""
 
-    n: int
     make: Callable[[], Tensor]
-
-    def __len__(self) -> int:
-        return self.n
 
     @cached_property
     def log_b(self) -> Tensor:
@@ -76,41 +54,35 @@ class Model(Background[Place]):
     training it answers as always: trained on the same text, it is over-confident there, and `CrossFitted` is the cure.
     """
 
-    def __init__(self, model: Inner) -> None:
-        self._model = model
-
-    @property
-    def model(self) -> Inner:
-        """The inner model."""
-        return self._model
+    def __init__(self, model: Any) -> None:
+        self.model = model  # an `LLRNN`, which stands in a later room
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         require_same_symbols(
-            repr(self), self._model.vocabulary, vocabulary, "train both models with one vocabulary: model.vocabulary"
+            repr(self), self.model.vocabulary, vocabulary, "train both models with one vocabulary: model.vocabulary"
         )
         return super().bind(vocabulary)
 
     @property
     def reads_conditions(self) -> bool:
-        parts = (self._model.controller, *self._model.processes)
+        parts = (self.model.controller, *self.model.processes)
         return any(part.reads_conditions for part in parts)
 
     def initial(self, condition: object = None) -> Place:
-        return Place(self._model.start([condition]), None)
+        return Place(self.model.start([condition]), None)
 
     def advance(self, state: Place, symbol: int) -> Place:
         return Place(self._fed([state]), symbol)
 
     @torch.no_grad()
-    def follow(
-        self, states: Sequence[Place], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
-    ) -> tuple[LazyAnswers[Place], Sequence[Place]]:
+    def follow(self, states: Sequence[Place], batch: Batch) -> tuple[LazyAnswers[Place], Sequence[Place]]:
+        inputs, mask = batch.inputs, batch.mask
         self._move(inputs.device)
         before, pieces = self._fed(states), []
         if inputs.shape[1] > 1:  # all columns but the last, before which the states are kept
-            distribution, before = self._model.scan(Batch(inputs[:, :-1], inputs[:, :-1], mask[:, :-1]), before)
+            distribution, before = self.model.scan(Batch(inputs[:, :-1], inputs[:, :-1], mask[:, :-1]), before)
             pieces.append(distribution)
-        pieces.append(self._model.scan(Batch(inputs[:, -1:], inputs[:, -1:], mask[:, -1:]), before)[0])
+        pieces.append(self.model.scan(Batch(inputs[:, -1:], inputs[:, -1:], mask[:, -1:]), before)[0])
         after = [Place(before.select([row]), word) for row, word in enumerate(inputs[:, -1].tolist())]
         is_last = torch.zeros_like(mask).index_fill(1, torch.tensor(mask.shape[1] - 1, device=mask.device), True)[mask]
         return LazyAnswers(len(is_last), lambda: _interleaved(pieces, is_last)), after
@@ -120,12 +92,12 @@ class Model(Background[Place]):
         if isinstance(states, LazyAnswers):
             return DensePrior(states.log_b)
         if not states:
-            return DensePrior(torch.zeros(0, len(self._model.vocabulary), device=self._model.device))
+            return DensePrior(torch.zeros(0, len(self.model.vocabulary), device=self.model.device))
         return DensePrior(self._step(states)[0].log_probs())
 
     def _move(self, device: torch.device) -> None:
-        if self._model.device != device:
-            self._model.to(device)
+        if self.model.device != device:
+            self.model.to(device)
 
     def _fed(self, states: Sequence[Place]) -> Any:
         """One inner state of all sequences, with their last words fed."""
@@ -135,24 +107,24 @@ class Model(Background[Place]):
             _, after = self._step([states[n] for n in waiting])
             for row, n in enumerate(waiting):
                 rows[n] = after.select([row])
-        return rows[0].joined(rows, self._model.device)
+        return rows[0].joined(rows, self.model.device)
 
     @torch.no_grad()
-    def _step(self, states: Sequence[Place]) -> tuple[Any, Any]:
+    def _step(self, states: Sequence[Place]) -> Any:
         """One step of all sequences; one that has read nothing stands at the boundary of sentences."""
-        before = states[0].before.joined([state.before for state in states], self._model.device)
-        eos = self._model.vocabulary.eos
-        return self._model.step(before, [eos if state.word is None else state.word for state in states])
+        before = states[0].before.joined([state.before for state in states], self.model.device)
+        eos = self.model.vocabulary.eos
+        return self.model.step(before, [eos if state.word is None else state.word for state in states])
 
     def saved(self) -> Saved:
-        fields, tensors = self._model.described()
+        fields, tensors = self.model.described()
         if fields["controller"]["kind"] == "custom":  # a folder cannot make it: the whole background is given again
             return super().saved()
         # copies: one model may serve twice, and a file of tensors refuses memory that is shared
         return Saved("model", fields, {name: tensor.detach().clone() for name, tensor in tensors.items()})
 
     def __repr__(self) -> str:
-        return f"Model({type(self._model).__name__} over {len(self._model.vocabulary)} symbols)"
+        return f"Model({type(self.model).__name__} over {len(self.model.vocabulary)} symbols)"
 
 
 @torch.no_grad()
@@ -207,7 +179,7 @@ class HuggingFace(Background[Window]):
 
     def __init__(self, model: Any, tokenizer: Any, *, context: int | None = None, cache_size: int = 256) -> None:
         self._own = vocabulary_of(tokenizer)
-        self._model, self._tokenizer = model.eval(), tokenizer
+        self._model, self.tokenizer = model.eval(), tokenizer
         self._begin = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
         self._asked_context, self._cache_size = context, cache_size
         self._limit = _context_length(model, context)
@@ -247,13 +219,9 @@ class HuggingFace(Background[Window]):
         return made
 
     @property
-    def tokenizer(self) -> Any:
-        return self._tokenizer
-
-    @property
     def boundary(self) -> frozenset[int]:
         """The tokens that may stand before a text: bos, eos and padding."""
-        ids = (self._tokenizer.bos_token_id, self._tokenizer.eos_token_id, self._tokenizer.pad_token_id)
+        ids = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id)
         return frozenset(one for one in ids if one is not None)
 
     def bind(self, vocabulary: Vocabulary) -> Self:
@@ -269,16 +237,12 @@ class HuggingFace(Background[Window]):
         grown = (*state, self._begin if not state and symbol == self._own.eos else symbol)
         return grown if len(grown) <= self._limit else grown[-(self._limit // 2 + 1) :]
 
-    def follow(
-        self, states: Sequence[Window], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
-    ) -> tuple[LazyAnswers[Window], Sequence[Window]]:
-        self._move(inputs.device)
+    def follow(self, states: Sequence[Window], batch: Batch) -> tuple[LazyAnswers[Window], Sequence[Window]]:
+        self._move(batch.inputs.device)
         asked: list[Asked] = []
-        after = [
-            self._read(state, row, kept, asked)
-            for state, row, kept in zip(states, inputs.tolist(), mask.tolist(), strict=True)
-        ]
-        return LazyAnswers(int(mask.sum()), lambda: self._answers(asked)), after
+        rows = zip(states, batch.inputs.tolist(), batch.mask.tolist(), strict=True)
+        after = [self._read(state, row, kept, asked) for state, row, kept in rows]
+        return LazyAnswers(batch.n_positions, lambda: self._answers(asked)), after
 
     def _read(self, window: Window, row: Sequence[int], kept: Sequence[bool], asked: list[Asked]) -> Window:
         """One row: each window as it is when it is full, or at the end, answers for all places in it at once."""

@@ -23,12 +23,11 @@ from typing import Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError, ZeroMassError
 from llrnn.knowledge.backgrounds.base import Background, Combined, multiply
-from llrnn.knowledge.process import Saved, State
+from llrnn.knowledge.process import Batch, Saved, State
 from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Exceptions, Prior, SparsePrior, Table
 from llrnn.text import conditions
 from llrnn.text.conditions import Act
@@ -108,12 +107,10 @@ class Priming(Background[LogWeights]):
             cells = zip(self.vocabulary.cells_of(others).tolist(), others, strict=True)
             yield from ((cell, found[word]) for cell, word in cells if cell in self._of_cells)
 
-    def follow(
-        self, states: Sequence[LogWeights], inputs: Tensor, mask: Tensor, sentences: Tensor | None = None
-    ) -> tuple[Sequence[LogWeights], Sequence[LogWeights]]:
+    def follow(self, states: Sequence[LogWeights], batch: Batch) -> tuple[Sequence[LogWeights], Sequence[LogWeights]]:
         """No symbol changes a state, so none is looked at."""
-        kept = [state for state, n in zip(states, mask.sum(1).tolist(), strict=True) for _ in range(int(n))]
-        return kept, states
+        counts = batch.mask.sum(1).tolist()
+        return [state for state, n in zip(states, counts, strict=True) for _ in range(int(n))], states
 
     def prior(self, states: Sequence[LogWeights]) -> Prior:
         """As `SparsePrior.listed`, for states that are sorted and known to be right.

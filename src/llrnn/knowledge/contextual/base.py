@@ -8,16 +8,23 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Self
+from functools import partial
+from itertools import chain
+from typing import NamedTuple, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from llrnn.ground.arrays import LARGEST_FLOAT32
-from llrnn.ground.errors import FeatureError
-from llrnn.knowledge.process import Process, S, Saved
-from llrnn.layer.priors import ContextValues
-from llrnn.text.vocabulary import Revision
+from llrnn.ground.caches import ByteCache
+from llrnn.ground.errors import BackgroundError, FeatureError
+from llrnn.knowledge.backgrounds.base import Background
+from llrnn.knowledge.process import Batch, Process, S, Saved
+from llrnn.languages.ngrams.trie import ranges
+from llrnn.layer.priors import ContextValues, DensePrior, SparsePrior
+from llrnn.text.conditions import values_of
+from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 
 Value = float | Sequence[float]  # of one feature, or of several that follow the prefix together
 
@@ -29,22 +36,27 @@ class ContextualFeature(Process[S]):
     """
 
     _error = FeatureError
+    _name: str | None = None
 
     @property
     def name(self) -> str:
-        return type(self).__name__
+        return self._name if self._name is not None else type(self).__name__
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of its features, one for each coordinate of a: usually one."""
         return (self.name,)
 
-    @abstractmethod
     def value(self, state: S) -> tuple[Value, Mapping[int, Value]]:
         """The value on all words but a few, and on those few by their ids; a value for each name, if several."""
+        found = self.values([state])
+        rest, own = (found.rest, found.value) if len(self.names) > 1 else (found.rest[:, 0], found.value[:, 0])
+        return rest[0].tolist(), dict(zip(found.word.tolist(), own.tolist(), strict=True))
 
     def values(self, states: Sequence[S]) -> ContextValues:
-        """The values for a batch of states."""
+        """The values for a batch of states. A subclass has this method, or `value`."""
+        if type(self).value is ContextualFeature.value:
+            raise TypeError(f"{type(self).__name__} needs a method `value`, or `values` for a batch of states")
         answers, width = [self.value(state) for state in states], len(self.names)
         rows = [(n, word, own[word]) for n, (_, own) in enumerate(answers) for word in sorted(own)]
         position, word, value = zip(*rows, strict=True) if rows else ((), (), ())
@@ -101,3 +113,311 @@ class Repeated(ContextualFeature[tuple[int, ...]]):
 
     def __repr__(self) -> str:
         return f"Repeated(window={self._window})"
+
+
+_LIMIT = 50.0  # nats: a word that the expert forbids has this little, since features are finite
+
+
+class Expert(ContextualFeature[S]):
+    """A background that the network may listen to, more or less, at every step (paper §6).
+
+        φ_e(K, x) = log b_e(K, x) − log b_ref(x)        its weight a_e: 0 not at all, 1 as it is, below 0 against it
+
+    The reference is, by default, what the expert itself says of words in general: the unigrams of an n-gram model. Then
+    the feature is one number on all words but those that the expert knows of in this context. `name` is how
+    explanations and `--expert NAME=FACTOR` call it.
+
+        Expert(NGram.from_arpa("legal.arpa"), name="legal")
+    """
+
+    def __init__(self, background: Background[S], reference: Background | None = None, *, name: str = "expert") -> None:
+        if reference is not None and not reference.is_static:
+            raise FeatureError(f"the reference of an expert must not look at the context, found {reference!r}")
+        self.background, self._reference, self._name = background, reference, name
+
+    def with_background(self, background: Background) -> Expert:
+        """Another expert in its place: of the same name, and with the same reference where one was given."""
+        return Expert(background, self._reference, name=self.name)
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        bound.background = self.background.bind(vocabulary).as_expert()
+        bound._reference = None if self._reference is None else self._reference.bind(vocabulary)
+        return bound
+
+    def revised(self, revision: Revision) -> Self:
+        """On a new word, of which the expert knows no n-grams, the feature has the value that it has on the rest."""
+        reference = None if self._reference is None else self._reference.revised(revision)
+        return self._changed(revision.vocabulary, background=self.background.revised(revision), _reference=reference)
+
+    @property
+    def reads_conditions(self) -> bool:
+        return self.background.reads_conditions
+
+    def initial(self, condition: object = None) -> S:
+        return self.background.initial(condition)
+
+    def advance(self, state: S, symbol: int) -> S:
+        return self.background.advance(state, symbol)
+
+    def follow(self, states: Sequence[S], batch: Batch) -> tuple[Sequence[S], Sequence[S]]:
+        if self.background.is_static:  # it keeps no states, but a feature has a value at every position
+            return [self.initial()] * batch.n_positions, states
+        return self.background.follow(states, batch)
+
+    def values(self, states: Sequence[S]) -> ContextValues:
+        prior, n = self.background.prior(states), len(states)
+        if isinstance(prior, DensePrior):
+            return self._everywhere(prior.dense(n))
+        if prior.active is None:
+            return self._by_region(prior, n)
+        tables, exceptions = torch.stack([table.log_b for table in prior.tables]), prior.exceptions  # (K, V)
+        reference = tables if self._reference is None else self._reference_log_b(tables.device).expand_as(tables)
+        above = _difference(tables, reference)
+        if self._reference is not None and not bool((above == above[:, :1]).all()):
+            return self._everywhere(prior.dense(n))
+        which = prior.active  # the one table of each position
+        rest = (prior.shift.gather(1, which[:, None]) + above[which, :1]).expand(n, -1)
+        own = _difference(exceptions.log_b, reference[which.expand(n)[exceptions.position], exceptions.word])
+        return _clamped(rest, exceptions.position, exceptions.word, own)
+
+    def _by_region(self, prior: SparsePrior, n: int) -> ContextValues:
+        """Each table speaks of words of its own: those of the largest are the rest, others are exceptions.
+
+        But only at positions where they differ from the rest: N times the words of the smaller tables at most.
+        """
+        if (region := prior.regions) is None:
+            return self._everywhere(prior.dense(n))
+        tables, V, shift = torch.stack([table.log_b for table in prior.tables]), prior.n_symbols, prior.shift
+        general = tables.gather(0, region[None])[0]  # what it says of words in general, (V,)
+        reference = general if self._reference is None else self._reference_log_b(tables.device)
+        above = _difference(general, reference)
+        if not bool((above == above[0]).all()):
+            return self._everywhere(prior.dense(n))
+        main = torch.bincount(region, minlength=len(tables)).argmax()
+        position, word = _differing(shift, region, main)
+        exceptions = prior.exceptions
+        own = exceptions.position * V + exceptions.word
+        key = torch.unique(torch.cat([own, position * V + word]))
+        value = shift.new_empty(len(key))
+        value[torch.searchsorted(key, position * V + word)] = shift[position, region[word]] + above[0]
+        value[torch.searchsorted(key, own)] = _difference(exceptions.log_b, reference[exceptions.word])
+        rest = (shift[:, main] + above[0])[:, None].expand(n, -1)
+        return _clamped(rest, key // V, key % V, value)
+
+    def _everywhere(self, prior: DensePrior) -> ContextValues:
+        """Nothing is constant: every word of every position is an exception. Exact, at the cost of N × V."""
+        N, V = prior.log_b.shape
+        device = prior.log_b.device
+        reference = 0.0 if self._reference is None else self._reference_log_b(device)
+        position = torch.arange(N, device=device).repeat_interleave(V)
+        word = torch.arange(V, device=device).repeat(N)
+        value = (prior.log_b - reference).reshape(-1)
+        return _clamped(torch.zeros(N, 1, dtype=value.dtype, device=device), position, word, value)
+
+    def _reference_log_b(self, device: torch.device) -> Tensor:
+        assert self._reference is not None
+        log_b = self._reference.prior([]).to(device).dense(1).log_b[0]
+        if not bool(torch.isfinite(log_b).all()):
+            raise BackgroundError(f"the reference {self._reference!r} gives some word no mass; smooth it")
+        return log_b
+
+    def saved(self) -> Saved:
+        parts = (self.background,) if self._reference is None else (self.background, self._reference)
+        return Saved("expert", {"name": self.name}, parts=tuple(part.saved() for part in parts))
+
+    def __repr__(self) -> str:
+        return f"Expert({self.background!r}, name={self.name!r})"
+
+
+def _differing(shift: Tensor, region: Tensor, main: Tensor) -> tuple[Tensor, Tensor]:
+    """Positions and words of other regions than the main one, where their weight is another than that of the main."""
+    position, table = torch.nonzero(shift != shift[:, main][:, None], as_tuple=True)
+    words, count = torch.argsort(region, stable=True), torch.bincount(region, minlength=shift.shape[1])
+    which, place = ranges((count.cumsum(0) - count)[table], count[table])
+    return position[which], words[place]
+
+
+def _difference(log_b: Tensor, reference: Tensor) -> Tensor:
+    """log b − log ref, and 0 where neither has any mass."""
+    return torch.where(log_b == reference, 0.0, log_b - reference)
+
+
+def _clamped(rest: Tensor, position: Tensor, word: Tensor, value: Tensor) -> ContextValues:
+    return ContextValues(rest.clamp(-_LIMIT, _LIMIT), position, word, value.clamp(-_LIMIT, _LIMIT).view(-1, 1))
+
+
+# Features that let a network copy the values of a condition: inform(name='trattoria contadina';pricerange=moderate).
+#
+# For each value v = v[0] … v[n-1] of the condition, and the words of the sentence so far (those after the last EOS):
+#
+#     said(v)      whether v occurred among them, word after word
+#     k(v)         the length of the longest proper prefix of v with which they end
+#     offers(v)    {v[0], v[k]}: a match of k words may be an accident ("the"), so that v may also begin here
+#
+#     Copied(x)     1 if some v that is not said offers x
+#     Continued(x)  1 if x is v[k] of some v that is not said, and k ≥ 1: what a value that was begun demands
+#     Said(x)       1 if x is v[0] of some v that is said, and Copied(x) is 0
+#     Unsaid(x)     on EOS, how many v are not said
+#
+# All are 0 on all other words. A value can be pointed at if the vocabulary lists all of its words; any other is left
+# out, as if the condition did not have it. In an open vocabulary, where such a word has no symbol but its cell, the
+# words of the condition are temporarily added (`llrnn.words.add_from_conditions`). Without slots there are no values.
+
+
+_SAID = -1  # in the place of how many words match: a value that was said is followed no more
+
+Words = tuple[int, ...]
+Steps = tuple[Mapping[int, int], ...]
+_BYTES_A_WORD = 400  # of a value: a small dictionary for each
+# values come again, and conditions come from strangers
+_KNOWN: ByteCache[Words, Steps] = ByteCache(32 * 2**20, lambda value, steps: 200 + _BYTES_A_WORD * len(value))
+
+
+class ConditionValue(NamedTuple):
+    """What is to be said: its words, its slot, how matches go on."""
+
+    words: Words
+    slot: str
+    steps: Steps
+
+
+class CopyProgress(NamedTuple):
+    """The state: the values, all of their words, and how many words of each value match here, or that it was said."""
+
+    values: tuple[ConditionValue, ...]
+    words: frozenset[int]
+    matched: tuple[int, ...]
+
+
+def _steps(value: Words) -> Steps:
+    """From each number of matched words, where the next word leads; to 0, if it is not there (Knuth, Morris, Pratt)."""
+    steps, fallback = [{value[0]: 1}], 0
+    for k, word in enumerate(value[1:], 1):
+        steps.append({**steps[fallback], word: k + 1})
+        fallback = steps[fallback].get(word, 0)
+    steps[-1][value[-1]] = _SAID
+    return tuple(steps)
+
+
+class ConditionFeature(ContextualFeature[CopyProgress]):
+    """A feature of what was said of the condition: of all of its slots, or only of those that are named."""
+
+    def __init__(self, *slots: str) -> None:
+        if not all(isinstance(slot, str) for slot in slots) or len(set(slots)) < len(slots):
+            raise FeatureError(f"{type(self).__name__}(...) takes the names of slots, each once, found {slots}")
+        self._slots = slots
+        self._columns = {slot: column for column, slot in enumerate(slots)}  # to which of its features a slot belongs
+
+    def revised(self, revision: Revision) -> Self:
+        return self.bind(revision.vocabulary)
+
+    @property
+    def state_key(self) -> object:
+        """All of them follow all values, and look at those of their own slots when they are asked."""
+        return ConditionFeature, id(self.vocabulary)
+
+    def initial(self, condition: object = None) -> CopyProgress:
+        known = self.vocabulary
+        found = [
+            (tuple([known.id(word) for word in words]), slot)
+            for slot, words in values_of(condition)
+            if EOS not in words and all(word in known for word in words)
+        ]  # nobody can say a value with EOS in it
+        values = tuple([ConditionValue(v, slot, _KNOWN.get(v, partial(_steps, v))) for v, slot in found])
+        return CopyProgress(values, frozenset(chain(*(words for words, _ in found))), (0,) * len(values))
+
+    def _own(self, state: CopyProgress) -> list[tuple[Words, int, int]]:
+        """Its values: their words, the feature that they belong to, and how many words match."""
+        columns, of_all = self._columns, zip(state.values, state.matched, strict=True)
+        if not columns:
+            return [(value.words, 0, k) for value, k in of_all]
+        return [(value.words, columns[value.slot], k) for value, k in of_all if value.slot in columns]
+
+    def advance(self, state: CopyProgress, symbol: int) -> CopyProgress:
+        values, words, matched = state
+        if symbol == self.vocabulary.eos:
+            return CopyProgress(values, words, (0,) * len(matched))
+        if symbol not in words and max(matched, default=0) <= 0:  # most words have nothing to do with it
+            return state
+        pairs = zip(values, matched, strict=True)
+        after = tuple([k if k == _SAID else value.steps[k].get(symbol, 0) for value, k in pairs])
+        return CopyProgress(values, words, after)
+
+    def saved(self) -> Saved:
+        if type(self) not in KINDS.values():  # a class of the user's own that is made of one of these
+            return super().saved()
+        return Saved(type(self).__name__.lower(), {"slots": list(self._slots)})
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self._slots))})"
+
+
+class Pointing(ConditionFeature):
+    """1 on the words that values point at, one feature for all slots or one for each that is named."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}:{slot}" for slot in self._slots) or (self.name,)
+
+    @abstractmethod
+    def _pointed(self, state: CopyProgress) -> list[tuple[int, int]]:
+        """(word, feature) where the value is 1; in any order, and a pair may come again."""
+
+    def values(self, states: Sequence[CopyProgress]) -> ContextValues:
+        """Pairs become numbers that sort by position, word and feature; numpy sorts and joins those of one word."""
+        V, width = len(self.vocabulary), len(self.names)
+        keys = [(n * V + word) * width + column for n, s in enumerate(states) for word, column in self._pointed(s)]
+        if not keys:
+            return ContextValues.none(len(states), width)
+        ones = np.array(keys, dtype=np.int64)
+        own, row = np.unique(ones // width, return_inverse=True)
+        value = np.zeros((len(own), width), dtype=np.float32)
+        value[row, ones % width] = 1.0
+        parts = (own // V, own % V, value)
+        return ContextValues(torch.zeros(len(states), width), *map(torch.from_numpy, parts))
+
+
+class Copied(Pointing):
+    """1 on the words with which a value that was not said yet begins, or goes on; see the top of this file."""
+
+    def _pointed(self, state: CopyProgress) -> list[tuple[int, int]]:
+        own = self._own(state)
+        return [(v[i], column) for v, column, k in own if k != _SAID for i in ((0, k) if k else (0,))]
+
+
+class Continued(Pointing):
+    """1 on the word with which a value that was begun, and not said yet, goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def _pointed(self, state: CopyProgress) -> list[tuple[int, int]]:
+        return [(v[k], column) for v, column, k in self._own(state) if k > 0]
+
+
+class Said(Pointing):
+    """1 on the first word of a value that was said, unless one of the same slots that was not said offers it."""
+
+    def _pointed(self, state: CopyProgress) -> list[tuple[int, int]]:
+        if _SAID not in state.matched:
+            return []
+        own = self._own(state)
+        offered = {v[i] for v, _, k in own if k != _SAID for i in (0, k)}
+        return [(v[0], column) for v, column, k in own if k == _SAID and v[0] not in offered]
+
+
+class Unsaid(ConditionFeature):
+    """On EOS, how many values were not said yet: what a sentence that ends here leaves out."""
+
+    def values(self, states: Sequence[CopyProgress]) -> ContextValues:
+        counts = [sum(k != _SAID for _, _, k in self._own(state)) for state in states]
+        if not any(counts):
+            return ContextValues.none(len(states), 1)
+        left = torch.tensor(counts, dtype=torch.float32)
+        position = left.nonzero()[:, 0]
+        word = torch.full_like(position, self.vocabulary.eos)
+        return ContextValues(torch.zeros(len(states), 1), position, word, left[position, None])
+
+
+KINDS: dict[str, type[ConditionFeature]] = {made.__name__.lower(): made for made in (Copied, Continued, Said, Unsaid)}

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from llrnn.ground.caches import ByteCache
 from llrnn.ground.errors import FeatureError, quoted, short
-from llrnn.knowledge.contextual.base import ContextualFeature, Value
+from llrnn.knowledge.contextual.base import ContextualFeature
 from llrnn.knowledge.process import Saved
 from llrnn.layer.priors import ContextValues
 from llrnn.text.conditions import fields_of
@@ -48,24 +48,23 @@ _ANYTHING = frozenset({"", "none", "dontcare", "dont_care"})  # values that do n
 _MATCH_BYTES = 32 * 2**20  # of texts, and of restrictions, whose rows are cached: conditions come from strangers
 _KNOWN_BYTES = 64 * 2**20  # of sets of rows whose values are cached in words
 _BYTES_A_VALUE = 200
-_SIZES = 8  # of batches, likewise: a beam has one or two
-
-
-# A ready query of a table: the rows of what was spoken of last, else the rows that are asked for.
-#
-#     Matching(subject="name", on=("food", "area"), history=("turns",))
-#
-# 1. If the words of a row's `subject` (the name of a venue) stand in the prefix, in order and without a gap, its
-#    rows are right; of several names the one that ended last, and of those the longest.
-# 2. Else likewise in the texts of the condition's fields `history`, the last one first. A later text of a list is more
-#    recent than an earlier one, and a later field than an earlier one.
-# 3. Else the rows whose columns `on` have the values that the condition's fields of these names have. A list is any of
-#    its values; a field that is not there, or that says dontcare or none, does not restrict.
 
 
 @dataclass(frozen=True)
 class Matching:
-    """Callable: (table, condition, prefix) -> rows. `words` cuts names and texts as the model's text is cut."""
+    """A ready query of a table: the rows of what was spoken of last, else the rows that are asked for.
+
+        Matching(subject="name", on=("food", "area"), history=("turns",))
+
+    1. If the words of a row's `subject` (the name of a venue) stand in the prefix, in order and without a gap, its
+       rows are right; of several names the one that ended last, and of those the longest.
+    2. Else likewise in the texts of the condition's fields `history`, the last one first. A later text of a list is
+       more recent than an earlier one, and a later field than an earlier one.
+    3. Else the rows whose columns `on` have the values that the condition's fields of these names have. A list is any
+       of its values; a field that is not there, or that says dontcare or none, does not restrict.
+
+    `words` tokenizes names and texts as the model's text is tokenized.
+    """
 
     subject: str | None = None
     on: Sequence[str] = ()
@@ -83,10 +82,6 @@ class Matching:
     def __call__(self, kb: KnowledgeBase, condition: object, prefix: Sequence[str]) -> TableRows:
         spoken_of = self.index(kb).spoken_of(prefix) if self.subject is not None else None
         return self.before(kb, condition) if spoken_of is None else spoken_of
-
-    def named_at_the_end(self, kb: KnowledgeBase, prefix: Sequence[str]) -> TableRows | None:
-        """The rows of a name that ends with the prefix: who asks at every word, needs to ask for no more."""
-        return self.index(kb).named_at(prefix, len(prefix)) if prefix else None
 
     def before(self, kb: KnowledgeBase, condition: object) -> TableRows:
         """The rows that are right as long as the sentence has said no name."""
@@ -115,24 +110,17 @@ class _Index:
     """The names of one table by their last words; answers are cached by what they depend on alone."""
 
     def __init__(self, kb: KnowledgeBase, query: Matching) -> None:
-        kb.require(*query.on, *(() if query.subject is None else (query.subject,)))
+        subject = query.subject or ""
+        kb.require(*query.on, *(() if query.subject is None else (subject,)))
         self._kb, self._words, self._on = kb, query.words, query.on
-        self._by_last: dict[str, list[tuple[list[str], TableRows]]] = {}
-        for name, rows in self._rows_of_names(query.subject).items():
-            self._by_last.setdefault(name[-1], []).append((list(name), rows))
-        for names in self._by_last.values():
-            names.sort(key=lambda entry: -len(entry[0]))
-        self._by_text: ByteCache[str, TableRows | None] = ByteCache(_MATCH_BYTES, _bytes_of)
-        self._by_values: ByteCache[Values, TableRows] = ByteCache(_MATCH_BYTES, _bytes_of)
-
-    def _rows_of_names(self, subject: str | None) -> dict[tuple[str, ...], TableRows]:
-        """Several rows may have one name, in one spelling or another."""
-        found: dict[tuple[str, ...], TableRows] = {}
-        for row in self._kb.rows if subject is not None else ():
-            name = tuple(word.lower() for word in self._words(row.get(subject or "", "")))
-            if name:
-                found[name] = (*found.get(name, ()), row)
-        return found
+        by_name: dict[tuple[str, ...], TableRows] = {}  # several rows may have one name, in one spelling or another
+        for row in kb.rows if subject else ():
+            name = tuple(word.lower() for word in query.words(row.get(subject, "")))
+            by_name[name] = (*by_name.get(name, ()), row)
+        self._by_last: dict[str, list[tuple[list[str], TableRows]]] = {}  # the longest first
+        for name in sorted(filter(None, by_name), key=len, reverse=True):
+            self._by_last.setdefault(name[-1], []).append((list(name), by_name[name]))
+        self._cache: ByteCache[str | Values, TableRows | None] = ByteCache(_MATCH_BYTES, _bytes_of)
 
     def spoken_of(self, words: Sequence[str]) -> TableRows | None:
         """The rows of the name that ended last; of the longest, where several end at one word."""
@@ -148,16 +136,14 @@ class _Index:
 
     def spoken_of_in(self, text: str) -> TableRows | None:
         """The rows of the name that ended last in a text."""
-        return self._by_text.get(text, lambda: self.spoken_of(self._words(text)))
+        return self._cache.get(text, lambda: self.spoken_of(self._words(text)))
 
     def restricted(self, values: Values) -> TableRows:
         """The rows that have one of the values in each column of `on`, given in that order."""
-        return self._by_values.get(values, lambda: self._looked_up(values))
-
-    def _looked_up(self, values: Values) -> TableRows:
         said = [{plain(value) for value in column} - _ANYTHING for column in values]
         wanted = [(column, any_of) for column, any_of in zip(self._on, said, strict=True) if any_of]
-        return tuple(row for row in self._kb.rows if all(plain(row.get(c, "")) in any_of for c, any_of in wanted))
+        found = (row for row in self._kb.rows if all(plain(row.get(c, "")) in any_of for c, any_of in wanted))
+        return self._cache.get(values, lambda: tuple(found)) or ()
 
 
 def _bytes_of(key: str | Values, rows: TableRows | None) -> int:
@@ -245,7 +231,7 @@ class LookupState(NamedTuple):
     condition: object
     prefix: tuple[str, ...]
     right: tuple[int, ...]
-    rows: Rows | None = None  # of a `Matching`: the rows that are right until another name is said
+    rows: Rows  # that are right; of a `Matching`, until another name is said
 
 
 class _Cut(NamedTuple):
@@ -283,23 +269,14 @@ class Lookup(ContextualFeature[LookupState]):
     ) -> None:
         given = dict(domain or {})
         _check(kb, query, columns, name, given)
-        self._kb, self._query, self._name, self._words, self._given = kb, query, name, words, given
+        self.table, self._query, self._name, self._words, self._given = kb, query, name, words, given
         self._columns = tuple(TableColumn.of(kb, column, words, given.get(column, ())) for column in columns)
         self._bound: BoundColumns | None = None
         self._cuts = _no_cuts()
-        self._repeated: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"{self._name}:{own}" for own in (*(column.name for column in self._columns), BEGUN))
-
-    @property
-    def table(self) -> KnowledgeBase:
-        return self._kb
+        return tuple(f"{self.name}:{own}" for own in (*(column.name for column in self._columns), BEGUN))
 
     @property
     def words_of_table(self) -> tuple[str, ...]:
@@ -314,60 +291,36 @@ class Lookup(ContextualFeature[LookupState]):
     def with_table(self, kb: KnowledgeBase) -> Lookup:
         """The same lookup over another table; the words of this one stay in the domains, and are wrong now."""
         domain = {column.name: sorted(column.domain) for column in self._columns}
-        return Lookup(kb, self._query, *domain, name=self._name, domain=domain, words=self._words)
+        return Lookup(kb, self._query, *domain, name=self.name, domain=domain, words=self._words)
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         lost = [word for word in self.words_of_table if word not in vocabulary]
         if lost and not vocabulary.is_open and vocabulary.unknown is None:
             shown = short(", ".join(map(repr, lost)))
             raise FeatureError(
-                f"the vocabulary must list the words of the table {self._kb.name!r}, but {len(lost)} are not listed "
+                f"the vocabulary must list the words of the table {self.table.name!r}, but {len(lost)} are not listed "
                 f"({shown}); list them: vocabulary.others, or `llrnn words add` for a trained model"
             )
         bound = super().bind(vocabulary)
-        bound._bound, bound._cuts, bound._repeated = BoundColumns.to(vocabulary, self._columns), _no_cuts(), {}
+        bound._bound, bound._cuts = BoundColumns.to(vocabulary, self._columns), _no_cuts()
         return bound
 
     def initial(self, condition: object = None) -> LookupState:
-        if not isinstance(self._query, Matching):
-            return self._asked(condition, ())
-        return self._answer(condition, (), self._rows(partial(self._query.before, self._kb, condition), condition))
+        return self._state(condition, ())
 
     def advance(self, state: LookupState, symbol: int) -> LookupState:
         if symbol == self.vocabulary.eos:
             return self.initial(state.condition) if state.prefix else state
-        prefix = (*state.prefix, self.vocabulary.symbols[symbol])
-        if state.rows is None or not isinstance(self._query, Matching):
-            return self._asked(state.condition, prefix)
-        return self._answer(state.condition, prefix, self._query.named_at_the_end(self._kb, prefix) or state.rows)
-
-    def _asked(self, condition: object, prefix: tuple[str, ...]) -> LookupState:
-        """A function of one's own is asked at every word."""
-        rows = self._rows(partial(self._query, self._kb, condition, prefix), condition)
-        return self._answer(condition, prefix, rows)
-
-    def value(self, state: LookupState) -> tuple[Value, Mapping[int, Value]]:
-        found = self.values([state])
-        return found.rest[0].tolist(), dict(zip(found.word.tolist(), found.value.tolist(), strict=True))
+        return self._state(state.condition, (*state.prefix, self.vocabulary.symbols[symbol]), state.rows)
 
     def values(self, states: Sequence[LookupState]) -> ContextValues:
         """All domain words are exceptions everywhere: one table of values, in which a few entries are set."""
-        ids, _, usual, _ = self._compiled
+        ids, rest, usual, _ = self._compiled
         N, (D, k) = len(states), usual.shape
         value = usual.repeat(N, 1)
         right = [n * D * k + place for n, state in enumerate(states) for place in state.right]
         value.view(-1).index_fill_(0, torch.tensor(right, dtype=torch.long), 1.0)
-        rest, position, word = self._at_each_of(N)
-        return ContextValues(rest, position, word, value, ids)
-
-    def _at_each_of(self, n: int) -> tuple[Tensor, Tensor, Tensor]:
-        """What is the same at n positions whatever is right, cached: the rest, and all words of all domains."""
-        if n not in self._repeated:
-            ids, rest, *_ = self._compiled
-            if len(self._repeated) >= _SIZES:
-                self._repeated.clear()
-            self._repeated[n] = rest.repeat(n, 1), torch.arange(n).repeat_interleave(len(ids)), ids.repeat(n)
-        return self._repeated[n]
+        return ContextValues(rest.repeat(N, 1), torch.arange(N).repeat_interleave(D), ids.repeat(N), value, ids)
 
     @property
     def _compiled(self) -> BoundColumns:
@@ -375,8 +328,18 @@ class Lookup(ContextualFeature[LookupState]):
             raise self._unbound()
         return self._bound
 
-    def _answer(self, condition: object, prefix: tuple[str, ...], rows: Rows) -> LookupState:
-        """The rows that are right, as entries of the table of values."""
+    def _state(self, condition: object, prefix: tuple[str, ...], before: Rows | None = None) -> LookupState:
+        """The rows that are right, as entries of the table of values.
+
+        A function of one's own is asked at every word; a `Matching` has other rows only where the prefix ends a name.
+        """
+        query, kb = self._query, self.table
+        if not isinstance(query, Matching):
+            rows = self._rows(partial(query, kb, condition, prefix), condition)
+        elif before is None:
+            rows = self._rows(partial(query.before, kb, condition), condition)
+        else:
+            rows = query.index(kb).named_at(prefix, len(prefix)) or before
         # cached by identity, since many answers are the same rows: who is kept keeps its number
         _, values, first = self._cuts.get(id(rows), lambda: self._cut(rows, condition))
         # most words are no part of any value, so that nothing goes on
@@ -423,7 +386,7 @@ class Lookup(ContextualFeature[LookupState]):
         return words
 
     def _refused(self, reason: str, condition: object) -> FeatureError:
-        said = f"lookup {self._name!r}: {reason}; the condition was {quoted(condition)}"
+        said = f"lookup {self.name!r}: {reason}; the condition was {quoted(condition)}"
         return FeatureError(" ".join(said.split()))
 
     def revised(self, revision: Revision) -> Self:
@@ -433,10 +396,10 @@ class Lookup(ContextualFeature[LookupState]):
         """With its table, if its query can be written down."""
         if not isinstance(self._query, Matching) or self._words is not str.split or self._query.words is not str.split:
             return super().saved()
-        kb, columns = self._kb, [column.name for column in self._columns]
+        kb, columns = self.table, [column.name for column in self._columns]
         table = {"name": kb.name, "columns": list(kb.columns), "rows": list(kb.rows)}
         domain = {column: sorted(words) for column, words in self._given.items()}
-        fields = {"name": self._name, "table": table, "columns": columns, "domain": domain}
+        fields = {"name": self.name, "table": table, "columns": columns, "domain": domain}
         return Saved("lookup", {**fields, "query": self._query.settings()})
 
     @classmethod
@@ -447,7 +410,7 @@ class Lookup(ContextualFeature[LookupState]):
 
     def __repr__(self) -> str:
         query = getattr(self._query, "__name__", None) or repr(self._query)
-        return f"Lookup({self._kb.name!r}, {query}, {', '.join(c.name for c in self._columns)}, name={self._name!r})"
+        return f"Lookup({self.table.name!r}, {query}, {', '.join(c.name for c in self._columns)}, name={self.name!r})"
 
 
 def _check(

@@ -1,0 +1,727 @@
+"""What is known of a symbol: features φ(x), as `(symbol) -> {name: value}`.
+
+A user writes one method, `__call__`; what depends on the vocabulary (the most frequent words, the commonest suffixes)
+is settled in `fitted`. `phi + psi` puts features side by side, `phi & psi` conjoins them (a feature for each pair that
+fires together), `phi.scaled(0.5)` and `phi.balanced()` set how loud they are.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby
+from typing import Any, Self
+
+import numpy as np
+
+from llrnn.ground.arrays import LARGEST_FLOAT32
+from llrnn.ground.errors import FeatureError, LexiconError
+from llrnn.layer.matrix import FeatureMatrix
+from llrnn.text.vocabulary import EOS, Vocabulary
+
+__all__ = [
+    "Attributes",
+    "CellAttributes",
+    "FeatureMatrix",
+    "FeatureSummary",
+    "Features",
+    "Function",
+    "Identity",
+    "Numeric",
+    "Prefixes",
+    "Shape",
+    "Suffixes",
+    "compile_features",
+    "summarise",
+]
+
+
+class Features(ABC):
+    """A group of features of a symbol."""
+
+    _vocabulary: Vocabulary | None = None
+
+    @abstractmethod
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        """The features that fire on this symbol, by name, with their values; what is not named is 0."""
+
+    @property
+    def group(self) -> str:
+        """The name under which reports count these features."""
+        return type(self).__name__
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        """These features with everything settled that depends on the vocabulary."""
+        return self
+
+    def _fitted(self, vocabulary: Vocabulary, **attributes: Any) -> Self:
+        """A copy that knows the vocabulary, with other attributes."""
+        made = copy.copy(self)
+        vars(made).update(_vocabulary=vocabulary, **attributes)
+        return made
+
+    def _require_fitted(self) -> Vocabulary:
+        """The vocabulary that it is fitted to; an error where there is none."""
+        if self._vocabulary is None:
+            raise FeatureError(f"{self!r} must be fitted to a vocabulary before it is used: .fitted(vocabulary)")
+        return self._vocabulary
+
+    def declared(self) -> tuple[str, ...]:
+        """Names that are meant to fire somewhere, where that is known: reports tell which never do."""
+        return ()
+
+    def parts(self) -> tuple[Features, ...]:
+        """The groups side by side that make up these features."""
+        return (self,)
+
+    def __add__(self, other: Features) -> FeatureSum:
+        return FeatureSum((*self.parts(), *other.parts()))
+
+    def __and__(self, other: Features) -> Conjunction:
+        return Conjunction(self, other)
+
+    def _each(self, wrap: Callable[[Features], Features]) -> Features:
+        """Every group wrapped by itself."""
+        made = [wrap(part) for part in self.parts()]
+        return made[0] if len(made) == 1 else FeatureSum(made)
+
+    def scaled(self, by: float | Mapping[str, float]) -> Features:
+        """All values times `by`; with a mapping, each named feature times its own factor."""
+        return self._each(lambda part: ScaledFeatures(part, by))
+
+    def balanced(self) -> Features:
+        """Values divided by their root mean square norm over the symbols on which any fires, group by group."""
+        return self._each(Balanced)
+
+    def frequent(self, *, min_count: int = 2, top: int | None = None) -> Features:
+        """Only the features that fire on at least `min_count` symbols, and the `top` commonest of those."""
+        return self._each(lambda part: Frequent(part, min_count, top))
+
+    def of_listed(self) -> Features:
+        """Only on listed words: strings of a domain have none of these features, whatever they look like."""
+        return self._each(OfListed)
+
+    def bounded(self, bounds: Mapping[str, tuple[float, float]]) -> Features:
+        """The same, with bounds for named features that are not constant on the tails of domains."""
+        return BoundedFeatures(self, bounds)
+
+    def radius(self) -> Mapping[str, float]:
+        """How far the true value of a feature may be from what it is on the tail of a domain; 0 if not named."""
+        return {}
+
+    def deviations(self) -> Iterable[str]:
+        """Strings, outside the vocabulary perhaps, on which these features may differ from others of their look."""
+        return ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class FeatureSum(Features):
+    """Features side by side: `a + b`."""
+
+    def __init__(self, parts: Iterable[Features]) -> None:
+        self._parts = tuple(parts)
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        return {name: value for part in self._parts for name, value in part(symbol).items()}
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        return FeatureSum(part.fitted(vocabulary) for part in self._parts)
+
+    def parts(self) -> tuple[Features, ...]:
+        return self._parts
+
+    def deviations(self) -> Iterable[str]:
+        return chain.from_iterable(part.deviations() for part in self._parts)
+
+    def radius(self) -> Mapping[str, float]:
+        return {name: far for part in self._parts for name, far in part.radius().items()}
+
+    def __repr__(self) -> str:
+        return " + ".join(repr(part) for part in self._parts)
+
+
+class Conjunction(Features):
+    """A feature for each pair that fires together, with the product of their values: `a & b`."""
+
+    def __init__(self, left: Features, right: Features) -> None:
+        self._sides = left, right
+
+    @property
+    def group(self) -> str:
+        return " & ".join(" + ".join(part.group for part in side.parts()) for side in self._sides)
+
+    def deviations(self) -> Iterable[str]:
+        return chain.from_iterable(side.deviations() for side in self._sides)
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        left, right = (side(symbol) for side in self._sides)
+        return {f"{a}&{b}": left[a] * right[b] for a in left for b in right}
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        return Conjunction(*(side.fitted(vocabulary) for side in self._sides))
+
+    def __repr__(self) -> str:
+        return " & ".join(f"({side!r})" if len(side.parts()) > 1 else repr(side) for side in self._sides)
+
+
+class Wrapped(Features):
+    """Features that keep the names of other features and change their values."""
+
+    def __init__(self, inner: Features) -> None:
+        self._inner = inner
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        return self._fitted(vocabulary, _inner=self._inner.fitted(vocabulary))
+
+    @property
+    def group(self) -> str:
+        return self._inner.group
+
+    def declared(self) -> tuple[str, ...]:
+        return self._inner.declared()
+
+    def deviations(self) -> Iterable[str]:
+        return self._inner.deviations()
+
+
+class ScaledFeatures(Wrapped):
+    """Values times a factor, or times a factor for each named feature."""
+
+    def __init__(self, inner: Features, by: float | Mapping[str, float]) -> None:
+        super().__init__(inner)
+        self._by = by
+        for factor in by.values() if isinstance(by, Mapping) else (by,):
+            if not (isinstance(factor, int | float) and 0 < factor <= LARGEST_FLOAT32):
+                raise FeatureError(f"a scale must be a finite number above 0, found {_shown(factor)}")
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        by = self._by
+        values = self._inner(symbol).items()
+        return {name: value * (by.get(name, 1.0) if isinstance(by, Mapping) else by) for name, value in values}
+
+    def __repr__(self) -> str:
+        return f"{self._inner!r}.scaled({self._by!r})"
+
+
+class Balanced(Wrapped):
+    """Values divided by their root mean square norm, so that no group swamps training."""
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        self._require_fitted()
+        return self._inner(symbol)  # on which nothing fires, else it would have been scaled
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        inner = self._inner.fitted(vocabulary)
+        squares = [
+            sum(checked(value, name, symbol) ** 2 for name, value in values_of(inner, symbol).items())
+            for symbol in vocabulary.words
+        ]
+        firing = [square for square in squares if square > 0]
+        return ScaledFeatures(inner, math.sqrt(len(firing) / sum(firing))) if firing else inner
+
+    def __repr__(self) -> str:
+        return f"{self._inner!r}.balanced()"
+
+
+class Frequent(Wrapped):
+    """Only the features that enough symbols share: a lemma with one form says no more than the word itself."""
+
+    def __init__(self, inner: Features, min_count: int, top: int | None) -> None:
+        super().__init__(inner)
+        self._min_count, self._top = min_count, top
+        self._known: frozenset[str] = frozenset()
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        inner = self._inner.fitted(vocabulary)
+        names = (name for symbol in vocabulary.words for name, value in inner(symbol).items() if value)
+        return self._fitted(vocabulary, _inner=inner, _known=commonest(names, self._min_count, self._top))
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        self._require_fitted()
+        return {name: value for name, value in self._inner(symbol).items() if name in self._known}
+
+    def declared(self) -> tuple[str, ...]:
+        return ()
+
+    def __repr__(self) -> str:
+        return f"{self._inner!r}.frequent(min_count={self._min_count}, top={self._top})"
+
+
+class OfListed(Wrapped):
+    """Features of listed words alone, so that they are the same, none at all, on every string of a cell."""
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        return self._inner(symbol) if symbol in self._require_fitted() else {}
+
+    def deviations(self) -> Iterable[str]:
+        return ()
+
+    def __repr__(self) -> str:
+        return f"{self._inner!r}.of_listed()"
+
+
+class BoundedFeatures(Wrapped):
+    """Real-valued features with known bounds: on the tail of a domain they take the middle (see `domains.Headed`)."""
+
+    def __init__(self, inner: Features, bounds: Mapping[str, tuple[float, float]]) -> None:
+        super().__init__(inner)
+        self._bounds = dict(bounds)
+        for name, (low, high) in self._bounds.items():
+            if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+                raise FeatureError(f"the bounds of {name!r} must be finite and rise, found {low} and {high}")
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        values = dict(self._inner(symbol))
+        for name, (low, high) in self._bounds.items():
+            if not low <= values.get(name, 0.0) <= high:
+                raise FeatureError(
+                    f"{name!r} must lie between {low} and {high} on every string, found {values.get(name, 0.0)} "
+                    f"on {symbol!r}; give wider bounds"
+                )
+        if self._vocabulary is not None and self._vocabulary.is_tail(symbol):
+            values.update({name: (low + high) / 2 for name, (low, high) in self._bounds.items()})
+        return values
+
+    def radius(self) -> Mapping[str, float]:
+        return {name: (high - low) / 2 for name, (low, high) in self._bounds.items()}
+
+    def __repr__(self) -> str:
+        return f"{self._inner!r}.bounded({self._bounds})"
+
+
+class Function(Features):
+    """A Python function of the symbol as features: it returns names, or a mapping from names to values.
+
+    Function(lambda symbol: {"length": len(symbol)}, name="length")
+    """
+
+    def __init__(
+        self, function: Callable[[str], Mapping[str, float] | Iterable[str]], *, name: str | None = None
+    ) -> None:
+        self._function = function
+        self._name = name if name is not None else str(getattr(function, "__name__", "function"))
+
+    @property
+    def group(self) -> str:
+        return self._name
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        if symbol == EOS:
+            return {}
+        found = self._function(symbol)
+        if isinstance(found, str):
+            raise FeatureError(f"{self._name}({symbol!r}) must return names or a mapping, found the text {found!r}")
+        return found if isinstance(found, Mapping) else dict.fromkeys(found, 1.0)
+
+    def __repr__(self) -> str:
+        return f"Function({self._name})"
+
+
+def commonest(names: Iterable[str], min_count: int, top: int | None) -> frozenset[str]:
+    """The names that come `min_count` times or more, and of those the `top` commonest, first by the alphabet."""
+    counts = Counter(names)
+    ranked = sorted(counts, key=lambda name: (-counts[name], name))[:top]
+    return frozenset(name for name in ranked if counts[name] >= min_count)
+
+
+def values_of(features: Features, symbol: str) -> Mapping[str, float]:
+    """The features that fire on a symbol; products of integers that no float can hold are an error that names it."""
+    try:
+        return features(symbol)
+    except OverflowError as error:
+        raise FeatureError(f"{features!r} of {symbol!r} cannot be computed: {error}; scale the feature") from None
+
+
+def checked(value: Any, name: Any, symbol: str) -> float:
+    """The value of a feature, if it is a number that a model can compute with."""
+    is_number = isinstance(value, int | float | np.integer | np.floating | np.bool_)
+    if is_number and isinstance(name, str) and abs(value) <= LARGEST_FLOAT32:  # NaN is not below anything
+        return float(value)
+    required, advice = "a finite number under a text name", ""
+    if is_number and isinstance(name, str) and LARGEST_FLOAT32 < abs(value) < math.inf:
+        required = f"at most {LARGEST_FLOAT32:.1e}, which float32 can hold"
+        advice = "; scale it, or take its logarithm"
+    raise FeatureError(f"the feature {name!r} of {symbol!r} must be {required}, found {_shown(value)}{advice}")
+
+
+def _shown(value: object) -> str:
+    """Python writes no integer of more than some thousand digits."""
+    too_long = isinstance(value, int) and value.bit_length() > 256
+    return f"an integer of {int(value.bit_length() * math.log10(2)) + 1} digits" if too_long else repr(value)  # type: ignore[attr-defined]
+
+
+# Features that name the word itself, or what a lexicon says of it.
+
+
+class Identity(Features):
+    """Which word it is, for the `top` most frequent (all of them by default); one feature for all the others.
+
+    Of an open vocabulary, a string that is not listed is named by its cell where all words are named. The words in
+    `without` (names, say) are among the others however frequent they are: what is learnt of them holds for new ones.
+    """
+
+    def __init__(self, top: int | None = None, *, without: Collection[str] = ()) -> None:
+        if top is not None and top < 0:
+            raise FeatureError(f"Identity(top=M) needs M of 0 or more, found {top}")
+        self._top, self._without = top, frozenset(without)
+        self._listed: frozenset[str] = frozenset()
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        return self._fitted(vocabulary, _listed=frozenset(vocabulary.words[: self._top]))
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        known = self._vocabulary if self._top is None else self._require_fitted()
+        if symbol in self._without:
+            return {self._other: 1.0}
+        if known is None or symbol in self._listed:
+            return {f"Word:{symbol}": 1.0}
+        return {self._other if self._top is not None else f"Word:{known.symbols[known.id(symbol)]}": 1.0}
+
+    @property
+    def _other(self) -> str:
+        return "NotAmong:named" if self._top is None else f"NotAmong:{self._top}"
+
+    def __repr__(self) -> str:
+        given = [] if self._top is None else [f"top={self._top}"]
+        return f"Identity({', '.join(given + [f'without {len(self._without)} words'] * bool(self._without))})"
+
+
+class Attributes(Features):
+    """What a lexicon says of the word: `POS:NOUN`, `Gender:Fem`, ...; the boundary of sentences has its own."""
+
+    BOUNDARY = "Boundary"
+
+    def __init__(self, lexicon: Callable[[str], Iterable[str]]) -> None:
+        self._lexicon = lexicon
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        if symbol == EOS:
+            return {self.BOUNDARY: 1.0}
+        return dict.fromkeys(sorted(self._lexicon(symbol)), 1.0)
+
+    def declared(self) -> tuple[str, ...]:
+        return self._asked("attributes")
+
+    def deviations(self) -> Iterable[str]:
+        return self._asked("forms")
+
+    def _asked(self, method: str) -> tuple[str, ...]:
+        asked = getattr(self._lexicon, method, None)
+        try:
+            return tuple(asked()) if callable(asked) else ()
+        except LexiconError:  # a lexicon with functions in it cannot list what it knows
+            return ()
+
+    def __repr__(self) -> str:
+        return f"Attributes({self._lexicon!r})"
+
+
+class CellAttributes(Features):
+    """What the string itself shows, as the domains of the vocabulary see it: the attributes of its cell.
+
+    Listed words that look like those of a cell have the same features as the cell, and so teach the model about words
+    that nobody listed. Those have one feature more, `New:spelling` or whatever domain they are from: where new words
+    are to be expected is worth knowing too.
+    """
+
+    def __init__(self) -> None:
+        self._listed: dict[str, tuple[str, ...]] = {}
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        if not vocabulary.is_open:
+            raise FeatureError(
+                "CellAttributes needs a vocabulary with domains, found none; give one, or take Suffixes and Shape"
+            )
+        known = [*vocabulary.words, *chain.from_iterable(vocabulary.witnesses.values())]  # all at once: that is cheaper
+        return self._fitted(vocabulary, _listed=dict(zip(known, _cell_attributes(vocabulary, known), strict=True)))
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        vocabulary = self._require_fitted()
+        if symbol == EOS:
+            return {}
+        found = self._listed.get(symbol)
+        return dict.fromkeys(found if found is not None else _cell_attributes(vocabulary, [symbol])[0], 1.0)
+
+
+def _cell_attributes(vocabulary: Vocabulary, words: Sequence[str]) -> list[tuple[str, ...]]:
+    """The attributes of the cells that words are in, or would be if they were not listed, (n,)."""
+    found: list[tuple[str, ...]] = [()] * len(words)
+    for i, number in enumerate(vocabulary.in_domains(words)[0].tolist()):
+        if number >= 0:
+            cell = vocabulary.cells[number]
+            found[i] = cell.attributes if words[i] in vocabulary else (*cell.attributes, f"New:{cell.source}")
+    return found
+
+
+# Features that the spelling shows: beginnings, endings, shape, and what kind of number it is.
+
+
+class CommonAffixes(Features):
+    """The beginnings or endings of 1 to `longest` characters that enough types share."""
+
+    def __init__(self, longest: int = 3, *, min_count: int = 2, top: int | None = None) -> None:
+        if longest < 1:
+            raise FeatureError(f"{type(self).__name__} needs a longest length of 1 or more, found {longest}")
+        self._longest, self._min_count, self._top = longest, min_count, top
+        self._known: frozenset[str] = frozenset()
+
+    @abstractmethod
+    def _affix(self, symbol: str, length: int) -> str:
+        """The beginning or the ending of this length."""
+
+    def _affixes(self, symbol: str) -> list[str]:
+        """Proper affixes only: the whole word is Identity's business."""
+        if symbol == EOS:
+            return []
+        return [self._affix(symbol, length) for length in range(1, min(self._longest, len(symbol) - 1) + 1)]
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        affixes = (affix for symbol in vocabulary.words for affix in self._affixes(symbol))
+        return self._fitted(vocabulary, _known=commonest(affixes, self._min_count, self._top))
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        self._require_fitted()
+        return {f"{type(self).__name__[:-2]}:{affix}": 1.0 for affix in self._affixes(symbol) if affix in self._known}
+
+    def __repr__(self) -> str:
+        top = "" if self._top is None else f", top={self._top}"
+        return f"{type(self).__name__}({self._longest}, min_count={self._min_count}{top})"
+
+
+class Prefixes(CommonAffixes):
+    """`Prefix:re` and the like: the beginnings that at least `min_count` types share."""
+
+    def _affix(self, symbol: str, length: int) -> str:
+        return symbol[:length]
+
+
+class Suffixes(CommonAffixes):
+    """`Suffix:ment` and the like: the endings that at least `min_count` types share."""
+
+    def _affix(self, symbol: str, length: int) -> str:
+        return symbol[-length:]
+
+
+def _kind(character: str) -> str:
+    if character.isdigit():
+        return "9"
+    if character.isalpha():
+        return "A" if character.isupper() else "a"
+    return character
+
+
+class Shape(Features):
+    """`Shape:Aa-9`: capitals, small letters and digits, runs shortened to one; any other sign as itself."""
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        if symbol == EOS:
+            return {}
+        return {"Shape:" + "".join(kind for kind, _ in groupby(symbol, key=_kind)): 1.0}
+
+
+class Numeric(Features):
+    """`Number`; `SmallNumber`, falling from 1 at zero to 0 at `small`; `Year` for what reads like one (paper §3)."""
+
+    _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*%?")
+
+    def __init__(self, *, small: float = 100.0, years: Iterable[int] = range(1000, 2100)) -> None:
+        if not small > 0:
+            raise FeatureError(f"Numeric(small=...) must be above 0, found {small}")
+        self._small = small
+        self._years = frozenset(str(year) for year in years)
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        if not self._NUMBER.fullmatch(symbol):
+            return {}
+        smallness = 1.0 - abs(_value(symbol)) / self._small
+        return (
+            {"Number": 1.0}
+            | ({"SmallNumber": smallness} if smallness > 0 else {})
+            | ({"Year": 1.0} if symbol in self._years else {})
+        )
+
+    def __repr__(self) -> str:
+        return f"Numeric(small={self._small:g})"
+
+
+def _value(number: str) -> float:
+    """What a number says: a single separator before one or two digits is decimal, any other groups thousands."""
+    digits = number.rstrip("%")
+    parts = re.split(r"[.,]", digits)
+    if len(parts) == 2 and len(parts[1]) != 3:
+        return float(f"{parts[0]}.{parts[1]}")
+    return float("".join(parts))
+
+
+# Features asked for every symbol of a vocabulary, and numbered: the matrix Φ that the layer takes.
+
+
+def compile_features(features: Features, vocabulary: Vocabulary) -> FeatureMatrix:
+    """The matrix Φ: features and classes of words are numbered in the order in which they first appear.
+
+    phi = compile_features(Identity(top=2500) + Suffixes(3), vocabulary)
+    """
+    columns = _ColumnNumbers()
+    rows: list[list[tuple[int, float]]] = [[] for _ in vocabulary]
+    for part in features.parts():
+        fitted = part.fitted(vocabulary)
+        for row, symbol in zip(rows, vocabulary.words, strict=False):
+            row += columns.entries(fitted, part.group, symbol)
+        for row, entries in zip(rows[len(vocabulary.words) :], _of_cells(columns, fitted, vocabulary), strict=True):
+            row += entries
+    if not columns.names:
+        raise FeatureError(f"no feature of {features!r} fires on any of the {len(vocabulary)} symbols")
+    keys = [tuple(row) for row in rows]
+    first_seen: dict[tuple[tuple[int, float], ...], int] = {}
+    class_of = [first_seen.setdefault(key, len(first_seen)) for key in keys]
+    return _matrix(columns, class_of, list(first_seen))
+
+
+def _of_cells(columns: _ColumnNumbers, fitted: Features, vocabulary: Vocabulary) -> list[list[tuple[int, float]]]:
+    """The features of each cell: those of its strings, which must agree, on a few witnesses and where lists deviate."""
+    witnesses = {cell: list(strings) for cell, strings in vocabulary.witnesses.items()}
+    if witnesses:
+        unlisted = [string for string in fitted.deviations() if string not in vocabulary]
+        for string, cell in zip(unlisted, vocabulary.cells_of(unlisted).tolist(), strict=True):
+            if cell in witnesses:  # a form that no domain holds has no cell
+                witnesses[cell].append(string)
+    return [_agreed(columns, fitted, vocabulary.symbols[cell], strings) for cell, strings in witnesses.items()]
+
+
+def _agreed(columns: _ColumnNumbers, fitted: Features, cell: str, strings: Sequence[str]) -> list[tuple[int, float]]:
+    found = [columns.entries(fitted, fitted.group, string) for string in strings]
+    for string, entries in zip(strings, found, strict=True):
+        if entries != found[0]:
+            shown = [{columns.name(column): value for column, value in row} for row in (found[0], entries)]
+            raise FeatureError(
+                f"features must be the same on all strings of a cell, but {fitted!r} has {shown[0]} on {strings[0]!r} "
+                f"and {shown[1]} on {string!r}, both in the cell {cell}; list such words in the vocabulary, "
+                "cut the cells finer, or keep the features to listed words (.of_listed(), `listed = true`)"
+            )
+    return found[0] if found else []
+
+
+class _ColumnNumbers:
+    """Feature names, numbered as they come; two groups may not use one name."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, int] = {}
+        self.groups: list[str] = []
+        self._owner: list[Features] = []
+
+    def entries(self, fitted: Features, group: str, symbol: str) -> list[tuple[int, float]]:
+        found = values_of(fitted, symbol)
+        if not isinstance(found, Mapping):
+            raise FeatureError(f"{group} must give a mapping from names to values for {symbol!r}, found {found!r}")
+        return sorted(
+            (self._column(fitted, group, name), checked(value, name, symbol))
+            for name, value in found.items()
+            if value != 0
+        )
+
+    def name(self, column: int) -> str:
+        return list(self.names)[column]
+
+    def _column(self, fitted: Features, group: str, name: str) -> int:
+        column = self.names.setdefault(name, len(self.names))
+        if column == len(self.groups):
+            self.groups.append(group)
+            self._owner.append(fitted)
+        if self._owner[column] is not fitted:
+            raise FeatureError(
+                f"the feature {name!r} is named by {self.groups[column]} and again by {group}: rename one"
+            )
+        return column
+
+
+def _matrix(
+    columns: _ColumnNumbers, class_of: Sequence[int], rows: Sequence[tuple[tuple[int, float], ...]]
+) -> FeatureMatrix:
+    entries = [entry for row in rows for entry in row]
+    return FeatureMatrix(
+        names=tuple(columns.names),
+        groups=tuple(columns.groups),
+        class_of=np.array(class_of, dtype=np.int64),
+        offsets=np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64),
+        columns=np.array([column for column, _ in entries], dtype=np.int64),
+        values=np.array([value for _, value in entries], dtype=np.float64),
+    )
+
+
+# What the knowledge amounts to, before any training: what `llrnn features` prints.
+
+
+@dataclass(frozen=True)
+class FeatureSummary:
+    """Counts by group, classes against words, and what does no work: dead features, words that nothing tells apart."""
+
+    symbols: int
+    features: int
+    classes: int
+    entries: int  # of the matrix by classes
+    by_group: dict[str, int]
+    never_fire: tuple[str, ...]
+    same_on_all: tuple[str, ...]
+    indistinct: tuple[tuple[str, ...], ...]  # the largest classes, most frequent words first
+    indistinct_words: int  # words that share their class with another
+    without_features: int  # words on which no feature fires
+    bytes: int
+
+    @property
+    def reduction(self) -> float:
+        """|V| / G: how many times smaller the sum in Z has become."""
+        return self.symbols / self.classes
+
+    @property
+    def shares_nothing(self) -> bool:
+        """Whether every word has one feature, its own: the softmax, whose matrix need not be multiplied at all."""
+        return self.symbols == self.classes == self.features == self.entries
+
+
+def summarise(features: Features, vocabulary: Vocabulary, *, largest: int = 5, examples: int = 8) -> FeatureSummary:
+    """Compile the features and say what they amount to."""
+    matrix = compile_features(features, vocabulary)
+    sizes = np.diff(matrix.member_offsets)
+    declared = {name for part in features.parts() for name in part.declared()}
+    return FeatureSummary(
+        symbols=matrix.n_symbols,
+        features=matrix.n_features,
+        classes=matrix.n_classes,
+        entries=len(matrix.columns),
+        by_group=dict(Counter(matrix.groups)),
+        never_fire=tuple(sorted(declared - set(matrix.names))),
+        same_on_all=_same_on_all(matrix),
+        indistinct=_largest_classes(matrix, vocabulary, largest, examples),
+        indistinct_words=int(sizes[sizes > 1].sum()),
+        without_features=int(sizes[np.diff(matrix.offsets) == 0].sum()),
+        bytes=matrix.bytes(),
+    )
+
+
+def _same_on_all(matrix: FeatureMatrix) -> tuple[str, ...]:
+    """Features with one value on every class: they cancel in the normalisation."""
+    fired = np.bincount(matrix.columns, minlength=matrix.n_features)
+    lowest, highest = np.full(matrix.n_features, np.inf), np.full(matrix.n_features, -np.inf)
+    np.minimum.at(lowest, matrix.columns, matrix.values)
+    np.maximum.at(highest, matrix.columns, matrix.values)
+    constant = (fired == matrix.n_classes) & (lowest == highest)
+    return tuple(matrix.names[column] for column in np.flatnonzero(constant))
+
+
+def _largest_classes(
+    matrix: FeatureMatrix, vocabulary: Vocabulary, largest: int, examples: int
+) -> tuple[tuple[str, ...], ...]:
+    sizes = np.diff(matrix.member_offsets)
+    order = [int(s) for s in np.argsort(-sizes, kind="stable")[:largest] if sizes[s] > 1]
+    starts = [int(matrix.member_offsets[s]) for s in order]
+    return tuple(
+        tuple(vocabulary.symbols[word] for word in matrix.members[start : start + min(examples, int(sizes[s]))])
+        for s, start in zip(order, starts, strict=True)
+    )
