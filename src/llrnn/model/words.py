@@ -31,7 +31,8 @@ from llrnn.text.automata import check_string
 from llrnn.text.conditions import values_of
 from llrnn.text.domain import Cell
 from llrnn.text.ids import TrainingSummary
-from llrnn.text.source import read_lines
+from llrnn.text.lexicon import is_comment
+from llrnn.text.source import Line, read_entries
 from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 
 __all__ = [
@@ -83,9 +84,9 @@ def read_words(path: StrPath, *, lowercase: bool = False) -> list[Entry]:
     one that `lowercase` makes the same, has the attributes of all its lines and the sum of their counts.
     """
     found: dict[str, Entry] = {}
-    for number, line in read_lines(path, error=LexiconError):
-        if line.strip() and not (line.startswith("#") and (line.startswith("# ") or "\t" not in line)):
-            entry = _entry(path, number, line)
+    for line in read_entries(path, error=LexiconError):
+        if not is_comment(line.text):
+            entry = _entry(line)
             entry = replace(entry, form=entry.form.lower()) if lowercase else entry
             earlier = found.setdefault(entry.form, entry)
             if earlier is not entry:
@@ -97,21 +98,20 @@ def read_words(path: StrPath, *, lowercase: bool = False) -> list[Entry]:
     return list(found.values())
 
 
-def _entry(path: StrPath, number: int, line: str) -> Entry:
-    form, *others = line.split("\t")
+def _entry(line: Line) -> Entry:
+    form, *others = line.text.split("\t")
     if len(others) > 2 or (not others and len(form.split()) > 1):
-        reason = f"form, TAB, attributes, TAB and a count are required, found {len(others) + 1} columns; correct it"
-        raise LexiconError(reason, path=path, line=number)
+        line.fail(f"form, TAB, attributes, TAB and a count are required, found {len(others) + 1} columns; correct it")
     names = re.split(r"[\s,|]+", others[0].strip()) if others else ["_"]
     if names == [""]:
         reason = "attributes are required after the TAB, found none; write _ for a form without attributes"
-        raise LexiconError(reason, path=path, line=number, column=len(form) + 2)
+        line.fail(reason, len(form) + 2)
     count = others[1].strip() if len(others) == 2 else None
     if count is not None and not _COUNT.fullmatch(count):
         reason = f"the count must be a whole number above 0, found {count!r}; correct it, or leave it out"
-        raise LexiconError(reason, path=path, line=number, column=len(form) + len(others[0]) + 3)
+        line.fail(reason, len(form) + len(others[0]) + 3)
     attributes = frozenset(names) - {"", "_"}
-    return Entry(form, attributes, None if count is None else int(count), f"{path}:{number}")
+    return Entry(form, attributes, None if count is None else int(count), f"{line.path}:{line.number}")
 
 
 # The features of a new word, found by their names among those of a trained model.
@@ -132,7 +132,7 @@ class FeatureColumns:
 
     def __init__(self, matrix: FeatureMatrix, vocabulary: Vocabulary) -> None:
         self._matrix, self._vocabulary = matrix, vocabulary
-        self._column = {name: column for column, name in enumerate(matrix.names)}
+        self._column = matrix.column_of
         self._pairs: dict[str, list[tuple[frozenset[str], int]]] = {}  # conjunctions by their first side
         sides: set[str] = set()
         for column, (name, group) in enumerate(zip(matrix.names, matrix.groups, strict=True)):

@@ -79,7 +79,7 @@ class Lexicon:
         """
         table: dict[str, set[str]] = {}
         for line in read_entries(path, error=LexiconError):
-            if not _is_comment(line.text):
+            if not is_comment(line.text):
                 form, attributes = _entry(line)
                 table.setdefault(form.lower() if lowercase else form, set()).update(attributes)
         if not table:
@@ -138,7 +138,7 @@ class Lexicon:
         """Write what `from_tsv` reads. The file is there as a whole or not at all."""
         lines = ["# form, TAB, attributes\n"]
         for form, attributes in sorted(self.listed("writing a file").items()):
-            if re.search(r"[\t\r\n\0]", form) or _is_comment(f"{form}\t") or not form.strip():
+            if re.search(r"[\t\r\n\0]", form) or is_comment(f"{form}\t") or not form.strip():
                 raise LexiconError(f"the form {form!r} cannot be written in a TSV file; leave it out", path=path)
             lines.append(f"{form}\t{' '.join(sorted(attributes)) or '_'}\n")
         try:
@@ -182,7 +182,7 @@ def _normal(attribute: str) -> str | None:
     return match and f"{match[1]}:{match[2]}"
 
 
-def _is_comment(line: str) -> bool:
+def is_comment(line: str) -> bool:
     """`#` is also a word, and `#tag` may be: with a TAB after it, it is an entry."""
     return line.startswith("#") and (line.startswith("# ") or "\t" not in line)
 

@@ -109,7 +109,10 @@ class Static(Background[None]):
         return self._name
 
 
-class Combined(Background[tuple[State, ...]]):
+Together = tuple[State, ...]  # the states of several backgrounds
+
+
+class Combined(Background[Together]):
     """Two or more backgrounds side by side; the state is the tuple of their states."""
 
     def __init__(self, *parts: Background) -> None:
@@ -137,7 +140,7 @@ class Combined(Background[tuple[State, ...]]):
         made._parts = tuple(part.as_expert() for part in self._parts)
         return made
 
-    def refusal(self, state: tuple[State, ...]) -> str | None:
+    def refusal(self, state: Together) -> str | None:
         reasons = (part.refusal(own) for part, own in zip(self._parts, state, strict=True))
         return next((reason for reason in reasons if reason is not None), None)
 
@@ -149,25 +152,23 @@ class Combined(Background[tuple[State, ...]]):
     def reads_conditions(self) -> bool:
         return any(part.reads_conditions for part in self._parts)
 
-    def initial(self, condition: object = None) -> tuple[State, ...]:
+    def initial(self, condition: object = None) -> Together:
         return tuple(part.initial(condition) for part in self._parts)
 
-    def advance(self, state: tuple[State, ...], symbol: int) -> tuple[State, ...]:
+    def advance(self, state: Together, symbol: int) -> Together:
         return tuple(part.advance(own, symbol) for part, own in zip(self._parts, state, strict=True))
 
-    def follow(
-        self, states: Sequence[tuple[State, ...]], batch: Batch
-    ) -> tuple[Sequence[tuple[State, ...]], Sequence[tuple[State, ...]]]:
+    def follow(self, states: Sequence[Together], batch: Batch) -> tuple[Sequence[Together], Sequence[Together]]:
         by_part = zip(self._parts, self._by_part(states), strict=True)
         seen, after = zip(*(part.follow(own, batch) for part, own in by_part), strict=True)
         return Parallel(batch.n_positions, seen), list(zip(*after, strict=True))
 
-    def _by_part(self, states: Sequence[tuple[State, ...]]) -> Sequence[Sequence[State]]:
+    def _by_part(self, states: Sequence[Together]) -> Sequence[Sequence[State]]:
         if isinstance(states, Parallel):
             return states.columns
         return [[state[i] for state in states] for i in range(len(self._parts))]
 
-    def _priors(self, states: Sequence[tuple[State, ...]]) -> list[Prior]:
+    def _priors(self, states: Sequence[Together]) -> list[Prior]:
         return [part.prior(own) for part, own in zip(self._parts, self._by_part(states), strict=True)]
 
 
@@ -185,10 +186,10 @@ class Product(Combined):
         others = revision.of_a_factor(len(self.vocabulary))
         return [revision, *([others] * (len(self._parts) - 1))]
 
-    def prior(self, states: Sequence[tuple[State, ...]]) -> Prior:
+    def prior(self, states: Sequence[Together]) -> Prior:
         return reduce(multiply, self._priors(states))
 
-    def factors(self, state: tuple[State, ...]) -> list[tuple[str, Prior]]:
+    def factors(self, state: Together) -> list[tuple[str, Prior]]:
         return [factor for part, own in zip(self._parts, state, strict=True) for factor in part.factors(own)]
 
     def saved(self) -> Saved:
@@ -212,7 +213,7 @@ class Mixture(Combined):
             raise BackgroundError(f"a mixture of {len(parts)} needs as many weights above 0, found {self._weights}")
         self._blended: tuple[tuple[Table, ...], Table] | None = None
 
-    def prior(self, states: Sequence[tuple[State, ...]]) -> Prior:
+    def prior(self, states: Sequence[Together]) -> Prior:
         priors = self._priors(states)
         if self.is_static:  # by what the parts are: at one position, an n-gram may look static and is not
             return SparsePrior.static(self._blend([p for p in priors if isinstance(p, SparsePrior)]))

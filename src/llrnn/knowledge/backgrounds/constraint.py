@@ -338,11 +338,9 @@ class Grammar(Constraint):
                 symbols spell strings, and terminals are strings, cut in any way that fits
     start       the rule to start from
     weights     of alternatives, by alias or rule/number: a proper distribution over the strings of the grammar
-    violation   the factor of what the grammar forbids; 0 forbids it, more makes a soft constraint
-    longest     how many letters a string may have
     deepest     how many levels of rules may stand within rules
-    spelling    characters of symbols that stand for others, over characters; "␣" is a blank by default
     name        what messages call the grammar
+    violation, longest, spelling: as for `Automaton`
     """
 
     def __init__(

@@ -163,6 +163,7 @@ class Primed(Combined):
         if isinstance(entities, str):
             raise BackgroundError(f"Primed(entities=...) must be a collection of words, found the text {entities!r}")
         super().__init__(base, Priming(entities, evidence, boost, absent, cells))
+        self.boost, self.absent = float(boost), float(absent)
         self._product: tuple[Prior | None, Prior] = (None, DensePrior(torch.zeros(0, 0)))
 
     @classmethod
@@ -211,14 +212,6 @@ class Primed(Combined):
     def entities(self) -> frozenset[str]:
         """The words and cells that are named; with `cells`, all cells are entities too."""
         return self._factor.entities
-
-    @property
-    def boost(self) -> float:
-        return self._factor.boost
-
-    @property
-    def absent(self) -> float:
-        return self._factor.absent
 
     def prior(self, states: Sequence[tuple[State, ...]]) -> Prior:
         if self._vocabulary is None:
