@@ -95,7 +95,7 @@ class _Run:
             )
         self.model, self.settings, self.workers = model, settings, workers
         self.text = EncodedText.to_train_on(corpus, model.vocabulary)
-        model.seen = TrainingSummary.of(EncodedText.encode(corpus, model.vocabulary), len(model.vocabulary))
+        model.training_summary = TrainingSummary.of(EncodedText.encode(corpus, model.vocabulary), len(model.vocabulary))
         # what validates knows the words of the conditions, as it will when it writes
         self.judge = model if valid is None else try_add_from_conditions(model, valid.conditions)
         self.valid = None if valid is None else EncodedText.encode(valid, self.judge.vocabulary)
@@ -288,7 +288,7 @@ class _Run:
         for index in range(self.progress.position):
             batch = self.workers.share(plan[index])
             known = tuple(
-                tuple(process.follow(states, batch.inputs, batch.mask, batch.sentences)[1])
+                tuple(process.follow(states, batch)[1])
                 for process, states in zip(self.model.processes, known, strict=True)
             )
         self.carried = ModelState(tuple(part.to(self.model.device) for part in kept), known)

@@ -9,7 +9,7 @@ from llrnn.knowledge.backgrounds.constraint import Automaton, Dictionary, Gramma
 from llrnn.knowledge.backgrounds.neural import HuggingFace, Model
 from llrnn.knowledge.backgrounds.ngram import CrossFitted, NGram
 from llrnn.knowledge.backgrounds.primed import Primed, entity_words
-from llrnn.knowledge.process import Saved
+from llrnn.knowledge.process import Saved, find_restorer
 from llrnn.languages.ngrams.arpa import SHARING
 
 __all__ = [

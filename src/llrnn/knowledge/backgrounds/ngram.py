@@ -37,7 +37,7 @@ from llrnn.languages.ngrams import (
     revised,
 )
 from llrnn.languages.ngrams.arpa import SHARING, described, table_from
-from llrnn.layer.priors import Exceptions, Prior, SparsePrior, Table
+from llrnn.layer.priors import DensePrior, Exceptions, Prior, SparsePrior, Table
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import EncodedText, sentence_key
 from llrnn.text.vocabulary import Revision, Vocabulary

@@ -21,7 +21,7 @@ from llrnn.ground.caches import ByteCache
 from llrnn.ground.errors import BackgroundError, FeatureError
 from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.process import Batch, Process, S, Saved
-from llrnn.languages.ngrams.trie import ranges
+from llrnn.languages.ngrams.table import ranges
 from llrnn.layer.priors import ContextValues, DensePrior, SparsePrior
 from llrnn.text.conditions import values_of
 from llrnn.text.vocabulary import EOS, Revision, Vocabulary
