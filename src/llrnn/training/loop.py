@@ -179,7 +179,7 @@ class _Run:
         self.carried = None
         with self._naming():
             self.updater.require_finite_weights()  # or the best model so far would be overwritten with them
-        with self.updater.average.applied():
+        with self._naming(), self.updater.average.applied():
             valid = self._validated() if self.valid is not None else None
             better = valid is None or progress.best is None or valid < progress.best
             if better:
@@ -216,7 +216,7 @@ class _Run:
             self.judge.load_weights(self.updater.weights())
         found = -self.workers.mean(score(self.judge, self.valid, self.workers.batching(self.batching)).log_probs)
         if not math.isfinite(found):
-            raise self._non_finite("validation loss")
+            raise NotFiniteError("validation loss")
         return found
 
     def _record(self, event: str, batches: int, valid: float | None = None) -> Record:
@@ -299,12 +299,9 @@ class _Run:
         try:
             yield
         except NotFiniteError as found:
-            raise self._non_finite(str(found), ago) from None
-
-    def _non_finite(self, name: str, ago: int = 0) -> NonFiniteError:
-        progress = self.progress
-        kept = f"; the last good checkpoint is kept in {self.folder.folder}" if self.folder is not None else ""
-        return NonFiniteError(
-            f"training stopped: the {name} is not finite at step {progress.step - ago}, epoch {progress.epoch}, "
-            f"batch {progress.position - ago}{kept}; lower the learning rate or clip the gradient harder"
-        )
+            progress = self.progress
+            kept = f"; the last good checkpoint is kept in {self.folder.folder}" if self.folder is not None else ""
+            raise NonFiniteError(
+                f"training stopped: the {found} is not finite at step {progress.step - ago}, epoch {progress.epoch}, "
+                f"batch {progress.position - ago}{kept}; lower the learning rate or clip the gradient harder"
+            ) from None

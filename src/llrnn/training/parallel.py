@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
@@ -20,19 +19,14 @@ from llrnn.model.controllers import Hidden, SomeRows
 from llrnn.text.ids import EncodedText, Lazy
 
 
-@dataclass(frozen=True)
 class OwnRows(Batching):
     """The rows of one process in every batch."""
 
-    of: Batching
-    rows: slice
-
-    @property
-    def carries_state(self) -> bool:  # type: ignore[override]
-        return self.of.carries_state
+    def __init__(self, batching: Batching, rows: slice) -> None:
+        self._batching, self._rows, self.carries_state = batching, rows, batching.carries_state
 
     def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
-        return Lazy(self.of.plan(text, seed=seed, epoch=epoch), lambda batch: batch.select(self.rows))
+        return Lazy(self._batching.plan(text, seed=seed, epoch=epoch), lambda batch: batch.select(self._rows))
 
 
 class Workers:
