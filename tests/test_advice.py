@@ -280,7 +280,7 @@ MISTAKES: list[tuple[list[str], str, list[list[str]]]] = [
     ),
     (
         ["data", "french", "--out", "nowhere/x.conllu", "--sentences", "3"],
-        "make it first",
+        "name another, or make the folder",
         [["data", "french", "--out", "x.conllu", "--sentences", "3"]],
     ),
     (
