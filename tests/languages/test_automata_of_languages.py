@@ -24,11 +24,19 @@ from llrnn.languages.grammars import Expression, from_condition, letter, matchin
 from llrnn.languages.grammars import automaton as moves
 from llrnn.languages.grammars import finite as conditional
 from llrnn.languages.grammars import finite as holes
-from llrnn.languages.grammars.automaton import InfiniteMassError, TooLargeError, backward, determinised
+from llrnn.languages.grammars.automaton import (
+    InfiniteMassError,
+    Language,
+    LetterColumns,
+    Node,
+    OneOf,
+    TooLargeError,
+    backward,
+    components,
+    determinised,
+)
 from llrnn.languages.grammars.expressions import NOTHING, Alternation, Concatenation, columns_of, compiled
 from llrnn.languages.grammars.finite import Conditional, EmptyLanguageError, Finite, Gathered, finite
-from llrnn.languages.grammars.graphs import components
-from llrnn.languages.grammars.language import Language, LetterColumns, Node, OneOf
 from llrnn.languages.grammars.patterns import described, restored
 from llrnn.languages.ngrams import NGramTable, estimate
 from llrnn.languages.ngrams.table import backed_off

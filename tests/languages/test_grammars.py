@@ -22,8 +22,8 @@ from llrnn.ground.errors import BackgroundError, ZeroMassError
 from llrnn.knowledge.backgrounds import Grammar
 from llrnn.knowledge.backgrounds.constraint import At
 from llrnn.languages.grammars import context_free as rules
+from llrnn.languages.grammars.automaton import derived, reachable
 from llrnn.languages.grammars.context_free import ContextFree
-from llrnn.languages.grammars.graphs import derived, reachable
 from llrnn.languages.grammars.notation import _size
 from llrnn.model.decode import Sampling, beam_search, generate
 from llrnn.text.vocabulary import EOS, Vocabulary

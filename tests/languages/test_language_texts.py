@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from brute_languages import Naive, strings
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars import letter, matching, patterns, regular, symbolic
+from llrnn.languages.grammars.automaton import LetterColumns, Node
 from llrnn.languages.grammars.expressions import (
     NOTHING,
     Alternation,
@@ -21,7 +22,6 @@ from llrnn.languages.grammars.expressions import (
     shown,
 )
 from llrnn.languages.grammars.finite import EmptyLanguageError, finite
-from llrnn.languages.grammars.language import LetterColumns, Node
 from llrnn.languages.grammars.patterns import Matcher
 
 CHARACTERS = "abA1é \n"

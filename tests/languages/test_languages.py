@@ -15,10 +15,17 @@ from hypothesis import strategies as st
 from brute_languages import Naive, strings
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars import Expression, letter, matching, words
-from llrnn.languages.grammars.automaton import InfiniteMassError, TooLargeError, backward, determinised
+from llrnn.languages.grammars.automaton import (
+    InfiniteMassError,
+    Language,
+    LetterColumns,
+    Node,
+    TooLargeError,
+    backward,
+    determinised,
+)
 from llrnn.languages.grammars.expressions import Alternation, Concatenation, columns_of, compiled
 from llrnn.languages.grammars.finite import Finite, Gathered, finite
-from llrnn.languages.grammars.language import Language, LetterColumns, Node
 
 LETTERS, LONGEST = "abc", 6
 QUICK = settings(max_examples=25)

@@ -24,7 +24,7 @@ from llrnn.knowledge.backgrounds import Automaton, Dictionary, Grammar
 from llrnn.knowledge.contextual import ContextualFeature, Continued, Copied, Lookup, Matching, Said, Unsaid
 from llrnn.knowledge.features import Features
 from llrnn.languages.domains import Names, Numbers, Spelling
-from llrnn.languages.grammars.language import Over
+from llrnn.languages.grammars.automaton import Over
 from llrnn.model.controllers import Attentive, Controller, Encoder, make_controller
 from llrnn.text.conditions import Characters, ConditionTokenizer, Slots, Whole, Words
 from llrnn.text.domain import Domain

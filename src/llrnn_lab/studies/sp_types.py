@@ -17,7 +17,7 @@ import numpy as np
 
 from llrnn.ground.arrays import Floats
 from llrnn.knowledge.backgrounds.constraint import Constraint
-from llrnn.languages.grammars.language import Language, Letter, LetterColumns, Node
+from llrnn.languages.grammars.automaton import Language, Letter, LetterColumns, Node
 from llrnn.languages.grammars.patterns import MatchingLetter
 from llrnn.languages.grammars.rows import SymbolReader, SymbolSpellings
 from llrnn.text.vocabulary import Vocabulary

@@ -29,6 +29,7 @@ from llrnn.ground.errors import BackgroundError
 from llrnn.ground.files import read_file
 from llrnn.knowledge.backgrounds.base import Background, Combined, Mask, Mixture, Product
 from llrnn.knowledge.process import Saved
+from llrnn.languages.grammars.automaton import LetterColumns, Node, Over
 from llrnn.languages.grammars.context_free import ContextFree
 from llrnn.languages.grammars.expressions import (
     Concatenation,
@@ -42,7 +43,6 @@ from llrnn.languages.grammars.expressions import (
     words,
 )
 from llrnn.languages.grammars.finite import Conditional, finite
-from llrnn.languages.grammars.language import LetterColumns, Node, Over
 from llrnn.languages.grammars.notation import Terminal, limited, read_grammar
 from llrnn.languages.grammars.patterns import (
     described,

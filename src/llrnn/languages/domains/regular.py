@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
-from llrnn.languages.grammars.graphs import reachable
+from llrnn.languages.grammars.automaton import reachable
 from llrnn.languages.grammars.patterns import pattern
 from llrnn.text.automata import DFA, KINDS, partition
 from llrnn.text.domain import MOST_MEMBERS, OUTSIDE, Cell, Domain
@@ -242,7 +242,8 @@ class Numbers(Regular):
         cells = _cells(language)
         signs = sorted({c for automaton in cells.values() for c in automaton.characters if not "0" <= c <= "9"})
         weights = dict.fromkeys("0123456789", ratio / 10) | dict.fromkeys(signs, ratio)
-        shown = {cell: _attributes(cell) for cell in cells}
+        small = {f"digits{n}": ("small",) for n in range(1, _SMALL + 1)}
+        shown = {cell: [f"Numeral:{one}" for one in ("any", cell, *small.get(cell, ()))] for cell in cells}
         super().__init__(cells, weights, attributes=shown, name=name)
         # to begin with, all cells have equal mass: there are more long numbers, but nobody writes them more often
         self._rescale(np.full(len(cells), -np.log(len(cells))))
@@ -277,8 +278,3 @@ def _cells(language: str) -> dict[str, DFA]:
             automaton = automaton.minus(earlier)
         cells[name] = automaton
     return cells
-
-
-def _attributes(cell: str) -> tuple[str, ...]:
-    small = ("small",) if cell in {f"digits{n}" for n in range(1, _SMALL + 1)} else ()
-    return tuple(f"Numeral:{shown}" for shown in ("any", cell, *small))

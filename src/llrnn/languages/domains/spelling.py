@@ -409,13 +409,14 @@ class Spelling(Domain):
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        return tuple(self._cell(look, band) for look, band in self._kinds)
-
-    def _cell(self, look: Look, band: int) -> Cell:
-        named, length = look.shape + (f"-{look.ending}" if look.ending else ""), self._bands.name(band)
         if len(self._kinds) == 1:
-            return Cell(self.name)
-        return Cell(f"{self.name}:{named}:{length}", (*look.attributes(self._endings), f"Length:{length}"))
+            return (Cell(self.name),)
+        made = list[Cell]()
+        for look, band in self._kinds:
+            named, length = look.shape + (f"-{look.ending}" if look.ending else ""), self._bands.name(band)
+            shown = (*look.attributes(self._endings), f"Length:{length}")
+            made.append(Cell(f"{self.name}:{named}:{length}", shown))
+        return tuple(made)
 
     @cached_property
     def log_mass(self) -> Floats:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -27,10 +27,9 @@ import numpy as np
 
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError
+from llrnn.languages.grammars.automaton import Language, LetterColumns, derived, least_costs, reachable
 from llrnn.languages.grammars.expressions import Expression
 from llrnn.languages.grammars.finite import TerminalAutomaton
-from llrnn.languages.grammars.graphs import derived, least_costs, reachable
-from llrnn.languages.grammars.language import Language, LetterColumns
 from llrnn.languages.grammars.notation import MOST_RULES, Notation, Production, productive_rules
 
 # The rules of a grammar as numbers: what an Earley parser needs to know before it reads.
@@ -89,15 +88,12 @@ class Rules:
         _check_size(kept, self.names)
         self.start = 0
         self._number = {name: number for number, name in enumerate(self.names)}
-        self._terminal = {name: ~number for number, name in enumerate(self.terminals)}
         self._productions = [one for one in kept if one.rule in self._number]
         self._left = np.array([self._number[one.rule] for one in self._productions])
-        self._right = [tuple(self._symbol(name) for name in one.symbols) for one in self._productions]
+        symbol = {name: ~number for number, name in enumerate(self.terminals)} | self._number
+        self._right = [tuple(symbol[name] for name in one.symbols) for one in self._productions]
         self._chains: dict[int, list[tuple[int, float]]] = {}
         self.empty, self._p = self._probabilities() if weighted else self._possibilities()
-
-    def _symbol(self, name: str) -> int:
-        return self._number[name] if name in self._number else self._terminal[name]
 
     def _possibilities(self) -> tuple[Floats, Floats]:
         empty: Floats = np.zeros(len(self.names))
@@ -108,12 +104,10 @@ class Rules:
         weight = np.array([one.weight for one in self._productions])
         p: Floats = weight / np.bincount(self._left, weight, len(self.names))[self._left]
         Z = self._solved(p, terminal=1.0)
-        p = np.array([p[r] * self._product(r, Z, 1.0) / Z[self._left[r]] for r in range(len(p))])
+        whole = np.array([np.prod([Z[s] for s in right if s >= 0]) for right in self._right])
+        p = p * whole / Z[self._left]
         p /= np.bincount(self._left, p, len(self.names))[self._left]  # but for rounding it is 1
         return self._solved(p, terminal=0.0), p
-
-    def _product(self, rule: int, value: Floats, terminal: float) -> float:
-        return float(np.prod([value[s] if s >= 0 else terminal for s in self._right[rule]]))
 
     def _solved(self, p: Floats, terminal: float) -> Floats:
         """The least solution of x(A) = Σ p Π x(α), by Newton's method from 0, which rises to it and never passes it."""
@@ -170,11 +164,7 @@ class Rules:
     @cached_property
     def corners(self) -> Floats:
         """R_L[A, B], (nonterminals, nonterminals)."""
-        L = np.zeros((len(self.names), len(self.names)))
-        for position in self.positions:
-            if position.symbol >= 0:
-                L[position.left, position.symbol] += position.enter
-        return self._closed(L)
+        return self._closed(self._summed(lambda position: position.enter))
 
     def chain(self, symbol: int) -> list[tuple[int, float]]:
         """The A that are B and nothing else, with R_U[B, A]."""
@@ -185,11 +175,15 @@ class Rules:
 
     @cached_property
     def _units(self) -> Floats:
-        U = np.zeros((len(self.names), len(self.names)))
+        return self._closed(self._summed(lambda position: position.enter * position.done).T)
+
+    def _summed(self, weight: Callable[[Position], float]) -> Floats:
+        """The weights of all positions by nonterminal of the production and of the symbol."""
+        found = np.zeros((len(self.names), len(self.names)))
         for position in self.positions:
             if position.symbol >= 0:
-                U[position.symbol, position.left] += position.enter * position.done
-        return self._closed(U)
+                found[position.left, position.symbol] += weight(position)
+        return found
 
     def _closed(self, matrix: Floats) -> Floats:
         """I + M + M² + …; over {0, 1} where there are no weights."""
@@ -484,13 +478,9 @@ class ContextFree(Language):
             )
         if not self.rules.weighted:
             return self._shared([(place, origin, 1.0) for place, origin, _ in items], float(end > 0))
-        total = self._total(items, end)
+        raw = Set(self, self._made, items, end)  # for once, to find out what all letters and the end weigh
+        total = float(raw.weights @ self.columns.sizes) + end
         return self._shared([(place, origin, c / total) for place, origin, c in items], end / total)
-
-    def _total(self, items: list[Item], end: float) -> float:
-        """What all letters and the end weigh; a set is made for once to find out."""
-        raw = Set(self, self._made, items, end)
-        return float(raw.weights @ self.columns.sizes) + end
 
     def _shared(self, items: list[Item], end: float) -> Set:
         items.sort(key=lambda item: (item[0], item[1].number))

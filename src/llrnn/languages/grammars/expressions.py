@@ -21,18 +21,20 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
-from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars.automaton import (
     NEVER,
+    Atom,
     InfiniteMassError,
+    Letter,
+    LetterColumns,
+    Over,
     WeightedAutomaton,
     both,
     check_size,
     log_add,
     merged,
 )
-from llrnn.languages.grammars.language import Atom, Letter, LetterColumns, Over
 from llrnn.languages.ngrams.table import EMPTY, UNKNOWN, NGramTable, Trie, written_out
 from llrnn.text.vocabulary import EOS
 
@@ -526,7 +528,10 @@ def context_automaton(table: NGramTable, columns: LetterColumns, *, weighted: bo
     """All contexts that can be reached; state 0 is the beginning, to which nothing leads back."""
     if EOS not in table.index:
         raise BackgroundError(f"an n-gram model must know how strings end, but {table!r} does not list {EOS!r}")
-    trie, (words, of_word) = Trie.from_table(table), _letters(table, columns)
+    own = [columns.held(Letter(word)) if word not in (EOS, UNKNOWN) else () for word in table.words]
+    words = np.array([number for number, held in enumerate(own) if held], dtype=np.int64)  # those that are letters
+    of_word = np.array([held[0] for held in own if held], dtype=np.int64)
+    trie = Trie.from_table(table)
     begin = trie.advance(EMPTY, table.eos)
     nodes, after = trie.explore(
         begin if trie.matters[begin] else EMPTY,
@@ -539,29 +544,11 @@ def context_automaton(table: NGramTable, columns: LetterColumns, *, weighted: bo
     place[nodes] = np.arange(len(nodes))
     source, at = np.nonzero(log_p[:, words] > -np.inf)
     moves = source, of_word[at], place[after.numpy()][source, at], log_p[source, words[at]]
-    return _begun(columns, moves, log_p[:, table.eos], weighted)
-
-
-def _letters(table: NGramTable, columns: LetterColumns) -> tuple[Ints, Ints]:
-    """The words of the model that are letters, and their columns."""
-    own = [columns.held(Letter(word)) if word not in (EOS, UNKNOWN) else () for word in table.words]
-    words = np.array([number for number, held in enumerate(own) if held], dtype=np.int64)
-    return words, np.array([held[0] for held in own if held], dtype=np.int64)
-
-
-def _begun(
-    columns: LetterColumns, moves: tuple[Ints, Ints, Ints, Floats], log_stop: Floats, weighted: bool
-) -> WeightedAutomaton:
-    """A new start before all contexts, which moves as the first of them does."""
-    source, column, target, log_weight = moves
-    first = source == 0
-    whole = (
-        np.concatenate([source[first], source + 1]),
-        np.concatenate([column[first], column]),
-        np.concatenate([target[first] + 1, target + 1]),
-        np.concatenate([log_weight[first], log_weight]),
-    )
-    stops = np.concatenate([log_stop[:1], log_stop])
+    # a new start before all contexts, which moves as the first of them does
+    first, log_stop = source == 0, log_p[:, table.eos]
+    source, column, target, log_weight = (np.concatenate([part[first], part]) for part in moves)
+    source[int(first.sum()) :] += 1
+    log_stop = np.append(log_stop[:1], log_stop)
     if not weighted:
-        whole, stops = (*whole[:3], np.zeros_like(whole[3])), np.where(stops > -np.inf, 0.0, -np.inf)
-    return merged(columns, whole, stops, weighted=weighted)
+        log_weight, log_stop = np.zeros_like(log_weight), np.where(log_stop > -np.inf, 0.0, -np.inf)
+    return merged(columns, (source, column, target + 1, log_weight), log_stop, weighted=weighted)

@@ -22,8 +22,11 @@ from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars import expressions as ex
 from llrnn.languages.grammars.automaton import (
     START,
+    UNREAD,
     Held,
     InfiniteMassError,
+    Language,
+    LetterColumns,
     TooLargeError,
     WeightedAutomaton,
     backward,
@@ -32,7 +35,6 @@ from llrnn.languages.grammars.automaton import (
     stop_of,
 )
 from llrnn.languages.grammars.expressions import ConditionExpression, Expression, compiled, parts_of, shown
-from llrnn.languages.grammars.language import UNREAD, Language, LetterColumns
 
 MOST_WRITTEN = 20_000  # states, or twice as many as there were: then sets are gathered one by one
 _NUMBERS_KEPT = 2_000_000  # of rows that were asked for lately

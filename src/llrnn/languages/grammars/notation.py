@@ -22,7 +22,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from llrnn.ground.errors import BackgroundError, MissingExtraError
-from llrnn.languages.grammars.graphs import components, derived
+from llrnn.languages.grammars.automaton import components, derived
 
 MOST_ALTERNATIVES = 20_000  # of a rule
 MOST_RULES = 50_000  # symbols in all alternatives of all rules
@@ -69,7 +69,11 @@ def read_grammar(
     terminals, rules, ignored = compiled
     found = {one.name: _terminal(one) for one in terminals}
     productions = [
-        Production(str(rule.origin.name), tuple(str(symbol.name) for symbol in rule.expansion), _name(rule))
+        Production(
+            str(rule.origin.name),
+            tuple(str(symbol.name) for symbol in rule.expansion),
+            str(rule.alias or f"{rule.origin.name}/{rule.order + 1}"),
+        )
         for rule in rules
     ]
     _check_reached(definitions, rules, start, place)
@@ -211,10 +215,6 @@ def _terminal(found: Any) -> Terminal:
         return Terminal(str(found.name), str(pattern.value), True)
     text = str(pattern.to_regexp())
     return Terminal(str(found.name), text.replace(*_ESCAPED_STRING), False)
-
-
-def _name(rule: Any) -> str:
-    return str(rule.alias) if rule.alias else f"{rule.origin.name}/{rule.order + 1}"
 
 
 def _check_reached(definitions: Any, rules: Iterable[Any], start: str, place: str) -> None:

@@ -29,7 +29,20 @@ from torch import Tensor
 
 from llrnn.ground.errors import BackgroundError, CheckpointError, DomainError, LLRNNError
 from llrnn.languages.grammars import expressions as ex
-from llrnn.languages.grammars.automaton import START, Held, TooLargeError, determinised, steps
+from llrnn.languages.grammars.automaton import (
+    PROPERTIES,
+    START,
+    UNREAD,
+    Atom,
+    Bools,
+    Held,
+    Letter,
+    LetterColumns,
+    OneOf,
+    TooLargeError,
+    determinised,
+    steps,
+)
 from llrnn.languages.grammars.expressions import (
     MOST_TIMES,
     NOTHING,
@@ -44,7 +57,6 @@ from llrnn.languages.grammars.expressions import (
     compiled,
     letter,
 )
-from llrnn.languages.grammars.language import PROPERTIES, UNREAD, Atom, Bools, Letter, LetterColumns, OneOf
 from llrnn.languages.ngrams import arpa as store
 from llrnn.text.automata import DFA, anything, examples, permitted
 

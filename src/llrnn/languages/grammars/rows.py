@@ -25,13 +25,7 @@ from torch import Tensor
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import BackgroundError
-from llrnn.languages.grammars.language import (
-    UNREAD,
-    Language,
-    LetterColumns,
-    Node,
-    Over,
-)
+from llrnn.languages.grammars.automaton import UNREAD, Language, LetterColumns, Node, Over
 from llrnn.layer.priors import SparsePrior, Table
 
 BLANK = "␣"  # how a blank is written as a symbol of its own
@@ -194,12 +188,11 @@ class SymbolReader:
         if found is None:
             found = self._row(node) if left is None else self._interning(self._within(node, left))
             self._rows[key] = found
-            while len(self._rows) > 1 and self._is_full():
+            while len(self._rows) > 1 and (
+                len(self._interned) * self.spelled.n_symbols > MOST_CACHED or len(self._rows) > MOST_NODES
+            ):
                 self._forget()
         return found
-
-    def _is_full(self) -> bool:
-        return len(self._interned) * self.spelled.n_symbols > MOST_CACHED or len(self._rows) > MOST_NODES
 
     def _forget(self) -> None:
         """The older half: what is asked again is made again."""
@@ -210,9 +203,12 @@ class SymbolReader:
         self._ways, self._asked = _Way(), 0
 
     def _row(self, node: Node) -> Row:
-        if self.spelled.single:
-            return self._interning(self._of_columns(node))
         end = self.language.end(node)
+        if self.spelled.single:
+            row = self._ending(end)
+            with np.errstate(divide="ignore"):
+                row[self.spelled.known] = np.log(self.language.weights(node))[self.spelled.column]
+            return self._interning(row)
         way = self._way_of(node)
         if way is None or end not in way.rows:
             row = self._ending(end)
@@ -227,12 +223,6 @@ class SymbolReader:
         row = np.full(self.spelled.n_symbols, -np.inf)
         with np.errstate(divide="ignore"):
             row[self.spelled.eos] = np.log(end)
-        return row
-
-    def _of_columns(self, node: Node) -> Floats:
-        row = self._ending(self.language.end(node))
-        with np.errstate(divide="ignore"):
-            row[self.spelled.known] = np.log(self.language.weights(node))[self.spelled.column]
         return row
 
     def _walk(self, node: Node, row: Floats) -> _Way:

@@ -342,7 +342,14 @@ def _lines(table: NGramTable) -> Iterator[str]:
         yield f"\n\\{n}-grams:"
         for start in range(0, len(level), _WRITTEN):
             rows = slice(start, min(start + _WRITTEN, len(level)))
-            lines = _text_lines(level, rows, _texts(table, n, rows), _has_weight(table, n, rows))
+            figures = zip(
+                _log10(level.log_prob[rows]),
+                _texts(table, n, rows),
+                _log10(level.log_backoff[rows]),
+                _has_weight(table, n, rows),
+                strict=True,
+            )
+            lines = [f"{p:.9g}\t{text}" + f"\t{weight:.9g}" * wanted for p, text, weight, wanted in figures]
             yield "\n".join(lines if n > 1 else _with_bos(lines, table, rows))
     yield "\n\\end\\"
 
@@ -369,11 +376,6 @@ def _has_weight(table: NGramTable, n: int, rows: slice) -> list[bool]:
         weighted[contexts[first:last] - rows.start] = True
     found: list[bool] = weighted.tolist()
     return found
-
-
-def _text_lines(level: Level, rows: slice, texts: list[str], weighted: list[bool]) -> list[str]:
-    figures = zip(_log10(level.log_prob[rows]), texts, _log10(level.log_backoff[rows]), weighted, strict=True)
-    return [f"{p:.9g}\t{text}\t{weight:.9g}" if wanted else f"{p:.9g}\t{text}" for p, text, weight, wanted in figures]
 
 
 def _log10(log: Floats) -> list[float]:
@@ -414,7 +416,10 @@ def table_from(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> NGramT
     """The inverse of `described`; arrays that do not fit together are refused."""
     try:
         levels = [Level(*(tensors[f"{name}.{n}"].numpy() for name in _ARRAYS)) for n in range(int(data["order"]))]
-        shared = _shared(data["shared"], tensors) if "shared" in data else None
+        shared = None
+        if "shared" in data:
+            words, log_share = (tensors[f"shared.{name}"].numpy() for name in ("words", "log_share"))
+            shared = Shared(int(data["shared"]["word"]), bool(data["shared"]["hidden"]), words, log_share)
         table = NGramTable(_strings(data, "words"), tuple(levels), _strings(data, "notes"), shared)
     except (LookupError, TypeError, ValueError, LLRNNError) as error:
         raise CheckpointError(f"the files of the n-gram model do not fit together ({error})") from error
@@ -442,11 +447,6 @@ def _is_sound(table: NGramTable) -> bool:
             return False
         below = len(level)
     return table.shared is None or _is_sound_share(table.shared, V)
-
-
-def _shared(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Shared:
-    words, log_share = (tensors[f"shared.{name}"].numpy() for name in ("words", "log_share"))
-    return Shared(int(data["word"]), bool(data["hidden"]), words, log_share)
 
 
 def _is_sound_share(shared: Shared, n_words: int) -> bool:
