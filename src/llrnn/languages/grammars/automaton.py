@@ -169,11 +169,7 @@ class Language(ABC):
     """What a constraint asks of an automaton or a grammar."""
 
     columns: LetterColumns
-
-    @property
-    @abstractmethod
-    def root(self) -> Node:
-        """Before any letter."""
+    root: Node  # before any letter
 
     @abstractmethod
     def weights(self, node: Node) -> Floats:

@@ -331,17 +331,7 @@ Item: TypeAlias = "tuple[Place, Set, float]"  # where, since which node, with wh
 class Set:
     """A node: what may be under way after a prefix. Two sets with the same items are the same object."""
 
-    __slots__ = (
-        "__weakref__",
-        "after",
-        "end",
-        "items",
-        "looked_for",
-        "number",
-        "shortest",
-        "waiting",
-        "weights",
-    )
+    __slots__ = ("__weakref__", "after", "end", "items", "looked_for", "number", "shortest", "waiting", "weights")
 
     def __init__(self, grammar: ContextFree, number: int, items: Sequence[Item], end: float) -> None:
         self.number, self.items, self.end = number, tuple(items), end
@@ -391,7 +381,7 @@ class ContextFree(Language):
         self._waiting: dict[object, Set] = {}
         self._made = 1
         self._most = max(1, MOST_NUMBERS // (2 * len(rules.names) + columns.count))  # twice: `Lengths` has as many
-        self._root = Set(self, 0, [], float(rules.empty[rules.start]))  # never shared: it alone looks for the start
+        self.root = Set(self, 0, [], float(rules.empty[rules.start]))  # never shared: it alone looks for the start
 
     @cached_property
     def first(self) -> Floats:
@@ -411,10 +401,6 @@ class ContextFree(Language):
                 for column, q in reading.moves[0].items():
                     found[column].append((number, position, q))
         return found
-
-    @property
-    def root(self) -> Set:
-        return self._root
 
     def weights(self, node: Set) -> Floats:
         return node.weights

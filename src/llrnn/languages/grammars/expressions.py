@@ -371,7 +371,8 @@ class _Builder:
             case Times(part, least, most):
                 return self.times(part, least, most)
             case WeightedExpression(part, factor):
-                return self.scaled(self.part(part), self.log(factor))
+                whole, log_factor = self.part(part), self.log(factor)
+                return _Fragment(_scaled(whole.first, log_factor), whole.stops, whole.empty + log_factor)
             case Both(left, right):
                 return self.adopted(both(self.apart(left), self.apart(right)))
             case Listed(entries):
@@ -379,7 +380,11 @@ class _Builder:
             case NGrams(table):
                 return self.adopted(context_automaton(table, self.columns, weighted=self.weighted))
             case ConditionExpression():
-                return self.one((self.hole(expression),))
+                if expression not in self.holes:
+                    raise BackgroundError(
+                        "what comes from the condition is known when a condition is: Conditional compiles it"
+                    )
+                return self.one((self.holes[expression],))
         raise TypeError(f"no expression: {expression!r}")
 
     def held(self, atom: Atom) -> tuple[int, ...]:
@@ -390,11 +395,6 @@ class _Builder:
                 "make the columns of the same expression: columns_of(expression, letters, over)"
             )
         return columns
-
-    def hole(self, expression: ConditionExpression) -> int:
-        if expression not in self.holes:
-            raise BackgroundError("what comes from the condition is known when a condition is: Conditional compiles it")
-        return self.holes[expression]
 
     def one(self, columns: tuple[int, ...]) -> _Fragment:
         after = self.state()
@@ -445,9 +445,6 @@ class _Builder:
             if time > least:
                 whole.empty = self.plus(whole.empty, 0.0)
         return whole
-
-    def scaled(self, part: _Fragment, log_factor: float) -> _Fragment:
-        return _Fragment(_scaled(part.first, log_factor), part.stops, part.empty + log_factor)
 
     def listed(self, entries: Sequence[tuple[str, float]]) -> _Fragment:
         """A trie, whose texts all end in one state: what follows them is attached once."""

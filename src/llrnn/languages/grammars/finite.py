@@ -48,6 +48,8 @@ class EmptyLanguageError(BackgroundError):
 class Finite(Language):
     """A deterministic automaton, trimmed; nodes are its states."""
 
+    root = 0
+
     def __init__(self, machine: WeightedAutomaton, *, weighted: bool = True) -> None:
         self.columns, self.machine, self.weighted = machine.columns, machine, weighted
         self._first: list[int] = machine.first.tolist()
@@ -58,10 +60,6 @@ class Finite(Language):
         else:
             self._prob, self._end = np.ones(len(machine.source)), (machine.log_stop > -np.inf).astype(np.float64)
         self._rows = lru_cache(1 + _NUMBERS_KEPT // max(1, machine.columns.count))(self._row)
-
-    @property
-    def root(self) -> int:
-        return 0
 
     def weights(self, node: int) -> Floats:
         return self._rows(node)
@@ -87,14 +85,12 @@ class Finite(Language):
 class Gathered(Language):
     """Any automaton, trimmed; nodes are sets of states with what each has in hand."""
 
+    root = START
+
     def __init__(self, machine: WeightedAutomaton, *, weighted: bool = True) -> None:
         self.columns, self.machine, self.weighted = machine.columns, machine, weighted
         self._beta = backward(machine) if weighted else np.zeros(machine.n_states)
         self._steps = lru_cache(1 + _NUMBERS_KEPT // (4 * max(1, machine.columns.count)))(self._made)
-
-    @property
-    def root(self) -> Held:
-        return START
 
     def _made(self, held: Held) -> tuple[Floats, float, dict[int, tuple[float, Held]]]:
         """The weights of all columns, that of the end, and what follows each column."""
@@ -345,14 +341,9 @@ class Filled(Language):
         self._leads = shared.leads(self._open)
         self._after: dict[tuple[_Places, int], _Places | None] = {}
         self._rows = lru_cache(1 + _NUMBERS_OF_CONDITION // max(1, shared.columns.count))(self._row)
-        root = self._closed([(-1, 0, 0)])
-        if root is None:
+        self.root = self._closed([(-1, 0, 0)])
+        if self.root is None:
             raise EmptyLanguageError("no string at all")
-        self._root: _Places = root
-
-    @property
-    def root(self) -> _Places:
-        return self._root
 
     def _closed(self, places: Iterable[_Place]) -> _Places | None:
         """These places, and those to which holes lead that begin or end here; without those that lead nowhere."""

@@ -77,14 +77,8 @@ _REFUSED = {
     "ATOMIC_GROUP": "an atomic group, which does not give back",
     "POSSESSIVE_REPEAT": "a possessive repeat, which does not give back",
 }
-_CATEGORIES = {
-    "CATEGORY_DIGIT": r"\d",
-    "CATEGORY_NOT_DIGIT": r"\D",
-    "CATEGORY_SPACE": r"\s",
-    "CATEGORY_NOT_SPACE": r"\S",
-    "CATEGORY_WORD": r"\w",
-    "CATEGORY_NOT_WORD": r"\W",
-}
+_CATEGORIES = {f"CATEGORY_{name}": rf"\{name[0].lower()}" for name in ("DIGIT", "SPACE", "WORD")}
+_CATEGORIES |= {f"CATEGORY_NOT_{name}": rf"\{name[0]}" for name in ("DIGIT", "SPACE", "WORD")}
 # Python's parser does not know \p{lower}: it reads a character in its place that Unicode keeps free for such uses
 _PROPERTIES = [f"\\{sign}{{{name}}}" for sign in "pP" for name in PROPERTIES]
 _STAND_IN = {name: chr(0xFDD0 + number) for number, name in enumerate(_PROPERTIES)}

@@ -11,7 +11,7 @@ the end of sentences as a word, and the beginning as a context (`</s>` and `<s>`
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -208,15 +208,17 @@ def for_vocabulary(table: NGramTable, vocabulary: Vocabulary, *, restrict: bool 
     if table.symbols == vocabulary.symbols:
         return table
     table = written_out(table)  # it may have been bound before, to another vocabulary
-    V, number = len(vocabulary), _numbers(table, vocabulary)
+    V, unknown = len(vocabulary), vocabulary.unknown
+    renamed = (unknown if word == UNKNOWN and unknown is not None else word for word in table.words)
+    number = np.array([vocabulary.id(word) if word in vocabulary else -1 for word in renamed], dtype=np.int64)
     _require_listed(table, number, restrict)
     missing = np.setdiff1d(np.arange(V), number)
     as_last, log_factor, shared = number.copy(), np.zeros(V + 1), None
     if len(missing):
-        unknown = _unknown(table, vocabulary, missing)
-        hidden = bool(number[unknown] < 0)
-        shared = Shared(V if hidden else int(number[unknown]), hidden, missing, np.zeros(len(missing)))
-        as_last[unknown] = shared.word
+        own = _unknown(table, vocabulary, missing)
+        hidden = bool(number[own] < 0)
+        shared = Shared(V if hidden else int(number[own]), hidden, missing, np.zeros(len(missing)))
+        as_last[own] = shared.word
         log_factor[shared.word] = -np.log(len(missing) + (not hidden))  # it has a part itself where it is a symbol
     log_prob, log_backoff = np.zeros((2, V + 1))
     log_prob[as_last[as_last >= 0]] = table.levels[0].log_prob[as_last >= 0]
@@ -271,13 +273,6 @@ def written_out(table: NGramTable) -> NGramTable:
         place[own] = to[: len(own)]
         levels.append(moved)
     return NGramTable(table.symbols, tuple(levels), table.notes)
-
-
-def _numbers(table: NGramTable, vocabulary: Vocabulary) -> Ints:
-    """The vocabulary's number of each word of the model, -1 for a word that it does not list."""
-    unknown = vocabulary.unknown
-    renamed = [unknown if word == UNKNOWN and unknown is not None else word for word in table.words]
-    return np.array([vocabulary.id(word) if word in vocabulary else -1 for word in renamed], dtype=np.int64)
 
 
 def _require_listed(table: NGramTable, number: Ints, restrict: bool) -> None:
@@ -418,11 +413,8 @@ class Trie:
         return len(self.offsets) - 1
 
     def to(self, device: torch.device) -> Trie:
-        moved = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name, value in moved.items():
-            if isinstance(value, Tensor):
-                moved[name] = value.to(device)
-        return Trie(**{**moved, "keys": tuple(key.to(device) for key in self.keys)})
+        moved = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return replace(self, keys=tuple(key.to(device) for key in self.keys), **moved)
 
     def child(self, node: Tensor, word: Tensor, level: int) -> Tensor:
         """The nodes of `level` that extend nodes of the level below by a word, -1 where there are none."""
