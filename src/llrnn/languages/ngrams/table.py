@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -413,7 +413,7 @@ class Trie:
         return len(self.offsets) - 1
 
     def to(self, device: torch.device) -> Trie:
-        moved = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        moved: dict[str, Any] = {k: value.to(device) for k, value in vars(self).items() if isinstance(value, Tensor)}
         return replace(self, keys=tuple(key.to(device) for key in self.keys), **moved)
 
     def child(self, node: Tensor, word: Tensor, level: int) -> Tensor:
