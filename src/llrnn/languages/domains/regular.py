@@ -126,7 +126,9 @@ class Regular(Domain):
             column = np.empty(len(going), dtype=np.int64)
             for here in np.unique(state[going]).tolist():
                 mine = np.flatnonzero(state[going] == here)
-                ends = self._ways(here, cell).cumsum()
+                # what each character weighs from here on into the cell, and last the end itself
+                ways = self._weight * self._ahead[self._automaton.moves[here], cell]
+                ends = np.append(ways, self._automaton.labels[here] == cell).cumsum()
                 column[mine] = np.searchsorted(ends, rng.random(len(mine)) * ends[-1], side="right")
             on = column < len(self._weight)
             going, column = going[on], column[on]
@@ -134,11 +136,6 @@ class Regular(Domain):
                 drawn[which].append(self._alphabet.draw(own, rng))
             state[going] = self._automaton.moves[state[going], column]
         return ["".join(characters) for characters in drawn]
-
-    def _ways(self, state: int, cell: int) -> Floats:
-        """What each character weighs from here on into the cell, and last the end itself."""
-        ends = float(self._automaton.labels[state] == cell)
-        return np.append(self._weight * self._ahead[self._automaton.moves[state], cell], ends)
 
     def length_that_leaves(self, share: float) -> int:
         """The least length such that longer strings have no more than this share of the mass."""

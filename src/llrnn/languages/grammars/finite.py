@@ -412,10 +412,10 @@ class Filled(Language):
         return self._shared.lengths(tuple(-1 if own.is_empty else own.lengths[0] for own in self._fillings))
 
     def shortest(self, node: _Places) -> int:
-        return min(int(self._lengths[state]) + self._left(hole, within) for hole, state, within in _listed(node))
-
-    def _left(self, hole: int, within: int) -> int:
-        return self._fillings[hole].lengths[within] if hole >= 0 else 0
+        return min(
+            int(self._lengths[state]) + (self._fillings[hole].lengths[within] if hole >= 0 else 0)
+            for hole, state, within in _listed(node)
+        )
 
 
 def _listed(node: _Places) -> Iterable[_Place]:

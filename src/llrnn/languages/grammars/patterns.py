@@ -221,7 +221,7 @@ class MatchingLetter(Atom):
 
 
 def matching(regex: str) -> Expression:
-    """One letter that matches a regular expression: `matching("[a-z]+")` is any word of small letters."""
+    """One letter that matches a regular expression: `matching("[a-z]+")` is any word of lowercase letters."""
     regular(regex)  # what is wrong, or no regular language, is refused here
     return One(MatchingLetter(regex))
 
