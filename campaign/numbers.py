@@ -114,7 +114,7 @@ class Drawn:
         values = np.array([value for row in self.rows for value in row.values()])
         names = tuple(f"f{i}" for i in range(self.m))
         matrix = FeatureMatrix(names, names, self.class_of.astype(np.int64), offsets, columns, values)
-        layer = LogLinear(matrix, self.n, self.k).to(self.dtype)
+        layer = LogLinear(matrix, self.n, self.k, zero=True).to(self.dtype)
         with torch.no_grad():  # h is the identity: position n has column n of W for its a, without rounding
             layer.weight.copy_(self.a[:, : self.m].t())
             layer.context_weight.copy_(self.a[:, self.m :].t())

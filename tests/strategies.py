@@ -116,7 +116,7 @@ class Case:
         return len(self.rows)
 
     def layer(self, dtype: torch.dtype = torch.float64) -> LogLinear:
-        layer = LogLinear(matrix_of(self.rows), self.hidden, len(self.context)).to(dtype)
+        layer = LogLinear(matrix_of(self.rows), self.hidden, len(self.context), zero=True).to(dtype)
         generator = torch.Generator().manual_seed(self.seed)
         for parameter in layer.parameters():
             drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)

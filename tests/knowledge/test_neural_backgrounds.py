@@ -349,7 +349,7 @@ def test_float32_priors_lose_nothing_in_a_float64_layer(n: int) -> None:
     """Classes, contextual exceptions, temperature, entropy, samples and the best words."""
     generator = torch.Generator().manual_seed(0)
     phi = features.compile_features(features.Function(lambda word: {word[0]: 1.0}), WORDS)
-    layer = LogLinear(phi, 3, 1).double()
+    layer = LogLinear(phi, 3, 1, zero=True).double()
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))

@@ -217,7 +217,7 @@ def test_a_layer_goes_the_way_that_is_picked(way: ways.ScoreWay, most: int, monk
     matrix = FeatureMatrix(
         ("a", "b"), ("x", "x"), np.array([0, 1, 1, 2]), np.array([0, 1, 2, 4]), np.array([0, 1, 0, 1]), np.ones(4)
     )
-    layer = LogLinear(matrix, 5).double()
+    layer = LogLinear(matrix, 5, zero=True).double()
     torch.nn.init.normal_(layer.weight)
     h = torch.randn(40, 5, dtype=torch.float64)
     offset, pairs = torch.randn(3, dtype=torch.float64), Pairs(torch.arange(40), torch.arange(40) % 3)

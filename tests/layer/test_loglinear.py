@@ -139,7 +139,7 @@ class LoudCase:
     a: list[list[float]]  # (N, m + k)
 
     def layer(self, dtype: torch.dtype) -> LogLinear:
-        layer = LogLinear(matrix_of(self.case.rows), self.case.n, len(self.case.context)).to(dtype)
+        layer = LogLinear(matrix_of(self.case.rows), self.case.n, len(self.case.context), zero=True).to(dtype)
         m, a = layer.weight.shape[0], torch.tensor(self.a, dtype=dtype)
         with torch.no_grad():
             layer.weight.copy_(a[:, :m].t())
@@ -226,7 +226,7 @@ def test_half_precision_is_of_the_weights_alone(dtype: torch.dtype, case: Case) 
 
 def test_feature_values_survive_half_precision() -> None:
     """A model that was in half precision for a while: weights are rounded, what is known of words is not."""
-    layer = LogLinear(matrix_of([{"a": 0.1}, {"a": 0.3}]), 1).double()
+    layer = LogLinear(matrix_of([{"a": 0.1}, {"a": 0.3}]), 1, zero=True).double()
     again = copy.deepcopy(layer).half().double()
     with torch.no_grad():
         for one in (layer, again):
@@ -249,7 +249,7 @@ def test_long_rows_are_summed_to_the_last_digits(kind: str, loud: float, cached:
         prior = DensePrior(log_b.float()[None]).dense(2)
     everywhere, each = np.arange(V), np.ones(V)
     words = FeatureMatrix(tuple(map(str, range(V))), ("a",) * V, everywhere, np.arange(V + 1), everywhere, each)
-    plain = LogLinear(words, 1)
+    plain = LogLinear(words, 1, zero=True)
     with torch.no_grad():
         plain.bias.fill_(loud)
     with torch.no_grad() if cached else torch.enable_grad():
@@ -272,7 +272,7 @@ def test_log_b_that_float32_cannot_hold(number: float) -> None:
 @pytest.mark.parametrize("number", [1e300, math.nan, math.inf])
 def test_a_prior_of_numbers_that_are_none_is_told(number: float) -> None:
     """What a model as background, or one of the user's own, may answer."""
-    p = LogLinear(matrix_of([{"a": 1.0}, {"b": 1.0}]), 1)(
+    p = LogLinear(matrix_of([{"a": 1.0}, {"b": 1.0}]), 1, zero=True)(
         torch.zeros(2, 1), DensePrior(torch.tensor([[0.0, 0.0], [0.0, number]]))
     )
     for ask in (p.log_probs, p.entropy, p.sample, lambda: p.top(1), p.expected_features):
@@ -366,7 +366,7 @@ def test_gradcheck(case: Case) -> None:
 
 
 def test_second_derivatives_are_refused_rather_than_wrong() -> None:
-    layer = LogLinear(matrix_of([{"a": 1.0}, {"b": 1.0}]), 1).double()
+    layer = LogLinear(matrix_of([{"a": 1.0}, {"b": 1.0}]), 1, zero=True).double()
     prior = SparsePrior.static(Table(torch.zeros(2)))
     p = layer(torch.ones(1, 1, dtype=torch.float64), prior)
     (first,) = torch.autograd.grad(p.log_z.square().sum(), layer.bias, create_graph=True)
@@ -460,7 +460,7 @@ def test_composed_scores_are_direct_scores(case: Case) -> None:
 @pytest.mark.parametrize(("n", "way"), [(1, "direct_scores"), (10_000, "composed_scores")])
 def test_the_cheaper_way_is_chosen(n: int, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many features as classes: composing pays for many positions, and never for one."""
-    layer = LogLinear(matrix_of([{f"f{i}": 1.0, f"f{i + 1}": 1.0, "all": 1.0} for i in range(50)]), 64)
+    layer = LogLinear(matrix_of([{f"f{i}": 1.0, f"f{i + 1}": 1.0, "all": 1.0} for i in range(50)]), 64, zero=True)
     marked = torch.full((n, 50), 7.0)
     monkeypatch.setattr(layer, way, lambda h, *offset: marked)
     assert torch.equal(layer.scores(torch.zeros(n, 64)), marked)
@@ -574,7 +574,7 @@ IMPOSSIBLE: Mapping[str, Callable[[], Prior]] = {
 @pytest.mark.parametrize("name", IMPOSSIBLE)
 @pytest.mark.parametrize("ask", ["sample", "top", "entropy", "expected_features", "log_probs", "require_mass"])
 def test_nothing_possible_is_an_error_that_names_the_position(name: str, ask: str) -> None:
-    layer = LogLinear(matrix_of([{"a": 1.0}, {"a": 1.0}, {}]), 2)
+    layer = LogLinear(matrix_of([{"a": 1.0}, {"a": 1.0}, {}]), 2, zero=True)
     p = layer(torch.zeros(2, 2), IMPOSSIBLE[name]())
     position = 0 if name == "static" else 1
     with pytest.raises(ZeroMassError, match=f"at position {position}: nothing can follow; allow at least one"):

@@ -28,7 +28,7 @@ def distribution(
 ) -> Distribution:
     generator = torch.Generator().manual_seed(1)
     matrix = matrix or french_like(V, G)
-    layer = LogLinear(matrix, H).to(dtype).requires_grad_(False)
+    layer = LogLinear(matrix, H, zero=True).to(dtype).requires_grad_(False)
     layer.weight.copy_(torch.randn(layer.weight.shape, generator=generator))
     log_b = torch.randn(matrix.n_symbols, generator=generator, dtype=torch.float64)
     if ties:

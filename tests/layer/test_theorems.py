@@ -41,7 +41,7 @@ def close(found: Tensor, wanted: Tensor | Array, tolerance: float = 1e-9) -> Non
 
 def test_identity_features_and_uniform_background_are_the_softmax() -> None:
     """Paper §2.4, in value and in gradient."""
-    layer = LogLinear(matrix_of([{f"word {x}": 1.0} for x in range(7)]), 4).double()
+    layer = LogLinear(matrix_of([{f"word {x}": 1.0} for x in range(7)]), 4, zero=True).double()
     linear = nn.Linear(4, 7).double()
     layer.weight.data.copy_(linear.weight.data)
     layer.bias.data.copy_(linear.bias.data)
@@ -74,7 +74,7 @@ def test_without_adaptor_the_model_is_the_background(case: Case) -> None:
 @QUICK
 def test_gradient_by_the_adaptor_is_observed_minus_expected(case: Case) -> None:
     """With h one-hot over the positions, row n of a is column n of W plus c: the gradient by W is that by a."""
-    layer = LogLinear(matrix_of(case.rows), case.n, len(case.context)).double()
+    layer = LogLinear(matrix_of(case.rows), case.n, len(case.context), zero=True).double()
     generator = torch.Generator().manual_seed(case.seed)
     for parameter in layer.parameters():
         parameter.data.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))

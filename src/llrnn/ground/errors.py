@@ -12,6 +12,7 @@
     │   └── ZeroMassError      the background gives an observed word no mass at all
     ├── ConfigError            a configuration with an unknown key, a wrong type, a missing file
     ├── CheckpointError        a model folder with a missing, truncated, altered or mismatched file
+    ├── InputError             a tensor of another size, type or range than the layer takes; a ValueError, too
     ├── NumericalError         NaN or infinity where a number is required: in weights, scores, probabilities
     ├── AuditError             figures of a model that cannot be believed: probabilities that do not sum to one
     ├── TrainingError          training that cannot start or go on
@@ -136,6 +137,10 @@ class ConfigError(LLRNNError):
 
 class CheckpointError(LLRNNError):
     """A model folder with a missing, truncated, altered or mismatched file."""
+
+
+class InputError(LLRNNError, ValueError):
+    """A tensor that does not fit: of another size, type or range than the layer takes."""
 
 
 class NumericalError(LLRNNError):

@@ -11,14 +11,14 @@ is exact; `layer.ways` says by which ways it can be computed, what each costs, a
 All numbers of a position are relative to its *origin*, what every word has in common (the values of contextual features
 on the rest, the scale of the prior), and log Z is float64: so log p keeps its digits however large the scores are.
 
-    LogLinear(h, prior, values) -> Distribution          log_prob, log_z, entropy, expected_features, sample, top
+    LogLinear(h, background, values) -> Distribution     log_prob, log_z, entropy, expected_features, sample, top
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -31,22 +31,24 @@ from llrnn.layer.masses import Classes, Left
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached, needs_gradient
 from llrnn.layer.numerics import MINUS_INFINITY, Cells, finite, less
 from llrnn.layer.priors import ContextValues, DensePrior, Knowledge, Prior, join, placed
+from llrnn.layer.readout import Background, Readout, Values
 
 if TYPE_CHECKING:
     from llrnn.layer.steered import Steered
 
-Values = Sequence[ContextValues]
 
+class LogLinear(Readout):
+    """From h to a distribution over V, under any network.
 
-class LogLinear(nn.Module):
-    """From h to a distribution over V, given what the background and the contextual features say.
-
-    `features`: Φ and the classes of the words; `hidden`: the size H of h; `contextual`: the number k of contextual
-    features. Weights begin as 0, so that p is the background:
+    `features`: Φ, as a `FeatureMatrix` or a matrix (V, m), dense or sparse; `hidden`: the size H of h; `contextual`:
+    the number k of contextual features; `background`: log b of every word, (V,), or a prior, uniform if not given:
 
         layer = LogLinear(features, hidden=256)
-        p = layer(h, SparsePrior.static(Table(log_b)))              # h (N, H), log_b (V,)
-        p.log_prob(words), p.log_z, p.sample(), p.top(5)            # words (N,)
+        layer.loss(h, targets).backward()                     # h (…, 256), targets (…): as cross_entropy
+        layer.log_prob(h, words), layer.sample(h), layer.top(h, 5)
+        p = layer(h)                                          # all of these, and p.log_z, p.entropy(), p.log_probs()
+
+    Scores begin as large as those of `nn.Linear(hidden, V)`; or `zero`, so that p is the background at first.
 
     Φ W and Φ c are cached while no gradient is asked for, and made anew when a weight has changed. `way` forces one of
     `ways.Way` on all sums, for tests: by default the cheapest one is taken.
@@ -54,30 +56,50 @@ class LogLinear(nn.Module):
 
     way: ways.Way | None = None
 
-    def __init__(self, features: FeatureMatrix, hidden: int, contextual: int = 0) -> None:
-        super().__init__()
-        self.phi = SparseMatrix(features)  # (G, m)
-        self.classes = Classes(features)
+    def __init__(
+        self,
+        features: Any,
+        hidden: int,
+        contextual: int = 0,
+        *,
+        background: Background | None = None,
+        zero: bool = False,
+    ) -> None:
+        features = features if isinstance(features, FeatureMatrix) else FeatureMatrix.of(features)
+        super().__init__(features.n_symbols, background)
+        self.phi, self.classes = SparseMatrix(features), Classes(features)
+        self._size = 0.0 if zero else features.size
         self.weight = nn.Parameter(torch.zeros(features.n_features, hidden))  # W (m, H)
         self.bias = nn.Parameter(torch.zeros(features.n_features))  # c (m,)
-        self.context_weight = nn.Parameter(torch.zeros(contextual, hidden))  # (k, H)
-        self.context_bias = nn.Parameter(torch.zeros(contextual))  # (k,)
+        # where there are none, nobody waits for their gradient (`DistributedDataParallel` would)
+        self.context_weight = nn.Parameter(torch.zeros(contextual, hidden), contextual > 0)  # (k, H)
+        self.context_bias = nn.Parameter(torch.zeros(contextual), contextual > 0)  # (k,)
         self._float32 = WeightCache[LogLinear]()
         self._products = WeightCache[tuple[Tensor, Tensor]]()  # Φ W and Φ c, while no gradient is needed
         self._few = WeightCache[tuple[Tensor, Tensor] | None]()  # (Φ W)ᵀ and Φ c + log B, for few positions
+        self.reset_parameters()
 
-    def forward(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
+    def reset_parameters(self) -> None:
+        """Draw W and c within 1/√H, over the size of a φ(x); contextual features begin with weight 0."""
+        bound = 1.0 / (self._size * math.sqrt(max(self.weight.shape[1], 1))) if self._size else 0.0
+        for parameter in (self.weight, self.bias) if bound else ():
+            nn.init.uniform_(parameter, -bound, bound)
+
+    def distribution(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
         """The distributions at the N positions of h (N, H)."""
         return Distribution(self.in_float32(), *placed(h, prior, values))
 
+    @numerics.in_full
     def adaptor(self, h: Tensor) -> Tensor:
         """a = W h + c over the static features, (N, H) -> (N, m)."""
         return torch.addmm(self.bias, h, self.weight.t())
 
+    @numerics.in_full
     def context_adaptor(self, h: Tensor) -> Tensor:
         """a over the contextual features, (N, H) -> (N, k)."""
         return torch.addmm(self.context_bias, h, self.context_weight.t())
 
+    @numerics.in_full
     def scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
         """a·φ_s + offset_s for every class, (N, H) -> (N, G), by whichever of two equal ways is cheaper."""
         if isinstance(offset, Tensor) and len(h) <= ways.FEW_POSITIONS and not torch.is_grad_enabled():

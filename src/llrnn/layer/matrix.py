@@ -12,9 +12,10 @@ Everything that the log-linear layer does costs G, not |V|; `class_of` and `memb
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -24,6 +25,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.errors import FeatureError
 
 _ALIGNED = 8  # classes come in eights, filled up with empty ones: matrix units read rows of 16 bytes
 _LONGEST_PIECE = 64  # entries that one program adds up: a feature of a tenth of all words must not be one long sum
@@ -41,6 +43,39 @@ class FeatureMatrix:
     offsets: Ints  # (G + 1,)
     columns: Ints  # (nnz,)
     values: Floats  # (nnz,)
+
+    @classmethod
+    def of(cls, matrix: Any, names: Sequence[str] | None = None) -> FeatureMatrix:
+        """From a matrix (V, m) with a row for each word: an array or a tensor, dense or sparse (torch's or scipy's).
+
+        FeatureMatrix.of(torch.tensor([[1.0, 0.0], [1.0, 0.5], [1.0, 0.0]]), names=["noun", "length"])
+        """
+        row, columns, values, (V, m) = _entries(matrix)
+        names = tuple(f"feature {j}" for j in range(m)) if names is None else tuple(names)
+        if not m or len(names) != m or len({*names}) != m:
+            raise FeatureError(
+                f"a name for each feature is needed, and one feature: found {len({*names})} names for a matrix "
+                f"of {V} words by {m} features"
+            )
+        if not np.isfinite(values).all():
+            word = int(row[~np.isfinite(values)][0])
+            raise FeatureError(f"values of features must be finite numbers, found {values[row == word]} on word {word}")
+        ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=V))])
+        first_seen: dict[bytes, int] = {}
+        entries = [slice(*pair) for pair in pairwise(ends.tolist())]
+        keys = [columns[own].tobytes() + values[own].tobytes() for own in entries]
+        class_of = np.array([first_seen.setdefault(key, len(first_seen)) for key in keys], dtype=np.int64)
+        words = np.unique(class_of, return_index=True)[1]  # the first of each class
+        kept = np.concatenate([np.arange(ends[x], ends[x + 1]) for x in words] or [ends[:0]])
+        offsets = np.concatenate([[0], np.cumsum(np.diff(ends)[words])]).astype(np.int64)
+        return cls(names, ("given",) * m, class_of, offsets, columns[kept], values[kept])
+
+    @property
+    def size(self) -> float:
+        """√ of the mean of ‖φ(x)‖² over V: 1 for the softmax, and for no features at all."""
+        row = np.repeat(np.arange(self.n_classes), np.diff(self.offsets))
+        squares = np.bincount(row, weights=self.values**2, minlength=self.n_classes)
+        return float(np.sqrt(squares[self.class_of].mean() if len(self.class_of) else 0.0)) or 1.0
 
     @property
     def n_symbols(self) -> int:
@@ -100,6 +135,34 @@ class FeatureMatrix:
 
     def __repr__(self) -> str:
         return f"FeatureMatrix({self.n_symbols} symbols, {self.n_features} features, {self.n_classes} classes)"
+
+
+def _entries(matrix: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
+    """Row, column and value of what is not 0, row by row, and the shape."""
+    if isinstance(matrix, Tensor):
+        matrix = matrix.detach().cpu()
+        if matrix.layout != torch.strided:
+            held = matrix.to_sparse_coo().coalesce()
+            (row, column), values = held.indices().numpy(), held.values().double().numpy()
+            return _without_zeros(row, column, values, tuple(held.shape))
+        matrix = matrix.double().numpy()
+    if hasattr(matrix, "tocsr"):  # of scipy
+        held = matrix.tocsr().copy()
+        held.sum_duplicates()
+        row = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
+        return _without_zeros(row, held.indices, held.data, held.shape)
+    dense = np.asarray(matrix, dtype=np.float64)
+    if dense.ndim != 2:
+        raise FeatureError(f"features need a row for each word, (V, m), found an array of shape {dense.shape}")
+    row, column = np.nonzero(dense)
+    return row, column, dense[row, column], (dense.shape[0], dense.shape[1])
+
+
+def _without_zeros(row: Any, column: Any, values: Any, shape: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
+    if len(shape) != 2:
+        raise FeatureError(f"features need a row for each word, (V, m), found a sparse tensor of shape {tuple(shape)}")
+    own = values != 0
+    return row[own].astype(np.int64), column[own].astype(np.int64), values[own].astype(np.float64), tuple(shape)
 
 
 class WeightCache(Generic[T]):

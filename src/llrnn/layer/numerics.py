@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any, NamedTuple, TypeVar, cast
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -186,6 +188,35 @@ def log_matmul(left: Tensor, right: Tensor) -> Tensor:
     shifted = left + of_right
     of_left = shifted.amax(1, keepdim=True).nan_to_num(neginf=0.0)  # (N, 1)
     return ((shifted - of_left).exp() @ (right - of_right[:, None]).exp()).log() + of_left
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def in_full(call: Callable[P, R]) -> Callable[P, R]:
+    """A function of (what it belongs to, h, …) with products of full precision, also under `autocast`."""
+
+    @wraps(call)
+    def within(*args: P.args, **kwargs: P.kwargs) -> R:
+        device = cast(Tensor, args[1]).device.type
+        if not torch.is_autocast_enabled(device):
+            return call(*args, **kwargs)
+        with torch.autocast(device, enabled=False):
+            return call(*args, **kwargs)
+
+    return within
+
+
+def eager(call: Callable[P, R]) -> Callable[P, R]:
+    """A function that `torch.compile` leaves alone: its sums are written out by hand, and numbers decide its way."""
+
+    @wraps(call)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        chosen = torch.compiler.disable(call) if torch.compiler.is_dynamo_compiling() else call
+        return cast(R, chosen(*args, **kwargs))
+
+    return run
 
 
 _Module = TypeVar("_Module", bound=torch.nn.Module)

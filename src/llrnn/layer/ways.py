@@ -69,6 +69,7 @@ NO_CLASSES = 1.25  # V / G below this: the features hardly share anything betwee
 # --- log Z ----------------------------------------------------------------------------------------------------------
 
 
+@numerics.eager
 def log_total_and_terms(p: Distribution, position: Tensor | None, word: Tensor, way: Way | None = None) -> Found:
     """log Z (N,), and log b + a·φ of the asked (position, word) pairs (E,): positions rise, or each has one word."""
     way, mass = way or p.layer.way, static_mass(p)
@@ -109,12 +110,13 @@ def word_terms(p: Distribution) -> tuple[Tensor, Tensor]:
     whole, prior = p.scores.index_select(1, p.classes.class_of), p.centred[0]
     weights = torch.split(p.context_adaptor, [part.width for part in p.values], 1) if p.values else ()
     for part, a in zip(p.values, weights, strict=True):
-        whole = _with_gains(whole, part, a)  # also of no exceptions: a weight that changes nothing has gradient 0
+        whole = _with_gains(part, a, whole)  # also of no exceptions: a weight that changes nothing has gradient 0
     terms, shift = numerics.shifted_sums(whole, prior.dense(1 if prior.is_static else p.n, whole.dtype).log_b)
     return terms, terms.new_zeros(p.n, dtype=torch.float64) if shift is None else shift.double()
 
 
-def _with_gains(whole: Tensor, part: ContextValues, a: Tensor) -> Tensor:
+@numerics.in_full
+def _with_gains(part: ContextValues, a: Tensor, whole: Tensor) -> Tensor:
     """The rows with what the exceptions of a source gain."""
     if part.everywhere is not None:  # the same columns in every row
         gained = part.value.view(len(a), -1, part.width) - part.rest.unsqueeze(1)
@@ -182,6 +184,7 @@ def _terms(p: Distribution, position: Tensor, word: Tensor, score: Tensor) -> tu
 # --- sums over classes ----------------------------------------------------------------------------------------------
 
 
+@numerics.in_full
 def _class_log_sums(
     layer: LogLinear, h: Tensor, offset: Tensor, position: Tensor | None, klass: Tensor
 ) -> tuple[Tensor, Tensor]:
@@ -198,6 +201,18 @@ def _class_log_sums(
     return blocks.log_sums(h, *layer.composed(offset), partial(ComposedBlocks, keeps=keeps), pairs, rows, keeps=keeps)
 
 
+def exact_loss(p: Distribution, targets: Tensor, precision: Precision = "full", kept: Tensor | None = None) -> Tensor:
+    """−mean log p of one word a position, (N,), or of those that are kept; `half`, on a GPU, where b is static."""
+    mass = static_mass(p)
+    if mass is None or p.changes_weights:
+        log_p = p.log_prob(targets)
+        return -(log_p if kept is None else log_p[kept]).mean()
+    h, targets = (p.h, targets) if kept is None else (p.h[kept], targets[kept])
+    loss = mean_loss(p.layer, h, mass.as_dtype(h.dtype), p.classes.class_of[targets], precision)
+    return loss - mass.log_share_of(targets).mean().to(loss.dtype)
+
+
+@numerics.in_full
 def mean_loss(layer: LogLinear, h: Tensor, offset: Tensor, klass: Tensor, precision: Precision = "full") -> Tensor:
     """The mean of log_sum − score of one class a position, (N,); nothing of size N × G is kept. Half on a GPU only."""
     if h.is_cuda:  # always composed: chunk by chunk, by the kernels

@@ -115,7 +115,7 @@ class LLRNN(nn.Module):
         self.provenance: dict[str, Any] = {}  # how it came about: configuration, data
         self.training_summary: TrainingSummary | None = None  # what it was trained on
         self.embedding = FeatureEmbedding(self.input_features, self.controller.inputs)
-        self.layer = LogLinear(self.output_features, self.controller.hidden, len(self.context_names))
+        self.layer = LogLinear(self.output_features, self.controller.hidden, len(self.context_names), zero=True)
         self._check_names()
         self._initialise(seed)
 

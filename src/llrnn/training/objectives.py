@@ -56,17 +56,8 @@ class Exact:
             raise ConfigError(
                 "half precision needs a GPU, found a model on the CPU; train with --device cuda, or in full"
             )
-        loss = exact_loss(p, batch.picked(batch.targets), self.precision)
+        loss = ways.exact_loss(p, batch.picked(batch.targets), self.precision)
         return loss if batch.inside is None else loss - batch.picked(batch.inside).mean().to(loss.dtype)
-
-
-def exact_loss(p: Distribution, targets: Tensor, precision: Precision = "full") -> Tensor:
-    """−mean log p of one word a position, (N,); `half`, on a GPU, holds where nothing but h depends on the position."""
-    mass = ways.static_mass(p)
-    if mass is None or p.changes_weights:
-        return -p.log_prob(targets).mean()
-    loss = ways.mean_loss(p.layer, p.h, mass.as_dtype(p.h.dtype), p.classes.class_of[targets], precision)
-    return loss - mass.log_share_of(targets).mean().to(loss.dtype)
 
 
 # Words drawn from the background, and their scores: what both approximations share.
@@ -108,7 +99,7 @@ class BackgroundSampler:
             class_of, column = np.zeros(prior.n_symbols, dtype=np.int64), np.zeros(1, dtype=np.int64)
             phi = FeatureMatrix(("any",), ("any",), class_of, np.arange(2), column, np.ones(1))
             # without gradients, yet not under no_grad, where a few words would be summed one by one at each step
-            self._without_features[model] = LogLinear(phi, 0).double().requires_grad_(False)
+            self._without_features[model] = LogLinear(phi, 0, zero=True).double().requires_grad_(False)
         layer = self._without_features[model].to(model.device)
         h = torch.zeros(1 if prior.is_static else n, 0, dtype=torch.float64, device=model.device)
         made: Distribution = layer(h, prior)
