@@ -121,6 +121,7 @@ def test_the_public_surface_is_what_the_design_fixes() -> None:
     assert {
         "Corpus",
         "Lexicon",
+        "LogLinear",
         "Vocabulary",
         "LLRNN",
         "LSTM",

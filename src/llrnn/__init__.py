@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from llrnn.inference.explanation import explain, influence
     from llrnn.knowledge import backgrounds, contextual, features, testing
     from llrnn.languages import domains
+    from llrnn.layer import LogLinear
     from llrnn.model import words
     from llrnn.model.batches import Continuous, Sentences, Sliding, Windows
     from llrnn.model.checkpoint import load
@@ -43,6 +44,7 @@ ROOMS = tuple("ground layer text languages knowledge model training inference co
 _HOMES = {
     "ground": "errors",
     "ground.errors": "LLRNNError",
+    "layer.loglinear": "LogLinear",
     "text": "french",
     "text.corpus": "Corpus Sentence Token",
     "text.lexicon": "Lexicon",
@@ -78,6 +80,7 @@ __all__ = [
     "KnowledgeBase",
     "LLRNNError",
     "Lexicon",
+    "LogLinear",
     "Records",
     "Sampling",
     "Sentence",

@@ -314,10 +314,8 @@ def plain_log_probs(case: Case, layer: LogLinear, h: Tensor) -> Tensor:
 
 
 def gradients(value: Tensor, layer: LogLinear, h: Tensor) -> list[Tensor]:
-    found = torch.autograd.grad(
-        value, [h, *layer.parameters()], retain_graph=True, allow_unused=True, materialize_grads=True
-    )
-    return list(found)
+    leaves = [h, *(parameter for parameter in layer.parameters() if parameter.requires_grad)]
+    return list(torch.autograd.grad(value, leaves, retain_graph=True, allow_unused=True, materialize_grads=True))
 
 
 @given(cases())

@@ -106,8 +106,8 @@ def oracle(model: LLRNN, p: Distribution) -> Brute:
 
 def gradient(model: LLRNN, loss: Tensor) -> Tensor:
     """Of all parameters, as one vector."""
-    found = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
-    pairs = zip(found, model.parameters(), strict=True)
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    pairs = zip(torch.autograd.grad(loss, parameters, allow_unused=True), parameters, strict=True)
     return torch.cat([(torch.zeros_like(p) if g is None else g).reshape(-1) for g, p in pairs])
 
 

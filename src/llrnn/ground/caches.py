@@ -50,6 +50,6 @@ class ByteCache(Generic[Key, Value]):
             self._entries.clear()
             self.bytes = 0
 
-    def __deepcopy__(self, memo: object) -> ByteCache[Key, Value]:
+    def __reduce__(self) -> tuple[type[ByteCache[Key, Value]], tuple[int, Callable[[Key, Value], int]]]:
         """A copy of a model begins with an empty cache; locks cannot be copied, and values can be made again."""
-        return ByteCache(self.most_bytes, self._size_of)
+        return type(self), (self.most_bytes, self._size_of)

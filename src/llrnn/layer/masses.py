@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -164,10 +164,13 @@ class Remainder(NamedTuple):
 
 
 class Masses(WeakKeyDictionary[Table, "ClassMass"]):
-    """What the masses of tables are, for as long as somebody has the table; a pickled one is empty, and fills again."""
+    """What the masses of tables are, for as long as somebody has the table; a copy is empty, and fills again."""
 
     def __reduce__(self) -> tuple[type[Masses], tuple[()]]:
         return Masses, ()
+
+    def __deepcopy__(self, memo: object) -> Masses:
+        return Masses()
 
 
 class Classes(torch.nn.Module):
@@ -181,6 +184,10 @@ class Classes(torch.nn.Module):
         self._by_class: tuple[Tensor, Tensor] | None = None
         self.register_buffer("class_of", torch.from_numpy(features.class_of), persistent=False)
         self.masses = Masses()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has sorted nothing yet."""
+        return {**self.__dict__, "_by_class": None}
 
     @property
     def members(self) -> Tensor:

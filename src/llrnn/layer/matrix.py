@@ -141,28 +141,22 @@ def _entries(matrix: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
     """Row, column and value of what is not 0, row by row, and the shape."""
     if isinstance(matrix, Tensor):
         matrix = matrix.detach().cpu()
-        if matrix.layout != torch.strided:
-            held = matrix.to_sparse_coo().coalesce()
-            (row, column), values = held.indices().numpy(), held.values().double().numpy()
-            return _without_zeros(row, column, values, tuple(held.shape))
-        matrix = matrix.double().numpy()
-    if hasattr(matrix, "tocsr"):  # of scipy
-        held = matrix.tocsr().copy()
-        held.sum_duplicates()
-        row = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
-        return _without_zeros(row, held.indices, held.data, held.shape)
-    dense = np.asarray(matrix, dtype=np.float64)
-    if dense.ndim != 2:
-        raise FeatureError(f"features need a row for each word, (V, m), found an array of shape {dense.shape}")
-    row, column = np.nonzero(dense)
-    return row, column, dense[row, column], (dense.shape[0], dense.shape[1])
-
-
-def _without_zeros(row: Any, column: Any, values: Any, shape: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
-    if len(shape) != 2:
-        raise FeatureError(f"features need a row for each word, (V, m), found a sparse tensor of shape {tuple(shape)}")
+        matrix = matrix.double().numpy() if matrix.layout == torch.strided else matrix.to_sparse_coo().coalesce()
+    matrix = matrix if hasattr(matrix, "shape") else np.asarray(matrix, dtype=np.float64)
+    if len(matrix.shape) != 2:
+        raise FeatureError(f"features need a row for each word, (V, m), found an array of shape {tuple(matrix.shape)}")
+    if isinstance(matrix, Tensor):
+        (row, column), values = matrix.indices().numpy(), matrix.values().double().numpy()
+    elif hasattr(matrix, "tocsr"):  # of scipy
+        matrix = matrix.tocsr().copy()
+        matrix.sum_duplicates()
+        row, column = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices
+        values = matrix.data
+    else:
+        row, column = np.nonzero(matrix)
+        values = matrix[row, column]
     own = values != 0
-    return row[own].astype(np.int64), column[own].astype(np.int64), values[own].astype(np.float64), tuple(shape)
+    return row[own].astype(np.int64), column[own].astype(np.int64), values[own].astype(np.float64), tuple(matrix.shape)
 
 
 class WeightCache(Generic[T]):
@@ -249,6 +243,10 @@ class CompressedRows(torch.nn.Module):
         self.values = exact.to(self.values.device)
         self._cast = {}
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has cast nothing yet."""
+        return {**self.__dict__, "_cast": {}}
 
     def as_dtype(self, dtype: torch.dtype) -> Tensor:
         """The values cast, cached."""

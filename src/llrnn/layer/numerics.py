@@ -213,8 +213,9 @@ def eager(call: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(call)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        chosen = torch.compiler.disable(call) if torch.compiler.is_dynamo_compiling() else call
-        return cast(R, chosen(*args, **kwargs))
+        if torch.compiler.is_dynamo_compiling():
+            return cast(R, torch.compiler.disable(call)(*args, **kwargs))  # type: ignore[no-untyped-call]
+        return call(*args, **kwargs)
 
     return run
 

@@ -48,6 +48,10 @@ class Table:
     def __len__(self) -> int:
         return len(self.log_b)
 
+    def __reduce__(self) -> tuple[type[Table], tuple[Tensor]]:
+        """A copy has made nothing of it yet."""
+        return Table, (self.log_b,)
+
     def to(self, device: torch.device) -> Table:
         if self.log_b.device == device:
             return self
@@ -144,6 +148,11 @@ class SparsePrior:
         if shift is not None:
             log_shift[:, 0] = torch.tensor(shift, dtype=torch.float64)
         return cls((table,), log_shift, Exceptions.listed(per_position))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """A copy has worked nothing out yet; a table everywhere stays the one object that its copy has."""
+        alone = self is self.tables[0].everywhere()
+        return (SparsePrior.static, self.tables) if alone else (SparsePrior, (self.tables, self.shift, self.exceptions))
 
     @property
     def n(self) -> int:

@@ -144,6 +144,10 @@ class KnowledgeBase:
         self.require(*wanted)
         return tuple(row for row, own in zip(self.rows, self._plain, strict=True) if wanted.items() <= own.items())
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has nothing worked out of it yet."""
+        return {**self.__dict__, "derived": {}}
+
     def require(self, *columns: str) -> None:
         """That there are these columns."""
         for column in columns:

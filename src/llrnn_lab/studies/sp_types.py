@@ -9,9 +9,9 @@ the predicate at hand and, for each variable, what it can still be. It is a `Lan
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from llrnn.knowledge.backgrounds.constraint import Constraint
 from llrnn.languages.grammars.automaton import Language, Letter, LetterColumns, Node
 from llrnn.languages.grammars.patterns import MatchingLetter
 from llrnn.languages.grammars.rows import SymbolReader, SymbolSpellings
-from llrnn.text.vocabulary import Vocabulary
 
 STATE, CITY, RIVER, PLACE, COUNTRY, NUMBER = (1 << bit for bit in range(6))
 ANY = (1 << 6) - 1
@@ -140,12 +139,11 @@ class Typing(Constraint):
     def __init__(self, violation: float = 1e-6) -> None:
         super().__init__(violation=violation)
 
-    def bind(self, vocabulary: Vocabulary) -> Self:
-        bound = super().bind(vocabulary)
+    def _readers(self) -> Callable[[object], SymbolReader]:
+        vocabulary = self.vocabulary
         symbols = [symbol for number, symbol in enumerate(vocabulary.symbols) if number != vocabulary.eos]
         told = [*ARGUMENTS, *NAMES, "(", ",", ")", *VARIABLES]
         columns = LetterColumns(symbols, [*map(Letter, told), MatchingLetter("(?s:.+)")], "symbols")
         spellings = SymbolSpellings(vocabulary.symbols, vocabulary.eos, columns, self.spelling)
         reader = SymbolReader(Types(columns), spellings)
-        bound._reader_for = lambda condition: reader
-        return bound
+        return lambda condition: reader

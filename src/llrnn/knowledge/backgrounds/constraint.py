@@ -74,7 +74,7 @@ class At(NamedTuple):
 
 
 class Constraint(Background[At]):
-    """A language as a background. A subclass says which: its `bind` sets `_reader_for(condition)`."""
+    """A language as a background. A subclass says which: its `_readers()` gives that of each condition."""
 
     def __init__(
         self,
@@ -93,7 +93,17 @@ class Constraint(Background[At]):
         self.over, self.violation, self.longest = over, float(violation), longest
         self.spelling = {BLANK: " "} if spelling is None else dict(spelling)
         self._as_exceptions = violation > 0.0  # listing keeps the rest constant, as the features of an expert must be
-        self._reader_for: Callable[[object], SymbolReader] | None = None  # `bind` makes it
+        self._reader_for: _Readers | None = None  # `bind` makes it
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        bound._reader_for = None
+        bound._reader_for = _Readers(copy.copy(bound))
+        return bound
+
+    def _readers(self) -> Callable[[object], SymbolReader]:
+        """The reader for a condition, over the symbols of the vocabulary."""
+        raise NotImplementedError
 
     def _letters(self, vocabulary: Vocabulary) -> list[str]:
         symbols = [symbol for number, symbol in enumerate(vocabulary.symbols) if number != vocabulary.eos]
@@ -263,6 +273,22 @@ def without(background: Background, constraint: Constraint) -> Background:
     return made if left else everything
 
 
+class _Readers:
+    """The readers of a bound constraint; a pickled one is made again from that, since languages cache their nodes."""
+
+    def __init__(self, constraint: Constraint) -> None:
+        self._constraint, self._of = constraint, constraint._readers()
+
+    def __call__(self, condition: object) -> SymbolReader:
+        return self._of(condition)
+
+    def __deepcopy__(self, memo: object) -> _Readers:
+        return self  # a value: what it caches follows from what it is
+
+    def __reduce__(self) -> tuple[type[_Readers], tuple[Constraint]]:
+        return _Readers, (self._constraint,)
+
+
 class Automaton(Constraint):
     """A finite automaton: b(K, x) = 0 where x could not be completed to a string of a regular language.
 
@@ -296,18 +322,15 @@ class Automaton(Constraint):
             raise BackgroundError(f"an automaton is made of an expression or a text, found {expression!r}")
         self.expression, self.weighted = expression, weighted
 
-    def bind(self, vocabulary: Vocabulary) -> Self:
-        bound = super().bind(vocabulary)
-        columns = columns_of(self.expression, self._letters(vocabulary), self.over)
-        spelled = SymbolSpellings(vocabulary.symbols, vocabulary.eos, columns, self.spelling)
+    def _readers(self) -> Callable[[object], SymbolReader]:
+        columns = columns_of(self.expression, self._letters(self.vocabulary), self.over)
+        spelled = SymbolSpellings(self.vocabulary.symbols, self.vocabulary.eos, columns, self.spelling)
         if holes_of(self.expression):
             languages = Conditional(self.expression, columns, weighted=self.weighted)
             reader_of = lru_cache(languages.most_cached)(lambda one: SymbolReader(one, spelled, self.longest))
-            bound._reader_for = lambda condition: reader_of(languages.language(condition))
-        else:
-            reader = SymbolReader(finite(self.expression, columns, weighted=self.weighted), spelled, self.longest)
-            bound._reader_for = lambda condition: reader
-        return bound
+            return lambda condition: reader_of(languages.language(condition))
+        reader = SymbolReader(finite(self.expression, columns, weighted=self.weighted), spelled, self.longest)
+        return lambda condition: reader
 
     def saved(self) -> Saved:
         if holes_of(self.expression):  # functions cannot be saved
@@ -371,15 +394,13 @@ class Grammar(Constraint):
         """A grammar from a text file, with the settings of `Grammar`."""
         return cls(_read_text(path, "a grammar"), **{"name": Path(path).name, **settings})
 
-    def bind(self, vocabulary: Vocabulary) -> Self:
-        bound = super().bind(vocabulary)
+    def _readers(self) -> Callable[[object], SymbolReader]:
         atoms = [atom for one in self._expressions.values() for atom in atoms_of(one, self.over)]
-        columns = LetterColumns(self._letters(vocabulary), atoms, self.over)
+        columns = LetterColumns(self._letters(self.vocabulary), atoms, self.over)
         language = ContextFree(self._notation, self._expressions, columns, weighted=self._weights is not None)
-        spelled = SymbolSpellings(vocabulary.symbols, vocabulary.eos, columns, self.spelling)
+        spelled = SymbolSpellings(self.vocabulary.symbols, self.vocabulary.eos, columns, self.spelling)
         reader = SymbolReader(language, spelled, self.longest)
-        bound._reader_for = lambda condition: reader
-        return bound
+        return lambda condition: reader
 
     def saved(self) -> Saved:
         fields = {

@@ -244,7 +244,11 @@ class _Cut(NamedTuple):
 
 def _no_cuts() -> ByteCache[int, _Cut]:
     """By the number of the rows: as long as a cut is kept, no other rows can have it."""
-    return ByteCache(_KNOWN_BYTES, lambda _, cut: sum(8 + _BYTES_A_VALUE * len(own) for own in (cut.rows, *cut.values)))
+    return ByteCache(_KNOWN_BYTES, _bytes_of_cut)
+
+
+def _bytes_of_cut(_: int, cut: _Cut) -> int:
+    return sum(8 + _BYTES_A_VALUE * len(own) for own in (cut.rows, *cut.values))
 
 
 class Lookup(ContextualFeature[LookupState]):
