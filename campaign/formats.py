@@ -20,7 +20,7 @@ from campaign import mutations
 from campaign.mutations import ANY, Mutation, json_lines_spoiled, json_spoiled, json_text_spoiled
 from llrnn.ground.bundle import read_bundle, write_bundle
 from llrnn.text import analysers
-from llrnn.training.records import Records
+from llrnn.training.runs import Records
 
 LINES = (*ANY, *[json_lines_spoiled] * 6)
 JSON_TEXT = (*ANY, *[json_text_spoiled] * 6)

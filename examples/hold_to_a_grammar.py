@@ -10,7 +10,7 @@ import torch
 
 import llrnn
 from llrnn import backgrounds, contextual, features
-from llrnn.inference.distortion import measure_distortion
+from llrnn.inference.rescoring import measure_distortion
 from llrnn.model.decode import generate
 from llrnn.model.steering import constrained
 

@@ -20,9 +20,8 @@ import typer
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.knowledge.backgrounds import Static
-from llrnn.model.batches import Sentences
 from llrnn.model.network import LLRNN
-from llrnn.model.scoring import score
+from llrnn.model.scoring import Sentences, score
 from llrnn.model.words import of_symbols
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import EncodedText

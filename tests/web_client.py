@@ -18,10 +18,9 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from helpers import HANG
-from llrnn.serve import serving
-from llrnn.serve.answers import ErrorAnswer
+from llrnn.serve import app as serving
 from llrnn.serve.engine import Engine
-from llrnn.serve.messages import ExplainRequest, GenerateRequest, InfluenceRequest, ScoreRequest
+from llrnn.serve.messages import ErrorAnswer, ExplainRequest, GenerateRequest, InfluenceRequest, ScoreRequest
 
 PATIENCE = HANG
 

@@ -11,7 +11,7 @@ Names are imported when they are first used: `import llrnn.layer` needs nothing 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import llrnn.ground.interrupts  # noqa: F401, for its effect, and first: the rest takes seconds
+import llrnn.ground.startup  # noqa: F401, for its effect, and first: the rest takes seconds
 
 if TYPE_CHECKING:
     from llrnn.ground import errors
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from llrnn.languages import domains
     from llrnn.layer import LogLinear
     from llrnn.model import words
-    from llrnn.model.batches import Continuous, Sentences, Sliding, Windows
     from llrnn.model.checkpoint import load
     from llrnn.model.controllers import GRU, LSTM, Elman, Stacked
     from llrnn.model.decode import Greedy, Sampling, beam_search, generate
     from llrnn.model.network import LLRNN
+    from llrnn.model.scoring import Continuous, Sentences, Sliding, Windows
     from llrnn.serve.client import Client
     from llrnn.text import french
     from llrnn.text.corpus import Corpus, Sentence, Token
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from llrnn.text.tables import KnowledgeBase
     from llrnn.text.vocabulary import EOS, Vocabulary
     from llrnn.training.loop import train
-    from llrnn.training.records import Records
+    from llrnn.training.runs import Records
     from llrnn.training.settings import TrainingSettings
 
 # the rooms, each of which may import those before it (`layer`: only the ground)
@@ -53,13 +53,13 @@ _HOMES = {
     "languages": "domains",
     "knowledge": "backgrounds contextual features testing",
     "model": "words",
-    "model.batches": "Continuous Sentences Sliding Windows",
+    "model.scoring": "Continuous Sentences Sliding Windows",
     "model.controllers": "GRU LSTM Elman Stacked",
     "model.decode": "Greedy Sampling beam_search generate",
     "model.checkpoint": "load",
     "model.network": "LLRNN",
     "training.loop": "train",
-    "training.records": "Records",
+    "training.runs": "Records",
     "training.settings": "TrainingSettings",
     "inference.evaluation": "evaluate",
     "inference.explanation": "explain influence",

@@ -21,8 +21,8 @@ import llrnn
 from helpers import HANG
 from llrnn import cli
 from llrnn.cli.model_options import ModelOptions
-from llrnn.ground import interrupts
-from llrnn.model.batches import Batching, Continuous, Sentences, Sliding
+from llrnn.ground import startup as interrupts
+from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding
 
 CONFIG = """
 [corpus]

@@ -12,7 +12,7 @@ import pytest
 
 import llrnn
 from llrnn import cli
-from llrnn.inference.distortion import measure_distortion
+from llrnn.inference.rescoring import measure_distortion
 from llrnn.knowledge.backgrounds import Automaton, Grammar
 from llrnn.knowledge.backgrounds.constraint import Constraint
 from llrnn.text.corpus import Corpus

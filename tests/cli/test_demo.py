@@ -20,7 +20,7 @@ from llrnn.cli.demo import Demo, run, write_report
 from llrnn.config.project import embedded_corpora
 from llrnn.ground.errors import TrainingError
 from llrnn.ground.rendering import Strong
-from llrnn.training.records import Record
+from llrnn.training.runs import Record
 from strategies import QUICK  # noqa: F401  (importing it sets the number of threads)
 
 NAMES = ["RNN", "RNN with unigram bias", "LL-RNN"]

@@ -30,7 +30,7 @@ from llrnn.ground.errors import CheckpointError, MissingExtraError, TrainingErro
 from llrnn.ground.rendering import AT_MOST, Chartable, Faint, Renderable, Sheet, Strong, Term, TextTable
 from llrnn.inference.explanation import Comparison, Explanation, compare
 from llrnn.knowledge.backgrounds import Mask, Unigram
-from llrnn.training.records import Record
+from llrnn.training.runs import Record
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",

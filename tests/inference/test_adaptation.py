@@ -20,7 +20,7 @@ from torch import Tensor
 import llrnn
 from brute_ngrams import stream_of
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, backgrounds, features, french
-from llrnn.cli import adapt as adapt_module
+from llrnn.cli import verbs as adapt_module
 from llrnn.ground.errors import BackgroundError, ConfigError, UnknownWordError
 from llrnn.inference import adaptation
 from llrnn.inference.adaptation import Base, adaptor, base_of, base_share, default_settings, open_base

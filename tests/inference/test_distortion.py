@@ -16,8 +16,8 @@ import torch
 from helpers import shaken
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, contextual, features
 from llrnn.ground.errors import ZeroMassError
-from llrnn.inference.distortion import Distortion, measure_distortion
 from llrnn.inference.evaluation import evaluate
+from llrnn.inference.rescoring import Distortion, measure_distortion
 from llrnn.knowledge.backgrounds import (
     Automaton,
     Background,
@@ -35,7 +35,7 @@ from llrnn.knowledge.backgrounds.constraint import Constraint, without
 from llrnn.knowledge.contextual import ContextualFeature, Expert
 from llrnn.languages.domains import Regular
 from llrnn.model.steering import constrained
-from llrnn.text.source import Sentence, Token
+from llrnn.text.readers import Sentence, Token
 from llrnn.text.vocabulary import EOS
 
 Array = npt.NDArray[np.float64]

@@ -12,8 +12,7 @@ import torch
 
 from llrnn import french
 from llrnn.ground.errors import CorpusError, UnknownWordError
-from llrnn.inference.agreement import make_pairs
-from llrnn.inference.pairs import Accuracy, Pair, PairScores, compare, read_pairs, score_pairs, write_pairs
+from llrnn.inference.pairs import Accuracy, Pair, PairScores, compare, make_pairs, read_pairs, score_pairs, write_pairs
 from llrnn.knowledge.backgrounds import Unigram
 from llrnn.knowledge.features import Identity, Suffixes
 from llrnn.model.controllers import GRU

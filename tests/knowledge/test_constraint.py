@@ -31,7 +31,7 @@ from llrnn.languages.grammars import rows
 from llrnn.model.decode import Greedy, Sampling, beam_search, generate
 from llrnn.model.steering import constrained
 from llrnn.model.words import Entry, add
-from llrnn.text.source import Sentence, Token
+from llrnn.text.readers import Sentence, Token
 from llrnn.text.vocabulary import EOS
 
 TEXT = 'start: item*\nitem: A | B | "(" item* ")"\nA: /a[0-9]*/\nB: /b[0-9]*/'

@@ -27,11 +27,10 @@ from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.numerics import add_differences
 from llrnn.layer.priors import ContextValues, DensePrior, Prior
 from llrnn.layer.ways import Way
-from llrnn.model.batches import Continuous, Sentences
-from llrnn.model.scoring import score
+from llrnn.model.scoring import Continuous, Sentences, score
 from llrnn.text.ids import EncodedText, sentence_key
 from llrnn.training.loop import train
-from llrnn.training.records import Record
+from llrnn.training.runs import Record
 from test_ngrams import babble, names, quiet
 
 pytestmark = [quiet, pytest.mark.usefixtures("each_sum")]

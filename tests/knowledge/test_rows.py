@@ -11,7 +11,7 @@ from llrnn.ground.errors import ConfigError, UnknownWordError
 from llrnn.knowledge.backgrounds import Background
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.steered import Steered
-from llrnn.model.batches import Sentences
+from llrnn.model.scoring import Sentences
 from llrnn.model.steering import Change, scale_and_offset, steer
 from llrnn.text.ids import EncodedText
 from llrnn.text.vocabulary import EOS

@@ -19,8 +19,7 @@ from llrnn.knowledge.testing import check_background
 from llrnn.model.decode import generate
 from llrnn.model.network import LLRNN
 from llrnn.text.conditions import parse_act
-from llrnn.text.readers import PlainTokens
-from llrnn.text.source import Sentence
+from llrnn.text.readers import PlainTokens, Sentence
 from llrnn_lab.studies import char_nlg
 from llrnn_lab.studies.char_data import (
     ALPHABET,

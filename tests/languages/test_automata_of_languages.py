@@ -37,7 +37,7 @@ from llrnn.languages.grammars.automaton import (
 )
 from llrnn.languages.grammars.expressions import NOTHING, Alternation, Concatenation, columns_of, compiled
 from llrnn.languages.grammars.finite import Conditional, EmptyLanguageError, Finite, Gathered, finite
-from llrnn.languages.grammars.patterns import described, restored
+from llrnn.languages.grammars.notation import described, restored
 from llrnn.languages.ngrams import NGramTable, estimate
 from llrnn.languages.ngrams.table import backed_off
 from llrnn.text.vocabulary import EOS, Vocabulary

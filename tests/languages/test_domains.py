@@ -33,8 +33,7 @@ from llrnn.languages.domains.spelling import Bands, CharacterModel
 from llrnn.languages.grammars import pattern
 from llrnn.model.controllers import GRU
 from llrnn.text.automata import DFA, anything, of_kind, partition
-from llrnn.text.domain import Cell, Domain, log_mass_left
-from llrnn.text.vocabulary import disjoint
+from llrnn.text.vocabulary import Cell, Domain, disjoint, log_mass_left
 from strategies import QUICK
 
 LANGUAGES = ("fr", "en", "et", "tr")

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from brute_languages import Naive, strings
 from llrnn.ground.errors import BackgroundError
-from llrnn.languages.grammars import letter, matching, patterns, regular, symbolic
+from llrnn.languages.grammars import letter, matching, regular, symbolic
+from llrnn.languages.grammars import notation as patterns
 from llrnn.languages.grammars.automaton import LetterColumns, Node
 from llrnn.languages.grammars.expressions import (
     NOTHING,
@@ -22,7 +23,7 @@ from llrnn.languages.grammars.expressions import (
     shown,
 )
 from llrnn.languages.grammars.finite import EmptyLanguageError, finite
-from llrnn.languages.grammars.patterns import Matcher
+from llrnn.languages.grammars.notation import Matcher
 
 CHARACTERS = "abA1é \n"
 PATTERNS = r"""

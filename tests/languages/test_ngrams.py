@@ -43,8 +43,7 @@ from llrnn.languages.ngrams import written_out as every_ngram
 from llrnn.languages.ngrams.table import backed_off
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.priors import DensePrior, Prior, SparsePrior
-from llrnn.model.batches import Batching, Continuous, Sentences, Sliding, Windows
-from llrnn.model.scoring import score
+from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows, score
 from llrnn.model.words import Entry, add, remove
 from llrnn.text.ids import EncodedText, sentence_key
 

@@ -26,8 +26,7 @@ from llrnn.layer import matrix
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import SparseMatrix, WeightCache
 from llrnn.layer.priors import SparsePrior, Table
-from llrnn.model.batches import Sentences
-from llrnn.model.scoring import score
+from llrnn.model.scoring import Sentences, score
 from llrnn.model.steering import Change, steer, swap
 from llrnn.model.words import Entry
 from llrnn.text.ids import EncodedText

@@ -15,8 +15,8 @@ from llrnn.knowledge.process import Batch
 from llrnn.layer import ways
 from llrnn.layer.chunked import by_kernels
 from llrnn.layer.loglinear import Distribution
-from llrnn.model.batches import Sentences
 from llrnn.model.controllers import GRU
+from llrnn.model.scoring import Sentences
 from llrnn.text.ids import EncodedText
 from llrnn.training.objectives import Exact, Objective
 

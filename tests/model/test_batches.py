@@ -20,8 +20,7 @@ from llrnn import LLRNN, LSTM, Corpus, Vocabulary, french
 from llrnn.ground.errors import ConfigError, TrainingError, UnknownWordError
 from llrnn.knowledge.features import Identity
 from llrnn.knowledge.process import Batch
-from llrnn.model.batches import Batching, Continuous, Sentences, Sliding, Windows, derived_seed
-from llrnn.model.scoring import score
+from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows, derived_seed, score
 from llrnn.text.corpus import Sentence, Token
 from llrnn.text.ids import EncodedText, TrainingSummary
 from llrnn.training.settings import TrainingSettings

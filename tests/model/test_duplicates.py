@@ -14,8 +14,7 @@ from llrnn.ground.errors import ZeroMassError
 from llrnn.knowledge.process import Batch
 from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution
-from llrnn.model.batches import Continuous, Sentences, distinct_pasts
-from llrnn.model.scoring import log_probs, score, tally
+from llrnn.model.scoring import Continuous, Sentences, distinct_pasts, log_probs, score, tally
 from llrnn.text.ids import EncodedText
 from strategies import QUICK
 

@@ -52,8 +52,8 @@ from llrnn.languages.domains import Names, Numbers, Regular, Spelling
 from llrnn.languages.grammars import pattern
 from llrnn.model.scoring import score
 from llrnn.text.automata import DFA, kind, of_kind
-from llrnn.text.domain import Cell, Domain
 from llrnn.text.ids import EncodedText
+from llrnn.text.vocabulary import Cell, Domain
 from strategies import QUICK
 
 
@@ -729,7 +729,7 @@ def test_domains_cost_a_tenth_of_the_time_at_most() -> None:
 
 def _steps(model: LLRNN, text: EncodedText) -> Callable[[], None]:
     """A pass over a few batches with gradients and updates."""
-    from llrnn.model.batches import Sentences
+    from llrnn.model.scoring import Sentences
 
     batches = list(Sentences(1000).plan(text, seed=0))[:2]
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)

@@ -20,7 +20,7 @@ from llrnn.knowledge.contextual import Expert, Repeated
 from llrnn.knowledge.features import Function
 from llrnn.knowledge.process import Batch
 from llrnn.languages.ngrams import estimate, write_table
-from llrnn.model.batches import Sentences
+from llrnn.model.scoring import Sentences
 from llrnn.model.steering import Change, experts, steer, swap
 from llrnn.text.ids import EncodedText
 from test_cli import Capture, as_json, done, refused

@@ -781,7 +781,7 @@ def real() -> Running:
     pytest.importorskip("fastapi")
     from llrnn.serve.app import create_app
     from llrnn.serve.engine import Engine
-    from llrnn.serve.limits import Limits
+    from llrnn.serve.messages import Limits
     from llrnn.serve.served import Served
     from web_client import running
 

@@ -20,15 +20,16 @@ from llrnn.model.decode import Greedy, Sampling, Strategy, read_prefix
 from llrnn.model.steering import Change, FeatureNames, steer, swap
 from llrnn.serve import engine as estimates
 from llrnn.serve.engine import Engine, ScoreQuestion
-from llrnn.serve.limits import Refused, most
 from llrnn.serve.messages import (
     ChangeMessage,
     ExplainRequest,
     GenerateRequest,
     InfluenceRequest,
     NextRequest,
+    Refused,
     ScoreRequest,
     StrategyMessage,
+    most,
 )
 from llrnn.serve.served import Batcher, FairQueue, Job, Served
 from llrnn.text.vocabulary import EOS

@@ -13,7 +13,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from browser import PHONE, WIDE, Browser, chromium, require_browser
-from llrnn.serve import app as page_files
+from llrnn.serve import app
 from llrnn.serve.app import create_app
 from llrnn.serve.engine import Engine
 from llrnn.serve.served import Served
@@ -23,7 +23,7 @@ from web_client import Address, running
 PREFIX = "la maison est"
 SUM = "sum of all probabilities: 1.000000"
 FEATURE = "Gender:Fem"
-FOLDER = Path(page_files.__file__).parent / "page"
+FOLDER = Path(app.__file__).parent / "page"
 
 
 class Page:

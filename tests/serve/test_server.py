@@ -18,7 +18,7 @@ from llrnn.model.network import LLRNN
 from llrnn.serve.app import create_app
 from llrnn.serve.endpoints import EVENTS
 from llrnn.serve.engine import Engine
-from llrnn.serve.limits import Refused
+from llrnn.serve.messages import Refused
 from llrnn.serve.served import Served
 from served_models import PREFIX, tiny_model
 from web_client import FakeEngine, client_of, refused

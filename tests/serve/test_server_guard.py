@@ -17,9 +17,8 @@ from starlette.testclient import TestClient
 from llrnn.serve import guard
 from llrnn.serve.app import PageFile, create_app, page_files
 from llrnn.serve.engine import Engine
-from llrnn.serve.guard import Gate, _Answer
-from llrnn.serve.limits import Limits, Refused
-from llrnn.serve.metrics import Metrics
+from llrnn.serve.guard import Gate, Metrics, _Answer
+from llrnn.serve.messages import Limits, Refused
 from llrnn.serve.served import CLIENT, Served
 from served_models import tiny_model
 from web_client import FakeEngine, client_of, refused

@@ -20,8 +20,7 @@ import pytest
 
 from llrnn.ground.errors import ConfigError
 from llrnn.serve.app import create_app
-from llrnn.serve.limits import LIMITS, Limits, Refused
-from llrnn.serve.messages import refusal_of
+from llrnn.serve.messages import LIMITS, Limits, Refused, refusal_of
 from web_client import Address, FakeEngine, Said, answer_on, post, running, until
 
 SMALL = Limits(body_bytes=2000, header_bytes=3000, in_flight=4, connections=6, client_connections=5)

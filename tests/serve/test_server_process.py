@@ -22,9 +22,9 @@ from starlette.testclient import TestClient
 from llrnn import cli
 from llrnn.cli import demo, serve
 from llrnn.ground.errors import ConfigError
-from llrnn.serve import serving
+from llrnn.serve import app as serving
 from llrnn.serve.app import create_app
-from llrnn.serve.limits import Limits
+from llrnn.serve.messages import Limits
 from served_models import saved_tiny_model
 from web_client import PATIENCE, Address, FakeEngine, Said, answer_on, post, running, until
 

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from helpers import HANG
 from llrnn.serve.app import create_app
 from llrnn.serve.engine import Engine
-from llrnn.serve.limits import Limits
+from llrnn.serve.messages import Limits
 from llrnn.serve.served import Served
 from served_models import tiny_model
 

@@ -34,8 +34,7 @@ from llrnn.text.conditions import (
 )
 from llrnn.text.corpus import Corpus, Sentence, Token, delexicalise, read_tsv, relexicalise
 from llrnn.text.ids import EncodedText
-from llrnn.text.readers import _JsonRecord
-from llrnn.text.source import Line
+from llrnn.text.readers import Line, _JsonRecord
 from llrnn.text.vocabulary import Vocabulary
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "rnnlg_restaurant"

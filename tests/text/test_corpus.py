@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import llrnn.text.corpus
 from llrnn.ground.errors import CorpusError, LexiconError
 from llrnn.text.corpus import Corpus, Sentence, Token, read_conllu, read_jsonl, read_text
-from llrnn.text.source import read_lines
+from llrnn.text.readers import read_lines
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"the shared corpora are not at {DATA}")

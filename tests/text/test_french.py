@@ -13,8 +13,8 @@ from itertools import pairwise
 import pytest
 
 from llrnn import french
-from llrnn.text.french.morphology import begins_with_vowel, conjugate, feminine, manner_adverb, plural
-from llrnn.text.source import Sentence, Token
+from llrnn.text.french.lexicon import begins_with_vowel, conjugate, feminine, manner_adverb, plural
+from llrnn.text.readers import Sentence, Token
 
 _ASPIRATED_STEMS = """
 hache haie haine hall hamac hameau hamster hangar haricot harpe haut héron héros hérisson hêtre heurt hibou hollan

@@ -16,12 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, cli, domains, evaluate, features, french, train
-from llrnn.cli import corpus
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, UnknownWordError
 from llrnn.ground.files import sealed_json
 from llrnn.model import checkpoint
-from llrnn.model.batches import Batching, Continuous, Sentences, Sliding, Windows
-from llrnn.model.scoring import score, tally
+from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows, score, tally
 from llrnn.text import shards
 from llrnn.text.ids import EncodedText, TrainingSummary
 from llrnn.text.shards import BuiltCorpus, Listing, build_corpus
@@ -496,7 +494,7 @@ def test_the_symbol_for_unknown_words_is_that_of_the_vocabulary(folder: Path) ->
 LIMITED = """
 import itertools, resource, sys
 from llrnn import LLRNN, LSTM, Corpus, backgrounds, features, train
-from llrnn.model.batches import Continuous, Sentences
+from llrnn.model.scoring import Continuous, Sentences
 from llrnn.model.scoring import walk
 from llrnn.text.shards import BuiltCorpus, build_corpus
 from llrnn.text.ids import EncodedText

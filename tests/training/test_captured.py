@@ -20,8 +20,8 @@ from llrnn.ground.errors import NonFiniteError, ZeroMassError
 from llrnn.knowledge.features import Identity, Suffixes
 from llrnn.knowledge.process import Batch
 from llrnn.layer import ways
-from llrnn.model.batches import Continuous, Prefetched, Sentences
 from llrnn.model.controllers import Elman, Recurrent
+from llrnn.model.scoring import Continuous, Prefetched, Sentences
 from llrnn.text.ids import EncodedText
 from llrnn.training.parallel import Workers
 from llrnn.training.settings import TrainingSettings

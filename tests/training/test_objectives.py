@@ -29,9 +29,8 @@ from llrnn.knowledge.process import Batch
 from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.priors import DensePrior, Prior
-from llrnn.model.batches import Sentences
 from llrnn.model.controllers import GRU
-from llrnn.model.scoring import score
+from llrnn.model.scoring import Sentences, score
 from llrnn.text.ids import EncodedText
 from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train

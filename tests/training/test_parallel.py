@@ -29,8 +29,8 @@ from llrnn.ground.errors import TrainingError
 from llrnn.knowledge.backgrounds import CrossFitted, Unigram
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.process import Batch
-from llrnn.model.batches import Continuous, Sentences
 from llrnn.model.controllers import Attentive, Encoder, SomeRows, uniform
+from llrnn.model.scoring import Continuous, Sentences
 from llrnn.text.conditions import Words
 from llrnn.text.ids import EncodedText
 from llrnn.training.loop import train

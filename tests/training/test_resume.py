@@ -28,8 +28,7 @@ from llrnn.ground.errors import CheckpointError, LLRNNWarning, TrainingError
 from llrnn.knowledge.backgrounds import Mask
 from llrnn.knowledge.contextual import Repeated
 from llrnn.training.loop import train
-from llrnn.training.records import Record
-from llrnn.training.runs import RunFolder
+from llrnn.training.runs import Record, RunFolder
 from test_training import ALL, BATCHES, OPTIMIZERS, TRAIN, VALID, equal, strict, tiny, weights
 
 Maker = Callable[[], LLRNN]

@@ -22,12 +22,11 @@ from llrnn.ground.errors import ConfigError, LLRNNError, NonFiniteError, Trainin
 from llrnn.knowledge.backgrounds import Mask, Unigram
 from llrnn.knowledge.contextual import Repeated
 from llrnn.knowledge.features import Identity, Suffixes
-from llrnn.model.batches import Sentences
-from llrnn.model.scoring import Scores, score
+from llrnn.model.scoring import Scores, Sentences, score
 from llrnn.text.corpus import Sentence, Token
 from llrnn.text.ids import EncodedText
 from llrnn.training.loop import train
-from llrnn.training.records import Record
+from llrnn.training.runs import Record
 from llrnn.training.settings import TrainingSettings
 from strategies import QUICK  # noqa: F401  (importing it sets the number of threads)
 

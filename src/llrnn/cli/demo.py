@@ -19,8 +19,7 @@ import torch
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.options import Seed, make_output_folder
-from llrnn.cli.progress import follow, interruptible
+from llrnn.cli.options import Seed, follow, interruptible, make_output_folder
 from llrnn.config.project import embedded_corpora
 from llrnn.ground.charts import LineChart
 from llrnn.ground.errors import TrainingError
@@ -38,7 +37,7 @@ from llrnn.text.corpus import Corpus, Sentence
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train
-from llrnn.training.records import Record
+from llrnn.training.runs import Record
 
 SENTENCES, EPOCHS = 6000, 6
 FREQUENT_WORDS = 400

@@ -16,7 +16,7 @@ from rich.markup import escape
 from llrnn.cli import show
 from llrnn.cli.options import device_named, print_json, say, split_option
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError
-from llrnn.inference.distortion import Distortion, measure_distortion
+from llrnn.inference.rescoring import Distortion, measure_distortion
 from llrnn.knowledge.backgrounds import Automaton, Grammar
 from llrnn.knowledge.backgrounds.constraint import Constraint
 from llrnn.model.checkpoint import load, open_background
@@ -25,7 +25,7 @@ from llrnn.model.network import LLRNN
 from llrnn.model.steering import Change, constrained, experts, require_experts, steer, swap, tables_of
 from llrnn.text.conditions import lowercased
 from llrnn.text.corpus import Corpus
-from llrnn.text.source import read_lines
+from llrnn.text.readers import read_lines
 from llrnn.text.tables import KnowledgeBase
 
 _NAMED = 3  # sentences outside the language that are named
@@ -261,7 +261,7 @@ class Outcome:
     problem: str | None = None
 
 
-def write_lines(model: LLRNN, path: Path, write: Callable[[list[object]], list[Generated]]) -> list[Outcome]:
+def write_each_line(model: LLRNN, path: Path, write: Callable[[list[object]], list[Generated]]) -> list[Outcome]:
     """A text for every line of a file; a line that cannot be read or written from is told, the others go on."""
     lines = [(f"{path}:{number}", line) for number, line in read_lines(path) if line.strip()]
     read = [_condition(model, path, line) for _, line in lines]

@@ -17,8 +17,7 @@ import torch
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.options import AsJson, Lowercase, say
-from llrnn.cli.progress import handling
+from llrnn.cli.options import AsJson, Lowercase, handling, say
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError
 from llrnn.knowledge.backgrounds import NGram
@@ -33,8 +32,8 @@ from llrnn.languages.ngrams import (
     stream_pieces,
     write_table,
 )
+from llrnn.text.readers import read_lines
 from llrnn.text.shards import BuiltCorpus, is_built
-from llrnn.text.source import read_lines
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 ngram_app = typer.Typer()

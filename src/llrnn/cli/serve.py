@@ -16,7 +16,7 @@ from llrnn.cli import show
 from llrnn.cli.options import Device, device_named, refuse_idle, split_option
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError, MissingExtraError
-from llrnn.serve.limits import Limits
+from llrnn.serve.messages import Limits
 
 HOST, PORT = "127.0.0.1", 8017
 TOKEN = "LLRNN_TOKEN"
@@ -63,8 +63,7 @@ def serve_verb(
     Example: llrnn serve big=runs/big small=runs/small --background kn=runs/french.arpa.gz --port 8080
     """
     require_extra()  # the server's own libraries are an extra
-    from llrnn.serve import serving
-    from llrnn.serve.app import create_app
+    from llrnn.serve import app
     from llrnn.serve.engine import Engine
     from llrnn.serve.guard import LOCAL_HOSTS
     from llrnn.serve.served import open_served
@@ -81,17 +80,17 @@ def serve_verb(
     os.environ.setdefault(_ONEDNN, "128")
     sys.setswitchinterval(0.001)  # seconds that a model's thread may keep the event loop and the others waiting
     torch.set_num_threads(threads)  # steps are small: on cores that others use too, threads wait for one another
-    with serving.listener(host, port) as taken:  # before the models: a port that is taken is said at once
+    with app.listener(host, port) as taken:  # before the models: a port that is taken is said at once
         folders = demo_models(demo_folder) | folders if demo else folders
         if not folders:
             raise ConfigError("serve needs a model folder, or --demo; found neither")
         served = [open_served(path, name=name, backgrounds=paths, device=device) for name, path in folders.items()]
         engine = Engine(served, rows=rows)
-        hosts = LOCAL_HOSTS | {serving.in_url(name) for name in (host, *names)}
+        hosts = LOCAL_HOSTS | {app.in_url(name) for name in (host, *names)}
         if token is None and not _is_local(host):
             show.note(f"note: whoever reaches {host} can ask; --token-file or {TOKEN} sets a token")
-        said = f"serving {', '.join(folders)} at {serving.address_of(taken)} (Ctrl-C stops)"
-        serving.serve(create_app(engine, limits, token=token, hosts=hosts), taken, ready=lambda: typer.echo(said))
+        said = f"serving {', '.join(folders)} at {app.address_of(taken)} (Ctrl-C stops)"
+        app.serve(app.create_app(engine, limits, token=token, hosts=hosts), taken, ready=lambda: typer.echo(said))
 
 
 def require_extra() -> None:

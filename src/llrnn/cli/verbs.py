@@ -1,15 +1,18 @@
-"""The verbs `llrnn train`, `evaluate`, `generate`, `explain`."""
+"""Verbs: `train`, `evaluate`, `generate`, `explain`, `features`, `adapt`, `words`, `corpus`, `data`, `pairs`."""
 
 from __future__ import annotations
 
 import shlex
+import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import torch
 import typer
+from rich.markup import escape
 
 from llrnn.cli import show
 from llrnn.cli.model_options import (
@@ -19,7 +22,7 @@ from llrnn.cli.model_options import (
     distortions,
     print_outcomes,
     with_model_options,
-    write_lines,
+    write_each_line,
 )
 from llrnn.cli.options import (
     AsJson,
@@ -27,23 +30,33 @@ from llrnn.cli.options import (
     ConfigFile,
     DataFolder,
     Device,
+    Lowercase,
     ModelFolder,
     Seed,
     TextFormat,
     device_named,
+    follow,
+    interruptible,
+    make_output_folder,
     print_json,
     refuse_idle,
     require_models_and_texts,
+    require_output_file,
     say,
 )
-from llrnn.cli.progress import follow, interruptible
 from llrnn.config import described_keys, read_config
 from llrnn.config.project import Project
+from llrnn.ground.bundle import has_bundle, held_by
 from llrnn.ground.errors import ConfigError
+from llrnn.ground.files import write_lines
+from llrnn.inference.adaptation import adaptor, base_log_perplexity, default_settings, open_base
 from llrnn.inference.evaluation import evaluate
 from llrnn.inference.explanation import explain
-from llrnn.inference.pairs import read_pairs, score_pairs
-from llrnn.model.batches import Batching, Sentences
+from llrnn.inference.pairs import make_pairs, read_pairs, score_pairs, write_pairs
+from llrnn.knowledge.features import FeatureSummary, summarise
+from llrnn.layer import ways
+from llrnn.layer.ways import Forecast, WayChoice, Work
+from llrnn.model.checkpoint import load
 from llrnn.model.decode import (
     Greedy,
     Sampling,
@@ -59,12 +72,17 @@ from llrnn.model.decode import (
     write,
 )
 from llrnn.model.network import LLRNN
-from llrnn.text.corpus import Corpus, delexicalise, warn_if_raw
-from llrnn.text.ids import warn_of_capitals
-from llrnn.text.shards import BuiltCorpus, is_built
+from llrnn.model.scoring import Batching, Sentences, score
+from llrnn.model.words import add, read_words, remove
+from llrnn.text import french
+from llrnn.text.corpus import Corpus, Format, delexicalise, warn_if_raw
+from llrnn.text.datasets import DATASETS, get
+from llrnn.text.ids import EncodedText, warn_of_capitals
+from llrnn.text.readers import read_lines
+from llrnn.text.shards import COLUMNS, SHARD_WORDS, BuiltCorpus, Listing, build_corpus, is_built
 from llrnn.training.loop import train
 from llrnn.training.parallel import join_workers
-from llrnn.training.settings import read_batches
+from llrnn.training.settings import SentenceBatches, SlidingBatches, read_batches
 
 train_app = typer.Typer()  # the keys of a configuration stand at the end of its help
 
@@ -258,7 +276,7 @@ def generate_verb(
     prefix = prefix.lower() if loaded.reads_lowercase else prefix
     if conditions is not None:
         each = partial(write, beam=beam, strategy=strategy, prefix=prefix, max_words=max_words, generator=generator)
-        outcomes = write_lines(loaded, conditions, partial(each, loaded))
+        outcomes = write_each_line(loaded, conditions, partial(each, loaded))
         options.note_cut([one.found for one in outcomes if one.found is not None])
         raise typer.Exit(print_outcomes(outcomes, as_json=as_json))
     wanted = None if condition is None else read_condition(loaded, condition)
@@ -310,3 +328,357 @@ def explain_verb(
     warn_of_unknown_names(free, [wanted])
     found = explain(prepared(loaded, [wanted]), prefix=prefix, word=word, rival=rival, condition=wanted)
     say({**asdict(found), "total": found.total}, as_json, lambda _: show.out.print(found))
+
+
+def show_features(summary: FeatureSummary, ways: Forecast) -> None:
+    """What the features are, how log Z will be computed, and what does no work."""
+    show.out.print(
+        f"{summary.symbols:,} symbols, {summary.features:,} features, {summary.classes:,} classes: "
+        f"the sum in Z is {summary.reduction:.1f} times shorter"
+    )
+    show.table(("group", "features"), *((group, f"{count:,}") for group, count in summary.by_group.items()))
+    show.out.print(f"memory of the compiled matrix: {summary.bytes / 2**20:.2f} MiB")
+    _ways(ways)
+    _list("features that never fire", summary.never_fire)
+    _list("features with one value on all words (they cancel)", summary.same_on_all)
+    show.out.print(f"words on which no feature fires: {summary.without_features:,}")
+    show.out.print(f"words that no feature tells apart from another: {summary.indistinct_words:,}")
+    for words in summary.indistinct:
+        show.out.print(f"  {escape(', '.join(words))}, …")
+
+
+def _ways(ways: Forecast) -> None:
+    """How log Z will be computed, and why (`layer.ways`)."""
+    many = f"{ways.saved:.1f} times fewer multiplications than" if ways.saved >= 1.05 else "as many multiplications as"
+    kept = f"; {ways.kept / 2**20:,.1f} MiB of scores are kept, for knowledge follows the text" if ways.kept else ""
+    _choice(f"log Z of {ways.positions:,} positions, in training", ways.batch, f"; {many} a softmax over words{kept}")
+    _choice("log Z of one position", ways.one)
+    if not ways.has_classes:
+        show.out.print(
+            "hardly any two words have the same features, so log Z costs what a softmax costs; an objective that draws "
+            "words may be faster: training.objective, docs/objectives.md"
+        )
+
+
+def _choice(what: str, choice: WayChoice, besides: str = "") -> None:
+    """The way that is taken, and the other one where it is another."""
+    other = "" if choice.taken.multiplications == choice.left.multiplications else f"; {_way(choice.left)}"
+    show.out.print(f"{what}: {_way(choice.taken)}{other}{besides}")
+
+
+def _way(work: Work) -> str:
+    name = {"composed": "composed h(ΦW)ᵀ", "direct": "direct Φ(Wh + c)"}[work.name]
+    counts = f"{_number(work.multiplications)} multiplications, {_number(work.additions)} additions"
+    return f"{name}, {counts}, about {1e3 * work.seconds():.1f} ms on one core"
+
+
+def _number(count: int) -> str:
+    return f"{count:,}" if count < 1_000_000 else f"{count / 1e6:,.1f} million"
+
+
+def _list(what: str, names: Sequence[str], at_most: int = 12) -> None:
+    shown = ", ".join(names[:at_most]) + (", …" if len(names) > at_most else "")
+    show.out.print(f"{what}: {len(names)}" + (f" ({escape(shown)})" if names else ""))
+
+
+def forecast(project: Project, summary: FeatureSummary) -> Forecast:
+    """For the batches and the network of the configuration."""
+    batches = project.config.training.batches
+    rows = batches.words if isinstance(batches, SentenceBatches) else batches.rows
+    long = 1 if isinstance(batches, SentenceBatches | SlidingBatches) else batches.length
+    entries = 0 if summary.shares_nothing else summary.entries
+    size = ways.Size(rows * long, summary.classes, summary.features, entries, project.config.controller.hidden)
+    follows = bool(project.contextual) or not project.background.is_static
+    return ways.forecast(size, summary.symbols, follows=follows)
+
+
+def features_verb(
+    config: ConfigFile, changes: Changes = None, data: DataFolder = Path("data"), as_json: AsJson = False
+) -> None:
+    """What the features amount to, and how log Z will be computed.
+
+    Nothing is trained: the answer is there in seconds.
+
+    Example: llrnn features configs/embedded.toml
+    """
+    project = Project.from_config(read_config(config, changes or [], data=data))
+    summary = summarise(project.output_features, project.vocabulary)
+    ways = forecast(project, summary)
+    report = {**asdict(summary), "reduction": summary.reduction, "ways": asdict(ways)}
+    say(report, as_json, lambda _: show_features(summary, ways))
+
+
+def adapt_verb(
+    context: typer.Context,
+    base: Annotated[Path, typer.Argument(help="An llrnn model, an ARPA file, an n-gram or a Hugging Face folder.")],
+    corpus: Annotated[Path, typer.Argument(help="Text of the domain.")],
+    out: Annotated[Path, typer.Option(help="The folder for the adapted model.")],
+    valid: Annotated[Path | None, typer.Option(help="Text to stop by; by default a tenth of CORPUS, its end.")] = None,
+    order: Annotated[int, typer.Option(min=1, max=10, help="Of the n-gram expert of the domain.")] = 3,
+    hidden: Annotated[int, typer.Option(min=1, help="Units of the adaptor, where the base has no network.")] = 128,
+    learning_rate: Annotated[float, typer.Option(help="Step size.")] = 0.001,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the text, at most.")] = 40,
+    lowercase: Annotated[bool | None, typer.Option(help="Lowercase every word; as the base by default.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    device: Device = "cpu",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Adapt a model to a domain: a frozen base, a small model on top.
+
+    The base stays as it is and becomes the background of the small model.
+
+    Example: llrnn adapt runs/embedded domain.txt --out runs/adapted
+    """
+    place = device_named(device)  # and settings: mistakes come before any work
+    changes = {"learning_rate": learning_rate, "epochs": epochs}
+    default_settings(1, seed=seed).changed(**changes)
+    opened = open_base(base)
+    if opened.donor is not None:
+        refuse_idle(context, "where the base has a network, whose size is taken", "hidden")
+    text, held_out = _parts(
+        opened.read(corpus, lowercase=lowercase), None if valid is None else opened.read(valid, lowercase=lowercase)
+    )
+    make_output_folder(out)
+    model = adaptor(opened, text, order=order, hidden=hidden, seed=seed).to(place)
+    start = score(model, EncodedText.encode(held_out, model.vocabulary)).log_perplexity
+    settings = default_settings(text.tokens, seed=seed).changed(**changes)
+    with interruptible() as stop:
+        records = follow(
+            train(model, text, valid=held_out, settings=settings, folder=out, resume=resume, should_stop=stop),
+            quiet=as_json,
+        )
+    last = records[-1]
+    if last.event == "interrupted":
+        found = "no model is" if last.best is None else "the best model so far is"
+        show.note(f"stopped after step {last.step}; {found} in {out}; --resume goes on")
+        raise typer.Exit(130)
+    before = base_log_perplexity(opened, held_out)
+    report = {"out": str(out), "words": text.tokens, "base": before, "mixture": start, "adapted": last.best}
+    line = (
+        f"{out}: log-perplexity on the text held out: base {before:.4f}, "
+        f"mixed with n-grams of the domain {start:.4f}, adapted {last.best:.4f}"
+    )
+    say(report, as_json, lambda _: show.text(line))
+
+
+def _parts(text: Corpus, valid: Corpus | None) -> tuple[Corpus, Corpus]:
+    if valid is not None:
+        return text, valid
+    kept = len(text) - max(1, len(text) // 10)
+    if kept < 4:
+        raise ConfigError(f"5 sentences or more are required to adapt to, found {len(text)}; give more text")
+    train_part, held_out = text.split(kept)
+    return train_part, held_out
+
+
+words_app = typer.Typer()
+
+Out = Annotated[Path, typer.Option(help="The folder for the new model.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace another model in --out.")]
+
+
+@words_app.command("add")
+def add_verb(
+    model: ModelFolder,
+    words: Annotated[
+        Path,
+        typer.Argument(help="form TAB attributes TAB count: names of features or _, and how often it is seen."),
+    ],
+    out: Out,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add words: known by what their spelling shows and by their attributes, with a count or the mass of their cell.
+
+    The probabilities of all other words change by one factor at every context.
+
+    Example: llrnn words add runs/embedded words.tsv --out runs/more-words
+    """
+    _refuse_overwriting(out, model, force)
+    old = load(model)
+    entries = read_words(words, lowercase=old.reads_lowercase)
+    _write(add(old, entries), out, "added", len(entries), as_json)
+
+
+@words_app.command("remove")
+def remove_verb(
+    model: ModelFolder,
+    words: Annotated[Path, typer.Argument(help="The words, in a table as for `add`, or one a line.")],
+    out: Out,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove words: each is a string of its cell again, or unknown where the vocabulary is closed.
+
+    Example: llrnn words remove runs/more-words words.tsv --out runs/fewer-words
+    """
+    _refuse_overwriting(out, model, force)
+    old = load(model)
+    forms = [entry.form for entry in read_words(words, lowercase=old.reads_lowercase)]
+    _write(remove(old, forms), out, "removed", len(forms), as_json)
+
+
+def _refuse_overwriting(out: Path, model: Path, force: bool) -> None:
+    """A run could not go on with other words, whatever was meant; a model may be replaced if that is said."""
+    found = held_by(out)
+    if found is None or (not has_bundle(out, "training") and (force or out.resolve() == model.resolve())):
+        return
+    replace = "" if has_bundle(out, "training") else ", or replace it with --force"
+    raise ConfigError(f"--out {out}: holds {found} already; choose another folder{replace}")
+
+
+def _write(model: LLRNN, out: Path, done: str, count: int, as_json: bool) -> None:
+    make_output_folder(out)
+    model.save(out)
+    report = {"out": str(out), done: count, "listed": len(model.vocabulary.words)}
+    say(report, as_json, lambda said: show.text(f"{out}: {count} words {done}, {said['listed']} listed now"))
+
+
+corpus_app = typer.Typer()
+
+Folder = Annotated[Path, typer.Argument(help="A folder that `llrnn corpus build` wrote.")]
+
+
+@corpus_app.command("build")
+def build_verb(
+    texts: Annotated[list[Path], typer.Argument(help="Text files, plain or gzip; read twice, one line at a time.")],
+    out: Annotated[Path, typer.Option(help="The folder to make.")],
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="The words to list: a model folder, or a file with one word a line.")
+    ] = None,
+    words: Annotated[int | None, typer.Option(min=1, help="List so many of the most frequent words.")] = None,
+    min_count: Annotated[int, typer.Option(min=1, help="List words that come so often.")] = 1,
+    unknown: Annotated[str | None, typer.Option(help="A symbol for all words that are not listed.")] = None,
+    lowercase: Lowercase = False,
+    format: TextFormat = "auto",
+    shard_words: Annotated[int, typer.Option(min=1, help="How many words a file holds, about.")] = SHARD_WORDS,
+    as_json: AsJson = False,
+) -> None:
+    """Turn texts into numbers on disk, in shards with check sums; all words are listed unless something is said.
+
+    \b
+    Example: llrnn corpus build news-*.txt.gz --out news --lowercase --words 100000 --unknown "<unk>"
+    Example: llrnn corpus build test.txt --out test --vocabulary runs/news
+    """
+    begun = time.perf_counter()
+    listing = _listing(vocabulary, words, min_count, unknown)
+    kind = cast(Format, format)  # build_corpus refuses what is none
+    built = build_corpus(texts, out, listing=listing, lowercase=lowercase, format=kind, shard_words=shard_words)
+    say({**_described(built), "seconds": time.perf_counter() - begun}, as_json, _show)
+
+
+def _listing(vocabulary: Path | None, words: int | None, min_count: int, unknown: str | None) -> Listing:
+    if vocabulary is None:
+        return Listing(top=words, min_count=min_count, unknown=unknown)
+    if words is not None or min_count > 1:
+        raise ConfigError("--vocabulary gives the words; leave --words and --min-count out")
+    if not has_bundle(vocabulary, "model"):
+        return Listing([line.strip() for _, line in read_lines(vocabulary) if line.strip()], unknown=unknown)
+    found = load(vocabulary).vocabulary
+    if found.is_open:
+        raise ConfigError(
+            f"--vocabulary {vocabulary}: this model has a probability for every word; build the corpus with all words"
+        )
+    return Listing(found.words, unknown=found.unknown if unknown is None else unknown)
+
+
+@corpus_app.command("show")
+def show_verb(folder: Folder, as_json: AsJson = False) -> None:
+    """What a built corpus holds.
+
+    Example: llrnn corpus show news
+    """
+    say(_described(BuiltCorpus(folder)), as_json, _show)
+
+
+@corpus_app.command("check")
+def check_verb(folder: Folder) -> None:
+    """Read all files of a built corpus and compare them with their check sums.
+
+    Example: llrnn corpus check news
+    """
+    built = BuiltCorpus(folder)
+    size = built.check()
+    files = len(built.manifest.shards) * len(COLUMNS)
+    show.text(f"{folder}: {files} files, {size / 1e6:,.1f} MB, all as they were written")
+
+
+def _described(built: BuiltCorpus) -> dict[str, Any]:
+    manifest = built.manifest
+    replaced = 0 if built.unknown is None else built.counts()[built.unknown]
+    return {
+        "corpus": str(built.folder),
+        "sentences": manifest.sentences,
+        "words": manifest.tokens,
+        "types": len(manifest.words),
+        "unknown": manifest.unknown,
+        "unknown_words": replaced,
+        "lowercase": manifest.lowercase,
+        "shards": len(manifest.shards),
+        "bytes": built.size,
+    }
+
+
+def _show(found: dict[str, Any]) -> None:
+    unknown = f", {found['unknown_words']:,} words as {found['unknown']}" if found["unknown"] else ""
+    took = f", built in {found['seconds']:.1f} s" if "seconds" in found else ""
+    show.text(
+        f"{found['corpus']}: {found['sentences']:,} sentences, {found['words']:,} words, {found['types']:,} types"
+        f"{unknown}{', lowercase' if found['lowercase'] else ''}; {found['shards']} shards, "
+        f"{found['bytes'] / 1e6:,.1f} MB{took}"
+    )
+
+
+data_app = typer.Typer()
+pairs_app = typer.Typer()
+
+
+@data_app.command("french")
+def data_french_verb(
+    out: Annotated[Path, typer.Option(help="The CoNLL-U file to write.")],
+    sentences: Annotated[int, typer.Option(min=1, help="How many.")] = 1000,
+    skip: Annotated[int, typer.Option(min=0, help="Leave out so many first: another part of the same corpus.")] = 0,
+    seed: Seed = 0,
+) -> None:
+    """Write sentences of the embedded French grammar as CoNLL-U.
+
+    Example: llrnn data french --sentences 2000 --out french.conllu
+    """
+    require_output_file(out)
+    made = list(french.sentences(skip + sentences, seed=seed))[skip:]
+    write_lines(out, french.conllu(made))
+    show.text(f"{len(made)} sentences, {sum(len(one.tokens) for one in made)} words: {out}")
+
+
+@data_app.command("get")
+def data_get_verb(
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(sorted(DATASETS))}.")],
+    out: Annotated[Path, typer.Option(help="The folder to put it into.")] = Path("data"),
+) -> None:
+    """Download a public corpus by its official address and check what came.
+
+    Example: llrnn data get ud-french-v1 --out data
+    """
+    for path in get(name, out / name):
+        show.text(str(path))
+
+
+@pairs_app.command("make")
+def pairs_make_verb(
+    corpora: Annotated[list[Path], typer.Argument(help="Annotated texts in CoNLL-U.")],
+    out: Annotated[Path, typer.Option(help="The pairs, .tsv or .jsonl.")],
+    model: Annotated[Path | None, typer.Option(help="Only words that this model knows.")] = None,
+    lowercase: Annotated[bool, typer.Option(help="Lowercase every word.")] = True,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many, chosen by the seed.")] = None,
+    seed: Seed = 0,
+) -> None:
+    """Swap verbs, adjectives and participles for forms that do not agree.
+
+    Example: llrnn pairs make fr_gsd-ud-test.conllu --out pairs.jsonl
+    """
+    corpus = Corpus.from_conllu(corpora, lowercase=lowercase)
+    vocabulary = None if model is None else load(model).vocabulary
+    pairs = make_pairs(corpus, vocabulary=vocabulary, seed=seed, limit=limit)
+    write_pairs(out, pairs)
+    show.text(f"{len(pairs)} pairs: {out}")

@@ -27,10 +27,9 @@ from llrnn.languages.domains import Names, Numbers, Spelling
 from llrnn.languages.grammars.automaton import Over
 from llrnn.model.controllers import Attentive, Controller, Encoder, make_controller
 from llrnn.text.conditions import Characters, ConditionTokenizer, Slots, Whole, Words
-from llrnn.text.domain import Domain
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.tables import KnowledgeBase
-from llrnn.text.vocabulary import EOS
+from llrnn.text.vocabulary import EOS, Domain
 from llrnn.training.settings import TrainingSettings
 
 

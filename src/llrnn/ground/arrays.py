@@ -1,6 +1,11 @@
-"""The names of arrays in annotations, and the largest number that float32 holds."""
+"""Arrays in annotations, the largest float32, and a cache bounded in bytes."""
 
 from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import Lock
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -8,3 +13,52 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 LARGEST_FLOAT32 = 3.4028234663852886e38  # models compute in float32 unless they are told otherwise
+
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class ByteCache(Generic[Key, Value]):
+    """The values that were asked for last, as many as fit; `size_of(key, value)` says how many bytes an entry has.
+
+    What strangers send decides what is in it, never how large it is.
+    An entry that alone is larger than the cache is made anew each time. Threads may share a cache: a value may then be
+    made twice, and is never seen half made.
+    """
+
+    def __init__(self, most_bytes: int, size_of: Callable[[Key, Value], int]) -> None:
+        self.most_bytes, self._size_of = most_bytes, size_of
+        self.bytes = 0
+        self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Key, make: Callable[[], Value]) -> Value:
+        """The value of a key; made where it is not there."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key][0]
+        value = make()
+        size = self._size_of(key, value)
+        if size > self.most_bytes:
+            return value
+        with self._lock:
+            self.bytes += size - self._entries.pop(key, (value, 0))[1]
+            self._entries[key] = value, size
+            while self.bytes > self.most_bytes:
+                self.bytes -= self._entries.popitem(last=False)[1][1]
+        return value
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._entries.clear()
+            self.bytes = 0
+
+    def __reduce__(self) -> tuple[type[ByteCache[Key, Value]], tuple[int, Callable[[Key, Value], int]]]:
+        """A copy of a model begins with an empty cache; locks cannot be copied, and values can be made again."""
+        return type(self), (self.most_bytes, self._size_of)

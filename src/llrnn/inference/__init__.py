@@ -1,13 +1,11 @@
 """A trained model judged and explained: evaluation, explanations, rescoring, adaptation."""
 
 from llrnn.inference.adaptation import adaptor, open_base
-from llrnn.inference.agreement import make_pairs
-from llrnn.inference.distortion import measure_distortion
 from llrnn.inference.evaluation import Evaluation, evaluate
 from llrnn.inference.explanation import Comparison, Explanation, Influence, explain, influence
 from llrnn.inference.nbest import read_nbest
-from llrnn.inference.pairs import read_pairs, score_pairs
-from llrnn.inference.rescoring import rescore, tune
+from llrnn.inference.pairs import make_pairs, read_pairs, score_pairs
+from llrnn.inference.rescoring import measure_distortion, rescore, tune
 
 __all__ = [
     "Comparison",

@@ -28,13 +28,13 @@ from llrnn.knowledge.backgrounds.neural import tokenised, vocabulary_of
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.features import Features
 from llrnn.languages.ngrams import UNKNOWN, read_table
-from llrnn.model.batches import Sentences
 from llrnn.model.checkpoint import load
 from llrnn.model.controllers import LSTM, make_controller
 from llrnn.model.network import LLRNN
+from llrnn.model.scoring import Sentences
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import EncodedText
-from llrnn.text.source import read_lines
+from llrnn.text.readers import read_lines
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.settings import SentenceBatches, TrainingSettings
 

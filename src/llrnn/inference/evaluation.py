@@ -19,9 +19,8 @@ from torch import Tensor
 from llrnn.ground.errors import AuditError
 from llrnn.ground.rendering import Line, Renderable, Sheet, Strong, TextTable
 from llrnn.layer.loglinear import Distribution
-from llrnn.model.batches import Batching
 from llrnn.model.network import LLRNN
-from llrnn.model.scoring import Tally, tally, walk
+from llrnn.model.scoring import Batching, Tally, tally, walk
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import EncodedText
 from llrnn.training.objectives import BackgroundSampler

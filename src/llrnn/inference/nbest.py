@@ -25,7 +25,7 @@ import numpy as np
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import CorpusError, quoted
 from llrnn.ground.files import StrPath, write_lines
-from llrnn.text.source import Line, read_lines
+from llrnn.text.readers import Line, read_lines
 
 Words = tuple[str, ...]
 References = Mapping[str, Words]

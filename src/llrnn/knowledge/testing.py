@@ -28,8 +28,7 @@ from llrnn.languages.domains import restore
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.priors import ContextValues, DensePrior, Prior
 from llrnn.text.automata import check_string
-from llrnn.text.domain import Domain, check
-from llrnn.text.vocabulary import Vocabulary
+from llrnn.text.vocabulary import Domain, Vocabulary, check
 
 __all__ = ["check_background", "check_contextual", "check_domain", "check_features"]
 

@@ -1,11 +1,11 @@
 """The model ψ → controller → layer: scored, decoded, edited, saved."""
 
 from llrnn.model import words
-from llrnn.model.batches import Continuous, Sentences, Sliding, Windows
 from llrnn.model.checkpoint import load
 from llrnn.model.controllers import GRU, LSTM, Attentive, Controller, Elman, Encoder, Stacked
 from llrnn.model.decode import Generated, Greedy, Sampling, beam_search, generate, prepared, write
 from llrnn.model.network import LLRNN
+from llrnn.model.scoring import Continuous, Sentences, Sliding, Windows
 from llrnn.model.steering import Change, constrained, steer, swap
 
 __all__ = [

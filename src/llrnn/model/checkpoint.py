@@ -21,9 +21,8 @@ from llrnn.knowledge.process import Saved
 from llrnn.languages import domains
 from llrnn.model.controllers import Controller, make_controller, skip_init
 from llrnn.model.network import FEATURE_ARRAYS, LLRNN, require_finite
-from llrnn.text.domain import Domain
 from llrnn.text.ids import TrainingSummary
-from llrnn.text.vocabulary import ARRAYS, Spellings, Vocabulary
+from llrnn.text.vocabulary import ARRAYS, Domain, Spellings, Vocabulary
 
 
 class _FeatureData(BaseModel):

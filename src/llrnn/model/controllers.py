@@ -31,7 +31,7 @@ from torch.backends.cudnn.rnn import get_cudnn_mode
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from llrnn.ground.caches import ByteCache
+from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import CheckpointError, ConfigError, LLRNNError, quoted
 from llrnn.text.conditions import Act, ConditionTokenizer, Token, fields_of, make_tokenizer
 

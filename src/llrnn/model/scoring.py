@@ -1,9 +1,20 @@
-"""The log-probability of every word of a text: what validation and evaluation add up."""
+"""From a corpus to batches, and the log-probability of every word of a text: what validation and evaluation add up.
+
+Batches hold sentences, continuous text, fixed windows, or windows that slide along the text. Which batch comes when is
+a function of (seed, epoch, position) alone, so that a killed run resumes where it was, bit for bit. Every target is
+predicted exactly once in an epoch, ends of sentences included.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -14,9 +25,225 @@ from llrnn.ground.errors import CorpusError
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution
-from llrnn.model.batches import Batching, Sentences, distinct_pasts
 from llrnn.model.network import LLRNN
-from llrnn.text.ids import EncodedText
+from llrnn.text.ids import EncodedText, Lazy, Run
+
+
+class Batching(ABC):
+    """A way to cut a text into batches."""
+
+    carries_state = False  # whether a batch goes on where the one before it ended
+
+    @abstractmethod
+    def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
+        """The batches of an epoch; in the order of the text where no seed is given."""
+
+
+def derived_seed(*parts: int) -> int:
+    """One seed from several numbers, the same on every machine and in every Python."""
+    digest = hashlib.sha256("/".join(str(part) for part in parts).encode()).digest()
+    return int.from_bytes(digest[:7], "big")
+
+
+def _shuffled(count: int, seed: int | None, epoch: int) -> Ints:
+    order = np.arange(count)
+    if seed is not None:
+        np.random.default_rng(derived_seed(seed, epoch)).shuffle(order)
+    return order
+
+
+class Prefetched(Lazy[Batch, Batch]):
+    """Batches asked for in their order: the next one is made and prepared by a thread while this one is worked on."""
+
+    def __init__(self, plan: Sequence[Batch], prepare: Callable[[Batch], Batch]) -> None:
+        super().__init__(plan, prepare)
+        self._thread = ThreadPoolExecutor(1)
+        self._next: tuple[int, Future[Batch]] | None = None
+
+    def _made(self, index: int) -> Batch:
+        place, coming = self._next or (None, None)
+        make = super()._made
+        batch = coming.result() if coming is not None and place == index else make(index)
+        if index + 1 < len(self):
+            self._next = index + 1, self._thread.submit(make, index + 1)
+        return batch
+
+
+def _pieces(run: Run, index: Ints) -> Batch:
+    """Inputs at `index` and targets one further; what lies behind the end of the text does not count."""
+    last = len(run) - 1
+    here, further = np.minimum(index, last), np.minimum(index + 1, last)
+    inputs, targets = torch.from_numpy(run.symbols_at(here)), torch.from_numpy(run.symbols_at(further))
+    keys, inside = (
+        None if found is None else torch.from_numpy(found) for found in (run.keys_at(further), run.inside_at(further))
+    )
+    return Batch(inputs, targets, torch.from_numpy(index < last), None, keys, inside)
+
+
+@dataclass(frozen=True)
+class Sentences(Batching):
+    """Whole sentences of similar length together, up to `words` positions in a batch."""
+
+    words: int = 1024
+
+    def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
+        lengths = text.lengths
+        order = _shuffled(len(lengths), seed, epoch)
+        order = order[np.argsort(lengths[order], kind="stable")]
+        groups = self._groups(order, lengths[order])
+        turn = _shuffled(len(groups), None if seed is None else derived_seed(seed, 1), epoch)
+        return Lazy([groups[i] for i in turn], partial(_sentence_batch, text))
+
+    def _groups(self, order: Ints, ordered: Ints) -> list[Ints]:
+        """A batch ends where its number of sentences times the length of the last, the longest, would be too much."""
+        groups: list[Ints] = []
+        start = 0
+        while start < len(order):
+            further = range(start + 1, min(len(ordered), start + self.words))
+            longer = bisect_right(further, self.words, key=lambda last: (last + 1 - start) * int(ordered[last]))
+            groups.append(order[start : start + 1 + longer])
+            start += 1 + longer
+        return groups
+
+
+def _sentence_batch(text: EncodedText, group: Ints) -> Batch:
+    """The sentences with these numbers, filled up with ends of sentences that do not count."""
+    rows = [text.sentences[i] for i in group]
+    T = max(len(row) for row in rows) + 1
+    both = np.full((len(rows), T + 1), text.eos, dtype=np.int64)
+    mask = np.zeros((len(rows), T), dtype=bool)
+    inside = None if text.inside is None else np.zeros((len(rows), T))
+    for b, (i, row) in enumerate(zip(group.tolist(), rows, strict=True)):
+        both[b, 1 : len(row) + 1] = row
+        mask[b, : len(row) + 1] = True
+        if inside is not None and text.inside is not None:
+            inside[b, : len(text.inside[i])] = text.inside[i]
+    symbols, keys = torch.from_numpy(both), text.keys_of(group)
+    return Batch(
+        symbols[:, :-1],
+        symbols[:, 1:],
+        torch.from_numpy(mask),
+        [text.conditions[i] for i in group],
+        None if keys is None else torch.from_numpy(keys)[:, None].expand(-1, T),
+        None if inside is None else torch.from_numpy(inside),
+    )
+
+
+@dataclass(frozen=True)
+class Continuous(Batching):
+    """The text cut into `rows` long strips, read side by side `length` words at a time; the state is carried on."""
+
+    rows: int = 32
+    length: int = 32
+    carries_state = True
+
+    def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
+        stream = text.run()
+        rows = min(self.rows, len(stream) - 1)
+        columns = -(-(len(stream) - 1) // rows)
+        strips = np.arange(rows)[:, None] * columns  # where each begins
+
+        def batch(start: int) -> Batch:
+            return _pieces(stream, strips + np.arange(start, min(start + self.length, columns)))
+
+        return Lazy(range(0, columns, self.length), batch)
+
+
+@dataclass(frozen=True)
+class Windows(Batching):
+    """The text cut into windows of `length` words, each read from a fresh state, `rows` in a batch."""
+
+    length: int = 8
+    rows: int = 128
+
+    def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
+        stream = text.run()
+
+        def batch(group: Ints) -> Batch:
+            return _pieces(stream, group[:, None] * self.length + np.arange(self.length))
+
+        return Lazy(_groups_of(self.rows, _shuffled(-(-(len(stream) - 1) // self.length), seed, epoch)), batch)
+
+
+@dataclass(frozen=True)
+class Sliding(Batching):
+    """The paper's protocol (§5): every word is predicted from the `length` words before it, from a fresh state."""
+
+    length: int = 8
+    rows: int = 512
+
+    def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
+        stream = text.run()
+
+        def batch(group: Ints) -> Batch:
+            """Inputs end at the numbers of the group; before the text begins there are only ends of sentences."""
+            whole = _pieces(stream, np.maximum(group[:, None] + np.arange(1 - self.length, 1), 0))
+            last = torch.zeros_like(whole.mask)
+            last[:, -1] = True
+            return replace(whole, mask=last)
+
+        return Lazy(_groups_of(self.rows, _shuffled(len(stream) - 1, seed, epoch)), batch)
+
+
+def _groups_of(size: int, order: Ints) -> list[Ints]:
+    return [order[start : start + size] for start in range(0, len(order), size)]
+
+
+# Positions of a batch with the same past, found by their words: what is the same everywhere is computed once.
+#
+#     elle │ dort │ .            3 rows of 4 positions; those of "elle" and "elle dort" stand in two rows, and the
+#     elle │ dort │ bien         start in all three: 8 distinct pasts
+#     il   │ dort │ .
+#
+# Without dropout the state h and all knowledge are functions of the condition and the words before, so log Z and the
+# scores at such positions are equal. Rows are sorted by their words; a position is a new past if its row differs from
+# the row above in some word so far. Only equal words count, never equal numbers.
+
+
+@dataclass(frozen=True, eq=False)
+class Pasts:
+    """The U distinct pasts of the N positions of a batch that count."""
+
+    mask: Tensor  # (B, T) bool: one position of each, the first; U in all
+    at: Tensor  # (N,) which of these each position is like, 0..U-1
+
+    @property
+    def repeated(self) -> int:
+        """N − U."""
+        return len(self.at) - int(self.mask.sum())
+
+
+def distinct_pasts(batch: Batch) -> Pasts:
+    """For rows that start afresh; rows whose conditions cannot be compared by hash share nothing."""
+    inputs, counts = batch.inputs.cpu().numpy(), batch.mask.cpu().numpy()
+    B, T = inputs.shape
+    rows = np.concatenate([_numbered(batch.conditions, B)[:, None], inputs], 1)
+    order = np.lexsort(rows.T[::-1])
+    ordered = rows[order]
+    new = np.ones(rows.shape, dtype=bool)
+    new[1:] = np.logical_or.accumulate(ordered[1:] != ordered[:-1], 1)
+    first = np.maximum.accumulate(np.where(new, np.arange(B)[:, None], 0), 0)[:, 1:]  # the row where this past is new
+    past = np.empty((B, T), dtype=np.int64)
+    past[order] = first * T + np.arange(T)
+    _, where, which = np.unique(past[counts], return_index=True, return_inverse=True)
+    rank = np.empty_like(where)
+    rank[np.argsort(where)] = np.arange(len(where))
+    mask = np.zeros(B * T, dtype=bool)
+    mask[np.flatnonzero(counts)[where]] = True
+    device = batch.inputs.device
+    return Pasts(torch.from_numpy(mask.reshape(B, T)).to(device), torch.from_numpy(rank[which]).to(device))
+
+
+def _numbered(conditions: Sequence[object] | None, n_rows: int) -> Ints:
+    """A number for each row, the same where conditions are equal."""
+    if conditions is None:
+        return np.zeros(n_rows, dtype=np.int64)
+    numbers: dict[object, int] = {}
+    found = np.arange(n_rows)
+    for row, condition in enumerate(conditions):
+        with suppress(TypeError):  # what has no hash is like no other
+            found[row] = numbers.setdefault((type(condition), condition), row)
+    return found
 
 
 @dataclass(frozen=True)

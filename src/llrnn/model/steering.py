@@ -27,8 +27,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from llrnn.ground.arrays import Ints
-from llrnn.ground.caches import ByteCache
+from llrnn.ground.arrays import ByteCache, Ints
 from llrnn.ground.errors import ConfigError, quoted
 from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.backgrounds.constraint import Constraint

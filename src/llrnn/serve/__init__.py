@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from llrnn.ground.lazy import lazy_getattr
-from llrnn.serve.answers import Finished, Health, Next, Score, ServedModel, Written
+from llrnn.ground.startup import lazy_getattr
+from llrnn.serve.messages import Finished, Health, Next, Score, ServedModel, Written
 
 if TYPE_CHECKING:
     from llrnn.serve.client import Client

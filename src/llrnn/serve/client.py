@@ -30,7 +30,7 @@ from llrnn.ground.rendering import Term
 from llrnn.inference.explanation import Comparison, Explanation, Influence
 from llrnn.model.decode import Greedy, Sampling, Strategy
 from llrnn.model.steering import Change
-from llrnn.serve.answers import Finished, Health, Next, Score, ServedModel, Written
+from llrnn.serve.messages import Finished, Health, Next, Score, ServedModel, Written
 
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _BROKEN = (OSError, http.client.HTTPException, ValueError, OverflowError)  # the last two: lengths that are none

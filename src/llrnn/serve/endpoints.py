@@ -22,20 +22,20 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 import llrnn
-from llrnn.serve import answers
-from llrnn.serve.guard import HEALTH, Gate, json_bytes, read_body
-from llrnn.serve.limits import Refused, most
+from llrnn.serve import messages
+from llrnn.serve.guard import CONTENT_TYPE, HEALTH, Gate, Metrics, json_bytes, read_body
 from llrnn.serve.messages import (
     ExplainRequest,
     GenerateRequest,
     InfluenceRequest,
     Message,
     NextRequest,
+    Refused,
     ScoreRequest,
     at_most,
+    most,
     refusal_of_body,
 )
-from llrnn.serve.metrics import CONTENT_TYPE, Metrics
 
 if TYPE_CHECKING:
     from llrnn.serve.engine import Engine
@@ -148,7 +148,7 @@ OF_FACTS = (400, 401, 500, 503)
 
 def errors_of(statuses: tuple[int, ...]) -> dict[int | str, dict[str, Any]]:
     """The errors of an endpoint, all of one form."""
-    return {status: {"model": answers.ErrorAnswer, **_MEANINGS[status]} for status in statuses}
+    return {status: {"model": messages.ErrorAnswer, **_MEANINGS[status]} for status in statuses}
 
 
 def request_body(message: type[Message]) -> dict[str, Any]:
@@ -157,16 +157,16 @@ def request_body(message: type[Message]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
-def _event(name: str, data: type[answers.Answer]) -> dict[str, Any]:
+def _event(name: str, data: type[messages.Answer]) -> dict[str, Any]:
     schema = {"$ref": f"#/components/schemas/{data.__name__}"}
     text = {"type": "string", "contentMediaType": "application/json", "contentSchema": schema}
     return {"type": "object", "required": ["event", "data"], "properties": {"event": {"const": name}, "data": text}}
 
 
-EVENTS: dict[str, type[answers.Answer]] = {
-    "word": answers.Written,
-    "done": answers.Finished,
-    "error": answers.ErrorAnswer,
+EVENTS: dict[str, type[messages.Answer]] = {
+    "word": messages.Written,
+    "done": messages.Finished,
+    "error": messages.ErrorAnswer,
 }
 EVENT_STREAM = {"text/event-stream": {"itemSchema": {"oneOf": [_event(name, data) for name, data in EVENTS.items()]}}}
 
@@ -174,7 +174,7 @@ EVENT_STREAM = {"text/event-stream": {"itemSchema": {"oneOf": [_event(name, data
 def described(app: FastAPI, *, needs_token: bool) -> dict[str, Any]:
     """The description of all endpoints, and of the bodies which they read by themselves."""
     found = get_openapi(title="llrnn", version=app.version, description=_ABOUT, routes=app.routes)
-    models: list[type[BaseModel]] = [*_REQUESTS, answers.Finished]
+    models: list[type[BaseModel]] = [*_REQUESTS, messages.Finished]
     place = "#/components/schemas/{model}"
     _, others = models_json_schema([(one, "validation") for one in models], ref_template=place)
     found["components"]["schemas"].update(others["$defs"])
@@ -212,22 +212,22 @@ class Endpoints:
         self.began = time.monotonic()
 
     def add_all(self) -> None:
-        self._add_question("/v1/next", NextRequest, answers.Next, self.engine.next)
-        self._add_question("/v1/explain", ExplainRequest, answers.ExplainAnswer, self.engine.explain)
-        self._add_question("/v1/influence", InfluenceRequest, answers.InfluenceAnswer, self.engine.influence)
-        self._add_question("/v1/score", ScoreRequest, answers.ScoreAnswer, self.engine.score)
-        self._add("/v1/generate", answers.GenerateAnswer, self.generate, OF_QUESTIONS, GenerateRequest, EVENT_STREAM)
-        self._add("/v1/models", answers.ModelsAnswer, self.models, OF_FACTS)
-        self._add("/v1/models/{name}/features", answers.FeaturesAnswer, self.features, OF_LISTS)
-        self._add("/v1/models/{name}/words", answers.WordsAnswer, self.words, OF_LISTS)
-        self._add(HEALTH, answers.Health, self.health, (400, 500))
+        self._add_question("/v1/next", NextRequest, messages.Next, self.engine.next)
+        self._add_question("/v1/explain", ExplainRequest, messages.ExplainAnswer, self.engine.explain)
+        self._add_question("/v1/influence", InfluenceRequest, messages.InfluenceAnswer, self.engine.influence)
+        self._add_question("/v1/score", ScoreRequest, messages.ScoreAnswer, self.engine.score)
+        self._add("/v1/generate", messages.GenerateAnswer, self.generate, OF_QUESTIONS, GenerateRequest, EVENT_STREAM)
+        self._add("/v1/models", messages.ModelsAnswer, self.models, OF_FACTS)
+        self._add("/v1/models/{name}/features", messages.FeaturesAnswer, self.features, OF_LISTS)
+        self._add("/v1/models/{name}/words", messages.WordsAnswer, self.words, OF_LISTS)
+        self._add(HEALTH, messages.Health, self.health, (400, 500))
         self._add("/v1/metrics", None, self.counted, OF_FACTS, content={"text/plain": {"schema": {"type": "string"}}})
 
     def _add_question(
         self,
         path: str,
         message: type[Asked],
-        answer: type[answers.Answer],
+        answer: type[messages.Answer],
         ask: Callable[[Asked], Coroutine[Any, Any, Answer]],
     ) -> None:
         async def endpoint(request: Request) -> Response:
@@ -239,7 +239,7 @@ class Endpoints:
     def _add(
         self,
         path: str,
-        answer: type[answers.Answer] | None,
+        answer: type[messages.Answer] | None,
         endpoint: Callable[..., Awaitable[Response]],
         errors: tuple[int, ...],
         message: type[Message] | None = None,
@@ -248,7 +248,7 @@ class Endpoints:
         """A POST where there is a message to read; `content` is what it may answer that is not JSON."""
         good: dict[str, Any] = {"description": (answer or endpoint).__doc__}
         good |= ({"model": answer} if answer else {}) | ({"content": content} if content else {})
-        also: dict[int | str, dict[str, Any]] = {503: {"model": answers.Health}} if path == HEALTH else {}
+        also: dict[int | str, dict[str, Any]] = {503: {"model": messages.Health}} if path == HEALTH else {}
         self.app.add_api_route(
             path,
             endpoint,

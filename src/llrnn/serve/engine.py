@@ -35,17 +35,19 @@ from llrnn.layer.steered import Steered
 from llrnn.model.decode import Generated, Greedy, Sampling, Strategy, spoken
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import Change, FeatureNames, scale_and_offset
-from llrnn.serve.answers import ComparisonAnswer, ExplanationAnswer, TermAnswer
-from llrnn.serve.limits import Refused
 from llrnn.serve.messages import (
     ChangeMessage,
+    ComparisonAnswer,
     ExplainRequest,
+    ExplanationAnswer,
     GenerateRequest,
     InfluenceRequest,
     ModelQuery,
     NextRequest,
     Query,
+    Refused,
     ScoreRequest,
+    TermAnswer,
     require,
     words_of,
 )

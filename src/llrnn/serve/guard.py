@@ -3,6 +3,7 @@
     Guard       checks the name of the host, the token and whether the server is stopping; turns what an endpoint raises
                 into an answer; adds the headers of all answers; counts
     Gate        how many requests are worked on at a time, and whether the server is stopping
+    Metrics     what is counted, for Prometheus; labels never come from a request, so the number of series is bounded
     read_body   the body of a request, as far as its size, its type and its time allow
 
 A page of another site cannot ask: it may not send JSON without asking first (OPTIONS is 405, and no answer has CORS
@@ -12,26 +13,77 @@ headers), and a name that its owner points at this machine (DNS rebinding) is no
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import hmac
 import importlib.util
 import json
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from llrnn.serve.limits import Limits, Refused
-from llrnn.serve.messages import require
-from llrnn.serve.metrics import Metrics
+from llrnn.serve.messages import Limits, Refused, require
 from llrnn.serve.served import CLIENT
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_ROWS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+class Metrics:
+    """All families of one server; `in_flight` is read when they are asked for."""
+
+    def __init__(self, in_flight: Callable[[], float]) -> None:
+        own = self.registry = CollectorRegistry()
+        self.requests = Counter("llrnn_requests", "Requests answered.", ["endpoint", "status"], registry=own)
+        self.seconds = Histogram(
+            "llrnn_request_seconds", "Seconds to answer.", ["endpoint"], buckets=_SECONDS, registry=own
+        )
+        self.refused = Counter("llrnn_refused", "Requests that were refused, by code.", ["code"], registry=own)
+        self.rows = Histogram("llrnn_step_rows", "Sequences in a step of a model.", buckets=_ROWS, registry=own)
+        self.step_seconds = Histogram(
+            "llrnn_step_seconds", "Seconds of a step of a model.", buckets=_SECONDS, registry=own
+        )
+        self.words = Counter("llrnn_words_generated", "Words generated.", registry=own)
+        Gauge("llrnn_requests_in_flight", "Requests that are worked on.", registry=own).set_function(in_flight)
+        ProcessCollector(registry=own)
+
+    def answer(self, endpoint: str, status: str, seconds: float) -> None:
+        """Count a request that was answered."""
+        self.requests.labels(endpoint, status).inc()
+        self.seconds.labels(endpoint).observe(seconds)
+
+    def refuse(self, code: str) -> None:
+        """Count a request that was refused."""
+        self.refused.labels(code).inc()
+
+    def step(self, rows: int, seconds: float) -> None:
+        """Count a step of a model."""
+        self.rows.observe(rows)
+        self.step_seconds.observe(seconds)
+
+    def text(self) -> bytes:
+        """All of them in the text format (version 0.0.4)."""
+        return generate_latest(self.registry)
+
 
 log = logging.getLogger("llrnn.serve")
 
@@ -63,7 +115,9 @@ class Gate:
     def __init__(self, limits: Limits) -> None:
         self.limits, self.stopping = limits, False
         self.one_large_body = asyncio.Lock()  # is read at a time
-        self._inside_of: Counter[str] = Counter()  # requests that are worked on, by the address of the client
+        self._inside_of: collections.Counter[str] = (
+            collections.Counter()
+        )  # requests that are worked on, by the address of the client
         self.present = 0  # between their headers and the end of their answer
 
     @property
@@ -82,7 +136,7 @@ class Gate:
         try:
             yield
         finally:
-            self._inside_of -= Counter([address])  # who is at zero is forgotten
+            self._inside_of -= collections.Counter([address])  # who is at zero is forgotten
 
 
 def _header(scope: Scope, name: bytes) -> bytes | None:

@@ -1,18 +1,159 @@
-"""What a request may hold, as pydantic models; `answers` has what comes back.
+"""What a request may hold, what is answered, and everything that the server bounds.
 
-Only what is written here is accepted: no unknown field, no number as text, no true for 1, no NaN, no NUL. Bounds come
-from `limits`: who is beyond one is refused in its own words, as soon as it is found. Models are frozen and hold tuples,
-so that whatever is made for a request can be kept by its parts.
+Only what is written here is accepted: no unknown field, no number as text, no true for 1, no NaN, no NUL. Bounds are in
+one table (`LIMITS`), and stand in the OpenAPI description too: who is beyond one is refused in its own words, as soon
+as it is found. Those of the server itself (`Limits`) can be set when it is started; no request can change any. Models
+are frozen and hold tuples, so that whatever is made for a request can be kept by its parts.
+
+Answers are described for OpenAPI, for tests, and as `llrnn.Client` returns them. The server does not make them from
+these models: the engine's own dictionaries are sent as they are, which is faster, and
+`tests/serve/test_server_schema.py` holds them to what is promised here. null stands for an infinity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal, Self, overload
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 
-from llrnn.serve.limits import LIMITS, Refused, most
+from llrnn.ground.errors import ConfigError, LLRNNError
+from llrnn.ground.rendering import Renderable, Sheet, TextTable
+
+
+class Refused(LLRNNError):  # noqa: N818 (what it says: the request is refused)
+    """An HTTP status, a code for programs, and a sentence for people: what was required, what was found, what to do."""
+
+    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.headers = status, code, message, dict(headers or {})
+
+    def body(self) -> dict[str, str]:
+        return {"code": self.code, "message": self.message}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One row: `message` may name the bound as {most} and what was found as {found}."""
+
+    name: str
+    most: int
+    meaning: str
+    status: int
+    code: str
+    message: str
+
+    def refused(self, *, found: int | None = None, most: float | None = None) -> Refused:
+        """What is answered beyond this limit; `most` where the server was started with another."""
+        bound = self.most if most is None else most
+        counted = "more" if found is None or found > 10**18 else f"{found:,}"
+        said = self.message.format(most=f"{int(bound):,}" if bound == int(bound) else bound, found=counted)
+        return Refused(self.status, self.code, said, _HEADERS.get(self.status))
+
+
+# a client may come back when there is room; of one that is slow no more is read
+_HEADERS = {408: {"Connection": "close"}, 429: {"Retry-After": "1"}, 503: {"Retry-After": "1"}}
+
+_ROWS: tuple[tuple[str, int, str, int, str, str], ...] = (
+    # the server
+    ("body_bytes", 262_144, "bytes of a request's body", 413, "body_too_large",
+     "the body must have at most {most} bytes, found {found}; send less text at once"),
+    ("body_seconds", 10, "seconds to send the body", 408, "slow_client",
+     "the body must arrive within {most} seconds; send it at once, or less of it"),
+    ("header_seconds", 10, "seconds to send the request line and the headers", 408, "slow_client",
+     "the headers must arrive within {most} seconds; send them at once"),
+    ("header_bytes", 16_384, "bytes of the request line and the headers", 431, "headers_too_large",
+     "the request line and the headers must have at most {most} bytes; send what is long in the body"),
+    ("seconds", 30, "seconds to work on a request and to send the answer", 503, "took_too_long",
+     "an answer may take at most {most} seconds; ask for less at once, or try again when the server is less busy"),
+    ("in_flight", 64, "requests that are worked on at a time", 429, "too_many_requests",
+     "the server works on at most {most} requests at a time, and for each of n clients on 1 / (n + 1) of them; "
+     "try again after the seconds that Retry-After says"),
+    ("connections", 512, "open connections", 429, "too_many_requests",
+     "the server keeps at most {most} connections open; close some, or try again later"),
+    ("client_connections", 48, "open connections of one address", 429, "too_many_requests",
+     "one address may keep at most {most} connections open; close some, or send requests one after the other"),
+    # single fields
+    ("body_commas", 6000, "commas in a request's body", 413, "body_too_large",
+     "the body must have at most {most} commas, found {found}; send fewer words or texts at once"),
+    ("work", 20_000, "work of a request, in words that are read (see below)", 422, "too_much_work",
+     "a request may cost at most as much as reading {most} words, found {found}; "
+     "send fewer or shorter texts, conditions or patterns at once"),
+    ("prefix_words", 1000, "words of a prefix", 422, "prefix_too_long",
+     "the prefix must have at most {most} words, found {found}; leave out the first ones"),
+    ("prefix_characters", 20_000, "characters of a prefix written as one string", 422, "prefix_too_long",
+     "the prefix must have at most {most} characters, found {found}; leave out the first words"),
+    ("influence_words", 200, "words of a prefix whose influence is asked", 422, "prefix_too_long",
+     "influence looks at a prefix of at most {most} words, found {found}; leave out the first ones"),
+    ("max_words", 500, "words to be generated", 422, "too_many_words",
+     "max_words must be at most {most}, found {found}; go on from the text in a second request"),
+    ("words", 1000, "words whose probability is asked", 422, "too_many_words",
+     "words must list at most {most} words, found {found}; ask for the others in a second request"),
+    ("top", 1000, "most probable words to be listed", 422, "top_too_large",
+     "top must be at most {most}, found {found}; name single words in `words`"),
+    ("texts", 64, "texts to be scored at once", 422, "batch_too_large",
+     "texts must list at most {most} texts, found {found}; score the others in a second request"),
+    ("text_words", 4000, "words of all texts to be scored at once", 422, "batch_too_large",
+     "all texts together must have at most {most} words, found {found}; score some in a second request"),
+    ("one_text_words", 1000, "words of a single text to be scored", 422, "batch_too_large",
+     "a text must have at most {most} words, found {found}; cut it into sentences"),
+    ("text_characters", 20_000, "characters of a text to be scored", 422, "text_too_long",
+     "a text must have at most {most} characters, found {found}; send a shorter one"),
+    ("condition_characters", 4000, "characters of a condition", 422, "text_too_long",
+     "a condition must have at most {most} characters, found {found}; send a shorter one"),
+    ("changes", 200, "changes of weights", 422, "too_many_changes",
+     "changes must list at most {most} changes, found {found}; a pattern with * changes many features at once"),
+    ("pattern_names", 200_000, "names that the patterns of a request look through: patterns × features of the model",
+     422, "too_many_changes",
+     "all patterns with * together may look through at most {most} names of features, found {found}; "
+     "send fewer patterns, or name features one by one"),
+    ("characters", 1000, "characters of a word, or of a name", 422, "text_too_long",
+     "a word or a name must have at most {most} characters, found {found}; send a shorter one"),
+    ("listing", 1000, "features or words to be listed", 422, "listing_too_long",
+     "limit must be at most {most}, found {found}; narrow the query"),
+)  # fmt: skip
+
+LIMITS: Mapping[str, Limit] = {row[0]: Limit(*row) for row in _ROWS}
+
+
+def most(name: str) -> int:
+    """The bound of a field."""
+    return LIMITS[name].most
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The bounds of a server, which whoever starts it may change."""
+
+    body_bytes: int = most("body_bytes")
+    body_seconds: float = most("body_seconds")
+    header_seconds: float = most("header_seconds")
+    header_bytes: int = most("header_bytes")
+    seconds: float = most("seconds")
+    in_flight: int = most("in_flight")
+    connections: int = most("connections")
+    client_connections: int = most("client_connections")
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not 0 < value < float("inf"):
+                raise ConfigError(f"{name} must be above 0 and finite, found {value}: {LIMITS[name].meaning}")
+
+    def refused(self, name: str, *, found: int | None = None) -> Refused:
+        """What this server answers beyond one of its bounds."""
+        return LIMITS[name].refused(found=found, most=getattr(self, name))
+
 
 LARGEST_SEED = 2**63 - 1
 _LARGEST_CHANGE = 1e6
@@ -227,3 +368,265 @@ def refusal_of(wrong: Sequence[Mapping[str, Any]]) -> Refused:
 def _quoted(found: object) -> str:
     text = ascii(found)
     return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _null_for(infinity: float, description: str) -> Any:
+    """A number which JSON writes as null where it is infinite."""
+    schema = {"anyOf": [{"type": "number"}, {"type": "null"}], "description": description}
+    return BeforeValidator(lambda found: infinity if found is None else found), WithJsonSchema(schema)
+
+
+LogProbability = Annotated[float, *_null_for(-math.inf, "natural logarithm; null is minus infinity")]
+Perplexity = Annotated[float, *_null_for(math.inf, "null where it has no bound")]
+
+
+class Answer(BaseModel):
+    """A JSON object that has all of these fields and no others; a client passes over those of a later version."""
+
+    model_config = ConfigDict(frozen=True, json_schema_extra={"additionalProperties": False})
+
+
+class ErrorAnswer(Answer):
+    """Why there is no answer."""
+
+    code: Annotated[str, Field(description="for programs; docs/server.md lists them")]
+    message: Annotated[str, Field(description="for people: what was required, what was found, what to do")]
+
+
+class AskedAnswer(Answer):
+    """What was asked, as it was understood."""
+
+    model: str
+    background: str
+    prefix: tuple[str, ...]
+
+
+class Likely(Answer):
+    """A word and its probability; a cell of an open vocabulary stands for all of its strings."""
+
+    word: str
+    log_p: LogProbability
+    p: float
+    cell: bool
+
+    def __str__(self) -> str:
+        return self.word
+
+
+class Next(AskedAnswer, Sequence[Likely], Renderable):
+    """What comes next: a sequence of the most probable words, best first; `words` are those asked for by name."""
+
+    top: tuple[Likely, ...]
+    words: tuple[Likely, ...]
+    total: Annotated[float, Field(description="the sum of p over all symbols: 1 but for rounding")]
+    log_z: float
+    entropy: Annotated[float, Field(description="in nats")]
+
+    @overload
+    def __getitem__(self, place: int) -> Likely: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Likely, ...]: ...
+    def __getitem__(self, place: int | slice) -> Likely | tuple[Likely, ...]:
+        return self.top[place]
+
+    def __iter__(self) -> Iterator[Likely]:  # type: ignore[override]
+        return iter(self.top)
+
+    def __len__(self) -> int:
+        return len(self.top)
+
+    def sheet(self) -> Sheet:
+        rows = tuple((one.word, f"{one.p:.4%}", f"{one.log_p:.4f}") for one in (*self.top, *self.words))
+        said = f"{' '.join(self.prefix)} …, by {self.model} with background {self.background}"
+        figures = f"entropy {self.entropy:.4f} nats, log Z = {self.log_z:.4f}, Σp = {self.total:.6f}"
+        return Sheet(((said,), TextTable(("word", "p", "log p"), rows), (figures,)))
+
+
+class TermAnswer(Answer):
+    """One feature's part: weight · value = share."""
+
+    name: str
+    weight: float
+    value: float
+    share: float
+
+
+class FactorAnswer(Answer):
+    """One factor of the background."""
+
+    name: str
+    log_b: LogProbability
+
+
+class ExplanationAnswer(Answer):
+    """log_p = total = log_b + the sum of all shares - log_z."""
+
+    word: str
+    log_p: LogProbability
+    log_b: LogProbability
+    log_z: float
+    total: LogProbability
+    cell: str | None
+    log_inside: float
+    terms: tuple[TermAnswer, ...]
+    factors: tuple[FactorAnswer, ...]
+    forbidden_by: tuple[str, ...]
+
+
+class ComparisonAnswer(Answer):
+    """log p(word) - log p(rival), taken apart."""
+
+    log_ratio: float | None
+    log_b_difference: float | None
+    total: float | None
+    terms: tuple[TermAnswer, ...]
+    factors: tuple[FactorAnswer, ...]
+
+
+class ExplainAnswer(AskedAnswer):
+    """Why this word, and why not that other one."""
+
+    word: ExplanationAnswer
+    rival: ExplanationAnswer | None
+    comparison: ComparisonAnswer | None
+
+
+class InfluenceTermAnswer(Answer):
+    """What one feature of one earlier word did to the weight: gradient times input."""
+
+    position: Annotated[int, Field(ge=-1, description="place in the prefix, from 0; -1 is the start of the sentence")]
+    word: str
+    name: str
+    value: float
+    share: float
+
+
+class InfluenceAnswer(AskedAnswer):
+    """What moved the weight of a feature."""
+
+    feature: str
+    weight: float
+    terms: tuple[InfluenceTermAnswer, ...]
+
+
+class Written(Answer):
+    """A word that the model has just written, with the features that fire on it."""
+
+    index: Annotated[int, Field(ge=0)]
+    word: str
+    log_p: float
+    p: float
+    features: tuple[str, ...]
+    cell: str | None
+
+    def __str__(self) -> str:
+        return self.word
+
+
+class Finished(Answer):
+    """The end of a stream: `text` has the prefix too."""
+
+    text: str
+    words: tuple[str, ...]
+    log_prob: float
+    finished: Annotated[bool, Field(description="the model ended the sentence itself")]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class GenerateAnswer(AskedAnswer):
+    """A whole continuation, with `"stream": false`."""
+
+    words: tuple[Written, ...]
+    text: str
+    log_prob: float
+    finished: Annotated[bool, Field(description="the model ended the sentence itself")]
+
+
+class Score(Answer):
+    """One text: `log_p` has one entry for each word and one for the end of the sentence."""
+
+    words: tuple[str, ...]
+    log_p: tuple[LogProbability, ...]
+    log_prob: LogProbability
+    perplexity: Perplexity
+
+
+class ScoreAnswer(Answer):
+    """All texts, in the order asked."""
+
+    model: str
+    background: str
+    scores: tuple[Score, ...]
+
+
+def _by_name(found: Any) -> Any:
+    return {one["name"]: one["description"] for one in found}
+
+
+_BACKGROUND = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "description": {"type": "string"}},
+    "required": ["name", "description"],
+    "additionalProperties": False,
+}
+Backgrounds = Annotated[
+    dict[str, str], BeforeValidator(_by_name), WithJsonSchema({"type": "array", "items": _BACKGROUND})
+]
+
+
+class ServedModel(Answer):
+    """A model that the server has, and what can be asked of it."""
+
+    name: str
+    symbols: int
+    words: int
+    classes: int
+    features: int
+    groups: dict[str, int]
+    contextual: tuple[str, ...]
+    backgrounds: Backgrounds  # description by name
+    conditions: Literal["none", "optional", "required"]
+    open_vocabulary: bool
+    lowercase: bool
+    parameters: int
+    controller: str
+    example: Annotated[str, Field(description="a prefix that it can read")]
+
+
+class ModelsAnswer(Answer):
+    """All served models; the first one is the default."""
+
+    models: tuple[ServedModel, ...]
+
+
+class FeatureAnswer(Answer):
+    """A feature of a model."""
+
+    name: str
+    group: str
+    contextual: bool
+
+
+class FeaturesAnswer(Answer):
+    """The first features whose names hold the query, and how many do."""
+
+    features: tuple[FeatureAnswer, ...]
+    matching: int
+
+
+class WordsAnswer(Answer):
+    """The first words that the query may be completed to, and how many there are."""
+
+    words: tuple[str, ...]
+    matching: int
+
+
+class Health(Answer):
+    """Is the server there, and what does it serve?"""
+
+    status: Literal["ok", "stopping"]
+    version: str
+    models: tuple[str, ...]
+    uptime_seconds: float

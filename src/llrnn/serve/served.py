@@ -19,14 +19,14 @@ from typing import Any, Literal
 
 import torch
 
-from llrnn.ground.caches import ByteCache
+from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import ConfigError, LLRNNError, warn
 from llrnn.knowledge.backgrounds import Background, Uniform, Unigram
 from llrnn.model.checkpoint import load, open_background
 from llrnn.model.decode import Greedy, check_condition, generate, looks_at_conditions, prepared, read_condition
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import FeatureNames, swap
-from llrnn.serve.limits import Refused
+from llrnn.serve.messages import Refused
 from llrnn.text.vocabulary import EOS
 
 OWN = "own"

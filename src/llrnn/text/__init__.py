@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from llrnn.ground.lazy import lazy_getattr
+from llrnn.ground.startup import lazy_getattr
 from llrnn.text.corpus import Corpus, Sentence, Token
 from llrnn.text.shards import BuiltCorpus, build_corpus
 from llrnn.text.tables import KnowledgeBase

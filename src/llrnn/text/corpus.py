@@ -12,8 +12,17 @@ from typing import Literal, TypeVar, overload
 from llrnn.ground.errors import CorpusError, warn
 from llrnn.ground.files import StrPath
 from llrnn.text.conditions import Conditions, check_conditions, fields_of
-from llrnn.text.readers import Multiword, PlainTokens, read_conllu, read_jsonl, read_text, read_tsv, read_words
-from llrnn.text.source import Sentence, Token
+from llrnn.text.readers import (
+    Multiword,
+    PlainTokens,
+    Sentence,
+    Token,
+    read_conllu,
+    read_jsonl,
+    read_text,
+    read_tsv,
+    read_words,
+)
 
 __all__ = [
     "Corpus",

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from llrnn.ground.errors import LexiconError
 from llrnn.ground.files import StrPath, write_atomically
-from llrnn.text.source import Line, Sentence, read_entries
+from llrnn.text.readers import Line, Sentence, read_entries
 
 _NONE: frozenset[str] = frozenset()
 _ATTRIBUTE = re.compile(r"([^\s,|:=]+)[:=]([^\s,|]+)")

@@ -26,7 +26,7 @@ from typing import Any
 
 from llrnn.ground.errors import TableError, quoted, short
 from llrnn.ground.files import StrPath, open_file
-from llrnn.text.source import read_lines
+from llrnn.text.readers import read_lines
 
 __all__ = ["KnowledgeBase", "Row", "plain", "short"]
 

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from llrnn.ground.lazy import lazy_getattr
-from llrnn.training.records import Record, Records
+from llrnn.ground.startup import lazy_getattr
+from llrnn.training.runs import Record, Records
 
 if TYPE_CHECKING:
     from llrnn.training.loop import train

@@ -23,18 +23,22 @@ from torch import Tensor
 
 from llrnn.ground.errors import NonFiniteError, TrainingError, warn
 from llrnn.knowledge.process import Batch, ModelState
-from llrnn.model.batches import Prefetched, derived_seed
 from llrnn.model.network import LLRNN
-from llrnn.model.scoring import score
+from llrnn.model.scoring import Prefetched, derived_seed, score
 from llrnn.model.words import try_add_from_conditions
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import EncodedText, TrainingSummary
-from llrnn.training.optimizers import optimizer_tensors, restore_optimizer, set_learning_rate
 from llrnn.training.parallel import Workers
-from llrnn.training.records import Record
-from llrnn.training.runs import Progress, ReadOnlyRunFolder, RunFolder, model_digest
+from llrnn.training.runs import Progress, ReadOnlyRunFolder, Record, RunFolder, model_digest
 from llrnn.training.settings import TrainingSettings
-from llrnn.training.updates import NotFiniteError, Update, updater_for
+from llrnn.training.updates import (
+    NotFiniteError,
+    Update,
+    optimizer_tensors,
+    restore_optimizer,
+    set_learning_rate,
+    updater_for,
+)
 
 _LOST = 4.0  # times what words at random cost, and a nat: no model that learns anything is there after an epoch
 

@@ -14,8 +14,8 @@ from torch.distributed.rendezvous import rendezvous
 
 from llrnn.ground.errors import ConfigError, LostWorkerError, TrainingError
 from llrnn.knowledge.process import Batch
-from llrnn.model.batches import Batching
 from llrnn.model.controllers import Hidden, SomeRows
+from llrnn.model.scoring import Batching
 from llrnn.text.ids import EncodedText, Lazy
 
 

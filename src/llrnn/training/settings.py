@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from llrnn.ground.errors import ConfigError
 from llrnn.layer.ways import Precision
-from llrnn.model.batches import Batching, Continuous, Sentences, Sliding, Windows
+from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows
 from llrnn.training.objectives import Exact, ImportanceSampling, NoiseContrastive, Objective
 
 

@@ -32,7 +32,7 @@ from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
 from llrnn.text.ids import EncodedText
 from llrnn.training.loop import train
-from llrnn.training.records import Record
+from llrnn.training.runs import Record
 from llrnn.training.settings import TrainingSettings
 from llrnn.training.updates import CudaGraphs
 from llrnn_lab.bench import torch_peer

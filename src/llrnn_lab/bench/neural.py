@@ -21,9 +21,9 @@ from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.priors import SparsePrior, Table
 from llrnn.layer.ways import exact_loss
-from llrnn.model.batches import Sentences
 from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
+from llrnn.model.scoring import Sentences
 from llrnn.text.ids import EncodedText
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.vocabulary import Vocabulary

@@ -21,10 +21,9 @@ from llrnn.knowledge import backgrounds, features
 from llrnn.knowledge.backgrounds import Static
 from llrnn.knowledge.process import Batch
 from llrnn.layer.numerics import segment_logsumexp
-from llrnn.model.batches import Sentences, derived_seed
 from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
-from llrnn.model.scoring import score, walk
+from llrnn.model.scoring import Sentences, derived_seed, score, walk
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import EncodedText
 from llrnn.text.lexicon import Lexicon, cluster_words

@@ -21,7 +21,7 @@ from torch.profiler import ProfilerActivity
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.training.loop import train
-from llrnn.training.records import Record
+from llrnn.training.runs import Record
 from llrnn_lab.bench.french import CONFIGS, only_steps, require_prepared
 
 SIZES = ((64, 32), (256, 32), (64, 128))  # rows and words of a row

@@ -19,12 +19,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from llrnn.knowledge.process import Batch
-from llrnn.model.batches import Batching, Prefetched
 from llrnn.model.controllers import TorchLSTM
+from llrnn.model.scoring import Batching, Prefetched
 from llrnn.text.ids import EncodedText
-from llrnn.training.optimizers import make_optimizer
 from llrnn.training.settings import TrainingSettings
-from llrnn.training.updates import CudaGraphs
+from llrnn.training.updates import CudaGraphs, make_optimizer
 
 State = tuple[Tensor, Tensor]
 

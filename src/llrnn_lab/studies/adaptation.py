@@ -34,10 +34,9 @@ from llrnn.ground.files import write_atomically
 from llrnn.inference.adaptation import adaptor, base_of, default_settings
 from llrnn.inference.evaluation import evaluate
 from llrnn.knowledge.backgrounds import NGram
-from llrnn.model.batches import Sentences
 from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
-from llrnn.model.scoring import score
+from llrnn.model.scoring import Sentences, score
 from llrnn.text import analysers
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import EncodedText

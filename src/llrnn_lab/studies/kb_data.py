@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from llrnn.ground.errors import CorpusError, short
 from llrnn.ground.files import StrPath, write_atomically
-from llrnn.text.source import read_lines
+from llrnn.text.readers import read_lines
 from llrnn.text.tables import KnowledgeBase, Row
 
 COLUMNS = ("name", "area", "food", "pricerange", "phone", "address", "postcode")

@@ -22,8 +22,7 @@ from llrnn.ground.errors import CorpusError
 from llrnn.ground.files import StrPath, write_atomically
 from llrnn.text.conditions import NOT_SAID, Act, Slot, parse_act, words_of
 from llrnn.text.corpus import Corpus, Sentence, find_values
-from llrnn.text.readers import PlainTokens
-from llrnn.text.source import read_lines
+from llrnn.text.readers import PlainTokens, read_lines
 
 NEW_SLOTS = ("name", "phone")  # whose values are replaced by unseen ones
 SHARES = (5, 20, 100)  # percent of the training text

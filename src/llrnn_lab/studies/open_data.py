@@ -29,11 +29,11 @@ from llrnn.ground.errors import ConfigError, LexiconError, MissingExtraError
 from llrnn.ground.files import write_atomically
 from llrnn.languages.domains.spelling import CharacterModel
 from llrnn.text import analysers
-from llrnn.text.analysers.hunspell import AffixFile, encoding_of, read_encoded, split_flags
+from llrnn.text.analysers import AffixFile, encoding_of, read_encoded, split_flags
 from llrnn.text.corpus import Corpus
 from llrnn.text.french import conllu
 from llrnn.text.lexicon import Lexicon
-from llrnn.text.source import Line
+from llrnn.text.readers import Line
 from llrnn.text.vocabulary import EOS
 from llrnn_lab.studies.units import BytePairs, Characters, Units
 

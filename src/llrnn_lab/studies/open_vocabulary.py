@@ -34,10 +34,9 @@ from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_atomically
 from llrnn.inference.evaluation import BANDS
-from llrnn.model.batches import Sentences
 from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
-from llrnn.model.scoring import walk
+from llrnn.model.scoring import Sentences, walk
 from llrnn.text.corpus import Corpus
 from llrnn.text.ids import EncodedText
 from llrnn_lab.studies import open_data, units

@@ -22,8 +22,7 @@ from pathlib import Path
 
 from llrnn.ground.errors import ConfigError, LexiconError
 from llrnn.ground.files import write_atomically
-from llrnn.inference.agreement import make_pairs
-from llrnn.inference.pairs import write_pairs
+from llrnn.inference.pairs import make_pairs, write_pairs
 from llrnn.text import analysers
 from llrnn.text.corpus import Corpus
 from llrnn.text.french import conllu

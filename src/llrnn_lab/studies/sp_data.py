@@ -31,7 +31,7 @@ from llrnn.ground.errors import CorpusError
 from llrnn.ground.files import StrPath, write_atomically
 from llrnn.model.words import value_attribute
 from llrnn.text.conditions import Act, Slot
-from llrnn.text.source import read_lines
+from llrnn.text.readers import read_lines
 
 DATASETS = ("geo", "calendar", "publications", "recipes", "restaurants")
 SHARES = (20, 50, 100)  # percent of the training text

@@ -18,7 +18,7 @@ import numpy as np
 from llrnn.ground.arrays import Floats
 from llrnn.knowledge.backgrounds.constraint import Constraint
 from llrnn.languages.grammars.automaton import Language, Letter, LetterColumns, Node
-from llrnn.languages.grammars.patterns import MatchingLetter
+from llrnn.languages.grammars.notation import MatchingLetter
 from llrnn.languages.grammars.rows import SymbolReader, SymbolSpellings
 
 STATE, CITY, RIVER, PLACE, COUNTRY, NUMBER = (1 << bit for bit in range(6))

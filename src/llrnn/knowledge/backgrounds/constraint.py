@@ -43,11 +43,13 @@ from llrnn.languages.grammars.expressions import (
     words,
 )
 from llrnn.languages.grammars.finite import Conditional, finite
-from llrnn.languages.grammars.notation import Terminal, limited, read_grammar
-from llrnn.languages.grammars.patterns import (
+from llrnn.languages.grammars.notation import (
+    Terminal,
     described,
+    limited,
     matching,
     parsed,
+    read_grammar,
     regular,
     restored,
     symbolic,

@@ -16,8 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from llrnn.ground.arrays import LARGEST_FLOAT32
-from llrnn.ground.caches import ByteCache
+from llrnn.ground.arrays import LARGEST_FLOAT32, ByteCache
 from llrnn.ground.errors import BackgroundError, FeatureError
 from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.process import Batch, Process, S, Saved

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from llrnn.ground.caches import ByteCache
+from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import FeatureError, quoted, short
 from llrnn.knowledge.contextual.base import ContextualFeature
 from llrnn.knowledge.process import Saved

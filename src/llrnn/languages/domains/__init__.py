@@ -8,10 +8,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from llrnn.ground.errors import DomainError
-from llrnn.languages.domains.listed import Headed, Names
-from llrnn.languages.domains.regular import Numbers, Regular
+from llrnn.languages.domains.regular import Headed, Names, Numbers, Regular
 from llrnn.languages.domains.spelling import Spelling
-from llrnn.text.domain import Cell, Domain, check
+from llrnn.text.vocabulary import Cell, Domain, check
 
 __all__ = ["Cell", "Domain", "Headed", "Names", "Numbers", "Regular", "Spelling", "check", "register", "restore"]
 

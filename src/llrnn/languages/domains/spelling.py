@@ -24,12 +24,11 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
-from llrnn.languages.grammars.patterns import pattern
+from llrnn.languages.grammars.notation import pattern
 from llrnn.languages.ngrams import EMPTY, NGramTable, Trie, estimate
 from llrnn.languages.ngrams.arpa import described, table_from
 from llrnn.text.automata import DFA, KINDS, Alphabet, first_of, paired
-from llrnn.text.domain import MOST_MEMBERS, OUTSIDE, Cell, Domain
-from llrnn.text.vocabulary import EOS
+from llrnn.text.vocabulary import EOS, MOST_MEMBERS, OUTSIDE, Cell, Domain
 
 # A model of characters: Kneser-Ney n-grams over the letters of words, as a table that is walked through.
 #

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from llrnn.languages.grammars.expressions import Expression, from_condition, letter, ngram, words
-from llrnn.languages.grammars.patterns import matching, pattern, regular, symbolic
+from llrnn.languages.grammars.notation import matching, pattern, regular, symbolic
 
 __all__ = ["Expression", "from_condition", "letter", "matching", "ngram", "pattern", "regular", "symbolic", "words"]

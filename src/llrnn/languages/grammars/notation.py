@@ -1,4 +1,4 @@
-"""Context-free grammars as lark writes them, read into plain rules.
+"""Context-free grammars as lark writes them, and regular expressions as Python writes them, read into plain rules.
 
     start: expr
     expr: expr "+" term -> sum  |  term              // left recursion, empty rules and ambiguity are fine
@@ -15,14 +15,50 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cache, reduce
 from itertools import accumulate
-from typing import Any, NamedTuple
+from re import _constants, _parser
+from typing import Any, NamedTuple, NoReturn
 
-from llrnn.ground.errors import BackgroundError, MissingExtraError
-from llrnn.languages.grammars.automaton import components, derived
+import numpy as np
+from torch import Tensor
+
+from llrnn.ground.errors import BackgroundError, CheckpointError, DomainError, LLRNNError, MissingExtraError
+from llrnn.languages.grammars import expressions as ex
+from llrnn.languages.grammars.automaton import (
+    PROPERTIES,
+    START,
+    UNREAD,
+    Atom,
+    Bools,
+    Held,
+    Letter,
+    LetterColumns,
+    OneOf,
+    TooLargeError,
+    components,
+    derived,
+    determinised,
+    steps,
+)
+from llrnn.languages.grammars.expressions import (
+    MOST_TIMES,
+    NOTHING,
+    Alternation,
+    Concatenation,
+    ConditionExpression,
+    Expression,
+    One,
+    Repeat,
+    Times,
+    atoms_of,
+    compiled,
+    letter,
+)
+from llrnn.languages.ngrams import arpa as store
+from llrnn.text.automata import DFA, anything, examples, permitted
 
 MOST_ALTERNATIVES = 20_000  # of a rule
 MOST_RULES = 50_000  # symbols in all alternatives of all rules
@@ -329,3 +365,488 @@ def _groups(notation: Notation) -> dict[str, int]:
     first = [0, *accumulate(map(len, after))]
     names, groups = list(rules), components(first, [target for row in after for target in row])
     return {names[rule]: number for number, group in enumerate(groups) for rule in group}
+
+
+# Expressions as texts (Python's regular expressions over characters, expressions over symbols) and as plain data.
+#
+#     a  \.  \x41    the character                x|y  (x)  (?:x)  (?P<name>x)         groups, which name nothing here
+#     .  [a-z]  [^a]   one of these, or not       x*  x+  x?  x{2}  x{2,}  x{2,5}      greedy or not is the same
+#     \d  \s  \w  \D   as in Python               (?i) (?s) (?a) (?x)  (?i:x)          flags
+#     \p{lower} \p{upper} \p{digit} \p{space} \p{sign}  \P{lower}          what kind of character it is, or is not
+#
+# There is one syntax and one engine: a text is read by Python's own parser, so that it means what it means there, of
+# whole strings, and becomes an expression, which `automaton` makes an automaton of. Kinds are those of
+# `text.automata`: `\p{lower}` holds letters without case too. What is no regular language, or looks around, is refused.
+#
+#     regular(text)      an expression over characters
+#     matching(text)     one symbol that matches as a whole
+#     pattern(text)      a DFA over all of Unicode, for domains
+#     symbolic(text)     an expression over symbols
+
+
+MOST_CHARACTERS = 100_000  # of a regular expression, when all that is repeated is written out
+MOST_STEPS = 20_000_000  # from state to state, that one expression takes for all strings together: some seconds
+MOST_STATES = 10_000  # of the pattern of a domain
+LONGEST_RANGE = 512  # characters that the pattern of a domain tells apart one by one
+DEEPEST = 100  # groups and repeats within each other
+_Codes = list[tuple[Any, Any]]  # of Python's parser
+
+_REFUSED = {
+    "AT": "an anchor (^, $, \\b): the expression speaks of whole strings, so leave it out",
+    "ASSERT": "a look-ahead or look-behind; use & of expressions",
+    "ASSERT_NOT": "a negative look-ahead or look-behind",
+    "GROUPREF": "a back-reference, which is no regular language",
+    "GROUPREF_IGNORE": "a back-reference, which is no regular language",
+    "GROUPREF_EXISTS": "a condition on a group",
+    "ATOMIC_GROUP": "an atomic group, which does not give back",
+    "POSSESSIVE_REPEAT": "a possessive repeat, which does not give back",
+}
+_CATEGORIES = {f"CATEGORY_{name}": rf"\{name[0].lower()}" for name in ("DIGIT", "SPACE", "WORD")}
+_CATEGORIES |= {f"CATEGORY_NOT_{name}": rf"\{name[0]}" for name in ("DIGIT", "SPACE", "WORD")}
+# Python's parser does not know \p{lower}: it reads a character in its place that Unicode keeps free for such uses
+_PROPERTIES = [f"\\{sign}{{{name}}}" for sign in "pP" for name in PROPERTIES]
+_STAND_IN = {name: chr(0xFDD0 + number) for number, name in enumerate(_PROPERTIES)}
+_STANDS_FOR = {character: name for name, character in _STAND_IN.items()}
+
+
+# in domains digits and spaces go by kind too, which does not change with the version of Python
+_BY_KIND = _STAND_IN | {
+    rf"\{own}": _STAND_IN[rf"\{sign}{{{name}}}"]
+    for own, sign, name in (("d", "p", "digit"), ("D", "P", "digit"), ("s", "p", "space"), ("S", "P", "space"))
+}
+_PIECES = re.compile(r"\\[pP]\{\w*\}|\\.|.", re.DOTALL)
+
+
+def regular(text: str) -> Expression:
+    """The strings over characters that match a regular expression as a whole: `regular(r"[0-9]+(,[0-9]+)*")`."""
+    return _expression(text, _STAND_IN)
+
+
+def _expression(text: str, stand_ins: Mapping[str, str]) -> Expression:
+    codes, flags, _ = parsed(text, stand_ins)
+    expression = _concatenation(codes, flags, text)
+    if _length(expression) > MOST_CHARACTERS:
+        raise _refused(
+            text, f"with all repeats written out it has more than {MOST_CHARACTERS:,} characters; repeat or nest less"
+        )
+    return expression
+
+
+def parsed(text: str, stand_ins: Mapping[str, str] = _STAND_IN) -> tuple[_Codes, int, bool]:
+    """The codes of Python's parser, the flags, and whether the empty string matches."""
+    pieces = [(found.start(), stand_ins.get(found[0], found[0])) for found in _PIECES.finditer(text)]
+    try:
+        found = _parser.parse("".join(piece for _, piece in pieces))
+        return list(found), int(found.state.flags), found.getwidth()[0] == 0
+    except re.error as error:
+        places = [at + n for at, piece in pieces for n in range(len(piece))]
+        column = "" if error.pos is None else f" at column {[*places, len(text)][error.pos] + 1}"
+        raise BackgroundError(f"the regular expression {text!r} is wrong{column}: {error.msg}") from None
+    except (RecursionError, OverflowError):
+        raise _too_deep(text) from None
+
+
+def _refused(text: str, reason: str) -> BackgroundError:
+    shown = text if len(text) <= 60 else text[:57] + "..."
+    return BackgroundError(f"the regular expression {shown!r} cannot be used: {reason}")
+
+
+def _too_deep(text: str) -> BackgroundError:
+    return _refused(text, f"it nests groups and repeats more than {DEEPEST} deep, or repeats too often; nest less")
+
+
+def _concatenation(codes: _Codes, flags: int, text: str, depth: int = 0) -> Expression:
+    if depth > DEEPEST:
+        raise _too_deep(text)
+    parts = [_one(str(name), given, flags, text, depth + 1) for name, given in codes]
+    return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
+
+
+def _one(name: str, given: Any, flags: int, text: str, depth: int) -> Expression:
+    match name:
+        case "LITERAL" | "NOT_LITERAL" | "IN" | "ANY":
+            return One(_atom(name, given, flags))
+        case "BRANCH":
+            return Alternation(tuple(_concatenation(list(branch), flags, text, depth) for branch in given[1]))
+        case "SUBPATTERN":
+            _, added, removed, codes = given
+            return _concatenation(list(codes), (flags | added) & ~removed, text, depth)
+        case "MAX_REPEAT" | "MIN_REPEAT":
+            least, most, codes = given
+            return _power(_concatenation(list(codes), flags, text, depth), int(least), most, text)
+    raise _refused(text, f"it holds {_REFUSED.get(name, name.lower())}")
+
+
+def _power(part: Expression, least: int, most: Any, text: str) -> Expression:
+    is_endless = most is _constants.MAXREPEAT
+    if (least if is_endless else int(most)) > MOST_TIMES:
+        raise _refused(text, f"{{{least},{most}}} repeats more than {MOST_TIMES:,} times")
+    if not is_endless:
+        return Times(part, least, int(most))
+    again = Repeat(part, 1.0)
+    return Concatenation((Times(part, least, least), again)) if least else again
+
+
+def _atom(name: str, given: Any, flags: int) -> Atom:
+    """What one character may be."""
+    if name == "ANY":
+        return OneOf(() if flags & re.DOTALL else (("\n", "\n"),), (), True)
+    codes = [("LITERAL", given)] if name in ("LITERAL", "NOT_LITERAL") else given
+    ranges, categories, negated = list[tuple[str, str]](), list[str](), name == "NOT_LITERAL"
+    for code, value in codes:
+        match str(code):
+            case "NEGATE":
+                negated = True
+            case "LITERAL" if chr(value) in _STANDS_FOR:
+                categories.append(_STANDS_FOR[chr(value)])
+            case "LITERAL":
+                ranges.append((chr(value), chr(value)))
+            case "RANGE":
+                ranges.append((chr(value[0]), chr(value[1])))
+            case _:
+                categories.append(_CATEGORIES[str(value)])
+    signs = "".join(sign for sign, flag in (("i", re.IGNORECASE), ("a", re.ASCII)) if flags & flag)
+    if name == "LITERAL" and ranges and not signs:
+        return Letter(ranges[0][0])
+    return OneOf(tuple(ranges), tuple(categories), negated, signs)
+
+
+def _length(expression: Expression) -> int:
+    """How many characters it has when all that is repeated is written out."""
+    match expression:
+        case Concatenation(parts) | Alternation(parts):
+            return max(1, sum(map(_length, parts)))
+        case Repeat(part, _):
+            return _length(part)
+        case Times(part, _, most):
+            return max(1, _length(part) * most)
+    return 1
+
+
+# One symbol that matches: all ways to read it are followed at once, so that the time is linear, where Python's own
+# search goes back and tries again ((a+)+c takes it 2ⁿ steps for n letters).
+
+
+@dataclass(frozen=True)
+class MatchingLetter(Atom):
+    """Letters that match a regular expression as a whole."""
+
+    regex: str
+
+    def holds(self, letter: str) -> bool:
+        return Matcher(self.regex, letter).holds(letter)
+
+    def held(self, letters: Sequence[str]) -> Bools:
+        matcher = Matcher(self.regex, "".join(letters))
+        return np.fromiter(map(matcher.holds, letters), dtype=np.bool_, count=len(letters))
+
+    def __str__(self) -> str:
+        return f"/{self.regex}/"
+
+
+def matching(regex: str) -> Expression:
+    """One letter that matches a regular expression: `matching("[a-z]+")` is any word of lowercase letters."""
+    regular(regex)  # what is wrong, or no regular language, is refused here
+    return One(MatchingLetter(regex))
+
+
+class Matcher:
+    """A regular expression for strings of some characters; sets of states are made when a string leads to them."""
+
+    def __init__(self, regex: str, characters: str) -> None:
+        expression = regular(regex)
+        columns = LetterColumns(sorted(set(characters)), atoms_of(expression, "characters"), "characters")
+        self.regex, self.steps = regex, 0
+        self._machine = compiled(expression, columns, weighted=False)
+        self._column = {character: columns.column(character) for character in columns.letters}
+        self._after = cache(self._made)
+
+    def holds(self, string: str) -> bool:
+        """Whether the whole string matches."""
+        held = START
+        for character in string:
+            held = self._after(held).get(self._column[character], ())
+            if not held:
+                return False
+        return any(self._machine.log_stop[state] > -np.inf for state, _ in held)
+
+    def _made(self, held: Held) -> dict[int, Held]:
+        """What follows a set of states by each column."""
+        by_state = self._machine.by_state
+        self.steps += 1 + sum(1 + len(by_state[state]) for state, _ in held)
+        if self.steps > MOST_STEPS:
+            raise _refused(self.regex, f"it takes more than {MOST_STEPS:,} steps to match all symbols; repeat less")
+        return {column: own for column, (_, own) in steps(by_state, held, weighted=False).items()}
+
+
+# Patterns of domains: the same expressions as DFAs, in which characters that are not named move by their kind.
+
+
+def pattern(text: str) -> DFA:
+    r"""A DFA with label 0 where the whole string matches: `pattern(r"\p{upper}\p{lower}*").label("Rome") == 0`.
+
+    Strings that can be no symbol (`check_string`) never match. `\d` and `\s` are `\p{digit}` and `\p{space}` here;
+    flags that change what a character is, and `\w`, are refused.
+    """
+    try:
+        return _dfa(_expression(text, _BY_KIND), text).minimised().both(anything())
+    except TooLargeError:
+        raise DomainError(
+            f"the pattern {text!r} needs more than {MOST_STATES} states; repeat less, or nest less"
+        ) from None
+    except BackgroundError as error:
+        raise DomainError(str(error)) from None
+
+
+def _dfa(expression: Expression, text: str) -> DFA:
+    atoms = atoms_of(expression, "characters")
+    characters = tuple(sorted({character for atom in atoms for character in _characters(atom, text)}))
+    letters = examples(characters)
+    columns = LetterColumns([character for character in letters if character is not None], atoms, "characters")
+    machine = compiled(expression, columns, weighted=False)
+    if machine.n_states > MOST_STATES:
+        raise TooLargeError
+    machine = determinised(machine, weighted=False, most_states=MOST_STATES)
+    n = machine.n_states  # there is one state more, for strings that cannot match any more
+    moves = np.full((n + 1, columns.count + 1), n)
+    moves[machine.source, machine.column] = machine.target
+    column = [UNREAD if character is None else columns.column(character) for character in letters]
+    return DFA(characters, moves[:, column], np.append(np.where(machine.log_stop > -np.inf, 0, -1), -1))
+
+
+def _characters(atom: Atom, text: str) -> list[str]:
+    """The characters that an atom names one by one; all others go by their kind."""
+    if isinstance(atom, Letter):
+        if not permitted(atom.text):
+            raise _refused(text, f"no string holds {atom.text!r} (line breaks and surrogates are never permitted)")
+        return [atom.text]
+    assert isinstance(atom, OneOf)
+    if atom.flags or any(category[1] not in "pP" for category in atom.categories):
+        raise _refused(
+            text, r"in a domain (?i), (?a), \w and \W mean nothing; write [\p{lower}\p{upper}\d] or the like"
+        )
+    spans = [range(ord(first), ord(last) + 1) for first, last in atom.ranges]
+    if any(len(span) > LONGEST_RANGE for span in spans):
+        raise _refused(
+            text, rf"a range has at most {LONGEST_RANGE} characters in a domain; kinds (\p{{lower}}) hold more"
+        )
+    return [chr(code) for span in spans for code in span if permitted(chr(code))]
+
+
+# Expressions over symbols.
+
+
+_WEIGHT = r"<\s*[-+0-9.][-+0-9.eE]*\s*>"
+_TOKENS = re.compile(
+    rf"""(?P<blank>\s+)
+    | (?P<sign>[()|*+?])
+    | (?P<weight>{_WEIGHT})
+    | (?P<quoted>"(?:[^"\\]|\\.)*")
+    | (?P<regex>/(?:[^/\\]|\\.)*/)
+    | (?P<word>[^\s()|*+?"/](?:(?!{_WEIGHT})[^\s()|*+?])*)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    at: int
+
+
+def symbolic(text: str) -> Expression:
+    """The sequences of symbols that a text describes: `symbolic("the ( big | small )* /[a-z]+/ cat")`.
+
+    Symbols stand between blanks.
+
+        word  "("  "C++"      a symbol; in quotes where it holds one of ( ) | * + ? or begins with " or /
+        /[0-9]+/              one symbol that matches a regular expression as a whole
+        x y   x | y   ( x )   one after the other, either, a group; ( ) is nothing
+        x*  x+  x?            any number of times, once or more, once or not
+        x <0.3>               for a factor
+        x*<0.5>  x+<0.5>      each time, or each further time, for a factor; x?<0.5>: for a factor if it is there
+
+    In quotes \\" and \\\\ are the signs themselves, and so is \\/ between slashes.
+    """
+    parser = _SymbolicParser(text)
+    if parser.next.kind == "end":
+        parser.refuse('found nothing; write symbols, such as  the ( big | small )* cat,  or ( ) for "nothing"')
+    found = parser.choice()
+    if parser.next.kind != "end":
+        parser.refuse("this ')' closes no group; for the symbol write \")\"")
+    return found
+
+
+class _SymbolicParser:
+    """Recursive descent over tokens."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.place, self.depth = text, 0, 0
+        self.tokens = [*self.read(), _Token("end", "", len(text))]
+
+    def refuse(self, reason: str, at: int | None = None) -> NoReturn:
+        column = (self.next.at if at is None else at) + 1
+        raise BackgroundError(f"the expression {self.text!r} is wrong at column {column}: {reason}")
+
+    def read(self) -> list[_Token]:
+        found, at = list[_Token](), 0
+        while at < len(self.text):
+            match = _TOKENS.match(self.text, at)
+            if match is None:
+                self.refuse(f"this {self.text[at]} is not closed; for the sign itself write quotes around it", at)
+            if match.lastgroup != "blank":
+                found.append(_Token(str(match.lastgroup), match[0], at))
+            at = match.end()
+        return found
+
+    @property
+    def next(self) -> _Token:
+        return self.tokens[self.place]
+
+    def takes(self, *signs: str) -> str:
+        """The next token, taken, if it is one of these signs; otherwise nothing."""
+        if self.next.kind != "sign" or self.next.text not in signs:
+            return ""
+        self.place += 1
+        return self.tokens[self.place - 1].text
+
+    def choice(self) -> Expression:
+        parts = [self.sequence()]
+        while self.takes("|"):
+            parts.append(self.sequence())
+        return parts[0] if len(parts) == 1 else Alternation(tuple(parts))
+
+    def sequence(self) -> Expression:
+        parts = list[Expression]()
+        while self.next.kind != "end" and not (self.next.kind == "sign" and self.next.text in "|)"):
+            parts.append(self.item())
+        return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
+
+    def item(self) -> Expression:
+        found = self.base()
+        while True:
+            if sign := self.takes("*", "+", "?"):
+                found = self.repeated(found, sign)
+            elif self.next.kind == "weight":
+                found = found.weighted(self.weight())
+            else:
+                return found
+
+    def repeated(self, part: Expression, sign: str) -> Expression:
+        factor = self.weight() if self.next.kind == "weight" else 1.0
+        if sign == "?":
+            return Alternation((part if factor == 1.0 else part.weighted(factor), NOTHING))
+        again = part.repeated(again=factor)
+        return again if sign == "*" else Concatenation((part, again))
+
+    def weight(self) -> float:
+        token = self.next
+        try:
+            value = float(token.text[1:-1])
+        except ValueError:
+            self.refuse(f"{token.text} is no number")
+        if not 0.0 < value < float("inf"):
+            self.refuse(f"a weight must be above 0 and finite, found {token.text}")
+        self.place += 1
+        return value
+
+    def base(self) -> Expression:
+        token = self.next
+        self.place += 1
+        if token.kind == "weight" or (token.kind == "sign" and token.text != "("):
+            what = f"this {token.text} to repeat" if token.kind == "sign" else f"{token.text} to weigh"
+            self.refuse(f'there is nothing before {what}; for the symbol write "{token.text}"', token.at)
+        if token.kind == "sign":
+            return self.group(token.at)
+        if token.kind == "regex":
+            regex = token.text[1:-1].replace("\\/", "/")
+            try:
+                return matching(regex)
+            except BackgroundError as error:
+                self.refuse(f"/{regex}/ is no regular expression of one symbol: {error}", token.at)
+        if token.text == '""':
+            self.refuse("a symbol has one character or more; for nothing write ( )", token.at)
+        if token.kind == "word":
+            return letter(token.text)
+        return letter(re.sub(r"\\(.)", r"\1", token.text[1:-1], flags=re.DOTALL))
+
+    def group(self, at: int) -> Expression:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            self.refuse(f"more than {DEEPEST} groups within each other", at)
+        found = self.choice()
+        if not self.takes(")"):
+            self.refuse("this '(' is not closed; for the symbol write \"(\"", at)
+        self.depth -= 1
+        return found
+
+
+# Expressions as plain data, for model folders: lists and numbers, and the arrays of n-gram models beside them.
+#
+# restored(*described(expression)) == expression             but for n-gram models, which are equal in what they say
+
+_CLASSES: dict[str, Callable[..., Any]] = {
+    "sequence": Concatenation,
+    "choice": Alternation,
+    "repeat": Repeat,
+    "times": Times,
+    "scaled": ex.WeightedExpression,
+    "both": ex.Both,
+    "letter": Letter,
+    "matching": MatchingLetter,
+    "one of": OneOf,
+}
+_NAMES = {made: name for name, made in _CLASSES.items()}
+
+
+def described(expression: Expression) -> tuple[list[Any], dict[str, Tensor]]:
+    """What JSON can say, and tensors by name."""
+    tensors: dict[str, Tensor] = {}
+    return _plain(expression, tensors), tensors
+
+
+def _plain(expression: Expression, tensors: dict[str, Tensor]) -> list[Any]:
+    match expression:
+        case One(atom):
+            return ["one", _NAMES[type(atom)], *vars(atom).values()]
+        case ex.Listed(entries):
+            return ["listed", *entries]
+        case ex.NGrams(table):
+            plain, arrays = store.described(table)
+            number = sum(name.endswith("context.0") for name in tensors)
+            tensors.update((f"ngram{number}.{name}", array) for name, array in arrays.items())
+            return ["ngrams", number, plain]
+        case ConditionExpression():
+            raise BackgroundError("a function of the condition cannot be saved; give the background again at loading")
+    others = [value for name, value in vars(expression).items() if name in ("again", "least", "most", "factor")]
+    return [_NAMES[type(expression)], *(_plain(part, tensors) for part in expression.inner), *others]
+
+
+def restored(plain: list[Any], tensors: Mapping[str, Tensor]) -> Expression:
+    """The inverse of `described`."""
+    try:
+        return _from_plain(plain, tensors)
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"a saved expression cannot be read ({error!r}); save it again") from error
+    except LLRNNError as error:
+        raise CheckpointError(f"a saved expression cannot be read: {error}") from error
+
+
+def _from_plain(plain: list[Any], tensors: Mapping[str, Tensor]) -> Expression:
+    kind, *given = plain
+    match kind:
+        case "one":
+            return One(_CLASSES[given[0]](*map(_as_tuples, given[1:])))
+        case "listed":
+            return ex.words(dict(given))
+        case "ngrams":
+            prefix = f"ngram{given[0]}."
+            own = {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
+            return ex.ngram(store.table_from(given[1], own))
+    values = [_from_plain(part, tensors) if isinstance(part, list) else part for part in given]
+    found: Expression = _CLASSES[kind](tuple(values)) if kind in ("sequence", "choice") else _CLASSES[kind](*values)
+    return found
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value

@@ -48,7 +48,7 @@ from llrnn.ground.bundle import read_bundle, write_bundle
 from llrnn.ground.errors import BackgroundError, CheckpointError, LLRNNError, PlacedError, quoted
 from llrnn.ground.files import StrPath, replacing
 from llrnn.languages.ngrams.table import UNKNOWN, Level, NGramTable, Shared, places_of, written_out
-from llrnn.text.source import read_lines
+from llrnn.text.readers import read_lines
 from llrnn.text.vocabulary import EOS
 
 BOS = "<s>"

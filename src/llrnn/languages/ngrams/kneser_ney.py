@@ -36,7 +36,7 @@ from llrnn.ground.errors import BackgroundError, CorpusError
 from llrnn.ground.files import StrPath
 from llrnn.languages.ngrams.table import UNKNOWN, Level, NGramTable
 from llrnn.text.corpus import Corpus
-from llrnn.text.source import read_lines
+from llrnn.text.readers import read_lines
 from llrnn.text.vocabulary import EOS
 
 # Arrays that grow at their end: in memory, or on disk in files without a name, gone when the process is.

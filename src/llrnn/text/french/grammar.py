@@ -13,7 +13,7 @@ from llrnn.text.french import lexicon as lex
 from llrnn.text.french import phrases
 from llrnn.text.french.lexicon import FEMININE, MASCULINE, NEUTRAL, SINGULAR, Concord, Draw, Frame, Verb, Weighted, Word
 from llrnn.text.french.phrases import Clause, Manner, Node, Nominal, Phrase, active, any_manner, noun_phrase, single
-from llrnn.text.source import Sentence, Token
+from llrnn.text.readers import Sentence, Token
 
 _KINDS = {
     "person": 10.0, "group": 1.4, "animal": 1.2, "abstract": 1.5, "object": 1.0, "event": 0.8, "building": 0.8,

@@ -13,9 +13,20 @@ from typing import Self
 
 from llrnn.text.french import lexicon as lex
 from llrnn.text.french import word_lists as lists
-from llrnn.text.french.lexicon import FEMININE, MASCULINE, NEUTRAL, PLURAL, SINGULAR, Concord, Draw, Lexeme, Verb, Word
-from llrnn.text.french.morphology import begins_with_vowel
-from llrnn.text.source import Sentence, Token
+from llrnn.text.french.lexicon import (
+    FEMININE,
+    MASCULINE,
+    NEUTRAL,
+    PLURAL,
+    SINGULAR,
+    Concord,
+    Draw,
+    Lexeme,
+    Verb,
+    Word,
+    begins_with_vowel,
+)
+from llrnn.text.readers import Sentence, Token
 
 _CARDINAL = {"NumType": "Card"}
 _NUMBER_WORDS = lex.words(lists.NUMBER_WORDS, "NUM", _CARDINAL | {"Number": PLURAL})

@@ -1,10 +1,10 @@
-"""A hunspell dictionary as a lexicon: every form of every stem, with what the fields of stem and affixes say.
+"""Lexicons made of morphological dictionaries, in the names of Universal Dependencies: hunspell, the Lefff, Lexique.
 
-    finir/f4() po:v2_it_q__a        the stem, its flags, its fields; with
-    SFX f4 r t r po:ipre po:3sg     a rule of that flag it gives
+    finir/f4() po:v2_it_q__a        hunspell lists stems, with flags and fields; with
+    SFX f4 r t r po:ipre po:3sg     a rule of that flag the stem gives
     finit                           POS:VERB VerbForm:Fin Mood:Ind Tense:Pres Person:3 Number:Sing
 
-The attributes of a form are the union over its readings, as everywhere in this library.
+The Lefff and Lexique list full forms. The attributes of a form are the union over its readings, as everywhere here.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from os import fspath, stat
 from pathlib import Path
@@ -21,14 +21,352 @@ from typing import TypeVar
 
 from llrnn.ground.errors import LexiconError
 from llrnn.ground.files import StrPath, read_file
-from llrnn.text.analysers.tags import FRENCH, Tags, lemma_attribute
 from llrnn.text.lexicon import Lexicon
-from llrnn.text.source import Line, read_lines
+from llrnn.text.readers import Line, read_entries, read_lines
+
+__all__ = ["FRENCH", "Tags", "hunspell", "lefff", "lexique"]
+
+
+Fields = frozenset[str]
+_NOT_IN_ATTRIBUTES = re.compile(r"[\s,|]")
+_FINITE = "Ind Pres, Ind Imp, Ind Past, Ind Fut, Cnd Pres, Sub Pres, Sub Imp, Imp Pres"
+_VERB_FORMS = ["VerbForm:Inf", "VerbForm:Part Tense:Pres", "VerbForm:Part Tense:Past"]
+_VERB_FORMS += [f"VerbForm:Fin Mood:{one.replace(' ', ' Tense:')}" for one in _FINITE.split(", ")]
+
+
+def lemma_attribute(lemma: str) -> str:
+    """`Lemma:` and the lemma; what may not stand in an attribute (white space, commas, bars) becomes `_`."""
+    return "Lemma:" + _NOT_IN_ATTRIBUTES.sub("_", lemma)
+
+
+def meanings(text: str) -> dict[str, str]:
+    """name -> attributes from lines `name name ... = attributes`; what follows a `#` is a comment."""
+    table: dict[str, str] = {}
+    for line in text.strip().splitlines():
+        names, _, attributes = line.partition("#")[0].partition("=")
+        table |= dict.fromkeys(names.split(), attributes.strip())
+    return table
+
+
+def verb_forms(names: str) -> dict[str, str]:
+    """By what a dictionary calls infinitive, participles (present, past), indicative (present, imperfect, past and
+    future), conditional, subjunctive (present, imperfect) and imperative."""
+    return dict(zip(names.split(), _VERB_FORMS, strict=True))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tags:
+    """Fields of a hunspell dictionary -> attributes. A language brings its own, see `FRENCH`.
+
+    `meanings` gives a field such as `is:mas` its attributes; a key that ends with `*` stands for every field that
+    begins so (the longest such key counts). A field without a meaning adds nothing.
+    `joins` names the fields that mark an affix as another word (`dp:` in French: l' + arbre): treebanks hold the two
+    apart, so such affixes are not attached.
+    `of_stem` may correct the fields of a stem by its spelling, `of_reading` those of one reading (stem and affixes):
+    fields do not always mean the same beside others.
+    """
+
+    meanings: Mapping[str, Iterable[str]]
+    joins: frozenset[str] = frozenset()
+    of_stem: Callable[[str, Fields], Fields] = lambda stem, fields: fields
+    of_reading: Callable[[Fields], Fields] = lambda fields: fields
+    _beginnings: dict[str, frozenset[str]] = field(init=False, repr=False)
+    _whole: Mapping[str, frozenset[str]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        checked = Lexicon.from_mapping(self.meanings).entries
+        beginnings = {name.removesuffix("*"): known for name, known in checked.items() if name.endswith("*")}
+        by_length = dict(sorted(beginnings.items(), key=lambda entry: -len(entry[0])))
+        object.__setattr__(self, "_beginnings", by_length)
+        object.__setattr__(self, "_whole", checked)
+
+    def attributes(self, fields: Iterable[str]) -> frozenset[str]:
+        """The union of what the fields mean."""
+        return frozenset().union(*(self.meaning(name) or () for name in self.of_reading(frozenset(fields))))
+
+    def meaning(self, name: str) -> frozenset[str] | None:
+        """The attributes of one field, None where the table does not have it."""
+        begun = (known for start, known in self._beginnings.items() if name.startswith(start))
+        return self._whole[name] if name in self._whole else next(begun, None)
+
+
+# French: what the fields of the dictionary `fr` (Grammalecte; Debian's hunspell-fr) mean.
+#
+# Stems have a category (`po:nom`, `po:v1_it_q__a`), and a gender and number where these are fixed; affix rules add
+# moods, persons and inflection (`po:ipre po:3sg`, `is:fem is:pl`). Fields of one reading may hold alternatives
+# (`po:ipre po:spre po:1sg po:3sg`): the meaning of a reading is the union.
+
+
+_CATEGORIES = meanings("""
+    po:nom po:titr po:loc.nom = POS:NOUN
+    po:npr po:prn po:patr po:loc.patr = POS:PROPN       # prn: first names, patr: family names
+    po:adj po:loc.adj = POS:ADJ
+    po:adv po:loc.adv = POS:ADV
+    po:negadv = POS:ADV Polarity:Neg
+    po:advint = POS:ADV PronType:Int
+    po:v* po:loc.verb = POS:VERB
+    po:v0* = POS:VERB POS:AUX                           # être, avoir
+    aux = POS:AUX                                       # no field of the dictionary: see _of_stem
+    po:prep po:prepv po:loc.prep po:loc.prepv = POS:ADP
+    po:cjco po:cj = POS:CCONJ
+    po:cjsub po:loc.cjsub po:loc.cj = POS:SCONJ
+    po:interj po:loc.interj = POS:INTJ
+    po:nb = POS:NUM NumType:Card
+    po:nbro = POS:NUM                                   # roman numerals
+    po:det = POS:DET PronType:Art
+    po:detpos = POS:DET Poss:Yes PronType:Prs
+    po:detdem = POS:DET PronType:Dem
+    po:detind = POS:DET PronType:Ind
+    po:detneg = POS:DET PronType:Neg
+    po:detex = POS:DET PronType:Exc
+    po:propersuj po:properobj = POS:PRON PronType:Prs
+    po:prodem = POS:PRON PronType:Dem Person:3
+    po:proind = POS:PRON PronType:Ind Person:3
+    po:proneg = POS:PRON PronType:Neg Person:3
+    po:prorel = POS:PRON PronType:Rel
+    po:proint = POS:PRON PronType:Int
+    po:proadv = POS:PRON
+    po:ponc = POS:PUNCT
+    po:sign = POS:SYM
+""")
+_INFLECTION = verb_forms("infi ppre ppas ipre iimp ipsi ifut cond spre simp impe") | meanings("""
+    1sg 1isg = Person:1 Number:Sing                     # 1isg: before je, eussé-je
+    2sg = Person:2 Number:Sing
+    3sg = Person:3 Number:Sing
+    1pl = Person:1 Number:Plur
+    2pl = Person:2 Number:Plur
+    3pl 3pl! = Person:3 Number:Plur
+    1pe = Person:1
+    2pe = Person:2
+    3pe = Person:3
+    mas = Gender:Masc
+    fem = Gender:Fem
+    epi = Gender:Masc Gender:Fem
+    sg = Number:Sing
+    pl = Number:Plur
+    inv = Number:Sing Number:Plur
+""")
+
+
+def _meanings() -> dict[str, list[str]]:
+    table = dict(_CATEGORIES)
+    # A few stems write po: for is: and the other way round.
+    for name in ("po", "is"):
+        table |= {f"{name}:{value}": meaning for value, meaning in _INFLECTION.items()}
+    table["is:adj"] = table["po:adj"]
+    # Known, and without a name in UD: grammatical word, preverbal, prefix, suffix, misspelling, various; aimé-je.
+    table |= dict.fromkeys(("po:mg", "po:preverb", "po:pfx", "po:sfx", "po:err", "po:div", "po:1jsg"), "")
+    return {name: meaning.split() for name, meaning in table.items()}
+
+
+_NAMES = frozenset({"po:npr", "po:prn", "po:patr", "po:loc.patr"})
+_THIRD_PERSON_OBJECTS = frozenset({"le", "la", "les", "l'"})
+_SHORT = 3  # units and abbreviations: Pa, Hz, TVA
+
+
+def _of_stem(stem: str, fields: frozenset[str]) -> frozenset[str]:
+    if "po:nom" in fields and stem[0].isupper():
+        # Countries, rivers, institutions are nouns here, with their gender; treebanks say PROPN (235 types to 6).
+        # Abbreviations are half and half.
+        either = stem.isupper() or len(stem) <= _SHORT
+        return fields | {"po:npr"} if either else fields - {"po:nom"} | {"po:npr"}
+    if "po:properobj" in fields and stem in _THIRD_PERSON_OBJECTS:
+        return fields | {"po:3pe"}  # which the dictionary leaves out
+    if stem == "faire" and "po:nom" not in fields:
+        return fields | {"aux"}  # the causative
+    return fields
+
+
+def _of_reading(fields: frozenset[str]) -> frozenset[str]:
+    if fields >= {"is:epi", "is:inv"} and "po:ppas" in fields:
+        # A participle that never agrees (été, marché) is masculine singular in treebanks.
+        return fields - {"is:epi", "is:inv"} | {"is:mas", "is:sg"}
+    if fields & _NAMES and "po:nom" not in fields:
+        # `epi` says of a name that the gender is unknown; `inv`, that it has no plural.
+        return frozenset("is:sg" if field == "is:inv" else field for field in fields - {"is:epi"})
+    return fields
+
+
+# dp: and ds: mark l'arbre, qu'il, vas-y: two words of a treebank.
+FRENCH = Tags(_meanings(), joins=frozenset({"dp", "ds"}), of_stem=_of_stem, of_reading=_of_reading)
+
+
+__all__ = ["lefff", "lexique"]
+
+_LEFFF_CATEGORIES = meanings("""
+    adj adjPref = POS:ADJ
+    adv advm advp que_restr = POS:ADV
+    advneg clneg = POS:ADV Polarity:Neg
+    auxAvoir auxEtre = POS:AUX
+    caimp ce = POS:PRON PronType:Dem
+    cla = POS:PRON PronType:Prs Case:Acc
+    clar = POS:PRON PronType:Prs Case:Acc Reflex:Yes
+    cld = POS:PRON PronType:Prs Case:Dat
+    cldr = POS:PRON PronType:Prs Case:Dat Reflex:Yes
+    clg cll = POS:PRON PronType:Prs
+    cln ilimp = POS:PRON PronType:Prs Case:Nom
+    clr = POS:PRON PronType:Prs Reflex:Yes
+    coo = POS:CCONJ
+    csu que = POS:SCONJ
+    det = POS:DET
+    etr = POS:X Foreign:Yes
+    nc title = POS:NOUN
+    np = POS:PROPN
+    ponctw poncts parentf parento = POS:PUNCT
+    prel = POS:PRON PronType:Rel
+    prep = POS:ADP
+    pres = POS:INTJ
+    pri = POS:PRON PronType:Int
+    pro = POS:PRON
+    v = POS:VERB
+""")
+_LEFFF_LETTERS = verb_forms("W G K P I J F C S T Y") | meanings("""
+    K = POS:VERB VerbForm:Part Tense:Past       # a participle used as an adjective is still one
+    m = Gender:Masc
+    f = Gender:Fem
+    s = Number:Sing
+    p = Number:Plur
+    1 = Person:1
+    2 = Person:2
+    3 = Person:3
+""")
+# PS13s: present of indicative and subjunctive, 1st and 3rd person singular. fs_P1p: feminine singular, ours.
+_LEFFF_FEATURES = re.compile(r"([WGKPIJFCSTY]*[123]*[mf]*[sp]*)(?:_P([123])([sp]))?")
+
+_UNKNOWN = {"nan": "", "": ""}
+_LEXIQUE_CATEGORIES = (
+    meanings("""
+    NOM = POS:NOUN
+    VER = POS:VERB
+    AUX = POS:AUX
+    ADJ = POS:ADJ
+    ADJ:num = POS:NUM NumType:Card
+    ADJ:dem = POS:DET PronType:Dem
+    ADJ:ind = POS:DET PronType:Ind
+    ADJ:int = POS:DET PronType:Int
+    ADJ:pos = POS:DET Poss:Yes PronType:Prs
+    ART:def = POS:DET Definite:Def PronType:Art
+    ART:ind = POS:DET Definite:Ind PronType:Art
+    ART:inf = POS:DET
+    ADV = POS:ADV
+    PRE = POS:ADP
+    CON = POS:CCONJ POS:SCONJ                   # Lexique does not tell them apart
+    ONO = POS:INTJ
+    PRO:per = POS:PRON PronType:Prs
+    PRO:ind = POS:PRON PronType:Ind
+    PRO:pos = POS:PRON Poss:Yes PronType:Prs
+    PRO:rel = POS:PRON PronType:Rel
+    PRO:int = POS:PRON PronType:Int
+    PRO:dem = POS:PRON PronType:Dem
+    LIA =                                       # the l' of l'on
+""")
+    | _UNKNOWN
+)
+_LEXIQUE_GENDER = {"m": "Gender:Masc", "f": "Gender:Fem", **_UNKNOWN}
+_LEXIQUE_NUMBER = {"s": "Number:Sing", "p": "Number:Plur", **_UNKNOWN}
+# infover: readings such as ind:pre:3s, with semicolons
+_LEXIQUE_MOODS = verb_forms("inf par:pre par:pas ind:pre ind:imp ind:pas ind:fut cnd:pre sub:pre sub:imp imp:pre")
+_LEXIQUE_READING = re.compile(r"([a-z]{3}(?::[a-z]{3})?)(?::([123])([sp]))?")
+
+
+def lefff(path: StrPath, *, lowercase: bool = True, lemmas: bool = False) -> Lexicon:
+    """The Lefff: lines `form TAB category TAB lemma TAB features`, more columns are allowed.
+
+    `lemmas` adds `Lemma:` and the third column. Entries that stand for no word (`_NUM`, `_error`) are left out.
+    """
+    return _lexicon(path, _lefff_entries(path, lowercase, lemmas), lowercase)
+
+
+def lexique(path: StrPath, *, lowercase: bool = True) -> Lexicon:
+    """Lexique 3: the columns ortho and cgram, and genre, nombre and infover where the file has them.
+
+    The first line names the columns, as `cgram` or with their number, `4_cgram`.
+    """
+    return _lexicon(path, _lexique_entries(path), lowercase)
+
+
+def _lexicon(path: StrPath, entries: Iterable[tuple[str, str]], lowercase: bool) -> Lexicon:
+    """The table of (form, attributes separated by spaces)."""
+    table: dict[str, set[str]] = {}
+    for form, attributes in entries:
+        if attributes:
+            table.setdefault(form.lower() if lowercase else form, set()).update(attributes.split())
+    if not table:
+        raise LexiconError("no entry in the file; was it written to the end?", path=path)
+    return Lexicon.from_mapping(table)
+
+
+def _lefff_entries(path: StrPath, lowercase: bool, lemmas: bool) -> Iterator[tuple[str, str]]:
+    for line in read_entries(path, error=LexiconError):
+        columns = line.text.split("\t")
+        if len(columns) < 4:
+            line.fail(f"4 columns (form, category, lemma, features) are required, found {len(columns)}; complete them")
+        form, category, lemma, features = columns[:4]
+        if not form.strip():
+            line.fail("the form must not be empty; write the word")
+        if not _LEFFF_FEATURES.fullmatch(features) and _LEFFF_FEATURES.fullmatch(lemma):
+            lemma, features = features, lemma  # so are two lines of version 3.4, of `au` and `aux`
+        if not re.match(r"_\w", form):
+            meaning = f"{_known(_LEFFF_CATEGORIES, category, 'category', line)} {_lefff_meaning(features, line)}"
+            known = lemma_attribute(lemma.lower() if lowercase else lemma) if lemmas and lemma else ""
+            yield form, f"{meaning} {known}"
+
+
+def _lefff_meaning(features: str, line: Line) -> str:
+    match = _LEFFF_FEATURES.fullmatch(features)
+    if match is None:
+        line.fail(f"features such as ms, Kfp, PS13s or fs_P1p are required, found {features!r}; correct them", features)
+    letters, person, number = match.groups()
+    meaning = [_LEFFF_LETTERS[letter] for letter in letters]
+    if person:  # of the possessor: le nôtre
+        meaning += ["Poss:Yes", f"Person[psor]:{person}", f"Number[psor]:{'Sing' if number == 's' else 'Plur'}"]
+    return " ".join(meaning)
+
+
+def _lexique_entries(path: StrPath) -> Iterator[tuple[str, str]]:
+    lines = read_entries(path, error=LexiconError)
+    header = next(lines, None)
+    if header is None:
+        raise LexiconError("a first line that names the columns is required, found none", path=path)
+    names = [re.sub(r"^\d+_", "", name.strip()) for name in header.text.split("\t")]
+    for needed in ("ortho", "cgram"):
+        if needed not in names:
+            header.fail(f"a column named {needed!r} is required in the first line, found {', '.join(names)}")
+    for line in lines:
+        columns = line.text.split("\t")
+        if len(columns) != len(names):
+            line.fail(f"{len(names)} columns are required, as in line 1, found {len(columns)}; correct it")
+        row = dict(zip(names, columns, strict=True))
+        if not row["ortho"].strip():
+            line.fail("the form must not be empty; write the word")
+        yield row["ortho"], _lexique_meaning(row, line)
+
+
+def _lexique_meaning(row: Mapping[str, str], line: Line) -> str:
+    meaning = [
+        _known(_LEXIQUE_CATEGORIES, row["cgram"], "cgram", line),
+        _known(_LEXIQUE_GENDER, row.get("genre", ""), "genre", line),
+        _known(_LEXIQUE_NUMBER, row.get("nombre", ""), "nombre", line),
+    ]
+    for reading in row.get("infover", "").removesuffix(";").split(";"):
+        match = _LEXIQUE_READING.fullmatch(reading)
+        if match:
+            mood, person, number = match.groups()
+            meaning.append(_known(_LEXIQUE_MOODS, mood, "infover", line) if mood != "nan" else "")
+            meaning.append(f"Person:{person} Number:{'Sing' if number == 's' else 'Plur'}" if person else "")
+        elif reading:
+            line.fail(f"infover must be readings such as ind:pre:3s, found {reading!r}; correct it", reading)
+    return " ".join(filter(None, meaning))
+
+
+def _known(table: Mapping[str, str], value: str, what: str, line: Line) -> str:
+    if value not in table:
+        line.fail(f"{what} must be one of {', '.join(filter(None, table))}, found {value!r}; correct it", value)
+    return table[value]
+
 
 T = TypeVar("T")
 
-# Lines of dictionary files: decoded as the `.aff` file says, and able to name the place of a fault.
-#
 # Hunspell dictionaries come in many encodings, named by the line `SET` of the `.aff` file. UTF-8 is read as every text
 # of this library is; any other is decoded here.
 
