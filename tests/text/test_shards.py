@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, cli, domains, evaluate, features, french, train
+from llrnn.cli import verbs
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, UnknownWordError
 from llrnn.ground.files import sealed_json
 from llrnn.model import checkpoint
@@ -486,7 +487,7 @@ def test_the_symbol_for_unknown_words_is_that_of_the_vocabulary(folder: Path) ->
     assert cli.run(["train", "config.toml", "--out", "run", "--quiet"]) == 0  # the validation text has other words
     assert checkpoint.load("run").vocabulary.unknown == "<rare>"
     with pytest.raises(ConfigError, match="leave --words and --min-count out"):
-        corpus._listing(Path("run"), 5, 1, None)
+        verbs._listing(Path("run"), 5, 1, None)
 
 
 # --- memory --------------------------------------------------------------------------------------------------------
