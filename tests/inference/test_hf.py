@@ -428,11 +428,15 @@ def test_scores_are_log_p_of_the_adaptor_in_any_order_of_rows() -> None:
 
 
 def test_states_go_on_from_the_call_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    processor, read = hf.LogLinearProcessor(adaptor()), []
-    run = processor._read
-    monkeypatch.setattr(processor, "_read", lambda prefix: read.append(prefix) or run(prefix))  # type: ignore[func-returns-value]
+    processor, read, scan = hf.LogLinearProcessor(adaptor()), [], LLRNN.scan
+
+    def counting(model: LLRNN, batch: Batch, *rest: Any, **options: Any) -> Any:
+        read.append(batch.inputs.tolist())
+        return scan(model, batch, *rest, **options)
+
+    monkeypatch.setattr(LLRNN, "scan", counting)
     generated(ids([0, 5, 9], [0, 5, 9]), processor, num_beams=3)
-    assert read == [(0, 5)]
+    assert read == [[[0, 5]]]
 
 
 def test_a_beam_that_holds_everything_finds_the_best_of_all() -> None:

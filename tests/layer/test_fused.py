@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from llrnn.layer import kernels, twin
-from llrnn.layer.chunked import Plan, Problem, log_sum_and_score, weighted_loss
+from llrnn.layer.chunked import Plan, Problem, weighted_loss
 from llrnn.layer.matrix import FeatureMatrix, KernelMatrix, SparseMatrix
+from llrnn_lab.bench.log_sums import log_sum_and_score
 
 N, G, M, H = 37, 83, 31, 20
 Leaves = tuple[Tensor, Tensor, Tensor]

@@ -83,22 +83,24 @@ class ModelScorer:
 def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024) -> SharedScores:
     """Score lists by a model, as many together as have about `rows` hypotheses; see `score_sentences`."""
     named = [(f"utterance {entry.utterance}", [h.words for h in entry.hypotheses]) for entry in lists]
-    return score_sentences(model, named, rows=rows)
+    return score_sentences(model, named, rows=rows, called="hypotheses")
 
 
 @torch.no_grad()
-def score_sentences(model: LLRNN, groups: Sequence[tuple[str, Sequence[Words]]], *, rows: int = 1024) -> SharedScores:
+def score_sentences(
+    model: LLRNN, groups: Sequence[tuple[str, Sequence[Words]]], *, rows: int = 1024, called: str = "sentences"
+) -> SharedScores:
     """log p of the sentences of each group, ends included, as many groups together as have about `rows` sentences.
 
-    The name of a group is for messages. An impossible sentence has log p = −infinity. Words are lowercased first where
-    the model was trained so; one that the vocabulary does not list is an UnknownWordError, unless it has a symbol for
-    such words.
+    The name of a group, and what sentences are `called`, is for messages. An impossible sentence has log p = −infinity.
+    Words are lowercased first where the model was trained so; one that the vocabulary does not list is an
+    UnknownWordError, unless it has a symbol for such words.
     """
     if rows < 1:
         raise ConfigError(f"rows must be 1 or more, found {rows}")
     if model.reads_lowercase:
         groups = [(name, [tuple(map(str.lower, words)) for words in own]) for name, own in groups]
-    located = _locate_words(model, groups)
+    located = _locate_words(model, groups, called)
     log_probs: list[list[float]] = [[] for _ in groups]
     steps = steps_without_sharing = 0
     for together in _split([own for _, own in groups], rows):
@@ -121,7 +123,9 @@ def _split(groups: Sequence[Sequence[Words]], rows: int) -> list[list[int]]:
     return [[i for i, _ in part] for _, part in parts]
 
 
-def _locate_words(model: LLRNN, groups: Sequence[tuple[str, Sequence[Words]]]) -> dict[str, tuple[int, float]]:
+def _locate_words(
+    model: LLRNN, groups: Sequence[tuple[str, Sequence[Words]]], called: str
+) -> dict[str, tuple[int, float]]:
     """The symbol of every distinct word, and its log-probability within the symbol; a warning names unknown words."""
     vocabulary = model.vocabulary
     places: dict[str, str] = {}
@@ -140,8 +144,8 @@ def _locate_words(model: LLRNN, groups: Sequence[tuple[str, Sequence[Words]]]) -
     if missing:
         listed = ", ".join(map(repr, missing[:4])) + (", ..." if len(missing) > 4 else "")
         warn(
-            f"{len(missing):,} of {len(places):,} distinct words to score are not in the vocabulary and count as "
-            f"{vocabulary.unknown}: {listed}; list them with `llrnn words add`, or take a model with domains"
+            f"{len(missing):,} of {len(places):,} distinct words of the {called} are not in the vocabulary and count "
+            f"as {vocabulary.unknown}: {listed}; list them with `llrnn words add`, or take a model with domains"
         )
     return dict(zip(places, zip(symbols.tolist(), inside.tolist(), strict=True), strict=True))
 

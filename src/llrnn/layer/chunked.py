@@ -6,10 +6,9 @@
     D[n, s] = g_sum[n] · exp(x[n, s] + b[s] − log_sum[n]) + g_score[n] · [s = k(n)]           takes the place of x
     dh = D Φ W        dW = Φᵀ (Dᵀ h)        dc = Φᵀ (Dᵀ 1)
 
-    log_sum_and_score(...)    for any gradients of its two results: the logits are made again in backward, 4 products
-    weighted_loss(...)        Σ_n w_n (log_sum[n] − score[n]) for weights known before: gradients in forward, 3 products
-    composed, product         Φ W with its gradient, by the same kernels: torch's own sums of rows add up a row entry by
-                              entry, so that one feature of two thousand classes takes as long as all others
+    weighted_loss(...)     Σ_n w_n (log_sum[n] − score[n]) for weights known before: gradients in forward, 3 products
+    composed, product      Φ W with its gradient, by the same kernels: torch's own sums of rows add up a row entry by
+                           entry, so that one feature of two thousand classes takes as long as all others
 
 On the GPU x is float16, whose numbers have 11 digits where bfloat16 has 8, and D is bfloat16, whose numbers may be as
 small as they like; all sums are float32. Magnitudes of h, Φ W and x must stay below 65504 there. On a CPU `kernels` are
@@ -166,14 +165,6 @@ def _true_float32() -> Iterator[None]:
             setattr(settings, name, value)
 
 
-def log_sum_and_score(
-    h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan | None = None
-) -> tuple[Tensor, Tensor]:
-    """log_sum and score, each (N,), from h (N, H), W (m, H) and c (m,)."""
-    chosen = plan or plan_for(h, problem.phi.rows.n_rows)
-    return cast(tuple[Tensor, Tensor], _LogSum.apply(h, weight, bias, problem, chosen))  # type: ignore[no-untyped-call]
-
-
 def weighted_loss(
     h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, weights: Tensor | None = None, plan: Plan | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -185,34 +176,6 @@ def weighted_loss(
     )
 
 
-class _LogSum(torch.autograd.Function):
-    """The logits are made twice, so that the gradients of both results may be anything."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan
-    ) -> tuple[Tensor, Tensor]:
-        composed = _compose(h, weight, bias, problem, plan)
-        chunks = Chunks(composed, problem.klass, plan)
-        log_sum, score = composed.bias.new_empty(2, len(h))
-        for part in chunks:
-            chunks.log_sums(part, log_sum, score)
-        ctx.save_for_backward(*composed, log_sum)
-        ctx.problem, ctx.plan, ctx.dtypes = problem, plan, (h.dtype, weight.dtype, bias.dtype)
-        return log_sum, score
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
-        *composed, log_sum = ctx.saved_tensors
-        chunks = Chunks(ComposedWeights(*composed), ctx.problem.klass, ctx.plan)
-        totals, any_gradients = Totals(chunks), [grad.contiguous() for grad in grads]
-        for part in chunks:
-            chunks.logits(part)
-            totals.add(part, log_sum, *any_gradients)
-        return *_decompose(totals.finished(), ctx.problem.phi, None, ctx.dtypes), None, None
-
-
 class _WeightedLoss(torch.autograd.Function):
     """The gradient of a position is known up to one factor for all, so D is made as soon as the log-sum is."""
 
@@ -220,7 +183,7 @@ class _WeightedLoss(torch.autograd.Function):
     def forward(
         ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, weights: Tensor | None, plan: Plan
     ) -> tuple[Tensor, Tensor]:
-        composed = _compose(h, weight, bias, problem, plan)
+        composed = compose(h, weight, bias, problem, plan)
         chunks = Chunks(composed, problem.klass, plan)
         totals = Totals(chunks) if any(ctx.needs_input_grad[:3]) else None
         log_sum, score = composed.bias.new_empty(2, len(h))
@@ -240,10 +203,10 @@ class _WeightedLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
         found = Gradients(*ctx.saved_tensors)
-        return *_decompose(found, ctx.phi, grads[0], ctx.dtypes), None, None, None
+        return *decompose(found, ctx.phi, grads[0], ctx.dtypes), None, None, None
 
 
-def _compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan) -> ComposedWeights:
+def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan) -> ComposedWeights:
     """Sums are float32, or float64 where h is; classes that fill up have weight 0 and no mass."""
     dtype, rows = torch.promote_types(h.dtype, torch.float32), problem.phi.rows
     h, weight, c, offset = h.contiguous(), weight.contiguous(), bias.to(dtype), problem.log_mass.to(dtype)
@@ -257,7 +220,7 @@ def _compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Pl
     return ComposedWeights(h, converted(weight, plan.logits), c + offset)
 
 
-def _decompose(
+def decompose(
     found: Gradients, phi: KernelMatrix, factor: Tensor | None, dtypes: tuple[torch.dtype, ...]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """From the gradients by classes to those by features, times a factor."""

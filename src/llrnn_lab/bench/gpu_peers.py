@@ -22,8 +22,9 @@ from torch.nn import functional as F
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.features import FeatureMatrix
 from llrnn.layer import twin
-from llrnn.layer.chunked import Plan, Problem, graphed, log_sum_and_score, weighted_loss
+from llrnn.layer.chunked import Plan, Problem, graphed, weighted_loss
 from llrnn.layer.matrix import SparseMatrix
+from llrnn_lab.bench.log_sums import log_sum_and_score
 
 T = TypeVar("T")
 _WARM_UP = 3
