@@ -353,6 +353,8 @@ def test_weights_tied_to_an_embedding_and_parametrized() -> None:
             own.original0.mul_(2.0)
     layer.loss(h, words(5)).backward()  # type: ignore[no-untyped-call]
     assert own.original1.grad is not None
+    wanted = F.cross_entropy(h @ layer.half().weight.float().t() + layer.bias, words(5))
+    torch.testing.assert_close(layer.loss(h, words(5)), wanted)
 
 
 def _work(rank: int, store: str, answers: multiprocessing.Queue[list[list[float]]]) -> None:
@@ -437,6 +439,12 @@ WRONG: dict[str, tuple[type[LLRNNError], str, Callable[[], object]]] = {
         lambda: made(np.ones(V)),
     ),
     "sparse features of three": (FeatureError, r"\(V, m\)", lambda: made(torch.ones(2, 2, 2).to_sparse())),
+    "no matrix": (FeatureError, "compile_features", lambda: made(llrnn.features.Identity())),
+    "a model's background": (
+        BackgroundError,
+        "a tensor of log b",
+        lambda: made(background=llrnn.backgrounds.Uniform()),
+    ),
     "no features": (FeatureError, "one feature", lambda: made(torch.ones(V, 0))),
     "names": (FeatureError, "found 1 names for a matrix of 60 words by 9", lambda: FeatureMatrix.of(PHI, ["a"])),
     "a feature that is no number": (

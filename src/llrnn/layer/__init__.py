@@ -3,6 +3,7 @@
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.priors import ContextValues, DensePrior, Exceptions, SparsePrior, Table
+from llrnn.layer.readout import Shaped
 from llrnn.layer.steered import Steered
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Exceptions",
     "FeatureMatrix",
     "LogLinear",
+    "Shaped",
     "SparsePrior",
     "Steered",
     "Table",

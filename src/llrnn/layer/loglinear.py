@@ -85,6 +85,9 @@ class LogLinear(Readout):
         for parameter in (self.weight, self.bias) if bound else ():
             nn.init.uniform_(parameter, -bound, bound)
 
+    def extra_repr(self) -> str:
+        return f"{self.n_symbols} words in {self.phi.n_classes} classes, features by hidden: {tuple(self.weight.shape)}"
+
     def distribution(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
         """The distributions at the N positions of h (N, H)."""
         return Distribution(self.in_float32(), *placed(h, prior, values))

@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from llrnn.ground.arrays import Floats, Ints
-from llrnn.ground.errors import FeatureError
+from llrnn.ground.errors import FeatureError, quoted
 
 _ALIGNED = 8  # classes come in eights, filled up with empty ones: matrix units read rows of 16 bytes
 _LONGEST_PIECE = 64  # entries that one program adds up: a feature of a tenth of all words must not be one long sum
@@ -142,7 +142,13 @@ def _entries(matrix: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
     if isinstance(matrix, Tensor):
         matrix = matrix.detach().cpu()
         matrix = matrix.double().numpy() if matrix.layout == torch.strided else matrix.to_sparse_coo().coalesce()
-    matrix = matrix if hasattr(matrix, "shape") else np.asarray(matrix, dtype=np.float64)
+    try:
+        matrix = matrix if hasattr(matrix, "tocsr") or isinstance(matrix, Tensor) else np.asarray(matrix, np.float64)
+    except (TypeError, ValueError):
+        raise FeatureError(
+            f"features must be a FeatureMatrix or a matrix of numbers, (V, m), found {quoted(matrix)}; "
+            "features of llrnn.features become one by compile_features(features, vocabulary)"
+        ) from None
     if len(matrix.shape) != 2:
         raise FeatureError(f"features need a row for each word, (V, m), found an array of shape {tuple(matrix.shape)}")
     if isinstance(matrix, Tensor):

@@ -5,7 +5,6 @@ class_logsumexp(scores, log_mass, ...) = logsumexp_s(scores[n, s] + log_mass[n, 
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from functools import wraps
@@ -224,9 +223,12 @@ _Module = TypeVar("_Module", bound=torch.nn.Module)
 
 
 def wide(module: _Module) -> _Module:
-    """The module with float32 weights."""
-    made = copy.copy(module)
-    made._parameters = {name: cast(Any, own.float()) for name, own in module.named_parameters(recurse=False)}
+    """The module with float32 weights, also where these are parametrized (`torch.nn.utils.parametrize`)."""
+    plain = type(module).__mro__[1] if "parametrizations" in module._modules else type(module)
+    made = cast(_Module, plain.__new__(plain))
+    made.__dict__.update(module.__dict__)
+    names = [*module._parameters, *cast(Any, module._modules.get("parametrizations", ()))]
+    made._parameters = {name: cast(Any, getattr(module, name).float()) for name in names}
     return made
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from llrnn.ground.errors import BackgroundError, InputError
+from llrnn.ground.errors import BackgroundError, InputError, quoted
 from llrnn.layer import ways
 from llrnn.layer.matrix import WeightCache
 from llrnn.layer.numerics import eager
@@ -120,8 +120,7 @@ class Readout(nn.Module):
         """The mean of −log p of the targets (…) that are not `ignore_index`: as `cross_entropy` has it, and exact."""
         p = self(self._flat(h), background, values)
         words, kept = self._words(h, targets, ignore_index)
-        half = h.is_cuda and torch.is_autocast_enabled("cuda")
-        return ways.exact_loss(p, words, "half" if half else "full", kept)
+        return ways.exact_loss(p, words, kept=kept)
 
     @eager
     def log_prob(self, h: Tensor, words: Tensor, background: Background | None = None, values: Values = ()) -> Tensor:
@@ -215,7 +214,13 @@ def as_prior(given: Any, n_symbols: int) -> Prior:
     if isinstance(given, SparsePrior | DensePrior):
         prior: Prior = given
     else:
-        log_b = torch.as_tensor(given)
+        try:
+            log_b = torch.as_tensor(given)
+        except (RuntimeError, TypeError, ValueError):
+            raise BackgroundError(
+                f"a background here is a tensor of log b, (V,) or (…, V), or a prior, found {quoted(given)}; those of "
+                "llrnn.backgrounds follow the text of a model (llrnn.LLRNN)"
+            ) from None
         if log_b.requires_grad or not log_b.is_floating_point() or log_b.dim() == 0:
             raise BackgroundError(
                 "a background is constant: log b of every word, floating point, without gradient; found "
