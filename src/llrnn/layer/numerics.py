@@ -224,8 +224,8 @@ _Module = TypeVar("_Module", bound=torch.nn.Module)
 
 def wide(module: _Module) -> _Module:
     """The module with float32 weights, also where these are parametrized (`torch.nn.utils.parametrize`)."""
-    plain = type(module).__mro__[1] if "parametrizations" in module._modules else type(module)
-    made = cast(_Module, plain.__new__(plain))
+    plain: Any = type(module).__mro__[1] if "parametrizations" in module._modules else type(module)
+    made: _Module = plain.__new__(plain)
     made.__dict__.update(module.__dict__)
     names = [*module._parameters, *cast(Any, module._modules.get("parametrizations", ()))]
     made._parameters = {name: cast(Any, getattr(module, name).float()) for name in names}
