@@ -118,7 +118,8 @@ def attacks(folder: Path) -> dict[str, Request]:
             "generate",
             lambda rng: {
                 "prefix": some(rng, 1000), "max_words": 500, "stream": False, "seed": rng.randrange(10**6),
-                "strategy": {"temperature": 5.0, "top_p": 0.99},
+                "temperature": 5.0,
+                "top_p": 0.99,
             },
         ),
         "a condition of 4,000 characters": ask(

@@ -35,7 +35,7 @@ WRITTEN = {
     "background": "own",
     "changes": [],
     "max_words": 40,
-    "strategy": {"kind": "sampling", "temperature": 0.7},
+    "temperature": 0.7,
     "seed": 4,
     "stream": True,
 }

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from llrnn.model import words
     from llrnn.model.checkpoint import load
     from llrnn.model.controllers import GRU, LSTM, Elman, Stacked
-    from llrnn.model.decode import Greedy, Sampling, beam_search, generate
+    from llrnn.model.decode import Greedy, Sampling, generate
     from llrnn.model.network import LLRNN
     from llrnn.model.scoring import Continuous, Sentences, Sliding, Windows
     from llrnn.serve.client import Client
@@ -55,7 +55,7 @@ _HOMES = {
     "model": "words",
     "model.scoring": "Continuous Sentences Sliding Windows",
     "model.controllers": "GRU LSTM Elman Stacked",
-    "model.decode": "Greedy Sampling beam_search generate",
+    "model.decode": "Greedy Sampling generate",
     "model.checkpoint": "load",
     "model.network": "LLRNN",
     "training.loop": "train",
@@ -92,7 +92,6 @@ __all__ = [
     "Vocabulary",
     "Windows",
     "backgrounds",
-    "beam_search",
     "contextual",
     "domains",
     "errors",

@@ -21,7 +21,6 @@ from llrnn import (
     Lexicon,
     Vocabulary,
     Windows,
-    beam_search,
     contextual,
     evaluate,
     explain,
@@ -248,7 +247,7 @@ def test_scores_that_are_no_numbers_are_told(number: float, context: tuple[conte
     asked: list[Callable[[], object]] = [
         lambda: evaluate(broken, TEST),
         lambda: generate(broken),
-        lambda: beam_search(broken, width=2),
+        lambda: generate(broken, beam=2, count=2),
         lambda: explain(broken, word=small_vocabulary().symbols[0]),
     ]
     for ask in asked:

@@ -28,7 +28,7 @@ from llrnn.knowledge.contextual import ContextualFeature, Expert
 from llrnn.knowledge.process import Batch
 from llrnn.knowledge.testing import check_background, check_contextual
 from llrnn.languages.grammars import rows
-from llrnn.model.decode import Greedy, Sampling, beam_search, generate
+from llrnn.model.decode import Greedy, Sampling, generate
 from llrnn.model.steering import constrained
 from llrnn.model.words import Entry, add
 from llrnn.text.readers import Sentence, Token
@@ -316,7 +316,7 @@ def test_what_is_drawn_is_in_the_language(vocabulary: Vocabulary, strategy: Samp
         assert one.finished
         assert len(one.words) <= 8
         assert in_language(one.words)
-    for one in beam_search(model, width=4):
+    for one in generate(model, beam=4, count=4):
         assert one.finished
         assert in_language(one.words)
     for one in generate(model, prefix="( a0 (", strategy=strategy, count=3, generator=torch.Generator().manual_seed(0)):
@@ -337,7 +337,7 @@ def test_beams_find_the_best_string_and_samples_come_as_often_as_they_are_probab
         log_p = {words: float(model.log_prob(batch_of(vocabulary, words)).sum()) for words in strings}
     assert math.fsum(map(math.exp, log_p.values())) == pytest.approx(1.0, abs=1e-12)
     best = sorted(log_p, key=lambda words: -log_p[words])
-    found = beam_search(model, width=40)
+    found = generate(model, beam=40, count=40)
     assert [one.words for one in found[:5]] == best[:5]
     assert [one.log_prob for one in found[:5]] == pytest.approx([log_p[words] for words in best[:5]])
     drawn = Counter(one.words for one in generate(model, count=4_000, generator=torch.Generator().manual_seed(0)))

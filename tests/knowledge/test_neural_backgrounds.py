@@ -220,7 +220,7 @@ def test_training_on_top_lowers_the_loss() -> None:
 def test_text_is_generated_on_top() -> None:
     outer = outer_model(Model(TINY))
     assert llrnn.generate(outer, strategy=llrnn.Greedy(), max_words=5)
-    assert len(llrnn.beam_search(outer, width=3, max_words=5)) == 3
+    assert len(llrnn.generate(outer, beam=3, count=3, max_words=5)) == 3
 
 
 # --- in combinations -----------------------------------------------------------------------------------------------

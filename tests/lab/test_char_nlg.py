@@ -131,7 +131,7 @@ def test_conditions_with_the_same_values_share_what_is_remembered(dictionary: Di
 
 def test_samples_are_words_and_values_and_come_to_an_end(dictionary: Dictionary) -> None:
     model = LLRNN(CHARACTERS, output_features=features.Identity(), background=dictionary, seed=3)
-    found = generate(model, [ALAMO] * 40, max_words=60, generator=torch.Generator().manual_seed(0))
+    found = generate(model, conditions=[ALAMO] * 40, max_words=60, seed=0)
     known = {*dictionary.listed, "thai", "alamo"}
     assert all(one.finished and len(one.words) <= 40 for one in found)
     assert all(set(joined(one.words)) <= known for one in found)

@@ -165,9 +165,9 @@ def test_a_beam_with_all_kinds_of_knowledge_is_the_same_alone_and_in_company() -
     """Copying, priming and a look-up, in float64, where rounding decides nothing."""
     model, conditions = made_up(200, 16)
     model = model.double()
-    together = beam_search_each(model, conditions[:5], width=3, max_words=8)
+    together = beam_search_each(model, conditions[:5], beam=3, max_words=8)
     for condition, own in zip(conditions, together, strict=False):
-        (alone,) = beam_search_each(model, [condition], width=3, max_words=8)
+        (alone,) = beam_search_each(model, [condition], beam=3, max_words=8)
         assert [one.words for one in alone] == [one.words for one in own]
         assert [one.log_prob for one in alone] == pytest.approx([one.log_prob for one in own], abs=1e-9)
 

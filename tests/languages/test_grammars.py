@@ -25,7 +25,7 @@ from llrnn.languages.grammars import context_free as rules
 from llrnn.languages.grammars.automaton import derived, reachable
 from llrnn.languages.grammars.context_free import ContextFree
 from llrnn.languages.grammars.notation import _size
-from llrnn.model.decode import Sampling, beam_search, generate
+from llrnn.model.decode import Sampling, generate
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 AB = Vocabulary([EOS, "a", "b"])
@@ -215,7 +215,7 @@ def test_every_generated_and_decoded_text_is_a_string() -> None:
     parser = _lark(SUMS)
     drawn = generate(model, count=2000, strategy=Sampling(), generator=torch.Generator().manual_seed(0))
     hot = generate(model, count=200, strategy=Sampling(temperature=3.0), generator=torch.Generator().manual_seed(0))
-    for found in [*drawn, *hot, *beam_search(model, width=8), *generate(model, strategy=llrnn.model.decode.Greedy())]:
+    for found in [*drawn, *hot, *generate(model, beam=8, count=8), *generate(model, greedy=True)]:
         assert found.finished
         assert len(found.words) <= 20
         parser("".join(found.words))

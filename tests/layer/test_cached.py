@@ -17,7 +17,7 @@ from torch import Tensor
 
 import llrnn
 from helpers import HANG, shaken, small_corpus, small_features, small_model, small_vocabulary
-from llrnn import GRU, LLRNN, Sampling, Vocabulary, backgrounds, beam_search, contextual, features, words
+from llrnn import GRU, LLRNN, Sampling, Vocabulary, backgrounds, contextual, features, generate, words
 from llrnn.ground.errors import TrainingError
 from llrnn.knowledge.backgrounds import Background, Mixture, NGram, Uniform, Unigram
 from llrnn.knowledge.contextual import Expert
@@ -380,7 +380,7 @@ def test_a_loaded_model_caches(tmp_path: Path) -> None:
     small_model(context=[contextual.Repeated(4)]).save(tmp_path / "model")
     for use in (
         lambda model: llrnn.generate(model, strategy=Sampling(), generator=torch.Generator().manual_seed(3)),
-        lambda model: beam_search(model, width=4),
+        lambda model: generate(model, beam=4, count=4),
         lambda model: llrnn.evaluate(model, TEXT),
         lambda model: llrnn.explain(model, word=small_vocabulary().words[3]),
     ):

@@ -201,7 +201,7 @@ def make(controller: str, background: str, context: str, *, seed: int = 0) -> LL
         contextual=CONTEXTS[context](),
         seed=seed,
     )
-    return model.double()
+    return model.double().eval()
 
 
 def batch_of(sentences: Sequence[Sequence[str]], conditions: Sequence[object]) -> Batch:
@@ -346,13 +346,14 @@ def test_dropout_stands_at_the_input_of_each_layer_and_at_the_output() -> None:
     assert 0 < int(silent[:, 0].sum()) < 60
 
 
-def test_word_dropout_silences_whole_words_and_only_with_a_generator() -> None:
+def test_word_dropout_silences_whole_words_and_only_in_train_mode() -> None:
     model = LLRNN(VOCABULARY, output_features=phi(), controller=Elman(4), word_dropout=0.5).double()
     batch = batch_of(SENTENCES, CONDITIONS)
     drawn = [model.log_prob(batch, generator=torch.Generator().manual_seed(s)) for s in (1, 1, 2)]
     assert torch.equal(drawn[0], drawn[1])
     assert not torch.equal(drawn[0], drawn[2])
-    assert torch.equal(model.log_prob(batch), model.log_prob(batch))
+    assert not torch.equal(model.log_prob(batch), model.log_prob(batch))
+    assert torch.equal(model.eval().log_prob(batch), model.log_prob(batch, generator=torch.Generator()))
     psi = model._drop_words(torch.ones(20, 30, 4), torch.Generator().manual_seed(0))
     assert torch.equal(psi, psi[..., :1].expand_as(psi))
     assert float(psi.mean()) == pytest.approx(0.5, abs=6 * math.sqrt(0.25 / 600))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from functools import partial
 
 import pytest
 import torch
 
 from helpers import sentence_log_probs, small_model, tiny_model
-from llrnn import LLRNN, Greedy, Sampling, beam_search, contextual, generate
+from llrnn import LLRNN, Greedy, Sampling, contextual, generate
 from llrnn.ground.errors import ConfigError, UnknownWordError, ZeroMassError
 from llrnn.knowledge.backgrounds import Mask
 from llrnn.model.decode import Generated, Strategy, read_prefix
@@ -183,7 +184,7 @@ def all_endings(model: LLRNN, prefix: tuple[str, ...], max_words: int) -> list[t
 def test_a_wide_beam_is_exhaustive_search(prefix: tuple[str, ...]) -> None:
     model = tiny_model()
     wanted = all_endings(model, prefix, 3)
-    found = beam_search(model, prefix=prefix, width=64, max_words=3)
+    found = generate(model, prefix=prefix, beam=64, count=64, max_words=3)
     assert [one.words for one in found] == [words for _, words in wanted]
     for one, (log, _) in zip(found, wanted, strict=True):
         assert one.log_prob == pytest.approx(log, abs=1e-9)
@@ -191,7 +192,7 @@ def test_a_wide_beam_is_exhaustive_search(prefix: tuple[str, ...]) -> None:
 
 
 def test_a_narrow_beam_finds_texts_with_their_log_prob(model: LLRNN) -> None:
-    found = beam_search(model, prefix=a_prefix(model), width=3, max_words=10)
+    found = generate(model, prefix=a_prefix(model), beam=3, count=3, max_words=10)
     assert 1 <= len(found) <= 3
     assert [one.log_prob for one in found] == sorted((one.log_prob for one in found), reverse=True)
     for one in found:
@@ -201,7 +202,7 @@ def test_a_narrow_beam_finds_texts_with_their_log_prob(model: LLRNN) -> None:
 
 def test_a_beam_of_one_that_never_ends_is_greedy_and_unfinished() -> None:
     model = tiny_model(background=Mask(forbidden=[EOS]))
-    (found,) = beam_search(model, width=1, max_words=5)
+    (found,) = generate(model, beam=1, count=1, max_words=5)
     assert not found.finished
     assert found.words == argmax_path(model, (), 5)
     assert len(found.words) == 5
@@ -210,7 +211,7 @@ def test_a_beam_of_one_that_never_ends_is_greedy_and_unfinished() -> None:
 @pytest.mark.parametrize("width", [0, -1, 501, 1_000_000_000])
 def test_a_beam_without_width_or_without_bound_is_refused(model: LLRNN, width: int) -> None:
     with pytest.raises(ConfigError, match=f"the beam must be 1 to 500 wide, found {width}"):
-        beam_search(model, width=width)
+        generate(model, beam=width, count=width)
 
 
 # --- prefixes and ends ---------------------------------------------------------------------------------------------
@@ -224,7 +225,7 @@ def test_a_prefix_may_be_a_text_or_words(model: LLRNN) -> None:
 
 
 def test_an_unlisted_word_in_the_prefix_is_named(model: LLRNN) -> None:
-    for act in (generate, beam_search):
+    for act in (generate, partial(generate, beam=5)):
         with pytest.raises(UnknownWordError, match="prefix: the word 'zzz'"):
             act(model, prefix="zzz")
 
@@ -246,7 +247,7 @@ def test_where_nothing_may_follow_the_error_says_so(strategy: Strategy) -> None:
     with pytest.raises(ZeroMassError, match="no symbol any mass"):
         generate(model, strategy=strategy, generator=seeded(0))
     with pytest.raises(ZeroMassError, match="no symbol any mass"):
-        beam_search(model)
+        generate(model, beam=5)
 
 
 @pytest.mark.parametrize("strategy", [Greedy(), Sampling(), Sampling(top_k=4), Sampling(50.0), Sampling(top_p=1.0)])
@@ -254,7 +255,7 @@ def test_forbidden_words_are_never_written(strategy: Strategy) -> None:
     model = tiny_model(background=Mask(allowed=["w2", EOS]))
     for one in generate(model, strategy=strategy, count=200, max_words=4, generator=seeded(0)):
         assert set(one.words) <= {"w2"}
-    for one in beam_search(model, width=9, max_words=4):
+    for one in generate(model, beam=9, count=9, max_words=4):
         assert set(one.words) <= {"w2"}
 
 
@@ -265,7 +266,7 @@ def test_the_condition_reaches_the_background() -> None:
     model = tiny_model(background=Mask(allowed=named))
     for word in ("w0", "w2"):
         assert generate(model, condition=word, generator=seeded(0))[0].words == (word,)
-        assert beam_search(model, condition=word)[0].words == (word,)
+        assert generate(model, beam=5, condition=word)[0].words == (word,)
 
 
 def test_a_beam_goes_on_without_the_hypotheses_that_lead_nowhere() -> None:
@@ -276,10 +277,10 @@ def test_a_beam_goes_on_without_the_hypotheses_that_lead_nowhere() -> None:
 
     model = tiny_model(background=Mask(allowed=allowed))
     for width in (1, 2, 5):
-        found = beam_search(model, width=width) if width > 1 or best_first(model) == "w2" else None
+        found = generate(model, beam=width, count=width) if width > 1 or best_first(model) == "w2" else None
         assert found is None or [one.words for one in found] == [("w2", "w2")]
     with pytest.raises(ZeroMassError, match="no symbol any mass"):
-        beam_search(tiny_model(background=Mask(allowed=lambda condition, prefix: [] if prefix else ["w1"])))
+        generate(tiny_model(background=Mask(allowed=lambda condition, prefix: [] if prefix else ["w1"])), beam=5)
 
 
 def best_first(model: LLRNN) -> str:

@@ -28,7 +28,6 @@ from llrnn import (
     Sampling,
     Vocabulary,
     backgrounds,
-    beam_search,
     domains,
     evaluate,
     explain,
@@ -439,7 +438,7 @@ def test_strings_that_nobody_listed_are_generated(trained: Trained, temperature:
 def test_greedy_and_beam_search_spell_what_wins(trained: Trained) -> None:
     _, model = trained
     (greedy,) = generate(model, prefix="le", strategy=Greedy(), max_words=8)
-    beams = beam_search(model, prefix="le", width=4, max_words=8)
+    beams = generate(model, prefix="le", beam=4, count=4, max_words=8)
     for one in (greedy, *beams):
         log_probs = step_log_probs(model, [*one.prefix, *one.words])[1:]
         assert one.log_prob == pytest.approx(sum(log_probs if one.finished else log_probs[:-1]), abs=1e-8)
@@ -447,7 +446,7 @@ def test_greedy_and_beam_search_spell_what_wins(trained: Trained) -> None:
     vocabulary = Vocabulary(["a", EOS], domains=[Regular({"b": "b+"}, {"b": 0.5})])
     background = backgrounds.Static(torch.tensor([-9.0, -1.5, 0.0], dtype=torch.float64))
     eager = LLRNN(vocabulary, output_features=features.Identity(), background=background, controller=GRU(2)).double()
-    best = beam_search(eager, width=2, max_words=3)
+    best = generate(eager, beam=2, count=2, max_words=3)
     assert best[0].words == ()
     (said,) = generate(eager, strategy=Greedy(), max_words=3)
     assert len(said.words) == 3

@@ -34,7 +34,7 @@ from llrnn.knowledge.contextual import ContextualFeature, Expert, Repeated
 from llrnn.knowledge.features import Features, compile_features
 from llrnn.knowledge.process import Batch, State
 from llrnn.layer.matrix import FeatureMatrix
-from llrnn.model.decode import beam_search, generate
+from llrnn.model.decode import generate
 from llrnn.model.scoring import score
 from llrnn.model.words import Entry, add, read_words, remove
 from llrnn.text.ids import EncodedText, TrainingSummary
@@ -465,7 +465,7 @@ def test_new_words_are_written_and_tied_weights_stay_tied() -> None:
     assert more.layer.weight is more.embedding.weight
     texts = generate(more, count=5, max_words=10, generator=torch.Generator().manual_seed(1))
     assert any(word in NEW for text in texts for word in text.words)
-    assert beam_search(more, width=2, max_words=5)
+    assert generate(more, beam=2, count=2, max_words=5)
 
 
 # --- mistakes --------------------------------------------------------------------------------------------------------

@@ -131,8 +131,8 @@ def test_names_and_numbers_that_nobody_has_seen_are_said(model: LLRNN) -> None:
 def test_one_by_one_is_as_all_together(model: LLRNN) -> None:
     ready = prepared(model, OTHERS)
     for found in (
-        lambda acts: [tuple(one) for one in beam_search_each(ready, acts, width=3)],
-        lambda acts: [(one,) for one in generate(ready, acts, strategy=llrnn.Greedy())],
+        lambda acts: [tuple(one) for one in beam_search_each(ready, acts, beam=3)],
+        lambda acts: [(one,) for one in generate(ready, conditions=acts, strategy=llrnn.Greedy())],
     ):
         together = found(OTHERS)
         for act, own in zip(OTHERS, together, strict=True):

@@ -21,12 +21,11 @@ from hypothesis import strategies as st
 
 import llrnn
 from helpers import HANG, sentence_log_probs, small_corpus, small_model
-from llrnn import LLRNN, Client, Greedy, Sampling, contextual, explain, generate, influence
+from llrnn import LLRNN, Client, contextual, explain, generate, influence
 from llrnn.ground.errors import ConfigError, LLRNNError, ServerError
 from llrnn.inference.explanation import Comparison, Explanation
 from llrnn.knowledge.backgrounds import Mask, Unigram
-from llrnn.layer.loglinear import Distribution
-from llrnn.model.decode import Strategy, read_prefix
+from llrnn.model.decode import read_prefix
 from llrnn.model.steering import Change, steer
 from llrnn.serve import client as transport
 from llrnn.text.vocabulary import EOS
@@ -311,14 +310,14 @@ def whole_stream(handler: Handler) -> None:
 
 def test_words_come_one_by_one_then_the_text() -> None:
     with serving(whole_stream) as server:
-        writing = Client(server.address).generate("la", seed=7, max_words=5, strategy=Sampling(0.5, top_k=3))
+        writing = Client(server.address).generate("la", seed=7, max_words=5, temperature=0.5, top_k=3)
         assert [word.word for word in writing] == ["été", "très", "日本"]
         assert writing.result is not None
         assert writing.result.text == "la été très 日本"
         assert writing.finish().finished
         assert list(writing) == []
     body = server.asked[0][1]
-    assert body["strategy"] == {"kind": "sampling", "temperature": 0.5, "top_k": 3, "top_p": None}
+    assert (body["temperature"], body["top_k"], body["top_p"]) == (0.5, 3, None)
     assert (body["seed"], body["max_words"], body["stream"]) == (7, 5, True)
 
 
@@ -333,12 +332,12 @@ def test_a_word_is_there_before_the_next_one_is_written() -> None:
         handler.chunk(event("done", DONE))
         handler.chunk(b"")
 
-    with serving(answer) as server, Client(server.address).generate("la", strategy=Greedy()) as writing:
+    with serving(answer) as server, Client(server.address).generate("la", greedy=True) as writing:
         assert str(next(writing)) == "été"
         assert writing.result is None
         told.set()
         assert writing.finish().log_prob == -6.0
-    assert server.asked[0][1]["strategy"] == {"kind": "greedy"}
+    assert server.asked[0][1]["greedy"] is True
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
@@ -721,13 +720,6 @@ def test_tokens_that_no_header_can_hold_are_refused_and_not_shown(token: str) ->
     assert "Evil" not in str(caught.value)
 
 
-class Backwards(Strategy):
-    """A strategy of one's own, which no server knows."""
-
-    def choose(self, distribution: Distribution, generator: torch.Generator | None) -> list[int]:
-        return []
-
-
 def test_mistakes_are_told_before_anything_is_sent(closed_port: int) -> None:
     client = Client(f"http://127.0.0.1:{closed_port}", token=TOKEN)
     assert TOKEN not in repr(client)
@@ -736,7 +728,7 @@ def test_mistakes_are_told_before_anything_is_sent(closed_port: int) -> None:
         lambda: client.next("la", changes=["POS:VERB"]),
         lambda: client.next("la", changes={"POS:VERB": 0.5}),  # type: ignore[dict-item]
         lambda: client.score("la maison"),
-        lambda: client.generate("la", strategy=Backwards()),
+        lambda: client.generate("la", greedy=True, temperature=0.5),
         lambda: client.score(["la"], condition="x"),
         lambda: Client("http://127.0.0.1", timeout=0),
         lambda: Client("http://127.0.0.1", retries=-1),
@@ -876,8 +868,8 @@ def test_texts_of_the_server(client: Client, model: LLRNN) -> None:
     assert [word.index for word in words] == list(range(len(words)))
     if not one.result.finished:
         assert one.result.log_prob == near(sum(word.log_p for word in words))
-    (best,) = generate(model, prefix=PREFIX, strategy=Greedy(), max_words=12)
-    greedy = client.generate(PREFIX, strategy=Greedy(), max_words=12).finish()
+    (best,) = generate(model, PREFIX, greedy=True, max_words=12)
+    greedy = client.generate(PREFIX, greedy=True, max_words=12).finish()
     assert greedy.words == best.words
     assert greedy.log_prob == near(best.log_prob)
 

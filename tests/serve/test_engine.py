@@ -16,7 +16,7 @@ from llrnn import LLRNN, Lexicon, Vocabulary, backgrounds, contextual, explain, 
 from llrnn.inference.explanation import Comparison
 from llrnn.languages.domains import Numbers
 from llrnn.model.controllers import GRU
-from llrnn.model.decode import Greedy, Sampling, Strategy, read_prefix
+from llrnn.model.decode import read_prefix
 from llrnn.model.steering import Change, FeatureNames, steer, swap
 from llrnn.serve import engine as estimates
 from llrnn.serve.engine import Engine, ScoreQuestion
@@ -28,7 +28,6 @@ from llrnn.serve.messages import (
     NextRequest,
     Refused,
     ScoreRequest,
-    StrategyMessage,
     most,
 )
 from llrnn.serve.served import Batcher, FairQueue, Job, Served
@@ -212,12 +211,7 @@ async def written(engine: Engine, request: GenerateRequest) -> list[Any]:
     return [event async for event in engine.generate(request)]
 
 
-STRATEGIES: list[tuple[StrategyMessage, Strategy]] = [
-    (StrategyMessage(), Sampling()),
-    (StrategyMessage(temperature=0.5, top_k=5), Sampling(0.5, 5)),
-    (StrategyMessage(top_p=0.8), Sampling(top_p=0.8)),
-    (StrategyMessage(kind="greedy"), Greedy()),
-]
+WAYS: list[dict[str, Any]] = [{}, {"temperature": 0.5, "top_k": 5}, {"top_p": 0.8}, {"greedy": True}]
 
 
 def test_changes_are_resolved_once_a_request(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,9 +245,7 @@ def test_patterns_look_through_so_many_names_and_no_more(served: Served) -> None
 
 def test_a_seed_gives_the_same_text_alone_in_company_and_in_the_library(model: LLRNN, served: Served) -> None:
     requests = [
-        GenerateRequest(
-            prefix=prefix, seed=n, max_words=8, strategy=STRATEGIES[n % 4][0], changes=(CHANGE,) if n == 5 else ()
-        )
+        GenerateRequest(prefix=prefix, seed=n, max_words=8, changes=(CHANGE,) if n == 5 else (), **WAYS[n % 4])
         for n, prefix in enumerate(PREFIXES)
     ]
     sizes: list[int] = []
@@ -271,10 +263,7 @@ def test_a_seed_gives_the_same_text_alone_in_company_and_in_the_library(model: L
         assert last == "done"
         assert done["log_prob"] == pytest.approx(sum(sentence_parts(model, request, done)), abs=1e-3)
         if not request.changes:
-            generator = torch.Generator().manual_seed(n)
-            (expected,) = generate(
-                model, prefix=tuple(request.prefix), strategy=STRATEGIES[n % 4][1], max_words=8, generator=generator
-            )
+            (expected,) = generate(model, tuple(request.prefix), max_words=8, seed=n, **WAYS[n % 4])
             # the library counts the end among its words, the server does not: it may write one more
             assert tuple(done["words"])[: len(expected.words)] == expected.words
     features_of_first = model.output_features.named(model.vocabulary.id(at_once[0][0][1]["word"]))

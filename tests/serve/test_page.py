@@ -419,7 +419,7 @@ def test_a_sentence_is_written_word_by_word_and_the_seed_decides(page: Page) -> 
     page.browser.until(lambda: written(page) != first or None, "another text")
     page.browser.click("#greedy")
     page.browser.click("#write")
-    best = page.ask("generate", max_words=12, stream=False, strategy={"kind": "greedy"})["words"]
+    best = page.ask("generate", max_words=12, stream=False, greedy=True)["words"]
     page.browser.until(lambda: written(page)[: len(best)] == [one["word"] for one in best] or None, "the best words")
 
 

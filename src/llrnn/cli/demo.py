@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import typer
 
 from llrnn.cli import show
@@ -147,8 +146,7 @@ def run(
         losses = [record.valid for record in records if record.valid is not None]
         tested = evaluate(model, test).sound(name)
         contenders.append(Contender(name, model, losses, records[-1].words_per_second, tested))
-    generator = torch.Generator().manual_seed(seed)
-    written = [one.words for one in generate(model, count=5, generator=generator)]
+    written = [one.words for one in generate(model, count=5, seed=seed)]
     return Demo(corpora, contenders, written, _agreement_decision(model, test))
 
 

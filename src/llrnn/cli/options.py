@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import re
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from llrnn.cli import show
 from llrnn.ground.charts import visible_json
 from llrnn.ground.errors import ConfigError
+from llrnn.model.checkpoint import find_device
 from llrnn.training.runs import Record
 
 Result = TypeVar("Result")
@@ -58,14 +58,10 @@ def _finite(data: Any) -> Any:
 
 
 def device_named(name: str) -> torch.device:
-    if re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", name) is None:
-        raise ConfigError(f"--device must be cpu, cuda, or one of several GPUs such as cuda:1, found {name!r}")
     try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"--device {name}: not available here ({str(error).splitlines()[0]}); use cpu") from None
-    return device
+        return find_device(name)
+    except ConfigError as error:
+        raise ConfigError(f"--{error}") from None
 
 
 def refuse_idle(context: typer.Context, reason: str, *names: str) -> None:

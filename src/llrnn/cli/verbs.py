@@ -61,7 +61,6 @@ from llrnn.model.decode import (
     Greedy,
     Sampling,
     Strategy,
-    beam_search,
     check_condition,
     condition_kind,
     generate,
@@ -284,10 +283,10 @@ def generate_verb(
     warn_of_unknown_names(free, [wanted])
     ready = prepared(loaded, [wanted])
     if beam is not None:
-        found = beam_search(ready, prefix=prefix, width=beam, max_words=max_words, condition=wanted)[:count]
+        found = generate(ready, prefix, count=count, beam=beam, max_words=max_words, condition=wanted)
     else:
-        given = [wanted] * count
-        found = generate(ready, given, prefix=prefix, strategy=strategy, max_words=max_words, generator=generator)
+        drawn = partial(generate, ready, prefix, count=count, max_words=max_words, condition=wanted)
+        found = drawn(strategy=strategy, generator=generator)
     options.note_cut(found)
     said = [spoken(loaded, one, wanted) for one in found]
     if as_json:

@@ -25,6 +25,7 @@ from llrnn.ground.rendering import Breakdown, Chartable, Part, Sheet, Strong, Te
 from llrnn.knowledge.process import ModelState
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.priors import MINUS_INFINITY, Prior
+from llrnn.model.controllers import evaluating
 from llrnn.model.decode import read_prefix
 from llrnn.model.network import LLRNN
 from llrnn.text.vocabulary import EOS
@@ -140,28 +141,28 @@ class Comparison(Chartable):
 
 @overload
 def explain(
-    model: LLRNN, *, word: str, rival: None = None, prefix: str | tuple[str, ...] = "", condition: object = None
+    model: LLRNN, prefix: str | tuple[str, ...] = "", *, word: str, rival: None = None, condition: object = None
 ) -> Explanation: ...
 @overload
 def explain(
-    model: LLRNN, *, word: str, rival: str, prefix: str | tuple[str, ...] = "", condition: object = None
+    model: LLRNN, prefix: str | tuple[str, ...] = "", *, word: str, rival: str, condition: object = None
 ) -> Comparison: ...
 def explain(
     model: LLRNN,
+    prefix: str | tuple[str, ...] = "",
     *,
     word: str,
     rival: str | None = None,
-    prefix: str | tuple[str, ...] = "",
     condition: object = None,
 ) -> Explanation | Comparison:
     """Explain log p(word | prefix), or how much likelier it is than a rival.
 
     `prefix` is a string of words, or their tuple; `condition` what the model writes from, if it does.
 
-        print(explain(model, prefix="la petite", word="maison", rival="maisons"))
+        print(explain(model, "la petite", word="maison", rival="maisons"))
     """
     prefix_words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
-    with torch.no_grad():
+    with torch.no_grad(), evaluating(model):
         distribution, state = read_prefix(model, prefix_words, [condition])
         return explain_next(model, distribution, state, prefix_words, word, rival)
 
@@ -282,10 +283,10 @@ class Influence(Chartable):
         return BarChart(tuple(bars), f"what moved {self.feature}", "added to the weight, to first order")
 
 
-def influence(model: LLRNN, *, feature: str, prefix: str | tuple[str, ...] = "", condition: object = None) -> Influence:
+def influence(model: LLRNN, prefix: str | tuple[str, ...] = "", *, feature: str, condition: object = None) -> Influence:
     """What moved a_k, the weight of this feature, after the prefix.
 
-    print(influence(model, feature="Number:Plur", prefix="les petites"))
+    print(influence(model, "les petites", feature="Number:Plur"))
     """
     words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
     ids = model.vocabulary.ids((EOS, *words), place="prefix")
@@ -295,7 +296,8 @@ def influence(model: LLRNN, *, feature: str, prefix: str | tuple[str, ...] = "",
             f"{', '.join(map(repr, model.feature_names[:3]))}"
         )
     k = model.feature_names.index(feature)
-    weight, gradient = _gradient(model, torch.tensor(ids, device=model.device), k, condition)
+    with evaluating(model):
+        weight, gradient = _gradient(model, torch.tensor(ids, device=model.device), k, condition)
     terms = []
     for t, (word, symbol) in enumerate(zip((START, *words), ids, strict=True)):
         fires = model.input_features.row(symbol)

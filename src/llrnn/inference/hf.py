@@ -25,6 +25,7 @@ from llrnn.knowledge.backgrounds.neural import tokenised as corpus
 from llrnn.knowledge.backgrounds.neural import vocabulary_of as vocabulary
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.priors import DensePrior, Prior
+from llrnn.model.controllers import evaluating
 from llrnn.model.network import LLRNN
 
 try:
@@ -68,9 +69,12 @@ class LogLinearProcessor(LogitsProcessor):  # type: ignore[misc]
         self._model.background = self._given
         self._states: dict[tuple[int, ...], ModelState] = {}
 
-    @torch.no_grad()
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """(B, L) tokens and (B, V) scores of the LM -> (B, V) log p."""
+        with torch.no_grad(), evaluating(self._model):
+            return self._adapted(input_ids, scores)
+
+    def _adapted(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         V = len(self._model.vocabulary)
         if scores.shape[1] < V:
             raise ConfigError(f"the adaptor is over {V} tokens, but the language model scores {scores.shape[1]}")

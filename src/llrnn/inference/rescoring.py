@@ -36,6 +36,7 @@ from llrnn.knowledge.process import Batch
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.numerics import MINUS_INFINITY, require_numbers
 from llrnn.layer.priors import DensePrior, Prior
+from llrnn.model.controllers import evaluating
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, score, walk
 from llrnn.model.steering import swap
@@ -86,7 +87,6 @@ def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024) -> Sh
     return score_sentences(model, named, rows=rows, called="hypotheses")
 
 
-@torch.no_grad()
 def score_sentences(
     model: LLRNN, groups: Sequence[tuple[str, Sequence[Words]]], *, rows: int = 1024, called: str = "sentences"
 ) -> SharedScores:
@@ -106,7 +106,8 @@ def score_sentences(
     for together in _split([own for _, own in groups], rows):
         sentences = [[located[word] for word in words] for i in together for words in groups[i][1]]
         levels, ends = _prefix_tree([[symbol for symbol, _ in sentence] for sentence in sentences])
-        found = iter(_log_probs(model, levels, ends))
+        with torch.no_grad(), evaluating(model):
+            found = iter(_log_probs(model, levels, ends))
         inside = iter(sum(log_inside for _, log_inside in sentence) for sentence in sentences)
         for i in together:
             log_probs[i] = [next(found) + next(inside) for _ in groups[i][1]]

@@ -3,7 +3,7 @@
 from llrnn.model import words
 from llrnn.model.checkpoint import load
 from llrnn.model.controllers import GRU, LSTM, Attentive, Controller, Elman, Encoder, Stacked
-from llrnn.model.decode import Generated, Greedy, Sampling, beam_search, generate, prepared, write
+from llrnn.model.decode import Generated, Greedy, Sampling, generate, prepared, write
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Continuous, Sentences, Sliding, Windows
 from llrnn.model.steering import Change, constrained, steer, swap
@@ -25,7 +25,6 @@ __all__ = [
     "Sliding",
     "Stacked",
     "Windows",
-    "beam_search",
     "constrained",
     "generate",
     "load",

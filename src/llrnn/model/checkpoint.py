@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
@@ -67,23 +69,26 @@ def load(
     background: Background | None = None,
     contextual: Sequence[ContextualFeature] | None = None,
     controller: Controller | None = None,
+    device: str | torch.device = "cpu",
     verify: bool = True,
     copy: bool = False,
 ) -> LLRNN:
-    """Read a model that `LLRNN.save` wrote.
+    """Read a model that `LLRNN.save` wrote; it is in eval mode.
 
     `background`, `contextual`: instead of those in the folder; classes of one's own are given again here. So is a
-    `controller`, as it was made: its weights are loaded. `verify=False` skips the checksums, so that a large model
-    opens faster; `copy=True` reads it into memory instead of mapping its files, which may then change.
+    `controller`, as it was made: its weights are loaded. `device`: where the model goes, cpu or cuda. `verify=False`
+    skips the checksums, so that a large model opens faster; `copy=True` reads it into memory instead of mapping its
+    files, which may then change.
 
-        model = load("runs/paper/model")
+        model = load("runs/paper/model", device="cuda")
     """
+    place = find_device(device)
     try:
         bundle = read_bundle(folder, "model", verify=verify, copy=copy)
     except MemoryError as error:
         raise CheckpointError(f"{folder}: the model does not fit into memory ({error})") from error
     try:
-        return _build(bundle, background, contextual, controller)
+        return _build(bundle, background, contextual, controller).to(place)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -96,6 +101,18 @@ def load(
         raise CheckpointError(f"{folder}: {error}") from None
     except LLRNNError as error:
         raise CheckpointError(f"{folder}: the files of the model do not fit together: {error}") from error
+
+
+def find_device(device: str | torch.device) -> torch.device:
+    """A device that is there; another is refused."""
+    if re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", str(device)) is None:
+        raise ConfigError(f"device must be cpu, cuda, or one of several GPUs such as cuda:1, found {str(device)!r}")
+    try:
+        found = torch.device(device)
+        torch.zeros(1, device=found)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"device {device}: not available here ({str(error).splitlines()[0]}); use cpu") from None
+    return found
 
 
 def open_background(path: Path, restrict: bool = False) -> Background:
@@ -146,6 +163,7 @@ def _build(
         model.training_summary = TrainingSummary(tensors["seen.counts"].numpy(), tensors["seen.sentences"].numpy())
     model.to(tensors["weights.layer.bias"].dtype)  # float64 stays float64
     model.load_weights(tensors)
+    model.eval()
     known = {f"weights.{name}" for name, _ in model.named_parameters()}
     unused = {name for name in tensors if name.startswith("weights.")} - known
     _require(not unused, f"{', '.join(sorted(unused)[:3])}, which the model has no place for")

@@ -6,6 +6,7 @@
 
 Dropout is drawn from the `generator` that a call is given, one mask for the whole sequence (variational dropout, Gal
 and Ghahramani 2016), and never inside the recurrence. Without a generator there is none: nothing is random by itself.
+The model has torch's switch, `train()` and `eval()`, and hands a generator down in train mode only (`mode_generator`).
 """
 
 from __future__ import annotations
@@ -92,6 +93,30 @@ def variational_dropout(x: Tensor, rate: float, generator: torch.Generator | Non
     B, _, D = x.shape
     kept = uniform(B, 1, D, generator=generator, device=x.device, dtype=x.dtype) >= rate
     return x * kept / (1.0 - rate)
+
+
+def mode_generator(
+    module: nn.Module, generator: torch.Generator | None, device: torch.device
+) -> torch.Generator | None:
+    """What dropout draws from: in train mode the generator given, or else torch's global one; nothing in eval mode."""
+    if not module.training or generator is not None:
+        return generator if module.training else None
+    if device.type != "cuda":
+        return torch.default_generator
+    return torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """A block in eval mode: nothing is dropped. Afterwards every part is in the mode that it had."""
+    in_training = [part for part in module.modules() if part.training]
+    for part in in_training:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in in_training:
+            part.training = True
 
 
 def without_init(network: Callable[..., nn.RNNBase], inputs: int, hidden: int, **options: Any) -> nn.Module:

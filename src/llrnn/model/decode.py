@@ -20,7 +20,7 @@ from llrnn.knowledge.contextual.lookup import Lookup
 from llrnn.knowledge.process import ModelState
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.numerics import require_numbers
-from llrnn.model.controllers import Encoder
+from llrnn.model.controllers import Encoder, evaluating
 from llrnn.model.network import LLRNN
 from llrnn.model.words import some, try_add_from_conditions, warn_unlisted, words_by_column
 from llrnn.text.conditions import Conditions, lowercased, parse_act
@@ -105,29 +105,72 @@ class Sampling(Strategy):
         return log_p, words
 
 
-@torch.no_grad()
+def chosen_strategy(
+    *, greedy: bool = False, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
+) -> Strategy:
+    """The strategy of these names, which library, command line, client and server share."""
+    sampling = Sampling(temperature, top_k, top_p)
+    if greedy and sampling != Sampling():
+        raise ConfigError("greedy draws nothing, found temperature, top_k or top_p beside it; leave one of them out")
+    return Greedy() if greedy else sampling
+
+
 def generate(
     model: LLRNN,
-    conditions: Sequence[object] | None = None,
-    *,
     prefix: str | tuple[str, ...] = "",
-    strategy: Strategy | None = None,
+    *,
     count: int = 1,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    greedy: bool = False,
+    beam: int | None = None,
     max_words: int = 60,
+    seed: int | None = None,
     condition: object = None,
+    conditions: Sequence[object] | None = None,
+    strategy: Strategy | None = None,
     generator: torch.Generator | None = None,
 ) -> list[Generated]:
-    """`count` continuations of the prefix, chosen by the strategy (exact samples by default), all side by side.
+    """`count` continuations of the prefix, all side by side: exact samples, greedy, or the best of a beam.
 
-    `max_words` ends a text that has not ended by itself; `condition`: what is written from, or `conditions`, with a
-    text for each in place of `count`; `generator`: of the draws.
+    Samples are cooler or hotter by `temperature`, from the `top_k` words or the smallest set of mass `top_p`; `greedy`
+    takes the most probable word, `beam` keeps so many hypotheses and answers the `count` best of them, `strategy` is
+    one of your own. `max_words` ends a text that has not ended by itself. `condition`: what is written from, or
+    `conditions`, with a text for each in place of `count`. The same `seed` draws the same texts; without one, or a
+    `generator`, torch's global generator draws.
 
-        generate(model, prefix="le chat", strategy=Sampling(temperature=0.7, top_p=0.9), count=3)
+        generate(model, "le chat", temperature=0.7, top_p=0.9, count=3, seed=1)
+        generate(model, "le chat", beam=5)[0]
     """
-    strategy = strategy or Sampling()
-    conditions = [condition] * count if conditions is None else conditions
-    prefix_words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
-    distribution, state = read_prefix(model, prefix_words, conditions)
+    given = [condition] * count if conditions is None else conditions
+    words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
+    chosen = chosen_strategy(greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p)
+    draws = [name for name, found in (("seed", seed), ("generator", generator)) if found is not None]
+    if (strategy is not None or beam is not None) and chosen != Sampling():
+        raise ConfigError("choose one way: greedy, beam, a strategy, or sampling with temperature, top_k, top_p")
+    if len(draws) > 1 or (beam is not None and (draws or strategy is not None)):
+        raise ConfigError("give a seed or a generator, and none of them with beam, which draws nothing")
+    if beam is not None:
+        if conditions is None and count > beam:
+            raise ConfigError(f"a beam of {beam} finds so many texts at most, found count={count}; widen the beam")
+        found = beam_search_each(model, given[:1] if conditions is None else given, words, beam, max_words)
+        return found[0][:count] if conditions is None else [best[0] for best in found]
+    if seed is not None:
+        generator = torch.Generator(model.device).manual_seed(seed)
+    with torch.no_grad(), evaluating(model):
+        return _drawn(model, words, given, strategy or chosen, max_words, generator)
+
+
+def _drawn(
+    model: LLRNN,
+    prefix: tuple[str, ...],
+    conditions: Sequence[object],
+    strategy: Strategy,
+    max_words: int,
+    generator: torch.Generator | None,
+) -> list[Generated]:
+    distribution, state = read_prefix(model, prefix, conditions)
     words: list[list[int]] = [[] for _ in conditions]
     log_probs = [0.0] * len(conditions)
     active = list(range(len(conditions)))
@@ -143,19 +186,7 @@ def generate(
         active = [active[i] for i in going]
         if active:
             distribution, state = model.step(state.select(going), [words[row][-1] for row in active])
-    return [_finish(model, prefix_words, row, log, generator) for row, log in zip(words, log_probs, strict=True)]
-
-
-def beam_search(
-    model: LLRNN,
-    *,
-    prefix: str | tuple[str, ...] = "",
-    width: int = 5,
-    max_words: int = 60,
-    condition: object = None,
-) -> list[Generated]:
-    """The most probable continuations that a beam of `width` finds, best first."""
-    return beam_search_each(model, [condition], prefix=prefix, width=width, max_words=max_words)[0]
+    return [_finish(model, prefix, row, log, generator) for row, log in zip(words, log_probs, strict=True)]
 
 
 @dataclass
@@ -189,20 +220,20 @@ class _Beam:
         return (self.done or self.going)[: self.width]
 
 
-@torch.no_grad()
 def beam_search_each(
-    model: LLRNN,
-    conditions: Sequence[object],
-    *,
-    prefix: str | tuple[str, ...] = "",
-    width: int = 5,
-    max_words: int = 60,
+    model: LLRNN, conditions: Sequence[object], prefix: tuple[str, ...] = (), beam: int = 5, max_words: int = 60
 ) -> list[list[Generated]]:
-    """What beam search finds for each condition, all of them side by side."""
-    if not 1 <= width <= WIDEST_BEAM:
-        raise ConfigError(f"the beam must be 1 to {WIDEST_BEAM:,} wide, found {width}; choose another width")
-    prefix_words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
-    distribution, state = read_prefix(model, prefix_words, conditions)
+    """What beam search finds for each condition, best first, all of them side by side."""
+    if not 1 <= beam <= WIDEST_BEAM:
+        raise ConfigError(f"the beam must be 1 to {WIDEST_BEAM:,} wide, found {beam}; choose another width")
+    with torch.no_grad(), evaluating(model):
+        return _searched(model, conditions, prefix, beam, max_words)
+
+
+def _searched(
+    model: LLRNN, conditions: Sequence[object], prefix: tuple[str, ...], width: int, max_words: int
+) -> list[list[Generated]]:
+    distribution, state = read_prefix(model, prefix, conditions)
     beams = active = [_Beam(width) for _ in conditions]
     for _ in range(max_words):
         log_p, words = (part.tolist() for part in distribution.top(width + 1))
@@ -217,7 +248,7 @@ def beam_search_each(
         distribution, state, active = _grown(model, state.select(rows), active)
         if not active:
             break
-    return [[_finish(model, prefix_words, words, log, None) for log, words in beam.found()] for beam in beams]
+    return [[_finish(model, prefix, words, log, None) for log, words in beam.found()] for beam in beams]
 
 
 def _grown(model: LLRNN, state: ModelState, beams: list[_Beam]) -> tuple[Distribution, ModelState, list[_Beam]]:
@@ -355,17 +386,11 @@ def write(
         check_condition(model, condition)
     ready = prepared(model, conditions)
     if beam is not None:
-        found = [
-            best[0] for best in beam_search_each(ready, conditions, prefix=prefix, width=beam, max_words=max_words)
-        ]
+        found = generate(ready, prefix, conditions=conditions, beam=beam, max_words=max_words)
     else:
+        chosen = strategy or Greedy()
         found = generate(
-            ready,
-            conditions,
-            prefix=prefix,
-            strategy=strategy or Greedy(),
-            max_words=max_words,
-            generator=generator,
+            ready, prefix, conditions=conditions, strategy=chosen, max_words=max_words, generator=generator
         )
     return [spoken(model, one, condition) for one, condition in zip(found, conditions, strict=True)]
 

@@ -5,6 +5,11 @@
 
 A model is one vocabulary, one background, one set of input and of output features and one controller. `log_prob` scores
 a batch by teacher forcing; `start` and `step` go symbol by symbol: the same numbers (a law of the tests).
+
+`train()` and `eval()` switch dropout as everywhere in torch. In train mode `scan`, `log_prob` and `forward` draw it
+from the `generator` that they are given, and without one from torch's global generator (`torch.manual_seed`); in eval
+mode there is none. `step` never drops. A new model is in train mode, one that was loaded or trained by `llrnn.train` in
+eval mode; whatever scores, generates or explains does it in eval mode, and leaves the model in the mode that it had.
 """
 
 from __future__ import annotations
@@ -29,7 +34,15 @@ from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached
 from llrnn.layer.priors import ContextValues, Prior
 from llrnn.layer.steered import Steered
-from llrnn.model.controllers import LSTM, Controller, described_controller, initialise, uniform, untouched_init
+from llrnn.model.controllers import (
+    LSTM,
+    Controller,
+    described_controller,
+    initialise,
+    mode_generator,
+    uniform,
+    untouched_init,
+)
 from llrnn.text.ids import TrainingSummary
 from llrnn.text.vocabulary import Spellings, Vocabulary
 
@@ -202,13 +215,33 @@ class LLRNN(nn.Module):
 
         `layer`: this model's own, with temporarily changed weights.
         """
-        rows = len(batch.inputs)
+        rows, generator = len(batch.inputs), mode_generator(self, generator, self.device)
         given = batch.conditions if batch.conditions is not None else [None] * rows
         state = state or self.start(given, generator=generator)
         psi = self._drop_words(self.embedding(batch.inputs), generator)
         h, controller = self.controller.scan(psi, state.controller, generator=generator)
         prior, values, known = self._follow(batch, state)
         return (layer or self.layer)(batch.picked(h), prior, values), ModelState(controller, known)
+
+    def forward(
+        self,
+        inputs: Batch | Tensor,
+        targets: Tensor | None = None,
+        *,
+        generator: torch.Generator | None = None,
+        ignore_index: int = -100,
+    ) -> Tensor:
+        """The loss: −mean log p of the targets, nats a word. A number, as training loops, DDP and Lightning expect.
+
+        `inputs` (B, T) are numbers of symbols, the first of each row EOS, and `targets` (B, T) what follows each of
+        them; targets of `ignore_index` do not count, as in `torch.nn.functional.cross_entropy`. Or one `Batch`, which
+        in an open vocabulary has log p within cells, too (a constant). There are no logits to return: over V words
+        they would cost more than all the rest. `log_prob` has log p of every target, `scan` the distributions.
+
+            loss = model(inputs, targets)
+            loss.backward()
+        """
+        return -self.log_prob(as_batch(inputs, targets, ignore_index), generator=generator).mean()
 
     def log_prob(
         self,
@@ -317,6 +350,21 @@ class LLRNN(nn.Module):
             _describe_source(feature.saved(), f"contextual.{i}", tensors) for i, feature in enumerate(self.contextual)
         ]
         return data, tensors
+
+
+def as_batch(inputs: Batch | Tensor, targets: Tensor | None, ignore_index: int) -> Batch:
+    """What a training loop has, as a `Batch`."""
+    if isinstance(inputs, Batch):
+        if targets is not None:
+            raise ConfigError("a Batch has its targets, found others beside it; give one of them")
+        return inputs
+    if targets is None or targets.shape != inputs.shape or inputs.dim() != 2:
+        found = f"{tuple(inputs.shape)} and {'none' if targets is None else tuple(targets.shape)}"
+        raise ConfigError(f"inputs and targets of one shape (B, T) are required, found {found}; or give one Batch")
+    mask = targets != ignore_index
+    if not bool(mask.any()):
+        raise ConfigError(f"one target at least must count, found nothing but {ignore_index} among {targets.numel()}")
+    return Batch(inputs, targets.masked_fill(~mask, 0), mask)
 
 
 def require_finite(tensors: Mapping[str, Tensor]) -> None:

@@ -25,6 +25,7 @@ from llrnn.ground.errors import CorpusError
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution
+from llrnn.model.controllers import evaluating
 from llrnn.model.network import LLRNN
 from llrnn.text.ids import EncodedText, Lazy, Run
 
@@ -268,14 +269,19 @@ def walk(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> I
         if not batch.mask.any():  # a process's share without rows, or only of strips whose text has ended
             continue
         placed = batch.to(model.device)
-        distribution, after = model.scan(placed, state)
+        with evaluating(model):
+            distribution, after = model.scan(placed, state)
         state = after if batching.carries_state else None
         yield placed, distribution
 
 
-@torch.no_grad()
 def log_probs(model: LLRNN, batch: Batch) -> Tensor:
     """log p of the targets of rows that start afresh, (N,); positions with the same past are computed once."""
+    with torch.no_grad(), evaluating(model):
+        return _log_probs(model, batch)
+
+
+def _log_probs(model: LLRNN, batch: Batch) -> Tensor:
     pasts = distinct_pasts(batch) if batch.sentences is None else None
     if pasts is None or not ways.sharing_pays(pasts.repeated, model.layer.phi.n_classes, model.layer.weight.shape[1]):
         return model.log_prob(batch)

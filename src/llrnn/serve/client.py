@@ -28,7 +28,7 @@ from pydantic import TypeAdapter
 from llrnn.ground.errors import ConfigError, ServerError
 from llrnn.ground.rendering import Term
 from llrnn.inference.explanation import Comparison, Explanation, Influence
-from llrnn.model.decode import Greedy, Sampling, Strategy
+from llrnn.model.decode import chosen_strategy
 from llrnn.model.steering import Change
 from llrnn.serve.messages import Finished, Health, Next, Score, ServedModel, Written
 
@@ -283,17 +283,18 @@ class Client:
         self,
         prefix: Prefix = "",
         *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        greedy: bool = False,
+        max_words: int = 60,
         seed: int = 0,
-        max_words: int = 40,
-        strategy: Strategy | None = None,
         **query: Unpack[QueryOptions],
     ) -> Writing:
-        """Words as the model writes them; the same seed and question write the same text."""
-        asked = _query(query, prefix) | {
-            "seed": seed,
-            "max_words": max_words,
-            "strategy": _strategy(strategy or Sampling()),
-        }
+        """Words as the model writes them, as `llrnn.generate`; the same seed and question write the same text."""
+        strategy = chosen_strategy(greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p)
+        way = {"greedy": greedy} if greedy else asdict(strategy)  # type: ignore[call-overload]
+        asked = _query(query, prefix) | {"seed": seed, "max_words": max_words, **way}
         return Writing(self._transport.exchange("/v1/generate", asked | {"stream": True}))
 
     def score(
@@ -400,9 +401,3 @@ def _changes(given: Mapping[str, str] | Sequence[str | Change]) -> list[Change]:
                 f"a change is written as '+0.5', '-0.5', '*0.5' or '0.5', with its quotes; found {value!r}"
             )
     return [Change.parse(f"{name}={value}") for name, value in given.items()]
-
-
-def _strategy(strategy: Strategy) -> dict[str, Any]:
-    if isinstance(strategy, Sampling | Greedy):
-        return {"kind": type(strategy).__name__.lower(), **asdict(strategy)}
-    raise ConfigError(f"a server samples or takes the best word: Sampling or Greedy is required, found {strategy!r}")

@@ -32,7 +32,7 @@ from llrnn.inference.explanation import Explanation, explain_next, influence
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.steered import Steered
-from llrnn.model.decode import Generated, Greedy, Sampling, Strategy, spoken
+from llrnn.model.decode import Generated, Strategy, chosen_strategy, spoken
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import Change, FeatureNames, scale_and_offset
 from llrnn.serve.messages import (
@@ -377,10 +377,9 @@ class GenerateQuestion(_StatefulQuestion[GenerateRequest]):
     """The first word of a text."""
 
     def after(self, p: Distribution, state: ModelState) -> Any:
-        wanted = self.request.strategy
-        sampling = Sampling(wanted.temperature, wanted.top_k, wanted.top_p)
         generator = torch.Generator(self.model.device).manual_seed(self.request.seed)
-        strategy = Greedy() if wanted.kind == "greedy" else sampling
+        given = self.request.model_dump(include={"greedy", "temperature", "top_k", "top_p"})
+        strategy = chosen_strategy(**given)
         return chosen([Text(self.model, self.asked, strategy, generator, state)], p, state)[0]
 
 

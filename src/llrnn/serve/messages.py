@@ -286,10 +286,11 @@ class InfluenceRequest(Query):
     feature: Annotated[Name, Field(description="the name of a feature")]
 
 
-class StrategyMessage(Message):
-    """How the next word is chosen. Temperature, top_k and top_p are those of sampling; greedy has no use for them."""
+class GenerateRequest(Query):
+    """Go on from the prefix, word by word: by exact samples, or greedily; the names are those of `llrnn.generate`."""
 
-    kind: Literal["sampling", "greedy"] = "sampling"
+    max_words: Annotated[int, *_integer(1, "max_words", "stop after so many")] = 60
+    greedy: Annotated[bool, Field(strict=True, description="always the most probable word; nothing is drawn")] = False
     temperature: Annotated[
         float, Field(strict=True, allow_inf_nan=False, gt=0, le=1000, description="below 1 cooler, above 1 hotter")
     ] = 1.0
@@ -302,12 +303,6 @@ class StrategyMessage(Message):
         Field(strict=True, allow_inf_nan=False, ge=1e-6, le=1, description="from the smallest set of this mass"),
     ] = None
 
-
-class GenerateRequest(Query):
-    """Go on from the prefix, word by word."""
-
-    max_words: Annotated[int, *_integer(1, "max_words", "stop after so many")] = 40
-    strategy: StrategyMessage = StrategyMessage()
     seed: Annotated[
         int, Field(strict=True, ge=0, le=LARGEST_SEED, description="the same seed, the same text"), WHOLE
     ] = 0

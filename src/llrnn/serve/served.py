@@ -23,7 +23,7 @@ from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import ConfigError, LLRNNError, warn
 from llrnn.knowledge.backgrounds import Background, Uniform, Unigram
 from llrnn.model.checkpoint import load, open_background
-from llrnn.model.decode import Greedy, check_condition, generate, looks_at_conditions, prepared, read_condition
+from llrnn.model.decode import check_condition, generate, looks_at_conditions, prepared, read_condition
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import FeatureNames, swap
 from llrnn.serve.messages import Refused
@@ -50,7 +50,7 @@ class Served:
     """One model, by its name, with the backgrounds that may be put in the place of its own."""
 
     def __init__(self, name: str, model: LLRNN, backgrounds: Mapping[str, Background] | None = None) -> None:
-        self.name, self.model = name, model.requires_grad_(False)
+        self.name, self.model = name, model.requires_grad_(False).eval()
         others = {**_always_there(model), **(backgrounds or {})}
         self.variants = {OWN: model} | {key: _with_background(model, other) for key, other in others.items()}
         self.names = FeatureNames(model.feature_names)
@@ -119,7 +119,7 @@ class Served:
         if self.conditions == "required":
             return ""
         try:
-            (text,) = generate(self.model, strategy=Greedy(), max_words=_EXAMPLE)
+            (text,) = generate(self.model, greedy=True, max_words=_EXAMPLE)
         except LLRNNError:  # nothing is possible without a condition: then there is no example
             return ""
         return " ".join(word for word in text.words if word != EOS)

@@ -57,6 +57,8 @@ def train(
 ) -> Iterator[Record]:
     """Train the model in place and yield records; it ends with the best weights, by validation where there is any.
 
+    Steps are in train mode, the rest is in eval mode, and so is the model that it leaves.
+
     `settings`, or `changes` to the usual ones (`epochs=5`); `folder` keeps the run, and `resume` goes on with the one
     that it holds; `should_stop` is asked before every step; `workers` are those of `parallel.join_workers`.
 
@@ -125,6 +127,7 @@ class _Run:
         try:
             yield from self.records(should_stop)
         finally:
+            self.model.eval()
             self.release()
 
     def release(self) -> None:
@@ -156,6 +159,8 @@ class _Run:
     def step(self, batch: Batch) -> None:
         """One update on one batch."""
         started, progress = time.perf_counter(), self.progress
+        if not self.model.training:  # whatever was done with it between two records
+            self.model.train()
         seed = derived_seed(self.settings.seed, progress.epoch, progress.position, 2)
         with self._naming():
             made = self.updater.update(batch, self.carried, number=progress.step + 1, seed=seed)

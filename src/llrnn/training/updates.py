@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from llrnn.ground.errors import CheckpointError, TrainingError, short
 from llrnn.knowledge.process import Batch, ModelState
+from llrnn.model.controllers import evaluating
 from llrnn.model.network import LLRNN
 from llrnn.training.objectives import Exact
 from llrnn.training.parallel import Workers
@@ -216,7 +217,7 @@ class Updater:
         self.require_finite_weights()
         if batch is not None:  # the background must give some mass to every word
             placed = batch.to(self.model.device)
-            with torch.no_grad():
+            with torch.no_grad(), evaluating(self.model):
                 distribution, _ = self.model.scan(placed, carried)
             self.model.refuse_zero_mass(distribution, placed.picked(placed.targets))
         if not math.isfinite(loss):

@@ -93,7 +93,7 @@ def _per_token(model: LLRNN, groups: Sequence[Sequence[object]], width: int, max
     counting = _Counting(model)
     started = time.perf_counter()
     for group in groups:
-        beam_search_each(counting, group, width=width, max_words=max_words)  # type: ignore[arg-type]
+        beam_search_each(counting, group, beam=width, max_words=max_words)  # type: ignore[arg-type]
     return (time.perf_counter() - started) / counting.tokens
 
 

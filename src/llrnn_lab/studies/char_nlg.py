@@ -146,7 +146,7 @@ def scored(model: LLRNN, data: Path, part: str, judge: Judge, path: Path) -> dic
 def write_each(model: LLRNN, acts: Sequence[object]) -> list[Generated]:
     """The best of a beam for each act; the same act is written from once."""
     distinct = {str(act): act for act in acts}
-    found = beam_search_each(model, list(distinct.values()), width=BEAM, max_words=LONGEST)
+    found = beam_search_each(model, list(distinct.values()), beam=BEAM, max_words=LONGEST)
     best = dict(zip(distinct, (beam[0] for beam in found), strict=True))
     return [best[str(act)] for act in acts]
 

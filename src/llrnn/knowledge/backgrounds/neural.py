@@ -50,12 +50,13 @@ class LazyAnswers(PackedStates[S]):
 class Model(Background[Place]):
     """A trained LLRNN as background, over the same vocabulary.
 
-    It is held and not copied, is no submodule of the model that it serves, and follows that model to its device. In
-    training it answers as always: trained on the same text, it is over-confident there, and `CrossFitted` is the cure.
+    It is held and not copied, put into eval mode, no submodule of the model that it serves, and follows it to its
+    device. In training it answers as always: trained on the same text, it is over-confident there, and `CrossFitted`
+    is the cure.
     """
 
     def __init__(self, model: Any) -> None:
-        self.model = model  # an `LLRNN`, which stands in a later room
+        self.model = model.eval()  # an `LLRNN`, which stands in a later room
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         require_same_symbols(

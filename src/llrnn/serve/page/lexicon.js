@@ -67,8 +67,8 @@ export const wantsCondition = (state, model) => model.conditions === "required" 
 
 /** What asks for a sentence, of the one or two models on show. */
 export function writingOf(state, models, words) {
-  const strategy = state.greedy ? { kind: "greedy" } : { kind: "sampling", temperature: state.temperature };
+  const way = state.greedy ? { greedy: true } : { temperature: state.temperature };
   const index = models[state.writer] ? state.writer : 0;
   const query = queryOf(state, index, models[index], words);
-  return { ...query, max_words: state.most, strategy, seed: state.seed, stream: true };
+  return { ...query, max_words: state.most, ...way, seed: state.seed, stream: true };
 }
