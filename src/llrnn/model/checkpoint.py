@@ -82,13 +82,13 @@ def load(
 
         model = load("runs/paper/model", device="cuda")
     """
-    place = find_device(device)
+    found = find_device(device)
     try:
         bundle = read_bundle(folder, "model", verify=verify, copy=copy)
     except MemoryError as error:
         raise CheckpointError(f"{folder}: the model does not fit into memory ({error})") from error
     try:
-        return _build(bundle, background, contextual, controller).to(place)
+        return _build(bundle, background, contextual, controller).to(found)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
