@@ -33,10 +33,9 @@ from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, MakeBlocks, Pairs, 
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
 from llrnn.model.controllers import WithoutOneDNN
-from llrnn.text.ids import EncodedText
-from llrnn.training.parallel import Workers
+from llrnn.text.corpus import EncodedText
 from llrnn.training.settings import AnyBatches, SentenceBatches, SlidingBatches
-from llrnn.training.updates import Updater
+from llrnn.training.updates import Updater, Workers
 
 ENTRIES = 6  # of each class
 SIZES = ((1024, 3244, 2553, 256), (1024, 10_000, 500, 256), (1024, 900, 440, 128), (256, 3244, 2553, 256))  # N, G, m, H

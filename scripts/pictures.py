@@ -19,7 +19,7 @@ from llrnn import features, french
 from llrnn.cli import demo
 from llrnn.config import parse_config
 from llrnn.config.project import Project
-from llrnn.ground.charts import LineChart, svg
+from llrnn.ground.rendering import LineChart, svg
 
 DOCS = Path(__file__).parents[1] / "docs"
 PICTURES = DOCS / "pictures"

@@ -14,7 +14,7 @@ import torch
 
 from llrnn.config import read_config
 from llrnn.config.project import Project
-from llrnn.text.ids import EncodedText
+from llrnn.text.corpus import EncodedText
 from llrnn.training.settings import TrainingSettings
 
 

@@ -23,8 +23,7 @@ from llrnn.knowledge.backgrounds import Static
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, score
 from llrnn.model.words import of_symbols
-from llrnn.text.corpus import Corpus
-from llrnn.text.ids import EncodedText
+from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.vocabulary import Vocabulary
 
 

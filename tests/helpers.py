@@ -14,7 +14,7 @@ from llrnn.knowledge.backgrounds import Background
 from llrnn.knowledge.contextual import ContextualFeature
 from llrnn.knowledge.features import Features
 from llrnn.model.controllers import Controller
-from llrnn.text.ids import EncodedText, TrainingSummary
+from llrnn.text.corpus import EncodedText, TrainingSummary
 from llrnn.text.vocabulary import EOS
 
 HANG = 1200.0  # seconds after which something hangs: no test measures time, however busy the machine is

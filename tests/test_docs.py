@@ -41,7 +41,7 @@ from doc_pages import (
 from helpers import HANG
 from llrnn import cli
 from llrnn.cli import show
-from llrnn.ground import charts
+from llrnn.ground import rendering
 
 README = read_page(ROOT / "README.md")  # tests/test_structure.py runs it
 PAGES = pages()
@@ -173,7 +173,7 @@ def test_the_pictures_show_the_model_of_the_quick_start(quick: Path) -> None:
     for name, why in found.items():
         shown, drawn = (
             "\n".join(re.findall(r"<text[^>]*>([^<]*)<", picture))
-            for picture in ((DOCS / "pictures" / f"{name}.svg").read_text(encoding="utf8"), charts.svg(why.chart()))
+            for picture in ((DOCS / "pictures" / f"{name}.svg").read_text(encoding="utf8"), rendering.svg(why.chart()))
         )
         assert difference(shown, drawn, 0.02) is None, name
 

@@ -20,7 +20,7 @@ import torch
 import llrnn
 from helpers import HANG
 from llrnn import cli
-from llrnn.cli.model_options import ModelOptions
+from llrnn.cli.options import ModelOptions
 from llrnn.ground import startup as interrupts
 from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding
 

@@ -25,9 +25,26 @@ from helpers import small_corpus, small_model
 from llrnn import LLRNN, Records, contextual, evaluate, explain, train
 from llrnn.cli import show
 from llrnn.cli.options import print_json
-from llrnn.ground.charts import Bar, BarChart, LineChart, apart, log_text, running, svg, ticks, visible
 from llrnn.ground.errors import CheckpointError, MissingExtraError, TrainingError
-from llrnn.ground.rendering import AT_MOST, Chartable, Faint, Renderable, Sheet, Strong, Term, TextTable
+from llrnn.ground.rendering import (
+    AT_MOST,
+    Bar,
+    BarChart,
+    Chartable,
+    Faint,
+    LineChart,
+    Renderable,
+    Sheet,
+    Strong,
+    Term,
+    TextTable,
+    apart,
+    log_text,
+    running,
+    svg,
+    ticks,
+    visible,
+)
 from llrnn.inference.explanation import Comparison, Explanation, compare
 from llrnn.knowledge.backgrounds import Mask, Unigram
 from llrnn.training.runs import Record

@@ -13,8 +13,7 @@ import torch
 from llrnn import french
 from llrnn.cli import run
 from llrnn.ground.files import write_atomically
-from llrnn.text.corpus import Corpus
-from llrnn.text.ids import EncodedText
+from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.settings import TrainingSettings
 from llrnn_lab.bench import profile, torch_peer

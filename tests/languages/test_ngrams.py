@@ -45,7 +45,7 @@ from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.priors import DensePrior, Prior, SparsePrior
 from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows, score
 from llrnn.model.words import Entry, add, remove
-from llrnn.text.ids import EncodedText, sentence_key
+from llrnn.text.corpus import EncodedText, sentence_key
 
 torch.set_num_threads(1)
 quick = settings(max_examples=25)

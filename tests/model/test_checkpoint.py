@@ -23,7 +23,7 @@ from llrnn.knowledge.contextual import ContextualFeature
 from llrnn.knowledge.process import State
 from llrnn.layer.priors import Prior, SparsePrior, Table
 from llrnn.model.scoring import score
-from llrnn.text.ids import EncodedText
+from llrnn.text.corpus import EncodedText
 
 FREQUENT = small_vocabulary().symbols[:5]
 

@@ -28,7 +28,7 @@ from llrnn.model.controllers import (
 )
 from llrnn.model.scoring import score
 from llrnn.text.conditions import ConditionTokenizer, Slots, Whole, Words, parse_act
-from llrnn.text.ids import EncodedText
+from llrnn.text.corpus import EncodedText
 from strategies import MINUS_INFINITY  # noqa: F401  (importing it sets the number of threads)
 
 Maker = Callable[[], Controller]

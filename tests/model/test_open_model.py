@@ -51,7 +51,7 @@ from llrnn.languages.domains import Names, Numbers, Regular, Spelling
 from llrnn.languages.grammars import pattern
 from llrnn.model.scoring import score
 from llrnn.text.automata import DFA, kind, of_kind
-from llrnn.text.ids import EncodedText
+from llrnn.text.corpus import EncodedText
 from llrnn.text.vocabulary import Cell, Domain
 from strategies import QUICK
 

@@ -17,7 +17,7 @@ import typer
 import llrnn
 from helpers import sentence_log_probs, small_corpus, small_model, small_vocabulary
 from llrnn import LLRNN, contextual, evaluate, explain, generate
-from llrnn.cli.model_options import ModelOptions, with_model_options
+from llrnn.cli.options import ModelOptions, with_model_options
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.explanation import Explanation
 from llrnn.knowledge.contextual import ContextualFeature

@@ -18,7 +18,7 @@ from llrnn.model.decode import beam_search_each, check_condition, generate, prep
 from llrnn.model.words import add_from_conditions
 from llrnn.serve.served import Served
 from llrnn.text.conditions import parse_act
-from llrnn.text.ids import EncodedText
+from llrnn.text.corpus import EncodedText
 
 FOODS = ("thai", "greek", "french", "basque")
 CONFIG = """

@@ -15,8 +15,7 @@ from starlette.testclient import TestClient
 import llrnn
 from llrnn.inference.explanation import Explanation
 from llrnn.model.network import LLRNN
-from llrnn.serve.app import create_app
-from llrnn.serve.endpoints import EVENTS
+from llrnn.serve.app import EVENTS, create_app
 from llrnn.serve.engine import Engine
 from llrnn.serve.messages import Refused
 from llrnn.serve.served import Served

@@ -32,8 +32,7 @@ from llrnn.text.conditions import (
     values_of,
     words_of,
 )
-from llrnn.text.corpus import Corpus, Sentence, Token, delexicalise, read_tsv, relexicalise
-from llrnn.text.ids import EncodedText
+from llrnn.text.corpus import Corpus, EncodedText, Sentence, Token, delexicalise, read_tsv, relexicalise
 from llrnn.text.readers import Line, _JsonRecord
 from llrnn.text.vocabulary import Vocabulary
 

@@ -24,7 +24,7 @@ from llrnn.ground.files import sealed_json
 from llrnn.languages.domains import Numbers
 from llrnn.model import network as models
 from llrnn.model.scoring import score
-from llrnn.text.ids import EncodedText
+from llrnn.text.corpus import EncodedText
 from llrnn.text.vocabulary import EOS, Spellings
 from strategies import QUICK
 

@@ -22,8 +22,7 @@ from llrnn.knowledge.process import Batch
 from llrnn.layer import ways
 from llrnn.model.controllers import Elman, Recurrent
 from llrnn.model.scoring import Continuous, Prefetched, Sentences
-from llrnn.text.ids import EncodedText
-from llrnn.training.parallel import Workers
+from llrnn.text.corpus import EncodedText
 from llrnn.training.settings import TrainingSettings
 from llrnn.training.updates import (
     Act,
@@ -32,6 +31,7 @@ from llrnn.training.updates import (
     Replay,
     Results,
     Updater,
+    Workers,
     can_be_captured,
     updater_for,
 )

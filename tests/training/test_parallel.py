@@ -32,9 +32,9 @@ from llrnn.knowledge.process import Batch
 from llrnn.model.controllers import Attentive, Encoder, SomeRows, uniform
 from llrnn.model.scoring import Continuous, Sentences
 from llrnn.text.conditions import Words
-from llrnn.text.ids import EncodedText
+from llrnn.text.corpus import EncodedText
 from llrnn.training.loop import train
-from llrnn.training.parallel import Workers, join_workers
+from llrnn.training.updates import Workers, join_workers
 from llrnn_lab.bench.parallel import parallel
 from llrnn_lab.cli import show as lab_show
 from test_resume import CONFIG, StopAfter, dropping, finish, knowing, log_of, start, wait_for_steps

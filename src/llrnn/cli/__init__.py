@@ -29,7 +29,7 @@ VERBS = {
     "explain": ("llrnn.cli.verbs:explain_verb", "Why this word: background + features − log Z, adding up exactly."),
     "features": ("llrnn.cli.verbs:features_verb", "What the features amount to, and how log Z will be computed."),
     "adapt": ("llrnn.cli.verbs:adapt_verb", "Adapt a model to a domain: a frozen base, a small model on top."),
-    "rescore": ("llrnn.cli.rescore:rescore_verb", "Rescore n-best lists with a model: word error rates."),
+    "rescore": ("llrnn.cli.verbs:rescore_verb", "Rescore n-best lists with a model: word error rates."),
     "words": ("llrnn.cli.verbs:words_app", "Add words to a trained model and remove them, without training."),
     "serve": ("llrnn.cli.serve:serve_verb", "Serve models over HTTP: an API, and a page for people."),
     "demo": ("llrnn.cli.demo:demo_verb", "Train, compare and explain models of the embedded French corpus."),

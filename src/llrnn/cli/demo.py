@@ -20,10 +20,9 @@ import typer
 from llrnn.cli import show
 from llrnn.cli.options import Seed, follow, interruptible, make_output_folder
 from llrnn.config.project import embedded_corpora
-from llrnn.ground.charts import LineChart
 from llrnn.ground.errors import TrainingError
 from llrnn.ground.files import write_atomically
-from llrnn.ground.rendering import Heading, Sheet, Strong, TextTable
+from llrnn.ground.rendering import Heading, LineChart, Sheet, Strong, TextTable
 from llrnn.inference.evaluation import Evaluation, evaluate
 from llrnn.inference.explanation import Comparison, explain
 from llrnn.knowledge import features

@@ -1,4 +1,6 @@
-"""Options and small helpers that several verbs share; a training as a progress bar, with a clean stop on Ctrl-C."""
+"""Options and helpers that several verbs share: how they open a trained model, other knowledge, weights and constraints
+included, and read conditions; a training as a progress bar, with a clean stop on Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +8,34 @@ import contextlib
 import json
 import math
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from threading import Event
 from types import FrameType
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import torch
 import typer
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from llrnn.cli import show
-from llrnn.ground.charts import visible_json
-from llrnn.ground.errors import ConfigError
-from llrnn.model.checkpoint import find_device
+from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError
+from llrnn.ground.rendering import visible_json
+from llrnn.inference.rescoring import Distortion, measure_distortion
+from llrnn.knowledge.backgrounds import Automaton, Grammar
+from llrnn.knowledge.backgrounds.constraint import Constraint
+from llrnn.model.checkpoint import find_device, load, open_background
+from llrnn.model.decode import Generated, prepared, read_condition, warn_of_unknown_names
+from llrnn.model.network import LLRNN
+from llrnn.model.steering import Change, constrained, experts, require_experts, steer, swap, tables_of
+from llrnn.text.conditions import lowercased
+from llrnn.text.corpus import Corpus
+from llrnn.text.readers import read_lines
+from llrnn.text.tables import KnowledgeBase
 from llrnn.training.runs import Record
 
 Result = TypeVar("Result")
@@ -157,3 +173,290 @@ def _bar(quiet: bool) -> Progress:
         transient=True,
         disable=quiet or not show.err.is_terminal,
     )
+
+
+_NAMED = 3  # sentences outside the language that are named
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """How a trained model is opened: with other knowledge, other weights, a language to hold to."""
+
+    weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Change the weight of a feature, or of all that a pattern names: "
+            "POS:VERB=+0.5 or =-0.5 adds, 'POS:*=*0.8' scales, POS:VERB=0.5 clamps.",
+        ),
+    ] = None
+    expert: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=FACTOR|PATH",
+            help="Scale the weight of a contextual feature (below 0 turns it round), or put another n-gram model "
+            "or another table there.",
+        ),
+    ] = None
+    background: Annotated[
+        Path | None, typer.Option(help="Another background: an ARPA file, an n-gram folder or a model folder.")
+    ] = None
+    restrict: Annotated[
+        bool, typer.Option("--restrict", help="Leave out words of those n-gram models that the model does not list.")
+    ] = False
+    constraint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="A language to hold to: a grammar file in lark's notation, 'pattern: the ( big | small )* cat', or "
+            "'weighted: ...' where the weights in a pattern count.",
+        ),
+    ] = None
+    over: Annotated[
+        str | None,
+        typer.Option(help="What --constraint reads: symbols (the default), or the characters that they spell."),
+    ] = None
+    longest: Annotated[
+        int | None, typer.Option(min=0, help="With --constraint: texts of so many of those at most.")
+    ] = None
+    violation: Annotated[
+        float | None,
+        typer.Option(help="With --constraint: what is forbidden is possible, for this factor; 0 by default."),
+    ] = None
+
+    def open(self, folder: Path, device: str) -> LLRNN:
+        """The model of a folder with the options applied, but for the constraint."""
+        return self.steered(load(folder)).to(device_named(device))
+
+    def steered(self, model: LLRNN) -> LLRNN:
+        """Other knowledge first, then experts, then weights; the model itself where nothing is to change."""
+        written = "--expert is written NAME=FACTOR or NAME=PATH, as kn=0.8"
+        pairs = [split_option(option, written) for option in self.expert or ()]
+        factors = [(name, factor) for name, value in pairs if (factor := _number(value)) is not None]
+        paths = {name: Path(value) for name, value in pairs if _number(value) is None}
+        if self.background is not None or paths:
+            model = self._swapped(model, paths)
+        elif self.restrict:
+            raise ConfigError("--restrict is for --background PATH and --expert NAME=PATH, found neither; leave it out")
+        changes = [change for name, factor in factors for change in experts(model, {name: factor})]
+        changes += [Change.parse(option) for option in self.weight or ()]
+        return steer(model, changes) if changes else model
+
+    def _swapped(self, model: LLRNN, paths: dict[str, Path]) -> LLRNN:
+        """Names are checked before files are read: of a name that is wrong nobody knows what its file should be."""
+        tables = {name: path for name, path in paths.items() if name in tables_of(model)}
+        others = {name: path for name, path in paths.items() if name not in tables}
+        require_experts(model, others)
+        small = model.reads_lowercase
+        return swap(
+            model,
+            background=None if self.background is None else open_background(self.background, self.restrict),
+            experts={name: open_background(path, self.restrict) for name, path in others.items()},
+            tables={name: KnowledgeBase.from_file(path, lowercase=small) for name, path in tables.items()},
+        )
+
+    def language(self) -> Constraint | None:
+        """The constraint that the options describe, if any; a pattern over symbols has blanks between them, one over
+        characters is as Python writes it."""
+        given = {"over": self.over, "longest": self.longest, "violation": self.violation}
+        settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if self.constraint is None:
+            if settings:
+                raise ConfigError(f"--{next(iter(settings))} goes with --constraint; give one, or leave it out")
+            return None
+        kind, colon, pattern = self.constraint.partition(":")
+        if colon and kind in ("pattern", "weighted"):
+            return Automaton(pattern.strip(), weighted=kind == "weighted", **settings)
+        if not Path(self.constraint).is_file():
+            raise ConfigError(
+                f"--constraint {self.constraint}: no such file; give a grammar in lark's notation, or 'pattern: ...'"
+            )
+        return Grammar.from_file(self.constraint, **settings)
+
+    def constrained(self, model: LLRNN) -> LLRNN:
+        """The model times the constraint; the model itself, where none is given."""
+        found = self.language()
+        return model if found is None else constrained(model, found)
+
+    def note_cut(self, found: Sequence[Generated]) -> None:
+        """Note that texts stop where they need not end."""
+        cut = sum(not one.finished for one in found)
+        if self.constraint is not None and cut:
+            show.note(
+                f"note: {cut} of {len(found)} texts are cut by --max-words: beginnings of texts of the language; "
+                "with --longest N all come to an end"
+            )
+
+
+def with_model_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb with an option for each field of ModelOptions in the place of its parameter `options`."""
+    types = get_type_hints(ModelOptions, include_extras=True)
+    own = [one for name, one in signature(verb, eval_str=True).parameters.items() if name != "options"]
+    added = [
+        Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=types[one.name])
+        for one in fields(ModelOptions)
+    ]
+
+    @wraps(verb)
+    def run(**given: Any) -> None:
+        options = ModelOptions(**{one.name: given.pop(one.name) for one in added})
+        verb(options=options, **given)
+
+    run.__signature__ = Signature([*own, *added])  # type: ignore[attr-defined]
+    return run
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """The figures of one model on one text."""
+
+    model: str
+    text: str
+    found: Distortion
+    symbols: Sequence[str]
+
+    @property
+    def name(self) -> str:
+        return f"{self.model} on {self.text}"
+
+    def plain(self) -> dict[str, Any]:
+        """For programs: the means, the sentences outside, and every position."""
+        means = {name: value for name, value in vars(self.found).items() if name not in ("outside", "steps")}
+        steps = {name: column.tolist() for name, column in vars(self.found.steps).items()}
+        steps["target"] = [self.symbols[symbol] for symbol in steps["target"]]
+        outside = [asdict(one) for one in self.found.outside]
+        return {"model": self.model, "text": self.text, **means, "outside": outside, "positions": steps}
+
+
+def distortions(
+    constraint: Constraint,
+    models: Iterable[tuple[Path, LLRNN]],
+    files: Sequence[Path],
+    read: Callable[[LLRNN, Path], Corpus],
+    as_json: bool,
+) -> None:
+    """Measure each model on each text, and print one table."""
+    measured = []
+    for folder, model in models:
+        for file in files:
+            corpus = read(model, file)
+            ready = prepared(model, [sentence.condition for sentence in corpus])
+            found = measure_distortion(ready, corpus, constraint)
+            measured.append(_Measured(str(folder), str(file), found, ready.vocabulary.symbols))
+    report = [{"constraint": repr(constraint), **one.plain()} for one in measured]
+    say(report, as_json, lambda _: _show(constraint, measured))
+
+
+def _show(constraint: Constraint, measured: Sequence[_Measured]) -> None:
+    show.out.print(f"[bold]{escape(repr(constraint))}[/]: means over positions, ends of sentences included; nats")
+    rows = [["", "positions", "forbidden mass", "best is forbidden", "KL", "without", "with"]]
+    for one in measured:
+        found = one.found
+        figures = [f"{found.words:,}", f"{found.forbidden:.4f}", f"{found.best_is_forbidden:.1%}"]
+        logs = (found.divergence, found.log_perplexity_free, found.log_perplexity_constrained)
+        rows.append([one.name, *figures, *(f"{log:.4f}" for log in logs)])
+    show.table(*rows)
+    show.out.print(
+        "KL: of the model with the constraint from the one without, at a step; without, with: their log-perplexities"
+    )
+    for one in measured:
+        held = "part of its background; the figures without it are of the model without that factor"
+        free = "no factor of its background; without it, it is the model as it stands"
+        show.text(f"{one.name}: the constraint is {held if one.found.held else free}")
+    for line in dict.fromkeys(line for one in measured for line in _outside(one)):  # once, if it is so for all models
+        show.text(line)
+
+
+def _outside(one: _Measured) -> Iterable[str]:
+    """How many sentences are outside the language, and the first of them."""
+    found = one.found
+    if not found.outside:
+        yield f"{one.text}: all {found.sentences:,} sentences are in the language"
+        return
+    total = found.sentences + (0 if found.soft else len(found.outside))
+    kept = "they count, at the price of the violation" if found.soft else "left out of all figures above"
+    yield f"{one.text}: {len(found.outside):,} of {total:,} sentences are outside the language, {kept}"
+    yield from (f"  {each.sentence}: {each.reason}" for each in found.outside[:_NAMED])
+    if not found.soft:
+        yield f"{one.name}: {found.log_perplexity_of_all:.4f} without the constraint, with those sentences"
+
+
+Condition = Annotated[
+    str | None,
+    typer.Option("--condition", help="What to write from, as in training: a text, JSON, or a dialog act."),
+]
+ConditionFile = Annotated[
+    Path | None,
+    typer.Option("--conditions", help='Many of them: a file with one a line, or .jsonl with {"condition": ...}.'),
+]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one line of a file: a text, or the reason why there is none."""
+
+    place: str
+    condition: str
+    found: Generated | None = None
+    problem: str | None = None
+
+
+def write_each_line(model: LLRNN, path: Path, write: Callable[[list[object]], list[Generated]]) -> list[Outcome]:
+    """A text for every line of a file; a line that cannot be read or written from is told, the others go on."""
+    lines = [(f"{path}:{number}", line) for number, line in read_lines(path) if line.strip()]
+    read = [_condition(model, path, line) for _, line in lines]
+    conditions = [one for one in read if not isinstance(one, LLRNNError)]
+    warn_of_unknown_names(model, conditions)
+    written = iter(_each(write, conditions))
+    results = [one if isinstance(one, LLRNNError) else next(written) for one in read]
+    return [
+        Outcome(*line, problem=str(one)) if isinstance(one, LLRNNError) else Outcome(*line, found=one)
+        for line, one in zip(lines, results, strict=True)
+    ]
+
+
+def _each(write: Callable[[list[object]], list[Generated]], conditions: list[object]) -> list[Generated | LLRNNError]:
+    """All at once; only where that fails one by one, to find out which it was."""
+    try:
+        return [*write(conditions)] if conditions else []
+    except LLRNNError as problem:
+        if len(conditions) == 1:
+            return [problem]
+        return [found for condition in conditions for found in _each(write, [condition])]
+
+
+def _condition(model: LLRNN, path: Path, text: str) -> object:
+    """The condition of a line, or the error that reading it gave."""
+    try:
+        if not path.name.removesuffix(".gz").endswith(".jsonl"):
+            return read_condition(model, text)
+        record = json.loads(text)
+        if not isinstance(record, dict) or record.get("condition") is None:
+            raise CorpusError('an object with the key "condition" is required; write {"condition": ...}')
+        condition = record["condition"]
+        if isinstance(condition, str):
+            return read_condition(model, condition)
+        return lowercased(condition) if model.reads_lowercase else condition
+    except LLRNNError as error:
+        return error
+    except (ValueError, RecursionError) as error:
+        return CorpusError(f"JSON is required, found a line that is none ({error})")
+
+
+def print_outcomes(outcomes: list[Outcome], *, as_json: bool) -> int:
+    """Each text on a line, each problem on a line of the other stream; the exit code."""
+    if as_json:
+        print_json([asdict(one) for one in outcomes])
+    for one in outcomes:
+        if one.problem is not None:
+            show.note(f"error: {one.place}: {' '.join(one.problem.split())}")
+        elif one.found is not None and not as_json:
+            show.text(" ".join((*one.found.prefix, *one.found.words)))
+    return 2 if any(one.problem is not None for one in outcomes) else 0

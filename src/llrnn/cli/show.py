@@ -13,8 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
 
-from llrnn.ground.charts import visible
-from llrnn.ground.rendering import TextTable
+from llrnn.ground.rendering import TextTable, visible
 
 if TYPE_CHECKING:  # torch is not needed to print
     from llrnn.inference.evaluation import Evaluation

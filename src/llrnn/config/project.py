@@ -28,8 +28,7 @@ from llrnn.model.network import LLRNN
 from llrnn.model.words import value_attribute
 from llrnn.text import french
 from llrnn.text.conditions import Conditions
-from llrnn.text.corpus import Corpus, delexicalise, warn_if_raw
-from llrnn.text.ids import EncodedText
+from llrnn.text.corpus import Corpus, EncodedText, delexicalise, warn_if_raw
 from llrnn.text.lexicon import Lexicon, read_frequencies
 from llrnn.text.shards import BuiltCorpus
 from llrnn.text.vocabulary import Vocabulary

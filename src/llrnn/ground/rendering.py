@@ -3,23 +3,326 @@
 A `Sheet` holds what there is to say as plain text: lines, tables, a chart. Nothing in it is markup, so no word of a
 corpus can become any: whatever renders it escapes all of it. The HTML brings no script, no style sheet and no address,
 and takes its colours from the page around it, light or dark.
+
+Charts are data, inline SVG (no library, no network, no style sheet), and figures of matplotlib (extra `plot`):
+
+    running     a waterfall: log b, every a_k·φ_k and −log Z, each from where the last one ended; the sum is log p
+    apart       each from 0: to the right for, to the left against
+
+A matplotlib figure belongs to nobody but its owner: pyplot does not know it, so no backend is chosen, no window opens,
+and nothing has to be closed. A notebook shows it; `figure.savefig("why.pdf")` writes it.
 """
 
 from __future__ import annotations
 
+import io
+import math
+import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Literal
 
-from llrnn.ground.charts import BarChart, Chart, LineChart, apart, figure, log_text, running, svg, visible
+from llrnn.ground.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
+
+
+FOR, AGAINST, SUM = "#2f86c5", "#d2603a", "#808890"  # each stands out from white and from black
+_LONGEST_TITLE = 60
+COLOURS = (FOR, AGAINST, "#5a9a2e", "#9272bd")
+_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # characters that turn others around
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One summand, from where it starts; minus infinity where a word is forbidden, plus where its rival is."""
+
+    name: str
+    value: float
+    start: float = 0.0
+    is_sum: bool = False
+
+    @property
+    def bounded(self) -> bool:
+        return math.isfinite(self.value)
+
+    @property
+    def end(self) -> float:
+        return self.start + self.value
+
+    @property
+    def figure(self) -> str:
+        return log_text(self.value)
+
+    @property
+    def label_at(self) -> float:
+        """The end of an unbounded bar is the edge: its text stands at its start."""
+        return self.end if self.bounded else self.start
+
+    @property
+    def label_on_the_right(self) -> bool:
+        return (self.value >= 0) == self.bounded
+
+    @property
+    def colour(self) -> str:
+        return SUM if self.is_sum else FOR if self.value >= 0 else AGAINST
+
+
+@dataclass(frozen=True)
+class BarChart:
+    """Horizontal bars, from the top."""
+
+    bars: tuple[Bar, ...]
+    title: str
+    x_label: str
+    linked: bool = False  # whether a thin line leads from the end of each bar to the start of the next
+
+    @property
+    def opacity(self) -> float:
+        """Where something has no bound, nothing else counts: it stands back."""
+        return 1.0 if all(bar.bounded for bar in self.bars) else 0.45
+
+    def links(self) -> list[tuple[int, float]]:
+        """(row, x): from the end of this bar down to the next."""
+        pairs = enumerate(zip(self.bars, self.bars[1:], strict=False))
+        return [(row, bar.end) for row, (bar, below) in pairs if self.linked and bar.bounded and below.bounded]
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """From the least to the greatest end, 0 among them; bars without bound go beyond it."""
+        ends = [0.0, *(x for bar in self.bars for x in (bar.start, bar.end) if math.isfinite(x))]
+        low, high = min(ends), max(ends)
+        return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+@dataclass(frozen=True)
+class LineChart:
+    """One line through the points (x, y) of each name."""
+
+    curves: Mapping[str, Sequence[tuple[float, float]]]
+    title: str
+    x_label: str
+    y_label: str
+
+
+Chart = BarChart | LineChart
+
+
+def running(parts: Sequence[tuple[str, float]], total: tuple[str, float], *, title: str, x_label: str) -> BarChart:
+    """A waterfall. A part without bound moves nothing: the others are where they would be without it."""
+    bars, at = [], 0.0
+    for name, value in parts:
+        bars.append(Bar(name, value, at))
+        at += value if math.isfinite(value) else 0.0
+    return BarChart((*bars, Bar(*total, is_sum=True)), title, x_label, linked=True)
+
+
+def apart(parts: Sequence[tuple[str, float]], total: tuple[str, float], *, title: str, x_label: str) -> BarChart:
+    """Bars that all start at 0."""
+    return BarChart((*(Bar(name, value) for name, value in parts), Bar(*total, is_sum=True)), title, x_label)
+
+
+def log_text(value: float) -> str:
+    """A logarithm, or a difference of two."""
+    return f"{value:+.4f}" if math.isfinite(value) else "forbidden" if value < 0 else "rival forbidden"
+
+
+def visible(text: str) -> str:
+    """Without characters that move the cursor, turn text around or cannot be written at all."""
+    return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") or c in _TURNING else c for c in text)
+
+
+def visible_json(text: str) -> str:
+    """JSON with every character that `visible` would replace as an escape: it means the same, and steers nothing."""
+    return "\n".join("".join(c if visible(c) == c else f"\\u{ord(c):04x}" for c in line) for line in text.split("\n"))
+
+
+def shortened(text: str, longest: int = 25) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Round numbers between low and high, four to ten of them."""
+    step = 10.0 ** math.ceil(math.log10(high - low))
+    while (high - low) / step < 4:
+        step /= 2.5 if f"{step:e}"[0] == "5" else 2
+    return [round(i * step, 10) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def svg(chart: Chart) -> str:
+    return _bars(chart) if isinstance(chart, BarChart) else _lines(chart)
+
+
+def _bars(chart: BarChart, *, width: int = 640) -> str:
+    row, top, left, room = 24, 10, 210, 70  # room for the figure that stands at the end of a bar, on either side
+    bottom = top + row * len(chart.bars)
+    low, high = chart.range
+
+    def x(value: float) -> float:
+        if math.isinf(value):
+            return left if value < 0 else width
+        return left + room + (width - left - 2 * room) * (value - low) / (high - low)
+
+    parts = [_line(x(0), top, x(0), bottom, 0.6)]
+    parts += [_line(x(end), top + row * n + 19, x(end), top + row * n + row + 4, 0.35) for n, end in chart.links()]
+    for index, bar in enumerate(chart.bars):
+        y = top + row * index
+        parts.append(_text(left - 10, y + 16, bar.name, "end", cut=True))
+        parts.append(_rectangle(x(bar.start), x(bar.end), y + 4, bar, chart.opacity))
+        right = bar.label_on_the_right
+        parts.append(_text(x(bar.label_at) + (6 if right else -6), y + 16, bar.figure, "start" if right else "end"))
+    parts.append(_text((left + width) / 2, bottom + 22, chart.x_label, "middle"))
+    return _svg(width, bottom + 32, chart.title, parts)
+
+
+def _rectangle(start: float, end: float, y: float, bar: Bar, opacity: float) -> str:
+    """An unbounded bar has no end that could be drawn: it is dashed and open."""
+    look = f'fill="{bar.colour}" fill-opacity="{opacity if bar.bounded else 0.25}"'
+    if not bar.bounded:
+        look += f' stroke="{bar.colour}" stroke-dasharray="5 3"'
+    width = max(abs(end - start), 1.0)
+    return f'<rect x="{min(start, end):.1f}" y="{y:.1f}" width="{width:.1f}" height="15" {look}/>'
+
+
+def _lines(chart: LineChart, *, width: int = 640, height: int = 320) -> str:
+    left, right, top, bottom = 60, 20, 34, 50  # the legend stands above the lines, and hides none
+    points = [point for curve in chart.curves.values() for point in curve]
+    first, last = _spread([point[0] for point in points], 0.0)
+    low, high = _spread([point[1] for point in points], 0.05)
+
+    def x(value: float) -> float:
+        return left + (width - left - right) * (value - first) / (last - first)
+
+    def y(value: float) -> float:
+        return top + (height - top - bottom) * (high - value) / (high - low)
+
+    parts = [_text(width / 2, height - 10, chart.x_label, "middle")]
+    parts.append(f'<text transform="translate(16 {height / 2:.0f}) rotate(-90)" text-anchor="middle">')
+    parts.append(f"{_escaped(chart.y_label)}</text>")
+    for tick in ticks(low, high):
+        parts.append(_line(left, y(tick), width - right, y(tick), 0.15))
+        parts.append(_text(left - 8, y(tick) + 4, f"{tick:g}", "end"))
+    places = sorted({place for place, _ in points})
+    for tick in places if len(places) <= 12 else ticks(first, last):
+        parts.append(_text(x(tick), height - bottom + 18, f"{tick:g}", "middle"))
+    legend = left
+    for index, (name, curve) in enumerate(chart.curves.items()):
+        colour = COLOURS[index % len(COLOURS)]
+        path = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in curve)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2.5"/>')
+        parts += [f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" r="3.5" fill="{colour}"/>' for a, b in curve]
+        parts.append(f'<rect x="{legend}" y="6" width="12" height="12" fill="{colour}"/>')
+        parts.append(_text(legend + 18, 16, shortened(name)))
+        legend += 42 + 8 * len(shortened(name))
+    return _svg(width, height, chart.title, parts)
+
+
+def _spread(values: Sequence[float], margin: float) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    beyond = margin * (high - low) if high > low else 0.5
+    return low - beyond, high + beyond
+
+
+def _escaped(text: str) -> str:
+    return escape(visible(text))
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, opacity: float) -> str:
+    ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
+    return f'<line {ends} stroke="currentColor" stroke-opacity="{opacity}"/>'
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start", *, cut: bool = False) -> str:
+    """Where it is cut, a name that is too long: whoever points at it sees all of it."""
+    shown = f"<title>{_escaped(text)}</title>{_escaped(shortened(text))}" if cut else _escaped(text)
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{shown}</text>'
+
+
+def _svg(width: int, height: int, label: str, parts: Sequence[str]) -> str:
+    return (
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{_escaped(label)}" fill="currentColor" '
+        'font-size="13" font-family="system-ui, sans-serif" '
+        f'style="display:block;width:100%;max-width:{width}px;height:auto">{"".join(parts)}</svg>'
+    )
+
+
+def figure(chart: Chart) -> Figure:
+    """A new figure with the chart in it."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("matplotlib", "plot") from None
+
+    class NotebookFigure(Figure):
+        """A figure that notebooks show whether or not pyplot was ever imported."""
+
+        def _repr_png_(self) -> bytes:
+            written = io.BytesIO()
+            self.savefig(written, format="png", dpi=110)
+            return written.getvalue()
+
+    height = 1.2 + 0.3 * len(chart.bars) if isinstance(chart, BarChart) else 3.6
+    made = NotebookFigure(figsize=(7.2, height), layout="constrained")
+    axes = made.add_subplot()
+    if isinstance(chart, BarChart):
+        _plot_bars(axes, chart)
+    else:
+        _plot_lines(axes, chart)
+    title = visible(chart.title)
+    short = title if len(title) <= _LONGEST_TITLE else f"…{title[1 - _LONGEST_TITLE :]}"  # the word stands at the end
+    axes.set_title(short, fontsize=11, parse_math=False)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    return made
+
+
+def _plot_bars(axes: Axes, chart: BarChart) -> None:
+    low, high = chart.range
+    room = 0.22 * (high - low)  # for the figures at the ends
+    axes.set_xlim(low - room, high + room)
+    for row, bar in enumerate(chart.bars):
+        # an unbounded bar goes to the edge, pale and dashed; what it means stands at its start
+        end = bar.end if bar.bounded else high + room if bar.value > 0 else low - room
+        look = {"alpha": chart.opacity} if bar.bounded else {"alpha": 0.35, "linestyle": "--", "edgecolor": "black"}
+        axes.barh(row, end - bar.start, left=bar.start, height=0.62, color=bar.colour, **look)
+        gap = 0.01 * (high - low + 2 * room) * (1 if bar.label_on_the_right else -1)
+        side = "left" if bar.label_on_the_right else "right"
+        axes.text(bar.label_at + gap, row, bar.figure, va="center", ha=side, fontsize=9, parse_math=False)
+    for row, end in chart.links():
+        axes.plot([end, end], [row, row + 1], color="0.6", linewidth=0.8, zorder=0)
+    axes.axvline(0.0, color="0.3", linewidth=0.8, zorder=0)
+    axes.set_yticks(range(len(chart.bars)), [_plain(bar.name) for bar in chart.bars])
+    for label in axes.get_yticklabels():
+        label.set_parse_math(False)  # a word may hold dollar signs
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(visible(chart.x_label), parse_math=False)
+
+
+def _plot_lines(axes: Axes, chart: LineChart) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    for index, (name, curve) in enumerate(chart.curves.items()):
+        xs, ys = [point[0] for point in curve], [point[1] for point in curve]
+        axes.plot(xs, ys, marker="o", markersize=4, color=COLOURS[index % len(COLOURS)], label=_plain(name))
+    axes.set_xlabel(visible(chart.x_label), parse_math=False)
+    axes.set_ylabel(visible(chart.y_label), parse_math=False)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(visible=True, alpha=0.3)
+    for text in axes.legend(frameon=False).get_texts():
+        text.set_parse_math(False)
+
+
+def _plain(name: str) -> str:
+    return shortened(visible(name), 40)
+
 
 AT_MOST = 12  # parts of a sum that are shown one by one
 _CELL = "padding:.15em 1.2em .15em 0;border:0;vertical-align:top;"

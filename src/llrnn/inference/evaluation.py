@@ -21,8 +21,7 @@ from llrnn.ground.rendering import Line, Renderable, Sheet, Strong, TextTable
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching, Tally, tally, walk
-from llrnn.text.corpus import Corpus
-from llrnn.text.ids import EncodedText
+from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.training.objectives import BackgroundSampler
 
 # How far log Z is from what it would be with the true values of real-valued features on the tails of domains.

@@ -19,9 +19,20 @@ from typing import overload
 import torch
 from torch import Tensor
 
-from llrnn.ground.charts import Bar, BarChart, log_text, shortened
 from llrnn.ground.errors import ConfigError
-from llrnn.ground.rendering import Breakdown, Chartable, Part, Sheet, Strong, Term, TextTable
+from llrnn.ground.rendering import (
+    Bar,
+    BarChart,
+    Breakdown,
+    Chartable,
+    Part,
+    Sheet,
+    Strong,
+    Term,
+    TextTable,
+    log_text,
+    shortened,
+)
 from llrnn.knowledge.process import ModelState
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.priors import MINUS_INFINITY, Prior

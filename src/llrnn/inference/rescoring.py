@@ -40,8 +40,7 @@ from llrnn.model.controllers import evaluating
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, score, walk
 from llrnn.model.steering import swap
-from llrnn.text.corpus import Corpus
-from llrnn.text.ids import EncodedText
+from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.vocabulary import EOS
 
 __all__ = [

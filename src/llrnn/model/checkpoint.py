@@ -23,7 +23,7 @@ from llrnn.knowledge.process import Saved
 from llrnn.languages import domains
 from llrnn.model.controllers import Controller, make_controller, skip_init
 from llrnn.model.network import FEATURE_ARRAYS, LLRNN, require_finite
-from llrnn.text.ids import TrainingSummary
+from llrnn.text.corpus import TrainingSummary
 from llrnn.text.vocabulary import ARRAYS, Domain, Spellings, Vocabulary
 
 

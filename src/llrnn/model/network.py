@@ -43,7 +43,7 @@ from llrnn.model.controllers import (
     uniform,
     untouched_init,
 )
-from llrnn.text.ids import TrainingSummary
+from llrnn.text.corpus import TrainingSummary
 from llrnn.text.vocabulary import Spellings, Vocabulary
 
 FEATURE_ARRAYS = ("class_of", "offsets", "columns", "values")

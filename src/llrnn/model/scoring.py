@@ -27,7 +27,7 @@ from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.controllers import evaluating
 from llrnn.model.network import LLRNN
-from llrnn.text.ids import EncodedText, Lazy, Run
+from llrnn.text.corpus import EncodedText, Lazy, Run
 
 
 class Batching(ABC):

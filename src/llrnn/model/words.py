@@ -29,7 +29,7 @@ from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.network import LLRNN
 from llrnn.text.automata import check_string
 from llrnn.text.conditions import values_of
-from llrnn.text.ids import TrainingSummary
+from llrnn.text.corpus import TrainingSummary
 from llrnn.text.lexicon import is_comment
 from llrnn.text.readers import Line, read_entries
 from llrnn.text.vocabulary import EOS, Cell, Revision, Vocabulary

@@ -1,6 +1,8 @@
-"""The application (endpoints, page and guard put together, FastAPI's own errors in our form), and its process.
+"""The application: the endpoints under /v1, page and guard put together, FastAPI's own errors in our form; its process.
 
 FastAPI routes, and describes the API at /v1/openapi.json. There is no Swagger page: it would load from other servers.
+Bodies are read by `guard.read_body` and validated by pydantic straight from their bytes, and answers are sent as the
+engine made them: nothing is parsed or checked twice.
 
 SIGINT or SIGTERM: health says `stopping`, new requests are refused (503), what is present is finished, as long as a
 request may take; then the process ends with code 0. A second signal ends it at once.
@@ -8,6 +10,7 @@ request may take; then the process ends with code 0. A second signal ends it at 
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import hashlib
 import logging
@@ -16,29 +19,355 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Coroutine
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import PurePath
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import uvicorn
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel, ValidationError
+from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
 
 import llrnn
 from llrnn.ground.errors import ConfigError
-from llrnn.serve.endpoints import Endpoints, described
-from llrnn.serve.guard import LOCAL_HOSTS, Gate, Guard, Metrics, bounded_protocol, json_bytes
-from llrnn.serve.messages import Limits, Refused, refusal_of
+from llrnn.serve import messages
+from llrnn.serve.guard import (
+    CONTENT_TYPE,
+    HEALTH,
+    LOCAL_HOSTS,
+    Gate,
+    Guard,
+    Metrics,
+    bounded_protocol,
+    json_bytes,
+    read_body,
+)
+from llrnn.serve.messages import (
+    ExplainRequest,
+    GenerateRequest,
+    InfluenceRequest,
+    Limits,
+    Message,
+    NextRequest,
+    Refused,
+    ScoreRequest,
+    at_most,
+    most,
+    refusal_of,
+    refusal_of_body,
+)
 from llrnn.serve.served import THREAD
 
 if TYPE_CHECKING:
     from llrnn.serve.engine import Engine
+
+
+log = logging.getLogger("llrnn.serve")
+Events = AsyncGenerator[tuple[str, dict[str, Any]]]
+Result = TypeVar("Result")
+
+_LAST_WORDS = 1.0  # seconds to take the event that says why a stream ends
+_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
+
+
+def event_bytes(name: str, data: dict[str, Any]) -> bytes:
+    """JSON has no line ends of its own, so that one line of data suffices."""
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), json_bytes(data))
+
+
+async def unless_gone(work: Coroutine[Any, Any, Result], receive: Receive) -> Result:
+    """What the work comes to; it is cancelled when the client closes its connection."""
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(until_gone(receive))
+    try:
+        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        task.cancel()
+        gone.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def until_gone(receive: Receive) -> None:
+    """When the client closes its connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class EventStream(Response):
+    """The answer to `generate`: server-sent events, word by word.
+
+    Until the first event a refusal is an ordinary answer with its own status; afterwards it is an event `error`. A
+    client that goes away ends the generation; one that does not read is waited for no longer than a request may take.
+    """
+
+    def __init__(self, events: Events, gate: Gate, saw: Callable[[str], None]) -> None:
+        super().__init__()
+        self.events, self.gate, self.saw = events, gate, saw
+        self.has_begun = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            with self.gate.place():
+                async with asyncio.timeout(self.gate.limits.seconds):
+                    await unless_gone(self._send_all(send), receive)
+        except (TimeoutError, Refused) as error:
+            refused = error if isinstance(error, Refused) else self.gate.limits.refused("seconds")
+            await self._end(refused, receive, send)
+        except ClientDisconnect:
+            raise
+        except Exception:
+            if not self.has_begun:
+                raise
+            log.exception("a defect of the server, in a stream")
+            await self._end(Refused(500, "internal", "the server failed; its log says why"), receive, send)
+        finally:
+            await self.events.aclose()
+
+    async def _send_all(self, send: Send) -> None:
+        async for name, data in self.events:
+            if not self.has_begun:
+                await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+                self.has_begun = True
+            self.saw(name)
+            await send({"type": "http.response.body", "body": event_bytes(name, data), "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _end(self, refused: Refused, receive: Receive, send: Send) -> None:
+        """Say why; to a client that does not read nothing can be said, and its connection is cut (`serving`)."""
+        if not self.has_begun:
+            raise refused
+        try:
+            async with asyncio.timeout(_LAST_WORDS):
+                await send({"type": "http.response.body", "body": event_bytes("error", refused.body())})
+        except TimeoutError:
+            await until_gone(receive)
+
+
+# --- the OpenAPI description: requests and answers from their models, and every status that an endpoint may have ------
+
+_REQUESTS: tuple[type[Message], ...] = (NextRequest, ExplainRequest, InfluenceRequest, GenerateRequest, ScoreRequest)
+_ABOUT = "Next words, explanations, scores and texts from Log-Linear RNNs. docs/server.md is the guide."
+_SEVERAL = {"Retry-After": {"description": "seconds to wait", "schema": {"type": "integer"}, "required": True}}
+_MEANINGS: dict[int, dict[str, Any]] = {
+    400: {"description": "malformed_json, wrong_host"},
+    401: {"description": "unauthorized"},
+    404: {"description": "unknown_model, unknown_background, unknown_word, unknown_feature"},
+    408: {"description": "slow_client"},
+    409: {"description": "impossible, condition"},
+    413: {"description": "body_too_large"},
+    415: {"description": "not_json"},
+    422: {"description": "invalid, or the code of a field's limit"},
+    429: {"description": "too_many_requests", "headers": _SEVERAL},
+    500: {"description": "internal"},
+    503: {"description": "stopping, took_too_long", "headers": _SEVERAL},
+}
+OF_QUESTIONS = tuple(_MEANINGS)
+OF_LISTS = (400, 401, 404, 422, 429, 500, 503)
+OF_FACTS = (400, 401, 500, 503)
+
+
+def errors_of(statuses: tuple[int, ...]) -> dict[int | str, dict[str, Any]]:
+    """The errors of an endpoint, all of one form."""
+    return {status: {"model": messages.ErrorAnswer, **_MEANINGS[status]} for status in statuses}
+
+
+def request_body(message: type[Message]) -> dict[str, Any]:
+    """What an endpoint reads by itself, where FastAPI would not know of it."""
+    schema = {"$ref": f"#/components/schemas/{message.__name__}"}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def _event(name: str, data: type[messages.Answer]) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{data.__name__}"}
+    text = {"type": "string", "contentMediaType": "application/json", "contentSchema": schema}
+    return {"type": "object", "required": ["event", "data"], "properties": {"event": {"const": name}, "data": text}}
+
+
+EVENTS: dict[str, type[messages.Answer]] = {
+    "word": messages.Written,
+    "done": messages.Finished,
+    "error": messages.ErrorAnswer,
+}
+EVENT_STREAM = {"text/event-stream": {"itemSchema": {"oneOf": [_event(name, data) for name, data in EVENTS.items()]}}}
+
+
+def described(app: FastAPI, *, needs_token: bool) -> dict[str, Any]:
+    """The description of all endpoints, and of the bodies which they read by themselves."""
+    found = get_openapi(title="llrnn", version=app.version, description=_ABOUT, routes=app.routes)
+    models: list[type[BaseModel]] = [*_REQUESTS, messages.Finished]
+    place = "#/components/schemas/{model}"
+    _, others = models_json_schema([(one, "validation") for one in models], ref_template=place)
+    found["components"]["schemas"].update(others["$defs"])
+    if needs_token:
+        found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        for path, operations in found["paths"].items():
+            for operation in operations.values():
+                operation["security"] = [] if path == HEALTH else [{"token": []}]
+    return found
+
+
+# --- the endpoints ----------------------------------------------------------------------------------------------------
+
+Asked = TypeVar("Asked", bound=Message)
+Answer = dict[str, Any]
+Work = Coroutine[Any, Any, Answer]
+_SHORT: dict[str, Any] = {"maxLength": most("characters")}
+ModelName = Annotated[str, Path(description="a served model", json_schema_extra=_SHORT), at_most("characters")]
+Part = Annotated[str, Query(description="a part of the name", json_schema_extra=_SHORT), at_most("characters")]
+Count = Annotated[
+    int,
+    Query(ge=1, description="how many at most", json_schema_extra={"maximum": most("listing")}),
+    at_most("listing", int),
+]
+
+
+_LARGE = 8192  # bytes of a body that takes a millisecond or so to read
+
+
+class Endpoints:
+    """What every endpoint needs."""
+
+    def __init__(self, app: FastAPI, engine: Engine, gate: Gate, metrics: Metrics) -> None:
+        self.app, self.engine, self.gate, self.metrics = app, engine, gate, metrics
+        self.began = time.monotonic()
+
+    def add_all(self) -> None:
+        self._add_question("/v1/next", NextRequest, messages.Next, self.engine.next)
+        self._add_question("/v1/explain", ExplainRequest, messages.ExplainAnswer, self.engine.explain)
+        self._add_question("/v1/influence", InfluenceRequest, messages.InfluenceAnswer, self.engine.influence)
+        self._add_question("/v1/score", ScoreRequest, messages.ScoreAnswer, self.engine.score)
+        self._add("/v1/generate", messages.GenerateAnswer, self.generate, OF_QUESTIONS, GenerateRequest, EVENT_STREAM)
+        self._add("/v1/models", messages.ModelsAnswer, self.models, OF_FACTS)
+        self._add("/v1/models/{name}/features", messages.FeaturesAnswer, self.features, OF_LISTS)
+        self._add("/v1/models/{name}/words", messages.WordsAnswer, self.words, OF_LISTS)
+        self._add(HEALTH, messages.Health, self.health, (400, 500))
+        self._add("/v1/metrics", None, self.counted, OF_FACTS, content={"text/plain": {"schema": {"type": "string"}}})
+
+    def _add_question(
+        self,
+        path: str,
+        message: type[Asked],
+        answer: type[messages.Answer],
+        ask: Callable[[Asked], Coroutine[Any, Any, Answer]],
+    ) -> None:
+        async def endpoint(request: Request) -> Response:
+            asked = await _read(request, message, self.gate)
+            return await self._answer(ask(asked))
+
+        self._add(path, answer, endpoint, OF_QUESTIONS, message)
+
+    def _add(
+        self,
+        path: str,
+        answer: type[messages.Answer] | None,
+        endpoint: Callable[..., Awaitable[Response]],
+        errors: tuple[int, ...],
+        message: type[Message] | None = None,
+        content: dict[str, Any] | None = None,
+    ) -> None:
+        """A POST where there is a message to read; `content` is what it may answer that is not JSON."""
+        good: dict[str, Any] = {"description": (answer or endpoint).__doc__}
+        good |= ({"model": answer} if answer else {}) | ({"content": content} if content else {})
+        also: dict[int | str, dict[str, Any]] = {503: {"model": messages.Health}} if path == HEALTH else {}
+        self.app.add_api_route(
+            path,
+            endpoint,
+            methods=["POST" if message else "GET"],
+            summary=(message or endpoint).__doc__,
+            operation_id=path.rpartition("/")[2],
+            response_model=None,
+            response_class=JSONResponse if answer else Response,
+            responses={200: good, **errors_of(errors), **also},
+            openapi_extra=request_body(message) if message else None,
+        )
+
+    async def generate(self, request: Request) -> Response:
+        asked = await _read(request, GenerateRequest, self.gate)
+        events = self.engine.generate(asked)
+        if asked.stream:
+            return EventStream(events, self.gate, self._saw)
+        return await self._answer(unless_gone(self._whole(asked, events), request.receive))
+
+    async def _answer(self, work: Work) -> Response:
+        """What the work comes to, where there is room for it, and as long as a request may take."""
+        try:
+            with self.gate.place():
+                async with asyncio.timeout(self.gate.limits.seconds):
+                    return _json(await work)
+        except TimeoutError:
+            raise self.gate.limits.refused("seconds") from None
+        finally:
+            work.close()  # where it did not begin
+
+    def _saw(self, event: str) -> None:
+        self.metrics.words.inc(event == "word")
+
+    async def _whole(self, asked: GenerateRequest, events: Events) -> Answer:
+        words, end = [], {}
+        async with aclosing(events):
+            async for name, data in events:
+                self._saw(name)
+                if name == "word":
+                    words.append(data)
+                else:
+                    end = data
+        named = {"model": asked.model or self.engine.names[0], "background": asked.background}
+        return {**named, "prefix": list(asked.prefix_words), **end, "words": words}
+
+    async def models(self) -> Response:
+        """All models; the first one is the default."""
+        return _json(self.engine.models())
+
+    async def features(self, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
+        """Features of a model whose names hold a text."""
+        return await self._answer(self.engine.features(name, query, limit))
+
+    async def words(self, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
+        """Words of a model, for completion."""
+        return await self._answer(self.engine.words(name, query, limit))
+
+    async def health(self) -> Response:
+        """Is the server there? 503 when it is stopping."""
+        stopping = self.gate.stopping
+        found = {
+            "status": "stopping" if stopping else "ok",
+            "version": llrnn.__version__,
+            "models": list(self.engine.names),
+            "uptime_seconds": time.monotonic() - self.began,
+        }
+        return _json(found, 503 if stopping else 200)
+
+    async def counted(self) -> Response:
+        """What the server has counted, for Prometheus."""
+        return Response(self.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _json(data: Answer, status: int = 200) -> Response:
+    return Response(json_bytes(data), status, media_type="application/json")
+
+
+async def _read(request: Request, message: type[Asked], gate: Gate) -> Asked:
+    body = await read_body(request, gate.limits)
+    # large ones one at a time: else all that have come would be read in a row, and health would wait for them
+    async with gate.one_large_body if len(body) > _LARGE else nullcontext():
+        await asyncio.sleep(0)
+        try:
+            return message.model_validate_json(body)
+        except ValidationError as error:
+            raise refusal_of_body(error) from None
 
 
 INDEX = "index.html"

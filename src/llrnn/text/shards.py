@@ -40,8 +40,18 @@ from numpy.typing import NDArray
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import CorpusError, UnknownWordError
 from llrnn.ground.files import StrPath, open_file, read_file, sealed_json, sync_folder, write_atomically
-from llrnn.text.corpus import Corpus, Format, Sentence, Words, stream_words
-from llrnn.text.ids import EncodedText, Lazy, Run, Stored, sentence_key
+from llrnn.text.corpus import (
+    Corpus,
+    EncodedText,
+    Format,
+    Lazy,
+    Run,
+    Sentence,
+    Stored,
+    Words,
+    sentence_key,
+    stream_words,
+)
 from llrnn.text.readers import PlainTokens
 from llrnn.text.vocabulary import EOS, Vocabulary, by_frequency, with_others
 

@@ -26,14 +26,13 @@ from llrnn.knowledge.process import Batch, ModelState
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Prefetched, derived_seed, score
 from llrnn.model.words import try_add_from_conditions
-from llrnn.text.corpus import Corpus
-from llrnn.text.ids import EncodedText, TrainingSummary
-from llrnn.training.parallel import Workers
+from llrnn.text.corpus import Corpus, EncodedText, TrainingSummary
 from llrnn.training.runs import Progress, ReadOnlyRunFolder, Record, RunFolder, model_digest
 from llrnn.training.settings import TrainingSettings
 from llrnn.training.updates import (
     NotFiniteError,
     Update,
+    Workers,
     optimizer_tensors,
     restore_optimizer,
     set_learning_rate,

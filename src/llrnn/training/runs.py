@@ -34,12 +34,11 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from torch import Tensor
 
 from llrnn.ground.bundle import has_bundle, held_by, read_bundle, write_bundle
-from llrnn.ground.charts import LineChart
 from llrnn.ground.errors import CheckpointError, TrainingError, warn
 from llrnn.ground.files import read_file, write_atomically
-from llrnn.ground.rendering import Chartable, Line, Renderable, Sheet, Strong, TextTable
+from llrnn.ground.rendering import Chartable, Line, LineChart, Renderable, Sheet, Strong, TextTable
 from llrnn.model.network import LLRNN
-from llrnn.text.ids import EncodedText
+from llrnn.text.corpus import EncodedText
 from llrnn.training.settings import TrainingSettings
 
 _HEADER = ("record", "step", "train", "valid", "best", "learning rate", "words/s")

@@ -23,12 +23,11 @@ from llrnn.knowledge import backgrounds
 from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences
-from llrnn.text.corpus import Corpus
-from llrnn.text.ids import EncodedText
+from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train
-from llrnn.training.parallel import Workers, join_workers
 from llrnn.training.runs import Record
+from llrnn.training.updates import Workers, join_workers
 from llrnn_lab.bench.machine import all_cores
 from llrnn_lab.bench.neural import french_like, n_weights
 

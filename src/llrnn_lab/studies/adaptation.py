@@ -38,8 +38,7 @@ from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, score
 from llrnn.text import analysers
-from llrnn.text.corpus import Corpus
-from llrnn.text.ids import EncodedText
+from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.lexicon import Lexicon, tokenise
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train

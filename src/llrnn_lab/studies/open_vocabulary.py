@@ -37,8 +37,7 @@ from llrnn.inference.evaluation import BANDS
 from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, walk
-from llrnn.text.corpus import Corpus
-from llrnn.text.ids import EncodedText
+from llrnn.text.corpus import Corpus, EncodedText
 from llrnn_lab.studies import open_data, units
 from llrnn_lab.studies.engines import Engine
 from llrnn_lab.studies.jobs import Job, run_jobs
