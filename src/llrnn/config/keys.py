@@ -7,6 +7,7 @@
     [features]    output, input                     # lists of {kind = ..., ...}
     [background]  kind, ...                         [controller]  kind, hidden, layers, ...
     [[contextual]] kind, ...                        [condition]   how conditions are read, if there are any
+    [[contextual_inputs]] kind, ...                 # what follows the context, as an input of the network
     [training]    see `TrainingSettings`
 
 Paths are relative to the folder in which the command runs; `{data}` in them stands for what `--data` says.
@@ -15,13 +16,27 @@ Paths are relative to the folder in which the command runs; `{data}` in them sta
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import add
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Automaton, Dictionary, Grammar
-from llrnn.knowledge.contextual import ContextualFeature, Continued, Copied, Lookup, Matching, Said, Unsaid
+from llrnn.knowledge.backgrounds.constraint import Constraint
+from llrnn.knowledge.contextual import (
+    ContextualFeature,
+    ContextualInput,
+    Continued,
+    Copied,
+    GrammarState,
+    Lookup,
+    Matching,
+    Said,
+    SlotProgress,
+    Unsaid,
+)
 from llrnn.knowledge.features import Features
 from llrnn.languages.domains import Names, Numbers, Spelling
 from llrnn.languages.grammars.automaton import Over
@@ -293,6 +308,9 @@ class PrimedConfig(Strict):
         return self
 
 
+_NO_SETTINGS = {"kind", "name", "buckets"}  # of a language: what it is, not how it is made
+
+
 class LanguageConfig(Strict):
     """What grammars and automata have in common."""
 
@@ -317,7 +335,7 @@ class GrammarConfig(LanguageConfig):
     deepest: int | None = Field(None, ge=0, description="grammar: levels of rules within rules at most")
 
     def make(self) -> Grammar:
-        return Grammar.from_file(self.file, **self.model_dump(exclude={"file", "kind", "name"}))
+        return Grammar.from_file(self.file, **self.model_dump(exclude={"file", *_NO_SETTINGS}))
 
 
 class AutomatonConfig(LanguageConfig):
@@ -327,7 +345,7 @@ class AutomatonConfig(LanguageConfig):
     weighted: bool = Field(False, description="automaton: with weights of what can follow, not only what may")
 
     def make(self) -> Automaton:
-        return Automaton(self.pattern, **self.model_dump(exclude={"pattern", "kind", "name"}))
+        return Automaton(self.pattern, **self.model_dump(exclude={"pattern", *_NO_SETTINGS}))
 
 
 class DictionaryConfig(Strict):
@@ -482,6 +500,90 @@ AnyContextual = Annotated[
 ]
 
 
+# Contextual inputs: the same processes, as numbers that the network reads.
+
+
+class _Buckets(LanguageConfig):
+    """The state of a language."""
+
+    buckets: int | None = Field(
+        None, ge=1, description="how many numbers its places share; each has its own by default"
+    )
+
+    @model_validator(mode="after")
+    def _violations_weigh_nothing(self) -> Self:
+        refuse_unused(self, ["violation"], "is for what weighs words", "a contextual input, which is outside or not")
+        return self
+
+    def make_input(self) -> ContextualInput:
+        made: Constraint = self.make()  # type: ignore[attr-defined]  # of the kind that it is mixed with
+        return GrammarState(made, buckets=self.buckets)
+
+
+class GrammarInputConfig(_Buckets, GrammarConfig):
+    """Where a text stands in a grammar."""
+
+    kind: Literal["grammar"]
+
+
+class AutomatonInputConfig(_Buckets, AutomatonConfig):
+    """Where a text stands in an automaton."""
+
+    kind: Literal["automaton"]
+
+
+class SlotsInputConfig(Strict):
+    """What was said of the condition."""
+
+    kind: Literal["slots"]
+    slots: list[str] = Field([], description="of these slots, one by one; of all together by default")
+
+    def make_input(self) -> ContextualInput:
+        return SlotProgress(*self.slots)
+
+
+class _Weighing(Strict):
+    """Words as numbers: by their features."""
+
+    features: list[AnyFeature] = Field(min_length=1, description="features of words: the numbers of the input")
+
+    def chi(self, lexicon: Lexicon) -> Features:
+        return reduce(add, [group.make(lexicon) for group in self.features])
+
+
+class RepeatedInputConfig(_Weighing, RepeatedConfig):
+    """The words that occurred before."""
+
+
+class CopiedInputConfig(_Weighing, CopiedConfig):
+    """The words that values of the condition point at."""
+
+
+class ContinuedInputConfig(_Weighing, ContinuedConfig):
+    """The words with which values that were begun go on."""
+
+
+class LookupInputConfig(_Weighing, LookupConfig):
+    """The words that a table wants to be said."""
+
+
+class ExpertInputConfig(_Weighing, ExpertConfig):
+    """What an n-gram model expects next."""
+
+
+AnyInput = Annotated[
+    GrammarInputConfig
+    | AutomatonInputConfig
+    | SlotsInputConfig
+    | RepeatedInputConfig
+    | CopiedInputConfig
+    | ContinuedInputConfig
+    | LookupInputConfig
+    | ExpertInputConfig,
+    Field(discriminator="kind"),
+]
+
+
 class Embedded(Strict):
     """The embedded French grammar as a corpus: how many sentences for each part."""
 
@@ -582,6 +684,7 @@ class Config(Strict):
     features: FeaturesConfig = FeaturesConfig()
     background: AnyBackground = UniformConfig()
     contextual: list[AnyContextual] = Field([], description="features of the context")
+    contextual_inputs: list[AnyInput] = Field([], description="numbers of the context that the network reads")
     controller: ControllerConfig = ControllerConfig()
     condition: ConditionConfig | None = Field(None, description="what the targets are written from")
     tied: bool = Field(False, description="one set of weights for input and output features")

@@ -21,7 +21,15 @@ from llrnn.ground.files import read_file
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, Discounted, NGram, Primed, Uniform, Unigram, entity_words
 from llrnn.knowledge.backgrounds.base import absolute_discount
-from llrnn.knowledge.contextual import ContextualFeature, Expert, Lookup, Repeated
+from llrnn.knowledge.contextual import (
+    ContextualFeature,
+    ContextualInput,
+    Expert,
+    Lookup,
+    Opinion,
+    PointedWords,
+    Repeated,
+)
 from llrnn.knowledge.contextual.lookup import value_words
 from llrnn.knowledge.features import Features
 from llrnn.model.network import LLRNN
@@ -61,7 +69,9 @@ def _require_loaded(config: Config, corpora: Mapping[str, Corpus]) -> None:
         "lexicon.columns": bool(config.lexicon.columns),
         "background.primed": config.background.primed is not None,
         "the background of n-grams": _counts_parts(config.background, built),
-        "an expert of n-grams": any(_counts_parts(one, built) for one in config.contextual),
+        "an expert of n-grams": any(
+            _counts_parts(one, built) for one in [*config.contextual, *config.contextual_inputs]
+        ),
     }
     for key in (key for key, is_set in needs_memory.items() if built and is_set):
         raise ConfigError(
@@ -96,6 +106,7 @@ class Project:
     input_features: Features | None
     background: Background
     contextual: tuple[ContextualFeature, ...]
+    contextual_inputs: tuple[ContextualInput, ...] = ()
 
     @classmethod
     def from_config(cls, config: Config) -> Project:
@@ -111,7 +122,8 @@ class Project:
         background = _primed(config.background.primed, _background(config, corpora), corpora, vocabulary)
         languages = [config.background.grammar, config.background.automaton, config.background.dictionary]
         background = reduce(mul, [language.make() for language in languages if language is not None], background)
-        made = cls(config, corpora, lexicon, vocabulary, output, given, background, context)
+        inputs = tuple(_input(one, config, corpora, lexicon) for one in config.contextual_inputs)
+        made = cls(config, corpora, lexicon, vocabulary, output, given, background, context, inputs)
         made._warn_of_coverage()
         return made
 
@@ -143,6 +155,7 @@ class Project:
             background=self.background,
             controller=own.make() if config.condition is None else config.condition.controller(own, conditions),
             contextual=self.contextual,
+            contextual_inputs=self.contextual_inputs,
             tied=config.tied,
             word_dropout=config.word_dropout,
             seed=config.training.seed,
@@ -365,6 +378,16 @@ def _contextual(given: keys.AnyContextual, config: Config, corpora: dict[str, Co
             return Expert(given.make(), name=given.name)
         case _:
             return Expert(_ngram(given, config, corpora), name=given.name)
+
+
+def _input(given: keys.AnyInput, config: Config, corpora: dict[str, Corpus], lexicon: Lexicon) -> ContextualInput:
+    match given:
+        case keys.ExpertInputConfig():
+            return Opinion(_ngram(given, config, corpora), given.chi(lexicon), name=given.name)
+        case keys.GrammarInputConfig() | keys.AutomatonInputConfig() | keys.SlotsInputConfig():
+            return given.make_input()
+        case _:
+            return PointedWords(_contextual(given, config, corpora), given.chi(lexicon))
 
 
 _DEEPEST = 20  # levels of tables and lists

@@ -33,7 +33,7 @@ from llrnn.ground.rendering import (
     log_text,
     shortened,
 )
-from llrnn.knowledge.process import ModelState
+from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.priors import MINUS_INFINITY, Prior
 from llrnn.model.controllers import evaluating
@@ -308,7 +308,7 @@ def influence(model: LLRNN, prefix: str | tuple[str, ...] = "", *, feature: str,
         )
     k = model.feature_names.index(feature)
     with evaluating(model):
-        weight, gradient = _gradient(model, torch.tensor(ids, device=model.device), k, condition)
+        weight, gradient, numbers = _gradient(model, torch.tensor(ids, device=model.device), k, condition)
     terms = []
     for t, (word, symbol) in enumerate(zip((START, *words), ids, strict=True)):
         fires = model.input_features.row(symbol)
@@ -318,16 +318,25 @@ def influence(model: LLRNN, prefix: str | tuple[str, ...] = "", *, feature: str,
             Push(t - 1, word, name, value, value * slope)
             for (name, value), slope in zip(fires.items(), slopes, strict=True)
         ]
+        if numbers is not None and model.input_weight is not None:
+            said, shares = numbers[t].tolist(), (numbers[t] * (model.input_weight.detach() @ gradient[t])).tolist()
+            told = zip(model.input_names, said, shares, strict=True)
+            pushes += [Push(t - 1, word, name, value, share) for name, value, share in told if value != 0]
         terms += sorted(pushes, key=lambda push: (-abs(push.share), push.name))
     return Influence(words, feature, weight, tuple(terms))
 
 
-def _gradient(model: LLRNN, ids: Tensor, k: int, condition: object) -> tuple[float, Tensor]:
-    """a_k after all symbols, and its gradient in ψ of each of them, (T, D)."""
+def _gradient(model: LLRNN, ids: Tensor, k: int, condition: object) -> tuple[float, Tensor, Tensor | None]:
+    """a_k after all symbols, its gradient in ψ of each of them, (T, D), and what contextual inputs say, (T, k)."""
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # cuDNN has no gradient outside of training
-        psi = model.embedding(ids).detach().requires_grad_()
-        h, _ = model.controller.scan(psi[None], model.start([condition]).controller)
+        state, v = model.start([condition]), None
+        psi = model.embedding(ids[None])
+        if model.input_weight is not None:
+            v, _ = model.input_numbers(Batch(ids[None], ids[None], torch.ones_like(ids[None]) > 0), state)
+            psi = psi + v @ model.input_weight
+        psi = psi.detach().requires_grad_()
+        h, _ = model.controller.scan(psi, state.controller)
         last = h[:, -1]
         a = torch.cat([model.layer.adaptor(last), model.layer.context_adaptor(last)], 1)[0, k]
         (gradient,) = torch.autograd.grad(a, psi)
-    return float(a.detach()), gradient
+    return float(a.detach()), gradient[0], None if v is None else v[0]

@@ -199,6 +199,12 @@ class Batch:
         flat = values.flatten(0, 1)
         return flat if self.positions is None else flat.index_select(0, self.positions)
 
+    def everywhere(self) -> Batch:
+        """The same, where every position counts."""
+        made = replace(self, mask=torch.ones_like(self.mask))
+        vars(made)["positions"] = None
+        return made
+
     def tensors(self) -> dict[str, Tensor]:
         """All that moves to a device: the fields that are there, and the positions unless all of them count."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}

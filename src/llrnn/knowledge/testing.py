@@ -3,6 +3,7 @@
     check_features(phi, vocabulary)          deterministic; finite; the compiled matrix says what the function says
     check_background(b, vocabulary)          deterministic; states are values; batched = one by one; no NaN; Σp = 1
     check_contextual(feature, vocabulary)    likewise, for feature values
+    check_contextual_input(v, vocabulary)    likewise, for inputs of the network; scan = steps; no look-ahead
     check_domain(domain)                     draws are in their cell and as frequent as q; members sum to Q; it is saved
 
 A broken law is a `LawError` that says which law, with a witness. Each check draws its own prefixes from `seed`.
@@ -15,6 +16,7 @@ import copy
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 import torch
@@ -22,15 +24,16 @@ import torch
 from llrnn.ground.errors import LawError, LLRNNError
 from llrnn.knowledge.backgrounds.base import Background, Uniform
 from llrnn.knowledge.contextual.base import ContextualFeature
+from llrnn.knowledge.contextual.inputs import ContextualInput
 from llrnn.knowledge.features import Features, Function, compile_features
-from llrnn.knowledge.process import Process, State
+from llrnn.knowledge.process import Batch, Process, State
 from llrnn.languages.domains import restore
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.priors import ContextValues, DensePrior, Prior
 from llrnn.text.automata import check_string
 from llrnn.text.vocabulary import Domain, Vocabulary, check
 
-__all__ = ["check_background", "check_contextual", "check_domain", "check_features"]
+__all__ = ["check_background", "check_contextual", "check_contextual_input", "check_domain", "check_features"]
 
 
 _ALONE = 5  # strings of a cell that are also located one by one
@@ -115,6 +118,56 @@ def check_contextual(
         _check_batches(states, whole, lambda some: _dense_values(bound.values(some), len(vocabulary)))
         uniform = Uniform().bind(vocabulary).prior([])
         _check_sums(uniform, [bound.values(states)], vocabulary, len(states), uniform.dense(len(states)).log_b)
+
+
+def check_contextual_input(
+    given: ContextualInput,
+    vocabulary: Vocabulary,
+    *,
+    conditions: Sequence[object] = (None,),
+    prefixes: int = 8,
+    length: int = 6,
+    seed: int = 0,
+) -> None:
+    """The laws of a contextual input, on random prefixes as `check_background` draws them.
+
+    check_contextual_input(GrammarState(grammar), vocabulary)
+    """
+    with _as_law():
+        bound = given.bind(vocabulary)
+        width = len(bound.names)
+        _require(width > 0 and len({*bound.names}) == width, f"a name for each number, each once: {bound.names[:5]}")
+        states = _states(bound, vocabulary, conditions, prefixes, length, seed)
+        before = copy.deepcopy(states)
+        numbers = bound.numbers(states)
+        _require(_same(states, before), "states are values: numbers changed the states that it was given")
+        _require(numbers.shape == (len(states), width), f"{width} numbers for each state, found {tuple(numbers.shape)}")
+        _require(bool(torch.isfinite(numbers).all()), "the numbers are finite")
+        _check_batches(states, numbers, bound.numbers, 1e-6)
+        _check_scan(bound, vocabulary, conditions, prefixes, length, seed)
+
+
+def _check_scan(
+    bound: ContextualInput, vocabulary: Vocabulary, conditions: Sequence[object], rows: int, length: int, seed: int
+) -> None:
+    """A whole batch says what its steps say, and nothing of what comes later."""
+    generator = torch.Generator().manual_seed(seed)
+    inputs = torch.randint(len(vocabulary), (rows, length), generator=generator)
+    begun = [bound.initial(conditions[row % len(conditions)]) for row in range(rows)]
+
+    def scanned(symbols: torch.Tensor) -> torch.Tensor:
+        batch = Batch(symbols, symbols, torch.ones_like(symbols, dtype=torch.bool))
+        return bound.numbers(bound.follow(begun, batch)[0]).view(rows, length, -1)
+
+    whole = scanned(inputs)
+    stepped = bound.numbers(list(chain.from_iterable(bound.scan(begun, inputs.tolist()))))
+    same = torch.allclose(whole.reshape(rows * length, -1), stepped, rtol=1e-5, atol=1e-6)
+    _require(same, "scan = steps: a batch says something else than its symbols one by one")
+    for t in range(length - 1):
+        later = inputs.clone()
+        later[:, t + 1 :] = (later[:, t + 1 :] + 1) % len(vocabulary)
+        same = torch.allclose(scanned(later)[:, : t + 1], whole[:, : t + 1], rtol=1e-5, atol=1e-6)
+        _require(same, f"no look-ahead: the numbers at positions up to {t} change with the symbols after it")
 
 
 def check_domain(domain: Domain, *, draws: int = 300, seed: int = 0, saved: bool = True, members: bool = True) -> None:

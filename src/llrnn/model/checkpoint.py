@@ -17,7 +17,7 @@ from llrnn.ground.bundle import Bundle, has_bundle, read_bundle
 from llrnn.ground.errors import CheckpointError, ConfigError, LLRNNError
 from llrnn.knowledge import backgrounds, contextual
 from llrnn.knowledge.backgrounds import Background
-from llrnn.knowledge.contextual import ContextualFeature
+from llrnn.knowledge.contextual import ContextualFeature, ContextualInput
 from llrnn.knowledge.features import FeatureMatrix
 from llrnn.knowledge.process import Saved
 from llrnn.languages import domains
@@ -53,6 +53,8 @@ class _ModelData(BaseModel):
     unknown: str | None
     controller: dict[str, Any]
     contextual: list[_SourceData]
+    contextual_inputs: list[_SourceData] = []
+    input_names: list[str] = []
     tied: bool
     word_dropout: float
     provenance: dict[str, Any]
@@ -68,6 +70,7 @@ def load(
     *,
     background: Background | None = None,
     contextual: Sequence[ContextualFeature] | None = None,
+    contextual_inputs: Sequence[ContextualInput] | None = None,
     controller: Controller | None = None,
     device: str | torch.device = "cpu",
     verify: bool = True,
@@ -75,10 +78,10 @@ def load(
 ) -> LLRNN:
     """Read a model that `LLRNN.save` wrote; it is in eval mode.
 
-    `background`, `contextual`: instead of those in the folder; classes of one's own are given again here. So is a
-    `controller`, as it was made: its weights are loaded. `device`: where the model goes, cpu or cuda. `verify=False`
-    skips the checksums, so that a large model opens faster; `copy=True` reads it into memory instead of mapping its
-    files, which may then change.
+    `background`, `contextual`, `contextual_inputs`: instead of those in the folder; classes of one's own are given
+    again here. So is a `controller`, as it was made: its weights are loaded. `device`: where the model goes, cpu or
+    cuda. `verify=False` skips the checksums, so that a large model opens faster; `copy=True` reads it into memory
+    instead of mapping its files, which may then change.
 
         model = load("runs/paper/model", device="cuda")
     """
@@ -88,7 +91,7 @@ def load(
     except MemoryError as error:
         raise CheckpointError(f"{folder}: the model does not fit into memory ({error})") from error
     try:
-        return _build(bundle, background, contextual, controller).to(found)
+        return _build(bundle, background, contextual, contextual_inputs, controller).to(found)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -128,6 +131,7 @@ def _build(
     bundle: Bundle,
     background: Background | None = None,
     context: Sequence[ContextualFeature] | None = None,
+    inputs: Sequence[ContextualInput] | None = None,
     controller: Controller | None = None,
 ) -> LLRNN:
     data, tensors = _ModelData.model_validate(bundle.data), bundle.tensors
@@ -138,6 +142,9 @@ def _build(
     if context is None:
         sources = (_source(saved, f"contextual.{i}", tensors) for i, saved in enumerate(data.contextual))
         context = [contextual.restore(source) for source in sources]
+    if inputs is None:
+        sources = (_source(saved, f"contextual_inputs.{i}", tensors) for i, saved in enumerate(data.contextual_inputs))
+        inputs = [contextual.restore_input(source) for source in sources]
     vocabulary = Vocabulary(
         words,
         counts=tensors["symbols.counts"].numpy(),
@@ -154,10 +161,12 @@ def _build(
         background=background or backgrounds.restore(_source(data.background, "background", tensors)),
         controller=controller or _controller(data.controller),
         contextual=context,
+        contextual_inputs=inputs,
         tied=data.tied,
         word_dropout=data.word_dropout,
         seed=None,
     )
+    _require(list(model.input_names) == data.input_names, "contextual inputs with other numbers than it was trained on")
     model.provenance, model.radius = data.provenance, data.radius
     if "seen.counts" in tensors:
         model.training_summary = TrainingSummary(tensors["seen.counts"].numpy(), tensors["seen.sentences"].numpy())

@@ -1,6 +1,6 @@
 """The LL-RNN: ψ → controller → log-linear layer.
 
-    h_t = f(ψ(x_t), h_{t-1})            ψ: the sum of the embeddings of the features that fire on x_t
+    h_t = f(ψ_t, h_{t-1})               ψ_t = Σ_{f fires on x_t} E_f + v(C, x_1…x_t) U: words, and contextual inputs
     p_t(x) ∝ b(K, x) · exp(a(h_t)·φ(K, x))
 
 A model is one vocabulary, one background, one set of input and of output features and one controller. `log_prob` scores
@@ -14,6 +14,7 @@ eval mode; whatever scores, generates or explains does it in eval mode, and leav
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from os import PathLike
@@ -27,8 +28,9 @@ from llrnn.ground.bundle import write_bundle
 from llrnn.ground.errors import CheckpointError, ConfigError, NumericalError, ZeroMassError
 from llrnn.knowledge.backgrounds.base import Background, Uniform
 from llrnn.knowledge.contextual.base import ContextualFeature
+from llrnn.knowledge.contextual.inputs import ContextualInput
 from llrnn.knowledge.features import Features, compile_features
-from llrnn.knowledge.process import Batch, ModelState, Process, Saved, State
+from llrnn.knowledge.process import Batch, ModelState, PackedStates, Process, Saved, State
 from llrnn.layer.chunked import product
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached
@@ -91,6 +93,9 @@ class FeatureEmbedding(nn.Module):
         return self.psi.rows(self.weight, self.class_of[words])
 
 
+Followed = dict[object, tuple[Sequence[State], tuple[State, ...]]]  # by state_key: states at positions, and the last
+
+
 class LLRNN(nn.Module):
     """A log-linear recurrent language model over a vocabulary."""
 
@@ -103,13 +108,15 @@ class LLRNN(nn.Module):
         background: Background | None = None,
         controller: Controller | None = None,
         contextual: Sequence[ContextualFeature] = (),
+        contextual_inputs: Sequence[ContextualInput] = (),
         tied: bool = False,
         word_dropout: float = 0.0,
         seed: int | None = 0,
     ) -> None:
         """`output_features` φ, `input_features` ψ (the same by default), `background` b (uniform by default).
 
-        `contextual`: features that depend on the context; `tied`: one weight matrix for ψ and φ; `word_dropout`: the
+        `contextual`: features that depend on the context; `contextual_inputs`: numbers that do, which the network reads
+        beside the word; `tied`: one weight matrix for ψ and φ; `word_dropout`: the
         share of input words that training drops; `seed`: of the initial weights, None skips initialisation. A
         controller that has weights already (trained, loaded, of a class of one's own) keeps them.
 
@@ -122,6 +129,7 @@ class LLRNN(nn.Module):
         self.input_features = self.output_features if same else _compiled(input_features, vocabulary)
         self.background: Background = (background or Uniform()).bind(vocabulary)
         self.contextual = tuple(feature.bind(vocabulary) for feature in contextual)
+        self.contextual_inputs = tuple(one.bind(vocabulary) for one in contextual_inputs)
         self.controller = controller or LSTM()
         # of real-valued features on the tails of domains: how far their true values may be (see `inference.bounds`)
         self.radius = dict(output_features.radius()) if isinstance(output_features, Features) else {}
@@ -129,6 +137,9 @@ class LLRNN(nn.Module):
         self.training_summary: TrainingSummary | None = None  # what it was trained on
         self.embedding = FeatureEmbedding(self.input_features, self.controller.inputs)
         self.layer = LogLinear(self.output_features, self.controller.hidden, len(self.context_names), zero=True)
+        self.input_weight: nn.Parameter | None = None  # U: 0 at first, as if there were no contextual inputs
+        if self.contextual_inputs:
+            self.input_weight = nn.Parameter(torch.zeros(len(self.input_names), self.controller.inputs))
         self._check_names()
         self._initialise(seed)
 
@@ -143,7 +154,7 @@ class LLRNN(nn.Module):
             self.layer.weight = self.embedding.weight
         if seed is not None:
             drawn = {id(parameter) for parameter in untouched_init(self.controller)}
-            given = {id(parameter) for parameter in self.controller.parameters()} - drawn
+            given = {id(parameter) for parameter in self.controller.parameters()} - drawn | {id(self.input_weight)}
             initialise([(name, p) for name, p in self.named_parameters() if id(p) not in given], seed)
 
     def _check_names(self) -> None:
@@ -153,6 +164,11 @@ class LLRNN(nn.Module):
         clash = sorted({name for name in names if names.count(name) > 1} | ({*names} & {*self.output_features.names}))
         if clash:
             raise ConfigError(f"every feature needs a name of its own, but {clash[0]!r} is used twice")
+        twice = [name for name, count in Counter(self.input_names).items() if count > 1]
+        if twice:
+            raise ConfigError(
+                f"every number of a contextual input needs a name of its own, but {twice[0]!r} comes twice"
+            )
 
     @property
     def device(self) -> torch.device:
@@ -180,9 +196,14 @@ class LLRNN(nn.Module):
         return tuple(name for feature in self.contextual for name in feature.names)
 
     @property
+    def input_names(self) -> tuple[str, ...]:
+        """The names of the numbers that contextual inputs say: the rows of `input_weight`."""
+        return tuple(name for one in self.contextual_inputs for name in one.names)
+
+    @property
     def processes(self) -> tuple[Process, ...]:
-        """The sources of knowledge that follow the prefix: the background, then the contextual features."""
-        return (self.background, *self.contextual)
+        """What follows the prefix: the background, then the contextual features, then the contextual inputs."""
+        return (self.background, *self.contextual, *self.contextual_inputs)
 
     def start(self, conditions: Sequence[object] = (None,), *, generator: torch.Generator | None = None) -> ModelState:
         """The state before any symbol, a sequence for each condition. The first symbol to feed is EOS."""
@@ -198,9 +219,11 @@ class LLRNN(nn.Module):
     ) -> tuple[Distribution, ModelState]:
         """Feed one word to each sequence: the distributions of the next, and where the sequences stand now."""
         fed = torch.tensor(list(words), device=self.device)
-        h, controller = self.controller.step(self.embedding.few(fed), state.controller)
         one = fed[:, None]
-        prior, values, known = self._follow(Batch(one, one, torch.ones_like(one, dtype=torch.bool)), state)
+        batch = Batch(one, one, torch.ones_like(one, dtype=torch.bool))
+        psi, followed = self._joined(self.embedding.few(fed)[:, None], batch, state)
+        h, controller = self.controller.step(psi[:, 0], state.controller)
+        prior, values, known = self._follow(batch, state, followed)
         return (layer or self.layer)(h, prior, values), ModelState(controller, known)
 
     def scan(
@@ -218,9 +241,9 @@ class LLRNN(nn.Module):
         rows, generator = len(batch.inputs), mode_generator(self, generator, self.device)
         given = batch.conditions if batch.conditions is not None else [None] * rows
         state = state or self.start(given, generator=generator)
-        psi = self._drop_words(self.embedding(batch.inputs), generator)
+        psi, followed = self._joined(self._drop_words(self.embedding(batch.inputs), generator), batch, state)
         h, controller = self.controller.scan(psi, state.controller, generator=generator)
-        prior, values, known = self._follow(batch, state)
+        prior, values, known = self._follow(batch, state, followed)
         return (layer or self.layer)(batch.picked(h), prior, values), ModelState(controller, known)
 
     def forward(
@@ -289,18 +312,43 @@ class LLRNN(nn.Module):
         kept = uniform(*psi.shape[:2], generator=generator, device=psi.device) >= self.word_dropout
         return psi * kept.unsqueeze(-1)
 
+    def input_numbers(self, batch: Batch, state: ModelState) -> tuple[Tensor, Followed]:
+        """v: what contextual inputs say at every position, those that do not count too, (B, T, k); and their states."""
+        followed: Followed = {}
+        whole, found = batch.everywhere(), list[Tensor]()
+        for one, states in zip(self.contextual_inputs, state.knowledge[1 + len(self.contextual) :], strict=True):
+            if one.state_key not in followed:
+                here, last = one.follow(states, whole)
+                followed[one.state_key] = here, tuple(last)
+            found.append(one.numbers(followed[one.state_key][0]))
+        like = self.layer.weight
+        v = torch.cat([numbers.to(like.device, like.dtype) for numbers in found], 1)
+        return v.view(*batch.inputs.shape, -1), followed
+
+    def _joined(self, psi: Tensor, batch: Batch, state: ModelState) -> tuple[Tensor, Followed]:
+        """ψ: the embedded words and what contextual inputs say, (B, T, D)."""
+        if self.input_weight is None:
+            return psi, {}
+        v, followed = self.input_numbers(batch, state)
+        return psi + v @ self.input_weight, followed
+
     def _follow(
-        self, batch: Batch, state: ModelState
+        self, batch: Batch, state: ModelState, followed: Followed
     ) -> tuple[Prior, list[ContextValues], tuple[tuple[State, ...], ...]]:
-        """What knowledge says at every position that counts, and its states after the last column."""
-        followed: dict[object, tuple[Sequence[State], tuple[State, ...]]] = {}
-        for process, states in zip(self.processes, state.knowledge, strict=True):
-            if process.state_key not in followed:
+        """What knowledge says at every position that counts, and its states after the last column.
+
+        `followed`: states that contextual inputs have followed, at all positions.
+        """
+        counting = {key: (_counting(here, batch), last) for key, (here, last) in followed.items()}
+        known: Followed = {key: (here, last) for key, (here, last) in counting.items() if here is not None}
+        outputs = (self.background, *self.contextual)
+        for process, states in zip(outputs, state.knowledge, strict=False):
+            if process.state_key not in known:
                 here, last = process.follow(states, batch)
-                followed[process.state_key] = here, tuple(last)
-        here, after = zip(*(followed[process.state_key] for process in self.processes), strict=True)
-        values = [feature.values(states) for feature, states in zip(self.contextual, here[1:], strict=True)]
-        return self.background.prior(here[0]), values, after
+                known[process.state_key] = here, tuple(last)
+        values = [feature.values(known[feature.state_key][0]) for feature in self.contextual]
+        after = tuple((followed if p.state_key in followed else known)[p.state_key][1] for p in self.processes)
+        return self.background.prior(known[self.background.state_key][0]), values, after
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the model as a folder of safetensors and JSON, atomically; `llrnn.load` reads it back."""
@@ -349,6 +397,12 @@ class LLRNN(nn.Module):
         data["contextual"] = [
             _describe_source(feature.saved(), f"contextual.{i}", tensors) for i, feature in enumerate(self.contextual)
         ]
+        if self.contextual_inputs:
+            data["input_names"] = list(self.input_names)
+            data["contextual_inputs"] = [
+                _describe_source(one.saved(), f"contextual_inputs.{i}", tensors)
+                for i, one in enumerate(self.contextual_inputs)
+            ]
         return data, tensors
 
 
@@ -365,6 +419,13 @@ def as_batch(inputs: Batch | Tensor, targets: Tensor | None, ignore_index: int) 
     if not bool(mask.any()):
         raise ConfigError(f"one target at least must count, found nothing but {ignore_index} among {targets.numel()}")
     return Batch(inputs, targets.masked_fill(~mask, 0), mask)
+
+
+def _counting(states: Sequence[State], batch: Batch) -> Sequence[State] | None:
+    """Of the states at all positions, those at positions that count; None where they cannot be taken one by one."""
+    if batch.positions is None:
+        return states
+    return None if isinstance(states, PackedStates) else [states[place] for place in batch.positions.tolist()]
 
 
 def require_finite(tensors: Mapping[str, Tensor]) -> None:

@@ -269,6 +269,7 @@ def _untied(model: LLRNN) -> LLRNN:
     Knowledge is shared, for it is large and never changes.
     """
     shared = [model.vocabulary, model.output_features, model.input_features, model.background, *model.contextual]
+    shared += model.contextual_inputs
     shared += [model.training_summary, *model.layer.buffers(), *model.embedding.buffers(), model.layer.classes.masses]
     made = copy.deepcopy(model, {id(part): part for part in shared})
     made.to(model.device)  # on a GPU this puts the weights of torch's RNNs back into one piece

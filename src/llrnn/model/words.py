@@ -19,9 +19,10 @@ from functools import cached_property
 from itertools import chain, pairwise
 
 import numpy as np
+from torch import Tensor
 
 from llrnn.ground.arrays import Floats, Ints
-from llrnn.ground.errors import EstimationWarning, FeatureError, LexiconError, LLRNNError, VocabularyError
+from llrnn.ground.errors import ConfigError, EstimationWarning, FeatureError, LexiconError, LLRNNError, VocabularyError
 from llrnn.ground.files import StrPath
 from llrnn.knowledge.contextual.lookup import Lookup
 from llrnn.knowledge.features import Numeric, Shape
@@ -380,10 +381,14 @@ def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], d
         background=model.background.revised(revision),
         controller=copy.deepcopy(model.controller),
         contextual=[feature.revised(revision) for feature in model.contextual],
+        contextual_inputs=[one.revised(revision) for one in model.contextual_inputs],
         tied=model.tied,
         word_dropout=model.word_dropout,
     ).to(device=model.device, dtype=model.layer.weight.dtype)
-    made.load_weights({f"weights.{name}": parameter for name, parameter in model.named_parameters()})
+    weights: dict[str, Tensor] = {f"weights.{name}": parameter for name, parameter in model.named_parameters()}
+    if model.input_weight is not None:
+        weights["weights.input_weight"] = _renamed_rows(model, made.input_names)
+    made.load_weights(weights)
     earlier = model.provenance
     made.provenance = {**earlier, **{key: earlier.get(key, 0) + count for key, count in done.items()}}
     made.radius = dict(model.radius)
@@ -394,6 +399,23 @@ def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], d
         counts = np.where(revision.kept >= 0, seen.counts[revision.kept], 0)
         made.training_summary = TrainingSummary(counts, seen.sentences)
     return made.train(model.training)
+
+
+def _renamed_rows(model: LLRNN, names: Sequence[str]) -> Tensor:
+    """U by the names that the numbers of contextual inputs have now; a new one begins with 0."""
+    assert model.input_weight is not None
+    old, place = model.input_weight.detach(), {name: row for row, name in enumerate(model.input_names)}
+    gone = sorted(place.keys() - {*names})
+    if gone:
+        raise ConfigError(
+            f"the contextual inputs would say nothing of {gone[0]!r} any more, which the model was trained on; leave "
+            "the word as it is"
+        )
+    found = old.new_zeros(len(names), old.shape[1])
+    for row, name in enumerate(names):
+        if name in place:
+            found[row] = old[place[name]]
+    return found
 
 
 def _adding(given: Sequence[Entry], old: Vocabulary, new: Vocabulary, cells: Ints, log_q: Floats) -> Revision:
@@ -467,7 +489,7 @@ def add_from_conditions(
     The model itself, where all of them are, or where no knowledge looks at conditions: then it could not tell. Where
     symbols are characters that spell a language, words are no symbols at all.
     """
-    if model.background.is_static and not model.contextual:
+    if model.background.is_static and not model.contextual and not model.contextual_inputs:
         return model
     if any(constraint.over == "characters" for constraint in model.background.constraints):
         return model

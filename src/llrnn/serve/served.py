@@ -149,6 +149,7 @@ def _always_there(model: LLRNN) -> dict[str, Background]:
 def _with_background(model: LLRNN, background: Background) -> LLRNN:
     swapped = swap(model, background=background)
     swapped.embedding, swapped.controller, swapped.layer = model.embedding, model.controller, model.layer
+    swapped.input_weight = model.input_weight
     return swapped
 
 

@@ -493,6 +493,7 @@ def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) 
         and not model.controller.reads_conditions
         and model.background.is_static
         and not model.contextual
+        and not model.contextual_inputs
         and model.background.prior([]) is model.background.prior([])  # nothing is made anew, and copied, at every step
     )
 

@@ -404,6 +404,16 @@ class Grammar(Constraint):
         reader = SymbolReader(language, spelled, self.longest)
         return lambda condition: reader
 
+    @property
+    def state_key(self) -> object:
+        """The states of one grammar are the same, however strictly it holds: `violation` plays no part in them."""
+        fields = self.saved().fields
+        return (
+            Grammar,
+            id(self.vocabulary),
+            repr([fields[name] for name in sorted(fields.keys() - {"violation", "name"})]),
+        )
+
     def saved(self) -> Saved:
         fields = {
             "text": self._text,

@@ -1,4 +1,4 @@
-"""Contextual features φ(K, x): they depend on the condition and the prefix."""
+"""What depends on the condition and the prefix: contextual features φ(K, x), and contextual inputs of the network."""
 
 from __future__ import annotations
 
@@ -6,20 +6,34 @@ from collections.abc import Callable
 
 from llrnn.knowledge import backgrounds
 from llrnn.knowledge.contextual.base import KINDS, ContextualFeature, Continued, Copied, Expert, Repeated, Said, Unsaid
+from llrnn.knowledge.contextual.inputs import (
+    ContextualInput,
+    GrammarState,
+    Opinion,
+    PointedWords,
+    SlotProgress,
+    saved_chi,
+)
 from llrnn.knowledge.contextual.lookup import Lookup, Matching
 from llrnn.knowledge.process import Saved, find_restorer
 
 __all__ = [
     "ContextualFeature",
+    "ContextualInput",
     "Continued",
     "Copied",
     "Expert",
+    "GrammarState",
     "Lookup",
     "Matching",
+    "Opinion",
+    "PointedWords",
     "Repeated",
     "Said",
+    "SlotProgress",
     "Unsaid",
     "restore",
+    "restore_input",
 ]
 
 
@@ -34,3 +48,16 @@ _RESTORERS: dict[str, Callable[[Saved], ContextualFeature]] = {
 def restore(saved: Saved) -> ContextualFeature:
     """A contextual feature from what a model folder holds of it."""
     return find_restorer(saved, _RESTORERS, "contextual feature", "contextual=[...]")(saved)
+
+
+_INPUTS: dict[str, Callable[[Saved], ContextualInput]] = {
+    "grammar_state": lambda saved: GrammarState(backgrounds.restore(saved.parts[0]), **saved.fields),
+    "slot_progress": lambda saved: SlotProgress(*saved.fields["slots"]),
+    "pointed_words": lambda saved: PointedWords(restore(saved.parts[0]), saved_chi(saved), name=saved.fields["name"]),
+    "opinion": lambda saved: Opinion(backgrounds.restore(saved.parts[0]), saved_chi(saved), name=saved.fields["name"]),
+}
+
+
+def restore_input(saved: Saved) -> ContextualInput:
+    """A contextual input from what a model folder holds of it."""
+    return find_restorer(saved, _INPUTS, "contextual input", "contextual_inputs=[...]")(saved)

@@ -28,11 +28,8 @@ from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 Value = float | Sequence[float]  # of one feature, or of several that follow the prefix together
 
 
-class ContextualFeature(Process[S]):
-    """A feature of (context, word), or several with one state: `initial`, `advance`, and the values at a state.
-
-    `ContextualFeature[S]` says what its states are, as `Background[S]` does.
-    """
+class NamedProcess(Process[S]):
+    """A process whose numbers have names: on the way out (`ContextualFeature`), or in (`ContextualInput`)."""
 
     _error = FeatureError
     _name: str | None = None
@@ -43,8 +40,30 @@ class ContextualFeature(Process[S]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its features, one for each coordinate of a: usually one."""
+        """The names of its numbers: usually one."""
         return (self.name,)
+
+    def _numbers(self, values: Sequence[Value], width: int, place: Callable[[int], str]) -> Tensor:
+        """Values as (E, k); what no model can compute with is an error that says where."""
+        try:
+            made = torch.tensor(values, dtype=torch.float64).view(-1, width)
+        except OverflowError:  # an integer of hundreds of digits
+            made = torch.tensor([[math.inf] * width for _ in values], dtype=torch.float64).view(-1, width)
+        broken = torch.nonzero(~(made.abs() <= LARGEST_FLOAT32))
+        if len(broken):
+            row, column = broken[0].tolist()
+            raise FeatureError(
+                f"the feature {self.names[column]!r} must be a finite number of at most {LARGEST_FLOAT32:.1e}, which "
+                f"float32 can hold, found {float(made[row, column])} on {place(row)}; scale it, or take its logarithm"
+            )
+        return made
+
+
+class ContextualFeature(NamedProcess[S]):
+    """A feature of (context, word), or several with one state: `initial`, `advance`, and the values at a state.
+
+    `ContextualFeature[S]` says what its states are, as `Background[S]` does; `names`, the coordinates of a.
+    """
 
     def value(self, state: S) -> tuple[Value, Mapping[int, Value]]:
         """The value on all words but a few, and on those few by their ids; a value for each name, if several."""
@@ -65,21 +84,6 @@ class ContextualFeature(Process[S]):
             torch.tensor(word, dtype=torch.long),
             self._numbers(value, width, lambda e: f"{self.vocabulary.symbol(word[e])!r} at position {position[e]}"),
         )
-
-    def _numbers(self, values: Sequence[Value], width: int, place: Callable[[int], str]) -> Tensor:
-        """Values as (E, k); what no model can compute with is an error that says where."""
-        try:
-            made = torch.tensor(values, dtype=torch.float64).view(-1, width)
-        except OverflowError:  # an integer of hundreds of digits
-            made = torch.tensor([[math.inf] * width for _ in values], dtype=torch.float64).view(-1, width)
-        broken = torch.nonzero(~(made.abs() <= LARGEST_FLOAT32))
-        if len(broken):
-            row, column = broken[0].tolist()
-            raise FeatureError(
-                f"the feature {self.names[column]!r} must be a finite number of at most {LARGEST_FLOAT32:.1e}, which "
-                f"float32 can hold, found {float(made[row, column])} on {place(row)}; scale it, or take its logarithm"
-            )
-        return made
 
 
 class Repeated(ContextualFeature[tuple[int, ...]]):
@@ -332,6 +336,13 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
         if not columns:
             return [(value.words, 0, k) for value, k in of_all]
         return [(value.words, columns[value.slot], k) for value, k in of_all if value.slot in columns]
+
+    def progress(self, state: CopyProgress) -> list[list[float]]:
+        """For each slot that is named, or for all together, how many values are unsaid, begun and said."""
+        counts = [[0.0, 0.0, 0.0] for _ in self._slots or ("all",)]
+        for _, column, k in self._own(state):
+            counts[column][2 if k == _SAID else 1 if k else 0] += 1.0
+        return counts
 
     def advance(self, state: CopyProgress, symbol: int) -> CopyProgress:
         values, words, matched = state

@@ -187,6 +187,14 @@ class Language(ABC):
     def shortest(self, node: Node) -> int:
         """How many letters there must be at least until a string can end."""
 
+    def places(self) -> Sequence[str]:
+        """The names of what can be under way at a node: states, positions in rules; none where nobody counts them."""
+        return ()
+
+    def places_at(self, node: Node) -> Sequence[int]:
+        """What is under way at a node, by its number in `places()`; one may come again."""
+        return ()
+
 
 # Graphs, in linear time: what reaches each other (Tarjan), what follows from what, and who can be reached at all.
 
