@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from llrnn.ground.caches import ByteCache
+from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import FeatureError
 from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.backgrounds.constraint import At, Constraint
