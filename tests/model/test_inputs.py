@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from llrnn.text.ids import EncodedText
 
 from helpers import shaken, small_corpus, small_features, small_vocabulary
 from llrnn import GRU, LLRNN, Sentences, backgrounds, evaluate, features, influence, load, train
@@ -31,7 +32,6 @@ from llrnn.knowledge.testing import check_contextual_input
 from llrnn.model import words
 from llrnn.model.steering import swap
 from llrnn.text.conditions import Act, Slot
-from llrnn.text.ids import EncodedText
 
 V = small_vocabulary()
 SOME = V.words[2:8]
