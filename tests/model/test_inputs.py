@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-from llrnn.text.ids import EncodedText
 
 from helpers import shaken, small_corpus, small_features, small_vocabulary
 from llrnn import GRU, LLRNN, Sentences, backgrounds, evaluate, features, influence, load, train
@@ -32,6 +31,7 @@ from llrnn.knowledge.testing import check_contextual_input
 from llrnn.model import words
 from llrnn.model.steering import swap
 from llrnn.text.conditions import Act, Slot
+from llrnn.text.corpus import EncodedText
 
 V = small_vocabulary()
 SOME = V.words[2:8]
@@ -57,7 +57,7 @@ def grammar(violation: float = 0.5) -> backgrounds.Grammar:
     return backgrounds.Grammar(GRAMMAR, violation=violation)
 
 
-def ngram() -> backgrounds.NGram:
+def ngram() -> backgrounds.Background:
     return backgrounds.NGram.from_corpus(small_corpus(), order=2, folds=0)
 
 
@@ -199,7 +199,7 @@ def test_one_of_ones_own_is_given_again(tmp_path: Path) -> None:
 )
 def test_resumed_bit_for_bit(batching: Any, tmp_path: Path) -> None:
     def made() -> LLRNN:
-        inputs = [
+        inputs: list[ContextualInput] = [
             GrammarState(grammar()),
             PointedWords(Repeated(3), features.Identity(top=20)),
             Opinion(ngram(), small_features()),

@@ -83,7 +83,7 @@ class GrammarState(ContextualInput[At]):
     buckets     so many numbers for all places (at, within, state), which share them by turns; by default each its own
     """
 
-    def __init__(self, constraint: Constraint, *, buckets: int | None = None) -> None:
+    def __init__(self, constraint: Background, *, buckets: int | None = None) -> None:
         if not isinstance(constraint, Constraint):
             raise FeatureError(f"GrammarState(...) needs a Grammar, an Automaton or another Constraint: {constraint!r}")
         if buckets is not None and buckets < 1:
@@ -378,7 +378,8 @@ class Opinion(Weighed[S]):
         turned = torch.sparse_coo_tensor(
             place, torch.from_numpy(chi.values), (chi.n_features, chi.n_classes), check_invariants=False
         )
-        return torch.sparse.mm(turned.to(b), by_class.t()).t().float()
+        expected: Tensor = torch.sparse.mm(turned.to(b), by_class.t()).t().float()
+        return expected
 
     def revised(self, revision: Revision) -> Self:
         parts: Mapping[str, Any] = {
