@@ -18,14 +18,16 @@ if TYPE_CHECKING:
     from llrnn.ground.errors import LLRNNError
     from llrnn.inference.evaluation import evaluate
     from llrnn.inference.explanation import explain, influence
-    from llrnn.knowledge import backgrounds, contextual, features, testing
+    from llrnn.knowledge import backgrounds, contextual, features
     from llrnn.languages import domains
     from llrnn.layer import LogLinear
-    from llrnn.model import words
+    from llrnn.model import testing, words
     from llrnn.model.checkpoint import load
-    from llrnn.model.controllers import GRU, LSTM, Elman, Stacked
+    from llrnn.model.controllers import GRU, LSTM, Controller, Elman, Stacked, register_controller
     from llrnn.model.decode import Greedy, Sampling, generate
+    from llrnn.model.modern import MinGRU, Mogrifier, Transformer
     from llrnn.model.network import LLRNN
+    from llrnn.model.own import from_module
     from llrnn.model.scoring import Continuous, Sentences, Sliding, Windows
     from llrnn.serve.client import Client
     from llrnn.text import french
@@ -51,10 +53,12 @@ _HOMES = {
     "text.tables": "KnowledgeBase",
     "text.vocabulary": "EOS Vocabulary",
     "languages": "domains",
-    "knowledge": "backgrounds contextual features testing",
-    "model": "words",
+    "knowledge": "backgrounds contextual features",
+    "model": "testing words",
+    "model.own": "from_module",
     "model.scoring": "Continuous Sentences Sliding Windows",
-    "model.controllers": "GRU LSTM Elman Stacked",
+    "model.controllers": "GRU LSTM Controller Elman Stacked register_controller",
+    "model.modern": "MinGRU Mogrifier Transformer",
     "model.decode": "Greedy Sampling generate",
     "model.checkpoint": "load",
     "model.network": "LLRNN",
@@ -74,6 +78,7 @@ __all__ = [
     "LSTM",
     "Client",
     "Continuous",
+    "Controller",
     "Corpus",
     "Elman",
     "Greedy",
@@ -81,6 +86,8 @@ __all__ = [
     "LLRNNError",
     "Lexicon",
     "LogLinear",
+    "MinGRU",
+    "Mogrifier",
     "Records",
     "Sampling",
     "Sentence",
@@ -89,6 +96,7 @@ __all__ = [
     "Stacked",
     "Token",
     "TrainingSettings",
+    "Transformer",
     "Vocabulary",
     "Windows",
     "backgrounds",
@@ -99,9 +107,11 @@ __all__ = [
     "explain",
     "features",
     "french",
+    "from_module",
     "generate",
     "influence",
     "load",
+    "register_controller",
     "testing",
     "train",
     "words",

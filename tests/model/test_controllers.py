@@ -15,6 +15,8 @@ from helpers import small_corpus, small_model, small_vocabulary
 from llrnn import GRU, LLRNN, LSTM, Elman, Stacked, backgrounds, load, train
 from llrnn.ground.errors import CheckpointError, ConfigError
 from llrnn.knowledge.features import Identity
+from llrnn.knowledge.process import ModelState
+from llrnn.model import modern
 from llrnn.model.controllers import (
     Attentive,
     Controller,
@@ -26,10 +28,11 @@ from llrnn.model.controllers import (
     make_encoder,
     variational_dropout,
 )
+from llrnn.model.modern import MinGRU, Mogrifier, Transformer, linear_recurrence
 from llrnn.model.scoring import score
 from llrnn.text.conditions import ConditionTokenizer, Slots, Whole, Words, parse_act
 from llrnn.text.corpus import EncodedText
-from strategies import MINUS_INFINITY  # noqa: F401  (importing it sets the number of threads)
+from strategies import MINUS_INFINITY  # which also sets the number of threads
 
 Maker = Callable[[], Controller]
 
@@ -46,7 +49,15 @@ MAKERS: dict[str, Maker] = {
     "gru": lambda: GRU(5, layers=2, inputs=3),
     "lstm": lambda: LSTM(5, inputs=3),
     "lstm of three layers": lambda: LSTM(4, layers=3, inputs=3),
+    "transformer": lambda: Transformer(8, layers=2, heads=2, inputs=3),
+    "transformer of a short window": lambda: Transformer(4, layers=3, heads=1, window=3, inputs=3),
+    "mogrifier": lambda: Mogrifier(5, layers=2, rounds=3, inputs=3),
+    "mogrifier without rounds": lambda: Mogrifier(5, rounds=0, inputs=3),
+    "mingru": lambda: MinGRU(5, layers=3, inputs=3),
+    "mingru as wide as its input": lambda: MinGRU(3),
+    "mingru of one word": lambda: MinGRU(5, inputs=3, reach=1),
     "stacked": lambda: Stacked(GRU(4, inputs=3), LSTM(6, layers=2, inputs=4), Elman(5, inputs=6)),
+    "modern ones in a stack": lambda: Stacked(MinGRU(4, inputs=3), Transformer(4, heads=2), Mogrifier(5, inputs=4)),
     "attentive": lambda: attentive(),
     "attentive, lstm": lambda: attentive("lstm"),
     "attentive, vectors": lambda: attentive("none", reading=Whole()),
@@ -56,6 +67,9 @@ DROPPING: dict[str, Maker] = {
     "elman": lambda: Elman(6, inputs=3, dropout=0.5),
     "gru": lambda: GRU(6, layers=2, inputs=3, dropout=0.5),
     "lstm": lambda: LSTM(6, inputs=3, dropout=0.5),
+    "transformer": lambda: Transformer(8, layers=2, heads=2, inputs=3, dropout=0.5),
+    "mogrifier": lambda: Mogrifier(6, layers=2, inputs=3, dropout=0.5),
+    "mingru": lambda: MinGRU(6, layers=2, inputs=3, dropout=0.5),
     "stacked": lambda: Stacked(GRU(6, inputs=3), LSTM(6, dropout=0.5)),
     "attentive": lambda: attentive(dropout=0.5),
 }
@@ -116,6 +130,41 @@ def test_rows_are_independent_and_the_past_does_not_see_the_future(make: Maker) 
     other, _ = controller.scan(changed, controller.initial(CONDITIONS[:3]))
     close(other[:, :4], h[:, :4])
     assert (other[:, 4:] - h[:, 4:]).abs().min() > 0
+
+
+@every
+def test_rows_that_have_read_different_amounts_go_on_side_by_side(make: Maker) -> None:
+    controller, psi = alive(make()), drawn(2, 12, 3)
+    alone = []
+    for row, read in ((0, 7), (1, 2)):
+        _, state = controller.scan(psi[row : row + 1, :read], controller.initial(CONDITIONS[row : row + 1]))
+        alone.append((ModelState(state, ()), controller.scan(psi[row : row + 1, 7:], state)[0]))
+    both = ModelState.joined([state for state, _ in alone], torch.device("cpu"))
+    together, _ = controller.scan(psi[:, 7:], both.controller)
+    close(together, torch.cat([h for _, h in alone]))
+    swapped, _ = controller.scan(psi[:, 7:].flip(0), both.select([1, 0]).controller)
+    close(swapped.flip(0), together)
+
+
+@pytest.mark.parametrize("T", [0, 1, 2, 7, 8])
+def test_a_linear_recurrence_is_its_loop_also_in_passes(T: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b, before = drawn(2, T, 3, seed=1), drawn(2, T, 3, seed=2), drawn(2, 3, seed=3)
+    for part in (a, b, before):
+        part.requires_grad_()
+    loop, h = [], before
+    for t in range(T):
+        h = a[:, t] * h + b[:, t]
+        loop.append(h)
+    expected = torch.stack(loop, 1) if loop else b
+    weights = drawn(2, T, 3, seed=4)
+    for passes in (False, True):
+        monkeypatch.setattr(modern, "_in_passes", lambda tensor, passes=passes: passes)
+        found = linear_recurrence(a, b, before)
+        close(found, expected)
+        theirs = torch.autograd.grad((expected * weights).sum(), (a, b, before), retain_graph=True, allow_unused=True)
+        ours = torch.autograd.grad((found * weights).sum(), (a, b, before))
+        for mine, other in zip(ours, theirs, strict=True):
+            close(mine, torch.zeros_like(mine) if other is None else other)
 
 
 def test_elman_is_its_equation() -> None:
@@ -317,7 +366,12 @@ def test_making_a_controller_leaves_the_global_generator_alone() -> None:
         (lambda: make_encoder({**Encoder(Words(), [], 4).settings(), "names": ["Word:a", True]}), "names, found True"),
         (lambda: make_encoder({**Encoder(Words(), [], 4).settings(), "names": "Word:a"}), "names, found 'Word:a'"),
         (lambda: make_controller({"kind": "a" * 9_999}), r"controller 'a{78}…: use one of"),
-        (lambda: make_controller({"kind": "transformer"}), "'transformer': use one of elman, gru, lstm, stacked"),
+        (lambda: make_controller({"kind": "mamba"}), "'mamba': use one of elman, gru, lstm, .* transformer, stacked"),
+        (lambda: Transformer(6, heads=2), "a multiple of 2 · heads, .* found hidden = 6, heads = 2"),
+        (lambda: Transformer(8, window=0), "window = 0"),
+        (lambda: Mogrifier(4, rounds=-1), "rounds of 0 or more, found -1"),
+        (lambda: MinGRU(0), "MinGRU needs hidden"),
+        (lambda: MinGRU(4, reach=3), "a reach of 1 or 2 words, found 3"),
     ],
 )
 def test_what_cannot_be_made_is_refused(make: Callable[[], Any], message: str) -> None:
@@ -505,21 +559,43 @@ def test_another_controller_than_the_one_that_was_saved_is_refused(other: Contro
         load(tmp_path, controller=other)
 
 
+class Remembering(Normalised):
+    """State that is no tensor."""
+
+    def get_extra_state(self) -> object:
+        return {"seen": 3}
+
+    def set_extra_state(self, state: object) -> None: ...
+
+
 def test_a_controller_that_could_not_be_opened_again_is_refused_at_save(tmp_path: Path) -> None:
-    controller = Normalised()
-    controller.register_buffer("seen", torch.zeros(6))
-    model = small_model(controller=controller)
-    with pytest.raises(CheckpointError, match=r"'seen'.*persistent=False"):
+    model = small_model(controller=Remembering())
+    with pytest.raises(CheckpointError, match=r"'_extra_state', which is no tensor"):
         model.save(tmp_path / "new")
     assert not (tmp_path / "new").exists()
-    with pytest.raises(CheckpointError, match="'seen'"):
-        next(
-            iter(train(model, small_corpus()[:4], folder=tmp_path / "run"))
-        )  # before the first step, not after an epoch
-    cured = Normalised()
-    cured.register_buffer("seen", torch.zeros(6), persistent=False)
-    small_model(controller=cured).save(tmp_path / "new")
-    assert (tmp_path / "new" / "model.json").exists()
+    with pytest.raises(CheckpointError, match="_extra_state"):
+        # before the first step, not after an epoch
+        next(iter(train(model, small_corpus()[:4], folder=tmp_path / "run")))
+
+
+def test_buffers_of_a_controller_are_kept(tmp_path: Path) -> None:
+    """A table that never changes may hold minus infinity, and what counts steps is an integer."""
+    controller = Normalised()
+    controller.register_buffer("mask", torch.full((3,), MINUS_INFINITY))
+    controller.register_buffer("steps", torch.tensor(7))
+    controller.register_buffer("scratch", torch.ones(2), persistent=False)
+    model = small_model(controller=controller)
+    list(train(model, small_corpus()[:4], epochs=1, folder=tmp_path / "run"))
+    opened = Normalised()
+    opened.register_buffer("mask", torch.zeros(3))
+    opened.register_buffer("steps", torch.tensor(0))
+    again = load(tmp_path / "run", controller=opened)
+    buffers = dict(opened.named_buffers())
+    assert int(buffers["steps"]) == 7
+    assert torch.isinf(buffers["mask"]).all()
+    close(log_p(again), log_p(model))
+    with pytest.raises(CheckpointError, match=r"buffers\.mask.*no place for"):
+        load(tmp_path / "run", controller=Normalised())
 
 
 def test_a_model_with_such_a_controller_as_background_is_given_again_as_a_whole(tmp_path: Path) -> None:

@@ -204,16 +204,28 @@ AnyDomain = Annotated[NumbersConfig | SpellingConfig | NamesConfig, Field(discri
 
 
 class ControllerConfig(Strict):
-    """The recurrent network."""
+    """The network that reads the text."""
 
-    kind: Literal["elman", "gru", "lstm"] = "lstm"
+    kind: Literal["elman", "gru", "lstm", "mingru", "mogrifier", "transformer"] = "lstm"
     hidden: int = Field(256, ge=1, le=2**20, description="units of each layer")
     layers: int = Field(1, ge=1, le=1000, description="layers")
     inputs: int | None = Field(None, ge=1, le=2**20, description="size of ψ's embedding; as many as hidden by default")
     dropout: float = Field(0.0, ge=0, lt=1, description="variational dropout, one mask a sequence")
+    heads: int | None = Field(None, ge=1, description="transformer: heads of attention, 4 by default")
+    window: int | None = Field(None, ge=1, description="transformer: words that attention sees, 128 by default")
+    reach: Literal[1, 2] | None = Field(None, description="mingru: words that a gate sees, 2 by default")
+    rounds: int | None = Field(None, ge=0, description="mogrifier: rounds of mutual gating, 4 by default")
+
+    @model_validator(mode="after")
+    def _keys_fit_the_kind(self) -> ControllerConfig:
+        keys = {"heads": "transformer", "window": "transformer", "reach": "mingru", "rounds": "mogrifier"}
+        for key, kind in keys.items():
+            if getattr(self, key) is not None and self.kind != kind:
+                raise ValueError(f"{key} is a key of kind = {kind!r}, found kind = {self.kind!r}; leave it out")
+        return self
 
     def make(self) -> Controller:
-        return make_controller(self.model_dump())
+        return make_controller(self.model_dump(exclude_none=True))
 
 
 class ConditionConfig(Strict):

@@ -262,8 +262,8 @@ class ModelState:
 
 
 def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
-    """Tensors (B_i, …) as one (ΣB_i, …); memories of conditions, (B, S, D) and (B, S), are filled up with nothing."""
+    """Tensors (B_i, …) as one (ΣB_i, …); memories, (B, S, D) and (B, S), are filled up with nothing, in front."""
     if len({part.shape[1:] for part in parts}) > 1:
         S = max(part.shape[1] for part in parts)
-        parts = [torch.cat([p, p.new_zeros(len(p), S - p.shape[1], *p.shape[2:])], 1) for p in parts]
+        parts = [torch.cat([p.new_zeros(len(p), S - p.shape[1], *p.shape[2:]), p], 1) for p in parts]
     return torch.cat(list(parts))

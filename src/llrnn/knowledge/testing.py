@@ -49,8 +49,8 @@ def check_features(features: Features, vocabulary: Vocabulary) -> None:
         first, second = compile_features(features, vocabulary), compile_features(features, vocabulary)
     for index, symbol in enumerate(vocabulary):
         said = {name: value for name, value in fitted(symbol).items() if value != 0}
-        _require(said == first.row(index), f"compiled = called, on {symbol!r}: {first.row(index)} and {said}")
-        _require(first.row(index) == second.row(index), f"deterministic, on {symbol!r}")
+        require_law(said == first.row(index), f"compiled = called, on {symbol!r}: {first.row(index)} and {said}")
+        require_law(first.row(index) == second.row(index), f"deterministic, on {symbol!r}")
 
 
 def check_background(
@@ -73,11 +73,11 @@ def check_background(
         prior = bound.prior(states)
         # a network that computes in float32 rounds a batch otherwise than a single row
         rounding = 1e-5 if isinstance(prior, DensePrior) and prior.log_b.dtype == torch.float32 else 1e-9
-        _require(_same(states, before), "states are values: prior changed the states that it was given")
+        require_law(_same(states, before), "states are values: prior changed the states that it was given")
         whole = prior.dense(len(states)).log_b.double()
-        _require(whole.shape == (len(states), len(vocabulary)), f"a value for each of {len(vocabulary)} symbols")
-        _require(not torch.isnan(whole).any(), "log b is a number, found NaN")
-        _require(not (whole == float("inf")).any(), "log b is below infinity")
+        require_law(whole.shape == (len(states), len(vocabulary)), f"a value for each of {len(vocabulary)} symbols")
+        require_law(not torch.isnan(whole).any(), "log b is a number, found NaN")
+        require_law(not (whole == float("inf")).any(), "log b is below infinity")
         _check_batches(states, whole, lambda some: bound.prior(some).dense(len(some)).log_b.double(), rounding)
         _check_sums(bound.prior(states), [], vocabulary, len(states), whole)
 
@@ -86,10 +86,10 @@ def _check_batches(
     states: list[State], whole: torch.Tensor, answer: Callable[[list[State]], torch.Tensor], rounding: float = 0.0
 ) -> None:
     """The same answer for the same states, in a batch or one by one."""
-    _require(bool(torch.equal(whole, answer(states))), "deterministic: same states, same answer")
+    require_law(bool(torch.equal(whole, answer(states))), "deterministic: same states, same answer")
     for n, state in enumerate(states):
         same = torch.allclose(whole[n], answer([state])[0], rtol=0.0 if rounding == 0 else 1e-5, atol=rounding)
-        _require(same, f"batched = one by one, at position {n}")
+        require_law(same, f"batched = one by one, at position {n}")
 
 
 def check_contextual(
@@ -110,11 +110,11 @@ def check_contextual(
         states = _states(bound, vocabulary, conditions, prefixes, length, seed)
         before = copy.deepcopy(states)
         values = bound.values(states)
-        _require(_same(states, before), "states are values: values changed the states that it was given")
+        require_law(_same(states, before), "states are values: values changed the states that it was given")
         listed = bool(((values.word >= 0) & (values.word < len(vocabulary))).all())
-        _require(listed, f"words are numbered 0 to {len(vocabulary) - 1}, found {values.word.tolist()}")
+        require_law(listed, f"words are numbered 0 to {len(vocabulary) - 1}, found {values.word.tolist()}")
         whole = _dense_values(values, len(vocabulary))
-        _require(bool(torch.isfinite(whole).all()), "feature values are finite")
+        require_law(bool(torch.isfinite(whole).all()), "feature values are finite")
         _check_batches(states, whole, lambda some: _dense_values(bound.values(some), len(vocabulary)))
         uniform = Uniform().bind(vocabulary).prior([])
         _check_sums(uniform, [bound.values(states)], vocabulary, len(states), uniform.dense(len(states)).log_b)
@@ -178,17 +178,17 @@ def check_domain(domain: Domain, *, draws: int = 300, seed: int = 0, saved: bool
     with _as_law():
         check(domain)
         kept = restore(*domain.described()) if saved else domain
-        _require(kept.cells == domain.cells, f"saved = restored, on the cells of {domain.name!r}")
-        _require(_close(kept.log_mass, domain.log_mass), f"saved = restored, on the masses of {domain.name!r}")
+        require_law(kept.cells == domain.cells, f"saved = restored, on the cells of {domain.name!r}")
+        require_law(_close(kept.log_mass, domain.log_mass), f"saved = restored, on the masses of {domain.name!r}")
         for cell, log_mass in enumerate(domain.log_mass.tolist()):
             if log_mass > -np.inf:
                 _check_cell(domain, kept, cell, draws, seed)
                 _check_members(domain, cell, domain.members(cell) if members else None)
             else:
-                _require(not _heavy_members(domain, cell), f"no string has mass in {domain.cells[cell].name!r}")
+                require_law(not _heavy_members(domain, cell), f"no string has mass in {domain.cells[cell].name!r}")
         outside = ["", "\n", "a\n", "\ud800", " a", "a "]
         located, log_q = domain.locate(outside)
-        _require(
+        require_law(
             bool((located < 0).all() and (log_q == -np.inf).all()), "what can be no symbol is outside, without mass"
         )
 
@@ -196,28 +196,30 @@ def check_domain(domain: Domain, *, draws: int = 300, seed: int = 0, saved: bool
 def _check_cell(domain: Domain, kept: Domain, cell: int, draws: int, seed: int) -> None:
     name, log_mass = domain.cells[cell].name, float(domain.log_mass[cell])
     drawn = domain.draw(cell, draws, np.random.default_rng(seed))
-    _require(len(drawn) == draws, f"as many strings as asked for, on {name!r}: {len(drawn)} and {draws}")
-    _require(drawn == domain.draw(cell, draws, np.random.default_rng(seed)), f"deterministic: draws of {name!r}")
+    require_law(len(drawn) == draws, f"as many strings as asked for, on {name!r}: {len(drawn)} and {draws}")
+    require_law(drawn == domain.draw(cell, draws, np.random.default_rng(seed)), f"deterministic: draws of {name!r}")
     counts = Counter(drawn)
     strings = list(counts)
     located, log_q = domain.locate(strings)
     again, log_again = kept.locate(strings)
-    _require(bool((again == located).all()) and _close(log_q, log_again), f"saved = restored, on strings of {name!r}")
+    require_law(
+        bool((again == located).all()) and _close(log_q, log_again), f"saved = restored, on strings of {name!r}"
+    )
     for string, found, log in zip(strings, located.tolist(), log_q.tolist(), strict=True):
-        _require(check_string(string) is None, f"{string!r} of {name!r} is a symbol: {check_string(string)}")
-        _require(found == cell, f"{string!r} is drawn from {name!r} and located there, found cell {found}")
-        _require(-np.inf < log <= log_mass + 1e-9, f"0 < q ≤ Q, on {string!r} of {name!r}: {log} and {log_mass}")
-        _require(domain.language.label(string) >= 0, f"the language holds {string!r} of {name!r}")
+        require_law(check_string(string) is None, f"{string!r} of {name!r} is a symbol: {check_string(string)}")
+        require_law(found == cell, f"{string!r} is drawn from {name!r} and located there, found cell {found}")
+        require_law(-np.inf < log <= log_mass + 1e-9, f"0 < q ≤ Q, on {string!r} of {name!r}: {log} and {log_mass}")
+        require_law(domain.language.label(string) >= 0, f"the language holds {string!r} of {name!r}")
         p = min(np.exp(log - log_mass), 1.0)
         expected, spread = draws * p, np.sqrt(draws * p * (1 - p))
         off = abs(counts[string] - expected)  # seven standard deviations, and the few draws that rare strings need
-        _require(off <= 7 * spread + 7, f"draws ∝ q, on {string!r} of {name!r}: {counts[string]} for {expected:.1f}")
+        require_law(off <= 7 * spread + 7, f"draws ∝ q, on {string!r} of {name!r}: {counts[string]} for {expected:.1f}")
     for string, found, log in zip(strings[:_ALONE], located.tolist(), log_q.tolist(), strict=False):
         alone, log_alone = domain.locate([string])
         same = int(alone[0]) == found and abs(float(log_alone[0]) - log) < 1e-9
-        _require(same, f"batched = one by one, on {string!r} of {name!r}")
+        require_law(same, f"batched = one by one, on {string!r} of {name!r}")
     held = float(np.exp(log_q - log_mass).sum())
-    _require(held <= 1 + 1e-9, f"Σq ≤ Q, on {name!r}: different strings hold {held} of it")
+    require_law(held <= 1 + 1e-9, f"Σq ≤ Q, on {name!r}: different strings hold {held} of it")
 
 
 def _check_members(domain: Domain, cell: int, members: Sequence[str] | None) -> None:
@@ -226,9 +228,9 @@ def _check_members(domain: Domain, cell: int, members: Sequence[str] | None) -> 
     name, log_mass = domain.cells[cell].name, float(domain.log_mass[cell])
     located, log_q = domain.locate(members)
     whole = float(np.logaddexp.reduce(log_q))
-    _require(bool((located[log_q > -np.inf] == cell).all()), f"members are located in their cell, on {name!r}")
-    _require(len(set(members)) == len(members), f"members are distinct, on {name!r}")
-    _require(abs(whole - log_mass) < 1e-9, f"members sum to Q, on {name!r}: log {whole} and {log_mass}")
+    require_law(bool((located[log_q > -np.inf] == cell).all()), f"members are located in their cell, on {name!r}")
+    require_law(len(set(members)) == len(members), f"members are distinct, on {name!r}")
+    require_law(abs(whole - log_mass) < 1e-9, f"members sum to Q, on {name!r}: log {whole} and {log_mass}")
 
 
 def _heavy_members(domain: Domain, cell: int) -> bool:
@@ -240,7 +242,7 @@ def _close(left: np.ndarray, right: np.ndarray) -> bool:
     return left.shape == right.shape and bool(np.allclose(left, right, rtol=0, atol=1e-9))
 
 
-def _require(condition: bool, law: str) -> None:
+def require_law(condition: bool, law: str) -> None:
     if not condition:
         raise LawError(f"law broken: {law}")
 
@@ -285,9 +287,9 @@ def _states(
             before = copy.deepcopy(state)
             symbol = draw.randrange(len(vocabulary))
             after = process.advance(state, symbol)
-            _require(_same(state, before), f"states are values: advance changed {before!r} into {state!r}")
+            require_law(_same(state, before), f"states are values: advance changed {before!r} into {state!r}")
             again = process.advance(state, symbol)
-            _require(_same(after, again), f"deterministic: advance made {after!r} and then {again!r} of {before!r}")
+            require_law(_same(after, again), f"deterministic: advance made {after!r} and then {again!r} of {before!r}")
             states.append(state)
             state = after
     return states
@@ -311,7 +313,7 @@ def _check_sums(prior: Prior, values: list[ContextValues], vocabulary: Vocabular
         h = torch.randn(n, 4, generator=generator, dtype=torch.float64)
         possible = (log_b > float("-inf")).any(1)
         distribution = layer(h, prior, values)
-        _require(bool((possible == (distribution.log_z > float("-inf"))).all()), "Z is 0 only where all b is 0")
+        require_law(bool((possible == (distribution.log_z > float("-inf"))).all()), "Z is 0 only where all b is 0")
         if possible.all():
             error = float((distribution.log_probs().exp().sum(1) - 1).abs().max())
-            _require(error < 1e-9, f"Σp = 1, off by {error:.1e}")
+            require_law(error < 1e-9, f"Σp = 1, off by {error:.1e}")

@@ -2,8 +2,9 @@
 
 from llrnn.model import words
 from llrnn.model.checkpoint import load
-from llrnn.model.controllers import GRU, LSTM, Attentive, Controller, Elman, Encoder, Stacked
+from llrnn.model.controllers import GRU, LSTM, Attentive, Controller, Elman, Encoder, Stacked, register_controller
 from llrnn.model.decode import Generated, Greedy, Sampling, generate, prepared, write
+from llrnn.model.modern import MinGRU, Mogrifier, Transformer
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Continuous, Sentences, Sliding, Windows
 from llrnn.model.steering import Change, constrained, steer, swap
@@ -20,15 +21,19 @@ __all__ = [
     "Encoder",
     "Generated",
     "Greedy",
+    "MinGRU",
+    "Mogrifier",
     "Sampling",
     "Sentences",
     "Sliding",
     "Stacked",
+    "Transformer",
     "Windows",
     "constrained",
     "generate",
     "load",
     "prepared",
+    "register_controller",
     "steer",
     "swap",
     "words",

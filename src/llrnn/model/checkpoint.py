@@ -173,8 +173,7 @@ def _build(
     model.to(tensors["weights.layer.bias"].dtype)  # float64 stays float64
     model.load_weights(tensors)
     model.eval()
-    known = {f"weights.{name}" for name, _ in model.named_parameters()}
-    unused = {name for name in tensors if name.startswith("weights.")} - known
+    unused = {name for name in tensors if name.startswith(("weights.", "buffers."))} - model.weights().keys()
     _require(not unused, f"{', '.join(sorted(unused)[:3])}, which the model has no place for")
     return model
 

@@ -69,6 +69,15 @@ class Controller(nn.Module):
         """What it was made with, as the configuration writes it."""
 
 
+def check_sizes(controller: Controller, hidden: int, layers: int, inputs: int | None, dropout: float) -> None:
+    """That something can be made of these sizes."""
+    if hidden < 1 or layers < 1 or (inputs is not None and inputs < 1):
+        name = type(controller).__name__
+        raise ConfigError(f"{name} needs hidden, layers, inputs of 1 or more, found {hidden}, {layers}, {inputs}")
+    if not 0.0 <= dropout < 1.0:
+        raise ConfigError(f"dropout must be at least 0 and below 1, found {dropout}")
+
+
 class SomeRows(torch.Generator):
     """A generator for some rows of a batch: what `uniform` draws for them is what it would draw with all rows there."""
 
@@ -252,12 +261,7 @@ class Recurrent(Controller):
 
     def __init__(self, hidden: int = 256, *, layers: int = 1, inputs: int | None = None, dropout: float = 0.0) -> None:
         super().__init__()
-        if hidden < 1 or layers < 1 or (inputs is not None and inputs < 1):
-            raise ConfigError(
-                f"{type(self).__name__} needs hidden, layers, inputs of 1 or more, found {hidden}, {layers}, {inputs}"
-            )
-        if not 0.0 <= dropout < 1.0:
-            raise ConfigError(f"dropout must be at least 0 and below 1, found {dropout}")
+        check_sizes(self, hidden, layers, inputs, dropout)
         self.hidden, self.inputs, self.dropout = hidden, inputs or hidden, dropout
         sizes = [self.inputs, *[hidden] * layers]
         self.layers = nn.ModuleList(without_init(self._network, size, hidden) for size in sizes[:-1])
@@ -587,6 +591,21 @@ class Attentive(Controller):
         return f"Attentive({self.below!r}, {self.encoder!r}, {self.above!r})"
 
 
+_kinds: dict[str, Callable[..., Controller]] = {"elman": Elman, "gru": GRU, "lstm": LSTM}
+
+
+def register_controller(kind: str, make: Callable[..., Controller]) -> None:
+    """Name a controller of one's own, so that model folders that hold it open by themselves.
+
+    `make` takes what its `settings()` say but for `kind`. Register it before `load`, under the kind that they say:
+
+        register_controller("mine", MyController)
+    """
+    if kind in ("stacked", "attentive", "custom"):
+        raise ConfigError(f"the kind {kind!r} is one of llrnn's own; choose another name")
+    _kinds[kind] = make
+
+
 def make_controller(settings: dict[str, Any]) -> Controller:
     """A controller from what `settings()` or a configuration says."""
     given = dict(settings)
@@ -596,22 +615,23 @@ def make_controller(settings: dict[str, Any]) -> Controller:
     if kind == "attentive":
         below, above = make_controller(given["below"]), make_controller(given["above"])
         return Attentive(below, make_encoder(given["encoder"]), above)
-    kinds: dict[str, type[Recurrent]] = {"elman": Elman, "gru": GRU, "lstm": LSTM}
-    if kind not in kinds:
-        known = ", ".join(sorted(kinds))
-        raise ConfigError(f"unknown kind of controller {quoted(kind)}: use one of {known}, stacked")
-    return kinds[kind](**given)
+    if kind not in _kinds:
+        known = ", ".join(sorted(_kinds))
+        raise ConfigError(
+            f"unknown kind of controller {quoted(kind)}: use one of {known}, stacked; one of your own is named by "
+            "register_controller before it is opened"
+        )
+    return _kinds[kind](**given)
 
 
 def described_controller(controller: Controller) -> dict[str, Any]:
     """How a model folder holds it: what `make_controller` takes. One of the user's own is named only."""
     kept = {name for name, _ in controller.named_parameters(remove_duplicate=False)}
-    lost = sorted(controller.state_dict().keys() - kept)
+    lost = sorted(controller.state_dict().keys() - kept - dict(controller.named_buffers()).keys())
     if lost:
         raise CheckpointError(
-            f"the controller {type(controller).__name__} holds {lost[0]!r}, which is no parameter: a model folder "
-            "keeps parameters only, so it could not be opened again; make it an nn.Parameter with requires_grad=False, "
-            "or register it as a buffer with persistent=False and compute it when the controller is made"
+            f"the controller {type(controller).__name__} holds {lost[0]!r}, which is no tensor: a model folder keeps "
+            "parameters and buffers only, so it could not be opened again; make it a parameter or a buffer"
         )
     if _can_be_made_again(controller):
         return controller.settings()

@@ -357,18 +357,24 @@ class LLRNN(nn.Module):
         as_arrays = any(name.endswith("symbols.text") for name in tensors)  # its own words, or those of a background
         write_bundle(folder, "model", data, tensors, version=2 if as_arrays else 1)
 
+    def weights(self) -> dict[str, Tensor]:
+        """All parameters, and the buffers of the controller, by the names that folders give them."""
+        buffers, kept = dict(self.controller.named_buffers()), self.controller.state_dict().keys()
+        named = {f"weights.{name}": parameter.detach() for name, parameter in self.named_parameters()}
+        return named | {f"buffers.{name}": buffers[name] for name in buffers if name in kept}
+
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Copy weights of a model of the same shape, by the names that `described` gives them, `weights.…`."""
-        for name, parameter in self.named_parameters():
-            if (found := weights.get(f"weights.{name}")) is None:
-                raise CheckpointError(f"the weights of {name} are missing")
-            if found.shape != parameter.shape:
+        """Copy weights of a model of the same shape, by the names that `weights` gives them."""
+        for name, own in self.weights().items():
+            if (found := weights.get(name)) is None:
+                raise CheckpointError(f"the weights of {name.partition('.')[2]} are missing")
+            if found.shape != own.shape:
                 raise CheckpointError(
-                    f"the files of the model do not fit together: found weights of {name} of shape "
-                    f"{tuple(found.shape)}, where {tuple(parameter.shape)} is needed"
+                    f"the files of the model do not fit together: found weights of {name.partition('.')[2]} of shape "
+                    f"{tuple(found.shape)}, where {tuple(own.shape)} is needed"
                 )
             with torch.no_grad():
-                parameter.copy_(found)
+                own.copy_(found)
 
     def described(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Everything that makes up this model, as plain data and tensors."""
@@ -381,7 +387,7 @@ class LLRNN(nn.Module):
         }
         if self.radius:
             data["radius"] = self.radius
-        tensors: dict[str, Tensor] = {f"weights.{name}": p for name, p in self.named_parameters()}
+        tensors = self.weights()
         _describe_words(self.vocabulary, data, tensors)
         for i, domain in enumerate(self.vocabulary.domains):
             plain, arrays = domain.described()

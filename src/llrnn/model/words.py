@@ -385,7 +385,7 @@ def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], d
         tied=model.tied,
         word_dropout=model.word_dropout,
     ).to(device=model.device, dtype=model.layer.weight.dtype)
-    weights: dict[str, Tensor] = {f"weights.{name}": parameter for name, parameter in model.named_parameters()}
+    weights = model.weights()
     if model.input_weight is not None:
         weights["weights.input_weight"] = _renamed_rows(model, made.input_names)
     made.load_weights(weights)

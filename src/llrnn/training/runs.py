@@ -409,7 +409,7 @@ def model_digest(model: LLRNN) -> str:
     """SHA-256 of everything about a model but its weights; knowledge of the user's own is taken on trust."""
     data, tensors = model.described()
     del data["provenance"]
-    fixed = {name: tensor for name, tensor in tensors.items() if not name.startswith(("weights.", "seen."))}
+    fixed = {name: tensor for name, tensor in tensors.items() if not name.startswith(("weights.", "buffers.", "seen."))}
     digest = hashlib.sha256(json.dumps(_without_repr(data), sort_keys=True).encode())
     for name, tensor in sorted(fixed.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode() + tensor.cpu().numpy().tobytes())

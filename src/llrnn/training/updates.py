@@ -408,10 +408,10 @@ class Updater:
 
     def weights(self) -> dict[str, Tensor]:
         """The weights by the names that folders give them."""
-        return {f"weights.{name}": parameter.detach() for name, parameter in self.model.named_parameters()}
+        return self.model.weights()
 
     def require_finite_weights(self) -> None:
-        weights = self.weights()
+        weights = {name: weight for name, weight in self.weights().items() if name.startswith("weights.")}
         finite = torch.stack([torch.isfinite(weight).all() for weight in weights.values()]).tolist()  # asked once
         for name, is_finite in zip(weights, finite, strict=True):
             if not is_finite:

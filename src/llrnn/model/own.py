@@ -1,0 +1,200 @@
+"""A controller from any `nn.Module`, and the laws that every controller obeys.
+
+    LLRNN(vocabulary, ..., controller=from_module(nn.GRU(64, 128, num_layers=2, batch_first=True)))
+    LLRNN(vocabulary, ..., controller=from_module(my_transformer, inputs=64))     # (B, T, 64) -> (B, T, hidden), causal
+
+One of torch's recurrent networks keeps its own state. Any other module is a function of the words so far: the state is
+these words, and a step reads all of them again, T² / 2 words for a sentence of T. A network that can go on from a state
+of its own is a subclass of `Controller`. Weights stay as they are given.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from llrnn.ground.errors import ConfigError, LawError, LLRNNError
+from llrnn.knowledge.process import ModelState
+from llrnn.knowledge.testing import require_law
+from llrnn.model.controllers import Controller, Hidden
+
+
+def from_module(
+    module: nn.Module, *, inputs: int | None = None, settings: dict[str, Any] | None = None
+) -> TorchRecurrent | PrefixFunction:
+    """A controller from a module of your own, with the weights that it has.
+
+    `inputs`: the size of what it takes in, which torch's recurrent networks say themselves; how much it puts out is
+    found by a call. A model folder keeps its weights and buffers, and `load(folder, controller=from_module(...))` opens
+    it; by itself, if `settings` say a kind that `register_controller` knows: {"kind": "mine", ...}.
+
+        from_module(nn.LSTM(32, 64, batch_first=True))
+    """
+    if isinstance(module, nn.RNNBase):
+        return TorchRecurrent(module, settings)
+    if inputs is None or inputs < 1:
+        raise ConfigError(
+            f"from_module needs inputs=, the size of what {type(module).__name__} takes in, found {inputs}"
+        )
+    return PrefixFunction(module, inputs, settings)
+
+
+class _FromModule(Controller):
+    def __init__(self, module: nn.Module, settings: dict[str, Any] | None) -> None:
+        super().__init__()
+        self.module, self._settings = module, settings
+
+    def settings(self) -> dict[str, Any]:
+        return dict(self._settings or {"kind": "custom"})
+
+    def _like(self) -> Tensor:
+        """A tensor where the module is, in its numbers."""
+        return next((p for p in self.module.parameters() if p.is_floating_point()), torch.zeros(0))
+
+    def __repr__(self) -> str:
+        return f"from_module({type(self.module).__name__}, inputs={self.inputs}, hidden={self.hidden})"
+
+
+class TorchRecurrent(_FromModule):
+    """`nn.RNN`, `nn.GRU`, `nn.LSTM` as they are; their own dropout is that of their `train` mode."""
+
+    def __init__(self, module: nn.RNNBase, settings: dict[str, Any] | None = None) -> None:
+        super().__init__(module, settings)
+        if module.bidirectional:
+            raise ConfigError("a language model reads forwards only, found a bidirectional network, which looks ahead")
+        self.inputs, self.hidden = module.input_size, module.proj_size or module.hidden_size
+        self._layers = module.num_layers
+        self._sizes = [self.hidden, module.hidden_size] if module.mode == "LSTM" else [self.hidden]
+
+    @property
+    def state_size(self) -> int:
+        return len(self._sizes)
+
+    def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
+        return tuple(self._like().new_zeros(len(conditions), self._layers, size) for size in self._sizes)
+
+    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
+        first = self.module.batch_first
+        own = [part.transpose(0, 1).contiguous() for part in state]
+        h, after = self.module(psi if first else psi.transpose(0, 1), tuple(own) if len(own) > 1 else own[0])
+        after = (after,) if isinstance(after, Tensor) else after
+        return h if first else h.transpose(0, 1), tuple(part.transpose(0, 1) for part in after)
+
+
+class PrefixFunction(_FromModule):
+    """A causal module (B, T, inputs) -> (B, T, hidden); the state is what was read, (B, S, inputs), and what counts.
+
+    Rows that have read different amounts are read in groups of equal ones: the module never sees what fills them up.
+    """
+
+    def __init__(self, module: nn.Module, inputs: int, settings: dict[str, Any] | None = None) -> None:
+        super().__init__(module, settings)
+        self.inputs = inputs
+        self.hidden = self._probed()
+
+    def _probed(self) -> int:
+        """How many numbers it puts out; what it is not able to read is told before anything is trained."""
+        psi, name = self._like().new_zeros(2, 3, self.inputs), type(self.module).__name__
+        was_training = self.module.training
+        try:
+            with torch.no_grad():
+                found = self.module.eval()(psi)
+        except (RuntimeError, TypeError, ValueError, AssertionError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise ConfigError(f"{name} must take (B, T, {self.inputs}), but a call of it failed: {reason}") from error
+        finally:
+            self.module.train(was_training)
+        if not isinstance(found, Tensor) or found.dim() != 3 or found.shape[:2] != (2, 3):
+            said = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+            raise ConfigError(f"{name} must give (B, T, hidden), found {said} for (2, 3, {self.inputs})")
+        return found.shape[2]
+
+    state_size = 2
+
+    def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
+        like, B = self._like(), len(conditions)
+        return like.new_zeros(B, 0, self.inputs), torch.zeros(B, 0, dtype=torch.bool, device=like.device)
+
+    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
+        (B, T, _), (before, counted) = psi.shape, state
+        read, counts = torch.cat([before, psi], 1), torch.cat([counted, counted.new_ones(B, T)], 1)
+        h, lengths = psi.new_empty(B, T, self.hidden), counts.sum(1)
+        for length in sorted(set(lengths.tolist())) if T else []:
+            rows = (lengths == length).nonzero().view(-1)
+            h = h.index_copy(0, rows, self.module(read[rows, -length:])[:, length - T :].to(h.dtype))
+        return h, (read, counts)
+
+
+# --- laws ------------------------------------------------------------------------------------------------------------
+
+
+def check_controller(controller: Controller, *, conditions: Sequence[object] = (None, None), seed: int = 0) -> None:
+    """The laws of a controller, in float64 and without dropout: sizes, no look-ahead, scan = steps, rows = one by one.
+
+    A broken one is a `LawError` that says which, and where it first shows. `conditions`: two that it can read.
+
+        check_controller(from_module(my_network, inputs=32))
+    """
+    checked = copy.deepcopy(controller).double().eval()
+    T, generator = 6, torch.Generator().manual_seed(seed)
+    psi = torch.randn(2, T, controller.inputs, generator=generator, dtype=torch.float64)
+    with torch.no_grad():
+        try:
+            _check_laws(checked, psi, list(conditions))
+        except (RuntimeError, IndexError, TypeError, ValueError) as error:
+            if isinstance(error, LLRNNError):
+                raise
+            raise LawError(f"{controller!r} cannot be asked: {' '.join(str(error).split())[:200]}") from error
+
+
+def _check_laws(controller: Controller, psi: Tensor, conditions: list[object]) -> None:
+    T = psi.shape[1]
+    h, after = controller.scan(psi, controller.initial(conditions))
+    require_law(h.shape == (2, T, controller.hidden), f"sizes: (2, {T}, hidden) is required, found {tuple(h.shape)}")
+    require_law(
+        len(after) == controller.state_size, f"sizes: {controller.state_size} tensors of state, found {len(after)}"
+    )
+    wrong = [tuple(part.shape) for part in after if part.dim() == 0 or len(part) != 2]
+    require_law(
+        not wrong, f"a state that batches: the first size of its tensors must be that of the batch, 2; found {wrong}"
+    )
+    for t in range(1, T):
+        changed = psi.clone()
+        changed[:, t:] += 1.0
+        seen = _first_difference(controller.scan(changed, controller.initial(conditions))[0][:, :t], h[:, :t])
+        require_law(
+            seen is None, f"no look-ahead: what is read at position {t} changes what is said at position {seen}"
+        )
+    state, stepped = controller.initial(conditions), []
+    for t in range(T):
+        one, state = controller.step(psi[:, t], state)
+        stepped.append(one)
+    seen = _first_difference(torch.stack(stepped, 1), h)
+    require_law(seen is None, f"scan = steps: they differ at position {seen}")
+    alone = [controller.scan(psi[b : b + 1], controller.initial(conditions[b : b + 1]))[0] for b in range(2)]
+    require_law(_first_difference(torch.cat(alone), h) is None, "rows = one by one: a row depends on its neighbours")
+    _check_joined(controller, psi, conditions)
+
+
+def _check_joined(controller: Controller, psi: Tensor, conditions: list[object]) -> None:
+    """Rows that have read 3 words and 1 go on side by side."""
+    states, expected = [], []
+    for b, read in enumerate((3, 1)):
+        _, state = controller.scan(psi[b : b + 1, :read], controller.initial(conditions[b : b + 1]))
+        states.append(ModelState(state, ()))
+        expected.append(controller.scan(psi[b : b + 1, 3:], state)[0])
+    both = ModelState.joined(states, psi.device)
+    found, _ = controller.scan(psi[:, 3:], both.controller)
+    require_law(
+        _first_difference(found, torch.cat(expected)) is None, "rows that have read different amounts go on together"
+    )
+
+
+def _first_difference(found: Tensor, expected: Tensor) -> int | None:
+    """The first position, (B, T, D)."""
+    differs = ~torch.isclose(found, expected, rtol=1e-9, atol=1e-9).all(-1).all(0)
+    return int(differs.nonzero()[0]) if bool(differs.any()) else None
