@@ -189,6 +189,25 @@ def bench_training_verb(
         say(result, as_json, shown.bench_training)
 
 
+@bench_app.command("bodies")
+def bench_bodies_verb(
+    rounds: Annotated[int, typer.Option(min=1, help="Interleaved repetitions; medians are reported.")] = 5,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """Words per second of the bodies in training, alone and under the layer, against the LSTM; one core, or a GPU.
+
+    Example: llrnn bench bodies
+    """
+    from llrnn_lab.bench.bodies import bodies
+    from llrnn_lab.bench.machine import threads_of
+    from llrnn_lab.cli import show as shown
+
+    with threads_of(1, spreads=device != "cpu"):
+        command = f"llrnn bench bodies --rounds {rounds} --device {device} --json"
+        say({"command": command, **bodies(rounds=rounds, device=device_named(device))}, as_json, shown.bench_bodies)
+
+
 @bench_app.command("objectives")
 def bench_objectives_verb(
     words: Annotated[int, typer.Option(min=0, help="|V| to fill the vocabulary up to.")] = 10_000,

@@ -130,6 +130,21 @@ def bench_training(result: Mapping[str, Any]) -> None:
     out.print(f"llrnn against softmax: {result['ratio']:.2f} times the words per second")
 
 
+def bench_bodies(result: Mapping[str, Any]) -> None:
+    out.print(
+        f"{result['rows']} rows of {result['length']} words, V = {result['words']:,}, G = {result['classes']:,}, "
+        f"{result['device']}; medians of interleaved steps"
+    )
+    rows = [["body", "alone, words/s", "times the first", "in a model, words/s", "times the first"]]
+    for name, alone in result["alone"].items():
+        both = alone, result["model"][name]
+        rows.append([name, *(f"{one[key]:,.{places}f}" for one in both for key, places in _SPEEDS)])
+    table(*rows)
+
+
+_SPEEDS = (("words_per_second", 0), ("times the first", 2))
+
+
 def bench_objectives(result: Mapping[str, Any]) -> None:
     out.print(
         f"V = G = {result['V']:,}; epochs: {result['epochs']}; words drawn: {result['samples']}; "
