@@ -44,7 +44,8 @@ def bodies(*, rounds: int = 5, device: torch.device | None = None) -> dict[str, 
     """Words a second of each body, alone and in a model, and how many times those of the first."""
     device = device or torch.device("cpu")
     features, words = french_like(_WORDS, _CLASSES), [EOS, *(f"w{i}" for i in range(_WORDS - 1))]
-    vocabulary, tasks = Vocabulary(words), {"alone": {}, "model": {}}
+    vocabulary = Vocabulary(words)
+    tasks: dict[str, dict[str, Callable[[], None]]] = {"alone": {}, "model": {}}
     for name, settings in BODIES.items():
         body = make_controller({**settings, "dropout": 0.5}).to(device)
         tasks["alone"][name] = _alone(body, device)
