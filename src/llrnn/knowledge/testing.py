@@ -136,13 +136,15 @@ def check_contextual_input(
     with _as_law():
         bound = given.bind(vocabulary)
         width = len(bound.names)
-        _require(width > 0 and len({*bound.names}) == width, f"a name for each number, each once: {bound.names[:5]}")
+        require_law(width > 0 and len({*bound.names}) == width, f"a name for each number, each once: {bound.names[:5]}")
         states = _states(bound, vocabulary, conditions, prefixes, length, seed)
         before = copy.deepcopy(states)
         numbers = bound.numbers(states)
-        _require(_same(states, before), "states are values: numbers changed the states that it was given")
-        _require(numbers.shape == (len(states), width), f"{width} numbers for each state, found {tuple(numbers.shape)}")
-        _require(bool(torch.isfinite(numbers).all()), "the numbers are finite")
+        require_law(_same(states, before), "states are values: numbers changed the states that it was given")
+        require_law(
+            numbers.shape == (len(states), width), f"{width} numbers for each state, found {tuple(numbers.shape)}"
+        )
+        require_law(bool(torch.isfinite(numbers).all()), "the numbers are finite")
         _check_batches(states, numbers, bound.numbers, 1e-6)
         _check_scan(bound, vocabulary, conditions, prefixes, length, seed)
 
@@ -162,12 +164,12 @@ def _check_scan(
     whole = scanned(inputs)
     stepped = bound.numbers(list(chain.from_iterable(bound.scan(begun, inputs.tolist()))))
     same = torch.allclose(whole.reshape(rows * length, -1), stepped, rtol=1e-5, atol=1e-6)
-    _require(same, "scan = steps: a batch says something else than its symbols one by one")
+    require_law(same, "scan = steps: a batch says something else than its symbols one by one")
     for t in range(length - 1):
         later = inputs.clone()
         later[:, t + 1 :] = (later[:, t + 1 :] + 1) % len(vocabulary)
         same = torch.allclose(scanned(later)[:, : t + 1], whole[:, : t + 1], rtol=1e-5, atol=1e-6)
-        _require(same, f"no look-ahead: the numbers at positions up to {t} change with the symbols after it")
+        require_law(same, f"no look-ahead: the numbers at positions up to {t} change with the symbols after it")
 
 
 def check_domain(domain: Domain, *, draws: int = 300, seed: int = 0, saved: bool = True, members: bool = True) -> None:
