@@ -78,7 +78,7 @@ class Transformer(Layered):
             )
         self.heads, self.window = heads, window
         self.enter = _matrix(hidden, self.inputs) if self.inputs != hidden else None
-        self.blocks = nn.ModuleList(_Block(hidden, heads, window) for _ in range(layers))
+        self.blocks = nn.ModuleList(_AttentionBlock(hidden, heads, window) for _ in range(layers))
         self.norm = nn.Parameter(torch.empty(hidden))
         init_part(self, list(self.named_parameters()))
 
@@ -114,7 +114,7 @@ class Transformer(Layered):
         return {**super().settings(), "heads": self.heads, "window": self.window}
 
 
-class _Block(nn.Module):
+class _AttentionBlock(nn.Module):
     """Attention and perceptron."""
 
     def __init__(self, hidden: int, heads: int, window: int) -> None:
