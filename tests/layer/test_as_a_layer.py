@@ -465,3 +465,17 @@ def test_what_does_not_fit_gets_one_line(name: str) -> None:
 
 def test_it_is_a_public_name() -> None:
     assert llrnn.LogLinear is LogLinear
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("autocast", [False, True])
+def test_on_a_gpu(autocast: bool) -> None:
+    layer, h = made(dtype=torch.float32, background=LOG_B).cuda(), drawn(2, 40, H, dtype=torch.float32).cuda()
+    targets = words(2, 40).index_fill(1, torch.tensor([3]), -100).cuda()
+    with torch.autocast("cuda", torch.bfloat16, enabled=autocast):
+        loss = layer.loss(h, targets)
+    dense = torch.log_softmax(logits(copy.deepcopy(layer).cpu(), h.cpu(), LOG_B), -1)
+    wanted = F.cross_entropy(dense.reshape(-1, V), targets.cpu().view(-1))
+    torch.testing.assert_close(loss.double().cpu(), wanted, rtol=0.0, atol=1e-5)
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert layer.sample(h).shape == (1, 2, 40)
