@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from llrnn.ground.errors import LLRNNError
     from llrnn.inference.evaluation import evaluate
     from llrnn.inference.explanation import explain, influence
-    from llrnn.knowledge import backgrounds, contextual, features
+    from llrnn.inference.scores import score
+    from llrnn.knowledge import backgrounds, contextual, features, testing
     from llrnn.languages import domains
     from llrnn.layer import LogLinear
     from llrnn.model import testing, words
@@ -67,6 +68,7 @@ _HOMES = {
     "training.settings": "TrainingSettings",
     "inference.evaluation": "evaluate",
     "inference.explanation": "explain influence",
+    "inference.scores": "score",
     "serve.client": "Client",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -112,6 +114,7 @@ __all__ = [
     "influence",
     "load",
     "register_controller",
+    "score",
     "testing",
     "train",
     "words",

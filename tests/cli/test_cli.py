@@ -45,7 +45,18 @@ hidden = 8
 epochs = 1
 """
 
-VERBS = ["train", "evaluate", "generate", "explain", "features", "demo", "bench layer", "bench training", "data french"]
+VERBS = [
+    "train",
+    "evaluate",
+    "score",
+    "generate",
+    "explain",
+    "features",
+    "demo",
+    "bench layer",
+    "bench training",
+    "data french",
+]
 VERBS += ["data get", "experiment table4", "experiment prepare", "experiment model", "pairs make"]
 VERBS += ["bench ngram", "ngram estimate", "ngram convert", "ngram query", "ngram perplexity", "rescore"]
 VERBS += ["adapt", "experiment adaptation", "experiment rescoring", "words add", "words remove"]

@@ -25,6 +25,7 @@ __all__ = ["app", "main", "run"]
 VERBS = {
     "train": ("llrnn.cli.verbs:train_app", "Train a model and write it to a folder."),
     "evaluate": ("llrnn.cli.verbs:evaluate_verb", "Log-perplexity of models on texts, with an audit of the figure."),
+    "score": ("llrnn.cli.verbs:score_verb", "Log-probability of every word and sentence of a text."),
     "generate": ("llrnn.cli.verbs:generate_verb", "Write text: sampling, greedy or beam search."),
     "explain": ("llrnn.cli.verbs:explain_verb", "Why this word: background + features − log Z, adding up exactly."),
     "features": ("llrnn.cli.verbs:features_verb", "What the features amount to, and how log Z will be computed."),

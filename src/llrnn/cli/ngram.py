@@ -19,11 +19,11 @@ import typer
 from llrnn.cli import show
 from llrnn.cli.options import AsJson, Lowercase, handling, say
 from llrnn.ground.arrays import Ints
-from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError
+from llrnn.ground.errors import ConfigError, CorpusError
+from llrnn.inference.scores import numbers_of, over_own_words
 from llrnn.knowledge.backgrounds import NGram
 from llrnn.languages.ngrams import (
     UNKNOWN,
-    NGramTable,
     Scratch,
     estimate,
     estimate_on_disk,
@@ -221,9 +221,10 @@ def query_verb(
     Example: llrnn ngram query corpus.arpa "le chat dort"
     Example: llrnn ngram query corpus.arpa "le chat" --next 5
     """
-    ngram, vocabulary = _bound(read_table(model))
+    ngram = over_own_words(read_table(model))
+    vocabulary = ngram.vocabulary
     words = (sentence.lower() if lowercase else sentence).split()
-    ids = [vocabulary.eos, *_numbers(words, vocabulary)]
+    ids = [vocabulary.eos, *numbers_of(words, vocabulary)]
     if following:
         rows = _following(ngram, vocabulary, ids, following)
     else:
@@ -248,7 +249,8 @@ def perplexity_verb(model: ModelPath, texts: Texts, lowercase: Lowercase = False
 
     Example: llrnn ngram perplexity corpus.arpa test.txt
     """
-    ngram, vocabulary = _bound(read_table(model))
+    ngram = over_own_words(read_table(model))
+    vocabulary = ngram.vocabulary
     results = [_perplexity(ngram, vocabulary, path, lowercase) for path in texts]
     say(results, as_json, _show_perplexity)
 
@@ -259,7 +261,7 @@ def _perplexity(ngram: NGram, vocabulary: Vocabulary, path: Path, lowercase: boo
         raise CorpusError("text is required, found no word; give a file with sentences", path=path)
     if not (stream == 1).any():
         words[1] = EOS  # the text has no <unk>, so that the model need not list it
-    number = np.array(_numbers(words, vocabulary), dtype=np.int64)
+    number = np.array(numbers_of(words, vocabulary), dtype=np.int64)
     known = torch.from_numpy(np.array([word in vocabulary and word != UNKNOWN for word in words])[stream[1:]])
     log_prob, _ = ngram.score(number[stream].tolist())
     return {
@@ -290,19 +292,3 @@ def _show_perplexity(results: list[dict[str, Any]]) -> None:
         figures = [f"{row[key]:.3f}" for key in ("log_perplexity", "perplexity", "perplexity_without_unknown")]
         rows.append([row["text"], f"{row['words']:,}", f"{row['unknown']:,}", *figures])
     show.table(*rows)
-
-
-def _bound(table: NGramTable) -> tuple[NGram, Vocabulary]:
-    """A model over its own words; `<unk>`, where it is listed, stands for all others."""
-    vocabulary = Vocabulary(table.words, unknown=UNKNOWN if UNKNOWN in table.index else None)
-    return NGram(table).bind(vocabulary), vocabulary
-
-
-def _numbers(words: list[str], vocabulary: Vocabulary) -> list[int]:
-    unknown = [word for word in words if word not in vocabulary]
-    if unknown and vocabulary.unknown is None:
-        raise BackgroundError(
-            f"the model has no {UNKNOWN}, and does not list {len(unknown)} of the words, such as {unknown[0]!r}; "
-            "estimate it with a vocabulary that holds them"
-        )
-    return vocabulary.ids(words)

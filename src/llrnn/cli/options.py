@@ -52,9 +52,9 @@ Changes = Annotated[
 ]
 
 
-def print_json(data: Any) -> None:
+def print_json(data: Any, indent: int | None = 1) -> None:
     """JSON has no infinity: log p of what is impossible, or a perplexity without bound, is null."""
-    typer.echo(visible_json(json.dumps(_finite(data), ensure_ascii=False, indent=1, allow_nan=False)))
+    typer.echo(visible_json(json.dumps(_finite(data), ensure_ascii=False, indent=indent, allow_nan=False)))
 
 
 def say(result: Result, as_json: bool, show_it: Callable[[Result], None]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -63,6 +63,7 @@ from llrnn.inference.nbest import (
 )
 from llrnn.inference.pairs import make_pairs, read_pairs, score_pairs, write_pairs
 from llrnn.inference.rescoring import Rescored, SharedScores, Weights, rescore, score_lists, tune
+from llrnn.inference.scores import score as score_texts
 from llrnn.knowledge.features import FeatureSummary, summarise
 from llrnn.layer import ways
 from llrnn.layer.ways import Forecast, WayChoice, Work
@@ -213,6 +214,60 @@ def evaluate_verb(
                 show.pairs(f"{folder} on {file}", scores)
     if as_json:
         print_json(results)
+
+
+@with_model_options
+def score_verb(
+    context: typer.Context,
+    model: Annotated[Path, typer.Argument(help="A model folder, or an n-gram model: an ARPA file or its folder.")],
+    text: Annotated[str, typer.Argument(help="A text file, or - for standard input, one sentence a line.")],
+    options: ModelOptions,
+    by: Annotated[str, typer.Option(help="A row for each of these: words or sentences.")] = "words",
+    unit: Annotated[str, typer.Option(help="nats, bits or log10.")] = "nats",
+    lowercase: Annotated[
+        bool | None, typer.Option(help="Lowercase every word first; as the model was trained by default.")
+    ] = None,
+    format: TextFormat = "auto",
+    device: Device = "cpu",
+    as_json: AsJson = False,
+    as_jsonl: Annotated[
+        bool, typer.Option("--jsonl", help="Print a JSON object for each sentence, one a line.")
+    ] = False,
+) -> None:
+    """Log-probability of every word and sentence of a text.
+
+    Tab-separated rows on standard output, of words: sentence_id, word_id, word, surprisal, known; totals and unknown
+    words on standard error.
+
+    \b
+    Example: llrnn score runs/embedded test.conllu --unit bits
+    Example: echo "elle est grande ." | llrnn score runs/embedded - --by sentences
+    Example: llrnn score corpus.arpa test.txt --unit log10
+    """
+    if as_json and as_jsonl:
+        raise ConfigError("choose one form: --json or --jsonl")
+    if as_json or as_jsonl:
+        refuse_idle(context, "with --json and --jsonl, which tell both", "by")
+    file, kind = Path(text), "text" if text == "-" and format == "auto" else format
+    scorer: LLRNN | Path = model
+    if has_bundle(model, "model"):
+        scorer = options.constrained(options.open(model, device))
+        corpus = _read_for(scorer, file, kind, lowercase)
+        warn_of_unknown_names(scorer, corpus.conditions)
+    else:
+        refuse_idle(context, "with an n-gram model", "device", *(one.name for one in fields(ModelOptions)))
+        corpus = Corpus.from_file(file, format=kind, lowercase=bool(lowercase))  # type: ignore[arg-type]
+    scores = score_texts(scorer, corpus, unit=unit, lowercase=False)  # type: ignore[arg-type]
+    if as_json:
+        listed = [one.plain() for one in scores.sentences]
+        print_json({"model": str(model), "text": text, **scores.totals(), "scores": listed})
+        return
+    if as_jsonl:
+        for number, one in enumerate(scores.sentences, 1):
+            print_json({"sentence_id": number, "unit": unit, **one.plain()}, indent=None)
+    else:
+        typer.echo(scores.tsv(by), nl=False)  # type: ignore[arg-type]
+    show.note(str(scores))
 
 
 def _read_in(batches: str, model: LLRNN, corpus: Corpus) -> Batching:

@@ -36,7 +36,10 @@ _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a dev
 
 
 def open_file(path: StrPath) -> io.BufferedReader:
-    """A plain file, to read its bytes; anything else is an OSError that says what was found and what to do."""
+    """A plain file, to read its bytes, or `-` for standard input, which is read once; anything else is an OSError that
+    says what was found and what to do."""
+    if fspath(path) == "-":
+        return os.fdopen(os.dup(0), "rb")
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # or a pipe would be waited for
     except ValueError as cause:  # a NUL character, a lone surrogate

@@ -6,12 +6,15 @@ from llrnn.inference.explanation import Comparison, Explanation, Influence, expl
 from llrnn.inference.nbest import read_nbest
 from llrnn.inference.pairs import make_pairs, read_pairs, score_pairs
 from llrnn.inference.rescoring import measure_distortion, rescore, tune
+from llrnn.inference.scores import SentenceScore, TextScores, score
 
 __all__ = [
     "Comparison",
     "Evaluation",
     "Explanation",
     "Influence",
+    "SentenceScore",
+    "TextScores",
     "adaptor",
     "evaluate",
     "explain",
@@ -22,6 +25,7 @@ __all__ = [
     "read_nbest",
     "read_pairs",
     "rescore",
+    "score",
     "score_pairs",
     "tune",
 ]

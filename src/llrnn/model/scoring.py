@@ -25,6 +25,7 @@ from llrnn.ground.errors import CorpusError
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution
+from llrnn.layer.numerics import MINUS_INFINITY, require_numbers
 from llrnn.model.controllers import evaluating
 from llrnn.model.network import LLRNN
 from llrnn.text.corpus import EncodedText, Lazy, Run
@@ -275,21 +276,31 @@ def walk(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> I
         yield placed, distribution
 
 
-def log_probs(model: LLRNN, batch: Batch) -> Tensor:
-    """log p of the targets of rows that start afresh, (N,); positions with the same past are computed once."""
+def log_probs(model: LLRNN, batch: Batch, *, impossible: bool = False) -> Tensor:
+    """log p of the targets of rows that start afresh, (N,); positions with the same past are computed once.
+
+    A target without mass is an error that names it; where it is `impossible` on purpose, its log p is −infinity.
+    """
     with torch.no_grad(), evaluating(model):
-        return _log_probs(model, batch)
+        return _log_probs(model, batch, impossible)
 
 
-def _log_probs(model: LLRNN, batch: Batch) -> Tensor:
+def _log_probs(model: LLRNN, batch: Batch, impossible: bool) -> Tensor:
     pasts = distinct_pasts(batch) if batch.sentences is None else None
     if pasts is None or not ways.sharing_pays(pasts.repeated, model.layer.phi.n_classes, model.layer.weight.shape[1]):
-        return model.log_prob(batch)
-    distribution, _ = model.scan(replace(batch, mask=pasts.mask))
-    targets, order = batch.picked(batch.targets), torch.argsort(pasts.at, stable=True)
-    log_p = torch.empty_like(targets, dtype=distribution.h.dtype)
-    log_p[order] = distribution.log_prob(targets[order], pasts.at[order])
-    if not torch.isfinite(log_p).all():
+        if not impossible:
+            return model.log_prob(batch)
+        distribution, _ = model.scan(batch)
+        log_p = distribution.log_prob(batch.picked(batch.targets))
+    else:
+        distribution, _ = model.scan(replace(batch, mask=pasts.mask))
+        targets, order = batch.picked(batch.targets), torch.argsort(pasts.at, stable=True)
+        log_p = torch.empty_like(targets, dtype=distribution.h.dtype)
+        log_p[order] = distribution.log_prob(targets[order], pasts.at[order])
+    if impossible:  # NaN is minus infinity less minus infinity: nothing at all can follow
+        require_numbers(distribution.log_total)
+        log_p = log_p.nan_to_num(nan=MINUS_INFINITY, neginf=MINUS_INFINITY)
+    elif not torch.isfinite(log_p).all():
         return model.log_prob(batch)  # which names the word
     return log_p if batch.inside is None else log_p + batch.picked(batch.inside)
 
@@ -317,6 +328,18 @@ def score(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> 
     none = torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.double)
     targets, log_p = zip(none, *_scored(model, text, batching), strict=True)
     return Scores(torch.cat(targets), torch.cat(log_p))
+
+
+def sentence_log_probs(model: LLRNN, text: EncodedText) -> list[Floats]:
+    """log p of the words and of the end of each sentence, in the order of the text; −infinity for what is impossible.
+
+    They are the numbers that `score` and `tally` add up: batches of whole sentences, which come by growing length.
+    """
+    found = [log_probs(model, batch.to(model.device), impossible=True) for batch in Sentences().plan(text)]
+    lengths = text.lengths
+    order = np.argsort(lengths, kind="stable")
+    rows = np.split(torch.cat(found).double().cpu().numpy(), np.cumsum(lengths[order])[:-1])
+    return [rows[place] for place in np.argsort(order)]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,270 @@
+"""log p of every word and of every sentence of texts, by a model or by an n-gram file.
+
+    surprisal(x_t) = −log p(x_t | x_1 … x_{t-1})                 in nats, bits or log10
+    log p(sentence) = Σ_t log p(x_t | x_1 … x_{t-1})             its end, x_{T+1} = EOS, included
+    perplexity = exp(−mean log p)                                over words and ends, or over words alone
+
+Probabilities are exact, and in an open vocabulary those of strings: p(x) = p(cell) · q(x | cell). They are the numbers
+that `evaluate` adds up; only a word that is impossible is no error here: its log p is minus infinity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from llrnn.ground.arrays import Floats
+from llrnn.ground.bundle import has_bundle
+from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError
+from llrnn.ground.files import StrPath
+from llrnn.knowledge.backgrounds.ngram import NGram
+from llrnn.languages.ngrams import UNKNOWN, NGramTable, read_table
+from llrnn.model.checkpoint import load
+from llrnn.model.decode import prepared
+from llrnn.model.network import LLRNN
+from llrnn.model.scoring import sentence_log_probs
+from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.vocabulary import EOS, Vocabulary
+
+Unit = Literal["nats", "bits", "log10"]
+By = Literal["words", "sentences"]
+
+UNITS: dict[str, float] = {"nats": math.e, "bits": 2.0, "log10": 10.0}
+
+
+@dataclass(frozen=True)
+class SentenceScore:
+    """One sentence: its words, the last of which is its end, and log p of each, in the unit."""
+
+    words: tuple[str, ...]
+    log_p: tuple[float, ...]
+    known: tuple[bool, ...]  # False: the model does not list the word, and its symbol for unknown words stands for it
+    unit: Unit = "nats"
+
+    @property
+    def log_prob(self) -> float:
+        """log p of the sentence, its end included."""
+        return math.fsum(self.log_p)
+
+    @property
+    def log_prob_without_end(self) -> float:
+        """log p of its words alone."""
+        return math.fsum(self.log_p[:-1])
+
+    @property
+    def surprisals(self) -> tuple[float, ...]:
+        """−log p of each word."""
+        return tuple(0.0 - one for one in self.log_p)
+
+    @property
+    def perplexity(self) -> float:
+        """Over its words and its end; the same in all units."""
+        return _perplexity(self.log_prob, len(self.log_p), self.unit)
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON, under the names of the server."""
+        return {name: getattr(self, name) for name in ("words", "log_p", "log_prob", "perplexity", "known")}
+
+
+@dataclass(frozen=True)
+class TextScores:
+    """The sentences in their order, and their totals."""
+
+    sentences: tuple[SentenceScore, ...]
+    unit: Unit = "nats"
+
+    @property
+    def words(self) -> int:
+        """How many words, ends of sentences included."""
+        return sum(len(one.words) for one in self.sentences)
+
+    @property
+    def unknown(self) -> dict[str, int]:
+        """The words that the model does not list, and how often each is there."""
+        pairs = (pair for one in self.sentences for pair in zip(one.words, one.known, strict=True))
+        return dict(Counter(word for word, known in pairs if not known))
+
+    @property
+    def log_prob(self) -> float:
+        """log p of all sentences, their ends included."""
+        return math.fsum(one.log_prob for one in self.sentences)
+
+    @property
+    def log_prob_without_ends(self) -> float:
+        """log p of the words alone."""
+        return math.fsum(one.log_prob_without_end for one in self.sentences)
+
+    @property
+    def perplexity(self) -> float:
+        """Over words and ends of sentences; the same in all units."""
+        return _perplexity(self.log_prob, self.words, self.unit)
+
+    @property
+    def perplexity_without_ends(self) -> float:
+        """Over words alone: ends are left out of the sum and of the count; nan where there is no word."""
+        return _perplexity(self.log_prob_without_ends, self.words - len(self.sentences), self.unit)
+
+    def totals(self) -> dict[str, Any]:
+        """The figures of the whole text."""
+        names = ("unit", "words", "log_prob", "log_prob_without_ends", "perplexity", "perplexity_without_ends")
+        own = {name: getattr(self, name) for name in names}
+        return {**own, "sentences": len(self.sentences), "unknown": self.unknown}
+
+    def rows(self, by: By = "words") -> Iterator[dict[str, Any]]:
+        """A row for each word or for each sentence, numbered from 1; `pandas.DataFrame(scores.rows())` takes them.
+
+        Of a word: `sentence_id`, `word_id`, `word`, `surprisal`, `known`; of a sentence: `sentence_id`, `words` (its
+        end included), `log_prob`, `perplexity`, `unknown`, `sentence`.
+        """
+        if by not in get_args(By):
+            raise ConfigError(f"rows are by words or by sentences, found {by!r}; choose one")
+        for number, one in enumerate(self.sentences, 1):
+            if by == "words":
+                for place, row in enumerate(zip(one.words, one.surprisals, one.known, strict=True), 1):
+                    named = zip(("word", "surprisal", "known"), row, strict=True)
+                    yield {"sentence_id": number, "word_id": place, **dict(named)}
+            else:
+                figures = {"words": len(one.words), "log_prob": one.log_prob, "perplexity": one.perplexity}
+                text = " ".join(one.words[:-1])
+                yield {"sentence_id": number, **figures, "unknown": one.known.count(False), "sentence": text}
+
+    def tsv(self, by: By = "words") -> str:
+        """The rows as tab-separated values, under a line with the names of the columns."""
+        rows = list(self.rows(by))
+        lines = [[*rows[0]], *([_printed(value) for value in row.values()] for row in rows)]
+        return "".join("\t".join(line) + "\n" for line in lines)
+
+    def __str__(self) -> str:
+        missing = self.unknown
+        some = ", ".join(map(repr, [*missing][:4])) + (", ..." if len(missing) > 4 else "")
+        told = f"; {sum(missing.values()):,} words are unknown: {some}" if missing else "; no word is unknown"
+        return (
+            f"{len(self.sentences):,} sentences, {self.words:,} words with ends of sentence: log p {self.log_prob:.4f} "
+            f"{self.unit}, perplexity {self.perplexity:.3f}; without ends {self.log_prob_without_ends:.4f} "
+            f"{self.unit}, perplexity {self.perplexity_without_ends:.3f}{told}"
+        )
+
+
+def score(
+    model: LLRNN | StrPath,
+    texts: Corpus | Sequence[str | Sequence[str]],
+    *,
+    conditions: Sequence[object] | None = None,
+    unit: Unit = "nats",
+    lowercase: bool | None = None,
+) -> TextScores:
+    """log p of every word of each text, the end of the sentence included.
+
+    `model`: a model, its folder, or an n-gram model (an ARPA file, or a folder that `llrnn ngram` wrote). `texts`:
+    sentences as strings of words, as sequences of words, or a corpus; `conditions`, one for each. `unit`: nats, bits or
+    log10. Words are lowercased first if `lowercase` says so, by default where the model was trained so.
+
+        scores = score(model, ["elle dort .", "il dort bien ."], unit="bits")
+        for row in scores.rows():
+            print(row["word"], row["surprisal"])
+    """
+    if unit not in UNITS:
+        raise ConfigError(f"unit must be {', '.join(UNITS)}, found {unit!r}; choose one")
+    opened = model if isinstance(model, LLRNN) else open_scorer(model)
+    small = isinstance(opened, LLRNN) and opened.reads_lowercase if lowercase is None else lowercase
+    corpus = _corpus(texts, conditions)
+    corpus = corpus.lowercased() if small else corpus
+    if isinstance(opened, LLRNN):
+        ready = prepared(opened, corpus.conditions) if any(one is not None for one in corpus.conditions) else opened
+        text = EncodedText.encode(corpus, ready.vocabulary)
+        return _scores(corpus, ready.vocabulary, text, sentence_log_probs(ready, text), unit)
+    if any(one is not None for one in corpus.conditions):
+        raise ConfigError("an n-gram model does not look at conditions, found a text that has some; leave them out")
+    numbers_of(sorted(corpus.counts()), opened.vocabulary)  # which says what an n-gram model lacks
+    text = EncodedText.encode(corpus, opened.vocabulary)
+    return _scores(corpus, opened.vocabulary, text, _by_ngrams(opened, text), unit)
+
+
+def open_scorer(path: StrPath) -> LLRNN | NGram:
+    """What a path holds: the model of a folder, or an n-gram model."""
+    if not Path(path).exists():
+        raise ConfigError(f"{path}: no such file or folder; give a model folder or an ARPA file")
+    if has_bundle(Path(path), "model"):
+        return load(path)
+    return over_own_words(read_table(Path(path)))
+
+
+def over_own_words(table: NGramTable) -> NGram:
+    """An n-gram model over the words that it lists; `<unk>`, if it is one of them, stands for all others."""
+    return NGram(table).bind(Vocabulary(table.words, unknown=UNKNOWN if UNKNOWN in table.index else None))
+
+
+def numbers_of(words: Sequence[str], vocabulary: Vocabulary) -> list[int]:
+    """The numbers of words in an n-gram model."""
+    unknown = [word for word in words if word not in vocabulary]
+    if unknown and vocabulary.unknown is None:
+        raise BackgroundError(
+            f"the model has no {UNKNOWN}, and does not list {len(unknown)} of the words, such as {unknown[0]!r}; "
+            "estimate it with a vocabulary that holds them"
+        )
+    return vocabulary.ids(words)
+
+
+def _corpus(texts: Corpus | Sequence[str | Sequence[str]], conditions: Sequence[object] | None) -> Corpus:
+    if isinstance(texts, str):
+        raise ConfigError(f"a list of texts is required, found one string: write [{texts[:40]!r}]")
+    if isinstance(texts, Corpus):
+        if conditions is not None:
+            raise ConfigError("a corpus has its conditions, found others beside it; give one of them")
+        corpus = texts
+    else:
+        corpus = Corpus.from_sentences([one.split() if isinstance(one, str) else one for one in texts], name="texts")
+    if conditions is not None:
+        if len(conditions) != len(corpus):
+            raise ConfigError(f"one condition for each of {len(corpus)} texts is required, found {len(conditions)}")
+        pairs = zip(corpus, conditions, strict=True)
+        corpus = Corpus([replace(sentence, condition=condition) for sentence, condition in pairs], corpus.name)
+    if not len(corpus):
+        raise CorpusError("at least one text is required to score, found none; give a list of them")
+    for sentence in corpus:
+        if EOS in sentence.words:
+            raise CorpusError(f"{sentence.name}: {EOS} marks the end of a sentence, found it as a word; take it out")
+    return corpus
+
+
+def _by_ngrams(ngram: NGram, text: EncodedText) -> list[Floats]:
+    eos = ngram.vocabulary.eos
+    stream = [eos, *(symbol for row in text.sentences for symbol in (*row.tolist(), eos))]
+    return np.split(ngram.score(stream)[0].double().numpy(), np.cumsum(text.lengths)[:-1])
+
+
+def _scores(
+    corpus: Corpus, vocabulary: Vocabulary, text: EncodedText, log_probs: Sequence[Floats], unit: Unit
+) -> TextScores:
+    factor = 1.0 / math.log(UNITS[unit])
+    unknown = None if vocabulary.unknown is None else vocabulary.id(vocabulary.unknown)
+    made = []
+    for sentence, symbols, log_p in zip(corpus, text.sentences, log_probs, strict=True):
+        pairs = zip(sentence.words, symbols.tolist(), strict=True)
+        known = (symbol != unknown or word == vocabulary.unknown for word, symbol in pairs)
+        converted = tuple((log_p * factor).tolist())
+        made.append(SentenceScore((*sentence.words, EOS), converted, (*known, True), unit))
+    return TextScores(tuple(made), unit)
+
+
+def _perplexity(log_prob: float, words: int, unit: str) -> float:
+    """Infinity where it is more than a float can hold."""
+    if not words:
+        return math.nan
+    try:
+        return float(UNITS[unit] ** (-log_prob / words))
+    except OverflowError:
+        return math.inf
+
+
+def _printed(value: object) -> str:
+    """Numbers in full, so that nothing is lost in a file; a word keeps to its line and its column."""
+    if isinstance(value, str):
+        return value.replace("\t", "\\t").replace("\n", "\\n")
+    return str(int(value)) if isinstance(value, bool) else str(value)
