@@ -73,7 +73,7 @@ def test_forward_is_the_mean_over_the_targets_that_count() -> None:
     assert float(loss.detach()) == pytest.approx(-float(torch.stack(found).mean()), abs=1e-9)
     batch = Sentences().plan(EncodedText.encode(llrnn.Corpus.from_sentences([["w0", "w1"]]), model.vocabulary))[0]
     assert torch.equal(model(batch), -model.log_prob(batch).mean())
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
@@ -81,12 +81,13 @@ def test_mistakes_of_forward() -> None:
     model = tiny_model()
     inputs = torch.zeros(2, 3, dtype=torch.long)
     batch = Sentences().plan(EncodedText.encode(llrnn.Corpus.from_sentences([["w0"]]), model.vocabulary))[0]
-    for said, mistake in (
+    mistakes: list[tuple[str, Callable[[], object]]] = [
         (r"found \(2, 3\) and none", lambda: model(inputs)),
         (r"found \(2, 3\) and \(2, 2\)", lambda: model(inputs, inputs[:, :2])),
         ("found nothing but -100 among 6", lambda: model(inputs, torch.full_like(inputs, -100))),
         ("a Batch has its targets", lambda: model(batch, inputs)),
-    ):
+    ]
+    for said, mistake in mistakes:
         with pytest.raises(ConfigError, match=said):
             mistake()
 
