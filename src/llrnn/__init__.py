@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from llrnn.inference.evaluation import evaluate
     from llrnn.inference.explanation import explain, influence
     from llrnn.inference.scores import score
-    from llrnn.knowledge import backgrounds, contextual, features, testing
+    from llrnn.knowledge import backgrounds, contextual, features
     from llrnn.languages import domains
     from llrnn.layer import LogLinear
     from llrnn.model import testing, words
