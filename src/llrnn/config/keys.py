@@ -26,6 +26,7 @@ from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Automaton, Dictionary, Grammar
 from llrnn.knowledge.backgrounds.constraint import Constraint
 from llrnn.knowledge.contextual import (
+    ConditionNumbers,
     ContextualFeature,
     ContextualInput,
     Continued,
@@ -40,8 +41,8 @@ from llrnn.knowledge.contextual import (
 from llrnn.knowledge.features import Features
 from llrnn.languages.domains import Names, Numbers, Spelling
 from llrnn.languages.grammars.automaton import Over
-from llrnn.model.controllers import Attentive, Controller, Encoder, make_controller
-from llrnn.text.conditions import Characters, ConditionTokenizer, Slots, Whole, Words
+from llrnn.model.controllers import Attentive, Controller, Encoder, FirstState, make_controller
+from llrnn.text.conditions import Characters, ConditionTokenizer, NumericFields, Slots, Whole, Words
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vocabulary import EOS, Domain
@@ -231,11 +232,15 @@ class ControllerConfig(Strict):
 class ConditionConfig(Strict):
     """A network that reads the condition, and attention between the first layer of the controller and the others."""
 
-    reading: Literal["words", "slots", "spelled", "whole"] = Field(
+    reading: Literal["words", "slots", "spelled", "whole", "numbers"] = Field(
         "words",
-        description="word by word; words with their slots as features; the same by characters; or one symbol, such as "
-        "a category",
+        description="word by word; words with their slots as features; the same by characters; one symbol, such as "
+        "a category; or a vector or record of numbers",
     )
+    joined: Literal["every step", "first state"] = Field(
+        "every step", description="numbers: joined to the input at every step, or the first state of the controller"
+    )
+    names: list[str] = Field([], description="numbers: of these fields of a record alone; all by default")
     unread: list[str] = Field([], description="slots: those whose words are not read, only that they have a value")
     ignored: list[str] = Field([], description="slots: those that the network does not read at all")
     encoder: Literal["lstm", "gru", "none"] = Field("lstm", description="reads in both directions; none: vectors alone")
@@ -244,6 +249,11 @@ class ConditionConfig(Strict):
 
     @model_validator(mode="after")
     def _keys_fit(self) -> ConditionConfig:
+        if self.reading == "numbers":
+            of_words = ("unread", "ignored", "encoder", "size", "min_count")
+            refuse_unused(self, of_words, "is for conditions of words", "reading = 'numbers'")
+        else:
+            refuse_unused(self, ["joined", "names"], "is for reading = 'numbers'", f"reading = {self.reading!r}")
         if (self.unread or self.ignored) and self.reading != "slots":
             raise ValueError(f"unread and ignored are for reading = 'slots', found reading = {self.reading!r}")
         if self.encoder != "none" and self.size % 2:
@@ -256,8 +266,18 @@ class ConditionConfig(Strict):
         plain: dict[str, type[Words | Characters | Whole]] = {"words": Words, "spelled": Characters, "whole": Whole}
         return plain[self.reading]()
 
+    def inputs(self, conditions: Iterable[object]) -> tuple[ContextualInput, ...]:
+        """The numbers of conditions, where they are joined at every step."""
+        if self.reading != "numbers" or self.joined != "every step":
+            return ()
+        return (ConditionNumbers.fitted(conditions, self.names),)
+
     def controller(self, own: ControllerConfig, conditions: Iterable[object]) -> Controller:
-        """One layer below the look at the condition, the others, at least one, above."""
+        """One layer below the look at the condition, the others, at least one, above; numbers are not looked at."""
+        if self.reading == "numbers":
+            made = own.make()
+            every = self.joined == "every step"
+            return made if every else FirstState(made, NumericFields.fitted(conditions, self.names))
         encoder = Encoder.for_conditions(
             self._reading(), conditions, self.size, min_count=self.min_count, kind=self.encoder, dropout=own.dropout
         )

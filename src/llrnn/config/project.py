@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from operator import add, mul
@@ -35,9 +36,10 @@ from llrnn.knowledge.features import Features
 from llrnn.model.network import LLRNN
 from llrnn.model.words import value_attribute
 from llrnn.text import french
-from llrnn.text.conditions import Conditions
+from llrnn.text.conditions import Conditions, numbers_of
 from llrnn.text.corpus import Corpus, EncodedText, delexicalise, warn_if_raw
 from llrnn.text.lexicon import Lexicon, read_frequencies
+from llrnn.text.readers import Sentence
 from llrnn.text.shards import BuiltCorpus
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.settings import first_problem, models_by_kind
@@ -114,7 +116,7 @@ class Project:
         corpora = read_corpora(config)
         warn_if_raw(corpora["train"])
         if config.condition is not None:
-            _require_conditions(corpora)
+            _require_conditions(corpora, config.condition)
         context = tuple(_contextual(one, config, corpora) for one in config.contextual)
         lexicon = _lexicon(config, corpora, context)
         vocabulary = _vocabulary(config, corpora, _said_by_knowledge(config, lexicon, context))
@@ -147,7 +149,7 @@ class Project:
     def model(self) -> LLRNN:
         """A fresh model; its weights are a function of the seed."""
         config, own = self.config, self.config.controller
-        conditions = (sentence.condition for sentence in self.corpora["train"])
+        conditions = self._conditions("train")
         model = LLRNN(
             self.vocabulary,
             output_features=self.output_features,
@@ -155,16 +157,33 @@ class Project:
             background=self.background,
             controller=own.make() if config.condition is None else config.condition.controller(own, conditions),
             contextual=self.contextual,
-            contextual_inputs=self.contextual_inputs,
+            contextual_inputs=self._inputs(),
             tied=config.tied,
             word_dropout=config.word_dropout,
             seed=config.training.seed,
         )
         model.provenance = {"config": config.model_dump(mode="json")}
+        self._require_numbers(model)
         for part in ("train", "valid"):
             if part in self.corpora:
                 self._require_mass(model, part)
         return model
+
+    def _conditions(self, part: str) -> Iterator[object]:
+        return (sentence.condition for sentence in self.corpora[part])
+
+    def _inputs(self) -> tuple[ContextualInput, ...]:
+        condition = self.config.condition
+        numbers = () if condition is None else condition.inputs(self._conditions("train"))
+        return (*self.contextual_inputs, *numbers)
+
+    def _require_numbers(self, model: LLRNN) -> None:
+        """The conditions of all texts have the numbers that those of the training text have."""
+        if self.config.condition is None or self.config.condition.reading != "numbers":
+            return
+        for sentence in (sentence for corpus in self.corpora.values() for sentence in corpus):
+            with _naming(sentence):
+                model.start([sentence.condition])
 
     def _require_mass(self, model: LLRNN, part: str) -> None:
         """Every word of the text is possible; said before training, not after an epoch of it."""
@@ -181,13 +200,25 @@ class Project:
                 )
 
 
-def _require_conditions(corpora: dict[str, Corpus]) -> None:
+def _require_conditions(corpora: dict[str, Corpus], given: keys.ConditionConfig) -> None:
     for sentence in (sentence for corpus in corpora.values() for sentence in corpus):
         if sentence.condition is None:
             raise ConfigError(
                 f"{sentence.name}: a condition is required of every sentence, since [condition] is set, found none; "
                 "give it one, or leave [condition] out"
             )
+        if given.reading == "numbers":
+            with _naming(sentence):
+                numbers_of(sentence.condition, given.names)
+
+
+@contextmanager
+def _naming(sentence: Sentence) -> Iterator[None]:
+    """An error in the block says which line it is of."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{sentence.name}: {error}") from None
 
 
 def _more_mass(given: keys.AnyBackground, part: str) -> str:

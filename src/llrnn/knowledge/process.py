@@ -81,6 +81,7 @@ class Process(ABC, Generic[S]):
 
     _vocabulary: Vocabulary | None = None
     _error: type[LLRNNError] = LLRNNError  # what its misuse raises
+    needs_condition = False  # whether there must be one
 
     @property
     def is_static(self) -> bool:

@@ -34,7 +34,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import CheckpointError, ConfigError, LLRNNError, quoted
-from llrnn.text.conditions import Act, ConditionTokenizer, Token, fields_of, make_tokenizer
+from llrnn.text.conditions import Act, ConditionTokenizer, NumericFields, Token, fields_of, make_tokenizer
 
 Hidden = tuple[Tensor, ...]
 
@@ -591,6 +591,54 @@ class Attentive(Controller):
         return f"Attentive({self.below!r}, {self.encoder!r}, {self.above!r})"
 
 
+# Numbers as the first state (the paper's equation 17, at the beginning).
+#
+#     state_0 = tanh( v(C) W + c )            v: the normalised numbers of the condition (`NumericFields`)
+
+
+class FirstState(Controller):
+    """A controller that begins in a state made of the numbers of the condition.
+
+    FirstState(GRU(64), NumericFields.fitted(corpus.conditions))
+    """
+
+    reads_conditions = True
+
+    def __init__(self, controller: Controller, fields: NumericFields) -> None:
+        super().__init__()
+        if controller.reads_conditions:
+            raise ConfigError(f"the first state of {controller!r} is made of the condition already; give another")
+        self.controller, self.fields = controller, fields
+        self.inputs, self.hidden = controller.inputs, controller.hidden
+        self._shapes = [part.shape[1:] for part in controller.initial([None])]
+        if not all(shape.numel() for shape in self._shapes):
+            raise ConfigError(
+                f"{controller!r} begins with nothing, so numbers cannot be its first state; join them at every step"
+            )
+        self.weight = nn.Parameter(torch.zeros(len(fields.columns), sum(shape.numel() for shape in self._shapes)))
+        self.bias = nn.Parameter(torch.zeros(self.weight.shape[1]))
+        init_part(self, [("weight", self.weight), ("bias", self.bias)])
+
+    @property
+    def state_size(self) -> int:
+        return self.controller.state_size
+
+    def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
+        numbers = [self.fields.vector(condition) for condition in conditions]
+        v = self.weight.new_tensor(numbers).view(len(conditions), len(self.weight))
+        begun = torch.tanh(v @ self.weight + self.bias).split([shape.numel() for shape in self._shapes], 1)
+        return tuple(part.reshape(len(conditions), *shape) for part, shape in zip(begun, self._shapes, strict=True))
+
+    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
+        return self.controller.scan(psi, state, generator=generator)
+
+    def settings(self) -> dict[str, Any]:
+        return {"kind": "first state", "controller": self.controller.settings(), "fields": self.fields.settings()}
+
+    def __repr__(self) -> str:
+        return f"FirstState({self.controller!r}, {', '.join(self.fields.names)})"
+
+
 _kinds: dict[str, Callable[..., Controller]] = {"elman": Elman, "gru": GRU, "lstm": LSTM}
 
 
@@ -601,7 +649,7 @@ def register_controller(kind: str, make: Callable[..., Controller]) -> None:
 
         register_controller("mine", MyController)
     """
-    if kind in ("stacked", "attentive", "custom"):
+    if kind in ("stacked", "attentive", "first state", "custom"):
         raise ConfigError(f"the kind {kind!r} is one of llrnn's own; choose another name")
     _kinds[kind] = make
 
@@ -612,6 +660,8 @@ def make_controller(settings: dict[str, Any]) -> Controller:
     kind = given.pop("kind", "lstm")
     if kind == "stacked":
         return Stacked(*(make_controller(part) for part in given["parts"]))
+    if kind == "first state":
+        return FirstState(make_controller(given["controller"]), NumericFields.restored(given["fields"]))
     if kind == "attentive":
         below, above = make_controller(given["below"]), make_controller(given["above"])
         return Attentive(below, make_encoder(given["encoder"]), above)

@@ -339,12 +339,12 @@ def _parsed(text: str, kind: Conditions) -> object:
 
 def looks_at_conditions(model: LLRNN) -> bool:
     """Whether a condition could make a difference."""
-    return model.controller.reads_conditions or any(process.reads_conditions for process in model.processes)
+    return model.needs_conditions or any(process.reads_conditions for process in model.processes)
 
 
 def check_condition(model: LLRNN, condition: object) -> None:
     """A condition where one is needed, and none where it would be ignored."""
-    if condition is None and model.controller.reads_conditions:
+    if condition is None and model.needs_conditions:
         raise ConfigError("this model writes from a condition, and none was given; give one: --condition '...'")
     if condition is not None and not looks_at_conditions(model):
         raise ConfigError("this model does not look at conditions: it was trained without [condition]; leave it out")

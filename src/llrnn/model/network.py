@@ -205,6 +205,11 @@ class LLRNN(nn.Module):
         """What follows the prefix: the background, then the contextual features, then the contextual inputs."""
         return (self.background, *self.contextual, *self.contextual_inputs)
 
+    @property
+    def needs_conditions(self) -> bool:
+        """Whether every sequence needs a condition, which the network reads."""
+        return self.controller.reads_conditions or any(process.needs_condition for process in self.processes)
+
     def start(self, conditions: Sequence[object] = (None,), *, generator: torch.Generator | None = None) -> ModelState:
         """The state before any symbol, a sequence for each condition. The first symbol to feed is EOS."""
         begun: dict[object, tuple[State, ...]] = {}

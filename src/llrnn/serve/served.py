@@ -88,7 +88,7 @@ class Served:
 
     @property
     def conditions(self) -> Needs:
-        if self.model.controller.reads_conditions:
+        if self.model.needs_conditions:
             return "required"
         return "optional" if looks_at_conditions(self.model) else "none"
 

@@ -14,6 +14,7 @@ so that an act and a record with the same fields are the same to it.
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -32,6 +33,7 @@ _EMPTY = re.compile(r"\s*\)")
 _CLOSING = {quote: re.compile(rf"{quote}\s*(?=[;)])") for quote in ("'", '"')}
 MOST_SLOTS = 1_000  # of an act, or fields of a record
 DEEPEST = 50  # lists and records within each other
+MOST_NUMBER = 1e30  # of a numeric condition: squares of its distance to the mean are added up
 _SHOWN = 200  # characters of an act in a message
 NOT_SAID = frozenset({"none", "dontcare", "dont_care", "yes", "no", "true", "false", "?"})  # values nobody copies
 
@@ -313,6 +315,112 @@ class Whole(ConditionTokenizer):
         act = (f"Act:{condition.name}",) if isinstance(condition, Act) else ()
         fields = tuple(f"{slot}={text}" if text is not None else f"Slot:{slot}" for slot, text in fields_of(condition))
         return [tuple(dict.fromkeys((*act, *fields))) or (f"Value:{condition}",)]
+
+
+# Numbers as a condition (the paper's equation 17): a vector, or a record of numbers.
+#
+#     v_i = (C_i − mean_i) / deviation_i                     0 where C has no such number, and then
+#     missing_i = 1                                          told only of numbers that some training condition lacks
+
+
+Numbers = dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class NumericFields:
+    """The numbers of a condition as a vector, normalised by what the training conditions had.
+
+        NumericFields.fitted([{"price": 37, "stars": 4}, {"price": 12, "stars": None}])      records
+        NumericFields.fitted([[0.1, 2.0], [0.3, 1.0]])                                       vectors: "0" and "1"
+
+    `missing`: the numbers that a condition may lack; `only`: other fields of a record are for others to look at.
+    """
+
+    names: tuple[str, ...]
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+    missing: tuple[str, ...] = ()
+    only: bool = False
+
+    @classmethod
+    def fitted(cls, conditions: Iterable[object], names: Collection[str] = ()) -> NumericFields:
+        """From the training conditions; with `names`, of these fields alone, otherwise of all."""
+        given = list(conditions)
+        records = [numbers_of(condition, names) for condition in given]
+        lengths = {
+            None if isinstance(one, Mapping) else len(record) for one, record in zip(given, records, strict=True)
+        }
+        if len(lengths) > 1:
+            raise ConfigError("records, or vectors of one length, are required, found several kinds; make them equal")
+        found = tuple(names) or tuple(dict.fromkeys(name for record in records for name in record))
+        if not found:
+            raise ConfigError("conditions of numbers are required, found none; give vectors, or records of numbers")
+        columns = [[value for record in records if (value := record.get(name)) is not None] for name in found]
+        empty = next((name for name, column in zip(found, columns, strict=True) if not column), None)
+        if empty is not None:
+            raise ConfigError(f"no training condition has the number {empty!r}; leave it out")
+        mean = tuple(math.fsum(column) / len(column) for column in columns)
+        spread = (
+            math.sqrt(math.fsum((value - m) ** 2 for value in column) / len(column))
+            for column, m in zip(columns, mean, strict=True)
+        )
+        lacking = tuple(name for name in found if any(record.get(name) is None for record in records))
+        return cls(found, mean, tuple(one if one > 0 else 1.0 for one in spread), lacking, bool(names))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the vector: the numbers, and which of them may be missing."""
+        return (*self.names, *(f"{name} missing" for name in self.missing))
+
+    def vector(self, condition: object) -> list[float]:
+        """The numbers of one condition, as `columns` names them."""
+        if condition is None:
+            raise ConfigError("this model writes from numbers, and no condition was given; give one to every sequence")
+        record = numbers_of(condition, self.names if self.only else ())
+        strange = [name for name in record if name not in self.names]
+        if strange:
+            known = ", ".join(self.names)
+            raise ConfigError(f"the condition has {strange[0]!r}, but the numbers of this model are {known}")
+        gone = [name for name in self.names if record.get(name) is None]
+        lost = [name for name in gone if name not in self.missing]
+        if lost:
+            raise ConfigError(
+                f"the condition has no number {lost[0]!r}, which every training condition had; give all of "
+                f"{', '.join(self.names)}"
+            )
+        scaled = zip(self.names, self.mean, self.deviation, strict=True)
+        told = [0.0 if (value := record.get(name)) is None else (value - m) / d for name, m, d in scaled]
+        return [*told, *(float(name in gone) for name in self.missing)]
+
+    def settings(self) -> dict[str, Any]:
+        """What it was made with."""
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in vars(self).items()}
+
+    @classmethod
+    def restored(cls, settings: Mapping[str, Any]) -> NumericFields:
+        """The inverse of `settings`."""
+        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()})
+
+
+def numbers_of(condition: object, names: Collection[str]) -> Numbers:
+    """The fields of a condition, each a finite number or nothing."""
+    plain = condition.tolist() if hasattr(condition, "tolist") else condition  # of numpy or torch
+    if isinstance(plain, list | tuple):
+        plain = {str(place): value for place, value in enumerate(plain)}
+    if not isinstance(plain, Mapping):
+        raise ConfigError(f"a list or a record of numbers is required as condition, found {quoted(plain)}")
+    if len(plain) > MOST_SLOTS:
+        raise ConfigError(f"a condition may have {MOST_SLOTS:,} numbers, found {len(plain):,}")
+    found: Numbers = {}
+    for name, value in plain.items():
+        if names and str(name) not in names:
+            continue
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise ConfigError(f"the field {str(name)!r} of a condition must be a number or null, found {quoted(value)}")
+        if value is not None and not abs(value) <= MOST_NUMBER:
+            raise ConfigError(f"the field {str(name)!r} must be a finite number of at most {MOST_NUMBER:.0e}: {value}")
+        found[str(name)] = None if value is None else float(value)
+    return found
 
 
 def _tokens(condition: object, of_slot: Callable[[str, str | None], Iterable[Token]]) -> list[Token]:

@@ -490,7 +490,7 @@ def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) 
     return (
         workers.size == 1
         and isinstance(settings.objective.make(), Exact)
-        and not model.controller.reads_conditions
+        and not model.needs_conditions
         and model.background.is_static
         and not model.contextual
         and not model.contextual_inputs

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from llrnn.knowledge import backgrounds
 from llrnn.knowledge.contextual.base import KINDS, ContextualFeature, Continued, Copied, Expert, Repeated, Said, Unsaid
 from llrnn.knowledge.contextual.inputs import (
+    ConditionNumbers,
     ContextualInput,
     GrammarState,
     Opinion,
@@ -16,8 +17,10 @@ from llrnn.knowledge.contextual.inputs import (
 )
 from llrnn.knowledge.contextual.lookup import Lookup, Matching
 from llrnn.knowledge.process import Saved, find_restorer
+from llrnn.text.conditions import NumericFields
 
 __all__ = [
+    "ConditionNumbers",
     "ContextualFeature",
     "ContextualInput",
     "Continued",
@@ -52,6 +55,7 @@ def restore(saved: Saved) -> ContextualFeature:
 
 _INPUTS: dict[str, Callable[[Saved], ContextualInput]] = {
     "grammar_state": lambda saved: GrammarState(backgrounds.restore(saved.parts[0]), **saved.fields),
+    "condition_numbers": lambda saved: ConditionNumbers(NumericFields.restored(saved.fields)),
     "slot_progress": lambda saved: SlotProgress(*saved.fields["slots"]),
     "pointed_words": lambda saved: PointedWords(restore(saved.parts[0]), saved_chi(saved), name=saved.fields["name"]),
     "opinion": lambda saved: Opinion(backgrounds.restore(saved.parts[0]), saved_chi(saved), name=saved.fields["name"]),

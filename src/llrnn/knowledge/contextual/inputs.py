@@ -8,13 +8,14 @@ follows the symbols, x_t included. What it says of a state is not a weight of wo
     GrammarState(grammar)              what may follow, what is under way, how many symbols are due at least
     SlotProgress("name", "area")       how many values of the condition are unsaid, begun, said
     PointedWords(feature, chi)         Σ_x (φ(K, x) − φ(K, rest)) χ(x)      the words that a feature points at
+    ConditionNumbers.fitted(conditions)    the numbers of a condition (equation 17), the same at every step
     Opinion(background, chi)           Σ_x b(K, x) χ(x) / Σ_x b(K, x)       what an expert expects next, by features
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -32,6 +33,7 @@ from llrnn.knowledge.features import FeatureMatrix, Features, compile_features
 from llrnn.knowledge.process import Batch, S, Saved
 from llrnn.languages.grammars.automaton import Language, Node
 from llrnn.languages.ngrams.table import ranges
+from llrnn.text.conditions import NumericFields
 from llrnn.text.vocabulary import Revision, Vocabulary
 
 _MOST = 20_000  # numbers of one input: each has a row of U, and a place at every position
@@ -207,6 +209,44 @@ class SlotProgress(ContextualInput[CopyProgress]):
 
     def __repr__(self) -> str:
         return f"SlotProgress({', '.join(map(repr, self._slots))})"
+
+
+class ConditionNumbers(ContextualInput[tuple[float, ...]]):
+    """A condition of numbers, joined to the input at every step: a record such as {"price": 37, "stars": 4}, a vector.
+
+        ConditionNumbers.fitted(corpus.conditions)          normalised by the mean and the deviation of training
+
+    As the first state of the network instead: `llrnn.model.controllers.FirstState`.
+    """
+
+    needs_condition = True
+
+    def __init__(self, fields: NumericFields) -> None:
+        self._fields = fields
+
+    @classmethod
+    def fitted(cls, conditions: Iterable[object], names: Collection[str] = ()) -> ConditionNumbers:
+        """With the means and deviations of these conditions; with `names`, of these fields alone."""
+        return cls(NumericFields.fitted(conditions, names))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"C {name}" for name in self._fields.columns)
+
+    def initial(self, condition: object = None) -> tuple[float, ...]:
+        return tuple(self._fields.vector(condition))
+
+    def numbers(self, states: Sequence[tuple[float, ...]]) -> Tensor:
+        return torch.tensor(states, dtype=torch.float32).view(len(states), len(self._fields.columns))
+
+    def revised(self, revision: Revision) -> Self:
+        return self.bind(revision.vocabulary)
+
+    def saved(self) -> Saved:
+        return Saved("condition_numbers", self._fields.settings())
+
+    def __repr__(self) -> str:
+        return f"ConditionNumbers({', '.join(self._fields.names)})"
 
 
 class Weighed(ContextualInput[S]):
