@@ -626,11 +626,14 @@ class FirstState(Controller):
     def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
         numbers = [self.fields.vector(condition) for condition in conditions]
         v = self.weight.new_tensor(numbers).view(len(conditions), len(self.weight))
-        begun = torch.tanh(v @ self.weight + self.bias).split([shape.numel() for shape in self._shapes], 1)
+        begun = torch.split(torch.tanh(v @ self.weight + self.bias), [shape.numel() for shape in self._shapes], 1)
         return tuple(part.reshape(len(conditions), *shape) for part, shape in zip(begun, self._shapes, strict=True))
 
     def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
         return self.controller.scan(psi, state, generator=generator)
+
+    def step(self, psi: Tensor, state: Hidden) -> tuple[Tensor, Hidden]:
+        return self.controller.step(psi, state)
 
     def settings(self) -> dict[str, Any]:
         return {"kind": "first state", "controller": self.controller.settings(), "fields": self.fields.settings()}

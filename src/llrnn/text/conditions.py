@@ -399,7 +399,8 @@ class NumericFields:
     @classmethod
     def restored(cls, settings: Mapping[str, Any]) -> NumericFields:
         """The inverse of `settings`."""
-        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()})
+        given: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in settings.items()}
+        return cls(**given)
 
 
 def numbers_of(condition: object, names: Collection[str]) -> Numbers:
