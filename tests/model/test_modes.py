@@ -12,10 +12,24 @@ from torch import Tensor
 
 import llrnn
 from helpers import small_corpus, small_model, tiny_model
-from llrnn import GRU, LLRNN, LSTM, Sentences, contextual, evaluate, explain, generate, influence, load, score
+from llrnn import (
+    GRU,
+    LLRNN,
+    LSTM,
+    Controller,
+    Sentences,
+    contextual,
+    evaluate,
+    explain,
+    generate,
+    influence,
+    load,
+    score,
+)
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.rescoring import score_sentences
 from llrnn.knowledge.backgrounds import Model
+from llrnn.model.own import from_module
 from llrnn.text.corpus import EncodedText
 
 
@@ -198,3 +212,31 @@ def test_a_loop_of_ones_own_learns_and_a_seed_repeats_it(dropout: float) -> None
     assert losses[-1] < 0.85 * losses[0]
     assert losses == fitted(1)
     assert (losses == fitted(2)) is (dropout == 0.0)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda: from_module(torch.nn.LSTM(8, 8, num_layers=2, dropout=0.5, batch_first=True)),
+        lambda: from_module(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Dropout(0.5)), inputs=8),
+    ],
+    ids=["lstm", "module"],
+)
+def test_dropout_inside_a_body_of_ones_own_is_switched_and_seeded_too(body: Callable[[], Controller]) -> None:
+    def trained(seed: int) -> dict[str, Tensor]:
+        torch.manual_seed(0)
+        model = small_model(controller=body(), loud=0.1)
+        torch.manual_seed(seed)  # of what others draw
+        for _ in llrnn.train(model, small_corpus()[:20], epochs=2, seed=3):
+            pass
+        return {name: weight.clone() for name, weight in model.named_parameters()}
+
+    first, again = trained(1), trained(2)
+    assert all(torch.equal(weight, again[name]) for name, weight in first.items())
+    model = small_model(controller=body())
+    inputs, targets = batch_of(model)
+    assert float(model(inputs, targets).detach()) != float(model(inputs, targets).detach())
+    losses = [float(model(inputs, targets, generator=seeded(seed)).detach()) for seed in (3, 3, 4)]
+    assert losses[0] == losses[1] != losses[2]
+    model.eval()
+    assert torch.equal(model(inputs, targets), model(inputs, targets))

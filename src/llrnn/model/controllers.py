@@ -45,6 +45,7 @@ class Controller(nn.Module):
     inputs: int
     hidden: int
     reads_conditions = False  # whether every sequence needs one
+    same_operations = True  # whether a scan is the same sequence of operations on tensors, whatever the numbers
 
     @property
     @abstractmethod

@@ -11,7 +11,8 @@ of its own is a subclass of `Controller`. Weights stay as they are given.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 from llrnn.ground.errors import ConfigError, LawError, LLRNNError
 from llrnn.knowledge.process import ModelState
 from llrnn.knowledge.testing import require_law
-from llrnn.model.controllers import Controller, Hidden
+from llrnn.model.controllers import Controller, Hidden, mode_generator
 
 
 def from_module(
@@ -44,6 +45,8 @@ def from_module(
 
 
 class _FromModule(Controller):
+    same_operations = False  # a seed is drawn, rows are grouped
+
     def __init__(self, module: nn.Module, settings: dict[str, Any] | None) -> None:
         super().__init__()
         self.module, self._settings = module, settings
@@ -55,12 +58,27 @@ class _FromModule(Controller):
         """A tensor where the module is, in its numbers."""
         return next((p for p in self.module.parameters() if p.is_floating_point()), torch.zeros(0))
 
+    @contextmanager
+    def _seeded(self, generator: torch.Generator | None) -> Iterator[None]:
+        """A module's own dropout draws from torch's global generator, which follows ours for as long as a call takes.
+
+        So the same generator drops the same, and a training run can be resumed bit for bit.
+        """
+        device = self._like().device
+        if generator is None or not self.module.training or generator is mode_generator(self, None, device):
+            yield
+            return
+        seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            torch.manual_seed(seed)
+            yield
+
     def __repr__(self) -> str:
         return f"from_module({type(self.module).__name__}, inputs={self.inputs}, hidden={self.hidden})"
 
 
 class TorchRecurrent(_FromModule):
-    """`nn.RNN`, `nn.GRU`, `nn.LSTM` as they are; their own dropout is that of their `train` mode."""
+    """`nn.RNN`, `nn.GRU`, `nn.LSTM` as they are; their own dropout is that of their train mode."""
 
     def __init__(self, module: nn.RNNBase, settings: dict[str, Any] | None = None) -> None:
         super().__init__(module, settings)
@@ -80,7 +98,8 @@ class TorchRecurrent(_FromModule):
     def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
         first = self.module.batch_first
         own = [part.transpose(0, 1).contiguous() for part in state]
-        h, after = self.module(psi if first else psi.transpose(0, 1), tuple(own) if len(own) > 1 else own[0])
+        with self._seeded(generator):
+            h, after = self.module(psi if first else psi.transpose(0, 1), tuple(own) if len(own) > 1 else own[0])
         after = (after,) if isinstance(after, Tensor) else after
         return h if first else h.transpose(0, 1), tuple(part.transpose(0, 1) for part in after)
 
@@ -123,9 +142,10 @@ class PrefixFunction(_FromModule):
         (B, T, _), (before, counted) = psi.shape, state
         read, counts = torch.cat([before, psi], 1), torch.cat([counted, counted.new_ones(B, T)], 1)
         h, lengths = psi.new_empty(B, T, self.hidden), counts.sum(1)
-        for length in sorted(set(lengths.tolist())) if T else []:
-            rows = (lengths == length).nonzero().view(-1)
-            h = h.index_copy(0, rows, self.module(read[rows, -length:])[:, length - T :].to(h.dtype))
+        with self._seeded(generator):
+            for length in sorted(set(lengths.tolist())) if T else []:
+                rows = (lengths == length).nonzero().view(-1)
+                h = h.index_copy(0, rows, self.module(read[rows, -length:])[:, length - T :].to(h.dtype))
         return h, (read, counts)
 
 

@@ -484,8 +484,8 @@ def updater_for(model: LLRNN, settings: TrainingSettings, workers: Workers) -> U
 def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) -> bool:
     """Whether a step is the same sequence of operations on tensors, whatever stands in the batch.
 
-    A background or a feature that follows the text, a condition, words that are drawn or several processes need Python,
-    or memory of another size, in the middle of a step.
+    A background or a feature that follows the text, a condition, words that are drawn, several processes or a module of
+    the user's own need Python, or memory of another size, in the middle of a step.
     """
     return (
         workers.size == 1
@@ -494,6 +494,7 @@ def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) 
         and model.background.is_static
         and not model.contextual
         and not model.contextual_inputs
+        and model.controller.same_operations
         and model.background.prior([]) is model.background.prior([])  # nothing is made anew, and copied, at every step
     )
 
