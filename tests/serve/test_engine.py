@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from helpers import HANG, sentence_log_probs, small_corpus, small_model, small_vocabulary
+from helpers import HANG, sentence_log_probs, shaken, small_corpus, small_model, small_vocabulary
 from llrnn import LLRNN, Lexicon, Vocabulary, backgrounds, contextual, explain, features, generate, influence
 from llrnn.inference.explanation import Comparison
 from llrnn.languages.domains import Numbers
@@ -586,6 +586,34 @@ def test_what_a_request_costs_is_bounded_before_it_runs(served: Served) -> None:
     same = ScoreRequest(texts=("la",) * 64, conditions=long[:1] * 64)  # what is the same is done once
     assert estimates.score_cost(served, same) < 1500
     assert estimates.query_cost(served, InfluenceRequest(feature="", prefix=("la",) * 200)) > 6 * 200
+
+
+def test_contextual_inputs_and_numeric_conditions_are_served() -> None:
+    """Many prefixes in one step, with a background swapped in; a condition that cannot be read is refused."""
+    records: list[object] = [{"degrees": 3}, {"degrees": 20}]
+    inputs = [
+        contextual.PointedWords(contextual.Repeated(4), features.Identity(top=30)),
+        contextual.ConditionNumbers.fitted(records),
+    ]
+    model = LLRNN(small_vocabulary(), output_features=features.Identity(), controller=GRU(6), contextual_inputs=inputs)
+    shaken(model, 2.0)
+    served = Served("weather", model, {"unigram": backgrounds.Unigram.from_corpus(small_corpus())})
+    assert served.conditions == "required"
+    conditions = ['{"degrees": 7}', '{"degrees": 31.5}']
+    requests = [
+        NextRequest(prefix=prefix, condition=conditions[n % 2], background=("own", "unigram")[n // 6])
+        for n, prefix in enumerate(PREFIXES)
+    ]
+    answers, _ = together(served, requests, "next", 64)
+    for n, (request, answer) in enumerate(zip(requests, answers, strict=True)):
+        asked = model if n < 6 else swap(model, background=backgrounds.Unigram.from_corpus(small_corpus()))
+        with torch.no_grad():
+            p, _ = read_prefix(asked, tuple(request.prefix), [{"degrees": 7 if n % 2 == 0 else 31.5}])
+        for one in answer["top"]:
+            assert one["log_p"] == pytest.approx(float(p.log_probs()[0, model.vocabulary.id(one["word"])]), abs=1e-4)
+    for condition, reason in ((None, "none was given"), ('{"wind": 1}', "'wind', but the numbers")):
+        with pytest.raises(Refused, match=reason):
+            run([served], lambda engine, c=condition: engine.next(NextRequest(prefix="la", condition=c)))
 
 
 def test_a_defect_reaches_the_one_who_asked_and_the_thread_goes_on() -> None:

@@ -451,7 +451,7 @@ def forecast(project: Project, summary: FeatureSummary) -> Forecast:
     long = 1 if isinstance(batches, SentenceBatches | SlidingBatches) else batches.length
     entries = 0 if summary.shares_nothing else summary.entries
     size = ways.Size(rows * long, summary.classes, summary.features, entries, project.config.controller.hidden)
-    follows = bool(project.contextual) or not project.background.is_static
+    follows = bool(project.contextual or project.contextual_inputs) or not project.background.is_static
     return ways.forecast(size, summary.symbols, follows=follows)
 
 

@@ -489,8 +489,8 @@ def add_from_conditions(
     The model itself, where all of them are, or where no knowledge looks at conditions: then it could not tell. Where
     symbols are characters that spell a language, words are no symbols at all.
     """
-    reading = [*model.contextual, *(one for one in model.contextual_inputs if not one.needs_condition)]  # not numbers
-    if model.background.is_static and not reading:
+    words_in = any(one.reads_conditions and not one.needs_condition for one in model.contextual_inputs)  # not numbers
+    if model.background.is_static and not model.contextual and not words_in:
         return model
     if any(constraint.over == "characters" for constraint in model.background.constraints):
         return model

@@ -344,7 +344,7 @@ def semantic_parsing_verb(
     out: Out,
     datasets: Annotated[list[str] | None, typer.Option("--dataset", help="Only these; all five by default.")] = None,
     systems: Annotated[
-        list[str] | None, typer.Option("--system", help="softmax (and masked), strict, grammar, primed.")
+        list[str] | None, typer.Option("--system", help="softmax (and masked), strict, grammar, state, primed.")
     ] = None,
     shares: Annotated[list[int] | None, typer.Option("--share", min=1, max=100, help="% of the training text.")] = None,
     whole: Annotated[bool, typer.Option("--all", help="Also train on train and valid text together.")] = False,

@@ -27,7 +27,7 @@ from torch import Tensor
 from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import FeatureError
 from llrnn.knowledge.backgrounds.base import Background
-from llrnn.knowledge.backgrounds.constraint import At, Constraint
+from llrnn.knowledge.backgrounds.constraint import At, Constraint, Grammar
 from llrnn.knowledge.contextual.base import ContextualFeature, CopyProgress, NamedProcess, Unsaid, Value
 from llrnn.knowledge.features import FeatureMatrix, Features, compile_features
 from llrnn.knowledge.process import Batch, S, Saved
@@ -123,7 +123,7 @@ class GrammarState(ContextualInput[At]):
 
     @property
     def reads_conditions(self) -> bool:
-        return self.constraint.reads_conditions
+        return self.constraint.reads_conditions and not isinstance(self.constraint, Grammar)  # which has no say in it
 
     def initial(self, condition: object = None) -> At:
         return self.constraint.initial(condition)
