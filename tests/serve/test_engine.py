@@ -591,7 +591,7 @@ def test_what_a_request_costs_is_bounded_before_it_runs(served: Served) -> None:
 def test_contextual_inputs_and_numeric_conditions_are_served() -> None:
     """Many prefixes in one step, with a background swapped in; a condition that cannot be read is refused."""
     records: list[object] = [{"degrees": 3}, {"degrees": 20}]
-    inputs = [
+    inputs: list[contextual.ContextualInput] = [
         contextual.PointedWords(contextual.Repeated(4), features.Identity(top=30)),
         contextual.ConditionNumbers.fitted(records),
     ]
@@ -612,8 +612,9 @@ def test_contextual_inputs_and_numeric_conditions_are_served() -> None:
         for one in answer["top"]:
             assert one["log_p"] == pytest.approx(float(p.log_probs()[0, model.vocabulary.id(one["word"])]), abs=1e-4)
     for condition, reason in ((None, "none was given"), ('{"wind": 1}', "'wind', but the numbers")):
+        request = NextRequest(prefix="la", condition=condition)
         with pytest.raises(Refused, match=reason):
-            run([served], lambda engine, c=condition: engine.next(NextRequest(prefix="la", condition=c)))
+            run([served], lambda engine: engine.next(request))  # noqa: B023
 
 
 def test_a_defect_reaches_the_one_who_asked_and_the_thread_goes_on() -> None:
