@@ -6,7 +6,9 @@ import os
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
+import copy
 import hashlib
+import pickle
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -17,7 +19,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from torch import Tensor
-from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+from transformers import GPT2Config, GPT2LMHeadModel, MambaConfig, MambaForCausalLM, PreTrainedTokenizerFast
 
 import llrnn
 from helpers import shaken
@@ -25,7 +27,7 @@ from llrnn import EOS, GRU, LLRNN, Vocabulary, backgrounds, contextual, features
 from llrnn.ground.bundle import read_bundle
 from llrnn.ground.errors import BackgroundError, CheckpointError, ConfigError, MissingExtraError, VocabularyError
 from llrnn.inference import hf
-from llrnn.knowledge.backgrounds import HuggingFace, Mask, Uniform
+from llrnn.knowledge.backgrounds import Background, HuggingFace, Mask, Mixture, Uniform, Unigram
 from llrnn.knowledge.process import Batch
 from llrnn.knowledge.testing import check_background
 from llrnn.layer.priors import Prior
@@ -246,6 +248,112 @@ def test_a_batch_where_nothing_counts_does_not_run_the_lm(monkeypatch: pytest.Mo
     assert log_b(b.prior(seen)).shape == (0, 60)
 
 
+def read_by(b: HuggingFace, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """How many rows of how many tokens the LM reads, pass by pass."""
+    run, shapes = b._model.forward, list[tuple[int, int]]()
+
+    def counted(input_ids: Tensor, **options: Any) -> Any:
+        shapes.append((input_ids.shape[0], input_ids.shape[1]))
+        return run(input_ids, **options)
+
+    monkeypatch.setattr(b._model, "forward", counted)
+    return shapes
+
+
+def step_by_step(b: HuggingFace, states: Sequence[Any], rows: Tensor) -> tuple[Tensor, Sequence[Any]]:
+    """log b at every place, (B, T, V), one column after the other; and the states after the last."""
+    found = []
+    for column in rows.split(1, dim=1):
+        here, states = b.follow(states, Batch(column, column, torch.ones_like(column, dtype=torch.bool)))
+        found.append(log_b(b.prior(here)))
+    return torch.stack(found, 1), states
+
+
+@pytest.mark.parametrize("context", [None, 2, 5, 8])
+def test_steps_with_what_was_read_before_are_a_pass_over_all(context: int | None) -> None:
+    b = background(context=context, cache_size=0)
+    rows = torch.randint(1, 60, (3, 12), generator=torch.Generator().manual_seed(0))
+    rows[:, 0] = 0
+    starts = [b.initial()] * 3
+    here, after = b.follow(starts, Batch(rows, rows, torch.ones_like(rows, dtype=torch.bool)))
+    stepped, last = step_by_step(b, starts, rows)
+    assert list(after) == list(last)
+    torch.testing.assert_close(stepped.flatten(0, 1), log_b(b.prior(here)), rtol=0, atol=1e-5)
+
+
+def test_a_step_is_one_pass_over_one_token_of_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = background(cache_size=0)
+    shapes = read_by(b, monkeypatch)
+    _, states = step_by_step(b, [b.initial()] * 3, ids([0, 1, 2], [0, 3, 4], [0, 5, 6]))
+    assert shapes == [(3, 1)] * 3
+    step_by_step(b, [states[2], states[0], states[0], states[1]], ids([7], [8], [9], [10]))
+    assert shapes[3:] == [(4, 1)]
+    _, longer = step_by_step(b, [states[1]], ids([7, 7]))
+    step_by_step(b, [longer[0], states[0]], ids([1], [1]))  # of several passes, and of several lengths
+    assert shapes[4:] == [(1, 1), (1, 1), (2, 1)]
+
+
+def test_a_text_that_goes_on_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = background(cache_size=0)
+    rows = torch.randint(1, 60, (2, 8), generator=torch.Generator().manual_seed(0))
+    everything = torch.ones(2, 4, dtype=torch.bool)
+    here, after = b.follow([b.initial()] * 2, Batch(rows[:, :4], rows[:, :4], everything))
+    first = log_b(b.prior(here))
+    shapes = read_by(b, monkeypatch)
+    here, _ = b.follow(after, Batch(rows[:, 4:], rows[:, 4:], everything))
+    second = log_b(b.prior(here))
+    assert shapes == [(2, 4)]
+    whole, _ = b.follow([b.initial()] * 2, Batch(rows, rows, torch.ones_like(rows, dtype=torch.bool)))
+    joined = torch.cat([first.view(2, 4, -1), second.view(2, 4, -1)], 1).flatten(0, 1)
+    torch.testing.assert_close(joined, log_b(b.prior(whole)), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_states_in_any_order_and_company_are_what_a_pass_over_each_says(seed: int) -> None:
+    """Rows are dropped, doubled, joined with older and shorter ones; some columns do not count."""
+    b, chance = background(cache_size=0, context=9), torch.Generator().manual_seed(seed)
+    pool, kept = [b.initial()], [()]
+    for _ in range(25):
+        chosen = torch.randint(len(pool), (3,), generator=chance).tolist()
+        rows = torch.randint(1, 60, (3, int(torch.randint(1, 4, (), generator=chance))), generator=chance)
+        mask = torch.rand(rows.shape, generator=chance) < 0.7
+        here, after = b.follow([pool[n] for n in chosen], Batch(rows, rows, mask))
+        found = log_b(b.prior(here))
+        texts = [(*kept[n], *row) for n, row in zip(chosen, rows.tolist(), strict=True)]
+        starts = [len(kept[n]) for n in chosen]
+        expected = [
+            logits(folded(b, text[: start + t + 1]))
+            for text, start, keep in zip(texts, starts, mask.tolist(), strict=True)
+            for t, k in enumerate(keep)
+            if k
+        ]
+        assert [tuple(one) for one in after] == [tuple(folded(b, text)) for text in texts]
+        torch.testing.assert_close(found, torch.stack(expected) if expected else found, rtol=0, atol=1e-5)
+        pool, kept = [*pool, *after][-8:], [*kept, *texts][-8:]
+
+
+def test_what_was_read_goes_with_the_states_and_not_into_copies() -> None:
+    b = background(cache_size=0)
+    _, (state,) = step_by_step(b, [b.initial()], ids([0, 1, 2]))
+    assert state.asked.reading is not None
+    assert state.asked.window.asked is None  # the passes before are not held
+    for copied in (copy.deepcopy(state), pickle.loads(pickle.dumps(state))):  # noqa: S301  our own
+        assert copied == state
+        assert copied.asked is None
+
+
+def test_an_lm_without_keys_and_values_reads_its_windows_anew() -> None:
+    config = MambaConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, state_size=4, bos_token_id=0)
+    torch.manual_seed(0)
+    model = MambaForCausalLM(config).eval()
+    b = HuggingFace(model, tokenizer(), cache_size=0).bind(hf.vocabulary(tokenizer()))
+    rows = ids([0, 1, 2, 3], [0, 5, 6, 7])
+    stepped, _ = step_by_step(b, [b.initial()] * 2, rows)
+    with torch.no_grad():
+        expected = torch.log_softmax(model(rows).logits, -1)
+    torch.testing.assert_close(stepped, expected, rtol=0, atol=1e-5)
+
+
 def test_large_batches_are_cut_into_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     b = background(cache_size=0)
     states = [folded(b, [0, n]) for n in range(7)]
@@ -259,7 +367,7 @@ def test_the_last_rows_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     run, asked = b._pass, list[tuple[int, ...]]()
 
     def counted(windows: Any) -> Tensor:
-        asked.extend(window for window, _ in windows)
+        asked.extend(one.window for one in windows)
         return run(windows)
 
     monkeypatch.setattr(b, "_pass", counted)
@@ -479,14 +587,71 @@ def test_sampling_works() -> None:
     assert len(found) == 3
 
 
+def masked(mask: Background, *, loud: float = 2.0) -> LLRNN:
+    model = LLRNN(
+        hf.vocabulary(tokenizer()),
+        output_features=features.Suffixes(1, min_count=1),
+        background=HuggingFace(language_model(), tokenizer()) * mask,
+        controller=GRU(4),
+    )
+    shaken(model, loud)
+    return model
+
+
+def _no_repeats(condition: object, words: tuple[str, ...]) -> list[str]:
+    return [*words]
+
+
+@pytest.mark.parametrize("options", [{}, {"do_sample": True}, {"num_beams": 3}], ids=str)
+@pytest.mark.parametrize(
+    "mask",
+    [Mask(forbidden=_no_repeats), Mask(forbidden=_no_repeats) * Mask(allowed=["a", "Ġle", "t", "e", EOS])],
+    ids=repr,
+)
+def test_what_a_mask_forbids_is_not_written(mask: Background, options: dict[str, Any]) -> None:
+    model = masked(mask)
+    torch.manual_seed(0)
+    prompt = ids([0, *model.vocabulary.ids(["a"])], [0, *model.vocabulary.ids(["e"])])
+    for row, begun in zip(generated(prompt, hf.LogLinearProcessor(model), **options), prompt.tolist(), strict=True):
+        written = [*begun[1:], *row]
+        text = written[: written.index(0)] if 0 in written else written
+        assert len(text) == len(set(text))
+        assert len(text) > 1 or "allowed" in repr(mask)
+
+
+def test_scores_under_a_mask_are_log_p_of_the_adaptor() -> None:
+    model = masked(Mask(forbidden=_no_repeats) * Mask(forbidden=["a"]))
+    processor = hf.LogLinearProcessor(model)
+    for row in ([0, 5], [0, 5, 7], [0, 5, 7, 9], [0, 3, 2, 1]):
+        with torch.no_grad():
+            scores = language_model()(ids(row)).logits[:, -1]
+        torch.testing.assert_close(processor(ids(row), scores)[0], log_prob_after(model, row), rtol=0, atol=2e-5)
+
+
+def test_scores_of_a_mixture_are_log_p_of_the_adaptor() -> None:
+    lm = HuggingFace(language_model(), tokenizer())
+    model = LLRNN(
+        hf.vocabulary(tokenizer()),
+        output_features=features.Suffixes(1, min_count=1),
+        background=Mixture(lm, Unigram.from_corpus(hf.corpus(tokenizer(), LINES)), weights=[0.7, 0.3]),
+        controller=GRU(4),
+    )
+    shaken(model, 2.0)
+    processor = hf.LogLinearProcessor(model)
+    for row in ([0, 5], [0, 5, 7], [0, 3, 2, 1]):
+        with torch.no_grad():
+            scores = language_model()(ids(row)).logits[:, -1]
+        torch.testing.assert_close(processor(ids(row), scores)[0], log_prob_after(model, row), rtol=0, atol=2e-5)
+
+
 def test_an_adaptor_must_fit_its_lm() -> None:
     model = LLRNN(Vocabulary(["a", EOS]), output_features=features.Identity(), background=Uniform())
-    with pytest.raises(ConfigError, match=r"backgrounds\.HuggingFace\(\.\.\.\), found Uniform"):
+    with pytest.raises(ConfigError, match=r"backgrounds\.HuggingFace\(\.\.\.\), .* found Uniform"):
         hf.LogLinearProcessor(model)
-    combined = HuggingFace(language_model(), tokenizer()) * Mask(forbidden=[])
-    masked = LLRNN(hf.vocabulary(tokenizer()), output_features=features.Identity(), background=combined)
-    with pytest.raises(ConfigError, match=r"found HuggingFace.* \* Mask"):
-        hf.LogLinearProcessor(masked)
+    twice = HuggingFace(language_model(), tokenizer()) * HuggingFace(language_model(), tokenizer())
+    squared = LLRNN(hf.vocabulary(tokenizer()), output_features=features.Identity(), background=twice)
+    with pytest.raises(ConfigError, match=r"one language model.* found HuggingFace.* \* HuggingFace"):
+        hf.LogLinearProcessor(squared)
     with pytest.raises(ConfigError, match="60 tokens, but the language model scores 50"):
         hf.LogLinearProcessor(adaptor())(ids([0]), torch.zeros(1, 50))
 

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from llrnn.ground.errors import ConfigError, MissingExtraError
 from llrnn.knowledge.backgrounds import Background, HuggingFace
+from llrnn.knowledge.backgrounds.base import Combined
 from llrnn.knowledge.backgrounds.neural import symbol_of, token_of
 from llrnn.knowledge.backgrounds.neural import tokenised as corpus
 from llrnn.knowledge.backgrounds.neural import vocabulary_of as vocabulary
@@ -49,24 +50,43 @@ class _Given(Background):
         return DensePrior(self.log_b)
 
 
+def _language_models(background: Background) -> list[HuggingFace]:
+    """The LMs that a background is made of."""
+    if isinstance(background, Combined):
+        return [lm for part in background.parts for lm in _language_models(part)]
+    return [background] if isinstance(background, HuggingFace) else []
+
+
+def _replaced(background: Background, given: Background) -> Background:
+    """The same product or mixture, with another background in place of the LM."""
+    if isinstance(background, Combined):
+        return background.with_parts([_replaced(part, given) for part in background.parts])
+    return given if isinstance(background, HuggingFace) else background
+
+
 class LogLinearProcessor(LogitsProcessor):  # type: ignore[misc]
     """Puts a trained adaptor on top of its LM in `generate()`: the LM's own scores are log b, so it runs once a token.
 
-    The adaptor reads EOS and then the tokens of a row; the bos, eos or padding tokens that a row begins with stand for
-    that EOS. Its states are kept by prefix from one call to the next, since beam search puts rows in another order. A
-    prefix that was not there is read from the beginning. `condition` is what contextual features are told.
+    The background of `adaptor` is the LM, or a product or mixture with it: `HuggingFace(...) * Mask(...)` writes only
+    what the mask allows. The adaptor reads EOS and then the tokens of a row; the bos, eos or padding tokens that a row
+    begins with stand for that EOS. Its states are kept by prefix from one call to the next, since beam search puts rows
+    in another order. A prefix that was not there is read from the beginning. `condition` is what contextual features
+    and constraints are told.
+
+        lm.generate(**tokenizer("le chat", return_tensors="pt"), logits_processor=[LogLinearProcessor(adaptor)])
     """
 
     def __init__(self, adaptor: LLRNN, *, condition: object = None) -> None:
-        if not isinstance(adaptor.background, HuggingFace):
+        found = _language_models(adaptor.background)
+        if len(found) != 1:
             raise ConfigError(
-                "an adaptor is a model whose background is the language model, backgrounds.HuggingFace(...), "
-                f"found {adaptor.background!r}"
+                "an adaptor is a model whose background is one language model, backgrounds.HuggingFace(...), or a "
+                f"product with it, found {adaptor.background!r}"
             )
-        self._boundary, self._condition = adaptor.background.boundary, condition
+        self._boundary, self._condition = found[0].boundary, condition
         self._given = _Given().bind(adaptor.vocabulary)
         self._model = copy.copy(adaptor)  # the same weights, another background
-        self._model.background = self._given
+        self._model.background = _replaced(adaptor.background, self._given)
         self._states: dict[tuple[int, ...], ModelState] = {}
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:

@@ -122,10 +122,19 @@ class Combined(Background[Together]):
     def is_static(self) -> bool:
         return all(part.is_static for part in self._parts)
 
+    @property
+    def parts(self) -> tuple[Background, ...]:
+        """What it is made of."""
+        return self._parts
+
+    def with_parts(self, parts: Iterable[Background]) -> Self:
+        """The same combination of other backgrounds."""
+        made = copy.copy(self)
+        made._parts = tuple(parts)
+        return made
+
     def bind(self, vocabulary: Vocabulary) -> Self:
-        bound = super().bind(vocabulary)
-        bound._parts = tuple(part.bind(vocabulary) for part in self._parts)
-        return bound
+        return super().bind(vocabulary).with_parts(part.bind(vocabulary) for part in self._parts)
 
     def revised(self, revision: Revision) -> Self:
         parts = tuple(part.revised(own) for part, own in zip(self._parts, self._revisions(revision), strict=True))
@@ -136,9 +145,7 @@ class Combined(Background[Together]):
         return tuple(constraint for part in self._parts for constraint in part.constraints)
 
     def as_expert(self) -> Self:
-        made = copy.copy(self)
-        made._parts = tuple(part.as_expert() for part in self._parts)
-        return made
+        return self.with_parts(part.as_expert() for part in self._parts)
 
     def refusal(self, state: Together) -> str | None:
         reasons = (part.refusal(own) for part, own in zip(self._parts, state, strict=True))

@@ -8,11 +8,13 @@ by one step of the inner model, and no state holds a row of |V| numbers.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -156,18 +158,105 @@ def require_same_symbols(who: str, own: Vocabulary, given: Vocabulary, advice: s
 # The state is the tuple of tokens that the LM sees. llrnn reads EOS first, which is the LM's own beginning of a text
 # (its bos token, or its eos token where it has no other). A context longer than the LM's maximum is cut from the left:
 # when it is full, its older half goes, so that a long text costs a pass for each half window and not one for each
-# token.
+# token. A state remembers where the keys and values of its tokens are: only what is new is read, all rows in one pass.
 #
 # Symbols are the LM's tokens, in the order of their ids; EOS is its eos token. What a symbol may not hold is escaped as
 # in a Python string: white space and what is not printable as `\n` or `\x20`, a backslash as two. The empty token is
 # `\-`, and an id that no token has is `\?17`. `token_of` undoes it.
 
 
-Window = tuple[int, ...]
-Asked = tuple[Window, list[int]]  # tokens, and the places in them after which the next is asked for
-
 _EMPTY, _NONE = "\\-", "\\?"  # no escape begins so
 _LOGITS_AT_ONCE = 2**27  # numbers: half a gigabyte
+
+
+class Window(tuple[int, ...]):
+    """The tokens that the LM sees: a plain value, to be selected and joined; a copy has forgotten what was read."""
+
+    asked: Asked | None = None  # the question with whose answer the first of them were read
+
+    def __reduce__(self) -> tuple[type[Window], tuple[tuple[int, ...]]]:
+        return Window, (tuple(self),)
+
+    @classmethod
+    def after(cls, tokens: Iterable[int], asked: Asked | None) -> Window:
+        made = cls(tokens)
+        made.asked = asked
+        return made
+
+
+@dataclass(eq=False)
+class Asked:
+    """Tokens, and the places in them after which the next is asked for; once answered, where they were read."""
+
+    window: Window
+    places: list[int]
+    reading: Reading | None = None
+    row: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Rows that the LM read side by side: keys and values of each layer, (B, heads, L, D), and which of L are real."""
+
+    cache: Any
+    real: Tensor  # (B, L) bool
+
+    def selected(self, rows: Sequence[int]) -> tuple[Any, Tensor]:
+        """Some rows in that order: a cache to go on with, which leaves this one as it is."""
+        if list(rows) == list(range(len(self.real))):
+            return _with_layers(self.cache, lambda numbers: numbers[0], [self.cache]), self.real
+        index = torch.tensor(rows, device=self.real.device)
+        return _with_layers(self.cache, lambda n: n[0].index_select(0, index), [self.cache]), self.real[index]
+
+
+def _with_layers(cache: Any, make: Callable[[list[Tensor]], Tensor], sources: Sequence[Any]) -> Any:
+    """A cache whose keys, and values, are made of those of the same layer of others."""
+    made = copy.copy(cache)
+    made.layers = [copy.copy(layer) for layer in cache.layers]
+    for n, layer in enumerate(made.layers):
+        layer.keys = make([source.layers[n].keys for source in sources])
+        layer.values = make([source.layers[n].values for source in sources])
+    return made
+
+
+def _can_be_continued(cache: Any) -> bool:
+    """Whether it is keys and values of all tokens, of every layer: a recurrent LM, or one that slides, has another."""
+    layers = getattr(cache, "layers", None) or [None]
+    return all(getattr(layer, "is_sliding", True) is False and _is_tensor(layer) for layer in layers)
+
+
+def _is_tensor(layer: Any) -> bool:
+    return isinstance(layer.keys, Tensor) and layer.keys.dim() == 4
+
+
+Known = tuple[Reading, int]  # and the row in it
+
+
+def _side_by_side(known: Sequence[Known | None]) -> tuple[Any, Tensor | None]:
+    """What was read of each row before, as one cache; rows of several readings, or of none, are filled up."""
+    groups: dict[int, tuple[Reading, list[int], list[int]]] = {}
+    for n, one in enumerate(known):
+        if one is not None:
+            _, rows, places = groups.setdefault(id(one[0]), (one[0], [], []))
+            rows.append(one[1])
+            places.append(n)
+    if not groups:
+        return None, None
+    readings = list(groups.values())
+    if len(readings[0][1]) == len(known):
+        return readings[0][0].selected(readings[0][1])
+    longest = max(reading.real.shape[1] for reading, _, _ in readings)
+
+    def fill(numbers: list[Tensor], axis: int = 2) -> Tensor:
+        shape = list(numbers[0].shape)
+        shape[0], shape[axis] = len(known), longest
+        made = numbers[0].new_zeros(shape)
+        for one, (_, rows, places) in zip(numbers, readings, strict=True):
+            made.narrow(axis, 0, one.shape[axis])[places] = one[rows]
+        return made
+
+    caches = [reading.cache for reading, _, _ in readings]
+    return _with_layers(caches[0], fill, caches), fill([reading.real for reading, _, _ in readings], 1)
 
 
 class HuggingFace(Background[Window]):
@@ -176,6 +265,8 @@ class HuggingFace(Background[Window]):
     The rows of the last `cache_size` prefixes are cached (|V| float32 numbers each: 0.2 MB for GPT-2), so that a prefix
     that is asked for again is not read again. `context` shortens what the LM sees. The LM is held and not copied, put
     into evaluation mode, and follows the model that it serves to its device.
+
+        background = HuggingFace(GPT2LMHeadModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder))
     """
 
     def __init__(self, model: Any, tokenizer: Any, *, context: int | None = None, cache_size: int = 256) -> None:
@@ -184,6 +275,7 @@ class HuggingFace(Background[Window]):
         self._begin = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
         self._asked_context, self._cache_size = context, cache_size
         self._limit = _context_length(model, context)
+        self._takes_positions = "position_ids" in signature(model.forward).parameters
         self._rows: OrderedDict[Window, Tensor] = OrderedDict()
         self._folder: Path | None = None  # where its weights are for sure: a model in memory may have been changed
         if model.config.vocab_size < len(self._own):
@@ -232,11 +324,18 @@ class HuggingFace(Background[Window]):
     reads_conditions = False
 
     def initial(self, condition: object = None) -> Window:
-        return ()
+        return Window()
 
     def advance(self, state: Window, symbol: int) -> Window:
-        grown = (*state, self._begin if not state and symbol == self._own.eos else symbol)
-        return grown if len(grown) <= self._limit else grown[-(self._limit // 2 + 1) :]
+        if len(state) == self._limit:
+            return Window((*state[-(self._limit // 2) :], symbol))
+        return self._grown(state, [symbol])
+
+    def _grown(self, state: Window, symbols: Sequence[int]) -> Window:
+        """With more tokens, for which there is room."""
+        begins = not state and bool(symbols) and symbols[0] == self._own.eos
+        tokens = [self._begin, *symbols[1:]] if begins else symbols
+        return Window.after((*state, *tokens), getattr(state, "asked", None))
 
     def follow(self, states: Sequence[Window], batch: Batch) -> tuple[LazyAnswers[Window], Sequence[Window]]:
         self._move(batch.inputs.device)
@@ -247,25 +346,26 @@ class HuggingFace(Background[Window]):
 
     def _read(self, window: Window, row: Sequence[int], kept: Sequence[bool], asked: list[Asked]) -> Window:
         """One row: each window as it is when it is full, or at the end, answers for all places in it at once."""
-        places: list[int] = []
-        for symbol, keep in zip(row, kept, strict=True):
-            grown = self.advance(window, symbol)
-            if len(grown) <= len(window):
-                asked.append((window, places))
-                places = []
-            window = grown
-            if keep:
-                places.append(len(window) - 1)
-        asked.append((window, places))
+        done = 0
+        while done < len(row):
+            if len(window) == self._limit:
+                window = Window(window[-(self._limit // 2) :])
+            before, taken = len(window), min(self._limit - len(window), len(row) - done)
+            window = self._grown(window, row[done : done + taken])
+            places = [before + n for n in range(taken) if kept[done + n]]
+            if places:
+                asked.append(Asked(Window.after(window[: places[-1] + 1], window.asked), places))
+                window.asked = asked[-1]
+            done += taken
         return window
 
     def prior(self, states: Sequence[Window]) -> Prior:
         if isinstance(states, LazyAnswers):
             return DensePrior(states.log_b)
-        windows = [state or (self._begin,) for state in states]
+        windows = [state or Window((self._begin,)) for state in states]
         found = {window: self._rows[window] for window in windows if window in self._rows}
         missing = [window for window in dict.fromkeys(windows) if window not in found]
-        answers = self._answers([(window, [len(window) - 1]) for window in missing])
+        answers = self._answers([Asked(window, [len(window) - 1]) for window in missing])
         found.update(zip(missing, answers, strict=True))
         self._cache(found)
         return DensePrior(torch.stack([found[window] for window in windows]) if windows else answers)
@@ -287,23 +387,53 @@ class HuggingFace(Background[Window]):
     @torch.no_grad()
     def _answers(self, asked: Sequence[Asked]) -> Tensor:
         """log b after the places asked for, window by window, (N, V) float32."""
-        asked = [(window[: places[-1] + 1], places) for window, places in asked if places]
-        longest = max((len(window) for window, _ in asked), default=1)
+        longest = max((len(one.window) for one in asked), default=1)
         step = max(1, _LOGITS_AT_ONCE // (longest * self._model.config.vocab_size))
         parts = [self._pass(asked[start : start + step]) for start in range(0, len(asked), step)]
+        if len(parts) == 1:
+            return parts[0]
         return torch.cat(parts) if parts else torch.zeros(0, len(self._own), device=self._model.device)
 
     def _pass(self, asked: Sequence[Asked]) -> Tensor:
-        """One pass of the LM over windows side by side, padded at the end, where a causal model does not look."""
-        longest = max(len(window) for window, _ in asked)
-        padded = [[*window, *[0] * (longest - len(window))] for window, _ in asked]
-        real = [[1] * len(window) + [0] * (longest - len(window)) for window, _ in asked]
-        ids, mask = (torch.tensor(rows, device=self._model.device) for rows in (padded, real))
+        """One pass of the LM over what is new in windows side by side, padded at the end: no token sees what follows.
+
+        A place of the cache that holds nothing is masked; positions count what is real.
+        """
+        device = self._model.device
+        known = [self._known(one.window) for one in asked]
+        starts = [0 if one is None else one[1] for one in known]
+        new = [one.window[start:] for one, start in zip(asked, starts, strict=True)]
+        longest = max(map(len, new))
+        ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in new], device=device)
+        past, real_past = _side_by_side([None if one is None else one[0] for one in known])
+        lengths = torch.tensor([[len(row)] for row in new], device=device)
+        real = torch.arange(longest, device=device) < lengths
+        whole = real if real_past is None else torch.cat([real_past, real], 1)
+        options: dict[str, Any] = {}
+        if any(start + longest != whole.shape[1] or len(row) < longest for start, row in zip(starts, new, strict=True)):
+            options["attention_mask"] = whole.long()
+            if self._takes_positions:
+                options["position_ids"] = (whole.cumsum(1) - 1)[:, -longest:].clamp_min(0)
         self._model.eval()
-        logits = self._model(input_ids=ids, attention_mask=mask, use_cache=False).logits
-        row = [n for n, (_, places) in enumerate(asked) for _ in places]
-        place = [place for _, places in asked for place in places]
-        return torch.log_softmax(logits[row, place, : len(self._own)].float(), -1)
+        out = self._model(input_ids=ids, past_key_values=past, use_cache=True, **options)
+        cache = getattr(out, "past_key_values", None)
+        reading = Reading(cache, whole) if _can_be_continued(cache) else None
+        row = [n for n, one in enumerate(asked) for _ in one.places]
+        place = [place - start for one, start in zip(asked, starts, strict=True) for place in one.places]
+        for n, one in enumerate(asked):
+            one.window, one.reading, one.row = Window(one.window), reading, n  # what was read before may go
+        logits = out.logits[..., : len(self._own)]
+        picked = logits.flatten(0, 1) if len(row) == ids.numel() else logits[row, place]
+        return torch.log_softmax(picked.float(), -1)
+
+    def _known(self, window: Window) -> tuple[Known, int] | None:
+        """Where the first tokens of a window were read, and how many; None where it is read from the beginning."""
+        asked: Asked | None = getattr(window, "asked", None)
+        if asked is None or asked.reading is None or not len(asked.window) < len(window):
+            return None
+        return (
+            ((asked.reading, asked.row), len(asked.window)) if asked.reading.real.device == self._model.device else None
+        )
 
     def saved(self) -> Saved:
         """The folder only: the weights of the LM are not copied. One made of objects is given again at loading."""
