@@ -27,7 +27,7 @@ from llrnn import EOS, GRU, LLRNN, Vocabulary, backgrounds, contextual, features
 from llrnn.ground.bundle import read_bundle
 from llrnn.ground.errors import BackgroundError, CheckpointError, ConfigError, MissingExtraError, VocabularyError
 from llrnn.inference import hf
-from llrnn.knowledge.backgrounds import Background, HuggingFace, Mask, Mixture, Uniform, Unigram
+from llrnn.knowledge.backgrounds import Background, HuggingFace, Mask, Mixture, Uniform
 from llrnn.knowledge.process import Batch
 from llrnn.knowledge.testing import check_background
 from llrnn.layer.priors import Prior
@@ -263,7 +263,7 @@ def read_by(b: HuggingFace, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, 
 def step_by_step(b: HuggingFace, states: Sequence[Any], rows: Tensor) -> tuple[Tensor, Sequence[Any]]:
     """log b at every place, (B, T, V), one column after the other; and the states after the last."""
     found = []
-    for column in rows.split(1, dim=1):
+    for column in (rows[:, n : n + 1] for n in range(rows.shape[1])):
         here, states = b.follow(states, Batch(column, column, torch.ones_like(column, dtype=torch.bool)))
         found.append(log_b(b.prior(here)))
     return torch.stack(found, 1), states
@@ -633,7 +633,7 @@ def test_scores_of_a_mixture_are_log_p_of_the_adaptor() -> None:
     model = LLRNN(
         hf.vocabulary(tokenizer()),
         output_features=features.Suffixes(1, min_count=1),
-        background=Mixture(lm, Unigram.from_corpus(hf.corpus(tokenizer(), LINES)), weights=[0.7, 0.3]),
+        background=Mixture(lm, Uniform(), weights=[0.7, 0.3]),
         controller=GRU(4),
     )
     shaken(model, 2.0)

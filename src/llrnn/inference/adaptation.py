@@ -82,11 +82,13 @@ def base_of(model: LLRNN) -> Base:
     return Base(model.vocabulary, Model(model), model)
 
 
-def adaptor(base: Base, corpus: Corpus, *, order: int = 3, hidden: int = 128, seed: int = 0) -> LLRNN:
+def adaptor(
+    base: Base, corpus: Corpus, *, order: int = 3, hidden: int = 128, seed: int = 0, device: str = "cpu"
+) -> LLRNN:
     """A model ready to train on the domain text; before that it predicts what the mixture does.
 
     `base` comes from `open_base` or `base_of`; `order` is that of the domain's n-grams, `hidden` the size of the LSTM
-    where the base is no LL-RNN, `seed` decides the weights.
+    where the base is no LL-RNN, `seed` decides the weights; `device` is where the base runs, and the model then is.
 
         model = adaptor(base, corpus)
         records = list(train(model, corpus, settings=default_settings(corpus.tokens)))
@@ -94,7 +96,7 @@ def adaptor(base: Base, corpus: Corpus, *, order: int = 3, hidden: int = 128, se
     donor, phi = base.donor, _features(base, corpus)
     domain = NGram.from_corpus(corpus, order=order, folds=min(_FOLDS, max(2, len(corpus) // 2)))
     domain, frozen = domain.bind(base.vocabulary), base.background.bind(base.vocabulary)
-    share = base_share(frozen, domain, EncodedText.to_train_on(corpus, base.vocabulary))
+    share = base_share(frozen, domain, EncodedText.to_train_on(corpus, base.vocabulary), device=device)
     controller = LSTM(hidden=hidden, dropout=0.5) if donor is None else make_controller(donor.controller.settings())
     model = LLRNN(
         base.vocabulary,
@@ -113,13 +115,13 @@ def adaptor(base: Base, corpus: Corpus, *, order: int = 3, hidden: int = 128, se
             model.controller.load_state_dict(donor.controller.state_dict())
             model.embedding.weight.copy_(donor.embedding.weight)
             model.provenance = {"config": donor.provenance.get("config", {})}
-    return model
+    return model.to(device)
 
 
 @torch.no_grad()
-def base_share(base: Background, domain: Background, text: EncodedText) -> float:
+def base_share(base: Background, domain: Background, text: EncodedText, *, device: str = "cpu") -> float:
     """λ: the share of the base in the mixture under which the text is most probable, found by EM."""
-    base_log_p, domain_log_p = (_log_probs(part, text) for part in (base, domain))
+    base_log_p, domain_log_p = (_log_probs(part, text, device) for part in (base, domain))
     share = 0.5
     for _ in range(_ROUNDS):
         mine, other = base_log_p + math.log(share), domain_log_p + math.log(1.0 - share)
@@ -134,14 +136,16 @@ def base_log_perplexity(base: Base, corpus: Corpus) -> float:
     return float(-_log_probs(bound, EncodedText.encode(corpus, base.vocabulary)).mean())
 
 
-def _log_probs(background: Background, text: EncodedText) -> Tensor:
+def _log_probs(background: Background, text: EncodedText, device: str = "cpu") -> Tensor:
     """log b of every target of a text to train on, (N,)."""
     found = []
-    for batch in Sentences(_POSITIONS).plan(text):
+    for planned in Sentences(_POSITIONS).plan(text):
+        batch = planned.to(torch.device(device))
         start = [background.initial(condition) for condition in batch.conditions or [None] * len(batch.inputs)]
         states, _ = background.follow(start, batch)
         targets = batch.picked(batch.targets)
-        found.append(background.prior(states).at(torch.arange(len(targets)), targets).cpu())
+        positions = torch.arange(len(targets), device=targets.device)
+        found.append(background.prior(states).to(targets.device).at(positions, targets).cpu())
     return torch.cat(found)
 
 

@@ -42,9 +42,8 @@ class _Given(Background):
 
     log_b: Tensor
 
-    @property
-    def is_static(self) -> bool:
-        return True
+    def follow(self, states: Sequence[object], batch: Batch) -> tuple[Sequence[object], Sequence[object]]:
+        return [], states
 
     def prior(self, states: Sequence[object]) -> Prior:
         return DensePrior(self.log_b)

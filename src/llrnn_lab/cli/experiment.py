@@ -136,6 +136,50 @@ def adaptation_verb(
     typer.echo(adaptation.table(results))
 
 
+@experiment_app.command("frozen-adaptation")
+def frozen_adaptation_verb(
+    data: Data,
+    out: Out,
+    novel: Annotated[str, typer.Option(help="Part of the name of a novel.")] = "Flaubert",
+    prepared: Annotated[bool, typer.Option(help="--data is a folder that --only-prepare wrote.")] = False,
+    only_prepare: Annotated[bool, typer.Option(help="Write the texts and the tokenizer, and end.")] = False,
+    sizes: Annotated[list[int] | None, typer.Option("--size", min=100, help="Words of the domain text.")] = None,
+    layers: Annotated[int, typer.Option(min=1, help="Of the GPT.")] = 4,
+    width: Annotated[int, typer.Option(min=4, help="Of the GPT, a multiple of 4.")] = 256,
+    epochs: Annotated[int, typer.Option(min=1, help="Of the GPT's own training.")] = 10,
+    sentences: Annotated[int | None, typer.Option(min=20, help="Of the general text, for a trial.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Begin no run after so many seconds.")] = None,
+    timing: Annotated[bool, typer.Option(help="Measure what an LM costs as background, too.")] = False,
+    device: Device = "cpu",
+) -> None:
+    """A frozen GPT adapted to a novel: a log-linear model on top against LoRA and fine-tuning.
+
+    Example: llrnn experiment frozen-adaptation --data ../shared/data --out runs/frozen-adaptation --device cuda
+    """
+    from llrnn_lab.studies import frozen_adaptation as study
+
+    device_named(device)
+    make_output_folder(out)
+    folder = data if prepared else out / "data"
+    if not prepared:
+        study.prepare(data, folder, novel=novel)
+    if only_prepare:
+        return
+    gpt = study.Sizes(layers=layers, width=width, epochs=epochs, sentences=sentences)
+    measured = study.LANGUAGE_MODELS if timing else ()
+    found = study.run(
+        folder,
+        out,
+        sizes=sizes or study.SIZES,
+        gpt=gpt,
+        device=device,
+        seconds=seconds,
+        timing=measured,
+        tell=tell,
+    )
+    typer.echo(study.table(found))
+
+
 @experiment_app.command("rescoring")
 def rescoring_verb(
     data: Data,

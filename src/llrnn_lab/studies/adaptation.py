@@ -59,13 +59,9 @@ def prepare(data: Path, out: Path, *, novel: str, tell: Callable[[str], None]) -
     """The general text, the novel in three parts by position, and a lexicon, in one folder."""
     if (out / "manifest.json").exists():
         return
-    source = find_source(data)
-    found = [path for path in source.novels if novel in path.name]
-    if len(found) != 1:
-        names = ", ".join(path.name for path in source.novels)
-        raise ConfigError(f"--novel {novel}: one of the novels is required, found {len(found)} of {names}")
-    tell(f"preparing {found[0].name} in {out}")
-    parts = _cut(list(_sentences(found[0])), (max(SIZES), _VALID, _TEST), found[0].name)
+    source, path = find_source(data), find_novel(data, novel)
+    tell(f"preparing {path.name} in {out}")
+    parts = novel_parts(path, (max(SIZES), _VALID, _TEST))
     out.mkdir(parents=True, exist_ok=True)
     general = Corpus.from_file(source.parts["train"], lowercase=True)
     general, valid = general.split(len(general) - 728)
@@ -81,8 +77,23 @@ def prepare(data: Path, out: Path, *, novel: str, tell: Callable[[str], None]) -
     if source.hunspell is not None:
         lexicon = lexicon | analysers.hunspell(source.hunspell, forms=listed.symbols)
     Lexicon.from_mapping({word: lexicon(word) for word in listed if lexicon(word)}).to_tsv(out / "lexicon.tsv")
-    manifest = {"novel": found[0].name, "words": {name: sum(map(len, text)) for name, text in texts.items()}}
+    manifest = {"novel": path.name, "words": {name: sum(map(len, text)) for name, text in texts.items()}}
     write_atomically(out / "manifest.json", json.dumps(manifest, indent=1).encode())
+
+
+def find_novel(data: Path, novel: str) -> Path:
+    """The one novel whose file name holds this."""
+    novels = find_source(data).novels
+    found = [path for path in novels if novel in path.name]
+    if len(found) != 1:
+        names = ", ".join(path.name for path in novels)
+        raise ConfigError(f"--novel {novel}: one of the novels is required, found {len(found)} of {names}")
+    return found[0]
+
+
+def novel_parts(path: Path, sizes: Sequence[int]) -> list[list[Sequence[str]]]:
+    """Consecutive parts of a novel of about so many words, in sentences."""
+    return _cut(list(_sentences(path)), sizes, path.name)
 
 
 def _sentences(path: Path) -> Iterator[list[str]]:

@@ -259,7 +259,7 @@ def _side_by_side(known: Sequence[Known | None]) -> tuple[Any, Tensor | None]:
     return _with_layers(caches[0], fill, caches), fill([reading.real for reading, _, _ in readings], 1)
 
 
-class HuggingFace(Background[Window]):
+class HuggingFace(Background[tuple[int, ...]]):
     """A frozen causal LM and its tokenizer; bind it to `llrnn.inference.hf.vocabulary(tokenizer)`.
 
     The rows of the last `cache_size` prefixes are cached (|V| float32 numbers each: 0.2 MB for GPT-2), so that a prefix
@@ -326,27 +326,29 @@ class HuggingFace(Background[Window]):
     def initial(self, condition: object = None) -> Window:
         return Window()
 
-    def advance(self, state: Window, symbol: int) -> Window:
+    def advance(self, state: tuple[int, ...], symbol: int) -> Window:
         if len(state) == self._limit:
             return Window((*state[-(self._limit // 2) :], symbol))
         return self._grown(state, [symbol])
 
-    def _grown(self, state: Window, symbols: Sequence[int]) -> Window:
+    def _grown(self, state: tuple[int, ...], symbols: Sequence[int]) -> Window:
         """With more tokens, for which there is room."""
         begins = not state and bool(symbols) and symbols[0] == self._own.eos
         tokens = [self._begin, *symbols[1:]] if begins else symbols
         return Window.after((*state, *tokens), getattr(state, "asked", None))
 
-    def follow(self, states: Sequence[Window], batch: Batch) -> tuple[LazyAnswers[Window], Sequence[Window]]:
+    def follow(
+        self, states: Sequence[tuple[int, ...]], batch: Batch
+    ) -> tuple[LazyAnswers[tuple[int, ...]], Sequence[Window]]:
         self._move(batch.inputs.device)
         asked: list[Asked] = []
         rows = zip(states, batch.inputs.tolist(), batch.mask.tolist(), strict=True)
         after = [self._read(state, row, kept, asked) for state, row, kept in rows]
         return LazyAnswers(batch.n_positions, lambda: self._answers(asked)), after
 
-    def _read(self, window: Window, row: Sequence[int], kept: Sequence[bool], asked: list[Asked]) -> Window:
+    def _read(self, state: tuple[int, ...], row: Sequence[int], kept: Sequence[bool], asked: list[Asked]) -> Window:
         """One row: each window as it is when it is full, or at the end, answers for all places in it at once."""
-        done = 0
+        window, done = self._grown(state, ()), 0
         while done < len(row):
             if len(window) == self._limit:
                 window = Window(window[-(self._limit // 2) :])
@@ -359,10 +361,10 @@ class HuggingFace(Background[Window]):
             done += taken
         return window
 
-    def prior(self, states: Sequence[Window]) -> Prior:
+    def prior(self, states: Sequence[tuple[int, ...]]) -> Prior:
         if isinstance(states, LazyAnswers):
             return DensePrior(states.log_b)
-        windows = [state or Window((self._begin,)) for state in states]
+        windows = [self._grown(state or (self._begin,), ()) for state in states]
         found = {window: self._rows[window] for window in windows if window in self._rows}
         missing = [window for window in dict.fromkeys(windows) if window not in found]
         answers = self._answers([Asked(window, [len(window) - 1]) for window in missing])
@@ -428,12 +430,11 @@ class HuggingFace(Background[Window]):
 
     def _known(self, window: Window) -> tuple[Known, int] | None:
         """Where the first tokens of a window were read, and how many; None where it is read from the beginning."""
-        asked: Asked | None = getattr(window, "asked", None)
+        asked = window.asked
         if asked is None or asked.reading is None or not len(asked.window) < len(window):
             return None
-        return (
-            ((asked.reading, asked.row), len(asked.window)) if asked.reading.real.device == self._model.device else None
-        )
+        is_here = asked.reading.real.device == self._model.device
+        return ((asked.reading, asked.row), len(asked.window)) if is_here else None
 
     def saved(self) -> Saved:
         """The folder only: the weights of the LM are not copied. One made of objects is given again at loading."""
@@ -479,7 +480,8 @@ def vocabulary_of(tokenizer: Any) -> Vocabulary:
 def tokenised(tokenizer: Any, texts: Iterable[str], *, name: str = "") -> Corpus:
     """Each text as a sentence of the tokenizer's tokens, written as the symbols of `vocabulary_of`; empty ones go."""
     symbols = vocabulary_of(tokenizer).symbols
-    ids = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts)
+    lines = list(texts)
+    ids = tokenizer(lines, add_special_tokens=False)["input_ids"] if lines else []
     return Corpus.from_sentences([[symbols[one] for one in row] for row in ids if row], name=name)
 
 
