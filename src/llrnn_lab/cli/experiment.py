@@ -148,6 +148,8 @@ def frozen_adaptation_verb(
     width: Annotated[int, typer.Option(min=4, help="Of the GPT, a multiple of 4.")] = 256,
     epochs: Annotated[int, typer.Option(min=1, help="Of the GPT's own training.")] = 10,
     sentences: Annotated[int | None, typer.Option(min=20, help="Of the general text, for a trial.")] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Positions of a batch in the GPT's own training.")] = 8_192,
+    effort: Annotated[float, typer.Option(min=0.01, help="Times the most epochs of every adaptation.")] = 1.0,
     seconds: Annotated[float | None, typer.Option(help="Begin no run after so many seconds.")] = None,
     timing: Annotated[bool, typer.Option(help="Measure what an LM costs as background, too.")] = False,
     device: Device = "cpu",
@@ -165,7 +167,7 @@ def frozen_adaptation_verb(
         study.prepare(data, folder, novel=novel)
     if only_prepare:
         return
-    gpt = study.Sizes(layers=layers, width=width, epochs=epochs, sentences=sentences)
+    gpt = study.Sizes(layers=layers, width=width, epochs=epochs, batch=batch, sentences=sentences)
     measured = study.LANGUAGE_MODELS if timing else ()
     found = study.run(
         folder,
@@ -173,6 +175,7 @@ def frozen_adaptation_verb(
         sizes=sizes or study.SIZES,
         gpt=gpt,
         device=device,
+        effort=effort,
         seconds=seconds,
         timing=measured,
         tell=tell,

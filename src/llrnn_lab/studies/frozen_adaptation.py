@@ -20,10 +20,11 @@ import copy
 import gzip
 import json
 import math
+import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,12 +42,10 @@ from llrnn.knowledge.features import compile_features
 from llrnn.knowledge.process import Batch
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.priors import DensePrior
-from llrnn.model.batches import Sentences
 from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
-from llrnn.model.scoring import score
-from llrnn.text.corpus import Corpus
-from llrnn.text.ids import EncodedText
+from llrnn.model.scoring import Sentences, score
+from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train
 from llrnn.training.settings import SentenceBatches
@@ -56,14 +55,14 @@ from llrnn_lab.studies.tables import markdown
 SIZES = (1_000, 10_000, 100_000)  # words of the domain
 RANKS = (1, 4, 16)
 LANGUAGE_MODELS = (  # whose cost as background is measured: GPT-2 small, and the study's own
-    {"layers": 12, "width": 768, "tokens": 50_257, "rows": 16, "length": 256},
-    {"layers": 4, "width": 256, "tokens": 4_000, "rows": 16, "length": 256},
+    {"layers": 12, "width": 768, "tokens": 50_257},
+    {"layers": 4, "width": 256, "tokens": 4_000},
 )
 _CHOSEN_AT = 10_000  # the size at which learning rates are tried
 _PARTS = ("general", "general-valid", "domain", "valid", "test")
 _VALID, _TEST, _GENERAL_VALID = 5_000, 10_000, 1_000  # words, words, sentences
 _TOKENS, _END = 4_000, "<|end|>"
-_PATIENCE, _MOST_EPOCHS = 2, {1_000: 20, 10_000: 12, 100_000: 8}
+_PATIENCE, _MOST_EPOCHS = 2, {1_000: 20, 10_000: 12, 100_000: 4}
 
 
 @dataclass(frozen=True)
@@ -252,8 +251,8 @@ def trained(
 
 
 def _share(step: int, steps: int) -> float:
-    """Of the learning rate: up in a hundred steps, down by a cosine."""
-    return min(1.0, (step + 1) / 100) * (1 + math.cos(math.pi * step / steps)) / 2
+    """Of the learning rate: up in a tenth of the steps, down by a cosine."""
+    return min(1.0, 10 * (step + 1) / steps) * (1 + math.cos(math.pi * step / steps)) / 2
 
 
 def train_gpt(texts: Texts, sizes: Sizes, device: torch.device) -> Any:
@@ -290,8 +289,8 @@ class System:
 class Study:
     """The GPT, the texts, and every system on them."""
 
-    def __init__(self, lm: Any, texts: Texts, device: torch.device) -> None:
-        self.lm, self.texts, self.device = lm, texts, device
+    def __init__(self, lm: Any, texts: Texts, device: torch.device, effort: float = 1.0) -> None:
+        self.lm, self.texts, self.device, self.effort = lm, texts, device, effort
         self.valid, self.test = (texts.corpus(name) for name in ("valid", "test"))
         self._domain = cache(lambda size: texts.corpus("domain", words=size))
 
@@ -339,12 +338,14 @@ class Study:
 
     def _rival(self, model: Any, domain: Corpus, rate: float) -> dict[str, Any]:
         text, valid = self.texts.text(domain), self.texts.text(self.valid)
-        size, epochs = _batch(domain), _epochs(domain)
+        size, epochs = _batch(domain), _epochs(domain, self.effort)
         return trained(model, text, valid, rate=rate, size=size, epochs=epochs, device=self.device)
 
     def _ours(self, model: Any, domain: Corpus, rate: float) -> dict[str, Any]:
-        changes = {"batches": SentenceBatches(words=_batch(domain)), "epochs": _epochs(domain), "patience": _PATIENCE}
-        settings = default_settings(domain.tokens).changed(learning_rate=rate, **changes)
+        batches, epochs = SentenceBatches(words=_batch(domain)), _epochs(domain, self.effort)
+        settings = default_settings(domain.tokens).changed(
+            learning_rate=rate, batches=batches, epochs=epochs, patience=_PATIENCE
+        )
         *_, last = train(model, domain, valid=self.valid, settings=settings)
         return {"epochs": last.epoch}
 
@@ -365,7 +366,7 @@ class Study:
         started = _now(self.device)
         model = system.make(domain)
         made = _now(self.device) - started
-        if system.name == "adaptor" and rate == system.rates[0]:
+        if system.name == "adaptor":
             record = {"system": "n-grams mixed in", "size": size, "rate": None, "parameters": 0, "epochs": 0}
             yield {**record, "seconds": made, **self.perplexities(model)}
         started = _now(self.device)
@@ -392,13 +393,16 @@ def _batch(domain: Corpus) -> int:
     return max(128, min(4_096, domain.tokens // 20))
 
 
-def _epochs(domain: Corpus) -> int:
-    return next((most for size, most in _MOST_EPOCHS.items() if domain.tokens < 4 * size), min(_MOST_EPOCHS.values()))
+def _epochs(domain: Corpus, effort: float) -> int:
+    most = next((n for size, n in _MOST_EPOCHS.items() if domain.tokens < 4 * size), min(_MOST_EPOCHS.values()))
+    return max(1, round(most * effort))
 
 
 def _now(device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
+    """Seconds: of the clock on a GPU; of this process on a CPU, which others use too."""
+    if device.type != "cuda":
+        return time.process_time()
+    torch.cuda.synchronize()
     return time.perf_counter()
 
 
@@ -409,57 +413,82 @@ def run(
     sizes: Sequence[int] = SIZES,
     gpt: Sizes | None = None,
     device: str = "cpu",
+    effort: float = 1.0,
     seconds: float | None = None,
     timing: Sequence[Mapping[str, int]] = (),
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Train the GPT, adapt it in all ways, and write `frozen-adaptation.json` after each; `data` as `prepare` made it.
 
-    `seconds`: no run begins after so many; `timing`: sizes of language models whose cost as background is measured.
+    What `out` holds already is not done again. `effort` multiplies the most epochs of every run; `seconds`: no run
+    begins after so many; `timing`: sizes of language models whose cost as background is measured.
     """
     began, place = time.perf_counter(), torch.device(device)
     texts = Texts.read(data)
-    started = time.perf_counter()
-    lm = train_gpt(texts, gpt or Sizes(), place)
-    study = Study(lm, texts, place)
-    general = texts.text(texts.corpus("general-valid"))
-    result: dict[str, Any] = {
-        "device": torch.cuda.get_device_name() if place.type == "cuda" else "cpu",
-        "torch": torch.__version__,
-        "gpt": {
-            "parameters": sum(p.numel() for p in lm.parameters()),
-            "tokens": len(texts.vocabulary),
-            "seconds": time.perf_counter() - started,
-            "general": math.exp(nats(Gpt(lm), general, place) / texts.words("general-valid")),
-        },
-        "timing": [],
-        "runs": [study.none()],
-        "skipped": [],
-    }
+    lm, result = _begun(texts, gpt or Sizes(), out, place)
+    study = Study(lm, texts, place, effort)
+    if not result["runs"]:
+        result["runs"].append(study.none())
     tell(f"the GPT is trained: {result['gpt']}; {result['runs'][0]}")
-    result["timing"] = [times(device=place, **one) for one in timing]
+    if not result["timing"]:
+        result["timing"] = [times(device=place, **one) for one in timing]
     tell(f"{result['timing']}")
+    done = {(one["system"], one["size"], one["rate"]) for one in result["runs"]}
     at = _CHOSEN_AT if _CHOSEN_AT in sizes else sizes[0]
-    for size in sorted(sizes, key=lambda n: (n != at, -n)):
+    for size in sorted(sizes, key=lambda n: (n != at, n)):
         for system in study.systems():
             tried = [one for one in result["runs"] if one["system"] == system.name and one["size"] == at]
             chosen = [min(tried, key=_valid)["rate"]] if tried else system.rates
             for rate in chosen:
-                if seconds is not None and time.perf_counter() - began > seconds:
-                    result["skipped"].append({"system": system.name, "size": size, "rate": rate})
+                is_late = seconds is not None and time.perf_counter() - began > seconds
+                if is_late or (system.name, size, rate) in done:
                     continue
                 for found in study.one(system, size, rate):
+                    if found["system"] != system.name and any(_same(found, one) for one in result["runs"]):
+                        continue
                     result["runs"].append(found)
                     tell(f"{time.perf_counter() - began:.1f} s: {found}")
                 _write(out, result)
-    result["all_seconds"] = time.perf_counter() - began
-    _write(out, result)
     return result
+
+
+def _begun(texts: Texts, sizes: Sizes, out: Path, device: torch.device) -> tuple[Any, dict[str, Any]]:
+    """The GPT and what was found with it so far: those that `out` holds, or a GPT trained now."""
+    from transformers import GPT2LMHeadModel
+
+    path = out / "frozen-adaptation.json"
+    if path.exists():
+        lm = GPT2LMHeadModel.from_pretrained(out / "gpt", local_files_only=True)
+        found: dict[str, Any] = json.loads(path.read_bytes())
+        return lm.eval().requires_grad_(False).to(device), found
+    started = time.perf_counter()
+    lm = train_gpt(texts, sizes, device)
+    general = texts.text(texts.corpus("general-valid"))
+    found = {
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else f"{platform.machine()}, one core",
+        "torch": torch.__version__,
+        "gpt": {
+            **asdict(sizes),
+            "parameters": sum(p.numel() for p in lm.parameters()),
+            "tokens": len(texts.vocabulary),
+            "seconds": time.perf_counter() - started,
+            "general": math.exp(nats(Gpt(lm), general, device) / texts.words("general-valid")),
+        },
+        "timing": [],
+        "runs": [],
+    }
+    lm.save_pretrained(out / "gpt")
+    _write(out, found)
+    return lm, found
 
 
 def _write(out: Path, result: Mapping[str, Any]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write_atomically(out / "frozen-adaptation.json", json.dumps(result, indent=1).encode())
+
+
+def _same(run: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(run[key] == other[key] for key in ("system", "size"))
 
 
 def _valid(run: Mapping[str, Any]) -> float:
@@ -488,20 +517,23 @@ def times(
     layers: int = 12,
     width: int = 768,
     tokens: int = 50_257,
-    rows: int = 16,
-    length: int = 256,
-    steps: int = 32,
+    rows: int | None = None,
+    length: int | None = None,
     repeats: int = 5,
 ) -> dict[str, Any]:
     """Milliseconds, medians, the LM alone and ours in turn: scoring a batch, training on it, and a step of generation.
 
     The LM alone scores a batch (logits, log p of the targets) and generates with its keys and values. Ours does what
     the LM does, and a log-linear model with an LSTM of 128 and 2,000 features on top; training is a step of ours with
-    its gradient against the LM's forward pass alone, which is all that the LM does in it.
+    its gradient against the LM's forward pass alone, which is all that the LM does in it. A GPU gets 16 rows of 256
+    tokens, a CPU 4 of 32; a generation has an eighth as many steps.
     """
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(0)
+    usual = (16, 256) if device.type == "cuda" else (4, 32)
+    rows, length = rows or usual[0], length or usual[1]
+    steps = max(1, length // 8)
     config = GPT2Config(
         vocab_size=tokens,
         n_layer=layers,
