@@ -56,17 +56,27 @@ class Bundle:
 
 
 def write_bundle(
-    folder: str | PathLike[str], name: str, data: Mapping[str, Any], tensors: Mapping[str, Tensor], *, version: int = 1
+    folder: str | PathLike[str],
+    name: str,
+    data: Mapping[str, Any],
+    tensors: Mapping[str, Tensor],
+    *,
+    version: int = 1,
+    file: str | None = None,
+    header: Mapping[str, Any] | None = None,
 ) -> None:
     """Write or replace the bundle, atomically; data files that no manifest names any more are removed.
 
-    `version`: the oldest format whose readers understand what it holds.
+    `version`: the oldest format whose readers understand what it holds. `file`: a fixed name of the data file, for
+    others who look for it; a process killed while such a bundle is replaced leaves one that is refused. `header`: what
+    others look for in the manifest.
     """
     folder = Path(folder)
     plain = _unshared({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()})
     blob = save(plain)
-    data_file = _file_name(name, hashlib.sha256(blob).hexdigest())
+    data_file = file or _file_name(name, hashlib.sha256(blob).hexdigest())
     manifest = {
+        **(header or {}),
         "format": version,
         "file": data_file,
         "header": hashlib.sha256(blob[: 8 + int.from_bytes(blob[:8], "little")]).hexdigest(),  # all before the numbers

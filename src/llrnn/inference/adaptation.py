@@ -28,9 +28,9 @@ from llrnn.knowledge.backgrounds.neural import tokenised, vocabulary_of
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.features import Features
 from llrnn.languages.ngrams import UNKNOWN, read_table
-from llrnn.model.checkpoint import load
 from llrnn.model.controllers import LSTM, make_controller
 from llrnn.model.network import LLRNN
+from llrnn.model.pretrained import is_pretrained
 from llrnn.model.scoring import Sentences
 from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.readers import read_lines
@@ -67,8 +67,8 @@ def open_base(path: str | PathLike[str]) -> Base:
     path = Path(path)
     if not path.exists():
         raise ConfigError(f"{path}: no such base; give an ARPA file, an llrnn model or a Hugging Face folder")
-    if has_bundle(path, "model"):
-        return base_of(load(path))
+    if has_bundle(path, "model") or is_pretrained(path):
+        return base_of(LLRNN.from_pretrained(path))
     if (path / "config.json").exists():
         background = HuggingFace.from_folder(path)
         return Base(vocabulary_of(background.tokenizer), background, tokenizer=background.tokenizer)

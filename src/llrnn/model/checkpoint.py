@@ -23,6 +23,7 @@ from llrnn.knowledge.process import Saved
 from llrnn.languages import domains
 from llrnn.model.controllers import Controller, make_controller, skip_init
 from llrnn.model.network import FEATURE_ARRAYS, LLRNN, require_finite
+from llrnn.model.pretrained import bundle_name, find_folder
 from llrnn.text.corpus import TrainingSummary
 from llrnn.text.vocabulary import ARRAYS, Domain, Spellings, Vocabulary
 
@@ -85,9 +86,41 @@ def load(
 
         model = load("runs/paper/model", device="cuda")
     """
+    return _load(folder, "model", background, contextual, contextual_inputs, controller, device, verify, copy)
+
+
+def load_pretrained(
+    name: str | PathLike[str],
+    *,
+    revision: str | None = None,
+    token: str | None = None,
+    endpoint: str | None = None,
+    background: Background | None = None,
+    contextual: Sequence[ContextualFeature] | None = None,
+    contextual_inputs: Sequence[ContextualInput] | None = None,
+    controller: Controller | None = None,
+    device: str | torch.device = "cpu",
+) -> LLRNN:
+    """What `LLRNN.from_pretrained` does."""
+    folder = find_folder(name, revision=revision, token=token, endpoint=endpoint)
+    kind = bundle_name(folder)
+    return _load(folder, kind, background, contextual, contextual_inputs, controller, device, True, False)
+
+
+def _load(
+    folder: str | PathLike[str],
+    name: str,
+    background: Background | None,
+    contextual: Sequence[ContextualFeature] | None,
+    contextual_inputs: Sequence[ContextualInput] | None,
+    controller: Controller | None,
+    device: str | torch.device,
+    verify: bool,
+    copy: bool,
+) -> LLRNN:
     found = find_device(device)
     try:
-        bundle = read_bundle(folder, "model", verify=verify, copy=copy)
+        bundle = read_bundle(folder, name, verify=verify, copy=copy)
     except MemoryError as error:
         raise CheckpointError(f"{folder}: the model does not fit into memory ({error})") from error
     try:
@@ -95,7 +128,7 @@ def load(
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise CheckpointError(f"{folder}: {place} in model.json is wrong ({first['msg']}); restore the file") from None
+        raise CheckpointError(f"{folder}: {place} in {name}.json is wrong ({first['msg']}); restore the file") from None
     except MemoryError as error:
         raise CheckpointError(f"{folder}: the model does not fit into memory ({error or 'MemoryError'})") from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:

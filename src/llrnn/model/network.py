@@ -36,6 +36,7 @@ from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached
 from llrnn.layer.priors import ContextValues, Prior
 from llrnn.layer.steered import Steered
+from llrnn.model import pretrained
 from llrnn.model.controllers import (
     LSTM,
     Controller,
@@ -357,10 +358,68 @@ class LLRNN(nn.Module):
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the model as a folder of safetensors and JSON, atomically; `llrnn.load` reads it back."""
-        data, tensors = self.described()
-        require_finite(tensors)
+        data, tensors = self.checked()
         as_arrays = any(name.endswith("symbols.text") for name in tensors)  # its own words, or those of a background
         write_bundle(folder, "model", data, tensors, version=2 if as_arrays else 1)
+
+    def checked(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """All that is saved; what is no number is refused."""
+        data, tensors = self.described()
+        require_finite(tensors)
+        return data, tensors
+
+    def save_pretrained(
+        self,
+        folder: str | PathLike[str],
+        *,
+        license: str | None = None,
+        data: str | None = None,
+        figures: Mapping[str, float] | None = None,
+    ) -> None:
+        """Write config.json, model.safetensors and a README.md card, as the Hugging Face Hub expects a model.
+
+        `license`, a name such as cc-by-sa-4.0, `data`, a sentence on the text that it was trained on, and `figures`,
+        measures by name, go into the card.
+
+            model.save_pretrained("french", license="cc-by-sa-4.0", figures={"perplexity, UD French GSD": 107.3})
+        """
+        pretrained.write_pretrained(
+            self, folder, pretrained.make_card(self, license=license, data=data, figures=figures)
+        )
+
+    def push_to_hub(
+        self,
+        repository: str,
+        *,
+        private: bool | None = None,
+        token: str | None = None,
+        endpoint: str | None = None,
+        license: str | None = None,
+        data: str | None = None,
+        figures: Mapping[str, float] | None = None,
+    ) -> str:
+        """Put what `save_pretrained` writes into a repository `owner/name` of the Hub, made if need be; its address.
+
+        `private`: seen by its owner only; `token`: instead of that of `hf auth login`; `endpoint`: another Hub than the
+        public one; the others as `save_pretrained` has them. Needs the extra `hf`.
+
+            model.push_to_hub("me/french", license="cc-by-sa-4.0")
+        """
+        card = pretrained.make_card(self, license=license, data=data, figures=figures)
+        return pretrained.push(self, repository, card, private=private, token=token, endpoint=endpoint)
+
+    @classmethod
+    def from_pretrained(cls, name: str | PathLike[str], **options: Any) -> LLRNN:
+        """A model from a folder of `save_pretrained` or of `save`, or from a repository of the Hub (extra `hf`).
+
+        `options`: `background`, `contextual`, `contextual_inputs`, `controller` and `device` as for `llrnn.load`;
+        `revision`, `token` and `endpoint` of the Hub.
+
+            model = LLRNN.from_pretrained("me/french", device="cuda")
+        """
+        from llrnn.model.checkpoint import load_pretrained  # it makes models, so it imports this module
+
+        return load_pretrained(name, **options)
 
     def weights(self) -> dict[str, Tensor]:
         """All parameters, and the buffers of the controller, by the names that folders give them."""

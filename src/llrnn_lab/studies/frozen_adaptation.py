@@ -25,7 +25,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,10 @@ def prepare(data: Path, out: Path, *, novel: str = "Flaubert") -> None:
         raise ConfigError(f"{source}: no such file; --data must be a folder with wiki_french and novels_french")
     with gzip.open(source, "rt", encoding="utf8") as file:
         general = [line.split() for line in file if line.strip()]
-    texts = {"general": general[:-_GENERAL_VALID], "general-valid": general[-_GENERAL_VALID:]}
+    texts: dict[str, Sequence[Sequence[str]]] = {
+        "general": general[:-_GENERAL_VALID],
+        "general-valid": general[-_GENERAL_VALID:],
+    }
     texts |= dict(zip(_PARTS[2:], novel_parts(find_novel(data, novel), (max(SIZES), _VALID, _TEST)), strict=True))
     out.mkdir(parents=True, exist_ok=True)
     for name, sentences in texts.items():
@@ -295,9 +298,7 @@ class Study:
         self._domain = cache(lambda size: texts.corpus("domain", words=size))
 
     def systems(self) -> list[System]:
-        lora = [
-            System(f"LoRA {rank}", (1e-3, 5e-3), lambda _, r=rank: with_lora(self.lm, r), self._rival) for rank in RANKS
-        ]
+        lora = [System(f"LoRA {rank}", (1e-3, 5e-3), partial(self._lora, rank), self._rival) for rank in RANKS]
         return [
             System("fine-tuning", (3e-4, 1e-3), self._whole, self._rival),
             *lora,
@@ -305,6 +306,9 @@ class Study:
             System("features", (1e-3, 3e-3), self._features, self._ours),
             System("layer", (3e-4, 1e-3), self._layer, self._rival),
         ]
+
+    def _lora(self, rank: int, domain: Corpus) -> Gpt:
+        return with_lora(self.lm, rank)
 
     def _whole(self, domain: Corpus) -> Gpt:
         return Gpt(copy.deepcopy(self.lm).requires_grad_(True))
@@ -557,7 +561,7 @@ def times(
     alone = Gpt(lm)
 
     def train_ours() -> None:
-        (-model.log_prob(batch).mean()).backward()
+        torch.autograd.backward(-model.log_prob(batch).mean())
         model.zero_grad()
 
     pairs: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
