@@ -15,7 +15,7 @@ SHOWN = (
     *("table4", "experts", "ablations", "by_frequency", "agreement", "agreement_by_kind", "small"),
     *("adaptation", "rescoring", "open_vocabulary", "rare_words", "added_words"),
     *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "kenlm", "objectives", "campaign"),
-    "attack",
+    *("attack", "bodies"),
 )
 TESTS = ("test1", "test2")
 SIZES = (10000, 5000, 3000, 2500, 2000, 1000, 500, 10)
@@ -370,6 +370,29 @@ def campaign() -> str:
         for name, part in found["parts"].items()
     ]
     return markdown([f"part (seed {found['seed']})", "cases", "findings", "scale"], rows)
+
+
+def bodies() -> str:
+    """Bodies of the best French model: perplexity on an H200, speed in training on one core (llrnn bench bodies)."""
+    found, speed = read("bodies.json"), read("bench-bodies.json")
+    rows = []
+    for row in found["rows"]:
+        core = [speed[which].get(row["name"]) for which in ("alone", "model")]
+        rows.append(
+            [
+                row["name"],
+                f"{row['parameters'] / 1e6:.1f} M" if row["parameters"] else "–",
+                str(row["epochs"]),
+                *(f"{row[part]:.3f}" if part in row else "–" for part in ("valid", "test1", "test2")),
+                f"{row['words_per_second']:,.0f} ({row['side_by_side']})",
+                *(f"{one['words_per_second']:,.0f} ({one['times the first']:.2f} ×)" if one else "–" for one in core),
+            ]
+        )
+    h200, core = "words/s, H200 (so many at once)", "words/s, one core"
+    return markdown(
+        ["body", "parameters", "epochs", "valid", "test1", "test2", h200, f"{core}: body alone", "with a small layer"],
+        rows,
+    )
 
 
 OTHERS = ("user of the model", "user of the other model", "health")
