@@ -388,9 +388,9 @@ def bodies() -> str:
                 *(f"{one['words_per_second']:,.0f} ({one['times the first']:.2f} ×)" if one else "–" for one in core),
             ]
         )
-    h200, core = "words/s, H200 (so many at once)", "words/s, one core"
+    h200, one_core = "words/s, H200 (so many at once)", "words/s, one core"
     return markdown(
-        ["body", "parameters", "epochs", "valid", "test1", "test2", h200, f"{core}: body alone", "with a small layer"],
+        ["body", "parameters", "epochs", "valid", "test1", "test2", h200, f"{one_core}: body alone", "with a small layer"],
         rows,
     )
 

@@ -89,7 +89,7 @@ def _generator(device: torch.device) -> torch.Generator | None:
 
 def _recorded(task: Callable[[], None]) -> Callable[[], None]:
     """The task as a CUDA graph: calls of Python are not what is measured."""
-    stream = torch.cuda.Stream()
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(3):
