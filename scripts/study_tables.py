@@ -390,7 +390,17 @@ def bodies() -> str:
         )
     h200, one_core = "words/s, H200 (so many at once)", "words/s, one core"
     return markdown(
-        ["body", "parameters", "epochs", "valid", "test1", "test2", h200, f"{one_core}: body alone", "with a small layer"],
+        [
+            "body",
+            "parameters",
+            "epochs",
+            "valid",
+            "test1",
+            "test2",
+            h200,
+            f"{one_core}: body alone",
+            "with a small layer",
+        ],
         rows,
     )
 
