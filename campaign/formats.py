@@ -105,7 +105,7 @@ FORMATS: dict[str, Format] = {
                       hostile=_PATTERNS),
     "character pattern": Format("(la|le) [a-z]+s?", ("generate runs/open --over characters --longest 8 --max-words 4 "
                                                      "--constraint pattern:{text}",), hostile=_PATTERNS),
-    "feature pattern": Format("POS:*=+0.5", ("explain runs/plain --prefix la --word la --weight {text}",),
+    "feature pattern": Format("POS:*=+0.5", ("explain runs/plain --prefix la --word la --change {text}",),
                               hostile=("*" * 30 + "Z=+1", "POS:*=nan", "*=1e400", "*=*1e308", "*=", "=1")),
     "CSV": Format("table.csv", TABLE),
     "table.tsv": Format("table.tsv", TABLE, cases=15),

@@ -234,7 +234,7 @@ def test_mistakes_on_the_command_line_exit_with_2(capsys: Capture, folder: Path,
         ("by words or by sentences, found 'letters'", model, text, "--by", "letters"),
         ("choose one form", model, text, "--json", "--jsonl"),
         ("--by does nothing with --json", model, text, "--json", "--by", "words"),
-        ("--weight does nothing with an n-gram model", str(arpa), text, "--weight", "POS:VERB=+1"),
+        ("--change does nothing with an n-gram model", str(arpa), text, "--change", "POS:VERB=+1"),
     ):
         out, err = run(capsys, "score", *arguments, code=2)
         assert out == ""

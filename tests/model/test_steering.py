@@ -390,7 +390,7 @@ def test_typer_reads_the_options(capsys: pytest.CaptureFixture[str]) -> None:
     def verb(options: ModelOptions) -> None:
         typer.echo(f"{options.weight} {options.expert}")
 
-    app(["--weight", "POS:*=*0.8", "--weight", "a=-1", "--expert", "kn=-0.8"], standalone_mode=False)
+    app(["--change", "POS:*=*0.8", "--change", "a=-1", "--expert", "kn=-0.8"], standalone_mode=False)
     assert capsys.readouterr().out == "['POS:*=*0.8', 'a=-1'] ['kn=-0.8']\n"
 
 

@@ -297,8 +297,8 @@ OPTIONS: dict[str, Callable[[LLRNN], LLRNN]] = {
     "--expert kn=same.arpa --expert kn=0.5": lambda m: steer(
         swap(m, experts={"kn": of("same.arpa")}), [Change("kn", scale=0.5)]
     ),
-    "--weight POS:*=*0.5": lambda m: steer(m, [Change("POS:*", scale=0.5)]),
-    "--weight POS:NOUN=+2 --background same.arpa": lambda m: steer(
+    "--change POS:*=*0.5": lambda m: steer(m, [Change("POS:*", scale=0.5)]),
+    "--change POS:NOUN=+2 --background same.arpa": lambda m: steer(
         swap(m, background=of("same.arpa")), [Change("POS:NOUN", offset=2.0)]
     ),
 }
@@ -340,8 +340,8 @@ def test_texts_and_explanations_come_from_the_swapped_model(capsys: Capture, her
         ("--expert =2", "--expert is written NAME=FACTOR or NAME=PATH, as kn=0.8; found '=2'"),
         ("--expert kn=inf", "finite"),
         ("--expert kn=nan", "finite"),
-        ("--weight POS:VREB=1", "did you mean 'POS:VERB'"),
-        ("--weight POS:VERB", "a change of weight is written NAME=+NUMBER"),
+        ("--change POS:VREB=1", "did you mean 'POS:VERB'"),
+        ("--change POS:VERB", "a change of weight is written NAME=+NUMBER"),
     ],
 )
 def test_mistakes(capsys: Capture, here: Path, options: str, said: str) -> None:

@@ -182,7 +182,7 @@ _NAMED = 3  # sentences outside the language that are named
 class ModelOptions:
     """How a trained model is opened: with other knowledge, other weights, a language to hold to."""
 
-    weight: Annotated[
+    change: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
@@ -239,7 +239,7 @@ class ModelOptions:
         elif self.restrict:
             raise ConfigError("--restrict is for --background PATH and --expert NAME=PATH, found neither; leave it out")
         changes = [change for name, factor in factors for change in experts(model, {name: factor})]
-        changes += [Change.parse(option) for option in self.weight or ()]
+        changes += [Change.parse(option) for option in self.change or ()]
         return steer(model, changes) if changes else model
 
     def _swapped(self, model: LLRNN, paths: dict[str, Path]) -> LLRNN:

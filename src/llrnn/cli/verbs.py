@@ -180,7 +180,7 @@ def evaluate_verb(
     Example: llrnn evaluate runs/embedded test.conllu
     Example: llrnn evaluate runs/embedded --pairs pairs.jsonl
     Example: llrnn evaluate runs/french test.conllu --batches '{kind="continuous", rows=64, length=32}'
-    Example: llrnn evaluate runs/embedded test.conllu --weight POS:VERB=+0.5
+    Example: llrnn evaluate runs/embedded test.conllu --change POS:VERB=+0.5
     Example: llrnn evaluate runs/free runs/held test.tsv --constraint geo.lark
     """
     folders = [path for path in models if path.is_dir() and not is_built(path)]
