@@ -388,7 +388,7 @@ def test_typer_reads_the_options(capsys: pytest.CaptureFixture[str]) -> None:
     @app.command()
     @with_model_options
     def verb(options: ModelOptions) -> None:
-        typer.echo(f"{options.weight} {options.expert}")
+        typer.echo(f"{options.change} {options.expert}")
 
     app(["--change", "POS:*=*0.8", "--change", "a=-1", "--expert", "kn=-0.8"], standalone_mode=False)
     assert capsys.readouterr().out == "['POS:*=*0.8', 'a=-1'] ['kn=-0.8']\n"
