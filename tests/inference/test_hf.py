@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -660,6 +661,85 @@ def test_scores_beyond_the_last_token_stay_impossible() -> None:
     found = hf.LogLinearProcessor(adaptor())(ids([0, 3]), torch.zeros(1, 64))
     assert bool((found[0, 60:] == float("-inf")).all())
     assert float(found.exp().sum()) == pytest.approx(1.0, abs=1e-5)
+
+
+# --- the harness ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bos", [False, True])
+def test_the_harness_reads_tokens_where_the_background_does(bos: bool) -> None:
+    model = adaptor(bos=bos)
+    lm, tokens = hf.HarnessLM(model), tokenizer(bos=bos)
+    pairs = [("le chat", " noir dort"), ("la table ", "mange"), ("", "le pain")]
+    found = lm.loglikelihood([SimpleNamespace(args=pair) for pair in pairs])
+    for (context, continuation), (log_p, best) in zip(pairs, found, strict=True):
+        whole = tokens(context + continuation)["input_ids"]
+        start = len(tokens(context.rstrip())["input_ids"]) if context else 0
+        steps = [log_prob_after(model, [0, *whole[:n]]) for n in range(start, len(whole))]
+        assert log_p == pytest.approx(sum(float(p[whole[start + n]]) for n, p in enumerate(steps)), abs=1e-4)
+        assert best == all(int(p.argmax()) == whole[start + n] for n, p in enumerate(steps))
+    (text,) = lm.generate_until([SimpleNamespace(args=("le chat", {"max_gen_toks": 4}))])
+    prefix = tuple(hf.corpus(tokens, ["le chat"])[0].words)
+    (written,) = llrnn.generate(model, prefix, greedy=True, max_words=4)
+    assert text == tokens.decode(model.vocabulary.ids(written.words))
+
+
+# --- a Trainer -----------------------------------------------------------------------------------------------------
+
+
+class OnGpt(torch.nn.Module):
+    """A GPT-2 body of `transformers` under our layer; the loss is the first of what a Trainer looks for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = copy.deepcopy(language_model().transformer)
+        self.layer = llrnn.LogLinear(torch.eye(60), self.body.config.n_embd)
+
+    def forward(self, input_ids: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        h = self.body(input_ids=input_ids).last_hidden_state
+        return {"loss": self.layer.loss(h[:, :-1], labels[:, 1:], ignore_index=-100)}
+
+
+class Wrapped(torch.nn.Module):
+    """A model of ours as a Trainer calls one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = adaptor(loud=0.3)
+
+    def forward(self, input_ids: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        return {"loss": self.model(input_ids[:, :-1], labels[:, 1:])}
+
+
+@pytest.mark.parametrize("make", [OnGpt, Wrapped])
+def test_a_trainer_trains_our_layer_and_our_model(make: type[torch.nn.Module], tmp_path: Path) -> None:
+    pytest.importorskip("accelerate", reason="the Trainer of transformers needs it")
+    from transformers import Trainer, TrainingArguments
+
+    rows = [[0, *tokenizer()(line)["input_ids"], 0] for line in LINES]
+    longest = max(map(len, rows))
+    data = [
+        {
+            "input_ids": torch.tensor([*row, *[0] * (longest - len(row))]),
+            "labels": torch.tensor([*row, *[-100] * (longest - len(row))]),
+        }
+        for row in rows
+    ]
+    options = TrainingArguments(
+        output_dir=str(tmp_path),
+        num_train_epochs=15,
+        learning_rate=0.01,
+        per_device_train_batch_size=4,
+        logging_steps=1,
+        report_to=[],
+        save_strategy="no",
+        disable_tqdm=True,
+        use_cpu=True,
+    )
+    trainer = Trainer(model=make(), args=options, train_dataset=data)
+    trainer.train()
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    assert losses[-1] < losses[0] - 0.3
 
 
 # --- without the extra ---------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.errors import ConfigError, MissingExtraError
+from llrnn.inference.harness import HarnessLM, language_models
 from llrnn.knowledge.backgrounds import Background, HuggingFace
 from llrnn.knowledge.backgrounds.base import Combined
 from llrnn.knowledge.backgrounds.neural import symbol_of, token_of
@@ -34,7 +35,7 @@ try:
 except ImportError:
     raise MissingExtraError("transformers", "hf") from None
 
-__all__ = ["LogLinearProcessor", "corpus", "symbol_of", "token_of", "vocabulary"]
+__all__ = ["HarnessLM", "LogLinearProcessor", "corpus", "symbol_of", "token_of", "vocabulary"]
 
 
 class _Given(Background):
@@ -47,13 +48,6 @@ class _Given(Background):
 
     def prior(self, states: Sequence[object]) -> Prior:
         return DensePrior(self.log_b)
-
-
-def _language_models(background: Background) -> list[HuggingFace]:
-    """The LMs that a background is made of."""
-    if isinstance(background, Combined):
-        return [lm for part in background.parts for lm in _language_models(part)]
-    return [background] if isinstance(background, HuggingFace) else []
 
 
 def _replaced(background: Background, given: Background) -> Background:
@@ -76,7 +70,7 @@ class LogLinearProcessor(LogitsProcessor):  # type: ignore[misc]
     """
 
     def __init__(self, adaptor: LLRNN, *, condition: object = None) -> None:
-        found = _language_models(adaptor.background)
+        found = language_models(adaptor.background)
         if len(found) != 1:
             raise ConfigError(
                 "an adaptor is a model whose background is one language model, backgrounds.HuggingFace(...), or a "

@@ -418,14 +418,16 @@ def run(
     gpt: Sizes | None = None,
     device: str = "cpu",
     effort: float = 1.0,
+    tries: int = 2,
     seconds: float | None = None,
     timing: Sequence[Mapping[str, int]] = (),
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Train the GPT, adapt it in all ways, and write `frozen-adaptation.json` after each; `data` as `prepare` made it.
 
-    What `out` holds already is not done again. `effort` multiplies the most epochs of every run; `seconds`: no run
-    begins after so many; `timing`: sizes of language models whose cost as background is measured.
+    What `out` holds already is not done again. `effort` multiplies the most epochs of every run; where there is one of
+    `tries`, the larger learning rate is taken everywhere; `seconds`: no run begins after so many; `timing`: sizes of
+    language models whose cost as background is measured.
     """
     began, place = time.perf_counter(), torch.device(device)
     texts = Texts.read(data)
@@ -442,7 +444,7 @@ def run(
     for size in sorted(sizes, key=lambda n: (n != at, n)):
         for system in study.systems():
             tried = [one for one in result["runs"] if one["system"] == system.name and one["size"] == at]
-            chosen = [min(tried, key=_valid)["rate"]] if tried else system.rates
+            chosen = [min(tried, key=_valid)["rate"]] if tried else system.rates[-tries:]
             for rate in chosen:
                 is_late = seconds is not None and time.perf_counter() - began > seconds
                 if is_late or (system.name, size, rate) in done:

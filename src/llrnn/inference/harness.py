@@ -1,0 +1,169 @@
+"""A model as the LM Evaluation Harness asks for one (`lm_eval`, Gao et al.): by text, in nats.
+
+    lm_eval.simple_evaluate(model=HarnessLM(llrnn.load("runs/french")), tasks=[...])
+
+Where the background is a language model of `transformers`, texts are its tokens, cut as the harness cuts them. Else
+they are words between blanks, lowercased where the model's are, and the end of a line is the end of a sentence, EOS:
+log p of a text is that of its words and of the ends between its lines, and open vocabularies add what they spell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from llrnn.ground.errors import ConfigError
+from llrnn.knowledge.backgrounds import Background, HuggingFace
+from llrnn.knowledge.backgrounds.base import Combined
+from llrnn.knowledge.backgrounds.neural import token_of
+from llrnn.knowledge.process import Batch
+from llrnn.model.decode import Greedy, Sampling, generate
+from llrnn.model.network import LLRNN
+from llrnn.text.vocabulary import EOS
+
+if TYPE_CHECKING:
+    LM = object
+else:
+    try:
+        from lm_eval.api.model import LM
+    except ImportError:  # the methods are all that it takes
+        LM = object
+
+_MOST_TOKENS = 256  # that are written where the harness does not say how many
+
+
+def language_models(background: Background) -> list[HuggingFace]:
+    """The LMs of `transformers` that a background is made of."""
+    if isinstance(background, Combined):
+        return [lm for part in background.parts for lm in language_models(part)]
+    return [background] if isinstance(background, HuggingFace) else []
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A text as symbols, the place from which they count, and log p of which string of its cell each is."""
+
+    ids: list[int]
+    start: int
+    inside: list[float]
+
+
+class HarnessLM(LM):
+    """`loglikelihood`, `loglikelihood_rolling` and `generate_until` of a model, for the harness or by themselves.
+
+    `positions`: how many are scored at once, at most; `seed`: of what is drawn where a task asks for samples.
+
+        HarnessLM(model).loglikelihood([Instance(args=("elle est", " grande"))])     # [(log p, is it the likeliest?)]
+    """
+
+    rank, world_size = 0, 1
+
+    def __init__(self, model: LLRNN, *, positions: int = 4096, seed: int = 0) -> None:
+        super().__init__()
+        self._model, self._positions = model.eval(), positions
+        found = language_models(model.background)
+        self._tokenizer = found[0].tokenizer if found else None
+        self._generator = torch.Generator(device=model.device).manual_seed(seed)
+
+    @property
+    def tokenizer_name(self) -> str:
+        """Under which the harness keeps what it has asked before."""
+        return str(getattr(self._tokenizer, "name_or_path", "") or "words")
+
+    def loglikelihood(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        """For each (context, continuation): log p of the continuation, and whether greedy decoding writes it."""
+        return self._scored([self._pair(*request.args) for request in requests])
+
+    def loglikelihood_rolling(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[float]:
+        """For each (text,): log p of all of it, from the beginning of a text."""
+        return [log_p for log_p, _ in self._scored([self._pair("", *request.args) for request in requests])]
+
+    def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
+        """For each (context, options): what the model writes, up to the first of `until`, EOS or `max_gen_toks`."""
+        return [self._written(*request.args) for request in requests]
+
+    def _words(self, text: str) -> list[str]:
+        """A text as symbols, without an end."""
+        if self._tokenizer is not None:
+            ids = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+            return [self._model.vocabulary.symbols[one] for one in ids]
+        text = text.lower() if self._model.reads_lowercase else text
+        lines = [line.split() for line in text.split("\n")]
+        return [word for n, line in enumerate(lines) for word in ((*line,) if n == 0 else (EOS, *line))]
+
+    def _pair(self, context: str, continuation: str) -> _Cut:
+        """Both together, as they are read; blanks between them belong to the continuation."""
+        stripped = context.rstrip(" ")
+        continuation = context[len(stripped) :] + continuation
+        whole, before = self._words(stripped + continuation), self._words(stripped)
+        ids, inside = self._model.vocabulary.locate(whole, place="a text of the harness")
+        return _Cut(ids.tolist(), min(len(before), len(whole)), inside.tolist())
+
+    @torch.no_grad()
+    def _scored(self, cuts: Sequence[_Cut]) -> list[tuple[float, bool]]:
+        """Rows of similar length side by side, answers in the order of the questions."""
+        found: dict[int, tuple[float, bool]] = {}
+        order = sorted(range(len(cuts)), key=lambda n: len(cuts[n].ids))
+        while order:
+            longest = len(cuts[order[0]].ids)
+            group = [order.pop(0)]
+            while order and (len(group) + 1) * max(longest, len(cuts[order[0]].ids)) <= self._positions:
+                longest = max(longest, len(cuts[order[0]].ids))
+                group.append(order.pop(0))
+            found.update(zip(group, self._group([cuts[n] for n in group], longest), strict=True))
+        return [found[n] for n in range(len(cuts))]
+
+    def _group(self, cuts: Sequence[_Cut], longest: int) -> list[tuple[float, bool]]:
+        eos, device = self._model.vocabulary.eos, self._model.device
+        if not any(cut.start < len(cut.ids) for cut in cuts):
+            return [(0.0, True)] * len(cuts)  # nothing to say is certain
+        rows = torch.tensor([[eos, *cut.ids, *[eos] * (longest - len(cut.ids))] for cut in cuts], device=device)
+        place = torch.arange(longest, device=device)
+        bounds = torch.tensor([[cut.start, len(cut.ids)] for cut in cuts], device=device)
+        mask = (place >= bounds[:, :1]) & (place < bounds[:, 1:])
+        batch = Batch(rows[:, :-1], rows[:, 1:], mask)
+        distribution, _ = self._model.scan(batch)
+        targets = batch.picked(batch.targets)
+        log_p = torch.zeros(mask.shape, dtype=torch.float64, device=device)
+        is_best = torch.ones_like(mask)
+        log_p[mask] = distribution.log_prob(targets).double()
+        is_best[mask] = distribution.top(1)[1][:, 0] == targets
+        inside = [math.fsum(cut.inside[cut.start :]) for cut in cuts]
+        sums = zip(log_p.sum(1).tolist(), inside, is_best.all(1).tolist(), strict=True)
+        return [(total + own, best) for total, own, best in sums]
+
+    def _written(self, context: str, options: dict[str, Any] | None = None) -> str:
+        asked = dict(options or {})
+        until = asked.get("until") or []
+        stops = [until] if isinstance(until, str) else list(until)
+        most = asked.get("max_gen_toks", _MOST_TOKENS)
+        if not (isinstance(most, int) and most > 0):
+            raise ConfigError(f"max_gen_toks must be a whole number above 0, found {most!r}")
+        temperature = float(asked.get("temperature", 0.0) or 0.0)
+        draws = bool(asked.get("do_sample", temperature > 0.0)) and temperature > 0.0
+        (made,) = generate(
+            self._model,
+            prefix=tuple(self._words(context)),
+            strategy=Sampling(temperature=temperature) if draws else Greedy(),
+            max_words=most,
+            generator=self._generator if draws else None,
+        )
+        return cut_before(self._text(made.words), stops)
+
+    def _text(self, words: Iterable[str]) -> str:
+        if self._tokenizer is None:
+            return " ".join(words)
+        return str(self._tokenizer.convert_tokens_to_string([token_of(word) for word in words]))
+
+
+def cut_before(text: str, stops: Iterable[str]) -> str:
+    """A text up to the first of the strings that end it.
+
+    cut_before("yes. no", [".", "n"])  # "yes"
+    """
+    ends = [text.index(stop) for stop in stops if stop and stop in text]
+    return text[: min(ends, default=len(text))]
