@@ -44,7 +44,7 @@ def language_models(background: Background) -> list[HuggingFace]:
 
 
 @dataclass(frozen=True)
-class _Cut:
+class _Question:
     """A text as symbols, the place from which they count, and log p of which string of its cell each is."""
 
     ids: list[int]
@@ -95,16 +95,16 @@ class HarnessLM(LM):
         lines = [line.split() for line in text.split("\n")]
         return [word for n, line in enumerate(lines) for word in ((*line,) if n == 0 else (EOS, *line))]
 
-    def _pair(self, context: str, continuation: str) -> _Cut:
+    def _pair(self, context: str, continuation: str) -> _Question:
         """Both together, as they are read; blanks between them belong to the continuation."""
         stripped = context.rstrip(" ")
         continuation = context[len(stripped) :] + continuation
         whole, before = self._words(stripped + continuation), self._words(stripped)
         ids, inside = self._model.vocabulary.locate(whole, place="a text of the harness")
-        return _Cut(ids.tolist(), min(len(before), len(whole)), inside.tolist())
+        return _Question(ids.tolist(), min(len(before), len(whole)), inside.tolist())
 
     @torch.no_grad()
-    def _scored(self, cuts: Sequence[_Cut]) -> list[tuple[float, bool]]:
+    def _scored(self, cuts: Sequence[_Question]) -> list[tuple[float, bool]]:
         """Rows of similar length side by side, answers in the order of the questions."""
         found: dict[int, tuple[float, bool]] = {}
         order = sorted(range(len(cuts)), key=lambda n: len(cuts[n].ids))
@@ -117,7 +117,7 @@ class HarnessLM(LM):
             found.update(zip(group, self._group([cuts[n] for n in group], longest), strict=True))
         return [found[n] for n in range(len(cuts))]
 
-    def _group(self, cuts: Sequence[_Cut], longest: int) -> list[tuple[float, bool]]:
+    def _group(self, cuts: Sequence[_Question], longest: int) -> list[tuple[float, bool]]:
         eos, device = self._model.vocabulary.eos, self._model.device
         if not any(cut.start < len(cut.ids) for cut in cuts):
             return [(0.0, True)] * len(cuts)  # nothing to say is certain
