@@ -258,7 +258,8 @@ def semantic_parsing() -> str:
     rows = [
         [f"{share} %", system, *(_parsed(found.get(f"{data}-{system}-{share}"), system) for data in DATASETS)]
         for share in ("20", "50", "100")
-        for system in ("softmax", "masked", "strict", "grammar", "primed")
+        for system in ("softmax", "masked", "strict", "grammar", "state", "primed")
+        if any(f"{data}-{system}-{share}" in found for data in DATASETS)
     ]
     names = {"primed": "primed", "typed": "primed, typed", "softmax": "softmax", "masked": "masked"}
     for system, name in names.items():
@@ -271,10 +272,10 @@ def _parsed(runs: list[dict[str, Any]] | None, system: str) -> str:
     if runs is None:
         return "not run"
     exact = [100 * run["tests"]["test"]["exact"] for run in runs]
-    cell = f"{statistics.fmean(exact):.1f} ± {statistics.stdev(exact):.1f}"
+    cell = f"{statistics.fmean(exact):.1f}" + (f" ± {statistics.stdev(exact):.1f}" if len(exact) > 1 else "")
     if system == "softmax":
         cell += f" ({100 * over_seeds(runs, lambda run: run['tests']['test']['well_formed']):.0f})"
-    return cell if len(runs) == 3 else cell + ", two seeds"
+    return cell + {1: ", one seed", 2: ", two seeds"}.get(len(runs), "")
 
 
 def char_nlg() -> str:
