@@ -105,7 +105,7 @@ class LogLinear(Readout):
     @numerics.in_full
     def scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
         """a·φ_s + offset_s for every class, (N, H) -> (N, G), by whichever of two equal ways is cheaper."""
-        if isinstance(offset, Tensor) and len(h) <= ways.FEW_POSITIONS and not torch.is_grad_enabled():
+        if isinstance(offset, Tensor) and h.shape[0] <= ways.FEW_POSITIONS and not torch.is_grad_enabled():
             cached = self._few.get(partial(self._for_few, h, offset), self.weight, self.bias, offset)
             if cached is not None:
                 return torch.addmm(cached[1], h, cached[0])

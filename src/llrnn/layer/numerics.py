@@ -65,7 +65,7 @@ def shifted_sums(scores: Tensor, log_mass: Tensor | None, cells: Cells | None = 
 
 def are_loud(log_sums: Tensor) -> bool:
     """Whether some are so large that sums of float32 numbers of their size lose digits of what is added."""
-    if len(log_sums) <= _FEW:  # one question instead of four operations
+    if log_sums.numel() <= _FEW:  # one question instead of four operations
         return not all(abs(log_sum) <= _LOUD for log_sum in log_sums.tolist())
     return not bool((log_sums.detach().abs() <= _LOUD).all())
 
@@ -113,7 +113,7 @@ def class_logsumexp(
     single places. Where `rows` is None, there is one column a row.
     """
     differentiable = torch.is_grad_enabled() and scores.requires_grad
-    if rows is None and log_mass is None and cells is None and not differentiable and len(scores) <= _FEW:
+    if rows is None and log_mass is None and cells is None and not differentiable and scores.shape[0] <= _FEW:
         return scores.double().logsumexp(-1), scores.gather(1, columns.unsqueeze(1)).squeeze(
             1
         )  # calls are what it costs here
@@ -198,10 +198,9 @@ def in_full(call: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(call)
     def within(*args: P.args, **kwargs: P.kwargs) -> R:
-        device = cast(Tensor, args[1]).device.type
-        if not torch.is_autocast_enabled(device):
+        if not torch._C._is_any_autocast_enabled():
             return call(*args, **kwargs)
-        with torch.autocast(device, enabled=False):
+        with torch.autocast(cast(Tensor, args[1]).device.type, enabled=False):
             return call(*args, **kwargs)
 
     return within

@@ -23,7 +23,7 @@ class Steered(NamedTuple):
     scale: Tensor  # (N, m + k), static features first, or (1, m + k) for every position
     offset: Tensor
 
-    def __call__(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
+    def distribution(self, h: Tensor, prior: Prior, values: Values = ()) -> Distribution:
         """The distributions at the N positions of h (N, H)."""
         return Distribution(self.layer.in_float32(), *placed(h, prior, values), steered=self)
 

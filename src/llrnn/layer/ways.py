@@ -128,7 +128,7 @@ def _with_gains(part: ContextValues, a: Tensor, whole: Tensor) -> Tensor:
 
 def _static(p: Distribution, mass: ClassMass, position: Tensor | None, word: Tensor) -> Found | None:
     """None also where no word is asked for: then the scores by themselves serve other questions as well."""
-    if len(word) == 0 or p.changes_weights:
+    if word.numel() == 0 or p.changes_weights:
         return None
     klass = p.classes.class_of.index_select(0, word)
     log_sum, asked = _class_log_sums(p.layer, p.h, mass.as_dtype(p.h.dtype), position, klass)
@@ -184,14 +184,17 @@ def _terms(p: Distribution, position: Tensor, word: Tensor, score: Tensor) -> tu
 # --- sums over classes ----------------------------------------------------------------------------------------------
 
 
-@numerics.in_full
 def _class_log_sums(
     layer: LogLinear, h: Tensor, offset: Tensor, position: Tensor | None, klass: Tensor
 ) -> tuple[Tensor, Tensor]:
     """log Σ_s exp(a·φ_s + offset_s) (N,), and a·φ_s + offset_s of the asked (E,), for any gradients of both."""
-    if len(h) <= FEW_POSITIONS or h.device.type != "cpu":
+    if h.shape[0] <= FEW_POSITIONS or h.device.type != "cpu":
         return numerics.class_logsumexp(layer.scores(h, offset), None, None, position, klass)
-    pairs = Pairs(torch.arange(len(h)) if position is None else position, klass)
+    return _block_log_sums(layer, h, offset, Pairs(torch.arange(len(h)) if position is None else position, klass))
+
+
+@numerics.in_full
+def _block_log_sums(layer: LogLinear, h: Tensor, offset: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
     taken = work(layer, h)
     keeps = needs_gradient(h, layer.weight, layer.bias) and may_keep(taken.terms * h.element_size())
     if taken.name == "direct":

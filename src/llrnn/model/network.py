@@ -230,7 +230,7 @@ class LLRNN(nn.Module):
         psi, followed = self._joined(self.embedding.few(fed)[:, None], batch, state)
         h, controller = self.controller.step(psi[:, 0], state.controller)
         prior, values, known = self._follow(batch, state, followed)
-        return (layer or self.layer)(h, prior, values), ModelState(controller, known)
+        return (layer or self.layer).distribution(h, prior, values), ModelState(controller, known)
 
     def scan(
         self,
@@ -250,7 +250,7 @@ class LLRNN(nn.Module):
         psi, followed = self._joined(self._drop_words(self.embedding(batch.inputs), generator), batch, state)
         h, controller = self.controller.scan(psi, state.controller, generator=generator)
         prior, values, known = self._follow(batch, state, followed)
-        return (layer or self.layer)(batch.picked(h), prior, values), ModelState(controller, known)
+        return (layer or self.layer).distribution(batch.picked(h), prior, values), ModelState(controller, known)
 
     def forward(
         self,

@@ -84,9 +84,8 @@ class _Task:
         self.targets = torch.randint(n_symbols, (positions,), generator=generator)
 
     def ours(self) -> Distribution:
-        """Made anew, as at every step."""
-        made: Distribution = self.layer(self.h, self.prior)
-        return made
+        """Made anew, as a model does at every step."""
+        return self.layer.distribution(self.h, self.prior)
 
     def dense(self) -> tuple[Tensor, Tensor]:
         of_word = self.layer.classes.class_of
