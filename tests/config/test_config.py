@@ -102,7 +102,7 @@ def test_an_unknown_key_is_named(tmp_path: Path, addition: str, key: str) -> Non
         ("[training]\nseed = 99999999999999999999", "training.seed"),
         ("[training]\nbatches = 'windows'", "training.batches"),
         ("[training.batches]\nkind = 'pages'", "training.batches.kind"),
-        ("[controller]\nkind = 'transformer'", "controller.kind"),
+        ("[controller]\nkind = 'mamba'", "controller.kind"),
         ("[controller]\nhidden = '16'", "controller.hidden"),
         ("[controller]\nhidden = 1000000000000", "controller.hidden"),
         ("[controller]\ndropout = 1.0", "controller.dropout"),

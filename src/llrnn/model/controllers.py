@@ -36,6 +36,19 @@ from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import CheckpointError, ConfigError, LLRNNError, quoted
 from llrnn.text.conditions import Act, ConditionTokenizer, NumericFields, Token, fields_of, make_tokenizer
 
+__all__ = [
+    "GRU",
+    "LSTM",
+    "Attentive",
+    "Controller",
+    "Elman",
+    "Encoder",
+    "Hidden",
+    "Stacked",
+    "make_controller",
+    "register_controller",
+]
+
 Hidden = tuple[Tensor, ...]
 
 

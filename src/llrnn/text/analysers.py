@@ -191,8 +191,6 @@ def _of_reading(fields: frozenset[str]) -> frozenset[str]:
 FRENCH = Tags(_meanings(), joins=frozenset({"dp", "ds"}), of_stem=_of_stem, of_reading=_of_reading)
 
 
-__all__ = ["lefff", "lexique"]
-
 _LEFFF_CATEGORIES = meanings("""
     adj adjPref = POS:ADJ
     adv advm advp que_restr = POS:ADV
