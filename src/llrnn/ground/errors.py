@@ -175,7 +175,8 @@ class ServerError(LLRNNError):
     """A server that refuses, cannot be reached, breaks off or is none of ours.
 
     `code` is the server's own (unknown_word, too_many_requests, ...) or one of ours: unreachable, too_slow, cut_off,
-    unreadable. `status` is that of HTTP, where there was an answer; `retry_after` the seconds that the server asks for.
+    unreadable, hub (that of Hugging Face). `status` is that of HTTP, where there was an answer; `retry_after` the
+    seconds that the server asks for.
     """
 
     def __init__(self, message: str, *, code: str, status: int | None = None, retry_after: float | None = None) -> None:
