@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llrnn_lab.studies import added_words as added
+from llrnn_lab.studies import frozen_adaptation as frozen
 from llrnn_lab.studies import rescoring as rescored
 from llrnn_lab.studies.tables import agreement_table, markdown, mean_and_spread, perplexity_table
 from results import DATASETS, RUNS, figures, log_perplexities, log_perplexity, over_seeds, read
 
 SHOWN = (
     *("table4", "experts", "ablations", "by_frequency", "agreement", "agreement_by_kind", "small"),
-    *("adaptation", "rescoring", "open_vocabulary", "rare_words", "added_words"),
+    *("adaptation", "frozen_adaptation", "frozen_cost", "rescoring", "open_vocabulary", "rare_words", "added_words"),
     *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "kenlm", "objectives", "campaign"),
     *("attack", "bodies"),
 )
@@ -133,6 +134,23 @@ def small() -> str:
 
 
 # --- adaptation, rescoring, open vocabulary --------------------------------------------------------------------------
+
+
+def frozen_adaptation() -> str:
+    return frozen.table(read("frozen-adaptation.json"))
+
+
+def frozen_cost() -> str:
+    """What an LM costs as background, against the LM alone."""
+    rows = [
+        [
+            *(f"{one['layers']} layers of {one['width']}, {one['tokens']:,} tokens", what),
+            *(f"{one[what]['lm_ms']:.0f}", f"{one[what]['ours_ms']:.0f}", f"{one[what]['ratio']:.2f}"),
+        ]
+        for one in read("frozen-adaptation.json")["timing"]
+        for what in ("scoring", "training", "generation")
+    ]
+    return markdown(["language model", "task", "LM alone, ms", "ours, ms", "ratio"], rows)
 
 
 def adaptation(*sizes: str) -> str:
