@@ -341,7 +341,7 @@ def test_unknown_words() -> None:
         score_lists(tiny("repeated"), [NBest("u7", (Hypothesis(("w0", EOS)),))])
     vocabulary = Vocabulary(["a", "<unk>", EOS], unknown="<unk>")
     model = LLRNN(vocabulary, output_features=features.Identity(), controller=GRU(3))
-    with pytest.warns(LLRNNWarning, match="1 of 2 distinct words to score"):
+    with pytest.warns(LLRNNWarning, match="1 of 2 distinct words of the hypotheses"):
         first, second = score_lists(model, [NBest("u", (Hypothesis(("zut",)), Hypothesis(("<unk>",))))]).log_probs[0]
     assert first == second
 
