@@ -170,7 +170,7 @@ class Project:
         return model
 
     def _conditions(self, part: str) -> Iterator[object]:
-        return (sentence.condition for sentence in self.corpora[part])
+        return (sentence.condition for sentence in self.corpora.get(part, ()))
 
     def _inputs(self) -> tuple[ContextualInput, ...]:
         condition = self.config.condition
