@@ -260,6 +260,7 @@ class ClassMass:
         self.log_b, self._classes, self._class_of = log_b, classes, classes.class_of  # (V,)
         self.log_mass = log_masses(log_b, self._class_of, classes.count)  # (G,)
         self._cast: dict[torch.dtype, Tensor] = {}
+        self._asked = False
 
     # Only scoring is needed at once; the rest, some passes over V, when somebody draws, or has exceptions.
 
@@ -274,8 +275,11 @@ class ClassMass:
         return self.log_b - _or_zero(log_mass)[self._class_of]
 
     def log_share_of(self, word: Tensor) -> Tensor:
-        """The same for some words, by the masses at hand."""
-        return self._log_shares.index_select(0, word)
+        """The same for some words, by the masses at hand; the first question does not wait for all of V."""
+        if self._asked:
+            return self._log_shares.index_select(0, word)
+        self._asked = True
+        return self.log_b.index_select(0, word) - _or_zero(self.log_mass)[self._class_of.index_select(0, word)]
 
     @cached_property
     def _log_shares(self) -> Tensor:
