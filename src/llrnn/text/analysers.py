@@ -24,7 +24,7 @@ from llrnn.ground.files import StrPath, read_file
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.readers import Line, read_entries, read_lines
 
-__all__ = ["FRENCH", "Tags", "hunspell", "lefff", "lexique"]
+__all__ = ["hunspell", "lefff", "lexique"]
 
 
 Fields = frozenset[str]
