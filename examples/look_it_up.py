@@ -10,10 +10,10 @@ from typing import Any
 
 import llrnn
 from llrnn import KnowledgeBase, backgrounds, contextual, features
-from llrnn.knowledge.testing import check_contextual
 from llrnn.model.controllers import Attentive, Encoder
 from llrnn.model.decode import write
 from llrnn.model.steering import swap
+from llrnn.model.testing import check_contextual
 from llrnn.model.words import value_attribute
 from llrnn.text.conditions import Slots
 

@@ -13,8 +13,8 @@ import torch
 
 import llrnn
 from llrnn import backgrounds, features, french
-from llrnn.knowledge.testing import check_background
 from llrnn.layer.priors import Prior, SparsePrior, Table
+from llrnn.model.testing import check_background
 
 PENALTY = math.log(0.01)
 

@@ -7,7 +7,7 @@ import torch
 
 import llrnn
 from llrnn import backgrounds, domains, features
-from llrnn.knowledge.testing import check_domain
+from llrnn.model.testing import check_domain
 
 PLATES = ["aa-229-aa", "bc-710-xk", "dm-042-qz", "gh-555-ts", "ka-817-rf"]
 SENTENCES = [f"the car with the plate {plate} is {colour} ." for plate in PLATES for colour in ("red", "blue", "old")]

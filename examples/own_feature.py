@@ -5,7 +5,7 @@ Run: python examples/own_feature.py
 
 import llrnn
 from llrnn import backgrounds, features, french
-from llrnn.knowledge.testing import check_features
+from llrnn.model.testing import check_features
 
 TIMES = {
     "Time:day": {"lundi", "mardi", "mercredi", "jeudi", "vendredi", "samedi", "dimanche"},

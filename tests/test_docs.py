@@ -49,7 +49,7 @@ PAGES = pages()
 EXEMPT = {"experiments.md": 18, "hugging-face.md": 1, "scale.md": 3, "server.md": 1}
 PUBLIC = """
     llrnn.ground.errors llrnn.inference.hf llrnn.inference.pairs llrnn.inference.rescoring llrnn.knowledge.backgrounds
-    llrnn.knowledge.contextual llrnn.knowledge.features llrnn.knowledge.testing llrnn.languages.domains
+    llrnn.knowledge.contextual llrnn.knowledge.features llrnn.model.testing llrnn.languages.domains
     llrnn.languages.grammars llrnn.languages.ngrams llrnn.model.controllers llrnn.model.words llrnn.text.analysers
     llrnn.text.corpus llrnn.text.french llrnn.text.shards llrnn.text.tables
 """.split()  # noqa: SIM905

@@ -16,7 +16,7 @@ import llrnn
 from llrnn import backgrounds, domains, features
 from llrnn.ground.errors import DomainError, FeatureError
 from llrnn.inference.evaluation import log_z_interval
-from llrnn.knowledge.testing import check_domain
+from llrnn.model.testing import check_domain
 from llrnn.text.corpus import Corpus
 from llrnn.text.vocabulary import Vocabulary
 

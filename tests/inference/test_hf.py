@@ -30,8 +30,8 @@ from llrnn.ground.errors import BackgroundError, CheckpointError, ConfigError, M
 from llrnn.inference import hf
 from llrnn.knowledge.backgrounds import Background, HuggingFace, Mask, Mixture, Uniform
 from llrnn.knowledge.process import Batch
-from llrnn.knowledge.testing import check_background
 from llrnn.layer.priors import Prior
+from llrnn.model.testing import check_background
 
 LINES = [
     "le chat noir dort sur le lit",

@@ -26,10 +26,10 @@ from llrnn.knowledge.backgrounds import Automaton, Background, Grammar, Mask, Mi
 from llrnn.knowledge.backgrounds import constraint as module
 from llrnn.knowledge.contextual import ContextualFeature, Expert
 from llrnn.knowledge.process import Batch
-from llrnn.knowledge.testing import check_background, check_contextual
 from llrnn.languages.grammars import rows
 from llrnn.model.decode import Greedy, Sampling, generate
 from llrnn.model.steering import constrained
+from llrnn.model.testing import check_background, check_contextual
 from llrnn.model.words import Entry, add
 from llrnn.text.readers import Sentence, Token
 from llrnn.text.vocabulary import EOS

@@ -22,9 +22,9 @@ from llrnn.knowledge.backgrounds import Mask, Uniform, Unigram
 from llrnn.knowledge.contextual import ContextualFeature, Continued, Copied, Expert, Said, Unsaid
 from llrnn.knowledge.features import Identity, compile_features
 from llrnn.knowledge.process import Batch, Saved
-from llrnn.knowledge.testing import check_contextual
 from llrnn.languages.domains import Numbers
 from llrnn.layer.loglinear import LogLinear
+from llrnn.model.testing import check_contextual
 from llrnn.model.words import Entry
 from llrnn.text.conditions import parse_act
 from strategies import QUICK

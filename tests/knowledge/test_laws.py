@@ -18,8 +18,8 @@ from llrnn.knowledge.backgrounds import Background, CrossFitted, Mask, Mixture, 
 from llrnn.knowledge.contextual import ContextualFeature
 from llrnn.knowledge.features import Features, Function
 from llrnn.knowledge.process import State
-from llrnn.knowledge.testing import check_background, check_contextual, check_features
 from llrnn.layer.priors import ContextValues, DensePrior, Prior, SparsePrior, Table
+from llrnn.model.testing import check_background, check_contextual, check_features
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 V = small_vocabulary()

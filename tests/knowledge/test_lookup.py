@@ -25,8 +25,8 @@ from llrnn.knowledge.backgrounds import Static, Unigram
 from llrnn.knowledge.contextual import ContextualFeature, Lookup, Matching, Repeated
 from llrnn.knowledge.features import Function, Identity
 from llrnn.knowledge.process import Batch
-from llrnn.knowledge.testing import check_contextual
 from llrnn.languages.domains import Numbers
+from llrnn.model.testing import check_contextual
 from llrnn.text import tables
 from llrnn.text.conditions import parse_act
 from strategies import QUICK

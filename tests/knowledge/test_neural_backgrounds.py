@@ -30,10 +30,10 @@ from llrnn.knowledge.backgrounds.base import mix, multiply
 from llrnn.knowledge.backgrounds.neural import LazyAnswers
 from llrnn.knowledge.backgrounds.ngram import stitched_priors
 from llrnn.knowledge.process import Batch, ModelState
-from llrnn.knowledge.testing import check_background
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.priors import DensePrior, Prior, SparsePrior, Table
 from llrnn.model.checkpoint import load
+from llrnn.model.testing import check_background
 
 TINY = tiny_model(words=5)
 WORDS = TINY.vocabulary

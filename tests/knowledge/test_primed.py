@@ -37,8 +37,8 @@ from llrnn.knowledge.backgrounds import (
 )
 from llrnn.knowledge.backgrounds.primed import words_of
 from llrnn.knowledge.process import Batch, Process, Saved, State
-from llrnn.knowledge.testing import check_background
 from llrnn.layer.priors import DensePrior, Prior, SparsePrior
+from llrnn.model.testing import check_background
 from llrnn.model.words import Entry, add, remove
 from llrnn.text.conditions import Act, Slot, parse_act
 from llrnn.text.corpus import Sentence, Token

@@ -15,9 +15,9 @@ import llrnn
 from llrnn import Corpus, Vocabulary, backgrounds, features
 from llrnn.ground.errors import BackgroundError
 from llrnn.knowledge.backgrounds import Dictionary
-from llrnn.knowledge.testing import check_background
 from llrnn.model.decode import generate
 from llrnn.model.network import LLRNN
+from llrnn.model.testing import check_background
 from llrnn.text.conditions import parse_act
 from llrnn.text.readers import PlainTokens, Sentence
 from llrnn_lab.studies import char_nlg

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from llrnn.ground.errors import ConfigError, CorpusError
-from llrnn.knowledge.testing import check_background
+from llrnn.model.testing import check_background
 from llrnn.text.conditions import Act
 from llrnn.text.corpus import Corpus
 from llrnn.text.vocabulary import EOS, Vocabulary

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from brute_languages import strings
 from llrnn.ground.errors import BackgroundError, CheckpointError
 from llrnn.knowledge.backgrounds import Automaton, restore
-from llrnn.knowledge.testing import check_background
 from llrnn.languages.grammars import Expression, from_condition, letter, matching, ngram, regular, symbolic, words
 from llrnn.languages.grammars import automaton as moves
 from llrnn.languages.grammars import finite as conditional
@@ -40,6 +39,7 @@ from llrnn.languages.grammars.finite import Conditional, EmptyLanguageError, Fin
 from llrnn.languages.grammars.notation import described, restored
 from llrnn.languages.ngrams import NGramTable, estimate
 from llrnn.languages.ngrams.table import backed_off
+from llrnn.model.testing import check_background
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 A, B, C = letter("a"), letter("b"), letter("c")

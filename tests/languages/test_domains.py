@@ -27,11 +27,11 @@ from llrnn import EOS, LLRNN, Lexicon, Vocabulary, backgrounds, features
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import BackgroundError, DomainError, FeatureError, LawError, VocabularyError
 from llrnn.knowledge.features import Features, compile_features
-from llrnn.knowledge.testing import check_domain
 from llrnn.languages.domains import Names, Numbers, Regular, Spelling, restore
 from llrnn.languages.domains.spelling import Bands, CharacterModel
 from llrnn.languages.grammars import pattern
 from llrnn.model.controllers import GRU
+from llrnn.model.testing import check_domain
 from llrnn.text.automata import DFA, anything, of_kind, partition
 from llrnn.text.vocabulary import Cell, Domain, disjoint, log_mass_left
 from strategies import QUICK

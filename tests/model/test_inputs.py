@@ -27,9 +27,9 @@ from llrnn.knowledge.contextual import (
     SlotProgress,
 )
 from llrnn.knowledge.process import Batch
-from llrnn.knowledge.testing import check_contextual_input
 from llrnn.model import words
 from llrnn.model.steering import swap
+from llrnn.model.testing import check_contextual_input
 from llrnn.text.conditions import Act, Slot
 from llrnn.text.corpus import EncodedText
 

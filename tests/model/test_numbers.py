@@ -18,9 +18,9 @@ from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.contextual import ConditionNumbers
 from llrnn.knowledge.process import Batch
-from llrnn.knowledge.testing import check_contextual_input
 from llrnn.model.controllers import Attentive, Controller, Encoder, FirstState, Stacked
 from llrnn.model.decode import write
+from llrnn.model.testing import check_contextual_input
 from llrnn.text.conditions import NumericFields, Whole
 
 RECORDS: list[object] = [{"price": 10, "stars": 4}, {"price": 30.0, "stars": None}, {"price": 20}]

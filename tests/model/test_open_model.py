@@ -46,10 +46,10 @@ from llrnn.inference.rescoring import ModelScorer, rescore
 from llrnn.knowledge.backgrounds import Discounted, NGram, Unigram
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.process import Batch
-from llrnn.knowledge.testing import check_domain, check_features
 from llrnn.languages.domains import Names, Numbers, Regular, Spelling
 from llrnn.languages.grammars import pattern
 from llrnn.model.scoring import score
+from llrnn.model.testing import check_domain, check_features
 from llrnn.text.automata import DFA, kind, of_kind
 from llrnn.text.corpus import EncodedText
 from llrnn.text.vocabulary import Cell, Domain

@@ -17,8 +17,9 @@ from helpers import small_corpus, small_features, small_model, small_vocabulary
 from llrnn.ground.errors import CheckpointError, ConfigError, LawError
 from llrnn.model.controllers import Controller, Hidden
 from llrnn.model.modern import MinGRU, Mogrifier, Transformer
-from llrnn.model.own import check_controller, from_module
+from llrnn.model.own import from_module
 from llrnn.model.scoring import score
+from llrnn.model.testing import check_controller
 from llrnn.text.corpus import EncodedText
 
 

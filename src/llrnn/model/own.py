@@ -1,4 +1,4 @@
-"""A controller from any `nn.Module`, and the laws that every controller obeys.
+"""A controller from any `nn.Module`.
 
     LLRNN(vocabulary, ..., controller=from_module(nn.GRU(64, 128, num_layers=2, batch_first=True)))
     LLRNN(vocabulary, ..., controller=from_module(my_transformer, inputs=64))     # (B, T, 64) -> (B, T, hidden), causal
@@ -10,7 +10,6 @@ of its own is a subclass of `Controller`. Weights stay as they are given.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,9 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from llrnn.ground.errors import ConfigError, LawError, LLRNNError
-from llrnn.knowledge.process import ModelState
-from llrnn.knowledge.testing import require_law
+from llrnn.ground.errors import ConfigError
 from llrnn.model.controllers import Controller, Hidden, mode_generator
 
 
@@ -147,74 +144,3 @@ class PrefixFunction(_FromModule):
                 rows = (lengths == length).nonzero().view(-1)
                 h = h.index_copy(0, rows, self.module(read[rows, -length:])[:, length - T :].to(h.dtype))
         return h, (read, counts)
-
-
-# --- laws ------------------------------------------------------------------------------------------------------------
-
-
-def check_controller(controller: Controller, *, conditions: Sequence[object] = (None, None), seed: int = 0) -> None:
-    """The laws of a controller, in float64 and without dropout: sizes, no look-ahead, scan = steps, rows = one by one.
-
-    A broken one is a `LawError` that says which, and where it first shows. `conditions`: two that it can read.
-
-        check_controller(from_module(my_network, inputs=32))
-    """
-    checked = copy.deepcopy(controller).double().eval()
-    T, generator = 6, torch.Generator().manual_seed(seed)
-    psi = torch.randn(2, T, controller.inputs, generator=generator, dtype=torch.float64)
-    with torch.no_grad():
-        try:
-            _check_laws(checked, psi, list(conditions))
-        except (RuntimeError, IndexError, TypeError, ValueError) as error:
-            if isinstance(error, LLRNNError):
-                raise
-            raise LawError(f"{controller!r} cannot be asked: {' '.join(str(error).split())[:200]}") from error
-
-
-def _check_laws(controller: Controller, psi: Tensor, conditions: list[object]) -> None:
-    T = psi.shape[1]
-    h, after = controller.scan(psi, controller.initial(conditions))
-    require_law(h.shape == (2, T, controller.hidden), f"sizes: (2, {T}, hidden) is required, found {tuple(h.shape)}")
-    require_law(
-        len(after) == controller.state_size, f"sizes: {controller.state_size} tensors of state, found {len(after)}"
-    )
-    wrong = [tuple(part.shape) for part in after if part.dim() == 0 or len(part) != 2]
-    require_law(
-        not wrong, f"a state that batches: the first size of its tensors must be that of the batch, 2; found {wrong}"
-    )
-    for t in range(1, T):
-        changed = psi.clone()
-        changed[:, t:] += 1.0
-        seen = _first_difference(controller.scan(changed, controller.initial(conditions))[0][:, :t], h[:, :t])
-        require_law(
-            seen is None, f"no look-ahead: what is read at position {t} changes what is said at position {seen}"
-        )
-    state, stepped = controller.initial(conditions), []
-    for t in range(T):
-        one, state = controller.step(psi[:, t], state)
-        stepped.append(one)
-    seen = _first_difference(torch.stack(stepped, 1), h)
-    require_law(seen is None, f"scan = steps: they differ at position {seen}")
-    alone = [controller.scan(psi[b : b + 1], controller.initial(conditions[b : b + 1]))[0] for b in range(2)]
-    require_law(_first_difference(torch.cat(alone), h) is None, "rows = one by one: a row depends on its neighbours")
-    _check_joined(controller, psi, conditions)
-
-
-def _check_joined(controller: Controller, psi: Tensor, conditions: list[object]) -> None:
-    """Rows that have read 3 words and 1 go on side by side."""
-    states, expected = [], []
-    for b, read in enumerate((3, 1)):
-        _, state = controller.scan(psi[b : b + 1, :read], controller.initial(conditions[b : b + 1]))
-        states.append(ModelState(state, ()))
-        expected.append(controller.scan(psi[b : b + 1, 3:], state)[0])
-    both = ModelState.joined(states, psi.device)
-    found, _ = controller.scan(psi[:, 3:], both.controller)
-    require_law(
-        _first_difference(found, torch.cat(expected)) is None, "rows that have read different amounts go on together"
-    )
-
-
-def _first_difference(found: Tensor, expected: Tensor) -> int | None:
-    """The first position, (B, T, D)."""
-    differs = ~torch.isclose(found, expected, rtol=1e-9, atol=1e-9).all(-1).all(0)
-    return int(differs.nonzero()[0]) if bool(differs.any()) else None

@@ -1,13 +1,40 @@
-"""The laws that every piece of knowledge and every controller obeys, as checks that users run on their own classes."""
+"""The laws that every piece of knowledge and every controller obeys, as checks that users run on their own classes.
 
-from llrnn.knowledge.testing import (
-    check_background,
-    check_contextual,
-    check_contextual_input,
-    check_domain,
-    check_features,
-)
-from llrnn.model.own import check_controller
+    check_features(phi, vocabulary)          deterministic; finite; the compiled matrix says what the function says
+    check_background(b, vocabulary)          deterministic; states are values; batched = one by one; no NaN; Σp = 1
+    check_contextual(feature, vocabulary)    likewise, for feature values
+    check_contextual_input(v, vocabulary)    likewise, for inputs of the network; scan = steps; no look-ahead
+    check_controller(controller)             sizes; no look-ahead; scan = steps; rows = one by one
+    check_domain(domain)                     draws are in their cell and as frequent as q; members sum to Q; it is saved
+
+A broken law is a `LawError` that says which law, with a witness. Each check draws its own prefixes from `seed`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from llrnn.ground.errors import LawError, LLRNNError
+from llrnn.knowledge.backgrounds.base import Background, Uniform
+from llrnn.knowledge.contextual.base import ContextualFeature
+from llrnn.knowledge.contextual.inputs import ContextualInput
+from llrnn.knowledge.features import Features, Function, compile_features
+from llrnn.knowledge.process import Batch, ModelState, Process, State
+from llrnn.languages.domains import restore
+from llrnn.layer.loglinear import LogLinear
+from llrnn.layer.priors import ContextValues, DensePrior, Prior
+from llrnn.model.controllers import Controller
+from llrnn.text.automata import check_string
+from llrnn.text.vocabulary import Domain, Vocabulary, check
 
 __all__ = [
     "check_background",
@@ -17,3 +44,350 @@ __all__ = [
     "check_domain",
     "check_features",
 ]
+
+
+_ALONE = 5  # strings of a cell that are also located one by one
+
+
+def check_features(features: Features, vocabulary: Vocabulary) -> None:
+    """Deterministic, finite, and the same after compilation.
+
+    check_features(Identity(top=100) + MyFeatures(), vocabulary)
+    """
+    with _as_law():
+        fitted = features.fitted(vocabulary)
+        first, second = compile_features(features, vocabulary), compile_features(features, vocabulary)
+    for index, symbol in enumerate(vocabulary):
+        said = {name: value for name, value in fitted(symbol).items() if value != 0}
+        _require(said == first.row(index), f"compiled = called, on {symbol!r}: {first.row(index)} and {said}")
+        _require(first.row(index) == second.row(index), f"deterministic, on {symbol!r}")
+
+
+def check_background(
+    background: Background,
+    vocabulary: Vocabulary,
+    *,
+    conditions: Sequence[object] = (None,),
+    prefixes: int = 8,
+    length: int = 6,
+    seed: int = 0,
+) -> None:
+    """The laws of a background, on `prefixes` random prefixes of `length` words, one condition after the other.
+
+    check_background(NoStutter(), vocabulary)
+    """
+    with _as_law():
+        bound = background.bind(vocabulary)
+        states = _states(bound, vocabulary, conditions, prefixes, length, seed)
+        before = copy.deepcopy(states)
+        prior = bound.prior(states)
+        # a network that computes in float32 rounds a batch otherwise than a single row
+        rounding = 1e-5 if isinstance(prior, DensePrior) and prior.log_b.dtype == torch.float32 else 1e-9
+        _require(_same(states, before), "states are values: prior changed the states that it was given")
+        whole = prior.dense(len(states)).log_b.double()
+        _require(whole.shape == (len(states), len(vocabulary)), f"a value for each of {len(vocabulary)} symbols")
+        _require(not torch.isnan(whole).any(), "log b is a number, found NaN")
+        _require(not (whole == float("inf")).any(), "log b is below infinity")
+        _check_batches(states, whole, lambda some: bound.prior(some).dense(len(some)).log_b.double(), rounding)
+        _check_sums(bound.prior(states), [], vocabulary, len(states), whole)
+
+
+def _check_batches(
+    states: list[State], whole: torch.Tensor, answer: Callable[[list[State]], torch.Tensor], rounding: float = 0.0
+) -> None:
+    """The same answer for the same states, in a batch or one by one."""
+    _require(bool(torch.equal(whole, answer(states))), "deterministic: same states, same answer")
+    for n, state in enumerate(states):
+        same = torch.allclose(whole[n], answer([state])[0], rtol=0.0 if rounding == 0 else 1e-5, atol=rounding)
+        _require(same, f"batched = one by one, at position {n}")
+
+
+def check_contextual(
+    feature: ContextualFeature,
+    vocabulary: Vocabulary,
+    *,
+    conditions: Sequence[object] = (None,),
+    prefixes: int = 8,
+    length: int = 6,
+    seed: int = 0,
+) -> None:
+    """The laws of a contextual feature, on random prefixes as `check_background` draws them.
+
+    check_contextual(YearDue(), vocabulary)
+    """
+    with _as_law():
+        bound = feature.bind(vocabulary)
+        states = _states(bound, vocabulary, conditions, prefixes, length, seed)
+        before = copy.deepcopy(states)
+        values = bound.values(states)
+        _require(_same(states, before), "states are values: values changed the states that it was given")
+        listed = bool(((values.word >= 0) & (values.word < len(vocabulary))).all())
+        _require(listed, f"words are numbered 0 to {len(vocabulary) - 1}, found {values.word.tolist()}")
+        whole = _dense_values(values, len(vocabulary))
+        _require(bool(torch.isfinite(whole).all()), "feature values are finite")
+        _check_batches(states, whole, lambda some: _dense_values(bound.values(some), len(vocabulary)))
+        uniform = Uniform().bind(vocabulary).prior([])
+        _check_sums(uniform, [bound.values(states)], vocabulary, len(states), uniform.dense(len(states)).log_b)
+
+
+def check_contextual_input(
+    given: ContextualInput,
+    vocabulary: Vocabulary,
+    *,
+    conditions: Sequence[object] = (None,),
+    prefixes: int = 8,
+    length: int = 6,
+    seed: int = 0,
+) -> None:
+    """The laws of a contextual input, on random prefixes as `check_background` draws them.
+
+    check_contextual_input(GrammarState(grammar), vocabulary)
+    """
+    with _as_law():
+        bound = given.bind(vocabulary)
+        width = len(bound.names)
+        _require(width > 0 and len({*bound.names}) == width, f"a name for each number, each once: {bound.names[:5]}")
+        states = _states(bound, vocabulary, conditions, prefixes, length, seed)
+        before = copy.deepcopy(states)
+        numbers = bound.numbers(states)
+        _require(_same(states, before), "states are values: numbers changed the states that it was given")
+        _require(numbers.shape == (len(states), width), f"{width} numbers for each state, found {tuple(numbers.shape)}")
+        _require(bool(torch.isfinite(numbers).all()), "the numbers are finite")
+        _check_batches(states, numbers, bound.numbers, 1e-6)
+        _check_scan(bound, vocabulary, conditions, prefixes, length, seed)
+
+
+def _check_scan(
+    bound: ContextualInput, vocabulary: Vocabulary, conditions: Sequence[object], rows: int, length: int, seed: int
+) -> None:
+    """A whole batch says what its steps say, and nothing of what comes later."""
+    generator = torch.Generator().manual_seed(seed)
+    inputs = torch.randint(len(vocabulary), (rows, length), generator=generator)
+    begun = [bound.initial(conditions[row % len(conditions)]) for row in range(rows)]
+
+    def scanned(symbols: torch.Tensor) -> torch.Tensor:
+        batch = Batch(symbols, symbols, torch.ones_like(symbols, dtype=torch.bool))
+        return bound.numbers(bound.follow(begun, batch)[0]).view(rows, length, -1)
+
+    whole = scanned(inputs)
+    stepped = bound.numbers(list(chain.from_iterable(bound.scan(begun, inputs.tolist()))))
+    same = torch.allclose(whole.reshape(rows * length, -1), stepped, rtol=1e-5, atol=1e-6)
+    _require(same, "scan = steps: a batch says something else than its symbols one by one")
+    for t in range(length - 1):
+        later = inputs.clone()
+        later[:, t + 1 :] = (later[:, t + 1 :] + 1) % len(vocabulary)
+        same = torch.allclose(scanned(later)[:, : t + 1], whole[:, : t + 1], rtol=1e-5, atol=1e-6)
+        _require(same, f"no look-ahead: the numbers at positions up to {t} change with the symbols after it")
+
+
+def check_domain(domain: Domain, *, draws: int = 300, seed: int = 0, saved: bool = True, members: bool = True) -> None:
+    """The laws of a domain, on `draws` strings of every cell.
+
+    `saved`: also that a model folder gives it back; `members`: also that all strings of a finite cell sum to its mass.
+    """
+    with _as_law():
+        check(domain)
+        kept = restore(*domain.described()) if saved else domain
+        _require(kept.cells == domain.cells, f"saved = restored, on the cells of {domain.name!r}")
+        _require(_close(kept.log_mass, domain.log_mass), f"saved = restored, on the masses of {domain.name!r}")
+        for cell, log_mass in enumerate(domain.log_mass.tolist()):
+            if log_mass > -np.inf:
+                _check_cell(domain, kept, cell, draws, seed)
+                _check_members(domain, cell, domain.members(cell) if members else None)
+            else:
+                _require(not _heavy_members(domain, cell), f"no string has mass in {domain.cells[cell].name!r}")
+        outside = ["", "\n", "a\n", "\ud800", " a", "a "]
+        located, log_q = domain.locate(outside)
+        _require(
+            bool((located < 0).all() and (log_q == -np.inf).all()), "what can be no symbol is outside, without mass"
+        )
+
+
+def _check_cell(domain: Domain, kept: Domain, cell: int, draws: int, seed: int) -> None:
+    name, log_mass = domain.cells[cell].name, float(domain.log_mass[cell])
+    drawn = domain.draw(cell, draws, np.random.default_rng(seed))
+    _require(len(drawn) == draws, f"as many strings as asked for, on {name!r}: {len(drawn)} and {draws}")
+    _require(drawn == domain.draw(cell, draws, np.random.default_rng(seed)), f"deterministic: draws of {name!r}")
+    counts = Counter(drawn)
+    strings = list(counts)
+    located, log_q = domain.locate(strings)
+    again, log_again = kept.locate(strings)
+    _require(bool((again == located).all()) and _close(log_q, log_again), f"saved = restored, on strings of {name!r}")
+    for string, found, log in zip(strings, located.tolist(), log_q.tolist(), strict=True):
+        _require(check_string(string) is None, f"{string!r} of {name!r} is a symbol: {check_string(string)}")
+        _require(found == cell, f"{string!r} is drawn from {name!r} and located there, found cell {found}")
+        _require(-np.inf < log <= log_mass + 1e-9, f"0 < q ≤ Q, on {string!r} of {name!r}: {log} and {log_mass}")
+        _require(domain.language.label(string) >= 0, f"the language holds {string!r} of {name!r}")
+        p = min(np.exp(log - log_mass), 1.0)
+        expected, spread = draws * p, np.sqrt(draws * p * (1 - p))
+        off = abs(counts[string] - expected)  # seven standard deviations, and the few draws that rare strings need
+        _require(off <= 7 * spread + 7, f"draws ∝ q, on {string!r} of {name!r}: {counts[string]} for {expected:.1f}")
+    for string, found, log in zip(strings[:_ALONE], located.tolist(), log_q.tolist(), strict=False):
+        alone, log_alone = domain.locate([string])
+        same = int(alone[0]) == found and abs(float(log_alone[0]) - log) < 1e-9
+        _require(same, f"batched = one by one, on {string!r} of {name!r}")
+    held = float(np.exp(log_q - log_mass).sum())
+    _require(held <= 1 + 1e-9, f"Σq ≤ Q, on {name!r}: different strings hold {held} of it")
+
+
+def _check_members(domain: Domain, cell: int, members: Sequence[str] | None) -> None:
+    if members is None:
+        return
+    name, log_mass = domain.cells[cell].name, float(domain.log_mass[cell])
+    located, log_q = domain.locate(members)
+    whole = float(np.logaddexp.reduce(log_q))
+    _require(bool((located[log_q > -np.inf] == cell).all()), f"members are located in their cell, on {name!r}")
+    _require(len(set(members)) == len(members), f"members are distinct, on {name!r}")
+    _require(abs(whole - log_mass) < 1e-9, f"members sum to Q, on {name!r}: log {whole} and {log_mass}")
+
+
+def _heavy_members(domain: Domain, cell: int) -> bool:
+    members = domain.members(cell)
+    return bool(members) and bool((domain.locate(list(members or ()))[1] > -np.inf).any())
+
+
+def _close(left: np.ndarray, right: np.ndarray) -> bool:
+    return left.shape == right.shape and bool(np.allclose(left, right, rtol=0, atol=1e-9))
+
+
+def _require(condition: bool, law: str) -> None:
+    if not condition:
+        raise LawError(f"law broken: {law}")
+
+
+@contextlib.contextmanager
+def _as_law() -> Iterator[None]:
+    """What the library itself refuses (NaN, a value without a name) breaks a law too."""
+    try:
+        yield
+    except LawError:
+        raise
+    except LLRNNError as error:
+        raise LawError(f"law broken: {error}") from error
+
+
+def _same(left: object, right: object) -> bool:
+    """Equality of states that may hold tensors, or objects without an equality of their own."""
+    if left is right:  # what says that it is its own copy, as a node of a grammar does
+        return True
+    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+        return left.shape == right.shape and bool(torch.allclose(left, right, rtol=0, atol=0, equal_nan=True))
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(_same, left, right))
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
+    if hasattr(left, "__dict__") and not callable(left):
+        return _same(vars(left), vars(right))
+    return bool(left == right)
+
+
+def _states(
+    process: Process, vocabulary: Vocabulary, conditions: Sequence[object], prefixes: int, length: int, seed: int
+) -> list[State]:
+    """States along random prefixes; `advance` must be deterministic and leave the state that it was given as it was."""
+    draw = random.Random(seed)
+    states = []
+    for number in range(prefixes):
+        state = process.advance(process.initial(conditions[number % len(conditions)]), vocabulary.eos)
+        for _ in range(length):
+            before = copy.deepcopy(state)
+            symbol = draw.randrange(len(vocabulary))
+            after = process.advance(state, symbol)
+            _require(_same(state, before), f"states are values: advance changed {before!r} into {state!r}")
+            again = process.advance(state, symbol)
+            _require(_same(after, again), f"deterministic: advance made {after!r} and then {again!r} of {before!r}")
+            states.append(state)
+            state = after
+    return states
+
+
+def _dense_values(values: ContextValues, n_symbols: int) -> torch.Tensor:
+    n = len(values.rest)
+    position = torch.arange(n).repeat_interleave(n_symbols)
+    word = torch.arange(n_symbols).repeat(n)
+    return values.at(position, word, n_symbols).view(n, n_symbols, -1)
+
+
+def _check_sums(prior: Prior, values: list[ContextValues], vocabulary: Vocabulary, n: int, log_b: torch.Tensor) -> None:
+    """Under a random layer the probabilities sum to one, wherever any word is possible."""
+    phi = compile_features(Function(lambda symbol: {f"length {len(symbol) % 3}": 1.0}), vocabulary)
+    layer = LogLinear(phi, 4, sum(part.width for part in values)).double()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+        h = torch.randn(n, 4, generator=generator, dtype=torch.float64)
+        possible = (log_b > float("-inf")).any(1)
+        distribution = layer(h, prior, values)
+        _require(bool((possible == (distribution.log_z > float("-inf"))).all()), "Z is 0 only where all b is 0")
+        if possible.all():
+            error = float((distribution.log_probs().exp().sum(1) - 1).abs().max())
+            _require(error < 1e-9, f"Σp = 1, off by {error:.1e}")
+
+
+def check_controller(controller: Controller, *, conditions: Sequence[object] = (None, None), seed: int = 0) -> None:
+    """The laws of a controller, in float64 and without dropout: sizes, no look-ahead, scan = steps, rows = one by one.
+
+    A broken one is a `LawError` that says which, and where it first shows. `conditions`: two that it can read.
+
+        check_controller(from_module(my_network, inputs=32))
+    """
+    checked = copy.deepcopy(controller).double().eval()
+    T, generator = 6, torch.Generator().manual_seed(seed)
+    psi = torch.randn(2, T, controller.inputs, generator=generator, dtype=torch.float64)
+    with torch.no_grad():
+        try:
+            _check_laws(checked, psi, list(conditions))
+        except (RuntimeError, IndexError, TypeError, ValueError) as error:
+            if isinstance(error, LLRNNError):
+                raise
+            raise LawError(f"{controller!r} cannot be asked: {' '.join(str(error).split())[:200]}") from error
+
+
+def _check_laws(controller: Controller, psi: Tensor, conditions: list[object]) -> None:
+    T = psi.shape[1]
+    h, after = controller.scan(psi, controller.initial(conditions))
+    _require(h.shape == (2, T, controller.hidden), f"sizes: (2, {T}, hidden) is required, found {tuple(h.shape)}")
+    _require(
+        len(after) == controller.state_size, f"sizes: {controller.state_size} tensors of state, found {len(after)}"
+    )
+    wrong = [tuple(part.shape) for part in after if part.dim() == 0 or len(part) != 2]
+    _require(
+        not wrong, f"a state that batches: the first size of its tensors must be that of the batch, 2; found {wrong}"
+    )
+    for t in range(1, T):
+        changed = psi.clone()
+        changed[:, t:] += 1.0
+        seen = _first_difference(controller.scan(changed, controller.initial(conditions))[0][:, :t], h[:, :t])
+        _require(seen is None, f"no look-ahead: what is read at position {t} changes what is said at position {seen}")
+    state, stepped = controller.initial(conditions), []
+    for t in range(T):
+        one, state = controller.step(psi[:, t], state)
+        stepped.append(one)
+    seen = _first_difference(torch.stack(stepped, 1), h)
+    _require(seen is None, f"scan = steps: they differ at position {seen}")
+    alone = [controller.scan(psi[b : b + 1], controller.initial(conditions[b : b + 1]))[0] for b in range(2)]
+    _require(_first_difference(torch.cat(alone), h) is None, "rows = one by one: a row depends on its neighbours")
+    _check_joined(controller, psi, conditions)
+
+
+def _check_joined(controller: Controller, psi: Tensor, conditions: list[object]) -> None:
+    """Rows that have read 3 words and 1 go on side by side."""
+    states, expected = [], []
+    for b, read in enumerate((3, 1)):
+        _, state = controller.scan(psi[b : b + 1, :read], controller.initial(conditions[b : b + 1]))
+        states.append(ModelState(state, ()))
+        expected.append(controller.scan(psi[b : b + 1, 3:], state)[0])
+    both = ModelState.joined(states, psi.device)
+    found, _ = controller.scan(psi[:, 3:], both.controller)
+    _require(
+        _first_difference(found, torch.cat(expected)) is None, "rows that have read different amounts go on together"
+    )
+
+
+def _first_difference(found: Tensor, expected: Tensor) -> int | None:
+    """The first position, (B, T, D)."""
+    differs = ~torch.isclose(found, expected, rtol=1e-9, atol=1e-9).all(-1).all(0)
+    return int(differs.nonzero()[0]) if bool(differs.any()) else None

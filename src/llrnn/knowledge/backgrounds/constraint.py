@@ -17,7 +17,7 @@ import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -407,12 +407,12 @@ class Grammar(Constraint):
     @property
     def state_key(self) -> object:
         """The states of one grammar are the same, however strictly it holds: `violation` plays no part in them."""
+        return Grammar, id(self.vocabulary), self._told_apart_by
+
+    @cached_property  # asked at every step
+    def _told_apart_by(self) -> str:
         fields = self.saved().fields
-        return (
-            Grammar,
-            id(self.vocabulary),
-            repr([fields[name] for name in sorted(fields.keys() - {"violation", "name"})]),
-        )
+        return repr([fields[name] for name in sorted(fields.keys() - {"violation", "name"})])
 
     def saved(self) -> Saved:
         fields = {

@@ -59,6 +59,34 @@ class NamedProcess(Process[S]):
         return made
 
 
+class Following(NamedProcess[S]):
+    """What says something of the states of another process, `followed`: it begins and goes on as that one does."""
+
+    @property
+    @abstractmethod
+    def followed(self) -> Process[S]:
+        """The process whose states these are; they are computed once."""
+
+    @property
+    def state_key(self) -> object:
+        return self.followed.state_key
+
+    @property
+    def reads_conditions(self) -> bool:
+        return self.followed.reads_conditions
+
+    def initial(self, condition: object = None) -> S:
+        return self.followed.initial(condition)
+
+    def advance(self, state: S, symbol: int) -> S:
+        return self.followed.advance(state, symbol)
+
+    def follow(self, states: Sequence[S], batch: Batch) -> tuple[Sequence[S], Sequence[S]]:
+        if self.followed.is_static:  # it keeps no states, but there is something to say at every position
+            return [self.initial()] * batch.n_positions, states
+        return self.followed.follow(states, batch)
+
+
 class ContextualFeature(NamedProcess[S]):
     """A feature of (context, word), or several with one state: `initial`, `advance`, and the values at a state.
 
@@ -121,7 +149,7 @@ class Repeated(ContextualFeature[tuple[int, ...]]):
 _LIMIT = 50.0  # nats: a word that the expert forbids has this little, since features are finite
 
 
-class Expert(ContextualFeature[S]):
+class Expert(Following[S], ContextualFeature[S]):
     """A background that the network may listen to, more or less, at every step (paper §6).
 
         φ_e(K, x) = log b_e(K, x) − log b_ref(x)        its weight a_e: 0 not at all, 1 as it is, below 0 against it
@@ -154,19 +182,8 @@ class Expert(ContextualFeature[S]):
         return self._changed(revision.vocabulary, background=self.background.revised(revision), _reference=reference)
 
     @property
-    def reads_conditions(self) -> bool:
-        return self.background.reads_conditions
-
-    def initial(self, condition: object = None) -> S:
-        return self.background.initial(condition)
-
-    def advance(self, state: S, symbol: int) -> S:
-        return self.background.advance(state, symbol)
-
-    def follow(self, states: Sequence[S], batch: Batch) -> tuple[Sequence[S], Sequence[S]]:
-        if self.background.is_static:  # it keeps no states, but a feature has a value at every position
-            return [self.initial()] * batch.n_positions, states
-        return self.background.follow(states, batch)
+    def followed(self) -> Process[S]:
+        return self.background
 
     def values(self, states: Sequence[S]) -> ContextValues:
         prior, n = self.background.prior(states), len(states)

@@ -28,9 +28,9 @@ from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import FeatureError
 from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.backgrounds.constraint import At, Constraint, Grammar
-from llrnn.knowledge.contextual.base import ContextualFeature, CopyProgress, NamedProcess, Unsaid, Value
+from llrnn.knowledge.contextual.base import ContextualFeature, CopyProgress, Following, NamedProcess, Unsaid, Value
 from llrnn.knowledge.features import FeatureMatrix, Features, compile_features
-from llrnn.knowledge.process import Batch, S, Saved
+from llrnn.knowledge.process import Process, S, Saved
 from llrnn.languages.grammars.automaton import Language, Node
 from llrnn.languages.ngrams.table import ranges
 from llrnn.text.conditions import NumericFields
@@ -69,7 +69,7 @@ class ContextualInput(NamedProcess[S]):
         return self._numbers(answers, width, lambda n: f"state {n}").float()
 
 
-class GrammarState(ContextualInput[At]):
+class GrammarState(Following[At], ContextualInput[At]):
     """Where a prefix stands in a language: the state of a grammar or of an automaton.
 
         GrammarState(Grammar.from_file("forms.lark"))
@@ -118,18 +118,12 @@ class GrammarState(ContextualInput[At]):
         return self._names
 
     @property
-    def state_key(self) -> object:
-        return self.constraint.state_key
+    def followed(self) -> Constraint:
+        return self.constraint
 
     @property
     def reads_conditions(self) -> bool:
         return self.constraint.reads_conditions and not isinstance(self.constraint, Grammar)  # which has no say in it
-
-    def initial(self, condition: object = None) -> At:
-        return self.constraint.initial(condition)
-
-    def advance(self, state: At, symbol: int) -> At:
-        return self.constraint.advance(state, symbol)
 
     def numbers(self, states: Sequence[At]) -> Tensor:
         """A row for each node, made once; those of a language that a condition made are not kept."""
@@ -168,7 +162,7 @@ def _bytes_of_row(key: object, row: Tensor) -> int:
     return 500 + 4 * row.numel()
 
 
-class SlotProgress(ContextualInput[CopyProgress]):
+class SlotProgress(Following[CopyProgress], ContextualInput[CopyProgress]):
     """What was said of the condition: for each slot, how many of its values are unsaid, begun and said.
 
         SlotProgress("name", "area", "food")            three numbers for each; without names, of all slots together
@@ -189,14 +183,8 @@ class SlotProgress(ContextualInput[CopyProgress]):
         return bound
 
     @property
-    def state_key(self) -> object:
-        return self._follows.state_key
-
-    def initial(self, condition: object = None) -> CopyProgress:
-        return self._follows.initial(condition)
-
-    def advance(self, state: CopyProgress, symbol: int) -> CopyProgress:
-        return self._follows.advance(state, symbol)
+    def followed(self) -> Unsaid:
+        return self._follows
 
     def numbers(self, states: Sequence[CopyProgress]) -> Tensor:
         return torch.tensor([self._follows.progress(state) for state in states]).view(len(states), len(self.names))
@@ -305,7 +293,7 @@ def saved_chi(saved: Saved) -> FeatureMatrix:
     return FeatureMatrix(tuple(saved.fields["names"]), tuple(saved.fields["groups"]), **arrays)
 
 
-class PointedWords(Weighed[S]):
+class PointedWords(Following[S], Weighed[S]):
     """The words that a contextual feature points at, as an input: those that are repeated, copied, looked up.
 
         PointedWords(Repeated(window=20), Identity(top=500))        which of the frequent words were among the last 20
@@ -334,21 +322,8 @@ class PointedWords(Weighed[S]):
         return tuple(f"{one}{name}" for one in of for name in self.chi.names)
 
     @property
-    def state_key(self) -> object:
-        return self.feature.state_key
-
-    @property
-    def reads_conditions(self) -> bool:
-        return self.feature.reads_conditions
-
-    def initial(self, condition: object = None) -> S:
-        return self.feature.initial(condition)
-
-    def advance(self, state: S, symbol: int) -> S:
-        return self.feature.advance(state, symbol)
-
-    def follow(self, states: Sequence[S], batch: Batch) -> tuple[Sequence[S], Sequence[S]]:
-        return self.feature.follow(states, batch)
+    def followed(self) -> Process[S]:
+        return self.feature
 
     def numbers(self, states: Sequence[S]) -> Tensor:
         found = self.feature.values(states)
@@ -365,7 +340,7 @@ class PointedWords(Weighed[S]):
         return f"PointedWords({self.feature!r}, name={self.name!r})"
 
 
-class Opinion(Weighed[S]):
+class Opinion(Following[S], Weighed[S]):
     """What an expert expects next, as an input: the mean of the features χ of words under its distribution.
 
         Opinion(NGram.from_arpa("legal.arpa"), Attributes(lexicon), name="legal")
@@ -389,23 +364,8 @@ class Opinion(Weighed[S]):
         return tuple(f"{self.name} {name}" for name in self.chi.names)
 
     @property
-    def state_key(self) -> object:
-        return self.background.state_key
-
-    @property
-    def reads_conditions(self) -> bool:
-        return self.background.reads_conditions
-
-    def initial(self, condition: object = None) -> S:
-        return self.background.initial(condition)
-
-    def advance(self, state: S, symbol: int) -> S:
-        return self.background.advance(state, symbol)
-
-    def follow(self, states: Sequence[S], batch: Batch) -> tuple[Sequence[S], Sequence[S]]:
-        if self.background.is_static:  # it keeps no states, but there is a number at every position
-            return [self.initial()] * batch.n_positions, states
-        return self.background.follow(states, batch)
+    def followed(self) -> Process[S]:
+        return self.background
 
     def numbers(self, states: Sequence[S]) -> Tensor:
         """What has no mass at all (a sentence outside its language) has no opinion: 0."""
