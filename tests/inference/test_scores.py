@@ -127,6 +127,12 @@ def test_an_arpa_file_by_hand(arpa: Path) -> None:
     assert "1 words are unknown: 'xyz'" in str(found)
 
 
+def test_a_folder_of_the_hub_is_a_model(tmp_path: Path) -> None:
+    model, texts = small_model(), [" ".join(sentence.words) for sentence in small_corpus()[:3]]
+    model.save_pretrained(tmp_path / "hub")
+    assert score(tmp_path / "hub", texts).log_prob == pytest.approx(score(model, texts).log_prob)
+
+
 @pytest.mark.parametrize("unit", UNITS)
 def test_units_are_factors_and_perplexity_has_none(unit: Any) -> None:
     model, texts = tiny_model(), ["w0 w1", "w2"]
@@ -166,6 +172,7 @@ def test_mistakes_are_told_in_one_line(arpa: Path, tmp_path: Path) -> None:
         (ConfigError, "unit must be nats, bits, log10", lambda: score(model, ["w0"], unit="dB")),  # type: ignore[arg-type]
         (ConfigError, "one condition for each of 1 texts", lambda: score(model, ["w0"], conditions=[1, 2])),
         (ConfigError, "no such file or folder", lambda: score(tmp_path / "nothing", ["w0"])),
+        (ConfigError, "neither a model nor n-grams", lambda: score(tmp_path, ["w0"])),
         (ConfigError, "n-gram model does not look at conditions", lambda: score(arpa, ["la"], conditions=["x"])),
         (ConfigError, "by words or by sentences", lambda: list(score(model, ["w0"]).rows("letters"))),  # type: ignore[arg-type]
         (UnknownWordError, "'zut' is not among", lambda: score(model, ["zut"])),

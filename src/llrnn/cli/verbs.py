@@ -82,6 +82,7 @@ from llrnn.model.decode import (
     write,
 )
 from llrnn.model.network import LLRNN
+from llrnn.model.pretrained import holds_model
 from llrnn.model.scoring import Batching, Sentences, score
 from llrnn.model.words import add, read_words, remove
 from llrnn.text import french
@@ -250,7 +251,7 @@ def score_verb(
         refuse_idle(context, "with --json and --jsonl, which tell both", "by")
     file, kind = Path(text), "text" if text == "-" and format == "auto" else format
     scorer: LLRNN | Path = model
-    if has_bundle(model, "model"):
+    if holds_model(model):
         scorer = options.constrained(options.open(model, device))
         corpus = _read_for(scorer, file, kind, lowercase)
         warn_of_unknown_names(scorer, corpus.conditions)
@@ -636,7 +637,7 @@ def _listing(vocabulary: Path | None, words: int | None, min_count: int, unknown
         return Listing(top=words, min_count=min_count, unknown=unknown)
     if words is not None or min_count > 1:
         raise ConfigError("--vocabulary gives the words; leave --words and --min-count out")
-    if not has_bundle(vocabulary, "model"):
+    if not holds_model(vocabulary):
         return Listing([line.strip() for _, line in read_lines(vocabulary) if line.strip()], unknown=unknown)
     found = load(vocabulary).vocabulary
     if found.is_open:

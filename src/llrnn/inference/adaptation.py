@@ -20,7 +20,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, HuggingFace, Mixture, Model, NGram
@@ -30,7 +29,7 @@ from llrnn.knowledge.features import Features
 from llrnn.languages.ngrams import UNKNOWN, read_table
 from llrnn.model.controllers import LSTM, make_controller
 from llrnn.model.network import LLRNN
-from llrnn.model.pretrained import is_pretrained
+from llrnn.model.pretrained import holds_model
 from llrnn.model.scoring import Sentences
 from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.readers import read_lines
@@ -67,7 +66,7 @@ def open_base(path: str | PathLike[str]) -> Base:
     path = Path(path)
     if not path.exists():
         raise ConfigError(f"{path}: no such base; give an ARPA file, an llrnn model or a Hugging Face folder")
-    if has_bundle(path, "model") or is_pretrained(path):
+    if holds_model(path):
         return base_of(LLRNN.from_pretrained(path))
     if (path / "config.json").exists():
         background = HuggingFace.from_folder(path)

@@ -28,6 +28,7 @@ from llrnn.languages.ngrams import UNKNOWN, NGramTable, read_table
 from llrnn.model.checkpoint import load
 from llrnn.model.decode import prepared
 from llrnn.model.network import LLRNN
+from llrnn.model.pretrained import holds_model
 from llrnn.model.scoring import sentence_log_probs
 from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.vocabulary import EOS, Vocabulary
@@ -190,8 +191,10 @@ def open_scorer(path: StrPath) -> LLRNN | NGram:
     """What a path holds: the model of a folder, or an n-gram model."""
     if not Path(path).exists():
         raise ConfigError(f"{path}: no such file or folder; give a model folder or an ARPA file")
-    if has_bundle(Path(path), "model"):
+    if holds_model(path):
         return load(path)
+    if Path(path).is_dir() and not has_bundle(Path(path), "ngram"):
+        raise ConfigError(f"{path}: the folder holds neither a model nor n-grams; give a model folder or an ARPA file")
     return over_own_words(read_table(Path(path)))
 
 

@@ -13,7 +13,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
-from llrnn.ground.bundle import Bundle, has_bundle, read_bundle
+from llrnn.ground.bundle import Bundle, read_bundle
 from llrnn.ground.errors import CheckpointError, ConfigError, LLRNNError
 from llrnn.knowledge import backgrounds, contextual
 from llrnn.knowledge.backgrounds import Background
@@ -23,7 +23,7 @@ from llrnn.knowledge.process import Saved
 from llrnn.languages import domains
 from llrnn.model.controllers import Controller, make_controller, skip_init
 from llrnn.model.network import FEATURE_ARRAYS, LLRNN, require_finite
-from llrnn.model.pretrained import bundle_name, find_folder
+from llrnn.model.pretrained import bundle_name, find_folder, holds_model
 from llrnn.text.corpus import TrainingSummary
 from llrnn.text.vocabulary import ARRAYS, Domain, Spellings, Vocabulary
 
@@ -77,7 +77,7 @@ def load(
     verify: bool = True,
     copy: bool = False,
 ) -> LLRNN:
-    """Read a model that `LLRNN.save` wrote; it is in eval mode.
+    """Read a model that `LLRNN.save` or `save_pretrained` wrote; it is in eval mode.
 
     `background`, `contextual`, `contextual_inputs`: instead of those in the folder; classes of one's own are given
     again here. So is a `controller`, as it was made: its weights are loaded. `device`: where the model goes, cpu or
@@ -86,38 +86,7 @@ def load(
 
         model = load("runs/paper/model", device="cuda")
     """
-    return _load(folder, "model", background, contextual, contextual_inputs, controller, device, verify, copy)
-
-
-def load_pretrained(
-    name: str | PathLike[str],
-    *,
-    revision: str | None = None,
-    token: str | None = None,
-    endpoint: str | None = None,
-    background: Background | None = None,
-    contextual: Sequence[ContextualFeature] | None = None,
-    contextual_inputs: Sequence[ContextualInput] | None = None,
-    controller: Controller | None = None,
-    device: str | torch.device = "cpu",
-) -> LLRNN:
-    """What `LLRNN.from_pretrained` does."""
-    folder = find_folder(name, revision=revision, token=token, endpoint=endpoint)
-    kind = bundle_name(folder)
-    return _load(folder, kind, background, contextual, contextual_inputs, controller, device, True, False)
-
-
-def _load(
-    folder: str | PathLike[str],
-    name: str,
-    background: Background | None,
-    contextual: Sequence[ContextualFeature] | None,
-    contextual_inputs: Sequence[ContextualInput] | None,
-    controller: Controller | None,
-    device: str | torch.device,
-    verify: bool,
-    copy: bool,
-) -> LLRNN:
+    name = bundle_name(folder)
     found = find_device(device)
     try:
         bundle = read_bundle(folder, name, verify=verify, copy=copy)
@@ -139,6 +108,18 @@ def _load(
         raise CheckpointError(f"{folder}: the files of the model do not fit together: {error}") from error
 
 
+def load_pretrained(
+    name: str | PathLike[str],
+    *,
+    revision: str | None = None,
+    token: str | None = None,
+    endpoint: str | None = None,
+    **options: Any,
+) -> LLRNN:
+    """What `LLRNN.from_pretrained` does: a folder, or a repository to download; `options` are of `load`."""
+    return load(find_folder(name, revision=revision, token=token, endpoint=endpoint), **options)
+
+
 def find_device(device: str | torch.device) -> torch.device:
     """A device that is there; another is refused."""
     if re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", str(device)) is None:
@@ -153,7 +134,7 @@ def find_device(device: str | torch.device) -> torch.device:
 
 def open_background(path: Path, restrict: bool = False) -> Background:
     """What a path holds: another model, or n-grams (`restrict`: without the words that V does not list)."""
-    if has_bundle(path, "model"):
+    if holds_model(path):
         return backgrounds.Model(load(path))
     if not path.exists():
         raise ConfigError(f"{path}: no such file or folder; give an ARPA file, an n-gram folder or a model folder")

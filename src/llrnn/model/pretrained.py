@@ -5,7 +5,7 @@
     README.md            the card: data, figures, licence, intended use
 
 It is the bundle of `ground.bundle` under the names that others look for; nothing is pickled or executed. Our own
-folders, of `LLRNN.save` and `llrnn.load`, stay as they are, and `from_pretrained` reads both.
+folders, of `LLRNN.save`, stay as they are; `llrnn.load`, `from_pretrained` and every verb read both.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def write_pretrained(model: LLRNN, folder: str | PathLike[str], card: str) -> No
     write_atomically(Path(folder) / CARD, card.encode())
 
 
-def is_pretrained(folder: str | PathLike[str]) -> bool:
-    """Whether a folder holds a model of ours under the names of the Hub; another library's has a config.json, too."""
-    return _model_type(Path(folder)) == "llrnn"
+def holds_model(folder: str | PathLike[str]) -> bool:
+    """Whether a folder holds a model of ours, under either name; another library's has a config.json, too."""
+    return has_bundle(folder, "model") or _model_type(Path(folder)) == "llrnn"
 
 
 def bundle_name(folder: str | PathLike[str]) -> str:
