@@ -182,12 +182,13 @@ class Classes(torch.nn.Module):
         super().__init__()
         self.count, self._features = features.n_classes, features
         self._by_class: tuple[Tensor, Tensor] | None = None
+        self._bulk: tuple[int, Tensor | None] | None = None
         self.register_buffer("class_of", torch.from_numpy(features.class_of), persistent=False)
         self.masses = Masses()
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy has sorted nothing yet."""
-        return {**self.__dict__, "_by_class": None}
+        return {**self.__dict__, "_by_class": None, "_bulk": None}
 
     @property
     def members(self) -> Tensor:
@@ -205,6 +206,17 @@ class Classes(torch.nn.Module):
             arrays = self._features.members, self._features.member_offsets
             self._by_class = torch.from_numpy(arrays[0]).to(device), torch.from_numpy(arrays[1]).to(device)
         return self._by_class
+
+    @property
+    def bulk(self) -> tuple[int, Tensor | None]:
+        """The class of most words, and the other words, (F,); None where these are more than a quarter."""
+        if self._bulk is None:
+            sizes = self._features.member_offsets[1:] - self._features.member_offsets[:-1]
+            klass = int(sizes.argmax())
+            are_few = 4 * (len(self.class_of) - int(sizes[klass])) <= len(self.class_of)
+            self._bulk = klass, torch.nonzero(self.class_of != klass).view(-1) if are_few else None
+        klass, few = self._bulk
+        return klass, None if few is None else few.to(self.class_of.device)
 
     def mass(self, table: Table) -> ClassMass:
         found = self.masses.get(table)

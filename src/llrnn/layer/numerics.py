@@ -134,6 +134,21 @@ def word_logsumexp(
     return class_logsumexp(whole, log_b, None, none, none)[0], scores[rows, columns]
 
 
+def few_words_logsumexp(scores: Tensor, bulk: int, klass: Tensor, log_b: Tensor) -> Tensor | None:
+    """log Σ_x b(x) exp(s(x)) where Σ_x b(x) = 1 and all words but a few are in one class, `bulk`, float64 (N,):
+
+        s_0 + log(1 + Σ_{x few} b(x) (exp(s(x) − s_0) − 1))            `klass` (F,) and `log_b` (N, F) of the few
+
+    The many are not looked at. None where so little would be left that digits were lost.
+    """
+    most = scores[:, bulk]
+    gained = log_b.exp() * torch.expm1(scores.index_select(1, klass) - most[:, None])
+    total = 1.0 + gained.sum(-1).double()
+    if not bool(((total.detach() >= _ENOUGH_LEFT) & (total.detach() < math.inf)).all()):
+        return None
+    return most.double() + total.log()
+
+
 def less(scores: Tensor, log_mass: Tensor | float, log_sum: Tensor) -> Tensor:
     """scores + log_mass − log_sum, where log_sum is float64: its first digits go off the scores, which are of its size.
 

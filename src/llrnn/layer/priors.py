@@ -285,9 +285,10 @@ class SparsePrior:
 
 @dataclass(frozen=True, eq=False)
 class DensePrior:
-    """All N × V values of log b, float64 or what a model gave."""
+    """All N × V values of log b, float64 or what a model gave; `sums_to_one`: at every position, as a model's do."""
 
     log_b: Tensor  # (N, V)
+    sums_to_one: bool = False
     only_table: ClassVar[None] = None
     is_static = False
     tables: tuple[Table, ...] = ()  # it has none
@@ -304,7 +305,7 @@ class DensePrior:
         return self.log_b[position if self.n > 1 else torch.zeros_like(position), word].to(torch.float64)
 
     def dense(self, n: int, dtype: torch.dtype | None = None) -> DensePrior:
-        return DensePrior(self.log_b.expand(n, -1).to(dtype or self.log_b.dtype))
+        return DensePrior(self.log_b.expand(n, -1).to(dtype or self.log_b.dtype), self.sums_to_one)
 
     def centred(self, dtype: torch.dtype) -> tuple[Prior, Tensor]:
         """In numbers of this type, but for a factor a position where digits would be lost; and its logarithm."""
@@ -316,13 +317,13 @@ class DensePrior:
         return DensePrior((self.log_b - scale[:, None]).to(dtype)), scale.double()
 
     def row(self, n: int) -> DensePrior:
-        return self if self.n == 1 else DensePrior(self.log_b[n : n + 1])
+        return self if self.n == 1 else DensePrior(self.log_b[n : n + 1], self.sums_to_one)
 
     def powered(self, exponent: float) -> Prior:
         return DensePrior(_times(self.log_b, exponent))
 
     def to(self, device: torch.device) -> DensePrior:
-        return self if self.log_b.device == device else DensePrior(self.log_b.to(device))
+        return self if self.log_b.device == device else DensePrior(self.log_b.to(device), self.sums_to_one)
 
 
 Prior = SparsePrior | DensePrior

@@ -48,7 +48,7 @@ from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, Pairs
 from llrnn.layer.chunked import Problem, plan_for, weighted_loss
 from llrnn.layer.masses import ClassMass
 from llrnn.layer.matrix import can_be_cached, needs_gradient
-from llrnn.layer.priors import ContextValues, SparsePrior
+from llrnn.layer.priors import ContextValues, DensePrior, SparsePrior
 
 if TYPE_CHECKING:
     from llrnn.layer.loglinear import Distribution, LogLinear
@@ -149,14 +149,24 @@ def _by_classes(p: Distribution, position: Tensor, word: Tensor) -> Found | None
         log_mass = p.classes.log_mass(prior, dtype)
         log_sum, score = numerics.class_logsumexp(p.scores, log_mass, None, rows, columns)
     else:
-        log_b = prior.dense(p.n).log_b.to(dtype)
-        log_sum, score = numerics.word_logsumexp(p.scores, p.classes.class_of, log_b, rows, columns)
+        log_sum, score = _dense_log_sums(p, prior.dense(p.n), rows, columns)
     terms, static = _terms(p, position, word, score)
     if len(static) == 0:
         return log_sum, terms
     before = static, known.log_b_before.to(dtype)
     log_total = numerics.add_differences(log_sum, p.own_terms(static), before, known.position)
     return None if log_total is None else (log_total, terms)
+
+
+def _dense_log_sums(p: Distribution, prior: DensePrior, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+    """Over N × V values; where they sum to one, and most words have the same features, over the other words alone."""
+    bulk, few = p.classes.bulk if prior.sums_to_one else (0, None)
+    if few is not None:
+        log_b = prior.log_b.index_select(1, few).to(p.h.dtype)
+        log_sum = numerics.few_words_logsumexp(p.scores, bulk, p.classes.class_of[few], log_b)
+        if log_sum is not None:
+            return log_sum, p.scores[rows, columns]
+    return numerics.word_logsumexp(p.scores, p.classes.class_of, prior.log_b.to(p.h.dtype), rows, columns)
 
 
 def _leaving(p: Distribution, position: Tensor, word: Tensor) -> Found:

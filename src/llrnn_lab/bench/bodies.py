@@ -31,6 +31,7 @@ _ROWS, _LENGTH, _WORDS, _CLASSES = 64, 32, 42_592, 3_128
 BODIES: dict[str, dict[str, Any]] = {
     "lstm 2 x 512": {"kind": "lstm", "hidden": 512, "layers": 2},
     "lstm 1 x 512": {"kind": "lstm", "hidden": 512, "layers": 1},
+    "lstm 1 x 480": {"kind": "lstm", "hidden": 480, "layers": 1},
     "lstm 2 x 384": {"kind": "lstm", "hidden": 384, "layers": 2},
     "gru 2 x 512": {"kind": "gru", "hidden": 512, "layers": 2},
     "mingru 2 x 512": {"kind": "mingru", "hidden": 512, "layers": 2, "reach": 1},

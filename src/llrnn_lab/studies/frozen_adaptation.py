@@ -42,7 +42,7 @@ from llrnn.knowledge.features import compile_features
 from llrnn.knowledge.process import Batch
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.priors import DensePrior
-from llrnn.model.controllers import LSTM
+from llrnn.model.controllers import LSTM, make_controller
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, score
 from llrnn.text.corpus import Corpus, EncodedText
@@ -54,7 +54,8 @@ from llrnn_lab.studies.tables import markdown
 
 SIZES = (1_000, 10_000, 100_000)  # words of the domain
 RANKS = (1, 4, 16)
-LANGUAGE_MODELS = (  # whose cost as background is measured: GPT-2 small, and the study's own
+LANGUAGE_MODELS: tuple[dict[str, Any], ...] = (  # whose cost as background is measured: GPT-2 small, our own
+    {"layers": 12, "width": 768, "tokens": 50_257, "body": "mingru"},
     {"layers": 12, "width": 768, "tokens": 50_257},
     {"layers": 4, "width": 256, "tokens": 4_000},
 )
@@ -191,7 +192,7 @@ class OnItsState(nn.Module):
         with torch.no_grad():
             h = batch.picked(lm.transformer(input_ids=batch.inputs).last_hidden_state)
             log_b = torch.log_softmax(lm.lm_head(h), -1)
-        return self.layer.distribution(h, DensePrior(log_b)).log_prob(batch.picked(batch.targets))
+        return self.layer.distribution(h, DensePrior(log_b, True)).log_prob(batch.picked(batch.targets))
 
 
 def trainable(model: nn.Module) -> list[nn.Parameter]:
@@ -420,7 +421,7 @@ def run(
     effort: float = 1.0,
     tries: int = 2,
     seconds: float | None = None,
-    timing: Sequence[Mapping[str, int]] = (),
+    timing: Sequence[Mapping[str, Any]] = (),
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Train the GPT, adapt it in all ways, and write `frozen-adaptation.json` after each; `data` as `prepare` made it.
@@ -525,12 +526,13 @@ def times(
     tokens: int = 50_257,
     rows: int | None = None,
     length: int | None = None,
+    body: str = "lstm",
     repeats: int = 5,
 ) -> dict[str, Any]:
     """Milliseconds, medians, the LM alone and ours in turn: scoring a batch, training on it, and a step of generation.
 
     The LM alone scores a batch (logits, log p of the targets) and generates with its keys and values. Ours does what
-    the LM does, and a log-linear model with an LSTM of 128 and 2,000 features on top; training is a step of ours with
+    the LM does, and a log-linear model with a body of 128 and 2,000 features on top; training is a step of ours with
     its gradient against the LM's forward pass alone, which is all that the LM does in it. A GPU gets 16 rows of 256
     tokens, a CPU 4 of 32; a generation has an eighth as many steps.
     """
@@ -555,7 +557,7 @@ def times(
         vocabulary_of(tokenizer),
         output_features=features.Identity(top=2_000),
         background=HuggingFace(lm, tokenizer),
-        controller=LSTM(hidden=128),
+        controller=make_controller({"kind": body, "hidden": 128}),
     ).to(device)
     symbols = torch.randint(1, tokens, (rows, length + 1), device=device)
     symbols[:, 0] = 0
@@ -571,7 +573,8 @@ def times(
         "training": (lambda: alone.log_prob(batch), train_ours),
         "generation": (lambda: _generate(lm, symbols[:, :1], steps), lambda: _generate_ours(model, rows, steps)),
     }
-    found: dict[str, Any] = {"layers": layers, "width": width, "tokens": tokens, "rows": rows, "length": length}
+    found: dict[str, Any] = {"layers": layers, "width": width, "tokens": tokens, "body": body}
+    found |= {"rows": rows, "length": length}
     for name, both in pairs.items():
         taken: tuple[list[float], list[float]] = ([], [])
         for _ in range(repeats + 1):

@@ -265,7 +265,8 @@ def mix(priors: Sequence[Prior], log_weights: Sequence[float]) -> Prior:
     sparse = [prior for prior in priors if isinstance(prior, SparsePrior)]
     if len(sparse) < len(priors):
         dense = [log_b + w for log_b, w in zip(_written_out(priors, n), log_weights, strict=True)]
-        return DensePrior(reduce(torch.logaddexp, dense))
+        all_sum = all(isinstance(prior, DensePrior) and prior.sums_to_one for prior in priors)
+        return DensePrior(reduce(torch.logaddexp, dense), all_sum and math.isclose(sum(map(math.exp, log_weights)), 1))
     tables = tuple(table for prior in sparse for table in prior.tables)
     shift = torch.cat([prior.shift.expand(n, -1) + w for prior, w in zip(sparse, log_weights, strict=True)], 1)
     position, word = _union(*sparse)

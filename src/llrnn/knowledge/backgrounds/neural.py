@@ -93,10 +93,10 @@ class Model(Background[Place]):
     @torch.no_grad()
     def prior(self, states: Sequence[Place]) -> Prior:
         if isinstance(states, LazyAnswers):
-            return DensePrior(states.log_b)
+            return DensePrior(states.log_b, sums_to_one=True)
         if not states:
             return DensePrior(torch.zeros(0, len(self.model.vocabulary), device=self.model.device))
-        return DensePrior(self._step(states)[0].log_probs())
+        return DensePrior(self._step(states)[0].log_probs(), sums_to_one=True)
 
     def _move(self, device: torch.device) -> None:
         if self.model.device != device:
@@ -363,14 +363,14 @@ class HuggingFace(Background[tuple[int, ...]]):
 
     def prior(self, states: Sequence[tuple[int, ...]]) -> Prior:
         if isinstance(states, LazyAnswers):
-            return DensePrior(states.log_b)
+            return DensePrior(states.log_b, sums_to_one=True)
         windows = [self._grown(state or (self._begin,), ()) for state in states]
         found = {window: self._rows[window] for window in windows if window in self._rows}
         missing = [window for window in dict.fromkeys(windows) if window not in found]
         answers = self._answers([Asked(window, [len(window) - 1]) for window in missing])
         found.update(zip(missing, answers, strict=True))
         self._cache(found)
-        return DensePrior(torch.stack([found[window] for window in windows]) if windows else answers)
+        return DensePrior(torch.stack([found[window] for window in windows]) if windows else answers, sums_to_one=True)
 
     def _cache(self, rows: dict[Window, Tensor]) -> None:
         """The rows asked for last are kept, each in memory of its own."""
@@ -420,13 +420,14 @@ class HuggingFace(Background[tuple[int, ...]]):
         out = self._model(input_ids=ids, past_key_values=past, use_cache=True, **options)
         cache = getattr(out, "past_key_values", None)
         reading = Reading(cache, whole) if _can_be_continued(cache) else None
-        row = [n for n, one in enumerate(asked) for _ in one.places]
-        place = [place - start for one, start in zip(asked, starts, strict=True) for place in one.places]
         for n, one in enumerate(asked):
             one.window, one.reading, one.row = Window(one.window), reading, n  # what was read before may go
         logits = out.logits[..., : len(self._own)]
-        picked = logits.flatten(0, 1) if len(row) == ids.numel() else logits[row, place]
-        return torch.log_softmax(picked.float(), -1)
+        if sum(len(one.places) for one in asked) == ids.numel():
+            return torch.log_softmax(logits.flatten(0, 1).float(), -1)
+        row = [n for n, one in enumerate(asked) for _ in one.places]
+        place = [place - start for one, start in zip(asked, starts, strict=True) for place in one.places]
+        return torch.log_softmax(logits[row, place].float(), -1)
 
     def _known(self, window: Window) -> tuple[Known, int] | None:
         """Where the first tokens of a window were read, and how many; None where it is read from the beginning."""
