@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from llrnn.ground.errors import LLRNNError
     from llrnn.inference.evaluation import evaluate
     from llrnn.inference.explanation import explain, influence
+    from llrnn.inference.mixing import mix
     from llrnn.inference.scores import score
     from llrnn.knowledge import backgrounds, contextual, features
     from llrnn.languages import domains
@@ -68,6 +69,7 @@ _HOMES = {
     "training.settings": "TrainingSettings",
     "inference.evaluation": "evaluate",
     "inference.explanation": "explain influence",
+    "inference.mixing": "mix",
     "inference.scores": "score",
     "serve.client": "Client",
 }
@@ -113,6 +115,7 @@ __all__ = [
     "generate",
     "influence",
     "load",
+    "mix",
     "register_controller",
     "score",
     "testing",

@@ -30,6 +30,7 @@ VERBS = {
     "explain": ("llrnn.cli.verbs:explain_verb", "Why this word: background + features − log Z, adding up exactly."),
     "features": ("llrnn.cli.verbs:features_verb", "What the features amount to, and how log Z will be computed."),
     "adapt": ("llrnn.cli.verbs:adapt_verb", "Adapt a model to a domain: a frozen base, a small model on top."),
+    "mix": ("llrnn.cli.mixing:mix_verb", "Mix models into one, with weights fitted on a text."),
     "rescore": ("llrnn.cli.verbs:rescore_verb", "Rescore n-best lists with a model: word error rates."),
     "words": ("llrnn.cli.verbs:words_app", "Add words to a trained model and remove them, without training."),
     "serve": ("llrnn.cli.serve:serve_verb", "Serve models over HTTP: an API, and a page for people."),

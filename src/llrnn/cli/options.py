@@ -23,20 +23,24 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from llrnn.cli import show
+from llrnn.ground.bundle import has_bundle, held_by
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError
 from llrnn.ground.rendering import visible_json
 from llrnn.inference.rescoring import Distortion, measure_distortion
 from llrnn.knowledge.backgrounds import Automaton, Grammar
 from llrnn.knowledge.backgrounds.constraint import Constraint
 from llrnn.model.checkpoint import find_device, load, open_background
-from llrnn.model.decode import Generated, prepared, read_condition, warn_of_unknown_names
+from llrnn.model.decode import Generated, condition_kind, prepared, read_condition, warn_of_unknown_names
 from llrnn.model.network import LLRNN
+from llrnn.model.scoring import Batching, Sentences
 from llrnn.model.steering import Change, constrained, experts, require_experts, steer, swap, tables_of
 from llrnn.text.conditions import lowercased
-from llrnn.text.corpus import Corpus
+from llrnn.text.corpus import Corpus, delexicalise, warn_if_raw, warn_of_capitals
 from llrnn.text.readers import read_lines
+from llrnn.text.shards import BuiltCorpus, is_built
 from llrnn.text.tables import KnowledgeBase
 from llrnn.training.runs import Record
+from llrnn.training.settings import read_batches
 
 Result = TypeVar("Result")
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
@@ -460,3 +464,38 @@ def print_outcomes(outcomes: list[Outcome], *, as_json: bool) -> int:
         elif one.found is not None and not as_json:
             show.text(" ".join((*one.found.prefix, *one.found.words)))
     return 2 if any(one.problem is not None for one in outcomes) else 0
+
+
+def read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None) -> Corpus:
+    """A text as the model's training text was read."""
+    if is_built(file):
+        return BuiltCorpus(file)
+    kind, small = condition_kind(model), model.reads_lowercase if lowercase is None else lowercase
+    corpus = Corpus.from_file(file, format=format, lowercase=small, conditions=kind)  # type: ignore[arg-type]
+    warn_if_raw(corpus)
+    warn_of_capitals(model.vocabulary, corpus)
+    slots = model.provenance.get("config", {}).get("corpus", {}).get("delexicalised")
+    return delexicalise(corpus, slots) if slots else corpus
+
+
+def batching_for(batches: str, model: LLRNN, corpus: Corpus) -> Batching:
+    """Only sentences have a condition each; other batches run over their ends."""
+    try:
+        batching = read_batches(batches, model.provenance.get("config", {}))
+    except ConfigError as error:
+        raise ConfigError(f"--batches {error}") from None
+    if not isinstance(batching, Sentences) and any(condition is not None for condition in corpus.conditions):
+        raise ConfigError(f"--batches {batches}: a text with conditions is read by sentences; leave --batches out")
+    return batching
+
+
+def refuse_overwriting(out: Path, model: Path | None, force: bool) -> None:
+    """A run could not go on with other words, whatever was meant; a model may be replaced if that is said.
+
+    `model` may be replaced anyway: it is the one that was read.
+    """
+    found, is_read = held_by(out), model is not None and out.resolve() == model.resolve()
+    if found is None or (not has_bundle(out, "training") and (force or is_read)):
+        return
+    replace = "" if has_bundle(out, "training") else ", or replace it with --force"
+    raise ConfigError(f"--out {out}: holds {found} already; choose another folder{replace}")

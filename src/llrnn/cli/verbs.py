@@ -28,6 +28,7 @@ from llrnn.cli.options import (
     ModelOptions,
     Seed,
     TextFormat,
+    batching_for,
     device_named,
     distortions,
     follow,
@@ -35,7 +36,9 @@ from llrnn.cli.options import (
     make_output_folder,
     print_json,
     print_outcomes,
+    read_for,
     refuse_idle,
+    refuse_overwriting,
     require_models_and_texts,
     require_output_file,
     say,
@@ -44,7 +47,6 @@ from llrnn.cli.options import (
 )
 from llrnn.config import described_keys, read_config
 from llrnn.config.project import Project
-from llrnn.ground.bundle import has_bundle, held_by
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_lines
 from llrnn.inference.adaptation import adaptor, base_log_perplexity, default_settings, open_base
@@ -73,7 +75,6 @@ from llrnn.model.decode import (
     Sampling,
     Strategy,
     check_condition,
-    condition_kind,
     generate,
     prepared,
     read_condition,
@@ -83,15 +84,15 @@ from llrnn.model.decode import (
 )
 from llrnn.model.network import LLRNN
 from llrnn.model.pretrained import holds_model
-from llrnn.model.scoring import Batching, Sentences, score
+from llrnn.model.scoring import score
 from llrnn.model.words import add, read_words, remove
 from llrnn.text import french
-from llrnn.text.corpus import Corpus, EncodedText, Format, delexicalise, warn_if_raw, warn_of_capitals
+from llrnn.text.corpus import Corpus, EncodedText, Format
 from llrnn.text.datasets import DATASETS, get
 from llrnn.text.readers import read_lines
 from llrnn.text.shards import COLUMNS, SHARD_WORDS, BuiltCorpus, Listing, build_corpus, is_built
 from llrnn.training.loop import train
-from llrnn.training.settings import SentenceBatches, SlidingBatches, read_batches
+from llrnn.training.settings import SentenceBatches, SlidingBatches
 from llrnn.training.updates import join_workers
 
 train_app = typer.Typer()  # the keys of a configuration stand at the end of its help
@@ -196,14 +197,14 @@ def evaluate_verb(
     if language is not None:
         if pairs:
             raise ConfigError("--constraint is measured on texts, not on --pairs; leave one of them out")
-        distortions(language, opened, files, partial(_read_for, format=format, lowercase=lowercase), as_json)
+        distortions(language, opened, files, partial(read_for, format=format, lowercase=lowercase), as_json)
         return
     results = []
     for folder, model in opened:
         for file in files:
-            corpus = _read_for(model, file, format, lowercase)
+            corpus = read_for(model, file, format, lowercase)
             warn_of_unknown_names(model, corpus.conditions)
-            batching = _read_in(batches, model, corpus)
+            batching = batching_for(batches, model, corpus)
             result = evaluate(prepared(model, corpus.conditions), corpus, batching=batching, seed=seed)
             results.append({"model": str(folder), "text": str(file), "perplexity": result.perplexity, **asdict(result)})
             if not as_json:
@@ -253,7 +254,7 @@ def score_verb(
     scorer: LLRNN | Path = model
     if holds_model(model):
         scorer = options.constrained(options.open(model, device))
-        corpus = _read_for(scorer, file, kind, lowercase)
+        corpus = read_for(scorer, file, kind, lowercase)
         warn_of_unknown_names(scorer, corpus.conditions)
     else:
         refuse_idle(context, "with an n-gram model", "device", *(one.name for one in fields(ModelOptions)))
@@ -269,29 +270,6 @@ def score_verb(
     else:
         typer.echo(scores.tsv(by), nl=False)  # type: ignore[arg-type]
     show.note(str(scores))
-
-
-def _read_in(batches: str, model: LLRNN, corpus: Corpus) -> Batching:
-    """Only sentences have a condition each; other batches run over their ends."""
-    try:
-        batching = read_batches(batches, model.provenance.get("config", {}))
-    except ConfigError as error:
-        raise ConfigError(f"--batches {error}") from None
-    if not isinstance(batching, Sentences) and any(condition is not None for condition in corpus.conditions):
-        raise ConfigError(f"--batches {batches}: a text with conditions is read by sentences; leave --batches out")
-    return batching
-
-
-def _read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None) -> Corpus:
-    """A text as the model's training text was read."""
-    if is_built(file):
-        return BuiltCorpus(file)
-    kind, small = condition_kind(model), model.reads_lowercase if lowercase is None else lowercase
-    corpus = Corpus.from_file(file, format=format, lowercase=small, conditions=kind)  # type: ignore[arg-type]
-    warn_if_raw(corpus)
-    warn_of_capitals(model.vocabulary, corpus)
-    slots = model.provenance.get("config", {}).get("corpus", {}).get("delexicalised")
-    return delexicalise(corpus, slots) if slots else corpus
 
 
 @with_model_options
@@ -559,7 +537,7 @@ def add_verb(
 
     Example: llrnn words add runs/embedded words.tsv --out runs/more-words
     """
-    _refuse_overwriting(out, model, force)
+    refuse_overwriting(out, model, force)
     old = load(model)
     entries = read_words(words, lowercase=old.reads_lowercase)
     _write(add(old, entries), out, "added", len(entries), as_json)
@@ -577,19 +555,10 @@ def remove_verb(
 
     Example: llrnn words remove runs/more-words words.tsv --out runs/fewer-words
     """
-    _refuse_overwriting(out, model, force)
+    refuse_overwriting(out, model, force)
     old = load(model)
     forms = [entry.form for entry in read_words(words, lowercase=old.reads_lowercase)]
     _write(remove(old, forms), out, "removed", len(forms), as_json)
-
-
-def _refuse_overwriting(out: Path, model: Path, force: bool) -> None:
-    """A run could not go on with other words, whatever was meant; a model may be replaced if that is said."""
-    found = held_by(out)
-    if found is None or (not has_bundle(out, "training") and (force or out.resolve() == model.resolve())):
-        return
-    replace = "" if has_bundle(out, "training") else ", or replace it with --force"
-    raise ConfigError(f"--out {out}: holds {found} already; choose another folder{replace}")
 
 
 def _write(model: LLRNN, out: Path, done: str, count: int, as_json: bool) -> None:

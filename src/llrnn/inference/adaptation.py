@@ -10,7 +10,6 @@ mixture; where the base is an LL-RNN, the adaptor's body begins as a copy of its
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -21,6 +20,7 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.errors import ConfigError
+from llrnn.inference.mixing import fitted_shares
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, HuggingFace, Mixture, Model, NGram
 from llrnn.knowledge.backgrounds.neural import tokenised, vocabulary_of
@@ -37,7 +37,7 @@ from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.settings import SentenceBatches, TrainingSettings
 
 EXPERT = "domain"
-_FOLDS, _ROUNDS, _POSITIONS = 10, 50, 512
+_FOLDS, _POSITIONS = 10, 512
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,8 @@ def adaptor(
 @torch.no_grad()
 def base_share(base: Background, domain: Background, text: EncodedText, *, device: str = "cpu") -> float:
     """λ: the share of the base in the mixture under which the text is most probable, found by EM."""
-    base_log_p, domain_log_p = (_log_probs(part, text, device) for part in (base, domain))
-    share = 0.5
-    for _ in range(_ROUNDS):
-        mine, other = base_log_p + math.log(share), domain_log_p + math.log(1.0 - share)
-        share = float((mine - torch.logaddexp(mine, other)).exp().mean().clamp(0.001, 0.999))
-    return share
+    share, _ = fitted_shares(torch.stack([_log_probs(part, text, device).double() for part in (base, domain)]))
+    return min(max(share, 0.001), 0.999)
 
 
 @torch.no_grad()

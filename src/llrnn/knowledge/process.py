@@ -16,7 +16,7 @@ from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, Generic, Self
 
 import torch
@@ -175,7 +175,8 @@ class Batch:
     """B rows of T symbols: inputs x_t, targets x_{t+1}, which positions count, and the condition of each row.
 
     `sentences`, in training only, names the sentence of each target (see `Process.follow`). `inside` has, for an open
-    vocabulary, the log-probability of each target within its cell (see `text.domain`).
+    vocabulary, the log-probability of each target within its cell (see `text.domain`). `teacher`, where a model learns
+    from another, is what that one says at the N positions that count; it is added to a batch that is not cut any more.
     """
 
     inputs: Tensor  # (B, T)
@@ -184,6 +185,7 @@ class Batch:
     conditions: Sequence[object] | None = None
     sentences: Tensor | None = None  # (B, T)
     inside: Tensor | None = None  # (B, T) float64
+    teacher: Tensor | None = None  # (N, V)
 
     @cached_property
     def positions(self) -> Tensor | None:
@@ -250,6 +252,15 @@ class ModelState:
         index = torch.tensor(list(rows), dtype=torch.long)
         controller = tuple(part[index.to(part.device)] for part in self.controller)
         return ModelState(controller, tuple(tuple(states[row] for row in rows) for states in self.knowledge))
+
+    def rows(self) -> list[ModelState]:
+        """The state of each sequence by itself."""
+        controllers = zip(*(part.split(1) for part in self.controller), strict=True) if self.controller else repeat(())
+        knowledge = zip(*self.knowledge, strict=True)
+        return [
+            ModelState(tuple(own), tuple((state,) for state in known))
+            for own, known in zip(controllers, knowledge, strict=False)
+        ]
 
     @staticmethod
     def joined(states: Sequence[ModelState], device: torch.device) -> ModelState:

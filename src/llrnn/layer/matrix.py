@@ -29,6 +29,7 @@ from llrnn.ground.errors import FeatureError, quoted
 
 _ALIGNED = 8  # classes come in eights, filled up with empty ones: matrix units read rows of 16 bytes
 _LONGEST_PIECE = 64  # entries that one program adds up: a feature of a tenth of all words must not be one long sum
+_OFTEN = 16  # a feature of more than a sixteenth of all words is a dense column
 _MOST_CACHED = 1 << 28  # bytes of a product with Φ: larger ones are made anew where they are needed
 T = TypeVar("T")
 
@@ -331,6 +332,37 @@ class SparseMatrix(torch.nn.Module):
         segment = torch.arange(len(classes), device=dense.device).repeat_interleave(widths)
         weighted = dense[self._rows.columns[entries]] * self._rows.as_dtype(dense.dtype)[entries].unsqueeze(-1)
         return dense.new_zeros(len(classes), dense.shape[-1]).index_add(0, segment, weighted)
+
+
+class WordSums:
+    """Σ_x d(x) φ(x) of numbers for all words, (N, V) -> (N, m): expectations under distributions written out.
+
+    In the dtype and on the device of `like`. Features that many words have are multiplied as a dense matrix.
+    """
+
+    def __init__(self, features: FeatureMatrix, like: Tensor) -> None:
+        V, m = features.n_symbols, features.n_features
+        width = np.diff(features.offsets)[features.class_of]  # (V,) entries of each word
+        word = np.repeat(np.arange(V), width)
+        within = np.arange(len(word)) - np.repeat(np.cumsum(width) - width, width)
+        entry = np.repeat(features.offsets[features.class_of], width) + within
+        column, value = features.columns[entry], features.values[entry]
+        often = np.bincount(column, minlength=m) > V // _OFTEN
+        rare, place = ~often[column], np.cumsum(often) - 1
+        order = np.argsort(column[rare], kind="stable")
+        ends = np.concatenate([[0], np.cumsum(np.bincount(column[rare], minlength=m))]).astype(np.int64)
+        self._rare = CompressedRows(ends, word[rare][order], value[rare][order]).to(like.device)
+        dense = np.zeros((V, int(often.sum())))
+        dense[word[~rare], place[column[~rare]]] = value[~rare]
+        self._dense = torch.from_numpy(dense).to(like)
+        self._often = torch.from_numpy(np.flatnonzero(often)).to(like.device)
+
+    def fits(self, like: Tensor) -> bool:
+        """Whether numbers of this kind can be summed."""
+        return self._dense.device == like.device and self._dense.dtype == like.dtype
+
+    def __call__(self, d: Tensor) -> Tensor:
+        return self._rare.sums(d.t().contiguous()).t().index_copy(1, self._often, d @ self._dense)
 
 
 class Pieces(NamedTuple):

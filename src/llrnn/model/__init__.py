@@ -4,6 +4,7 @@ from llrnn.model import words
 from llrnn.model.checkpoint import load
 from llrnn.model.controllers import GRU, LSTM, Attentive, Controller, Elman, Encoder, Stacked, register_controller
 from llrnn.model.decode import Generated, Greedy, Sampling, generate, prepared, write
+from llrnn.model.ensembles import mixture
 from llrnn.model.modern import MinGRU, Mogrifier, Transformer
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Continuous, Sentences, Sliding, Windows
@@ -32,6 +33,7 @@ __all__ = [
     "constrained",
     "generate",
     "load",
+    "mixture",
     "prepared",
     "register_controller",
     "steer",

@@ -1,4 +1,4 @@
-"""Objectives, what a training step minimises: the exact loss −mean log p(x̄), and two approximations of it.
+"""Objectives, what a training step minimises: the exact loss −mean log p(x̄), two approximations of it, distillation.
 
     −mean log p = mean (log Σ_s B_s exp(a·φ_s) − log B_k exp(a·φ_k) − log b(x̄) / B_k),    k the class of the target
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,11 +22,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from llrnn.ground.errors import ConfigError
+from llrnn.knowledge.backgrounds.neural import require_same_symbols
 from llrnn.knowledge.process import Batch
 from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution, LogLinear
-from llrnn.layer.matrix import FeatureMatrix
-from llrnn.layer.numerics import MINUS_INFINITY
+from llrnn.layer.matrix import FeatureMatrix, WordSums
+from llrnn.layer.numerics import MINUS_INFINITY, finite
 from llrnn.layer.priors import Prior
 from llrnn.layer.ways import Precision
 from llrnn.model.network import LLRNN
@@ -58,6 +59,67 @@ class Exact:
             )
         loss = ways.exact_loss(p, batch.picked(batch.targets), self.precision)
         return loss if batch.inside is None else loss - batch.picked(batch.inside).mean().to(loss.dtype)
+
+
+# Distillation: a student p learns from a teacher's whole distribution q over V, and from the targets x̄.
+#
+#     loss = (1 − α) · (−log p(x̄)) + α · (−Σ_x q(x) log p(x))             the teacher's part is KL(q ‖ p) + H(q)
+#          = −log p(x̄) + α · Σ_x d(x) (log b(x) + a·φ(x))                 d = 1_x̄ − q:  Σ_x d(x) = 0, so log Z cancels
+#
+# So log Z is that of the exact loss, by the same ways, and of the teacher only the expectations of φ and log b are
+# needed. What every word has in common cancels too: contextual features count where words are exceptional.
+
+
+class Distilled(Exact):
+    """The exact loss, of which `share` α is the cross-entropy with a teacher's distribution instead of the target's.
+
+    The teacher is in eval mode and learns nothing; what the student's background forbids is left out of q. Its
+    `temperature` τ: q^(1/τ), normalised; above 1 flattens. `taught` asks the teacher, before the step.
+    """
+
+    def __init__(self, teacher: LLRNN, share: float = 0.5, temperature: float = 1.0) -> None:
+        super().__init__()
+        self.teacher, self.share, self.temperature = teacher.eval().requires_grad_(False), share, temperature
+        self._sums: WeakKeyDictionary[FeatureMatrix, WordSums] = WeakKeyDictionary()
+
+    def require_same_words(self, student: LLRNN) -> None:
+        """An error that names the first word on which the vocabularies differ, if they do."""
+        advice = "train the student with the vocabulary of its teacher"
+        require_same_symbols("the teacher", self.teacher.vocabulary, student.vocabulary, advice)
+
+    @torch.no_grad()
+    def taught(self, batch: Batch) -> Batch:
+        """The batch with q at its positions, (N, V)."""
+        if self.teacher.device != batch.inputs.device:
+            self.teacher.to(batch.inputs.device)
+        # not by sentence: the folds that n-grams of the teacher were estimated in are not kept in its folder
+        log_q = self.teacher.scan(replace(batch, sentences=None))[0].log_probs()
+        q = log_q.exp() if self.temperature == 1.0 else torch.softmax(log_q / self.temperature, -1)
+        return batch.with_tensors({**batch.tensors(), "teacher": q})
+
+    def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
+        loss = super().__call__(model, p, batch, generator)
+        taught = batch if batch.teacher is not None else self.taught(batch)
+        return loss + self.share * self.difference(model.output_features, p, taught).to(loss.dtype)
+
+    def difference(self, features: FeatureMatrix, p: Distribution, batch: Batch) -> Tensor:
+        """The mean of log p(x̄) − Σ_x q(x) log p(x)."""
+        assert batch.teacher is not None
+        log_b = p.prior.dense(1 if p.prior.is_static else p.n, p.h.dtype).log_b
+        q = batch.teacher.to(p.h.dtype).masked_fill(log_b == MINUS_INFINITY, 0.0)
+        q = q / q.sum(-1, keepdim=True)
+        d = (-q).scatter_add_(1, batch.picked(batch.targets)[:, None], torch.ones_like(q[:, :1]))  # (N, V)
+        found = (d * finite(log_b)).sum() + (p.adaptor * self._word_sums(features, d)(d)).sum()
+        weights = torch.split(p.context_adaptor, [part.width for part in p.values], 1) if p.values else ()
+        for part, a in zip(p.values, weights, strict=True):
+            gained = (a[part.position] * (part.value - part.rest[part.position])).sum(-1)
+            found = found + (d[part.position, part.word] * gained).sum()
+        return found / p.n
+
+    def _word_sums(self, features: FeatureMatrix, like: Tensor) -> WordSums:
+        if features not in self._sums or not self._sums[features].fits(like):
+            self._sums[features] = WordSums(features, like)
+        return self._sums[features]
 
 
 # Words drawn from the background, and their scores: what both approximations share.

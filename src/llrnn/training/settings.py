@@ -12,8 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from llrnn.ground.errors import ConfigError
 from llrnn.layer.ways import Precision
+from llrnn.model.checkpoint import load
+from llrnn.model.ensembles import mixture
 from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows
-from llrnn.training.objectives import Exact, ImportanceSampling, NoiseContrastive, Objective
+from llrnn.training.objectives import Distilled, Exact, ImportanceSampling, NoiseContrastive, Objective
 
 
 class _Kind(BaseModel):
@@ -98,7 +100,28 @@ class SampledObjective(_Kind):
         return (ImportanceSampling if self.kind == "importance" else NoiseContrastive)(self.samples)
 
 
-AnyObjective = Annotated[ExactObjective | ChunkedObjective | SampledObjective, Field(discriminator="kind")]
+class DistilObjective(_Kind):
+    """A part of the loss is the cross-entropy with a teacher's distribution over all words; exact."""
+
+    kind: Literal["distil"]
+    teacher: list[str] = Field(min_length=1, description="a model folder to learn from, or several, mixed equally")
+    share: float = Field(0.5, gt=0, le=1, description="of the teacher in the loss; the targets have the rest")
+    temperature: float = Field(1.0, gt=0, description="of the teacher: above 1 flattens what it says")
+
+    @field_validator("teacher", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, value: object) -> object:
+        return [value] if isinstance(value, str) else value
+
+    def make(self) -> Objective:
+        teachers = [load(folder) for folder in self.teacher]
+        teacher = teachers[0] if len(teachers) == 1 else mixture(teachers, names=self.teacher)
+        return Distilled(teacher, self.share, self.temperature)
+
+
+AnyObjective = Annotated[
+    ExactObjective | ChunkedObjective | SampledObjective | DistilObjective, Field(discriminator="kind")
+]
 
 
 class TrainingSettings(BaseModel):
@@ -109,7 +132,8 @@ class TrainingSettings(BaseModel):
     batches: AnyBatches = Field(SentenceBatches(), description="sentences, continuous, windows or sliding")
     objective: AnyObjective = Field(
         ExactObjective(),
-        description="what a step minimises: exact, chunked (exact too), or importance or contrastive, which draw words",
+        description="what a step minimises: exact, chunked (exact too), importance or contrastive, which draw words, "
+        "or distil, which learns from another model",
     )
     optimizer: Literal["sgd", "rmsprop", "adamw"] = Field("adamw", description="how weights follow gradients")
     learning_rate: float = Field(0.002, gt=0, le=1e6, description="step size")
@@ -145,6 +169,11 @@ class TrainingSettings(BaseModel):
             raise ValueError(
                 f"penalty_norm = {self.penalty_norm} is of penalty, found penalty = 0; leave penalty_norm out, or set "
                 "penalty above 0"
+            )
+        if self.objective.kind == "distil" and self.batches.kind == "continuous":
+            raise ValueError(
+                "objective.kind = 'distil' asks the teacher batch by batch, found batches.kind = 'continuous', whose "
+                "batches go on from each other; choose batches.kind = 'sentences', 'windows' or 'sliding'"
             )
         return self
 

@@ -32,8 +32,8 @@ from llrnn.model.controllers import Hidden, SomeRows, evaluating
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching
 from llrnn.text.corpus import EncodedText, Lazy
-from llrnn.training.objectives import Exact
-from llrnn.training.settings import TrainingSettings
+from llrnn.training.objectives import Distilled
+from llrnn.training.settings import ChunkedObjective, DistilObjective, ExactObjective, TrainingSettings
 
 
 class OwnRows(Batching):
@@ -348,6 +348,8 @@ class Updater:
     def __init__(self, model: LLRNN, settings: TrainingSettings, workers: Workers) -> None:
         self.model, self.settings, self.workers = model, settings, workers
         self.objective = settings.objective.make()
+        if isinstance(self.objective, Distilled):
+            self.objective.require_same_words(model)
         self.optimizer = make_optimizer(model, settings)
         self.average = WeightAverage(model, settings.average)
 
@@ -359,7 +361,7 @@ class Updater:
         part = torch.zeros((), device=device)  # of the loss that the rows of this process make up
         if weight:
             generator = self.workers.generator(batch, device, seed)
-            mean, after = self.backward(own.to(device), carried, generator, weight)
+            mean, after = self.backward(self.taught(own).to(device), carried, generator, weight)
             part = mean * weight
         loss = self.workers.sum_gradients(self.model.parameters(), part)
         norm = torch.nn.utils.get_total_norm([gradient for _, gradient in self._gradients()])
@@ -371,6 +373,10 @@ class Updater:
         torch.autograd.graph.increment_version(self.model.parameters())  # fused ones do not
         self.average.update(number)
         return Update(batch.n_positions, after, lambda: float(seen))
+
+    def taught(self, batch: Batch) -> Batch:
+        """The batch with what a teacher says of it, if there is one; no graph records how that is found."""
+        return self.objective.taught(batch.to(self.model.device)) if isinstance(self.objective, Distilled) else batch
 
     def backward(
         self, batch: Batch, carried: ModelState | None, generator: torch.Generator, weight: float = 1.0
@@ -489,7 +495,7 @@ def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) 
     """
     return (
         workers.size == 1
-        and isinstance(settings.objective.make(), Exact)
+        and isinstance(settings.objective, ExactObjective | ChunkedObjective | DistilObjective)
         and not model.needs_conditions
         and model.background.is_static
         and not model.contextual
@@ -513,7 +519,7 @@ class GraphedUpdater(Updater):
         recorded = self._recorded_for(batch, carried)
         if recorded is None:
             return super().update(batch, carried, number=number, seed=seed)
-        loss_and_norm, after = recorded.replayed(batch, carried, seed)
+        loss_and_norm, after = recorded.replayed(self.taught(batch), carried, seed)
         torch.autograd.graph.increment_version(self.model.parameters())  # replays write without torch's knowing
         coming = self.recorder.copy_to_cpu(loss_and_norm)
         self.average.update(number)
@@ -544,7 +550,7 @@ class _Recorded:
     def __init__(self, updater: GraphedUpdater, batch: Batch, carried: ModelState | None) -> None:
         self._updater = updater
         self._generator = torch.Generator(updater.model.device)
-        placed = batch.to(updater.model.device)
+        placed = updater.taught(batch).to(updater.model.device)
         self._batch = placed.with_tensors({k: tensor.clone().contiguous() for k, tensor in placed.tensors().items()})
         self._carried = carried and ModelState(tuple(part.clone() for part in carried.controller), carried.knowledge)
         self._record: tuple[Results, Replay] | None = None

@@ -40,7 +40,7 @@ Restorer = Callable[[Saved, Sequence[Background]], Background]  # from what was 
 _RESTORERS: dict[str, Restorer] = {
     "static": lambda saved, parts: Static(saved.tensors["log_b"], name=saved.fields["name"]),
     "product": lambda saved, parts: Product(*parts),
-    "mixture": lambda saved, parts: Mixture(*parts, weights=saved.fields["weights"]),
+    "mixture": lambda saved, parts: Mixture(*parts, **saved.fields),
     "mask": lambda saved, parts: Mask(**saved.fields),
     "primed": lambda saved, parts: Primed(parts[0], **saved.fields),
     "ngram": lambda saved, parts: NGram.restored(saved),

@@ -207,11 +207,13 @@ class Product(Combined):
 
 
 class Mixture(Combined):
-    """Σ wᵢ bᵢ(K, x): each part brings what it knows, with fixed weights."""
+    """Σ wᵢ bᵢ(K, x): each part brings what it knows, with fixed weights; `names` are for explanations."""
 
     constraints = ()  # what one part forbids, another may allow
 
-    def __init__(self, *parts: Background, weights: Sequence[float] | None = None) -> None:
+    def __init__(
+        self, *parts: Background, weights: Sequence[float] | None = None, names: Sequence[str] | None = None
+    ) -> None:
         super().__init__(*parts)
         if not parts:
             raise BackgroundError("a mixture needs at least one background, found none")
@@ -219,6 +221,17 @@ class Mixture(Combined):
         if len(self._weights) != len(parts) or not all(w > 0 and math.isfinite(w) for w in self._weights):
             raise BackgroundError(f"a mixture of {len(parts)} needs as many weights above 0, found {self._weights}")
         self._blended: tuple[tuple[Table, ...], Table] | None = None
+        self._names = None if names is None else list(names)
+
+    @property
+    def weights(self) -> list[float]:
+        """w, one for each part."""
+        return self._weights
+
+    @property
+    def names(self) -> list[str]:
+        """What the parts are called."""
+        return list(map(repr, self._parts)) if self._names is None else self._names
 
     def prior(self, states: Sequence[Together]) -> Prior:
         priors = self._priors(states)
@@ -235,11 +248,11 @@ class Mixture(Combined):
         return self._blended[1]
 
     def saved(self) -> Saved:
-        return Saved("mixture", {"weights": self._weights}, parts=tuple(part.saved() for part in self._parts))
+        named = {} if self._names is None else {"names": self._names}
+        return Saved("mixture", {"weights": self._weights, **named}, parts=tuple(part.saved() for part in self._parts))
 
     def __repr__(self) -> str:
-        parts = ", ".join(repr(part) for part in self._parts)
-        return f"Mixture({parts}, weights={self._weights})"
+        return f"Mixture({', '.join(self.names)}, weights={self._weights})"
 
 
 def multiply(left: Prior, right: Prior) -> Prior:

@@ -86,7 +86,7 @@ class Model(Background[Place]):
             distribution, before = self.model.scan(Batch(inputs[:, :-1], inputs[:, :-1], mask[:, :-1]), before)
             pieces.append(distribution)
         pieces.append(self.model.scan(Batch(inputs[:, -1:], inputs[:, -1:], mask[:, -1:]), before)[0])
-        after = [Place(before.select([row]), word) for row, word in enumerate(inputs[:, -1].tolist())]
+        after = [Place(row, word) for row, word in zip(before.rows(), inputs[:, -1].tolist(), strict=True)]
         is_last = torch.zeros_like(mask).index_fill(1, torch.tensor(mask.shape[1] - 1, device=mask.device), True)[mask]
         return LazyAnswers(len(is_last), lambda: _interleaved(pieces, is_last)), after
 
@@ -108,8 +108,8 @@ class Model(Background[Place]):
         rows = [state.before for state in states]
         if waiting:
             _, after = self._step([states[n] for n in waiting])
-            for row, n in enumerate(waiting):
-                rows[n] = after.select([row])
+            for row, n in zip(after.rows(), waiting, strict=True):
+                rows[n] = row
         return rows[0].joined(rows, self.model.device)
 
     @torch.no_grad()

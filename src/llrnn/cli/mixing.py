@@ -1,0 +1,84 @@
+"""`llrnn mix`: several models as one."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from llrnn.cli import show
+from llrnn.cli.options import (
+    AsJson,
+    Device,
+    TextFormat,
+    batching_for,
+    device_named,
+    make_output_folder,
+    read_for,
+    refuse_idle,
+    refuse_overwriting,
+    say,
+)
+from llrnn.ground.errors import ConfigError
+from llrnn.inference.mixing import mix
+from llrnn.model.checkpoint import load
+
+
+def mix_verb(
+    context: typer.Context,
+    models: Annotated[list[Path], typer.Argument(help="Model folders over one vocabulary, two or more.")],
+    out: Annotated[Path, typer.Option(help="The folder for the mixed model.")],
+    valid: Annotated[
+        Path | None, typer.Option(help="A text to fit the weights on, which no model was trained on.")
+    ] = None,
+    weights: Annotated[str | None, typer.Option(help="Fixed weights: 0.5,0.3,0.2")] = None,
+    lowercase: Annotated[
+        bool | None, typer.Option(help="Lowercase every word of --valid; as the models were trained by default.")
+    ] = None,
+    format: TextFormat = "auto",
+    batches: Annotated[str, typer.Option(help="How --valid is read, as for `llrnn evaluate`.")] = "sentences",
+    force: Annotated[bool, typer.Option("--force", help="Replace another model in --out.")] = False,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """Mix models into one, with weights fitted on a text.
+
+    The mixed model is a model: `evaluate`, `score`, `generate`, `explain` and `serve` open it.
+
+    Example: llrnn mix runs/a runs/b --valid valid.conllu --out runs/mixed
+    """
+    if valid is None:
+        refuse_idle(context, "without --valid", "lowercase", "format", "batches")
+    place, names = device_named(device), list(map(str, models))
+    refuse_overwriting(out, None, force)
+    members = [load(model, device=place) for model in models]
+    text = None if valid is None else read_for(members[0], valid, format, lowercase)
+    mixed = mix(
+        members,
+        valid=text,
+        weights=None if weights is None else _numbers("--weights", weights),
+        batching=None if text is None else batching_for(batches, members[0], text),
+        names=names,
+    )
+    make_output_folder(out)
+    mixed.save(out)
+    say({"out": str(out), "models": names, **mixed.provenance["mixed"]}, as_json, partial(_show_mixed, valid))
+
+
+def _numbers(option: str, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"{option} {text}: numbers with commas between them are required, such as 0.6,0.4") from None
+
+
+def _show_mixed(valid: Path | None, found: dict[str, Any]) -> None:
+    alone = found.get("members", [None] * len(found["models"]))
+    rows = [("model", "weight", "log-perplexity alone")] if valid is not None else [("model", "weight")]
+    for name, weight, own in zip(found["models"], found["weights"], alone, strict=True):
+        rows.append((name, f"{weight:.4f}", *(() if own is None else (f"{own:.4f}",))))
+    show.table(*rows)
+    mixed = f"log-perplexity {found['log_perplexity']:.4f} on {valid}" if valid else "no --valid, so nothing was fitted"
+    show.text(f"{found['out']}: {mixed}")

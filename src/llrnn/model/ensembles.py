@@ -1,0 +1,99 @@
+"""Several models as one, which is saved, scored, decoded and served as any other.
+
+    mixture     p(x | K) = Σ_i λ_i p_i(x | K)                      one vocabulary; a = 0, so that Z = 1
+
+A mixture is a model whose background is the mixture of its members, without a network of its own. It has the features
+of its first member, with weight 0: to tell words by them, and to steer by them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from llrnn.ground.errors import ConfigError
+from llrnn.knowledge.backgrounds import Mixture, Model
+from llrnn.model.controllers import Controller, Hidden, register_controller
+from llrnn.model.network import LLRNN
+
+
+class Silent(Controller):
+    """No network: h has no coordinates, and a = c."""
+
+    inputs = hidden = state_size = 0
+
+    def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
+        return ()
+
+    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
+        return psi, state
+
+    def settings(self) -> dict[str, Any]:
+        return {"kind": "none"}
+
+    def __repr__(self) -> str:
+        return "Silent()"
+
+
+register_controller("none", Silent)
+
+
+def mixture(
+    models: Sequence[LLRNN], weights: Sequence[float] | None = None, *, names: Sequence[str] | None = None
+) -> LLRNN:
+    """p = Σ λ_i p_i of trained models over one vocabulary, which are held and not copied.
+
+    `weights`: λ, above 0 with sum 1, equal ones if not given; `names`: what explanations call the members.
+
+        model = mixture([load("runs/a"), load("runs/b")], [0.6, 0.4])
+    """
+    names = require_members(models, names)
+    if weights is not None:
+        require_shares(weights, len(models))
+    first = models[0]
+    made = LLRNN(
+        first.vocabulary,
+        output_features=first.output_features,
+        background=Mixture(*map(Model, models), weights=weights, names=names),
+        controller=Silent(),
+        seed=None,
+    )
+    return inheriting(made, models)
+
+
+def require_members(models: Sequence[LLRNN], names: Sequence[str] | None = None) -> list[str]:
+    """That there are several models over one vocabulary; their names, or numbers in the place of names."""
+    named = [f"model {n + 1}" for n in range(len(models))] if names is None else list(names)
+    if len(models) < 2 or len(named) != len(models):
+        raise ConfigError(f"two models or more are needed to mix, found {len(models)}; name another one")
+    own = models[0].vocabulary.symbols
+    for name, model in zip(named[1:], models[1:], strict=True):
+        given = model.vocabulary.symbols
+        if given != own:
+            first = next(
+                (n for n, (x, y) in enumerate(zip(own, given, strict=False)) if x != y), min(len(own), len(given))
+            )
+            x, y = (symbols[first] if first < len(symbols) else "nothing" for symbols in (own, given))
+            raise ConfigError(
+                f"models to mix must have one vocabulary, found {len(own)} symbols in {named[0]} and {len(given)} in "
+                f"{name}: symbol {first} is {x!r} and {y!r}; train both on one list of words ([vocabulary])"
+            )
+    return named
+
+
+def require_shares(weights: Sequence[float], n: int) -> None:
+    """That weights are shares of n parts."""
+    if len(weights) != n or not all(w > 0 for w in weights) or not math.isclose(sum(weights), 1.0, abs_tol=1e-6):
+        raise ConfigError(f"{n} weights above 0 that sum to 1 are needed, found {list(weights)}; correct them")
+
+
+def inheriting(made: LLRNN, models: Sequence[LLRNN]) -> LLRNN:
+    """A new model as its members are: in their numbers, where they are, reading texts as they do."""
+    first = models[0]
+    made.provenance = {"config": first.provenance.get("config", {})}
+    made.training_summary = first.training_summary
+    return made.to(first.device, first.layer.bias.dtype).eval()
