@@ -25,8 +25,19 @@ from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
 from llrnn.training.objectives import Distilled, Exact
 from llrnn.training.settings import DistilObjective, TrainingSettings
-from llrnn.training.updates import GraphedUpdater, Updater, Workers, can_be_captured
-from test_captured import TRAIN, VALID, a_model, recorded, trained, weights
+from llrnn.training.updates import Updater, Workers, can_be_captured, updater_for
+from test_captured import (
+    CUDA,
+    TRAIN,
+    VALID,
+    VOCABULARY,
+    NoNumberAsked,
+    a_model,
+    on_a_gpu,
+    recorded,
+    trained,
+    weights,
+)
 from test_objectives import BACKGROUNDS, case, gradient
 
 every_background = pytest.mark.parametrize("background", BACKGROUNDS.values(), ids=BACKGROUNDS.keys())
@@ -168,7 +179,35 @@ def test_its_steps_can_be_recorded_where_those_of_the_exact_loss_can(folders: li
     settings = TrainingSettings().changed(**distilling(folders))
     assert can_be_captured(a_model(), settings, Workers())
     assert isinstance(Updater(a_model(), settings, Workers()).objective, Distilled)
-    assert issubclass(GraphedUpdater, Updater)
+
+
+@on_a_gpu
+def test_recorded_updates_on_a_gpu_are_the_usual_ones(folders: list[str]) -> None:
+    """The teacher is asked outside of the graph, and what it says is copied into it."""
+    settings = TrainingSettings().changed(**distilling(folders), optimizer="sgd", learning_rate=0.05)
+    usual, replayed = a_model().to(CUDA), a_model().to(CUDA)
+    (batch, *_) = Sentences(100).plan(EncodedText.encode(TRAIN, usual.vocabulary))
+    losses = []
+    for updater in (Updater(usual, settings, Workers()), updater_for(replayed, settings, Workers())):
+        updates = [updater.update(batch, None, number=n, seed=n) for n in range(1, 12)]
+        losses.append([update.loss() for update in updates[-1:]])
+    assert math.isclose(losses[0][0], losses[1][0], rel_tol=1e-4)
+    for one, other in zip(weights(usual), weights(replayed), strict=True):
+        assert torch.allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
+def test_a_step_asks_for_no_number_once_it_has_run(folders: list[str]) -> None:
+    """Recording a CUDA graph fails where the GPU is asked for one."""
+    model, (batch, *_) = a_model(), Sentences(100).plan(EncodedText.encode(TRAIN, VOCABULARY))
+    objective = DistilObjective(kind="distil", teacher=folders).make()
+    assert isinstance(objective, Distilled)
+    taught = objective.taught(batch)
+    found = objective(model, model.scan(taught)[0], taught, None)
+    with NoNumberAsked():  # type: ignore[no-untyped-call]
+        again = model.scan(taught)[0]
+        difference = objective.difference(model.output_features, again, taught)
+    exact = Exact()(model, again, batch, None)
+    assert torch.allclose(found, exact + 0.5 * difference)
 
 
 def test_a_stopped_run_comes_to_the_same(folders: list[str], tmp_path: Path) -> None:
@@ -196,7 +235,14 @@ def test_mistakes_are_told_in_one_line(folders: list[str], tmp_path: Path) -> No
     with pytest.raises(BackgroundError, match=r"the teacher needs its own vocabulary.*train the student") as refused:
         trained(a_model(), **distilling([str(tmp_path / "other")]))
     assert "\n" not in str(refused.value)
-    for wrong in ({"share": 0.0}, {"share": 1.5}, {"temperature": 0.0}, {"teacher": []}, {"teachers": "a"}):
+    mistakes: list[dict[str, Any]] = [
+        {"share": 0.0},
+        {"share": 1.5},
+        {"temperature": 0},
+        {"teacher": []},
+        {"teachers": 1},
+    ]
+    for wrong in mistakes:
         with pytest.raises(ConfigError, match=next(iter(wrong))):
             TrainingSettings().changed(**distilling(folders, **wrong))
     with pytest.raises(ConfigError, match="'distil' asks the teacher batch by batch"):

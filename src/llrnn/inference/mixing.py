@@ -46,18 +46,19 @@ def mix(
         names = [f"model {n}" if isinstance(one, LLRNN) else str(one) for n, one in enumerate(models, 1)]
     require_members(members, names)
     if valid is None:
-        made = mixture(members, weights, names=names)
-        made.provenance["mixed"] = {"weights": made.background.weights}
+        shares = [1.0 / len(members)] * len(members) if weights is None else list(weights)
+        made = mixture(members, shares, names=names)
+        made.provenance["mixed"] = {"weights": shares}
         return made
     if weights is not None:
         raise ConfigError("weights are given or fitted on a text, found both; leave one out")
     log_p = log_probs(members, valid, batching)
-    weights = fitted_shares(log_p)
-    made = mixture(members, weights, names=names)
+    shares = fitted_shares(log_p)
+    made = mixture(members, shares, names=names)
     made.provenance["mixed"] = {
-        "weights": weights,
+        "weights": shares,
         "members": (-log_p.mean(1)).tolist(),
-        "log_perplexity": float(-torch.logsumexp(log_p.t() + torch.tensor(weights).double().log(), 1).mean()),
+        "log_perplexity": float(-torch.logsumexp(log_p.t() + torch.tensor(shares).double().log(), 1).mean()),
     }
     return made
 

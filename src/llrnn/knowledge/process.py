@@ -255,7 +255,8 @@ class ModelState:
 
     def rows(self) -> list[ModelState]:
         """The state of each sequence by itself."""
-        controllers = zip(*(part.split(1) for part in self.controller), strict=True) if self.controller else repeat(())
+        parts = [torch.split(part, 1) for part in self.controller]
+        controllers = zip(*parts, strict=True) if parts else repeat(())
         knowledge = zip(*self.knowledge, strict=True)
         return [
             ModelState(tuple(own), tuple((state,) for state in known))
