@@ -228,6 +228,7 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
                 for key in ["identity", "attributes", "prefixes", "suffixes", "shape", "orthographic", "numeric"]
             },
             "table": {"tsv": "t.tsv"},
+            "vectors": {"file": "x.vec"},
         },
     ),
     "training.batches": (

@@ -138,8 +138,26 @@ class NumericConfig(FeatureConfig):
         return features.Numeric(small=self.small)
 
 
+class VectorsConfig(FeatureConfig):
+    """Word vectors that others have trained: their principal components."""
+
+    kind: Literal["vectors"]
+    file: str = Field(description="fastText or word2vec (.vec, .txt, .bin), .tsv, .npz, .npy, .safetensors, .whl")
+    words: str | None = Field(None, description="the words of .npy and .safetensors, one a line")
+    components: int | None = Field(150, ge=1, description="principal components")
+    scale: float = Field(3.0, gt=0, description="root mean square norm over the words that have a vector")
+    any_case: bool = Field(False, description="look up paris as Paris and PARIS too")
+    name: str = Field("Vectors", description="the group's name in reports")
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        return features.Vectors(
+            self.file, components=self.components, scale=1.0, words=self.words, any_case=self.any_case, name=self.name
+        )
+
+
 AnyFeature = Annotated[
-    IdentityConfig | TableConfig | AffixConfig | NumericConfig | PlainFeatureConfig, Field(discriminator="kind")
+    IdentityConfig | TableConfig | AffixConfig | NumericConfig | VectorsConfig | PlainFeatureConfig,
+    Field(discriminator="kind"),
 ]
 
 

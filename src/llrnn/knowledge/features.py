@@ -19,9 +19,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from llrnn.ground.arrays import LARGEST_FLOAT32
-from llrnn.ground.errors import FeatureError, LexiconError
+from llrnn.ground.arrays import LARGEST_FLOAT32, Floats, Ints
+from llrnn.ground.errors import FeatureError, LexiconError, warn
+from llrnn.ground.files import StrPath
 from llrnn.layer.matrix import FeatureMatrix
+from llrnn.text.vectors import WordVectors, cases
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "Prefixes",
     "Shape",
     "Suffixes",
+    "Vectors",
     "compile_features",
     "summarise",
 ]
@@ -74,6 +77,14 @@ class Features(ABC):
     def declared(self) -> tuple[str, ...]:
         """Names that are meant to fire somewhere, where that is known: reports tell which never do."""
         return ()
+
+    def notes(self) -> tuple[str, ...]:
+        """What is worth knowing of how they fit the vocabulary, in words: reports print it."""
+        return ()
+
+    def block(self, symbols: Sequence[str]) -> tuple[Sequence[str], Floats, Ints] | None:
+        """Names (k,), distinct rows (R, k), and the row of each symbol; None: they are asked one by one."""
+        return None
 
     def parts(self) -> tuple[Features, ...]:
         """The groups side by side that make up these features."""
@@ -186,6 +197,9 @@ class Wrapped(Features):
 
     def declared(self) -> tuple[str, ...]:
         return self._inner.declared()
+
+    def notes(self) -> tuple[str, ...]:
+        return self._inner.notes()
 
     def deviations(self) -> Iterable[str]:
         return self._inner.deviations()
@@ -560,6 +574,146 @@ def _value(number: str) -> float:
     return float("".join(parts))
 
 
+# Features that were learnt elsewhere: vectors of words.
+
+
+_FEW = 0.5  # share of words with a vector below which a warning says so
+
+
+class Vectors(Features):
+    """Word vectors as real-valued features `Vectors:pc1`, `Vectors:pc2`, ...: their largest principal components.
+
+        φ(x) = scale · (v(x) − v̄) C / r            r² = mean of ‖(v(x) − v̄) C‖²
+
+    v̄, the directions C of largest variance (their number is `components`; None: all) and r are those of the words of
+    the vocabulary that have a vector, each word once: over them, the root mean square norm of φ is `scale`.
+
+    A word without a vector has one feature, `Vectors:none`, and so have the strings of an open vocabulary that are not
+    listed, whatever the file holds; the end of sentences has nothing. `notes()` counts them.
+
+    `source` is a file (see `llrnn.text.vectors`; `words` is the list of words of .npy and .safetensors), a
+    `WordVectors`, or a mapping from words to numbers. `any_case` looks up `paris` as `Paris` and `PARIS` where the file
+    has no `paris`. `name` tells two such groups apart.
+
+        phi = Identity(top=2500) + Vectors("cc.fr.300.vec.gz", components=150)
+    """
+
+    def __init__(
+        self,
+        source: StrPath | WordVectors | Mapping[str, Sequence[float]],
+        *,
+        components: int | None = 150,
+        scale: float = 3.0,
+        words: StrPath | None = None,
+        any_case: bool = False,
+        name: str = "Vectors",
+    ) -> None:
+        if components is not None and components < 1:
+            raise FeatureError(f"{name} needs one component or more, found {components}")
+        if not 0 < scale <= LARGEST_FLOAT32:
+            raise FeatureError(f"a scale must be a finite number above 0, found {_shown(scale)}")
+        self._source = WordVectors.from_mapping(source) if isinstance(source, Mapping) else source
+        self._components, self._scale, self._words = components, scale, words
+        self._any_case, self._name = any_case, name
+        self._row_of: dict[str, int] = {}
+        self._table: Floats = np.zeros((0, 0))
+
+    @property
+    def group(self) -> str:
+        return self._name
+
+    def scaled(self, by: float | Mapping[str, float]) -> Features:
+        return super().scaled(by) if isinstance(by, Mapping) else self._scaled_to(self._scale * by)
+
+    def balanced(self) -> Features:
+        """The same with scale 1."""
+        return self._scaled_to(1.0)
+
+    def _scaled_to(self, scale: float) -> Vectors:
+        made = copy.copy(self)
+        made._scale, made._table = scale, self._table * (scale / self._scale)
+        return made
+
+    def of_listed(self) -> Features:
+        return self  # they are
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        words = [word for word in vocabulary.words if word != EOS]
+        vectors = self._read(words)
+        rows = vectors.rows_of(words, any_case=self._any_case)
+        known = [word for word, row in zip(words, rows.tolist(), strict=True) if row >= 0]
+        if not known:
+            raise FeatureError(
+                f"{self!r} has a vector for none of the {len(words):,} words of the vocabulary, such as {words[:3]}; "
+                "is it of this language, and are capitals written alike (any_case)?"
+            )
+        used, of_word, counts = np.unique(rows[rows >= 0], return_inverse=True, return_counts=True)
+        table = self._scale * principal_components(vectors.table[used], counts, self._components, repr(self))
+        if len(known) < _FEW * len(words):
+            warn(f"{self._name}: {_coverage(len(known), words)}; give a larger file, or any_case where capitals differ")
+        return self._fitted(vocabulary, _row_of=dict(zip(known, of_word.tolist(), strict=True)), _table=table)
+
+    def _read(self, words: Sequence[str]) -> WordVectors:
+        if isinstance(self._source, WordVectors):
+            return self._source
+        asked = {form for word in words for form in cases(word)} if self._any_case else words
+        return WordVectors.read(self._source, words=self._words, only=asked)
+
+    def _names(self) -> list[str]:
+        return [f"{self._name}:pc{i + 1}" for i in range(self._table.shape[1])]
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        self._require_fitted()
+        row = self._row_of.get(symbol)
+        if row is None:
+            return {} if symbol == EOS else {f"{self._name}:none": 1.0}
+        return dict(zip(self._names(), self._table[row].tolist(), strict=True))
+
+    def block(self, symbols: Sequence[str]) -> tuple[Sequence[str], Floats, Ints]:
+        """The table, and below it a row for words and cells without a vector and one for the end of sentences."""
+        R, k = self._table.shape
+        values = np.zeros((R + 2, k + 1))
+        values[:R, :k], values[R, k] = self._table, 1.0
+        rows = (self._row_of.get(symbol, R + 1 if symbol == EOS else R) for symbol in symbols)
+        return [*self._names(), f"{self._name}:none"], values, np.fromiter(rows, dtype=np.int64)
+
+    def notes(self) -> tuple[str, ...]:
+        words = [word for word in self._require_fitted().words if word != EOS]
+        without = [word for word in words if word not in self._row_of]
+        shown = f": {', '.join(without[:8])}{', …' * (len(without) > 8)}" if without else ""
+        return (f"{self._name}: {_coverage(len(self._row_of), words)}, {len(without):,} have none{shown}",)
+
+    def __repr__(self) -> str:
+        of = self._source if isinstance(self._source, WordVectors) else repr(str(self._source))
+        return f"Vectors({of}, components={self._components}, scale={self._scale:g})"
+
+
+def _coverage(known: int, words: Sequence[str]) -> str:
+    return f"{known:,} of {len(words):,} words ({known / len(words):.1%}) have a vector"
+
+
+def principal_components(table: Any, counts: Ints, components: int | None, place: str = "vectors") -> Floats:
+    """Rows less their mean, on the directions of largest variance, with a root mean square norm of 1, (R, components).
+
+    Row i counts `counts[i]` times. The sign of a direction is that in which its largest coordinate is positive.
+    """
+    dimensions, most = table.shape[1], min(table.shape[1], len(table) - 1)
+    if components is not None and components > most:
+        found = f"{dimensions} dimensions" if dimensions == most else f"{len(table):,} different vectors, so {most}"
+        raise FeatureError(f"{place}: {components} components are asked for, found {found}; give components = {most}")
+    share = counts / counts.sum()
+    centred = table.astype(np.float64)
+    centred -= share @ centred
+    _, directions = np.linalg.eigh((centred * share[:, None]).T @ centred)
+    directions = directions[:, ::-1][:, : most if components is None else components]
+    directions *= np.sign(directions[np.abs(directions).argmax(0), np.arange(directions.shape[1])])
+    found = centred @ directions
+    size = math.sqrt(share @ (found**2).sum(1))
+    if not size > 0:
+        raise FeatureError(f"{place}: vectors that differ are required, found the same one for all words")
+    return np.asarray(found / size)
+
+
 # Features asked for every symbol of a vocabulary, and numbered: the matrix Φ that the layer takes.
 
 
@@ -569,19 +723,82 @@ def compile_features(features: Features, vocabulary: Vocabulary) -> FeatureMatri
     phi = compile_features(Identity(top=2500) + Suffixes(3), vocabulary)
     """
     columns = _ColumnNumbers()
-    rows: list[list[tuple[int, float]]] = [[] for _ in vocabulary]
-    for part in features.parts():
-        fitted = part.fitted(vocabulary)
-        for row, symbol in zip(rows, vocabulary.words, strict=False):
-            row += columns.entries(fitted, part.group, symbol)
-        for row, entries in zip(rows[len(vocabulary.words) :], _of_cells(columns, fitted, vocabulary), strict=True):
-            row += entries
+    parts = [_compiled(columns, part.fitted(vocabulary), part.group, vocabulary) for part in features.parts()]
     if not columns.names:
         raise FeatureError(f"no feature of {features!r} fires on any of the {len(vocabulary)} symbols")
-    keys = [tuple(row) for row in rows]
-    first_seen: dict[tuple[tuple[int, float], ...], int] = {}
+    first_seen: dict[tuple[int, ...], int] = {}
+    keys = zip(*(part.row_of.tolist() for part in parts), strict=True)
     class_of = [first_seen.setdefault(key, len(first_seen)) for key in keys]
-    return _matrix(columns, class_of, list(first_seen))
+    rows = np.array(list(first_seen), dtype=np.int64).reshape(-1, len(parts))  # (G, parts)
+    return _side_by_side(columns, class_of, [part.taken(own) for part, own in zip(parts, rows.T, strict=True)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows of one group, in compressed form."""
+
+    row_of: Ints  # of each symbol
+    widths: Ints  # (R,)
+    columns: Ints
+    values: Floats
+
+    def taken(self, rows: Ints) -> _Rows:
+        """These rows, in this order."""
+        entries = _runs((np.cumsum(self.widths) - self.widths)[rows], self.widths[rows])
+        return _Rows(rows, self.widths[rows], self.columns[entries], self.values[entries])
+
+
+def _runs(starts: Ints, widths: Ints) -> Ints:
+    """start, start + 1, ..., as many as its width, for each one after the other."""
+    ends = np.cumsum(widths)
+    return np.repeat(starts - ends + widths, widths) + np.arange(widths.sum())
+
+
+def _compiled(columns: _ColumnNumbers, fitted: Features, group: str, vocabulary: Vocabulary) -> _Rows:
+    block = fitted.block(vocabulary.symbols)
+    if block is not None:
+        return _of_block(columns, fitted, group, *block)
+    rows: dict[tuple[tuple[int, float], ...], int] = {}
+    listed = (columns.entries(fitted, group, symbol) for symbol in vocabulary.words)
+    row_of = [rows.setdefault(tuple(row), len(rows)) for row in listed]
+    row_of += [rows.setdefault(tuple(row), len(rows)) for row in _of_cells(columns, fitted, vocabulary)]
+    entries = list(chain.from_iterable(rows))
+    return _Rows(
+        np.array(row_of, dtype=np.int64),
+        np.array([len(row) for row in rows], dtype=np.int64),
+        np.array([column for column, _ in entries], dtype=np.int64),
+        np.array([value for _, value in entries], dtype=np.float64),
+    )
+
+
+def _of_block(
+    columns: _ColumnNumbers, fitted: Features, group: str, names: Sequence[str], values: Floats, row_of: Ints
+) -> _Rows:
+    """Of rows that somebody uses, the features that fire."""
+    used, row_of = np.unique(row_of, return_inverse=True)
+    firing = np.flatnonzero((values[used] != 0).any(axis=0))
+    numbers = np.array([columns.number(fitted, group, names[name]) for name in firing], dtype=np.int64)
+    values = values[used][:, firing]
+    rows, own = np.nonzero(values)
+    return _Rows(row_of, np.bincount(rows, minlength=len(used)), numbers[own], values[rows, own])
+
+
+def _side_by_side(columns: _ColumnNumbers, class_of: Sequence[int], parts: Sequence[_Rows]) -> FeatureMatrix:
+    """The rows of all groups as one: those of a class one after the other."""
+    widths = np.stack([part.widths for part in parts], axis=1)  # (G, parts)
+    starts = np.cumsum(widths).reshape(widths.shape) - widths
+    found_columns, found_values = np.empty(widths.sum(), dtype=np.int64), np.empty(widths.sum())
+    for part, at in zip(parts, starts.T, strict=True):
+        own = _runs(at, part.widths)
+        found_columns[own], found_values[own] = part.columns, part.values
+    return FeatureMatrix(
+        names=tuple(columns.names),
+        groups=tuple(columns.groups),
+        class_of=np.array(class_of, dtype=np.int64),
+        offsets=np.concatenate([[0], np.cumsum(widths.sum(axis=1))]).astype(np.int64),
+        columns=found_columns,
+        values=found_values,
+    )
 
 
 def _of_cells(columns: _ColumnNumbers, fitted: Features, vocabulary: Vocabulary) -> list[list[tuple[int, float]]]:
@@ -621,7 +838,7 @@ class _ColumnNumbers:
         if not isinstance(found, Mapping):
             raise FeatureError(f"{group} must give a mapping from names to values for {symbol!r}, found {found!r}")
         return sorted(
-            (self._column(fitted, group, name), checked(value, name, symbol))
+            (self.number(fitted, group, name), checked(value, name, symbol))
             for name, value in found.items()
             if value != 0
         )
@@ -629,7 +846,7 @@ class _ColumnNumbers:
     def name(self, column: int) -> str:
         return list(self.names)[column]
 
-    def _column(self, fitted: Features, group: str, name: str) -> int:
+    def number(self, fitted: Features, group: str, name: str) -> int:
         column = self.names.setdefault(name, len(self.names))
         if column == len(self.groups):
             self.groups.append(group)
@@ -639,20 +856,6 @@ class _ColumnNumbers:
                 f"the feature {name!r} is named by {self.groups[column]} and again by {group}: rename one"
             )
         return column
-
-
-def _matrix(
-    columns: _ColumnNumbers, class_of: Sequence[int], rows: Sequence[tuple[tuple[int, float], ...]]
-) -> FeatureMatrix:
-    entries = [entry for row in rows for entry in row]
-    return FeatureMatrix(
-        names=tuple(columns.names),
-        groups=tuple(columns.groups),
-        class_of=np.array(class_of, dtype=np.int64),
-        offsets=np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64),
-        columns=np.array([column for column, _ in entries], dtype=np.int64),
-        values=np.array([value for _, value in entries], dtype=np.float64),
-    )
 
 
 # What the knowledge amounts to, before any training: what `llrnn features` prints.

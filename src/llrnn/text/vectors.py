@@ -1,0 +1,371 @@
+"""Word vectors in files: fastText and word2vec, numpy and safetensors with a list of words, a TSV, a spaCy wheel.
+
+    vectors = WordVectors.read("cc.fr.300.vec.gz", only=vocabulary.words)
+    vectors.rows_of(["chat", "zzz"])                    # rows of `vectors.table`; -1: no vector
+
+| name ends in | what it is |
+| --- | --- |
+| `.vec`, `.txt`, also `.gz` | text: an optional line `words dimensions`, then `word number number ...` |
+| `.tsv`, also `.gz` | the same with TABs |
+| `.bin` | word2vec's binary format (that of fastText is another one: take its `.vec` file) |
+| `.npy`, `.safetensors` | a matrix; its words stand in another file, one a line |
+| `.npz` | our own: `words`, `rows`, `table`; words may share a row |
+| `.whl` | a package of spaCy with vectors: `vocab/vectors`, `vocab/key2row`; nothing of it is executed |
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import mmap
+import re
+import struct
+import zipfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import fspath
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import safetensors
+import safetensors.torch
+
+from llrnn.ground.arrays import Ints
+from llrnn.ground.errors import LexiconError, quoted
+from llrnn.ground.files import StrPath, open_file, replacing, write_lines
+from llrnn.text.readers import Line, read_entries
+
+__all__ = ["WordVectors"]
+
+Table = npt.NDArray[np.float32]
+_FASTTEXT = 793712314  # the first four bytes of a fastText model
+_MATRICES = (".npy", ".safetensors")
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class WordVectors:
+    """Words and their vectors: word i has the vector `table[rows[i]]`; words may share one."""
+
+    words: tuple[str, ...]
+    rows: Ints  # (n,)
+    table: Table  # (R, d)
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Sequence[float]]) -> WordVectors:
+        """From word -> numbers.
+
+        WordVectors.from_mapping({"chat": [1.0, 0.0], "chien": [0.9, 0.1]})
+        """
+        try:
+            table = np.array(list(mapping.values()), dtype=np.float32)
+        except ValueError as cause:
+            raise LexiconError(f"vectors must be numbers, as many for every word: {cause}") from None
+        return cls(tuple(mapping), np.arange(len(mapping)), table)._checked("vectors")
+
+    @classmethod
+    def read(
+        cls,
+        path: StrPath,
+        *,
+        words: StrPath | None = None,
+        only: Collection[str] | None = None,
+        top: int | None = None,
+    ) -> WordVectors:
+        """Read a file, by the ending of its name (see the module).
+
+        `words` is the file with the words of a matrix (.npy, .safetensors). `only` these words are read, of those
+        among the first `top` of the file: files are sorted by frequency. A word that comes twice has its first vector.
+
+            WordVectors.read("matrix.npy", words="words.txt", top=100_000)
+        """
+        kind = next((end for end in _READERS if fspath(path).removesuffix(".gz").endswith(end)), None)
+        if kind is None:
+            _fail(path, f"a file of vectors is required, that ends in {', '.join(_READERS)}; rename or convert it")
+        if (words is not None) != (kind in _MATRICES):
+            need = (
+                "needs a list of its words, one a line" if words is None else "names its own words: leave `words` out"
+            )
+            _fail(path, f"a file that ends in {kind} {need}")
+        try:
+            found = _READERS[kind](path, _Wanted(None if only is None else frozenset(only), top, words))
+        except (zipfile.BadZipFile, KeyError, ValueError, struct.error, safetensors.SafetensorError) as cause:
+            _fail(path, f"not a whole file of this kind: {cause}; fetch or write it anew")
+        except OSError as cause:
+            _fail(path, f"the file cannot be read: {cause.strerror or cause}; check the path")
+        return found._checked(path)
+
+    def _checked(self, place: StrPath) -> WordVectors:
+        if self.table.ndim != 2 or self.table.shape[-1] == 0:
+            _fail(place, f"a matrix, a row for each word, is required, found the shape {self.table.shape}")
+        if len(self.rows) != len(self.words) or (len(self.rows) and not 0 <= self.rows.min() <= self.rows.max()):
+            _fail(place, f"a row for each of {len(self.words):,} words is required, found {len(self.rows):,}")
+        if len(self.rows) and self.rows.max() >= len(self.table):
+            _fail(place, f"{self.rows.max() + 1:,} rows are required, found {len(self.table):,}")
+        broken = ~np.isfinite(self.table).all(axis=1)
+        of = np.flatnonzero(broken[self.rows])
+        if len(of):
+            _fail(place, f"vectors must be finite numbers, found NaN or infinity for {self.words[int(of[0])]!r}")
+        return self
+
+    @property
+    def dimensions(self) -> int:
+        return int(self.table.shape[1])
+
+    @cached_property
+    def _row(self) -> dict[str, int]:
+        return dict(zip(reversed(self.words), self.rows[::-1].tolist(), strict=True))  # the first of a word counts
+
+    def rows_of(self, words: Iterable[str], *, any_case: bool = False) -> Ints:
+        """The rows of words in `table`, (n,); -1 without one.
+
+        With `any_case`, a word that is not there is looked up as `paris`, `Paris`, `Paris-Nord`, `PARIS`.
+        """
+        row = self._row
+        if not any_case:
+            return np.fromiter((row.get(word, -1) for word in words), dtype=np.int64)
+        found = (next((row[form] for form in cases(word) if form in row), -1) for word in words)
+        return np.fromiter(found, dtype=np.int64)
+
+    def restricted(self, words: Iterable[str], *, any_case: bool = False) -> WordVectors:
+        """Those of these words that have a vector (see `rows_of`), and the rows that they use.
+
+        WordVectors.read("cc.fr.300.vec").restricted(vocabulary.words).save("mine.npz")
+        """
+        asked = list(dict.fromkeys(words))
+        rows = self.rows_of(asked, any_case=any_case)
+        used, kept = np.unique(rows[rows >= 0], return_inverse=True)
+        there = tuple(word for word, row in zip(asked, rows.tolist(), strict=True) if row >= 0)
+        return WordVectors(there, kept.astype(np.int64), self.table[used])
+
+    def save(self, path: StrPath) -> None:
+        """Write a file that `read` reads: .npz, exact and with shared rows once; or .vec, .tsv, also .gz, as text."""
+        name = fspath(path)
+        if name.endswith(".npz"):
+            content, text = io.BytesIO(), np.frombuffer("\n".join(self.words).encode(), dtype=np.uint8)
+            np.savez_compressed(content, words=text, rows=self.rows.astype(np.int32), table=self.table)
+            try:
+                with replacing(Path(path)) as file:
+                    file.write(content.getvalue())
+            except OSError as cause:
+                _fail(path, f"the file cannot be written: {cause.strerror or cause}")
+        elif name.removesuffix(".gz").endswith((".vec", ".tsv")):
+            separator = "\t" if ".tsv" in name[-7:] else " "
+            lines = (separator.join([word, *map(repr, vector)]) for word, vector in self._each())
+            write_lines(path, lines if separator == "\t" else [f"{len(self.words)} {self.dimensions}", *lines])
+        else:
+            _fail(path, "vectors are written as .npz, .vec or .tsv (also .gz); give such a name")
+
+    def _each(self) -> Iterator[tuple[str, list[float]]]:
+        return ((word, self.table[row].astype(float).tolist()) for word, row in zip(self.words, self.rows, strict=True))
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __repr__(self) -> str:
+        return f"WordVectors({len(self.words):,} words, {self.dimensions} dimensions)"
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """Which words of a file are asked for; `list` is where its words stand, if not in the file itself."""
+
+    only: frozenset[str] | None
+    top: int | None
+    list: StrPath | None = None
+
+    def __contains__(self, word: str) -> bool:
+        return self.only is None or word in self.only
+
+    def select(self, words: Sequence[str], rows: Ints, table: Table) -> WordVectors:
+        """Of a matrix that is there as a whole."""
+        kept = [i for i, word in enumerate(words[: self.top]) if word in self]
+        found = WordVectors(tuple(words[i] for i in kept), rows[kept], table)
+        return found if self.only is None and self.top is None else found.restricted(found.words)
+
+
+def cases(word: str) -> dict[str, None]:
+    """A word as it is, in small letters, with one capital, with one in each part, in capitals: each form once."""
+    return dict.fromkeys((word, word.lower(), word.capitalize(), word.title(), word.upper()))
+
+
+def _fail(path: StrPath, reason: str) -> NoReturn:
+    raise LexiconError(reason, path=path)
+
+
+def _collected(found: Iterable[tuple[str, Table]], path: StrPath, dimensions: int) -> WordVectors:
+    kept: dict[str, Table] = {}
+    for word, vector in found:
+        kept.setdefault(word, vector)
+    table = np.stack([*kept.values()]) if kept else np.zeros((0, dimensions), dtype=np.float32)
+    return WordVectors(tuple(kept), np.arange(len(kept)), table)
+
+
+def _read_text(path: StrPath, wanted: _Wanted) -> WordVectors:
+    separator = "\t" if fspath(path).removesuffix(".gz").endswith(".tsv") else " "
+    lines = read_entries(path, error=LexiconError)
+    first = next(lines, None)
+    if first is None:
+        _fail(path, "no line in the file has a vector")
+    header = re.fullmatch(r"\d+ (\d+) ?", first.text)
+    dimensions = int(header[1]) if header else len(first.text.rstrip().split(separator)) - 1
+    if dimensions < 1:
+        first.fail("a word and its numbers are required, found one column; is this a file of vectors?")
+    vectors = _of_lines(lines if header else _with(first, lines), separator, dimensions, wanted)
+    return _collected(vectors, path, dimensions)
+
+
+def _with(first: Line, lines: Iterator[Line]) -> Iterator[Line]:
+    yield first
+    yield from lines
+
+
+def _of_lines(lines: Iterator[Line], separator: str, dimensions: int, wanted: _Wanted) -> Iterator[tuple[str, Table]]:
+    for number, line in enumerate(lines):
+        if number == wanted.top:
+            return
+        if line.text[: line.text.find(separator)] in wanted:
+            word, *numbers = line.text.rstrip(" ").rsplit(separator, dimensions)
+            if len(numbers) != dimensions or _ends_in_number(word, separator):
+                found = len(line.text.rstrip(" ").split(separator)) - 1
+                line.fail(f"a word and {dimensions} numbers are required, found {found} behind the first")
+            if word in wanted:
+                yield word, _numbers(line, numbers)
+
+
+def _ends_in_number(word: str, separator: str) -> bool:
+    """Whether a number too many was taken for a part of the word (which may have blanks in it)."""
+    return re.search(re.escape(separator) + r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?$", word) is not None
+
+
+def _numbers(line: Line, numbers: list[str]) -> Table:
+    try:
+        vector = np.array(numbers, dtype=np.float32)
+    except ValueError as cause:
+        line.fail(f"numbers are required behind the word: {cause}")
+    if not np.isfinite(vector).all():
+        wrong = numbers[int(np.flatnonzero(~np.isfinite(vector))[0])]
+        line.fail(f"vectors must be finite numbers (of float32), found {quoted(wrong)}", wrong)
+    return vector
+
+
+def _read_binary(path: StrPath, wanted: _Wanted) -> WordVectors:
+    with open_file(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        if content[:4] == struct.pack("<i", _FASTTEXT):
+            _fail(path, "this is a model of fastText, not of word2vec: give its .vec file, or export one from it")
+        header = re.match(rb"(\d+) (\d+)\n", content)
+        if header is None:
+            _fail(path, "a first line `words dimensions` is required, as word2vec writes it")
+        return _collected(_of_bytes(content, header, wanted), path, int(header[2]))
+
+
+def _of_bytes(content: mmap.mmap, header: re.Match[bytes], wanted: _Wanted) -> Iterator[tuple[str, Table]]:
+    at, count, size = header.end(), int(header[1]), 4 * int(header[2])
+    for _ in range(count if wanted.top is None else min(count, wanted.top)):
+        end = content.find(b" ", at)
+        if end < 0 or end + 1 + size > len(content):
+            raise ValueError(f"{count:,} words are promised, but the file ends before")
+        word = content[at:end].lstrip(b"\n").decode("utf-8", "replace")
+        if word in wanted:
+            yield word, np.frombuffer(content[end + 1 : end + 1 + size], dtype="<f4")
+        at = end + 1 + size
+
+
+def _listed(path: StrPath) -> list[str]:
+    return [line.text.strip() for line in read_entries(path, error=LexiconError)]
+
+
+def _read_matrix(path: StrPath, wanted: _Wanted) -> WordVectors:
+    assert wanted.list is not None  # `read` requires it
+    words = _listed(wanted.list)
+    table = _numpy_matrix(path) if fspath(path).endswith(".npy") else _tensor_matrix(path)
+    if len(table) != len(words) or table.ndim != 2:
+        _fail(path, f"a row for each of the {len(words):,} words of {wanted.list} is required, found {table.shape}")
+    return wanted.select(words, np.arange(len(words)), table.astype(np.float32))
+
+
+def _numpy_matrix(path: StrPath) -> npt.NDArray[np.floating]:
+    with open_file(path) as file:
+        table: npt.NDArray[np.floating] = np.load(file, allow_pickle=False)
+    if not np.issubdtype(table.dtype, np.number):
+        _fail(path, f"a matrix of numbers is required, found {table.dtype}")
+    return table
+
+
+def _tensor_matrix(path: StrPath) -> npt.NDArray[np.floating]:
+    open_file(path).close()
+    found = {name: one for name, one in safetensors.torch.load_file(path).items() if one.dim() == 2}
+    if len(found) != 1:
+        _fail(path, f"one tensor with two dimensions is required, found {', '.join(found) or 'none'}")
+    (table,) = found.values()
+    return table.float().numpy()
+
+
+def _read_archive(path: StrPath, wanted: _Wanted) -> WordVectors:
+    with open_file(path) as file, np.load(file, allow_pickle=False) as arrays:
+        words, rows, table = arrays["words"], arrays["rows"], arrays["table"]
+    text = words.tobytes().decode()
+    return wanted.select(text.split("\n") if text else [], rows.astype(np.int64), table.astype(np.float32))
+
+
+def _read_wheel(path: StrPath, wanted: _Wanted) -> WordVectors:
+    with open_file(path) as file, zipfile.ZipFile(file) as wheel:
+        held = {name.rsplit("vocab/", 1)[1]: name for name in wheel.namelist() if "/vocab/" in name}
+        if not {"vectors", "key2row"} <= held.keys():
+            _fail(path, "vocab/vectors and vocab/key2row are required, as in spaCy's packages with vectors (md, lg)")
+        table = np.load(io.BytesIO(wheel.read(held["vectors"])), allow_pickle=False).astype(np.float32)
+        row = unpack_rows(wheel.read(held["key2row"]))
+        words = json.loads(wheel.read(held["strings.json"])) if wanted.only is None else sorted(wanted.only)
+    found = {word: row[key] for word in words if (key := murmur64(word.encode("utf-8", "surrogatepass"))) in row}
+    kept = tuple(found)[: wanted.top]
+    return WordVectors(kept, np.array([found[word] for word in kept], dtype=np.int64), table)
+
+
+_WIDTHS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}  # of unsigned integers in msgpack
+
+
+def unpack_rows(content: bytes) -> dict[int, int]:
+    """A msgpack map from unsigned integers to unsigned integers: hashes of forms, and rows."""
+    at = 0
+
+    def number() -> int:
+        nonlocal at
+        first, at = content[at], at + 1
+        if first < 0x80:
+            return first
+        width, at = _WIDTHS[first], at + _WIDTHS[first]
+        return int.from_bytes(content[at - width : at], "big")
+
+    sizes = {0xDE: 3, 0xDF: 5}  # map 16, map 32; else a short map
+    at = sizes.get(content[0], 1)
+    count = int.from_bytes(content[1:at], "big") if at > 1 else content[0] & 0x0F
+    return {number(): number() for _ in range(count)}
+
+
+_M, _MASK = 0xC6A4A7935BD1E995, (1 << 64) - 1
+
+
+def murmur64(content: bytes, seed: int = 1) -> int:
+    """MurmurHash64A, by which spaCy numbers forms."""
+    value, whole = (seed ^ len(content) * _M) & _MASK, len(content) & ~7
+    for (k,) in struct.iter_unpack("<Q", content[:whole]):
+        k = k * _M & _MASK
+        value = (value ^ (k ^ k >> 47) * _M & _MASK) * _M & _MASK
+    if whole < len(content):
+        value = (value ^ int.from_bytes(content[whole:], "little")) * _M & _MASK
+    value = (value ^ value >> 47) * _M & _MASK
+    return value ^ value >> 47
+
+
+_READERS: dict[str, Callable[[StrPath, _Wanted], WordVectors]] = {
+    ".vec": _read_text,
+    ".txt": _read_text,
+    ".tsv": _read_text,
+    ".bin": _read_binary,
+    ".npy": _read_matrix,
+    ".safetensors": _read_matrix,
+    ".npz": _read_archive,
+    ".whl": _read_wheel,
+}
