@@ -777,7 +777,7 @@ def _of_block(
     """Of rows that somebody uses, the features that fire."""
     used, row_of = np.unique(row_of, return_inverse=True)
     firing = np.flatnonzero((values[used] != 0).any(axis=0))
-    numbers = np.array([columns.number(fitted, group, names[name]) for name in firing], dtype=np.int64)
+    numbers = np.array([columns.number(fitted, group, names[name]) for name in firing.tolist()], dtype=np.int64)
     values = values[used][:, firing]
     rows, own = np.nonzero(values)
     return _Rows(row_of, np.bincount(rows, minlength=len(used)), numbers[own], values[rows, own])

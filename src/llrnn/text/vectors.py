@@ -104,8 +104,8 @@ class WordVectors:
             _fail(place, f"a row for each of {len(self.words):,} words is required, found {len(self.rows):,}")
         if len(self.rows) and self.rows.max() >= len(self.table):
             _fail(place, f"{self.rows.max() + 1:,} rows are required, found {len(self.table):,}")
-        broken = ~np.isfinite(self.table).all(axis=1)
-        of = np.flatnonzero(broken[self.rows])
+        finite = np.asarray(np.isfinite(self.table).all(axis=1))
+        of = np.flatnonzero(~finite[self.rows])
         if len(of):
             _fail(place, f"vectors must be finite numbers, found NaN or infinity for {self.words[int(of[0])]!r}")
         return self
