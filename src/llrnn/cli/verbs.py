@@ -130,6 +130,7 @@ def train_verb(
                 model,
                 project.corpora["train"],
                 valid=project.corpora.get("valid"),
+                others=project.others,
                 settings=settings.training,
                 folder=out,
                 resume=resume,

@@ -2,6 +2,7 @@
 
     kind = "llrnn"                                  # or "softmax": identity features and a uniform background
     [corpus]      train, valid, test                # files; or `embedded`: our own French grammar
+    [[corpus.other]] files, when, weight, epochs    # texts that the network reads before the corpus, or mixed into it
     [vocabulary]  parts, top, unknown, lists        [[domains]]   kind, ...  # all other strings
     [lexicon]     parts, tsv                        # attributes of words: from annotated text and from tables
     [features]    output, input                     # lists of {kind = ..., ...}
@@ -44,6 +45,7 @@ from llrnn.languages.grammars.automaton import Over
 from llrnn.model.controllers import Attentive, Controller, Encoder, FirstState, make_controller
 from llrnn.text.conditions import Characters, ConditionTokenizer, NumericFields, Slots, Whole, Words
 from llrnn.text.lexicon import Lexicon
+from llrnn.text.others import OnOverlap, When
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vocabulary import EOS, Domain
 from llrnn.training.settings import TrainingSettings
@@ -643,6 +645,25 @@ class Embedded(Strict):
     seed: int = Field(0, ge=0, description="which corpus")
 
 
+class OtherConfig(Strict):
+    """A text that the network reads besides the corpus."""
+
+    files: list[str] = Field(min_length=1, description="texts in the language of the corpus, tokenised like it")
+    when: When = Field("before", description="before: read first, then the corpus; mixed: into every epoch of it")
+    weight: float = Field(1.0, gt=0, lt=1e6, description="how often a sentence is read in an epoch, on average")
+    epochs: int = Field(6, ge=1, description="before: epochs that come on top of training.epochs")
+    min_words: int = Field(2, ge=2, description="the shortest piece of a sentence that is cut at unlisted words")
+    overlap: OnOverlap = Field(
+        "drop", description="sentences that validation or test have too, or eight words of: drop, or refuse to train"
+    )
+
+    @model_validator(mode="after")
+    def _epochs_are_before(self) -> Self:
+        if self.when == "mixed":
+            refuse_unused(self, ["epochs"], "is for when = 'before'", "when = 'mixed'")
+        return self
+
+
 class CorpusConfig(Strict):
     """The texts."""
 
@@ -650,6 +671,7 @@ class CorpusConfig(Strict):
     valid: list[str] = Field([], description="files for early stopping, or such a folder")
     test: list[str] = Field([], description="files to test on, or such a folder")
     valid_last: int | None = Field(None, ge=1, description="cut so many sentences off the end of train for validation")
+    other: list[OtherConfig] = Field([], description="other texts for the network to read")
     embedded: Embedded | None = Field(None, description="our own French grammar instead of files")
     format: Literal["auto", "conllu", "text", "jsonl", "tsv"] = Field(
         "auto", description="by the file's name, or said here"

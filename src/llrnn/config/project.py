@@ -39,6 +39,7 @@ from llrnn.text import french
 from llrnn.text.conditions import Conditions, numbers_of
 from llrnn.text.corpus import Corpus, EncodedText, delexicalise, warn_if_raw
 from llrnn.text.lexicon import Lexicon, read_frequencies
+from llrnn.text.others import OtherText
 from llrnn.text.readers import Sentence
 from llrnn.text.shards import BuiltCorpus
 from llrnn.text.vocabulary import Vocabulary
@@ -109,6 +110,7 @@ class Project:
     background: Background
     contextual: tuple[ContextualFeature, ...]
     contextual_inputs: tuple[ContextualInput, ...] = ()
+    others: tuple[OtherText, ...] = ()
 
     @classmethod
     def from_config(cls, config: Config) -> Project:
@@ -125,7 +127,8 @@ class Project:
         languages = [config.background.grammar, config.background.automaton, config.background.dictionary]
         background = reduce(mul, [language.make() for language in languages if language is not None], background)
         inputs = tuple(_input(one, config, corpora, lexicon) for one in config.contextual_inputs)
-        made = cls(config, corpora, lexicon, vocabulary, output, given, background, context, inputs)
+        others = tuple(_other(one, config, corpora) for one in config.corpus.other)
+        made = cls(config, corpora, lexicon, vocabulary, output, given, background, context, inputs, others)
         made._warn_of_coverage()
         return made
 
@@ -166,7 +169,9 @@ class Project:
         self._require_numbers(model)
         for part in ("train", "valid"):
             if part in self.corpora:
-                self._require_mass(model, part)
+                self._require_mass(model, part, EncodedText.encode(self.corpora[part], model.vocabulary))
+        for other in self.others:
+            self._require_mass(model, "other", other.encoded(model.vocabulary))
         return model
 
     def _conditions(self, part: str) -> Iterator[object]:
@@ -185,13 +190,14 @@ class Project:
             with _naming(sentence):
                 model.start([sentence.condition])
 
-    def _require_mass(self, model: LLRNN, part: str) -> None:
+    def _require_mass(self, model: LLRNN, part: str, text: EncodedText) -> None:
         """Every word of the text is possible; said before training, not after an epoch of it."""
         if not model.background.is_static:
-            _require_language(model, self.corpora[part])
+            if part in self.corpora:
+                _require_language(model, self.corpora[part])
             return
         log_b = model.background.prior([]).dense(1).log_b[0]
-        counts = EncodedText.encode(self.corpora[part], model.vocabulary).counts(len(model.vocabulary))
+        counts = text.counts(len(model.vocabulary))
         for word in counts.nonzero()[0].tolist():
             if log_b[word] == float("-inf"):
                 raise ZeroMassError(
@@ -266,6 +272,23 @@ def read_corpora(config: Config) -> dict[str, Corpus]:
             )
         corpora["train"], corpora["valid"] = corpora["train"].split(len(corpora["train"]) - given.valid_last)
     return corpora
+
+
+def _other(given: keys.OtherConfig, config: Config, corpora: dict[str, Corpus]) -> OtherText:
+    """Another text, without what validation and tests hold."""
+    if config.condition is not None:
+        raise ConfigError(
+            "corpus.other: other texts have no conditions to write from, but [condition] is set; leave one of them out"
+        )
+    if any((config.background.grammar, config.background.automaton, config.background.dictionary)):
+        raise ConfigError(
+            "corpus.other: other texts are no strings of the language that [background] holds the model to; leave one "
+            "of them out"
+        )
+    text = _read(given.files, config)
+    warn_if_raw(text)
+    held_out = [corpora[part] for part in ("valid", "test") if part in corpora]
+    return OtherText.apart_from(text, held_out, **given.model_dump(exclude={"files"}))
 
 
 def _read(paths: list[str], config: Config, conditions: Conditions = "plain") -> Corpus:
@@ -379,7 +402,8 @@ def _ngram(given: keys.NGramsConfig, config: Config, corpora: dict[str, Corpus])
     if given.arpa is not None:
         return NGram.from_arpa(given.arpa, restrict=given.restrict)
     if given.files is not None:
-        if {Path(file).resolve() for file in given.files} & {Path(file).resolve() for file in config.corpus.train}:
+        read = [*config.corpus.train, *(file for other in config.corpus.other for file in other.files)]
+        if {Path(file).resolve() for file in given.files} & {Path(file).resolve() for file in read}:
             _warn_of_own_text(f"files = {given.files}")
         text, folds = _read(given.files, config), 0
     else:

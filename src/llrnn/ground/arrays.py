@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 LARGEST_FLOAT32 = 3.4028234663852886e38  # models compute in float32 unless they are told otherwise
 
 

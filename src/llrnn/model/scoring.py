@@ -110,14 +110,14 @@ class Sentences(Batching):
 
 def _sentence_batch(text: EncodedText, group: Ints) -> Batch:
     """The sentences with these numbers, filled up with ends of sentences that do not count."""
-    rows = [text.sentences[i] for i in group]
-    T = max(len(row) for row in rows) + 1
+    rows = [text.framed(i) for i in group.tolist()]
+    T = max(len(row) for row in rows) - 1
     both = np.full((len(rows), T + 1), text.eos, dtype=np.int64)
     mask = np.zeros((len(rows), T), dtype=bool)
     inside = None if text.inside is None else np.zeros((len(rows), T))
     for b, (i, row) in enumerate(zip(group.tolist(), rows, strict=True)):
-        both[b, 1 : len(row) + 1] = row
-        mask[b, : len(row) + 1] = True
+        both[b, : len(row)] = row
+        mask[b, : len(row) - 1] = True
         if inside is not None and text.inside is not None:
             inside[b, : len(text.inside[i])] = text.inside[i]
     symbols, keys = torch.from_numpy(both), text.keys_of(group)

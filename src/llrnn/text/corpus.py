@@ -8,13 +8,14 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from os import PathLike, fspath
 from pathlib import PurePath
 from typing import Any, Generic, Literal, TypeVar, overload
 
 import numpy as np
 
-from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.arrays import Bools, Floats, Ints
 from llrnn.ground.errors import CorpusError, TrainingError, UnknownWordError, warn
 from llrnn.ground.files import StrPath
 from llrnn.text.conditions import Act, Conditions, check_conditions, fields_of
@@ -403,9 +404,9 @@ class EncodedText:
     """A corpus as ids: one array for each sentence, without its end, and the conditions.
 
     `keys` names the sentences of a text to train on, for knowledge that was estimated on the same text. `inside` has,
-    for every word of an open vocabulary, the log-probability of the word within its cell (see `text.domain`). What
-    cuts a text into batches asks for `lengths`, `sentences[i]`, `keys_of` and `run`, so that none of it need be in
-    memory (`text.shards`).
+    for every word of an open vocabulary, the log-probability of the word within its cell (see `text.domain`). `cut`
+    says which sentences are pieces of longer ones (see `of_listed`). What cuts a text into batches asks for `lengths`,
+    `framed`, `keys_of` and `run`, so that none of it need be in memory (`text.shards`).
     """
 
     sentences: Sequence[Ints]
@@ -413,6 +414,7 @@ class EncodedText:
     eos: int
     keys: Ints | None = None
     inside: Sequence[Floats] | None = None
+    cut: Bools | None = None  # (n, 2): whether words were cut off before each sentence, and behind it
 
     @classmethod
     def encode(cls, corpus: Corpus, vocabulary: Vocabulary) -> EncodedText:
@@ -441,10 +443,71 @@ class EncodedText:
         # which string of a cell it was does not depend on the weights: training leaves it out
         return replace(text, sentences=_first_shown_as(text.sentences, others), keys=keys, inside=None)
 
+    @classmethod
+    def of_listed(cls, corpus: Corpus, vocabulary: Vocabulary, *, min_words: int = 2) -> EncodedText:
+        """To train on another text: cut at the words that the vocabulary has no place for.
+
+            le chat [miaule] sur le mur        gives `<eos> le chat` and `sur le mur <eos>`
+
+        A piece of a sentence has `min_words` words or more. It is read from a fresh state, and what it begins with is
+        not predicted: an end of sentence is learnt only where there was one. Where every word has a place, in an open
+        vocabulary or one with an unknown-word symbol, all sentences stay whole.
+        """
+        words = list(corpus.counts())
+        places = dict(zip(words, vocabulary.find(words)[0].tolist(), strict=True))
+        pieces, cuts, conditions, keys = [], [], [], []
+        for sentence in corpus:
+            row = np.array([places[word] for word in sentence.words], dtype=np.int64)
+            key = sentence_key(sentence.words)
+            for before, behind in pairwise([-1, *np.flatnonzero(row < 0).tolist(), len(row)]):
+                cut = before >= 0, behind < len(row)
+                if behind - before > min_words or not any(cut):
+                    pieces.append(row[before + 1 : behind])
+                    cuts.append(cut)
+                    conditions.append(sentence.condition)
+                    keys.append(key)
+        kept = np.array(cuts, dtype=bool).reshape(-1, 2)
+        cut_off = kept if kept.any() else None
+        return cls(tuple(pieces), tuple(conditions), vocabulary.eos, np.array(keys, dtype=np.int64), None, cut_off)
+
+    def select(self, numbers: Ints) -> EncodedText:
+        """Some sentences, in this order."""
+        return EncodedText(
+            tuple(self.sentences[i] for i in numbers.tolist()),
+            tuple(self.conditions[i] for i in numbers.tolist()),
+            self.eos,
+            self.keys_of(numbers),
+            None if self.inside is None else tuple(self.inside[i] for i in numbers.tolist()),
+            None if self.cut is None else self.cut[numbers],
+        )
+
+    def __add__(self, other: EncodedText) -> EncodedText:
+        """Both texts to train on, one behind the other."""
+        assert self.keys is not None
+        assert other.keys is not None
+        cuts = (
+            np.zeros((len(text.sentences), 2), dtype=bool) if text.cut is None else text.cut for text in (self, other)
+        )
+        return EncodedText(
+            (*self.sentences, *other.sentences),
+            (*self.conditions, *other.conditions),
+            self.eos,
+            np.concatenate([self.keys, other.keys]),
+            None,  # which string of a cell it was: not asked in training
+            None if self.cut is None and other.cut is None else np.concatenate(list(cuts)),
+        )
+
+    def framed(self, number: int) -> Ints:
+        """A sentence between the ends that it has: all but the last symbol are read, all but the first predicted."""
+        end = np.array([self.eos], dtype=np.int64)
+        before, behind = (False, False) if self.cut is None else self.cut[number]
+        return np.concatenate([end[: not before], self.sentences[number], end[: not behind]])
+
     @property
     def lengths(self) -> Ints:
-        """How many targets each sentence has: its words and its end."""
-        return np.array([len(sentence) + 1 for sentence in self.sentences], dtype=np.int64)
+        """How many targets each sentence has: its words and its end, less what only goes before."""
+        whole = np.array([len(sentence) + 1 for sentence in self.sentences], dtype=np.int64)
+        return whole if self.cut is None else whole - self.cut.sum(1)
 
     @property
     def n_targets(self) -> int:
@@ -473,15 +536,18 @@ class EncodedText:
         """All sentences as one text: EOS, a sentence, EOS, a sentence, EOS, ..."""
         if any(condition is not None for condition in self.conditions):
             raise TrainingError("sentences with conditions cannot be run together: use the batching by sentences")
+        if self.cut is not None and self.cut.any():
+            raise TrainingError(
+                "texts that are cut at unlisted words cannot be run together: use the batching by sentences"
+            )
         boundary = np.array([self.eos], dtype=np.int64)
         return np.concatenate([boundary, *(part for s in self.sentences for part in (s, boundary))])
 
     def counts(self, n_symbols: int) -> Ints:
         """How often each symbol is a target, ends of sentences included, (V,)."""
         counts = np.zeros(n_symbols, dtype=np.int64)
-        for sentence in self.sentences:
-            np.add.at(counts, sentence, 1)
-        counts[self.eos] += len(self.sentences)
+        for number in range(len(self.sentences)):
+            np.add.at(counts, self.framed(number)[1:], 1)
         return counts
 
     def digest(self) -> str:
@@ -490,11 +556,14 @@ class EncodedText:
         for sentence, condition in zip(self.sentences, self.conditions, strict=True):
             plain = json.dumps(condition, sort_keys=True, default=_plain)
             digest.update(f"{len(sentence)} {len(plain)} {plain}".encode() + sentence.tobytes())
+        digest.update(b"" if self.cut is None else self.cut.tobytes())
         return digest.hexdigest()
 
     def fingerprints(self) -> Ints:
-        """A 64-bit number for each distinct sentence, sorted: enough to ask whether a sentence was there."""
-        digests = {hashlib.blake2b(sentence.tobytes(), digest_size=8).digest() for sentence in self.sentences}
+        """A 64-bit number for each distinct whole sentence, sorted: enough to ask whether a sentence was there."""
+        numbers = range(len(self.sentences)) if self.cut is None else np.flatnonzero(~self.cut.any(1)).tolist()
+        whole = (self.sentences[number] for number in numbers)
+        digests = {hashlib.blake2b(sentence.tobytes(), digest_size=8).digest() for sentence in whole}
         return np.sort(np.array([int.from_bytes(d, "little", signed=True) for d in digests], dtype=np.int64))
 
 
@@ -533,12 +602,17 @@ def _look_up(corpus: Corpus, vocabulary: Vocabulary) -> dict[str, tuple[int, flo
 class TrainingSummary:
     """What a model has seen in training, for audits: how often each symbol, and which sentences."""
 
-    counts: Ints  # (V,)
-    sentences: Ints  # fingerprints, sorted
+    counts: Ints  # (V,), in the corpus; other texts are not counted
+    sentences: Ints  # fingerprints, sorted; of the corpus and of other texts
 
     @classmethod
     def of(cls, text: EncodedText, n_symbols: int) -> TrainingSummary:
         return cls(text.counts(n_symbols), text.fingerprints())
+
+    def having_read(self, others: Iterable[EncodedText]) -> TrainingSummary:
+        """The same after other texts: their sentences were seen too."""
+        found = [self.sentences, *(text.fingerprints() for text in others)]
+        return replace(self, sentences=np.unique(np.concatenate(found)))
 
     def share_of(self, text: EncodedText) -> float:
         """The share of a text's distinct sentences that were seen."""

@@ -256,9 +256,9 @@ def _fail_on_count(line: Line, wanted: str) -> NoReturn:
 _TOKEN = re.compile(r"\w+'|\w+(?:-\w+)*|[^\w\s]")
 
 
-def tokenise(line: str) -> list[str]:
+def tokenise(line: str, *, lowercase: bool = True) -> list[str]:
     """Words, elided words with their apostrophe (`l'`), and signs; lowercased."""
-    return _TOKEN.findall(line.lower().replace("’", "'"))
+    return _TOKEN.findall((line.lower() if lowercase else line).replace("’", "'"))
 
 
 def cluster_words(

@@ -249,6 +249,7 @@ class BuiltText(EncodedText):
     conditions: Sequence[object] = field(init=False)
     keys: None = field(init=False, default=None)
     inside: Sequence[Floats] | None = field(init=False)
+    cut: None = field(init=False, default=None)
     folder: Path
     manifest: Manifest
     columns: Mapping[str, ShardColumn]

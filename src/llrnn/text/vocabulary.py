@@ -433,6 +433,15 @@ class Vocabulary:
 
     def locate(self, words: Sequence[str], *, place: str = "") -> tuple[Ints, Floats]:
         """Ids of words or of their cells, and log q(x) / Q'(c) of which string of the cell it is, 0 if listed."""
+        ids, inside = self.find(words)
+        missing = np.flatnonzero(ids < 0)
+        if len(missing):
+            first, *others = dict.fromkeys(words[i] for i in missing.tolist())
+            raise UnknownWordError(first, size=len(self), place=place, others=others)
+        return ids, inside
+
+    def find(self, words: Sequence[str]) -> tuple[Ints, Floats]:
+        """The same, with -1 for words that have no place here."""
         listed = (self._find(word) for word in words)
         ids = np.array([-1 if found is None else found for found in listed], dtype=np.int64)
         inside = np.zeros(len(words))
@@ -442,13 +451,7 @@ class Vocabulary:
             found = cells >= 0
             ids[missing[found]] = cells[found] + self.n_words
             inside[missing[found]] = log_q[found] - self.log_left[cells[found]]
-        missing = np.flatnonzero(ids < 0)
-        if len(missing) and self.unknown is None:
-            first, *others = dict.fromkeys(words[i] for i in missing.tolist())
-            raise UnknownWordError(first, size=len(self), place=place, others=others)
-        if self.unknown is not None:
-            ids[missing] = self.id(self.unknown)
-        return ids, inside
+        return ids if self.unknown is None else np.where(ids < 0, self.id(self.unknown), ids), inside
 
     def log_inside(self, word: str) -> float:
         """log q(x) / Q'(c): which string of its cell a word is; 0 for a listed one."""

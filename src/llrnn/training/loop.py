@@ -1,6 +1,7 @@
 """Training: a plain generator of records.
 
-    for each epoch: for each batch: one update (`training.updates`); then validate, keep the best, go on or not
+    for each epoch: for each batch of what it reads (`training.schedule`): one update (`training.updates`);
+    then validate, keep the best, go on or not
 
 `for record in train(model, corpus, valid=valid): ...` does the work; the records say how it goes. With a folder, the
 best model and the state of the run are kept there, and `resume=True` goes on from the last checkpoint: the order of
@@ -13,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -27,7 +28,9 @@ from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Prefetched, derived_seed, score
 from llrnn.model.words import try_add_from_conditions
 from llrnn.text.corpus import Corpus, EncodedText, TrainingSummary
+from llrnn.text.others import OtherText
 from llrnn.training.runs import Progress, ReadOnlyRunFolder, Record, RunFolder, model_digest
+from llrnn.training.schedule import Schedule
 from llrnn.training.settings import TrainingSettings
 from llrnn.training.updates import (
     NotFiniteError,
@@ -47,6 +50,7 @@ def train(
     corpus: Corpus,
     *,
     valid: Corpus | None = None,
+    others: Sequence[OtherText] = (),
     settings: TrainingSettings | None = None,
     folder: str | PathLike[str] | None = None,
     resume: bool = False,
@@ -58,6 +62,9 @@ def train(
 
     Steps are in train mode, the rest is in eval mode, and so is the model that it leaves.
 
+    `others` are texts that the network reads before the corpus or mixed into it: the epochs before it come on top of
+    `epochs`, and in them neither patience nor halving counts.
+
     `settings`, or `changes` to the usual ones (`epochs=5`); `folder` keeps the run, and `resume` goes on with the one
     that it holds; `should_stop` is asked before every step; `workers` are those of `parallel.join_workers`.
 
@@ -65,7 +72,7 @@ def train(
             print(record)
     """
     settings = (settings or TrainingSettings()).changed(**changes)
-    run = _Run(model, corpus, valid, settings, None if folder is None else Path(folder), workers or Workers())
+    run = _Run(model, corpus, valid, others, settings, None if folder is None else Path(folder), workers or Workers())
     try:
         # or the processes were started again, by what had started them, after one of them died
         if resume or run.workers.any(run.folder is not None and run.folder.is_of_this_launch()):
@@ -86,6 +93,7 @@ class _Run:
         model: LLRNN,
         corpus: Corpus,
         valid: Corpus | None,
+        others: Sequence[OtherText],
         settings: TrainingSettings,
         folder: Path | None,
         workers: Workers,
@@ -99,21 +107,28 @@ class _Run:
                 "give corpus.valid, corpus.valid_last or train(..., valid=...)"
             )
         self.model, self.settings, self.workers = model, settings, workers
-        self.text = EncodedText.to_train_on(corpus, model.vocabulary)
+        text = EncodedText.to_train_on(corpus, model.vocabulary)
+        self.schedule = Schedule(text, others, model.vocabulary, settings.seed)
         model.training_summary = TrainingSummary.of(EncodedText.encode(corpus, model.vocabulary), len(model.vocabulary))
+        if others:
+            model.training_summary = model.training_summary.having_read(self.schedule.texts[1:])
+            model.provenance = {**model.provenance, "other_texts": self.schedule.told()}
         # what validates knows the words of the conditions, as it will when it writes
         self.judge = model if valid is None else try_add_from_conditions(model, valid.conditions)
         self.valid = None if valid is None else EncodedText.encode(valid, self.judge.vocabulary)
         self.batching = settings.batches.make()
-        for text in (self.text, self.valid):
-            if text is not None:
-                self.batching.plan(text)  # one that cannot be cut in this way is refused before anything is written
+        for one in (*self.schedule.texts, self.valid):
+            if one is not None:
+                self.batching.plan(one)  # one that cannot be cut in this way is refused before anything is written
         # processes that read different things would train nonsense together, and never notice
         workers.require_same("settings", lambda: hashlib.sha256(settings.model_dump_json().encode()).hexdigest())
-        workers.require_same("training text", self.text.digest)
+        workers.require_same("training text", text.digest)
+        workers.require_same("other texts", lambda: self.schedule.others_digest() or "0")
         workers.require_same("model", lambda: model_digest(model))
         kind = RunFolder if workers.leads else ReadOnlyRunFolder
-        self.folder = None if folder is None else kind(folder, settings, model, self.text, self.valid, workers.launch)
+        self.folder = (
+            None if folder is None else kind(folder, settings, model, self.schedule, self.valid, workers.launch)
+        )
         self.updater = updater_for(model, settings, workers)
         self.progress = Progress(learning_rate=settings.learning_rate)
         self.best_weights: dict[str, Tensor] = {}
@@ -136,7 +151,7 @@ class _Run:
     def records(self, should_stop: Callable[[], bool]) -> Iterator[Record]:
         progress = self.progress
         while not progress.finished:
-            plan = self.batching.plan(self.text, seed=self.settings.seed, epoch=progress.epoch)
+            plan = self._plan()
             if self.model.device.type == "cuda":  # a GPU must not wait for batches: it copies them from pinned memory
                 plan = Prefetched(plan, Batch.pinned)
             while progress.position < len(plan):
@@ -154,6 +169,11 @@ class _Run:
             yield self._end_epoch(len(plan))
         self.model.load_weights(self.best_weights)
         yield self._record("end", 0)
+
+    def _plan(self) -> Sequence[Batch]:
+        """The batches of the epoch."""
+        epoch = self.progress.epoch
+        return self.batching.plan(self.schedule.text(epoch), seed=self.settings.seed, epoch=epoch)
 
     def step(self, batch: Batch) -> None:
         """One update on one batch."""
@@ -195,9 +215,10 @@ class _Run:
                 if self.folder is not None:
                     self.folder.keep(self.model)
         progress.best = valid if better else progress.best
-        progress.epochs_since_best = 0 if better else progress.epochs_since_best + 1
+        counts = progress.epoch >= self.schedule.first  # before, the corpus has not been read yet
+        progress.epochs_since_best = 0 if better or not counts else progress.epochs_since_best + 1
         after = self.settings.halve_after
-        if after is not None and not better and progress.epochs_since_best % after == 0:
+        if after is not None and progress.epochs_since_best and progress.epochs_since_best % after == 0:
             progress.learning_rate /= 2
             set_learning_rate(self.updater.optimizer, progress.learning_rate)
         record = self._record("epoch", batches, valid)
@@ -269,7 +290,7 @@ class _Run:
     def _is_over(self) -> bool:
         patience = self.settings.patience
         worn_out = patience is not None and self.progress.epochs_since_best >= patience
-        return worn_out or self.progress.epoch >= self.settings.epochs
+        return worn_out or self.progress.epoch >= self.schedule.first + self.settings.epochs
 
     def checkpoint(self) -> None:
         """Everything that `resume` needs, written atomically; never with a weight that is not a number."""
@@ -291,7 +312,7 @@ class _Run:
         kept = self.workers.own_state(tuple(whole))
         if not kept or not len(kept[0]):
             return
-        plan = self.batching.plan(self.text, seed=self.settings.seed, epoch=self.progress.epoch)
+        plan = self._plan()
         known = self.model.start([None] * len(kept[0])).knowledge
         for index in range(self.progress.position):
             batch = self.workers.share(plan[index])

@@ -39,6 +39,7 @@ from llrnn.ground.files import read_file, write_atomically
 from llrnn.ground.rendering import Chartable, Line, LineChart, Renderable, Sheet, Strong, TextTable
 from llrnn.model.network import LLRNN
 from llrnn.text.corpus import EncodedText
+from llrnn.training.schedule import Schedule
 from llrnn.training.settings import TrainingSettings
 
 _HEADER = ("record", "step", "train", "valid", "best", "learning rate", "words/s")
@@ -219,7 +220,7 @@ class RunFolder:
         folder: Path,
         settings: TrainingSettings,
         model: LLRNN,
-        text: EncodedText,
+        schedule: Schedule,
         valid: EncodedText | None,
         launch: str | None = None,
     ) -> None:
@@ -228,7 +229,8 @@ class RunFolder:
         self._settings, self._defaults = settings.model_dump(), type(settings)().model_dump()
         self._digests = {
             "vocabulary": model.vocabulary.digest(),
-            "text": text.digest(),
+            "text": schedule.own.digest(),
+            "set of other texts": schedule.others_digest(),
             "validation text": None if valid is None else valid.digest(),
             "model": model_digest(model),
         }

@@ -140,6 +140,7 @@ def train_base(config: Path, data: Path, out: Path, device: torch.device) -> Non
         model,
         project.corpora["train"],
         valid=project.corpora["valid"],
+        others=project.others,
         settings=settings.training,
         folder=out / "base",
         resume=resume,

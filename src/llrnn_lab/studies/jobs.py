@@ -74,6 +74,7 @@ def trained(job: Job, *, data: Path, out: Path, device: torch.device) -> Trained
         model,
         project.corpora["train"],
         valid=project.corpora.get("valid"),
+        others=project.others,
         settings=config.training,
         folder=folder,
         resume=has_bundle(folder, "training"),

@@ -4,6 +4,7 @@
     lexicon.tsv                              attributes of word types
     lemmas.tsv, clusters.tsv, pairs.jsonl    where the language has sources for them
     novels.txt, treebanks.txt                other texts of the language, one sentence or paragraph a line
+    other-*.txt                              other texts for the network: one sentence a line, written as train is
     manifest.json                            where everything came from, and how well it covers which words
 
 No source of knowledge may know test words better than training words. For French the text is UD GSD, and attributes
@@ -18,6 +19,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from llrnn.ground.errors import ConfigError, LexiconError
@@ -28,6 +30,8 @@ from llrnn.text.corpus import Corpus
 from llrnn.text.french import conllu
 from llrnn.text.lexicon import Lexicon, cluster_words, tokenise
 from llrnn.text.vocabulary import Vocabulary
+from llrnn_lab.studies import french_texts
+from llrnn_lab.studies.french_texts import Contractions
 
 HUNSPELL = Path("/usr/share/hunspell/fr.dic")
 _PLAIN = re.compile(r"[\w'-]+")  # what an attribute's value may be written with
@@ -44,6 +48,7 @@ class Source:
     hunspell: Path | None = None
     novels: tuple[Path, ...] = ()
     annotated: tuple[Path, ...] = ()  # full trees for minimal pairs
+    wiki: tuple[Path, ...] = ()  # tokenised sentences, one a line
 
 
 def find_source(data: Path) -> Source:
@@ -78,6 +83,7 @@ def _french(data: Path) -> Source:
         HUNSPELL,
         tuple(sorted((data / "novels_french").glob("*.txt.gz"))),
         tuple(annotated),
+        tuple(sorted((data / "wiki_french").glob("*.txt.gz"))),
     )
 
 
@@ -85,10 +91,15 @@ def prepare(
     data: Path, out: Path, *, tell: Callable[[str], None] = lambda text: None, sentences: int | None = None
 ) -> None:
     """Fill `out` from `data`; what is there already is left alone. `sentences` cuts every part short, for trials."""
-    if (out / "manifest.json").exists():
-        return
     source = find_source(data)
-    tell(f"preparing {source.name} in {out}")
+    if not (out / "manifest.json").exists():
+        tell(f"preparing {source.name} in {out}")
+        _prepare(source, out, tell, sentences)
+    if source.name == "french":
+        _write_others(source, out, sentences)
+
+
+def _prepare(source: Source, out: Path, tell: Callable[[str], None], sentences: int | None) -> None:
     texts = {part: Corpus.from_file(path, lowercase=True)[:sentences] for part, path in source.parts.items()}
     validation = min(_VALIDATION, len(texts["train"]) // 10)
     texts["train"], texts["valid"] = texts["train"].split(len(texts["train"]) - validation)
@@ -112,6 +123,23 @@ def prepare(
     write_atomically(
         out / "manifest.json", json.dumps(_manifest(source, texts, lexicon, len(pairs)), indent=1).encode()
     )
+
+
+def _write_others(source: Source, out: Path, sentences: int | None) -> None:
+    """What the network may read besides the text, written as the text is; GSD's own sentences are not in it."""
+    novels = source.novels if sentences is None else source.novels[:1]
+    lines: dict[str, Callable[[], Iterable[Sequence[str]]]] = {
+        "novels": lambda: (found for path in novels for line in _lines(path) for found in french_texts.sentences(line)),
+        "treebanks": lambda: map(str.split, (out / "treebanks.txt").read_text(encoding="utf8").splitlines()),
+        "wiki": lambda: (line.split() for path in source.wiki for line in _lines(path)),
+    }
+    missing = [name for name in lines if not (out / f"other-{name}.txt").exists()]
+    if missing:
+        contractions = Contractions(Corpus.from_file(out / "train.conllu"))
+        for name in missing:
+            contracted = name != "treebanks"  # these have words as the text has them
+            written = (contractions.written_out(line, contracted=contracted) for line in lines[name]())
+            _write_text(out / f"other-{name}.txt", islice(written, sentences))
 
 
 def _lexicon(source: Source, texts: dict[str, Corpus], vocabulary: Vocabulary) -> Lexicon:

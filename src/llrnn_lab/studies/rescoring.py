@@ -94,7 +94,13 @@ def _trained(config: Path, data: Path, out: Path, device: str, seed: int) -> Pat
     resume = has_bundle(folder, "training")
     texts = project.corpora
     for _ in train(
-        model, texts["train"], valid=texts["valid"], settings=settings.training, folder=folder, resume=resume
+        model,
+        texts["train"],
+        valid=texts["valid"],
+        others=project.others,
+        settings=settings.training,
+        folder=folder,
+        resume=resume,
     ):
         pass
     return folder

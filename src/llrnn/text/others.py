@@ -1,0 +1,137 @@
+"""Other texts for a network to read besides its corpus, and the audit that they do not hold what it is tested on.
+
+before      the first `epochs` epochs read the other text, those that follow the corpus
+mixed       every epoch reads the corpus and, in expectation, `weight` times the sentences of the other text
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from llrnn.ground.errors import ConfigError, CorpusError, warn
+from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.vocabulary import Vocabulary
+
+When = Literal["before", "mixed"]
+OnOverlap = Literal["drop", "refuse"]
+RUN = 8  # words in a row that two texts share by chance only in formulas
+SENTENCE = 5  # words of a sentence below which equal ones say nothing: `oui .`
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """The sentences of a text that another one holds too, by their numbers."""
+
+    equal: frozenset[int]  # the same sentence, of `SENTENCE` words or more
+    shared: frozenset[int]  # `RUN` words in a row, the equal ones aside
+
+    @classmethod
+    def between(cls, text: Corpus, held_out: Sequence[Corpus]) -> Overlap:
+        """What of a text stands in texts that are held out for validation or tests.
+
+        Overlap.between(Corpus.from_text("novels.txt"), [valid, test])
+        """
+        kept = [tuple(sentence.words) for corpus in held_out for sentence in corpus]
+        sentences = {words for words in kept if len(words) >= SENTENCE}
+        runs = {run for words in kept for run in _runs(words)}
+        equal, shared = set(), set()
+        for number, sentence in enumerate(text):
+            words = tuple(sentence.words)
+            if words in sentences:
+                equal.add(number)
+            elif not runs.isdisjoint(_runs(words)):
+                shared.add(number)
+        return cls(frozenset(equal), frozenset(shared))
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        return self.equal | self.shared
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.equal):,} sentences stand in the validation or test text too, "
+            f"{len(self.shared):,} more share {RUN} words in a row with it"
+        )
+
+
+def _runs(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    return (words[i : i + RUN] for i in range(len(words) - RUN + 1))
+
+
+@dataclass(frozen=True)
+class OtherText:
+    """A text that the network reads besides its corpus: first, or mixed into every epoch.
+
+    `weight` is how often a sentence is read in an epoch, in expectation; `epochs` how many epochs there are before
+    those of the corpus. Make it with `apart_from`, which keeps what is held out for tests out of it.
+
+        other = OtherText.apart_from(Corpus.from_text("novels.txt"), [valid, test], epochs=6)
+        for record in train(model, corpus, valid=valid, others=[other]): ...
+    """
+
+    corpus: Corpus
+    when: When = "before"
+    weight: float = 1.0
+    epochs: int = 6
+    min_words: int = 2
+    dropped: int = 0  # sentences that are held out elsewhere
+
+    def __post_init__(self) -> None:
+        if not 0 < self.weight < 1e6:
+            raise ConfigError(f"weight must be above 0, found {self.weight}; 1 reads every sentence once an epoch")
+        if self.when not in get_args(When):
+            raise ConfigError(f"when must be 'before' or 'mixed', found {self.when!r}; choose one")
+        if self.epochs < 1 or self.min_words < 2:
+            raise ConfigError(
+                f"epochs must be 1 or more and min_words 2 or more, found {self.epochs} and {self.min_words}"
+            )
+
+    @classmethod
+    def apart_from(
+        cls, corpus: Corpus, held_out: Sequence[Corpus], *, overlap: OnOverlap = "drop", **settings: Any
+    ) -> OtherText:
+        """Without the sentences that stand in a text that is held out, or share eight words in a row with it.
+
+        They are counted, in a warning, and dropped; or with `overlap="refuse"` they are an error. `settings` are the
+        fields of the class.
+        """
+        if overlap not in get_args(OnOverlap):
+            raise ConfigError(f"overlap must be 'drop' or 'refuse', found {overlap!r}; choose one")
+        found = Overlap.between(corpus, held_out)
+        if found.numbers and overlap == "refuse":
+            raise CorpusError(
+                f"{corpus.name or 'the other text'}: {found}, such as {corpus[min(found.numbers)].name}; take them "
+                "out, or set overlap = 'drop'"
+            )
+        if found.numbers:
+            warn(f"{corpus.name or 'the other text'}: {found}; they are dropped")
+            kept = tuple(sentence for number, sentence in enumerate(corpus) if number not in found.numbers)
+            corpus = Corpus(kept, corpus.name)
+        return cls(corpus, dropped=len(found.numbers), **settings)
+
+    def encoded(self, vocabulary: Vocabulary) -> EncodedText:
+        """Cut at the words that the vocabulary has no place for (`EncodedText.of_listed`)."""
+        text = EncodedText.of_listed(self.corpus, vocabulary, min_words=self.min_words)
+        if not text.sentences:
+            raise CorpusError(
+                f"{self.corpus.name or 'the other text'}: nothing is left of {self.corpus.tokens:,} words once it is "
+                f"cut at unlisted words: nowhere are {self.min_words} listed words in a row; give a text in the "
+                "language of the corpus, tokenised and lowercased like it, or list its words"
+            )
+        return text
+
+    def told(self, text: EncodedText) -> dict[str, Any]:
+        """What was read of it, for the model's provenance: `words` and `pieces` in one reading of all of it."""
+        words = sum(len(piece) for piece in text.sentences)
+        return {
+            "text": self.corpus.name,
+            "when": self.when,
+            "weight": self.weight,
+            "epochs": self.epochs if self.when == "before" else None,
+            "words": words,
+            "pieces": len(text.sentences),
+            "words_cut": self.corpus.tokens - words,
+            "sentences_dropped": self.dropped,
+        }

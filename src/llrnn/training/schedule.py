@@ -1,0 +1,73 @@
+"""What is read in each epoch: the corpus, and other texts before it or mixed into it.
+
+It is a function of (seed, epoch) alone, so that a killed run resumes where it was, bit for bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from llrnn.ground.arrays import Ints
+from llrnn.ground.errors import TrainingError
+from llrnn.model.scoring import derived_seed
+from llrnn.text.corpus import EncodedText
+from llrnn.text.others import OtherText, When
+from llrnn.text.vocabulary import Vocabulary
+
+
+class Schedule:
+    """The texts of a training by epoch; without other texts, the corpus in every one."""
+
+    def __init__(self, own: EncodedText, others: Sequence[OtherText], vocabulary: Vocabulary, seed: int) -> None:
+        self.own, self.others, self._seed = own, others, seed
+        self._texts = [other.encoded(vocabulary) for other in others]
+        self.first = max((other.epochs for other in others if other.when == "before"), default=0)  # epochs before `own`
+        if own.keys is None and any(other.when == "mixed" for other in others):
+            raise TrainingError(
+                "when = 'mixed' needs the training text in memory, found a built corpus; give files, or when = 'before'"
+            )
+
+    @property
+    def texts(self) -> list[EncodedText]:
+        """All of them, the corpus first."""
+        return [self.own, *self._texts]
+
+    def text(self, epoch: int) -> EncodedText:
+        """What an epoch reads, epochs before the corpus included."""
+        if epoch < self.first:
+            return reduce(add, self._drawn("before", epoch))
+        return reduce(add, self._drawn("mixed", epoch), self.own)
+
+    def _drawn(self, when: When, epoch: int) -> Iterator[EncodedText]:
+        """The sentences of other texts that are read in an epoch."""
+        for number, (other, text) in enumerate(zip(self.others, self._texts, strict=True)):
+            if other.when == when and (when == "mixed" or epoch < other.epochs):
+                seed = derived_seed(self._seed, epoch, number, 3)
+                yield text.select(_draw(len(text.sentences), other.weight, np.random.default_rng(seed)))
+
+    def told(self) -> list[dict[str, Any]]:
+        """What was read of other texts."""
+        return [other.told(text) for other, text in zip(self.others, self._texts, strict=True)]
+
+    def others_digest(self) -> str | None:
+        """SHA-256 of the other texts and how they are read; None where there are none."""
+        if not self.others:
+            return None
+        digest = hashlib.sha256()
+        for other, text in zip(self.others, self._texts, strict=True):
+            digest.update(f"{other.when} {other.weight!r} {other.epochs} {text.digest()}".encode())
+        return digest.hexdigest()
+
+
+def _draw(count: int, weight: float, rng: np.random.Generator) -> Ints:
+    """Numbers of sentences, in expectation weight · count: each as often as the whole part says, the rest drawn."""
+    times, rest = divmod(weight, 1.0)
+    drawn = rng.permutation(count)[: int(rest * count + rng.random())]
+    found = np.concatenate([np.repeat(np.arange(count), int(times)), np.sort(drawn)])
+    return found if len(found) else rng.integers(count, size=1)  # an epoch reads something
