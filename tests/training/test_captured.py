@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import llrnn.training.loop
 from helpers import shaken
-from llrnn import GRU, LLRNN, LSTM, Corpus, Vocabulary, backgrounds, contextual, french, train
+from llrnn import GRU, LLRNN, LSTM, Corpus, OtherText, Vocabulary, backgrounds, contextual, french, train
 from llrnn.ground.errors import NonFiniteError, ZeroMassError
 from llrnn.knowledge.features import Identity, Suffixes
 from llrnn.knowledge.process import Batch
@@ -183,6 +183,20 @@ def test_a_resumed_run_comes_to_the_same(monkeypatch: pytest.MonkeyPatch, tmp_pa
     list(train(resumed, TRAIN, valid=VALID, folder=tmp_path / "run", resume=True, **given))
     for one, other in zip(weights(whole), weights(resumed), strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("when", ["before", "mixed"])
+def test_other_texts_are_recorded_as_the_corpus_is(when: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of sentences, cut at unlisted words, fill batches of the same shapes."""
+    rows = [[word if i % 5 else "zzz" for i, word in enumerate(sentence.words, 1)] for sentence in TRAIN]
+    other = OtherText(Corpus.from_sentences(rows), when=when, weight=1.5, epochs=2)
+    usual, replayed = a_model(), a_model()
+    expected = trained(usual, others=[other], batches=BATCHES["sentences"], epochs=6)
+    again = recorded(monkeypatch)
+    assert trained(replayed, others=[other], batches=BATCHES["sentences"], epochs=6) == expected
+    assert again.replays > 0
+    for one, same in zip(weights(usual), weights(replayed), strict=True):
+        assert torch.equal(one, same)
 
 
 def test_few_shapes_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:

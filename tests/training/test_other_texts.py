@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ from hypothesis import strategies as st
 
 from helpers import tiny_model
 from llrnn import Corpus, Vocabulary, load
-from llrnn.ground.errors import ConfigError, CorpusError, LLRNNWarning, TrainingError
+from llrnn.config.keys import Config
+from llrnn.config.project import Project, parse_config
+from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, LLRNNWarning, TrainingError, ZeroMassError
 from llrnn.model.network import LLRNN
+from llrnn.model.pretrained import make_card
 from llrnn.model.scoring import Sentences, score
 from llrnn.text.corpus import EncodedText
-from llrnn.text.others import OtherText, Overlap
+from llrnn.text.others import OtherText, Overlap, in_words
 from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
 from llrnn.training.schedule import Schedule
@@ -198,11 +202,11 @@ READ = texts(
 
 def test_the_audit_counts_equal_sentences_and_shared_runs() -> None:
     assert Overlap.between(READ, [HELD_OUT]) == Overlap(frozenset({0, 5}), frozenset({3}))
-    with pytest.warns(LLRNNWarning, match="2 sentences stand in the validation or test text too, 1 more share 8 words"):
+    with pytest.warns(LLRNNWarning, match="text has too: 2; that share 8 words in a row with it: 1; all of these"):
         kept = OtherText.apart_from(READ, [HELD_OUT])
     assert [" ".join(sentence.words) for sentence in kept.corpus] == ["a b c d e f", "oui .", "x 2 3 4 5 6 7 8 y"]
     assert kept.dropped == 3
-    with pytest.raises(CorpusError, match=r"2 sentences stand .* such as sentence 0; take them out"):
+    with pytest.raises(CorpusError, match="row with it: 1, such as sentence 0; take them out"):
         OtherText.apart_from(READ, [HELD_OUT], overlap="refuse")
     assert OtherText.apart_from(READ, [texts("z")]).corpus is READ
 
@@ -224,6 +228,74 @@ def test_the_audit_by_brute_force(read: list[list[str]], held_out: list[list[str
 
 
 # --- mistakes -----------------------------------------------------------------------------------------------------
+
+
+CONFIG: dict[str, Any] = {
+    "corpus": {"train": ["train.txt"], "valid": ["valid.txt"], "test": ["test.txt"], "other": [{"files": ["o.txt"]}]},
+    "vocabulary": {"parts": ["train", "valid", "test"]},
+    "features": {"output": [{"kind": "identity"}]},
+    "background": {"kind": "unigram", "parts": ["train", "valid", "test"]},
+    "training": {"epochs": 1},
+}
+
+
+def a_project(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Project:
+    """A configuration over files in a folder; `changes` are to the other text, or to tables of the configuration."""
+    written = {"train": "a b c d\n" * 9, "valid": "a b c d e\n", "test": "1 2 3 4 5 6 7 8\n"}
+    written["o"] = "A b z c d\na b c d e\n9 1 2 3 4 5 6 7 8 z\n"
+    for name, text in written.items():
+        (folder / f"{name}.txt").write_text(text)
+    monkeypatch.chdir(folder)
+    tables = {key: value for key, value in changes.items() if key in Config.model_fields}
+    own = {key: value for key, value in changes.items() if key not in tables}
+    corpus = {**CONFIG["corpus"], "other": [{"files": ["o.txt"], **own}]}
+    return Project.from_config(parse_config({**CONFIG, "corpus": corpus, **tables}, "other.toml"))
+
+
+def test_a_configuration_names_other_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.warns(LLRNNWarning, match=r"o\.txt: sentences that .* too: 1; that share 8 words in a row with it: 1"):
+        project = a_project(tmp_path, monkeypatch, when="mixed", weight=2.0)
+    (found,) = project.others
+    assert [sentence.words for sentence in found.corpus] == [("a", "b", "z", "c", "d")]  # lowercased like the corpus
+    assert (found.when, found.weight, found.dropped) == ("mixed", 2.0, 2)
+    model = project.model()
+    list(train(model, project.corpora["train"], others=project.others, settings=project.config.training))
+    (told,) = model.provenance["other_texts"]
+    assert in_words(told) == (
+        "Other text, mixed into every epoch, weight 2: o.txt; 4 words in 2 pieces; words cut off: 1; sentences "
+        "dropped for what validation or test share: 2"
+    )
+    assert in_words(told) in make_card(model)
+
+
+@pytest.mark.filterwarnings("ignore::llrnn.ground.errors.LLRNNWarning")
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"files": []}, "other.toml: corpus.other.0.files: list should have at least 1 item"),
+        ({"files": ["none.txt"]}, "none.txt: a file is required, but there is none of this name"),
+        ({"weight": 0.0}, "corpus.other.0.weight: input should be greater than 0, found 0.0"),
+        ({"when": "mixed", "epochs": 3}, "epochs is for when = 'before', found when = 'mixed'; leave it out"),
+        ({"when": "after"}, "corpus.other.0.when: input should be 'before' or 'mixed', found 'after'"),
+        ({"overlap": "keep"}, "corpus.other.0.overlap: input should be 'drop' or 'refuse', found 'keep'"),
+        ({"overlap": "refuse"}, "sentences that the validation or test text has too: 1;"),
+        ({"min_words": 1}, "corpus.other.0.min_words: input should be greater than or equal to 2, found 1"),
+    ],
+)
+def test_mistakes_in_a_configuration(
+    changes: dict[str, Any], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(LLRNNError, match=re.escape(complaint)) as found:
+        a_project(tmp_path, monkeypatch, **changes)
+    assert "\n" not in str(found.value)
+
+
+@pytest.mark.filterwarnings("ignore::llrnn.ground.errors.LLRNNWarning")
+def test_words_of_other_texts_need_mass_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "list.txt").write_text("z 5\n")
+    listed = {"parts": ["train", "valid", "test"], "lists": ["list.txt"]}
+    with pytest.raises(ZeroMassError, match="no mass, but it is a word of the other text; count the word"):
+        a_project(tmp_path, monkeypatch, vocabulary=listed).model()
 
 
 def test_mistakes_are_told_in_one_line() -> None:

@@ -89,6 +89,7 @@ from llrnn.model.words import add, read_words, remove
 from llrnn.text import french
 from llrnn.text.corpus import Corpus, EncodedText, Format
 from llrnn.text.datasets import DATASETS, get
+from llrnn.text.others import in_words
 from llrnn.text.readers import read_lines
 from llrnn.text.shards import COLUMNS, SHARD_WORDS, BuiltCorpus, Listing, build_corpus, is_built
 from llrnn.training.loop import train
@@ -125,21 +126,20 @@ def train_verb(
         settings = read_config(config, [*(changes or []), *seeded], data=data)
         project = Project.from_config(settings)
         model = project.model().to(workers.device(device_named(device)))
-        records = follow(
-            train(
-                model,
-                project.corpora["train"],
-                valid=project.corpora.get("valid"),
-                others=project.others,
-                settings=settings.training,
-                folder=out,
-                resume=resume,
-                should_stop=stop,
-                workers=workers,
-            ),
-            quiet=quiet,
+        run = train(
+            model,
+            project.corpora["train"],
+            valid=project.corpora.get("valid"),
+            others=project.others,
+            settings=settings.training,
+            folder=out,
+            resume=resume,
+            should_stop=stop,
+            workers=workers,
         )
-        last = records[-1]
+        for other in model.provenance.get("other_texts", []) if not quiet else ():
+            show.note(in_words(other))
+        last = follow(run, quiet=quiet)[-1]
         if last.event == "interrupted":
             again = [*workers.command, "train", str(config), *(f"--set={one}" for one in [*(changes or []), *seeded])]
             again += ["--data", str(data), "--out", str(out), "--device", device, "--resume"]

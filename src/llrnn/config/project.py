@@ -228,7 +228,9 @@ def _naming(sentence: Sentence) -> Iterator[None]:
 
 
 def _more_mass(given: keys.AnyBackground, part: str) -> str:
-    """How a background of this kind comes to know all words of a part of the corpus."""
+    """How a background of this kind comes to know all words of a part of the corpus, or of another text."""
+    if part == "other":
+        return "count the word in the background too, or leave it out of [vocabulary]: the text is then cut there"
     named = f"name {part} in background.parts"
     if isinstance(given, keys.DiscountedConfig):
         return f"{named}, or give background.frequencies, a list that holds the word"

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from llrnn.ground.bundle import has_bundle, write_bundle
 from llrnn.ground.errors import CheckpointError, LLRNNError, MissingExtraError, ServerError
 from llrnn.ground.files import write_atomically
+from llrnn.text.others import in_words
 
 if TYPE_CHECKING:
     from llrnn.model.network import LLRNN
@@ -179,4 +180,5 @@ def _trained_on(model: LLRNN) -> list[str]:
     found = [] if summary is None else ["", f"Trained on {int(summary.counts.sum()):,} words and ends of sentences."]
     files = model.corpus_settings.get("train")
     names = [files] if isinstance(files, str) else files or []
-    return found + ([f"Files: {', '.join(Path(str(one)).name for one in names)}."] if names else [])
+    found += [f"Files: {', '.join(Path(str(one)).name for one in names)}."] if names else []
+    return found + [in_words(other) for other in model.provenance.get("other_texts", [])]

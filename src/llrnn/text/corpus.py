@@ -447,7 +447,7 @@ class EncodedText:
     def of_listed(cls, corpus: Corpus, vocabulary: Vocabulary, *, min_words: int = 2) -> EncodedText:
         """To train on another text: cut at the words that the vocabulary has no place for.
 
-            le chat [miaule] sur le mur        gives `<eos> le chat` and `sur le mur <eos>`
+            le chat [miaule] sur le mur        gives `</s> le chat` and `sur le mur </s>`
 
         A piece of a sentence has `min_words` words or more. It is read from a fresh state, and what it begins with is
         not predicted: an end of sentence is learnt only where there was one. Where every word has a place, in an open

@@ -6,7 +6,7 @@ mixed       every epoch reads the corpus and, in expectation, `weight` times the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -51,8 +51,8 @@ class Overlap:
 
     def __str__(self) -> str:
         return (
-            f"{len(self.equal):,} sentences stand in the validation or test text too, "
-            f"{len(self.shared):,} more share {RUN} words in a row with it"
+            f"sentences that the validation or test text has too: {len(self.equal):,}; that share {RUN} words in a "
+            f"row with it: {len(self.shared):,}"
         )
 
 
@@ -106,7 +106,7 @@ class OtherText:
                 "out, or set overlap = 'drop'"
             )
         if found.numbers:
-            warn(f"{corpus.name or 'the other text'}: {found}; they are dropped")
+            warn(f"{corpus.name or 'the other text'}: {found}; all of these are dropped")
             kept = tuple(sentence for number, sentence in enumerate(corpus) if number not in found.numbers)
             corpus = Corpus(kept, corpus.name)
         return cls(corpus, dropped=len(found.numbers), **settings)
@@ -135,3 +135,15 @@ class OtherText:
             "words_cut": self.corpus.tokens - words,
             "sentences_dropped": self.dropped,
         }
+
+
+def in_words(told: Mapping[str, Any]) -> str:
+    """What was read of another text, from what `OtherText.told` says."""
+    when = (
+        f"read in {told['epochs']} epochs before the corpus" if told["when"] == "before" else "mixed into every epoch"
+    )
+    return (
+        f"Other text, {when}, weight {told['weight']:g}: {told['text']}; {told['words']:,} words in {told['pieces']:,} "
+        f"pieces; words cut off: {told['words_cut']:,}; sentences dropped for what validation or test share: "
+        f"{told['sentences_dropped']:,}"
+    )

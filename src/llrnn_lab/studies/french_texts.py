@@ -34,7 +34,7 @@ _ALWAYS = {
     "auxquelles": ("à", "lesquelles"),
 }
 _SIGNS = {"…": "...", "–": "--", "—": "--", "“": '"', "”": '"'}
-_JOINED = {("aujourd'", "hui"): "aujourd'hui", ("quelqu'", "un"): "quelqu'un", ("m", "."): "m.", ("mm", "."): "mm."}
+_JOINED = {("aujourd'", "hui"), ("quelqu'", "un"), ("m", "."), ("mm", ".")}
 _CLITICS = re.compile(
     r"(.*?)(-t)?(-(?:ils?|elles?|on|ce|je|tu|nous|vous|y|en|moi|toi|lui|eux|leur|le|la|les|là|ci))", re.DOTALL
 )
@@ -60,9 +60,10 @@ def _joined(words: Sequence[str]) -> Iterator[str]:
     """Words that a tokeniser took apart, in one again."""
     place = 0
     while place < len(words):
-        together = _JOINED.get((words[place].lower(), words[place + 1].lower())) if place + 1 < len(words) else None
-        yield together if together is not None else words[place]
-        place += 1 if together is None else 2
+        pair = words[place : place + 2]
+        count = 2 if tuple(word.lower() for word in pair) in _JOINED else 1
+        yield "".join(pair[:count])
+        place += count
 
 
 class Contractions:

@@ -133,7 +133,8 @@ def _write_others(source: Source, out: Path, sentences: int | None) -> None:
         "treebanks": lambda: map(str.split, (out / "treebanks.txt").read_text(encoding="utf8").splitlines()),
         "wiki": lambda: (line.split() for path in source.wiki for line in _lines(path)),
     }
-    missing = [name for name in lines if not (out / f"other-{name}.txt").exists()]
+    there = {"novels": novels, "treebanks": source.treebanks, "wiki": source.wiki}
+    missing = [name for name in lines if there[name] and not (out / f"other-{name}.txt").exists()]
     if missing:
         contractions = Contractions(Corpus.from_file(out / "train.conllu"))
         for name in missing:

@@ -39,7 +39,7 @@ PAPER = {
 _CONTINUOUS = ('training.batches={kind="continuous", rows=64, length=32}',)
 TESTS = ("test1", "test2")
 _KNESER_NEY = Job("kneser-ney", Path())  # estimated here, not trained by a job; its features are n-grams
-_EXPERTS = ("expert", "experts", "experts-more")  # best, with n-grams as experts
+_MORE = ("expert", "experts", "experts-more", "other")  # best, with n-grams as experts, or trained on other texts too
 
 
 def jobs(configs: Path, *, seeds: int = 3, only: Sequence[str] = ()) -> list[Job]:
@@ -52,7 +52,7 @@ def jobs(configs: Path, *, seeds: int = 3, only: Sequence[str] = ()) -> list[Job
         raise ConfigError(f"{configs}: the table needs {missing[0]}.toml there, found {', '.join(found)}")
     several = range(seeds)
     made = [Job(name, found[name], (), seed) for name in ("best", "rnn-bias") for seed in several]
-    made += [Job(name, found[name], (), seed) for name in _EXPERTS if name in found for seed in several]
+    made += [Job(name, found[name], (), seed) for name in _MORE if name in found for seed in several]
     made += _table(found, "windows", (), several)
     made += [Job(name, path) for name, path in found.items() if name.startswith("best-")]
     made += _table(found, "continuous", _CONTINUOUS, several)
