@@ -5,6 +5,7 @@
     lemmas.tsv, clusters.tsv, pairs.jsonl    where the language has sources for them
     novels.txt, treebanks.txt                other texts of the language, one sentence or paragraph a line
     other-*.txt                              other texts for the network: one sentence a line, written as train is
+    other.json                               how many words they have, and how well their contractions are resolved
     manifest.json                            where everything came from, and how well it covers which words
 
 No source of knowledge may know test words better than training words. For French the text is UD GSD, and attributes
@@ -95,7 +96,7 @@ def prepare(
     if not (out / "manifest.json").exists():
         tell(f"preparing {source.name} in {out}")
         _prepare(source, out, tell, sentences)
-    if source.name == "french":
+    if source.name == "french" and not (out / "other.json").exists():
         _write_others(source, out, sentences)
 
 
@@ -127,20 +128,25 @@ def _prepare(source: Source, out: Path, tell: Callable[[str], None], sentences: 
 
 def _write_others(source: Source, out: Path, sentences: int | None) -> None:
     """What the network may read besides the text, written as the text is; GSD's own sentences are not in it."""
+    contractions = Contractions(Corpus.from_file(out / "train.conllu"))
     novels = source.novels if sentences is None else source.novels[:1]
-    lines: dict[str, Callable[[], Iterable[Sequence[str]]]] = {
-        "novels": lambda: (found for path in novels for line in _lines(path) for found in french_texts.sentences(line)),
-        "treebanks": lambda: map(str.split, (out / "treebanks.txt").read_text(encoding="utf8").splitlines()),
-        "wiki": lambda: (line.split() for path in source.wiki for line in _lines(path)),
+    paragraphs = (line for path in novels for line in _lines(path))
+    treebanks = (out / "treebanks.txt").read_text(encoding="utf8").splitlines()
+    texts: dict[str, Iterable[Sequence[str]]] = {
+        "novels": (sentence for line in paragraphs for sentence in french_texts.sentences(line)),
+        "treebanks": map(str.split, treebanks),
+        "wiki": (line.split() for path in source.wiki for line in _lines(path)),
     }
-    there = {"novels": novels, "treebanks": source.treebanks, "wiki": source.wiki}
-    missing = [name for name in lines if there[name] and not (out / f"other-{name}.txt").exists()]
-    if missing:
-        contractions = Contractions(Corpus.from_file(out / "train.conllu"))
-        for name in missing:
-            contracted = name != "treebanks"  # these have words as the text has them
-            written = (contractions.written_out(line, contracted=contracted) for line in lines[name]())
-            _write_text(out / f"other-{name}.txt", islice(written, sentences))
+    counts = {}
+    for name, given in texts.items():
+        contracted = name != "treebanks"  # these have words as the text has them
+        lines = [contractions.written_out(line, contracted=contracted) for line in islice(given, sentences)]
+        if lines:
+            _write_text(out / f"other-{name}.txt", lines)
+        counts[name] = {"sentences": len(lines), "words": sum(map(len, lines))}
+    accuracy = contractions.accuracy(Corpus.from_file(out / "valid.conllu"))
+    told = {"texts": counts, "contractions of the validation text that would be written right": accuracy}
+    write_atomically(out / "other.json", json.dumps(told, indent=1).encode())
 
 
 def _lexicon(source: Source, texts: dict[str, Corpus], vocabulary: Vocabulary) -> Lexicon:
