@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest import mock
 
 import pytest
 import torch
@@ -98,10 +99,13 @@ def test_training_takes_the_same_steps_with_it() -> None:
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_a_gpu)])
-def test_products_by_kernels_are_those_of_the_matrix(device: str) -> None:
-    model = small_model().to(device)
+def test_products_by_kernels_are_those_of_the_matrix(device: str, apart: bool) -> None:
+    with mock.patch.multiple("llrnn.layer.matrix", _FEWEST_DENSE=1 if apart else 100, _FEWEST_CLASSES=1):
+        model = small_model().to(device)
     phi, leaves = model.layer.phi, (model.layer.weight.detach(), torch.randn_like(model.layer.bias))
+    assert (phi.for_kernels(leaves[0]).dense is not None) == apart
     one, other = ([leaf.clone().requires_grad_() for leaf in leaves] for _ in range(2))
     expected, found = [phi @ leaf for leaf in one], by_kernels(phi, other[0], other[1])
     torch.testing.assert_close(list(found), expected)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import torch
@@ -18,7 +20,7 @@ Leaves = tuple[Tensor, Tensor, Tensor]
 CUDA = torch.cuda.is_available()
 
 
-def _phi(device: str, dtype: torch.dtype, identity: bool = False) -> tuple[KernelMatrix, Tensor]:
+def _phi(device: str, dtype: torch.dtype, identity: bool = False, apart: bool = False) -> tuple[KernelMatrix, Tensor]:
     rng = np.random.default_rng(0)
     dense = np.where(rng.random((G, M)) < 0.15, rng.normal(size=(G, M)), 0.0)
     dense[:, 0] = 1.0  # one long row of the transposed matrix
@@ -28,7 +30,8 @@ def _phi(device: str, dtype: torch.dtype, identity: bool = False) -> tuple[Kerne
     row, column = np.nonzero(dense)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=G))]).astype(np.int64)
     names = tuple(map(str, range(dense.shape[1])))
-    matrix = SparseMatrix(FeatureMatrix(names, names, np.arange(G), offsets, column, dense[row, column]))
+    with mock.patch.multiple("llrnn.layer.matrix", _FEWEST_DENSE=1 if apart else 100, _FEWEST_CLASSES=1):
+        matrix = SparseMatrix(FeatureMatrix(names, names, np.arange(G), offsets, column, dense[row, column]))
     return matrix.for_kernels(torch.zeros(0, device=device, dtype=dtype)), torch.from_numpy(dense).to(device)
 
 
@@ -51,10 +54,10 @@ def _reference(leaves: Leaves, log_mass: Tensor, klass: Tensor, dense: Tensor) -
     return torch.logsumexp(terms, 1), terms.gather(1, klass[:, None])[:, 0]
 
 
-@pytest.mark.parametrize("identity", [False, True])
+@pytest.mark.parametrize("kind", ["sparse", "identity", "with a dense column"])
 @pytest.mark.parametrize("rows", [N, 10])
-def test_both_ways_are_the_written_out_sum(identity: bool, rows: int) -> None:
-    phi, dense = _phi("cpu", torch.float64, identity)
+def test_both_ways_are_the_written_out_sum(kind: str, rows: int) -> None:
+    phi, dense = _phi("cpu", torch.float64, kind == "identity", kind == "with a dense column")
     leaves, log_mass, klass = _inputs("cpu", torch.float64, dense.shape[1])
     plan, problem = Plan(torch.float64, torch.float64, rows), Problem(phi, log_mass, klass)
     g = torch.randn(2, N, dtype=torch.float64)
@@ -112,9 +115,10 @@ def test_the_kernels_are_their_twin(identity: bool) -> None:
 
 
 @pytest.mark.skipif(not CUDA, reason="no GPU")
+@pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("rows", [N, 16])
-def test_on_the_gpu_float32_is_exact_and_bfloat16_near(rows: int) -> None:
-    phi, _ = _phi("cuda", torch.float32)
+def test_on_the_gpu_float32_is_exact_and_bfloat16_near(rows: int, apart: bool) -> None:
+    phi, _ = _phi("cuda", torch.float32, apart=apart)
     _, dense = _phi("cuda", torch.float64)
     leaves, log_mass, klass = _inputs("cuda", torch.float32, M)
     h, weight, bias = (leaf.detach().double().requires_grad_() for leaf in leaves)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
+from unittest import mock
 
 import numpy as np
 import numpy.testing as npt
@@ -742,11 +743,13 @@ def test_context_values_know_their_width() -> None:
 identities = st.integers(2, 7).map(lambda size: [{f"f{x}": 1.0} for x in range(size)])
 
 
-@given(st.one_of(st.integers(2, 7).flatmap(feature_rows), identities), st.data())
+@given(st.one_of(st.integers(2, 7).flatmap(feature_rows), identities), st.booleans(), st.data())
 @QUICK
-def test_sparse_matrix_products(rows: list[Row], data: st.DataObject) -> None:
+def test_sparse_matrix_products(rows: list[Row], apart: bool, data: st.DataObject) -> None:
+    """Also where columns that many classes have stand apart."""
     matrix = matrix_of(rows)
-    phi = SparseMatrix(matrix)
+    with mock.patch.multiple("llrnn.layer.matrix", _FEWEST_DENSE=1 if apart else 100, _FEWEST_CLASSES=1):
+        phi = SparseMatrix(matrix)
     written = torch.zeros(matrix.n_classes, matrix.n_features, dtype=torch.float64)
     for x, row in enumerate(rows):
         for name, value in row.items():

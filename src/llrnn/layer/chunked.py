@@ -28,7 +28,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from llrnn.layer import kernels, twin
-from llrnn.layer.matrix import KernelMatrix, KernelRows, SparseMatrix
+from llrnn.layer.matrix import KernelMatrix, SparseMatrix
 from llrnn.layer.numerics import MINUS_INFINITY
 
 _CHUNK_BYTES = 1 << 26  # of logits: half of them stay in the second-level cache of an H200
@@ -214,7 +214,7 @@ def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Pla
     if missing:
         offset = F.pad(offset, (0, missing), value=MINUS_INFINITY)
     if not problem.phi.identity:
-        return ComposedWeights(h, *ops_for(offset).row_sums(rows, weight, c, offset, None, plan.logits))
+        return ComposedWeights(h, *_composed_sums(problem.phi, weight, c, offset, plan.logits))
     if missing:
         weight, c = F.pad(weight, (0, 0, 0, missing)), F.pad(c, (0, missing))
     return ComposedWeights(h, converted(weight, plan.logits), c + offset)
@@ -228,8 +228,37 @@ def decompose(
     if phi.identity:
         real = slice(phi.columns.n_rows)
         return d_h, converted(found.weight[real], dtypes[1], factor), converted(found.bias[real], dtypes[2], factor)
-    d_weight, d_bias = ops_for(found.bias).row_sums(phi.columns, found.weight, found.bias, None, factor, dtypes[1])
+    d_weight, d_bias = _by_features(phi, found.weight, found.bias, factor, dtypes[1])
     return d_h, d_weight, d_bias.to(dtypes[2])
+
+
+def _composed_sums(
+    phi: KernelMatrix, weight: Tensor, bias: Tensor, offset: Tensor | None, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Φ W in this type and Φ c + offset, with the classes that fill up; dense columns as a product of their own."""
+    if phi.dense is None:
+        sums: tuple[Tensor, Tensor] = ops_for(bias).row_sums(phi.rows, weight, bias, offset, None, dtype)
+        return sums
+    wide, real = torch.promote_types(weight.dtype, torch.float32), len(phi.dense.values)
+    product, total = ops_for(bias).row_sums(phi.rows, weight, bias, offset, None, wide)
+    with _true_float32():
+        product[:real] += phi.dense.times(weight.to(wide))
+        total[:real] += phi.dense.times(bias.to(wide).unsqueeze(1)).squeeze(1)
+    return converted(product, dtype), total
+
+
+def _by_features(
+    phi: KernelMatrix, by_class: Tensor, of_bias: Tensor, factor: Tensor | None, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Φᵀ D and Φᵀ d, times a factor."""
+    product, total = ops_for(of_bias).row_sums(phi.columns, by_class, of_bias, None, factor, dtype)
+    if phi.dense is None:
+        return product, total
+    real, scale = len(phi.dense.values), 1.0 if factor is None else factor
+    with _true_float32():
+        phi.dense.put_transposed(by_class[:real] * scale, product)
+        phi.dense.put_transposed((of_bias[:real] * scale).unsqueeze(1), total.unsqueeze(1))
+    return product, total
 
 
 def composed(phi: SparseMatrix, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
@@ -256,17 +285,14 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, bias: Tensor, phi: KernelMatrix) -> tuple[Tensor, Tensor]:
         ctx.phi = phi
-        return _sums(phi.rows, weight, bias)
+        product, sums = _composed_sums(phi, weight.contiguous(), bias.contiguous(), None, weight.dtype)
+        return product, sums.to(bias.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
-        return *_sums(ctx.phi.columns, grads[0], grads[1]), None
-
-
-def _sums(rows: KernelRows, dense: Tensor, vector: Tensor) -> tuple[Tensor, Tensor]:
-    product, sums = ops_for(dense).row_sums(rows, dense.contiguous(), vector.contiguous(), None, None, dense.dtype)
-    return product, sums.to(vector.dtype)
+        product, sums = _by_features(ctx.phi, grads[0].contiguous(), grads[1].contiguous(), None, grads[0].dtype)
+        return product, sums.to(grads[1].dtype), None
 
 
 def graphed(module: nn.Module, *samples: Tensor) -> Callable[..., Tensor]:

@@ -12,6 +12,7 @@ Everything that the log-linear layer does costs G, not |V|; `class_of` and `memb
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -30,6 +32,10 @@ from llrnn.ground.errors import FeatureError, quoted
 _ALIGNED = 8  # classes come in eights, filled up with empty ones: matrix units read rows of 16 bytes
 _LONGEST_PIECE = 64  # entries that one program adds up: a feature of a tenth of all words must not be one long sum
 _OFTEN = 16  # a feature of more than a sixteenth of all words is a dense column
+_DENSE = 4  # of Φ itself: a feature of more than a quarter of all classes, where there are
+_FEWEST_DENSE = 16  # such features, over
+_FEWEST_CLASSES = 1_000  # classes: word vectors
+_OF_AN_ENTRY = 6  # entries of dense columns cost as much as one that is looked up
 _MOST_CACHED = 1 << 28  # bytes of a product with Φ: larger ones are made anew where they are needed
 T = TypeVar("T")
 
@@ -99,8 +105,7 @@ class FeatureMatrix:
     @cached_property
     def member_offsets(self) -> Ints:
         """The words of class s are `members[member_offsets[s]:member_offsets[s + 1]]`, (G + 1,)."""
-        sizes = np.bincount(self.class_of, minlength=self.n_classes)
-        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return _ends(self.class_of, self.n_classes)
 
     @property
     def is_identity(self) -> bool:
@@ -213,37 +218,35 @@ def can_be_cached(entries: int, *weights: Tensor) -> bool:
     return entries * weights[0].element_size() <= _MOST_CACHED
 
 
-class _SparseTimesDense(torch.autograd.Function):
+class _Times(torch.autograd.Function):
     """Φ W forward, Φᵀ g backward: both as sums of rows, which is the fastest sparse product that torch has."""
 
     @staticmethod
-    def forward(ctx: Any, dense: Tensor, forward: CompressedRows, backward: CompressedRows) -> Tensor:
-        ctx.backward_bags = backward
-        return forward.sums(dense)
+    def forward(ctx: Any, factor: Tensor, forward: Callable[[Tensor], Tensor], backward: Callable[..., Any]) -> Tensor:
+        ctx.times = backward
+        return forward(factor)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> tuple[Tensor, None, None]:
-        return ctx.backward_bags.sums(grad_outputs[0].contiguous()), None, None
+        return ctx.times(grad_outputs[0].contiguous()), None, None
 
 
 def _sums(offsets: Tensor, columns: Tensor, values: Tensor, dense: Tensor) -> Tensor:
     return F.embedding_bag(columns, dense, offsets, mode="sum", per_sample_weights=values, include_last_offset=True)
 
 
-class CompressedRows(torch.nn.Module):
-    """Rows in compressed form that move with a model."""
+class _Constants(torch.nn.Module):
+    """Constant arrays that move with a model."""
 
-    offsets: Tensor
-    columns: Tensor
     values: Tensor
 
-    def __init__(self, offsets: Ints, columns: Ints, values: Floats) -> None:
+    def __init__(self, **arrays: Ints | Floats) -> None:
         super().__init__()
-        for name, array in (("offsets", offsets), ("columns", columns), ("values", values)):
+        for name, array in arrays.items():
             self.register_buffer(name, torch.from_numpy(array), persistent=False)
         self._cast: dict[torch.dtype, Tensor] = {}
 
-    def _apply(self, fn: Any, recurse: bool = True) -> CompressedRows:
+    def _apply(self, fn: Any, recurse: bool = True) -> _Constants:
         """Moves with a model, but stays float64: a model that was in half precision for a while knows its features."""
         exact = self.values
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
@@ -261,6 +264,16 @@ class CompressedRows(torch.nn.Module):
             self._cast[dtype] = self.values.to(dtype)
         return self._cast[dtype]
 
+
+class CompressedRows(_Constants):
+    """Rows in compressed form."""
+
+    offsets: Tensor
+    columns: Tensor
+
+    def __init__(self, offsets: Ints, columns: Ints, values: Floats) -> None:
+        super().__init__(offsets=offsets, columns=columns, values=values)
+
     def sums(self, dense: Tensor) -> Tensor:
         """The product with a dense matrix, (n, H) -> (rows, H)."""
         return _sums(self.offsets, self.columns, self.as_dtype(dense.dtype), dense)
@@ -274,23 +287,50 @@ class CompressedRows(torch.nn.Module):
         return KernelRows(len(offsets) - 1, torch.from_numpy(offsets).to(device), columns, values, pieces)
 
 
+class DenseColumns(_Constants):
+    """The columns of Φ that so many classes have that a plain product is faster: word vectors."""
+
+    column: Tensor  # (k,) where they stand in Φ; `values` is (G, k)
+
+    def __init__(self, features: FeatureMatrix, rows: Ints, often: npt.NDArray[np.bool_]) -> None:
+        own, place = often[features.columns], np.cumsum(often) - 1
+        values = np.zeros((features.n_classes, int(often.sum())))
+        values[rows[own], place[features.columns[own]]] = features.values[own]
+        super().__init__(column=np.flatnonzero(often), values=values)
+
+    @staticmethod
+    def worth_it(features: FeatureMatrix) -> npt.NDArray[np.bool_]:
+        """Which columns, (m,); none, where they are few or short."""
+        often = np.bincount(features.columns, minlength=features.n_features) > features.n_classes // _DENSE
+        return often if features.n_classes >= _FEWEST_CLASSES and often.sum() >= _FEWEST_DENSE else often & False
+
+    def times(self, factor: Tensor) -> Tensor:
+        """(m, H) -> (G, H)"""
+        return self.as_dtype(factor.dtype) @ factor.index_select(0, self.column)
+
+    def put_transposed(self, factor: Tensor, into: Tensor) -> Tensor:
+        """The rows of Φᵀ that are dense, (G, H) -> (m, H)."""
+        return into.index_copy_(0, self.column, (self.as_dtype(factor.dtype).t() @ factor).to(into.dtype))
+
+
 class SparseMatrix(torch.nn.Module):
-    """The constant matrix Φ (G × m) of a feature matrix, ready to be multiplied."""
+    """The constant matrix Φ (G × m) of a feature matrix, ready to be multiplied; its dense columns stand apart."""
 
     def __init__(self, features: FeatureMatrix) -> None:
         super().__init__()
         self.n_classes, self.n_features = features.n_classes, features.n_features
         self.is_identity = features.is_identity
-        self.entries = 0 if self.is_identity else len(features.columns)  # that a product has to read
         rows = np.repeat(np.arange(features.n_classes), np.diff(features.offsets))
-        by_column = np.argsort(features.columns, kind="stable")
-        widths = np.bincount(features.columns, minlength=features.n_features)
-        self._rows = CompressedRows(features.offsets, features.columns, features.values)
-        self._columns = CompressedRows(
-            np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),
-            rows[by_column],
-            features.values[by_column],
-        )
+        often = DenseColumns.worth_it(features)
+        self._dense = DenseColumns(features, rows, often) if often.any() else None
+        kept = ~often[features.columns]
+        rows, columns, values = rows[kept], features.columns[kept], features.values[kept]
+        self.nnz = len(features.columns)
+        sparse, dense = len(columns), features.n_classes * int(often.sum())
+        self.entries = 0 if self.is_identity else sparse + dense // _OF_AN_ENTRY  # that a product has to read
+        by_column = np.argsort(columns, kind="stable")
+        self._rows = CompressedRows(_ends(rows, self.n_classes), columns, values)
+        self._columns = CompressedRows(_ends(columns, self.n_features), rows[by_column], values[by_column])
 
     def for_kernels(self, like: Tensor) -> KernelMatrix:
         """Φ as the kernels read it, for the device and dtype of its weights (at least float32); made once."""
@@ -298,13 +338,9 @@ class SparseMatrix(torch.nn.Module):
         found = _for_kernels.get(self)
         if found is None or found.rows.values.device != like.device or found.rows.values.dtype != dtype:
             rows = self._rows.for_kernels(like.device, dtype, _ALIGNED), self._columns.for_kernels(like.device, dtype)
-            found = _for_kernels[self] = KernelMatrix(*rows, self.is_identity)
+            dense = None if self._dense is None else copy.deepcopy(self._dense).to(like.device)
+            found = _for_kernels[self] = KernelMatrix(*rows, self.is_identity, dense)
         return found
-
-    @property
-    def nnz(self) -> int:
-        """Entries that are not 0."""
-        return len(self._rows.columns)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """Φ W, (m, H) -> (G, H); Φ c, (m,) -> (G,)."""
@@ -312,13 +348,21 @@ class SparseMatrix(torch.nn.Module):
             return dense
         if dense.dim() == 1:
             return (self @ dense.unsqueeze(-1)).squeeze(-1)
-        return cast(Tensor, _SparseTimesDense.apply(dense, self._rows, self._columns))  # type: ignore[no-untyped-call]
+        return cast(Tensor, _Times.apply(dense, self._times, self._transposed))  # type: ignore[no-untyped-call]
 
     def transposed(self, dense: Tensor) -> Tensor:
         """Φᵀ W, (G, H) -> (m, H), without gradient bookkeeping of Φ."""
         if self.is_identity:
             return dense
-        return cast(Tensor, _SparseTimesDense.apply(dense, self._columns, self._rows))  # type: ignore[no-untyped-call]
+        return cast(Tensor, _Times.apply(dense, self._transposed, self._times))  # type: ignore[no-untyped-call]
+
+    def _times(self, factor: Tensor) -> Tensor:
+        sums = self._rows.sums(factor)
+        return sums if self._dense is None else sums.add_(self._dense.times(factor))
+
+    def _transposed(self, factor: Tensor) -> Tensor:
+        sums = self._columns.sums(factor)
+        return sums if self._dense is None else self._dense.put_transposed(factor, sums)
 
     def rows(self, dense: Tensor, classes: Tensor) -> Tensor:
         """The rows Φ[classes] W alone, (m, H), (B,) -> (B, H): what one step of decoding needs."""
@@ -331,7 +375,15 @@ class SparseMatrix(torch.nn.Module):
         entries = within + (starts - ends + widths).repeat_interleave(widths)
         segment = torch.arange(len(classes), device=dense.device).repeat_interleave(widths)
         weighted = dense[self._rows.columns[entries]] * self._rows.as_dtype(dense.dtype)[entries].unsqueeze(-1)
-        return dense.new_zeros(len(classes), dense.shape[-1]).index_add(0, segment, weighted)
+        sums = dense.new_zeros(len(classes), dense.shape[-1]).index_add(0, segment, weighted)
+        if self._dense is None:
+            return sums
+        return sums + self._dense.as_dtype(dense.dtype)[classes] @ dense.index_select(0, self._dense.column)
+
+
+def _ends(of: Ints, count: int) -> Ints:
+    """Where the entries of each row (or column) end, from a list of these, (count + 1,)."""
+    return np.concatenate([[0], np.cumsum(np.bincount(of, minlength=count))]).astype(np.int64)
 
 
 class WordSums:
@@ -350,8 +402,7 @@ class WordSums:
         often = np.bincount(column, minlength=m) > V // _OFTEN
         rare, place = ~often[column], np.cumsum(often) - 1
         order = np.argsort(column[rare], kind="stable")
-        ends = np.concatenate([[0], np.cumsum(np.bincount(column[rare], minlength=m))]).astype(np.int64)
-        self._rare = CompressedRows(ends, word[rare][order], value[rare][order]).to(like.device)
+        self._rare = CompressedRows(_ends(column[rare], m), word[rare][order], value[rare][order]).to(like.device)
         dense = np.zeros((V, int(often.sum())))
         dense[word[~rare], place[column[~rare]]] = value[~rare]
         self._dense = torch.from_numpy(dense).to(like)
@@ -396,6 +447,7 @@ class KernelMatrix(NamedTuple):
     rows: KernelRows
     columns: KernelRows
     identity: bool
+    dense: DenseColumns | None = None
 
 
 _for_kernels: WeakKeyDictionary[SparseMatrix, KernelMatrix] = WeakKeyDictionary()
