@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import tiny_model
-from llrnn import Corpus, Vocabulary, load
+from llrnn import GRU, Corpus, Vocabulary, backgrounds, domains, features, load
 from llrnn.config.keys import Config
 from llrnn.config.project import Project, parse_config
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, LLRNNWarning, TrainingError, ZeroMassError
@@ -26,7 +27,7 @@ from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
 from llrnn.training.schedule import Schedule
 from test_resume import assert_same_run, dropping, stopped_often, undisturbed
-from test_training import BATCHES, TRAIN, VALID, equal, weights
+from test_training import ALL, BATCHES, TRAIN, VALID, equal, weights
 
 
 def texts(*sentences: str, name: str = "made") -> Corpus:
@@ -97,6 +98,19 @@ def test_where_every_word_has_a_place_nothing_is_cut() -> None:
     text = EncodedText.of_listed(texts("le chat miaule", "miaule"), vocabulary)
     assert text.cut is None
     assert [vocabulary.symbols[i] for i in text.framed(0)] == [EOS, "le", "chat", "<unk>", EOS]
+
+
+def test_an_open_vocabulary_reads_whole_sentences(tmp_path: Path) -> None:
+    vocabulary = Vocabulary.from_corpus(ALL, domains=[domains.Spelling(list(ALL.counts()), lengths=[4])])
+    given: dict[str, Any] = {"background": backgrounds.Discounted.from_corpus(ALL), "controller": GRU(6)}
+    model = LLRNN(vocabulary, output_features=features.Identity() + features.CellAttributes(), **given)
+    other = OtherText(some_words(30, unlisted=0.3, seed=4), epochs=1)
+    text = other.encoded(model.vocabulary)
+    assert text.cut is None
+    assert text.n_targets == other.corpus.tokens + len(other.corpus)
+    list(train(model, TRAIN, others=[other], epochs=1, folder=tmp_path))
+    (told,) = load(tmp_path).provenance["other_texts"]
+    assert (told["words"], told["words_cut"]) == (other.corpus.tokens, 0)
 
 
 # --- what is read when --------------------------------------------------------------------------------------------
@@ -288,6 +302,36 @@ def test_mistakes_in_a_configuration(
     with pytest.raises(LLRNNError, match=re.escape(complaint)) as found:
         a_project(tmp_path, monkeypatch, **changes)
     assert "\n" not in str(found.value)
+
+
+@pytest.mark.filterwarnings("ignore::llrnn.ground.errors.LLRNNWarning")
+def test_n_grams_of_what_the_network_reads_are_cross_fitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sentence of another text meets counts that were made without it, its pieces too."""
+    words = [f"w{i}" for i in range(30)]
+    rng = np.random.default_rng(0)
+    rows = [" ".join(["unlisted", *rng.choice(words, 6)]) for _ in range(40)]
+    (tmp_path / "read.txt").write_text("".join(f"{row}\n" for row in rows))
+    (tmp_path / "train.txt").write_text("".join(f"{word}\n" for word in words))
+    expert = {"kind": "expert", "order": 3, "files": ["read.txt"], "restrict": True}
+    corpus = {"train": ["train.txt"], "other": [{"files": ["./read.txt"]}]}
+    tables = {"corpus": corpus, "vocabulary": {}, "background": {"kind": "uniform"}, "contextual": [expert]}
+    monkeypatch.chdir(tmp_path)
+    project = Project.from_config(parse_config({**CONFIG, **tables}, "cross.toml"))
+    (source,) = project.contextual
+    assert "in 10 folds" in repr(source)
+    tables["corpus"] = {"train": ["train.txt"]}
+    (alone,) = Project.from_config(parse_config({**CONFIG, **tables}, "cross.toml")).contextual
+    assert "folds" not in repr(alone)
+
+    model = project.model()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():  # the expert alone speaks
+            parameter.fill_(1.0 if "context" in name and "bias" in name else 0.0)
+    text = project.others[0].encoded(model.vocabulary)
+    assert text.cut is not None
+    assert text.cut[:, 0].all()
+    as_new = score(model, replace(text, keys=None)).log_perplexity  # nothing is left out
+    assert score(model, text).log_perplexity > as_new + 0.5
 
 
 @pytest.mark.filterwarnings("ignore::llrnn.ground.errors.LLRNNWarning")

@@ -322,7 +322,7 @@ class NGramsConfig(Strict):
     arpa: str | None = Field(None, description="n-grams: an ARPA file instead, plain or gzip")
     order: int = Field(5, ge=1, le=20, description="n-grams: how many words, the predicted one included")
     min_counts: list[int] = Field([], description="n-grams: the least count of each order; rarer ones are pruned")
-    folds: int = Field(10, ge=0, description="n-grams: cross-fit on the training text in so many folds; 0: do not")
+    folds: int = Field(10, ge=0, description="n-grams: cross-fit on what the network reads in so many folds; 0: do not")
     restrict: bool = Field(False, description="n-grams: leave out words of the file that the vocabulary does not list")
 
     @field_validator("folds")

@@ -400,14 +400,15 @@ def _primed(
 
 
 def _ngram(given: keys.NGramsConfig, config: Config, corpora: dict[str, Corpus]) -> Background:
-    """From a file, from other texts, or from the corpus itself: then cross-fitted, since the model trains on it."""
+    """From a file, from other texts, or from the corpus itself; cross-fitted where the network trains on it."""
     if given.arpa is not None:
         return NGram.from_arpa(given.arpa, restrict=given.restrict)
     if given.files is not None:
-        read = [*config.corpus.train, *(file for other in config.corpus.other for file in other.files)]
-        if {Path(file).resolve() for file in given.files} & {Path(file).resolve() for file in read}:
+        files = {Path(file).resolve() for file in given.files}
+        if files & {Path(file).resolve() for file in config.corpus.train}:
             _warn_of_own_text(f"files = {given.files}")
-        text, folds = _read(given.files, config), 0
+        also_read = files & {Path(file).resolve() for other in config.corpus.other for file in other.files}
+        text, folds = _read(given.files, config), given.folds if also_read else 0
     else:
         if given.folds == 0 and "train" in given.parts:
             _warn_of_own_text("folds = 0")
