@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 
+import numpy as np
 import torch
 
 from llrnn import GRU, LLRNN, Corpus, Lexicon, Vocabulary, backgrounds, contextual, features, french
@@ -15,6 +16,7 @@ from llrnn.knowledge.contextual import ContextualFeature
 from llrnn.knowledge.features import Features
 from llrnn.model.controllers import Controller
 from llrnn.text.corpus import EncodedText, TrainingSummary
+from llrnn.text.vectors import WordVectors
 from llrnn.text.vocabulary import EOS
 
 HANG = 1200.0  # seconds after which something hangs: no test measures time, however busy the machine is
@@ -42,6 +44,15 @@ def small_vocabulary() -> Vocabulary:
 def small_features() -> Features:
     lexicon = Lexicon.from_corpus(small_corpus())
     return features.Identity(top=30) + features.Attributes(lexicon) + features.Suffixes(2, min_count=3)
+
+
+def small_vectors(*, components: int | None = 17) -> features.Vectors:
+    """Random vectors of all words of the French sentences but every fifth; two words share theirs."""
+    words = [word for x, word in enumerate(small_vocabulary()) if x % 5 and word != EOS]
+    table = np.random.default_rng(1).normal(size=(len(words), 20)).astype(np.float32)
+    rows = np.arange(len(words))
+    rows[3] = rows[7]
+    return features.Vectors(WordVectors(tuple(words), rows, table), components=components)
 
 
 def small_model(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from helpers import small_corpus, small_features, small_vocabulary
+from helpers import small_corpus, small_features, small_vectors, small_vocabulary
 from llrnn import Lexicon, contextual, features
 from llrnn.ground.errors import LawError
 from llrnn.knowledge.backgrounds import Background, CrossFitted, Mask, Mixture, NGram, Primed, Static, Uniform, Unigram
@@ -52,6 +52,9 @@ GOOD_FEATURES: list[Features] = [
     small_features().balanced(),
     small_features().scaled(0.5),
     features.Shape() & features.Suffixes(1, min_count=1),
+    small_vectors(),
+    small_features() + small_vectors(components=None).balanced(),
+    small_vectors().scaled({"Vectors:pc1": 0.5}),
     Function(lambda word: {"length": float(len(word))}),
 ]
 

@@ -384,6 +384,8 @@ def show_features(summary: FeatureSummary, ways: Forecast) -> None:
     _ways(ways)
     _list("features that never fire", summary.never_fire)
     _list("features with one value on all words (they cancel)", summary.same_on_all)
+    for note in summary.notes:
+        show.out.print(escape(note))
     show.out.print(f"words on which no feature fires: {summary.without_features:,}")
     show.out.print(f"words that no feature tells apart from another: {summary.indistinct_words:,}")
     for words in summary.indistinct:
@@ -429,8 +431,8 @@ def forecast(project: Project, summary: FeatureSummary) -> Forecast:
     batches = project.config.training.batches
     rows = batches.words if isinstance(batches, SentenceBatches) else batches.rows
     long = 1 if isinstance(batches, SentenceBatches | SlidingBatches) else batches.length
-    entries = 0 if summary.shares_nothing else summary.entries
-    size = ways.Size(rows * long, summary.classes, summary.features, entries, project.config.controller.hidden)
+    hidden = project.config.controller.hidden
+    size = ways.Size(rows * long, summary.classes, summary.features, summary.read, hidden)
     follows = bool(project.contextual or project.contextual_inputs) or not project.background.is_static
     return ways.forecast(size, summary.symbols, follows=follows)
 

@@ -22,7 +22,7 @@ import numpy as np
 from llrnn.ground.arrays import LARGEST_FLOAT32, Floats, Ints
 from llrnn.ground.errors import FeatureError, LexiconError, warn
 from llrnn.ground.files import StrPath
-from llrnn.layer.matrix import FeatureMatrix
+from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
 from llrnn.text.vectors import WordVectors, cases
 from llrnn.text.vocabulary import EOS, Vocabulary
 
@@ -78,8 +78,8 @@ class Features(ABC):
         """Names that are meant to fire somewhere, where that is known: reports tell which never do."""
         return ()
 
-    def notes(self) -> tuple[str, ...]:
-        """What is worth knowing of how they fit the vocabulary, in words: reports print it."""
+    def notes(self, vocabulary: Vocabulary) -> tuple[str, ...]:
+        """What is worth knowing of how they fit a vocabulary, in words: reports print it."""
         return ()
 
     def block(self, symbols: Sequence[str]) -> tuple[Sequence[str], Floats, Ints] | None:
@@ -198,8 +198,8 @@ class Wrapped(Features):
     def declared(self) -> tuple[str, ...]:
         return self._inner.declared()
 
-    def notes(self) -> tuple[str, ...]:
-        return self._inner.notes()
+    def notes(self, vocabulary: Vocabulary) -> tuple[str, ...]:
+        return self._inner.notes(vocabulary)
 
     def deviations(self) -> Iterable[str]:
         return self._inner.deviations()
@@ -589,7 +589,7 @@ class Vectors(Features):
     the vocabulary that have a vector, each word once: over them, the root mean square norm of φ is `scale`.
 
     A word without a vector has one feature, `Vectors:none`, and so have the strings of an open vocabulary that are not
-    listed, whatever the file holds; the end of sentences has nothing. `notes()` counts them.
+    listed, whatever the file holds; the end of sentences has nothing. `llrnn features` counts them.
 
     `source` is a file (see `llrnn.text.vectors`; `words` is the list of words of .npy and .safetensors), a
     `WordVectors`, or a mapping from words to numbers. `any_case` looks up `paris` as `Paris` and `PARIS` where the file
@@ -637,7 +637,9 @@ class Vectors(Features):
     def of_listed(self) -> Features:
         return self  # they are
 
-    def fitted(self, vocabulary: Vocabulary) -> Features:
+    def fitted(self, vocabulary: Vocabulary) -> Vectors:
+        if vocabulary is self._vocabulary:
+            return self
         words = [word for word in vocabulary.words if word != EOS]
         vectors = self._read(words)
         rows = vectors.rows_of(words, any_case=self._any_case)
@@ -677,11 +679,12 @@ class Vectors(Features):
         rows = (self._row_of.get(symbol, R + 1 if symbol == EOS else R) for symbol in symbols)
         return [*self._names(), f"{self._name}:none"], values, np.fromiter(rows, dtype=np.int64)
 
-    def notes(self) -> tuple[str, ...]:
-        words = [word for word in self._require_fitted().words if word != EOS]
-        without = [word for word in words if word not in self._row_of]
+    def notes(self, vocabulary: Vocabulary) -> tuple[str, ...]:
+        known = self.fitted(vocabulary)._row_of
+        words = [word for word in vocabulary.words if word != EOS]
+        without = [word for word in words if word not in known]
         shown = f": {', '.join(without[:8])}{', …' * (len(without) > 8)}" if without else ""
-        return (f"{self._name}: {_coverage(len(self._row_of), words)}, {len(without):,} have none{shown}",)
+        return (f"{self._name}: {_coverage(len(known), words)}, {len(without):,} have none{shown}",)
 
     def __repr__(self) -> str:
         of = self._source if isinstance(self._source, WordVectors) else repr(str(self._source))
@@ -876,16 +879,13 @@ class FeatureSummary:
     indistinct_words: int  # words that share their class with another
     without_features: int  # words on which no feature fires
     bytes: int
+    read: int = 0  # entries that a product with the matrix reads, by what they cost: those of dense columns less
+    notes: tuple[str, ...] = ()  # how words and knowledge match, group by group
 
     @property
     def reduction(self) -> float:
         """|V| / G: how many times smaller the sum in Z has become."""
         return self.symbols / self.classes
-
-    @property
-    def shares_nothing(self) -> bool:
-        """Whether every word has one feature, its own: the softmax, whose matrix need not be multiplied at all."""
-        return self.symbols == self.classes == self.features == self.entries
 
 
 def summarise(features: Features, vocabulary: Vocabulary, *, largest: int = 5, examples: int = 8) -> FeatureSummary:
@@ -905,6 +905,8 @@ def summarise(features: Features, vocabulary: Vocabulary, *, largest: int = 5, e
         indistinct_words=int(sizes[sizes > 1].sum()),
         without_features=int(sizes[np.diff(matrix.offsets) == 0].sum()),
         bytes=matrix.bytes(),
+        read=SparseMatrix(matrix).entries,
+        notes=tuple(note for part in features.parts() for note in part.notes(vocabulary)),
     )
 
 

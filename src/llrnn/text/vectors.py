@@ -242,7 +242,8 @@ def _ends_in_number(word: str, separator: str) -> bool:
 
 def _numbers(line: Line, numbers: list[str]) -> Table:
     try:
-        vector = np.array(numbers, dtype=np.float32)
+        with np.errstate(over="ignore"):
+            vector = np.array(numbers, dtype=np.float32)
     except ValueError as cause:
         line.fail(f"numbers are required behind the word: {cause}")
     if not np.isfinite(vector).all():

