@@ -59,7 +59,7 @@ VERBS = [
 ]
 VERBS += ["data get", "experiment table4", "experiment prepare", "experiment model", "pairs make"]
 VERBS += ["bench ngram", "ngram estimate", "ngram convert", "ngram query", "ngram perplexity", "rescore"]
-VERBS += ["adapt", "experiment adaptation", "experiment rescoring", "words add", "words remove"]
+VERBS += ["adapt", "mix", "experiment adaptation", "experiment rescoring", "words add", "words remove"]
 VERBS += ["bench", "bench beam", "bench constraint", "bench gpu", "serve"]
 VERBS += ["corpus build", "corpus show", "corpus check"]
 VERBS += ["experiment nlg", "experiment knowledge-base", "experiment semantic-parsing", "experiment char-nlg"]

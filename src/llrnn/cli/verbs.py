@@ -82,6 +82,7 @@ from llrnn.model.decode import (
     warn_of_unknown_names,
     write,
 )
+from llrnn.model.ensembles import member
 from llrnn.model.network import LLRNN
 from llrnn.model.pretrained import holds_model
 from llrnn.model.scoring import score
@@ -354,6 +355,9 @@ def explain_verb(
     options: ModelOptions,
     prefix: Annotated[str, typer.Option(help="The words before it.")] = "",
     rival: Annotated[str | None, typer.Option(help="Another word: why not this one?")] = None,
+    part: Annotated[
+        int | None, typer.Option(min=1, help="Of a mixed model: this member alone, counted from 1.")
+    ] = None,
     condition: Condition = None,
     device: Device = "cpu",
     as_json: AsJson = False,
@@ -363,6 +367,7 @@ def explain_verb(
     Example: llrnn explain runs/embedded --prefix "la reine est" --word grande --rival grand
     """
     free = options.open(model, device)
+    free = free if part is None else member(free, part)
     loaded = options.constrained(free)
     if loaded.reads_lowercase:
         prefix, word, rival = prefix.lower(), word.lower(), rival.lower() if rival is not None else None

@@ -4,6 +4,8 @@ log p(x | K) = log b(K, x) + Σ_k a_k·φ_k(K, x) − log Z(K)
 
 A background that is a product, or primed by the condition, shows each factor: log b = Σ_i log b_i.
 
+Of one that is a mixture, b = Σ_i λ_i b_i, each part has its share λ_i b_i(x) / b(x).
+
 A word that is not listed is explained by its cell: log b(x) = log b(c) + log q(x) / Q'(c), and φ(x) = φ(c).
 
 log p(x) − log p(y) = [log b(x) − log b(y)] + Σ_k a_k·(φ_k(x) − φ_k(y))         log Z cancels
@@ -43,6 +45,16 @@ from llrnn.text.vocabulary import EOS
 
 
 @dataclass(frozen=True)
+class MixturePart:
+    """One part of a mixture: its weight λ, its own log b of the word, and its share λ b_i(x) / b(x)."""
+
+    name: str
+    weight: float
+    log_b: float
+    share: float
+
+
+@dataclass(frozen=True)
 class Explanation(Chartable):
     """log p of a word as a sum: `log_b + Σ share − log_z`."""
 
@@ -55,6 +67,7 @@ class Explanation(Chartable):
     cell: str | None = None  # for a word that is not listed: the cell that it belongs to
     log_inside: float = 0.0  # and log q(x) / Q'(c), its share of the cell, which `log_b` includes
     factors: tuple[tuple[str, float], ...] = ()  # of a background that has several: each by name, and its log b
+    parts: tuple[MixturePart, ...] = ()  # of a background that is a mixture, or a mixed model
 
     @property
     def total(self) -> float:
@@ -74,7 +87,11 @@ class Explanation(Chartable):
 
     def sheet(self) -> Sheet:
         line = (*(f"{word} " for word in self.prefix), Strong(self.word), f": {self.verdict}")
-        return Sheet((line, self.chart(), self._sum().table("value φ")))
+        return Sheet((line, self.chart(), self._sum().table("value φ"), *self._mixture()))
+
+    def _mixture(self) -> tuple[TextTable, ...]:
+        rows = tuple((one.name, f"{one.weight:.4f}", log_text(one.log_b), f"{one.share:.1%}") for one in self.parts)
+        return (TextTable(("part of the mixture", "weight λ", "log b", "share"), rows),) if rows else ()
 
     def chart(self) -> BarChart:
         return self._sum().waterfall("log p", " ".join((*self.prefix, self.word)))
@@ -187,11 +204,12 @@ def explain_next(
     rival: str | None = None,
 ) -> Explanation | Comparison:
     """The same of a distribution at one position, and the state that it was made from."""
-    factors = model.background.factors(state.knowledge[0][0])
-    chosen = _explanation(model, distribution, factors, prefix, word)
+    here = state.knowledge[0][0]
+    factors, parts = model.background.factors(here), model.background.shares(here)
+    chosen = _explanation(model, distribution, factors, parts, prefix, word)
     if rival is None:
         return chosen
-    return compare(chosen, _explanation(model, distribution, factors, prefix, rival))
+    return compare(chosen, _explanation(model, distribution, factors, parts, prefix, rival))
 
 
 def compare(chosen: Explanation, rival: Explanation) -> Comparison:
@@ -204,7 +222,12 @@ def compare(chosen: Explanation, rival: Explanation) -> Comparison:
 
 
 def _explanation(
-    model: LLRNN, distribution: Distribution, factors: Sequence[tuple[str, Prior]], prefix: tuple[str, ...], word: str
+    model: LLRNN,
+    distribution: Distribution,
+    factors: Sequence[tuple[str, Prior]],
+    parts: Sequence[tuple[str, float, Prior]],
+    prefix: tuple[str, ...],
+    word: str,
 ) -> Explanation:
     vocabulary = model.vocabulary
     located, inside = vocabulary.locate([word], place="word")
@@ -219,25 +242,40 @@ def _explanation(
         terms=_terms(model, distribution, symbol),
         cell=vocabulary.symbols[symbol] if symbol >= len(vocabulary.words) else None,
         log_inside=log_inside,
-        factors=_shares(factors, symbol),
+        factors=_factors(factors, symbol),
+        parts=_parts(parts, symbol, log_inside),
     )
 
 
-def _shares(factors: Sequence[tuple[str, Prior]], symbol: int) -> tuple[tuple[str, float], ...]:
-    """Of several factors, or of one that forbids the word."""
+def _parts(parts: Sequence[tuple[str, float, Prior]], symbol: int, log_inside: float) -> tuple[MixturePart, ...]:
+    own = [_log_b(prior, symbol) for _, _, prior in parts]
+    terms = torch.tensor([log_weight + log_b for (_, log_weight, _), log_b in zip(parts, own, strict=True)])
+    shares = torch.softmax(terms, 0).nan_to_num(0.0).tolist()  # of none where all parts forbid the word
+    return tuple(
+        MixturePart(name, math.exp(log_weight), log_b + log_inside, share)
+        for (name, log_weight, _), log_b, share in zip(parts, own, shares, strict=True)
+    )
+
+
+def _log_b(prior: Prior, symbol: int) -> float:
     first = torch.zeros(1, dtype=torch.long)
-    found = [(name, float(prior.to(torch.device("cpu")).at(first, first + symbol)[0])) for name, prior in factors]
+    return float(prior.to(torch.device("cpu")).at(first, first + symbol)[0])
+
+
+def _factors(factors: Sequence[tuple[str, Prior]], symbol: int) -> tuple[tuple[str, float], ...]:
+    """Of several factors, or of one that forbids the word."""
+    found = [(name, _log_b(prior, symbol)) for name, prior in factors]
     return tuple(found) if len(found) > 1 or found[0][1] == MINUS_INFINITY else ()
 
 
 def _terms(model: LLRNN, distribution: Distribution, symbol: int) -> tuple[Term, ...]:
-    """Of every feature that fires on the word."""
+    """Of every feature that fires on the word and has a weight: a mixed model gives none to those that it has."""
     a = torch.cat([distribution.adaptor, distribution.context_adaptor], 1)[0]
     weights = dict(zip(model.feature_names, a.tolist(), strict=True))
     values = distribution.context_values(torch.tensor([symbol], device=model.device))[0].tolist()
     context = {name: value for name, value in zip(model.context_names, values, strict=True) if value}
     fires = [*model.output_features.row(symbol).items(), *context.items()]
-    return _largest_first(Term(name, weights[name], value) for name, value in fires)
+    return _largest_first(Term(name, weights[name], value) for name, value in fires if weights[name] != 0.0)
 
 
 def _largest_first(terms: Iterable[Term]) -> tuple[Term, ...]:

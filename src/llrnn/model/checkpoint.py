@@ -202,8 +202,13 @@ def _controller(settings: dict[str, Any]) -> Controller:
         return make_controller(settings)
 
 
+def restore_model(saved: Saved) -> LLRNN:
+    """A model that is part of another one's folder: the inverse of `backgrounds.Model.saved`."""
+    return _build(Bundle(saved.fields, saved.tensors))
+
+
 # here, since backgrounds stand before the model
-backgrounds.register("model", lambda saved, _: backgrounds.Model(_build(Bundle(saved.fields, saved.tensors))))
+backgrounds.register("model", lambda saved, _: backgrounds.Model(restore_model(saved)))
 
 
 def _features(side: str, data: _FeatureData, tensors: dict[str, Tensor], n_symbols: int) -> FeatureMatrix:

@@ -48,6 +48,10 @@ class Background(Process[S]):
         """What it is a product of, by name, at one state: an explanation shows the share of each."""
         return [(repr(self), self.prior([state]))]
 
+    def shares(self, state: S) -> list[tuple[str, float, Prior]]:
+        """What it is a mixture of, if it is one, at one state: the name, log weight and prior of each part."""
+        return []
+
     def as_expert(self) -> Self:
         """This, as an expert asks it: tables are what it says of words in general, and the rest are exceptions."""
         return self
@@ -238,6 +242,9 @@ class Mixture(Combined):
         if self.is_static:  # by what the parts are: at one position, an n-gram may look static and is not
             return SparsePrior.static(self._blend([p for p in priors if isinstance(p, SparsePrior)]))
         return mix(priors, [math.log(weight) for weight in self._weights])
+
+    def shares(self, state: Together) -> list[tuple[str, float, Prior]]:
+        return list(zip(self.names, map(math.log, self._weights), self._priors([state]), strict=True))
 
     def _blend(self, priors: list[SparsePrior]) -> Table:
         """Static parts blend into one table, once."""

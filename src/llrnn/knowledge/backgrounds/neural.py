@@ -49,6 +49,23 @@ class LazyAnswers(PackedStates[S]):
         return self.make()
 
 
+@dataclass(frozen=True, eq=False)
+class Scanned(PackedStates[Place]):
+    """A batch of N states as the distributions of the inner model, in pieces; `order` (N,): where each position is."""
+
+    pieces: Sequence[Any]
+    order: Tensor
+
+    def gathered(self, asked: Callable[[Any], Tensor]) -> Tensor:
+        """What is asked of every distribution, (N, …)."""
+        return torch.cat([asked(distribution) for distribution in self.pieces])[self.order]
+
+    @cached_property
+    def log_b(self) -> Tensor:
+        """(N, V)"""
+        return self.gathered(lambda distribution: distribution.log_probs())
+
+
 class Model(Background[Place]):
     """A trained LLRNN as background, over the same vocabulary.
 
@@ -78,7 +95,7 @@ class Model(Background[Place]):
         return Place(self._fed([state]), symbol)
 
     @torch.no_grad()
-    def follow(self, states: Sequence[Place], batch: Batch) -> tuple[LazyAnswers[Place], Sequence[Place]]:
+    def follow(self, states: Sequence[Place], batch: Batch) -> tuple[Scanned, Sequence[Place]]:
         inputs, mask = batch.inputs, batch.mask
         self._move(inputs.device)
         before, pieces = self._fed(states), []
@@ -88,11 +105,12 @@ class Model(Background[Place]):
         pieces.append(self.model.scan(Batch(inputs[:, -1:], inputs[:, -1:], mask[:, -1:]), before)[0])
         after = [Place(row, word) for row, word in zip(before.rows(), inputs[:, -1].tolist(), strict=True)]
         is_last = torch.zeros_like(mask).index_fill(1, torch.tensor(mask.shape[1] - 1, device=mask.device), True)[mask]
-        return LazyAnswers(len(is_last), lambda: _interleaved(pieces, is_last)), after
+        order = torch.argsort(torch.argsort(is_last.long(), stable=True))
+        return Scanned(len(is_last), pieces, order), after
 
     @torch.no_grad()
     def prior(self, states: Sequence[Place]) -> Prior:
-        if isinstance(states, LazyAnswers):
+        if isinstance(states, Scanned):
             return DensePrior(states.log_b, sums_to_one=True)
         if not states:
             return DensePrior(torch.zeros(0, len(self.model.vocabulary), device=self.model.device))
@@ -128,13 +146,6 @@ class Model(Background[Place]):
 
     def __repr__(self) -> str:
         return f"Model({type(self.model).__name__} over {len(self.model.vocabulary)} symbols)"
-
-
-@torch.no_grad()
-def _interleaved(pieces: Sequence[Any], is_last: Tensor) -> Tensor:
-    """log p of all words, (N, V): `is_last` (N,) tells the positions of the last piece from those of the first."""
-    rows = torch.cat([distribution.log_probs() for distribution in pieces])
-    return rows[torch.argsort(torch.argsort(is_last.long(), stable=True))]
 
 
 def require_same_symbols(who: str, own: Vocabulary, given: Vocabulary, advice: str) -> None:

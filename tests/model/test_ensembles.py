@@ -1,0 +1,298 @@
+"""Mixtures, gated mixtures and products of models are what their equations say, and models as any other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import llrnn
+from helpers import sentence_log_probs, shaken, small_corpus, small_model, tiny_model
+from llrnn import GRU, LLRNN, LSTM, Corpus, Elman, Vocabulary, backgrounds, contextual, features
+from llrnn.ground.errors import ConfigError
+from llrnn.inference.mixing import fitted_powers, fitted_shares, mix
+from llrnn.knowledge.process import Batch
+from llrnn.model.ensembles import Gate, Joined, gated, member, mixture, product
+from llrnn.model.scoring import Sentences, score
+from llrnn.model.testing import check_background, check_controller
+from llrnn.text.corpus import EncodedText
+from llrnn.text.vocabulary import EOS
+from llrnn.training.loop import train
+from strategies import QUICK
+
+CORPUS = small_corpus()
+
+
+def members(n: int = 2, *, seed: int = 0, words: int = 5) -> list[LLRNN]:
+    """Small models over one vocabulary in float64, with networks of different sizes."""
+    vocabulary = Vocabulary([*(f"w{i}" for i in range(words)), EOS])
+    made = []
+    for i in range(n):
+        phi = features.Identity() + features.Function(lambda s: {"odd": 1.0} if s[-1] in "13" else {})
+        b = backgrounds.Static(torch.linspace(-1.0, 0.5, words + 1, dtype=torch.float64))
+        model = LLRNN(vocabulary, output_features=phi, background=b, controller=[GRU, LSTM, Elman][i % 3](3 + i))
+        shaken(model, 2.0, seed=seed + i)
+        made.append(model.double().eval())
+    return made
+
+
+def a_gate(models: Sequence[LLRNN], seed: int) -> Gate:
+    gate = Gate.untrained(models[0], [1.0 / len(models)] * len(models), hidden=4)
+    shaken(gate.model, 2.0, seed=seed + 50)
+    return gate
+
+
+KINDS: dict[str, Callable[[Sequence[LLRNN], int], LLRNN]] = {
+    "mixture": lambda models, seed: mixture(models, [0.2, *[0.8 / (len(models) - 1)] * (len(models) - 1)]),
+    "gated": lambda models, seed: gated(models, a_gate(models, seed)),
+    "product": lambda models, seed: product(models, [0.7, *[0.4] * (len(models) - 1)]),
+}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def batch_of(rows: Sequence[Sequence[int]]) -> Batch:
+    """Rows of one length, all of whose positions count; each begins with the boundary of sentences."""
+    inputs = torch.tensor([[5, *row] for row in rows])
+    return Batch(inputs, torch.tensor([[*row, 5] for row in rows]), torch.ones_like(inputs, dtype=torch.bool))
+
+
+def written_out(model: LLRNN, batch: Batch) -> torch.Tensor:
+    with torch.no_grad():
+        return model.scan(batch)[0].log_probs()
+
+
+@every_kind
+@QUICK
+@given(data=st.data())
+def test_they_are_models(kind: str, data: st.DataObject) -> None:
+    """Σp = 1; what the equation says; batched = one by one = step by step; nobody looks ahead."""
+    n, seed = data.draw(st.integers(2, 3)), data.draw(st.integers(0, 99))
+    length = data.draw(st.integers(1, 4))
+    rows = data.draw(st.lists(st.lists(st.integers(0, 4), min_size=length, max_size=length), min_size=1, max_size=3))
+    models, batch = members(n, seed=seed), batch_of(rows)
+    model = KINDS[kind](models, seed)
+    found = written_out(model, batch)
+    assert torch.allclose(found.exp().sum(-1), torch.ones(len(found), dtype=torch.float64), atol=1e-9)
+    assert torch.allclose(found, by_hand(kind, model, models, batch, seed), atol=1e-9)
+    T = length + 1
+    for b, row in enumerate(rows):
+        alone = written_out(model, batch_of([row]))
+        assert torch.allclose(alone, found[b * T : (b + 1) * T], atol=1e-9)
+        shorter = written_out(model, batch_of([row[:-1]]))
+        assert torch.allclose(shorter, alone[:-1], atol=1e-9)
+        steps = sentence_log_probs(model, [f"w{i}" for i in row])
+        assert torch.allclose(
+            torch.tensor(steps).double(), alone.gather(1, torch.tensor([[*row, 5]]).t())[:, 0], atol=1e-6
+        )
+    with torch.no_grad():
+        targets = model.scan(batch)[0].log_prob(batch.targets.flatten())
+    assert torch.allclose(targets, found.gather(1, batch.targets.view(-1, 1))[:, 0], atol=1e-9)
+
+
+def by_hand(kind: str, model: LLRNN, models: Sequence[LLRNN], batch: Batch, seed: int) -> torch.Tensor:
+    """The equations on top of `model.ensembles`, word by word."""
+    log_p = torch.stack([written_out(one, batch) for one in models])  # (n, N, V)
+    if kind == "mixture":
+        weights = torch.tensor([0.2, *[0.8 / (len(models) - 1)] * (len(models) - 1)], dtype=torch.float64)
+        return torch.logsumexp(log_p + weights.log()[:, None, None], 0)
+    if kind == "gated":
+        with torch.no_grad():
+            p = a_gate(models, seed).model.scan(batch)[0]
+            a = p.h @ p.layer.weight.t() + p.layer.bias
+        return torch.logsumexp(log_p + torch.log_softmax(a, -1).t()[:, :, None], 0)
+    weights = torch.tensor([0.7, *[0.4] * (len(models) - 1)], dtype=torch.float64)
+    log_b = torch.linspace(-1.0, 0.5, log_p.shape[-1], dtype=torch.float64)
+    return torch.log_softmax(((log_p - log_b) * weights[:, None, None]).sum(0) + log_b, -1)
+
+
+@every_kind
+def test_they_are_saved_and_opened_as_any_other(kind: str, tmp_path: Path) -> None:
+    model = KINDS[kind](members(3), 0)
+    model.save(tmp_path / "ours")
+    model.save_pretrained(tmp_path / "hub")
+    batch = batch_of([[0, 1, 2], [3, 3, 4]])
+    for folder in ("ours", "hub"):
+        opened = llrnn.load(tmp_path / folder)
+        assert torch.equal(written_out(opened, batch), written_out(model, batch))
+        assert repr(opened.background) == repr(model.background)
+
+
+@every_kind
+def test_they_write_and_explain(kind: str) -> None:
+    model = KINDS[kind](members(), 0)
+    drawn = llrnn.generate(model, "w0", count=3, generator=torch.Generator().manual_seed(1), max_words=5)
+    assert len(drawn) == 3
+    assert llrnn.generate(model, beam=2, max_words=4)[0].log_prob <= 0.0
+    found = llrnn.explain(model, "w1 w2", word="w3", rival="w0")
+    assert math.isclose(found.total, found.log_ratio, abs_tol=1e-9)
+    assert math.isclose(found.chosen.total, found.chosen.log_p, abs_tol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["mixture", "gated"])
+def test_an_explanation_has_the_share_of_each_member(kind: str) -> None:
+    models = members(3)
+    model = KINDS[kind](models, 0)
+    found = llrnn.explain(model, "w1 w2", word="w3")
+    own = [llrnn.explain(one, "w1 w2", word="w3").log_p for one in models]
+    assert found.terms == ()
+    assert [part.log_b for part in found.parts] == pytest.approx(own)
+    assert math.isclose(sum(part.share for part in found.parts), 1.0, abs_tol=1e-6)
+    assert math.isclose(sum(part.weight for part in found.parts), 1.0, abs_tol=1e-6)
+    for part, log_p in zip(found.parts, own, strict=True):
+        assert math.isclose(part.share, part.weight * math.exp(log_p - found.log_p), rel_tol=1e-5)
+    for number, one in enumerate(models, 1):
+        assert member(model, number) is one
+    for wrong in (0, 4):
+        with pytest.raises(ConfigError, match="between 1 and 3"):
+            member(model, wrong)
+    with pytest.raises(ConfigError, match="only a mixture has members"):
+        member(models[0], 1)
+
+
+def test_laws() -> None:
+    models = members(3)
+    vocabulary = models[0].vocabulary
+    for kind in ("mixture", "gated"):
+        check_background(KINDS[kind](models, 0).background, vocabulary)
+    check_controller(Joined(GRU(3), LSTM(4, inputs=2), Elman(5)))
+
+
+def test_a_mixture_can_be_steered_by_the_features_of_its_first_member() -> None:
+    model = mixture(members())
+    steered = llrnn.model.steer(model, [llrnn.model.Change.parse("odd=+2")])
+    before, after = (llrnn.explain(one, "w0", word="w1").log_p for one in (model, steered))
+    assert after > before + 0.1
+
+
+def test_members_may_know_different_things() -> None:
+    """Other features, an n-gram background, an expert: one vocabulary is enough for a mixture."""
+    models = [
+        small_model(),
+        small_model(background=backgrounds.NGram.from_corpus(CORPUS, order=2, folds=0), controller=LSTM(4)),
+        small_model(context=[contextual.Repeated(5)], output_features=features.Identity()),
+    ]
+    model = mix(models, valid=CORPUS)
+    text = EncodedText.encode(CORPUS, model.vocabulary)
+    alone = [score(one, text).log_perplexity for one in models]
+    assert score(model, text).log_perplexity <= min(alone) + 1e-3
+    assert model.provenance["mixed"]["members"] == pytest.approx(alone)
+    assert math.isclose(score(model, text).log_perplexity, model.provenance["mixed"]["log_perplexity"], rel_tol=1e-6)
+
+
+# --- products --------------------------------------------------------------------------------------------------------
+
+
+def test_a_product_of_models_with_contextual_features_is_one_sum() -> None:
+    def one(seed: int) -> LLRNN:
+        model = small_model(context=[contextual.Repeated(5)], controller=GRU(4 + seed), tied=False).double()
+        shaken(model, 1.5, seed=seed)
+        return model
+
+    models = [one(0), one(1)]
+    (batch,) = Sentences(500).plan(EncodedText.encode(CORPUS[:3], models[0].vocabulary))
+    whole = product(models)
+    log_b = models[0].scan(batch)[0].prior.dense(1).log_b.double()
+    scores = sum((written_out(model, batch) - log_b) for model in models) / 2
+    assert torch.allclose(written_out(whole, batch), torch.log_softmax(scores + log_b, -1), atol=1e-9)
+    assert whole.controller.hidden == 9
+
+
+def test_a_product_of_equal_models_is_the_model() -> None:
+    model = small_model(controller=GRU(4), tied=True, loud=1.0).eval()
+    (batch,) = Sentences(500).plan(EncodedText.encode(CORPUS[:3], model.vocabulary))
+    assert torch.allclose(written_out(product([model, model]), batch), written_out(model, batch), atol=1e-4)
+
+
+def test_a_product_can_be_trained_further() -> None:
+    whole = product([small_model(controller=GRU(4), loud=1.0), small_model(controller=GRU(5), loud=1.0)])
+    records = list(train(whole, CORPUS, epochs=2))
+    assert records[-2].train is not None
+    assert records[-2].train < records[0].train if records[0].train else True
+
+
+def test_powers_are_where_the_text_is_most_probable() -> None:
+    models = [small_model(loud=0.5), small_model(loud=0.5, controller=GRU(5))]
+    for seed, model in enumerate(models):
+        list(train(model, CORPUS[:40], epochs=3, seed=seed))
+    text = EncodedText.encode(CORPUS[40:], models[0].vocabulary)
+    w = fitted_powers(models, product(models), text)
+    best = score(product(models, w), text).log_perplexity
+    for other in ([w[0] + 0.1, w[1]], [w[0] - 0.1, w[1]], [w[0], w[1] + 0.1], [w[0], w[1] - 0.1], [0.5, 0.5]):
+        assert best < score(product(models, other), text).log_perplexity + 1e-7
+    found = mix(models, kind="product", valid=CORPUS[40:]).provenance["mixed"]
+    assert found["weights"] == pytest.approx(w)
+
+
+# --- weights ---------------------------------------------------------------------------------------------------------
+
+
+@QUICK
+@given(st.integers(2, 4), st.integers(0, 99))
+def test_em_finds_the_best_shares(n: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    log_p = -torch.rand(n, 40, generator=generator, dtype=torch.float64) * 4
+
+    def loss(shares: Sequence[float]) -> float:
+        weights = torch.tensor(shares, dtype=torch.float64)
+        return -float(torch.logsumexp(log_p + weights.log()[:, None], 0).mean())
+
+    found = fitted_shares(log_p)
+    assert math.isclose(sum(found), 1.0)
+    drawn = torch.distributions.Dirichlet(torch.ones(n)).sample((30,))
+    assert loss(found) <= min(loss((row + 1e-4).tolist()) for row in drawn / (1 + n * 1e-4)) + 2e-3
+
+
+def test_a_gate_learns_where_each_member_is_good() -> None:
+    """One member knows what follows w0, the other what follows w1."""
+    vocabulary = Vocabulary(["w0", "w1", "a", "b", EOS])
+    texts = [("w0", "a"), ("w1", "b")] * 40
+    corpus = Corpus.from_sentences(list(map(list, texts)))
+
+    def member_of(good: str) -> LLRNN:
+        own = Corpus.from_sentences([list(words) for words in texts if words[0] == good] * 2)
+        model = LLRNN(vocabulary, output_features=features.Identity(), controller=GRU(6), seed=1)
+        list(train(model, own, epochs=30, learning_rate=0.03))
+        return model
+
+    models = [member_of("w0"), member_of("w1")]
+    fixed, model = mix(models, valid=corpus), mix(models, kind="gated", valid=corpus)
+    before, after = fixed.provenance["mixed"]["log_perplexity"], model.provenance["mixed"]["log_perplexity"]
+    assert after < before - 0.05
+    plain, with_gate = model.provenance["mixed"]["held_out"]
+    assert with_gate < plain
+    shares = {word: llrnn.explain(model, word, word="a").parts[0].weight for word in ("w0", "w1")}
+    assert shares["w0"] > 0.9
+    assert shares["w1"] < 0.1
+
+
+def test_mistakes_are_told_in_one_line(tmp_path: Path) -> None:
+    models = members(2)
+    others = [small_model(), small_model(output_features=features.Identity()), small_model(controller=GRU(4))]
+    mistakes: list[tuple[Callable[[], Any], str]] = [
+        (lambda: mix(models[:1]), "two models or more are needed to mix, found 1"),
+        (
+            lambda: mix([models[0], tiny_model()]),
+            "must have one vocabulary, found 6 symbols in model 1 and 4 in model 2",
+        ),
+        (lambda: mix(models, weights=[0.5, 0.6]), "2 weights above 0 that sum to 1"),
+        (lambda: mix(models, weights=[1.5, -0.5]), "2 weights above 0 that sum to 1"),
+        (lambda: mix(models, weights=[1.0]), "2 weights above 0 that sum to 1"),
+        (lambda: mix(models, kind="gated"), "a gate is trained on a text, found none"),
+        (lambda: mix(models, kind="sum"), "mixture, gated or product"),  # type: ignore[arg-type]
+        (lambda: mix(others, valid=CORPUS, weights=[0.3, 0.3, 0.4]), "leave one out"),
+        (lambda: mix(others[:2], kind="product"), "same output features, found others in model 1 and model 2"),
+        (lambda: product(models, [1.0]), "a product of 2 models needs as many weights"),
+        (lambda: mix([others[0], small_model(background=backgrounds.Uniform())], kind="product"), "same background"),
+        (lambda: mix([others[0], small_model(context=[contextual.Repeated(5)])], kind="product"), "same contextual"),
+        (lambda: mix([models[0], str(tmp_path)]), "model"),
+    ]
+    for act, message in mistakes:
+        with pytest.raises(llrnn.LLRNNError, match=message) as caught:
+            act()
+        assert "\n" not in str(caught.value)
