@@ -27,7 +27,7 @@ from llrnn.knowledge.backgrounds import (
     Unigram,
 )
 from llrnn.knowledge.backgrounds.base import mix, multiply
-from llrnn.knowledge.backgrounds.neural import LazyAnswers
+from llrnn.knowledge.backgrounds.neural import Scanned
 from llrnn.knowledge.backgrounds.ngram import stitched_priors
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.loglinear import LogLinear
@@ -152,7 +152,7 @@ def test_fresh_and_carried_sequences_go_together() -> None:
 def test_what_nobody_asks_for_is_not_computed() -> None:
     background = bound()
     seen, _ = background.follow([background.initial()] * 3, Batch(INPUTS, INPUTS, MASK))
-    assert isinstance(seen, LazyAnswers)
+    assert isinstance(seen, Scanned)
     assert "log_b" not in vars(seen)
     background.prior(seen)
     assert "log_b" in vars(seen)

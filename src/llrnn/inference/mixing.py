@@ -171,5 +171,5 @@ def fitted_powers(
             loss += float(part.detach())
         return loss
 
-    optimizer.step(closure)
+    optimizer.step(closure)  # type: ignore[no-untyped-call]
     return [float(weight) for weight in w.detach()]

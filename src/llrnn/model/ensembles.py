@@ -248,7 +248,7 @@ def product(
             made.get_parameter(name).copy_(tensor)
         made.embedding.weight.copy_(torch.cat([model.embedding.weight for model in models], 1))
         if made.input_weight is not None:
-            inputs = [model.input_weight for model in models if model.input_weight is not None]
+            inputs: list[Tensor] = [model.input_weight for model in models if model.input_weight is not None]
             made.input_weight.copy_(torch.cat(inputs, 1))
     return made
 
