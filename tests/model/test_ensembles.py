@@ -18,7 +18,7 @@ from llrnn import GRU, LLRNN, LSTM, Corpus, Elman, Vocabulary, backgrounds, cont
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.mixing import fitted_powers, fitted_shares, mix
 from llrnn.knowledge.process import Batch
-from llrnn.model.ensembles import Gate, Joined, gated, member, mixture, product
+from llrnn.model.ensembles import Joined, MixtureGate, gated, member, mixture, product
 from llrnn.model.scoring import Sentences, score
 from llrnn.model.testing import check_background, check_controller
 from llrnn.text.corpus import EncodedText
@@ -42,8 +42,8 @@ def members(n: int = 2, *, seed: int = 0, words: int = 5) -> list[LLRNN]:
     return made
 
 
-def a_gate(models: Sequence[LLRNN], seed: int) -> Gate:
-    gate = Gate.untrained(models[0], [1.0 / len(models)] * len(models), hidden=4)
+def a_gate(models: Sequence[LLRNN], seed: int) -> MixtureGate:
+    gate = MixtureGate.untrained(models[0], [1.0 / len(models)] * len(models), hidden=4)
     shaken(gate.model, 2.0, seed=seed + 50)
     return gate
 

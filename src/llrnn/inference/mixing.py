@@ -18,7 +18,7 @@ from torch.func import functional_call
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.process import Batch
 from llrnn.model.checkpoint import find_device, load
-from llrnn.model.ensembles import Gate, combined_weights, gated, log_shares, mixture, product, require_members
+from llrnn.model.ensembles import MixtureGate, combined_weights, gated, log_shares, mixture, product, require_members
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching, Sentences, derived_seed, score
 from llrnn.model.scoring import log_probs as batch_log_probs
@@ -106,12 +106,12 @@ def fitted_shares(log_p: Tensor) -> list[float]:
 
 def fitted_gate(
     models: Sequence[LLRNN], weights: Sequence[float], text: EncodedText, *, seed: int = 0
-) -> tuple[Gate, float, float]:
+) -> tuple[MixtureGate, float, float]:
     """A gate that begins with these weights everywhere, and is kept as it was best on a fifth of the text.
 
     Also the log-perplexity on that fifth, with the weights as they are and with the gate.
     """
-    gate = Gate.untrained(models[0], weights, seed=seed)
+    gate = MixtureGate.untrained(models[0], weights, seed=seed)
     plan = Sentences(max(1, min(_WORDS, int(text.lengths.sum()) // 10))).plan(text, seed=seed)
     if len(plan) < 2:
         raise ConfigError(f"a gate needs a text of several sentences to be trained on, found {len(text.sentences)}")
@@ -142,7 +142,7 @@ def fitted_gate(
 
 
 @torch.no_grad()
-def _gate_loss(gate: Gate, said: Sequence[tuple[Batch, Tensor]]) -> float:
+def _gate_loss(gate: MixtureGate, said: Sequence[tuple[Batch, Tensor]]) -> float:
     gate.model.eval()
     found = [torch.logsumexp(log_shares(gate.model.scan(batch)[0].adaptor) + log_p, 1) for batch, log_p in said]
     return -float(torch.cat(found).mean())

@@ -124,12 +124,12 @@ def _over(background: Background, models: Sequence[LLRNN]) -> LLRNN:
     return inheriting(made, models)
 
 
-class Gate(Model):
+class MixtureGate(Model):
     """A small network that follows the text and says λ. Its model has a feature for each part: their weights
     a = V h + v are asked for, and no probability."""
 
     @classmethod
-    def untrained(cls, first: LLRNN, weights: Sequence[float], *, hidden: int = 64, seed: int = 0) -> Gate:
+    def untrained(cls, first: LLRNN, weights: Sequence[float], *, hidden: int = 64, seed: int = 0) -> MixtureGate:
         """One that reads the input features of a model, and says these weights everywhere."""
         n, V = len(weights), len(first.vocabulary)
         names = tuple(f"part {i + 1}" for i in range(n))
@@ -160,7 +160,7 @@ class Gate(Model):
         return Saved("gate", found.fields, found.tensors)
 
     def __repr__(self) -> str:
-        return f"Gate({self.model.controller!r})"
+        return f"MixtureGate({self.model.controller!r})"
 
 
 def log_shares(a: Tensor) -> Tensor:
@@ -180,7 +180,7 @@ class Gated(Combined):
     def _answers(self, states: Sequence[Together]) -> tuple[list[Prior], Tensor]:
         """The priors of the members, and log λ (N, n)."""
         *members, gate = zip(self._parts, self._by_part(states), strict=True)
-        assert isinstance(gate[0], Gate)
+        assert isinstance(gate[0], MixtureGate)
         return [part.prior(own) for part, own in members], gate[0].log_weights(gate[1])
 
     def prior(self, states: Sequence[Together]) -> Prior:
@@ -202,14 +202,14 @@ class Gated(Combined):
         return f"Gated({', '.join(self.names)}; {self._parts[-1]!r})"
 
 
-backgrounds.register("gate", lambda saved, _: Gate(restore_model(saved)))
+backgrounds.register("gate", lambda saved, _: MixtureGate(restore_model(saved)))
 backgrounds.register("gated", lambda saved, parts: Gated(*parts, **saved.fields))  # type: ignore[arg-type]
 
 
-def gated(models: Sequence[LLRNN], gate: Gate, *, names: Sequence[str] | None = None) -> LLRNN:
+def gated(models: Sequence[LLRNN], gate: MixtureGate, *, names: Sequence[str] | None = None) -> LLRNN:
     """p = Σ λ_i(h) p_i of trained models over one vocabulary, with weights that a gate sets at every step.
 
-    model = gated(models, Gate.untrained(models[0], [0.5, 0.5]))
+    model = gated(models, MixtureGate.untrained(models[0], [0.5, 0.5]))
     """
     names = require_members(models, names)
     return _over(Gated(*map(Model, models), gate, names=names), models)
@@ -311,7 +311,7 @@ def _same_knowledge(one: Saved, other: Saved) -> bool:
 def member(model: LLRNN, number: int) -> LLRNN:
     """A member of a mixed model by itself, counted from 1; where the mixed model is."""
     parts = model.background.parts if isinstance(model.background, Combined) else ()
-    found = [part.model for part in parts if isinstance(part, Model) and not isinstance(part, Gate)]
+    found = [part.model for part in parts if isinstance(part, Model) and not isinstance(part, MixtureGate)]
     if not found:
         raise ConfigError(
             f"only a mixture has members, which `llrnn mix` makes without --product; found {model.background!r}"
