@@ -40,9 +40,16 @@ def context() -> Iterator[str]:
     yield f"| expert, not cross-fitted | {unfitted:.3f} (best epoch, the first) |"
 
 
+def other_texts() -> Iterator[str]:
+    found = read("other-texts.json")["contractions of valid that would be right"]
+    right = ", ".join(f"`{word}` {right} of {count}" for word, (right, count) in found.items())
+    yield f"validation text, where the right answer is known: {right}."
+
+
 def experiments() -> Iterator[str]:
     for part in (
         table4,
+        other_texts,
         agreement,
         experts,
         adaptation,

@@ -16,7 +16,7 @@ SHOWN = (
     *("table4", "experts", "ablations", "by_frequency", "agreement", "agreement_by_kind", "small"),
     *("adaptation", "frozen_adaptation", "frozen_cost", "rescoring", "open_vocabulary", "rare_words", "added_words"),
     *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "kenlm", "objectives", "campaign"),
-    *("attack", "bodies"),
+    *("other_texts", "attack", "bodies"),
 )
 TESTS = ("test1", "test2")
 SIZES = (10000, 5000, 3000, 2500, 2000, 1000, 500, 10)
@@ -54,6 +54,16 @@ def table4() -> str:
     values = [ngrams["valid"], *(ngrams["tests"][test] for test in TESTS)]
     last = ["kneser-ney, 5-gram", *["–"] * 4, *(f"{value:.3f}" for value in values)]
     return perplexity_table({name: found[name] for name in IN_ORDER}, TESTS) + f"| {' | '.join(last)} |\n"
+
+
+def other_texts() -> str:
+    """Other texts for the network, and how near the trigrams of each are to the validation text."""
+    header = ("text", "sentences", "words", "valid, as it came", "valid, written as the corpus")
+    rows = [
+        [name, f"{row['sentences']:,}", f"{row['words']:,}", f"{row['valid, as it came']:.3f}", f"{row['valid']:.3f}"]
+        for name, row in read("other-texts.json")["texts"].items()
+    ]
+    return markdown(header, rows)
 
 
 def experts() -> str:

@@ -5,7 +5,7 @@
     lemmas.tsv, clusters.tsv, pairs.jsonl    where the language has sources for them
     novels.txt, treebanks.txt                other texts of the language, one sentence or paragraph a line
     other-*.txt                              other texts for the network: one sentence a line, written as train is
-    other.json                               how many words they have, and how well their contractions are resolved
+    other.json                               how large and how near to the text they are
     manifest.json                            where everything came from, and how well it covers which words
 
 No source of knowledge may know test words better than training words. For French the text is UD GSD, and attributes
@@ -18,16 +18,19 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from llrnn.ground.errors import ConfigError, LexiconError
+from llrnn.ground.errors import ConfigError, EstimationWarning, LexiconError
 from llrnn.ground.files import write_atomically
 from llrnn.inference.pairs import make_pairs, write_pairs
+from llrnn.knowledge.backgrounds import NGram
 from llrnn.text import analysers
-from llrnn.text.corpus import Corpus
+from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.french import conllu
 from llrnn.text.lexicon import Lexicon, cluster_words, tokenise
 from llrnn.text.vocabulary import Vocabulary
@@ -128,25 +131,40 @@ def _prepare(source: Source, out: Path, tell: Callable[[str], None], sentences: 
 
 def _write_others(source: Source, out: Path, sentences: int | None) -> None:
     """What the network may read besides the text, written as the text is; GSD's own sentences are not in it."""
-    contractions = Contractions(Corpus.from_file(out / "train.conllu"))
-    novels = source.novels if sentences is None else source.novels[:1]
-    paragraphs = (line for path in novels for line in _lines(path))
+    texts = {part: Corpus.from_file(out / f"{part}.conllu") for part in ("train", "valid", "test1", "test2")}
+    contractions, vocabulary = Contractions(texts["train"]), Vocabulary.from_corpus(*texts.values())
+    novels = [line for path in source.novels for line in _lines(path)]
     treebanks = (out / "treebanks.txt").read_text(encoding="utf8").splitlines()
-    texts: dict[str, Iterable[Sequence[str]]] = {
-        "novels": (sentence for line in paragraphs for sentence in french_texts.sentences(line)),
-        "treebanks": map(str.split, treebanks),
-        "wiki": (line.split() for path in source.wiki for line in _lines(path)),
+    wiki = [line.split() for path in source.wiki for line in _lines(path)]
+    given: dict[str, tuple[Iterable[Sequence[str]], Iterable[Sequence[str]]]] = {  # by sentences, and as it came
+        "novels": ((words for line in novels for words in french_texts.sentences(line)), map(tokenise, novels)),
+        "treebanks": (map(str.split, treebanks), map(str.split, treebanks)),
+        "wiki": (wiki, wiki),
     }
-    counts = {}
-    for name, given in texts.items():
+    told: dict[str, Any] = {}
+    for name, (lines, as_it_came) in given.items():
         contracted = name != "treebanks"  # these have words as the text has them
-        lines = [contractions.written_out(line, contracted=contracted) for line in islice(given, sentences)]
-        if lines:
-            _write_text(out / f"other-{name}.txt", lines)
-        counts[name] = {"sentences": len(lines), "words": sum(map(len, lines))}
-    accuracy = contractions.accuracy(Corpus.from_file(out / "valid.conllu"))
-    told = {"texts": counts, "contractions of the validation text that would be written right": accuracy}
+        written = [contractions.written_out(line, contracted=contracted) for line in islice(lines, sentences)]
+        if written:
+            _write_text(out / f"other-{name}.txt", written)
+            told[name] = {
+                "sentences": len(written),
+                "words": sum(map(len, written)),
+                "valid": _trigrams(written, vocabulary, texts["valid"]),
+                "valid, as it came": _trigrams(islice(as_it_came, sentences), vocabulary, texts["valid"]),
+            }
+    told = {"texts": told, "contractions of valid that would be right": contractions.accuracy(texts["valid"])}
     write_atomically(out / "other.json", json.dumps(told, indent=1).encode())
+
+
+def _trigrams(lines: Iterable[Sequence[str]], vocabulary: Vocabulary, judge: Corpus) -> float:
+    """How near a text is to another: the log-perplexity of its trigrams there, over the listed words."""
+    text = Corpus.from_sentences(lines)
+    with warnings.catch_warnings():  # a trial has too little text for its discounts
+        warnings.simplefilter("ignore", EstimationWarning)
+        ngram = NGram.from_corpus(text, order=3, folds=0, restrict=True).bind(vocabulary)
+    assert isinstance(ngram, NGram)
+    return float(-ngram.score(EncodedText.encode(judge, vocabulary).stream().tolist())[0].mean())
 
 
 def _lexicon(source: Source, texts: dict[str, Corpus], vocabulary: Vocabulary) -> Lexicon:
