@@ -57,7 +57,7 @@ VERBS = [
     "bench training",
     "data french",
 ]
-VERBS += ["data get", "experiment table4", "experiment prepare", "experiment model", "pairs make"]
+VERBS += ["data get", "data vectors", "experiment table4", "experiment prepare", "experiment model", "pairs make"]
 VERBS += ["bench ngram", "ngram estimate", "ngram convert", "ngram query", "ngram perplexity", "rescore"]
 VERBS += ["adapt", "mix", "experiment adaptation", "experiment rescoring", "words add", "words remove"]
 VERBS += ["bench", "bench beam", "bench constraint", "bench gpu", "serve"]

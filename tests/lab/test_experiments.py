@@ -14,6 +14,7 @@ from llrnn.cli import run
 from llrnn.ground.errors import ConfigError, LexiconError
 from llrnn.ground.files import write_atomically
 from llrnn.text.lexicon import cluster_words, tokenise
+from llrnn.text.vectors import WordVectors
 from llrnn_lab.studies import prepare as preparation
 from llrnn_lab.studies import table4
 from llrnn_lab.studies.jobs import Job
@@ -110,6 +111,18 @@ def test_failed_models_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "error: " in log.read_text()
     assert "Traceback" not in log.read_text()
     assert run(["experiment", "table4", "--data", str(data), "--out", str(tmp_path), "--configs", str(tmp_path)]) == 2
+
+
+def test_vectors_of_the_words_of_all_parts_are_prepared(tmp_path: Path) -> None:
+    WordVectors.from_mapping({"La": [1.0, 2.0], "chat": [0.0, 1.0], "zzz": [3.0, 3.0]}).save(tmp_path / "all.vec")
+    told: list[str] = []
+    treebank, out = embedded_treebank(tmp_path / "treebank"), tmp_path / "prepared"
+    prepare(treebank, out, tell=told.append, vectors=tmp_path / "all.vec")
+    assert WordVectors.read(out / "vectors.npz").rows_of(["la", "chat", "zzz"]).tolist() == [0, 1, -1]
+    assert re.fullmatch(r"2 of [\d,]+ types have a vector in .*all.vec", told[-1])
+    (out / "vectors.npz").unlink()
+    prepare(treebank, out)
+    assert not (out / "vectors.npz").exists()
 
 
 def test_every_configuration_of_the_table_is_there_and_read(tmp_path: Path) -> None:

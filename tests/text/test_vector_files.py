@@ -16,6 +16,7 @@ import safetensors.numpy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llrnn.cli import run
 from llrnn.ground.errors import LexiconError
 from llrnn.text.vectors import WordVectors, murmur64, unpack_rows
 from strategies import QUICK
@@ -210,3 +211,20 @@ def test_the_hash_of_forms_is_that_of_spacy() -> None:
 @given(st.dictionaries(st.integers(0, (1 << 64) - 1), st.integers(0, (1 << 32) - 1), max_size=40))
 def test_maps_of_numbers_are_unpacked(rows: dict[int, int]) -> None:
     assert unpack_rows(packed(rows)) == rows
+
+
+def test_the_vectors_of_a_text_are_kept_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wheel(tmp_path / "v.whl")
+    (tmp_path / "text.txt").write_text("De paris Chat\nde chien\n")
+    command = ["data", "vectors", str(tmp_path / "v.whl"), "--out", str(tmp_path / "mine.npz")]
+    assert run([*command, "--words", str(tmp_path / "text.txt")]) == 0
+    assert "3 of 4 types (75.0%), 80.0% of 5 tokens have a vector" in " ".join(capsys.readouterr().out.split())
+    mine = WordVectors.read(tmp_path / "mine.npz")
+    assert mine.words == ("de", "paris", "chat")
+    assert np.array_equal(mine.table[mine.rows], TABLE[[0, 1, 4]])
+    assert run([*command, "--words", str(tmp_path / "text.txt"), "--no-any-case", "--no-lowercase"]) == 0
+    assert WordVectors.read(tmp_path / "mine.npz").words == ("de",)
+    assert run(command) == 0
+    assert WordVectors.read(tmp_path / "mine.npz").words == WORDS
+    assert run(["data", "vectors", str(tmp_path / "absent.vec"), "--out", str(tmp_path / "x.npz")]) == 2
+    assert "there is none of this name" in capsys.readouterr().err

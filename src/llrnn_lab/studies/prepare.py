@@ -4,6 +4,7 @@
     lexicon.tsv                              attributes of word types
     lemmas.tsv, clusters.tsv, pairs.jsonl    where the language has sources for them
     novels.txt, treebanks.txt                other texts of the language, one sentence or paragraph a line
+    vectors.npz                              vectors of the words of all parts, where a file of them is given
     other-*.txt                              other texts for the network: one sentence a line, written as train is
     other.json                               how large and how near to the text they are
     manifest.json                            where everything came from, and how well it covers which words
@@ -33,10 +34,13 @@ from llrnn.text import analysers
 from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.french import conllu
 from llrnn.text.lexicon import Lexicon, cluster_words, tokenise
+from llrnn.text.vectors import WordVectors, cases
 from llrnn.text.vocabulary import Vocabulary
 from llrnn_lab.studies import french_texts
 from llrnn_lab.studies.french_texts import Contractions
 
+VECTORS = "vectors.npz"
+PARTS = ("train", "valid", "test1", "test2")
 HUNSPELL = Path("/usr/share/hunspell/fr.dic")
 _PLAIN = re.compile(r"[\w'-]+")  # what an attribute's value may be written with
 _VALIDATION = 728  # sentences, as in the paper
@@ -92,15 +96,27 @@ def _french(data: Path) -> Source:
 
 
 def prepare(
-    data: Path, out: Path, *, tell: Callable[[str], None] = lambda text: None, sentences: int | None = None
+    data: Path,
+    out: Path,
+    *,
+    tell: Callable[[str], None] = lambda text: None,
+    sentences: int | None = None,
+    vectors: Path | None = None,
 ) -> None:
-    """Fill `out` from `data`; what is there already is left alone. `sentences` cuts every part short, for trials."""
+    """Fill `out` from `data`, and from a file of word vectors; what is there already is left alone. `sentences` cuts
+    every part short, for trials."""
     source = find_source(data)
     if not (out / "manifest.json").exists():
         tell(f"preparing {source.name} in {out}")
         _prepare(source, out, tell, sentences)
     if source.name == "french" and not (out / "other.json").exists():
         _write_others(source, out, sentences)
+    if vectors is not None and not (out / VECTORS).exists():
+        parts = Vocabulary.from_corpus(*(Corpus.from_file(out / f"{part}.conllu") for part in PARTS)).words
+        asked = {form for word in parts for form in cases(word)}
+        found = WordVectors.read(vectors, only=asked).restricted(parts, any_case=True)
+        found.save(out / VECTORS)
+        tell(f"{len(found):,} of {len(parts):,} types have a vector in {vectors}")
 
 
 def _prepare(source: Source, out: Path, tell: Callable[[str], None], sentences: int | None) -> None:

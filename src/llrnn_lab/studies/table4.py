@@ -20,7 +20,7 @@ from llrnn.text.vocabulary import Vocabulary
 from llrnn_lab.studies import tables
 from llrnn_lab.studies.engines import Engine
 from llrnn_lab.studies.jobs import Job, run_jobs
-from llrnn_lab.studies.prepare import prepare
+from llrnn_lab.studies.prepare import VECTORS, prepare
 from llrnn_lab.studies.tables import write_results
 
 SIZES = (10000, 5000, 3000, 2500, 2000, 1000, 500, 10)
@@ -39,7 +39,8 @@ PAPER = {
 _CONTINUOUS = ('training.batches={kind="continuous", rows=64, length=32}',)
 TESTS = ("test1", "test2")
 _KNESER_NEY = Job("kneser-ney", Path())  # estimated here, not trained by a job; its features are n-grams
-_MORE = ("expert", "experts", "experts-more", "other")  # best, with n-grams as experts, or trained on other texts too
+# best, with n-grams as experts, or trained on other texts too, or with vectors (and where there are none, not)
+_MORE = ("expert", "experts", "experts-more", "other", "vectors", "vectors-other")
 
 
 def jobs(configs: Path, *, seeds: int = 3, only: Sequence[str] = ()) -> list[Job]:
@@ -86,13 +87,17 @@ def run(
     engine: Engine | None = None,
     sentences: int | None = None,
     deadline: float | None = None,
+    vectors: Path | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Path:
-    """Prepare the data, train what is missing, and write table4.md, table4.json and table4.png."""
+    """Prepare the data, train what is missing, and write table4.md, table4.json and table4.png; models with word
+    vectors are among them where a file of `vectors` is given, or was before."""
     prepared = out / "prepared"
-    prepare(data, prepared, tell=tell, sentences=sentences)
+    prepare(data, prepared, tell=tell, sentences=sentences, vectors=vectors)
     kneser_ney(prepared, out)
     wanted = [_KNESER_NEY, *jobs(configs, seeds=seeds, only=only)]
+    if not (prepared / VECTORS).exists():
+        wanted = [job for job in wanted if not job.name.startswith("vectors")]
     run_jobs(
         wanted,
         data=prepared,
