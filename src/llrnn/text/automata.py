@@ -22,10 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.arrays import Bools, Floats, Ints
 from llrnn.ground.errors import DomainError
-
-Bools = NDArray[np.bool_]
 
 KINDS = ("lowercase", "uppercase", "digit", "space", "sign")
 LOWER, UPPER, DIGIT, SPACE, SIGN = range(len(KINDS))

@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.arrays import Bools, Floats, Ints
 from llrnn.ground.errors import BackgroundError
 from llrnn.text.automata import DIGIT, KINDS, LOWER, SIGN, SPACE, UPPER, kind
 
@@ -44,7 +44,6 @@ from llrnn.text.automata import DIGIT, KINDS, LOWER, SIGN, SPACE, UPPER, kind
 # that a grammar of forty terminals has some forty columns, whatever the vocabulary.
 
 Over = Literal["symbols", "characters"]
-Bools = NDArray[np.bool_]
 UNREAD = -1  # the column of letters that no atom holds
 PROPERTIES = {"lower": LOWER, "upper": UPPER, "digit": DIGIT, "space": SPACE, "sign": SIGN}  # as in \p{lower}
 

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from torch import Tensor
 
+from llrnn.ground.arrays import Bools
 from llrnn.ground.errors import BackgroundError, CheckpointError, DomainError, LLRNNError, MissingExtraError
 from llrnn.languages.grammars import expressions as ex
 from llrnn.languages.grammars.automaton import (
@@ -32,7 +33,6 @@ from llrnn.languages.grammars.automaton import (
     START,
     UNREAD,
     Atom,
-    Bools,
     Held,
     Letter,
     LetterColumns,

@@ -31,7 +31,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.arrays import Bools, Floats, Ints
 from llrnn.ground.errors import BackgroundError, CorpusError
 from llrnn.ground.files import StrPath
 from llrnn.languages.ngrams.table import UNKNOWN, Level, NGramTable
@@ -131,8 +131,6 @@ class DiskArray(GrowingArray):
         self._file.close()
         self._scratch.used -= self._length * self.dtype.itemsize
 
-
-Bools = NDArray[np.bool_]
 
 _FALLBACK = (0.5, 1.0, 1.5)  # discounts, where there is too little text to estimate them
 _BYTES_A_WORD = 96  # that sorting a block or merging windows has in memory for each of their entries
