@@ -154,8 +154,12 @@ def test_what_nobody_asks_for_is_not_computed() -> None:
     seen, _ = background.follow([background.initial()] * 3, Batch(INPUTS, INPUTS, MASK))
     assert isinstance(seen, Scanned)
     assert "log_b" not in vars(seen)
-    background.prior(seen)
+    prior = background.prior(seen)
+    some = prior.at(torch.tensor([0, 3, 3, 8, 9]), torch.tensor([1, 0, 4, 2, 5]))  # of two pieces
+    assert "log_b" not in vars(seen)
+    whole = log_b(prior)
     assert "log_b" in vars(seen)
+    torch.testing.assert_close(some, whole[[0, 3, 3, 8, 9], [1, 0, 4, 2, 5]].double())
     none, _ = background.follow([background.initial()] * 3, Batch(INPUTS, INPUTS, torch.zeros_like(MASK)))
     assert log_b(background.prior(none)).shape == log_b(background.prior([])).shape == (0, len(WORDS))
 

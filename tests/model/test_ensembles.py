@@ -18,6 +18,8 @@ from llrnn import GRU, LLRNN, LSTM, Corpus, Elman, Vocabulary, backgrounds, cont
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.mixing import fitted_powers, fitted_shares, mix
 from llrnn.knowledge.process import Batch
+from llrnn.layer import ways
+from llrnn.layer.loglinear import Distribution
 from llrnn.model.ensembles import Joined, MixtureGate, gated, member, mixture, product
 from llrnn.model.scoring import Sentences, score
 from llrnn.model.testing import check_background, check_controller
@@ -183,6 +185,19 @@ def test_members_may_know_different_things() -> None:
     assert score(model, text).log_perplexity <= min(alone) + 1e-3
     assert model.provenance["mixed"]["members"] == pytest.approx(alone)
     assert math.isclose(score(model, text).log_perplexity, model.provenance["mixed"]["log_perplexity"], rel_tol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["mixture", "gated"])
+def test_words_of_a_text_are_scored_without_a_sum_over_all_words(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many positions: each member sums over its classes, and nothing of size N × V is made."""
+    models = members(2)
+    model, batch = KINDS[kind](models, 0), batch_of([[0, 1, 2], [3, 3, 4]])
+    wanted = written_out(model, batch).gather(1, batch.targets.view(-1, 1))[:, 0]
+    monkeypatch.setattr(ways, "FEW_TERMS", 0)
+    for name in ("log_probs", "word_terms"):
+        monkeypatch.setattr(Distribution, name, property(lambda self: pytest.fail("all of V")))
+    with torch.no_grad():
+        assert torch.allclose(model.log_prob(batch), wanted, atol=1e-9)
 
 
 # --- products --------------------------------------------------------------------------------------------------------

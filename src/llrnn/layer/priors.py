@@ -11,10 +11,10 @@ Positions are numbered 0..N-1; a prior with `n == 1` holds for every position.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor
@@ -294,6 +294,11 @@ class DensePrior:
     tables: tuple[Table, ...] = ()  # it has none
 
     @property
+    def like(self) -> Tensor:
+        """Some tensor of its dtype, on its device."""
+        return self.log_b
+
+    @property
     def n(self) -> int:
         return len(self.log_b)
 
@@ -309,9 +314,8 @@ class DensePrior:
 
     def centred(self, dtype: torch.dtype) -> tuple[Prior, Tensor]:
         """In numbers of this type, but for a factor a position where digits would be lost; and its logarithm."""
-        none = self.log_b.new_zeros(1, dtype=torch.float64)
-        if torch.finfo(dtype).eps <= torch.finfo(self.log_b.dtype).eps:
-            return self, none
+        if torch.finfo(dtype).eps <= torch.finfo(self.like.dtype).eps:
+            return self, self.like.new_zeros(1, dtype=torch.float64)
         largest = self.log_b.amax(-1)
         scale = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
         return DensePrior((self.log_b - scale[:, None]).to(dtype)), scale.double()
@@ -323,7 +327,49 @@ class DensePrior:
         return DensePrior(_times(self.log_b, exponent))
 
     def to(self, device: torch.device) -> DensePrior:
-        return self if self.log_b.device == device else DensePrior(self.log_b.to(device), self.sums_to_one)
+        return self if self.like.device == device else DensePrior(self.log_b.to(device), self.sums_to_one)
+
+
+class LazyPrior(DensePrior):
+    """What a model says of N positions, which sums to one: of some words, or of all N × V where somebody needs them.
+
+    `some(position, word)`: log p of words at given positions in rising order, (E,), without a sum over V;
+    `whole()`: log p of all words, (N, V); `like`: a tensor of their dtype, on their device.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        some: Callable[[Tensor, Tensor], Tensor],
+        whole: Callable[[], Tensor],
+        like: Tensor,
+    ) -> None:
+        vars(self).update(_shape=shape, _some=some, _whole=whole, _like=like, sums_to_one=True)
+
+    @cached_property
+    def log_b(self) -> Tensor:  # type: ignore[override]
+        with torch.no_grad():
+            found: Tensor = vars(self)["_whole"]()
+        return found
+
+    @property
+    def like(self) -> Tensor:
+        return cast(Tensor, vars(self)["_like"])
+
+    @property
+    def n(self) -> int:
+        return cast(int, vars(self)["_shape"][0])
+
+    @property
+    def n_symbols(self) -> int:
+        return cast(int, vars(self)["_shape"][1])
+
+    def at(self, position: Tensor, word: Tensor) -> Tensor:
+        if "log_b" in vars(self) or self.n == 1 or bool((position[1:] < position[:-1]).any()):
+            return super().at(position, word)
+        with torch.no_grad():
+            found: Tensor = vars(self)["_some"](position, word)
+        return found.double()
 
 
 Prior = SparsePrior | DensePrior
@@ -397,7 +443,7 @@ def join(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:
     Sources list their exceptions sorted by position and word. They are merged, not sorted again: two experts of one
     text list the same words, and most others list few.
     """
-    V, device = prior.n_symbols, prior.shift.device if isinstance(prior, SparsePrior) else prior.log_b.device
+    V, device = prior.n_symbols, (prior.shift if isinstance(prior, SparsePrior) else prior.like).device
     own = prior.exceptions if isinstance(prior, SparsePrior) else Exceptions.none(device)
     sources: list[Exceptions | ContextValues] = [own, *values]
     keys = [source.position * V + source.word for source in sources]

@@ -149,7 +149,7 @@ def _by_classes(p: Distribution, position: Tensor, word: Tensor) -> Found | None
         log_mass = p.classes.log_mass(prior, dtype)
         log_sum, score = numerics.class_logsumexp(p.scores, log_mass, None, rows, columns)
     else:
-        log_sum, score = _dense_log_sums(p, prior.dense(p.n), rows, columns)
+        log_sum, score = _dense_log_sums(p, prior, rows, columns)
     terms, static = _terms(p, position, word, score)
     if len(static) == 0:
         return log_sum, terms
@@ -159,14 +159,25 @@ def _by_classes(p: Distribution, position: Tensor, word: Tensor) -> Found | None
 
 
 def _dense_log_sums(p: Distribution, prior: DensePrior, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-    """Over N × V values; where they sum to one, and most words have the same features, over the other words alone."""
+    """Over N × V values; where they sum to one, and most words have the same features, over the other words alone;
+    and over none where the layer adds nothing, as in a mixture of models."""
+    if prior.sums_to_one and _is_silent(p):
+        return p.h.new_zeros(p.n, dtype=torch.float64), p.h.new_zeros(len(rows))
     bulk, few = p.classes.bulk if prior.sums_to_one else (0, None)
+    prior = prior.dense(p.n)
     if few is not None:
         log_b = prior.log_b.index_select(1, few).to(p.h.dtype)
         log_sum = numerics.few_words_logsumexp(p.scores, bulk, p.classes.class_of[few], log_b)
         if log_sum is not None:
             return log_sum, p.scores[rows, columns]
     return numerics.word_logsumexp(p.scores, p.classes.class_of, prior.log_b.to(p.h.dtype), rows, columns)
+
+
+def _is_silent(p: Distribution) -> bool:
+    """Whether a = 0 everywhere: no network, no bias, nothing steered and nobody who trains them."""
+    layer = p.layer
+    is_fixed = layer.weight.shape[1] == 0 and not p.changes_weights and not needs_gradient(layer.bias)
+    return is_fixed and not p.values and not bool(layer.bias.any())
 
 
 def _leaving(p: Distribution, position: Tensor, word: Tensor) -> Found:

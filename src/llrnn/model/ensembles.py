@@ -24,11 +24,11 @@ from torch import Tensor, nn
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge import backgrounds
 from llrnn.knowledge.backgrounds import Background, Mixture, Model
-from llrnn.knowledge.backgrounds.base import Combined, Together
+from llrnn.knowledge.backgrounds.base import Combined, Together, mix_models
 from llrnn.knowledge.backgrounds.neural import Place, Scanned
 from llrnn.knowledge.process import Process, Saved
 from llrnn.layer.matrix import FeatureMatrix
-from llrnn.layer.priors import DensePrior, Prior
+from llrnn.layer.priors import DensePrior, LazyPrior, Prior
 from llrnn.model.checkpoint import restore_model
 from llrnn.model.controllers import LSTM, Controller, Hidden, make_controller, register_controller
 from llrnn.model.network import LLRNN
@@ -187,6 +187,9 @@ class Gated(Combined):
         if not len(states):
             return self._parts[0].prior([])
         priors, log_weights = self._answers(states)
+        lazy = [prior for prior in priors if isinstance(prior, LazyPrior)]
+        if len(lazy) == len(priors):
+            return mix_models(lazy, log_weights)
         rows = (prior.dense(len(states)).log_b for prior in priors)
         terms = [row + own[:, None] for row, own in zip(rows, log_weights.unbind(1), strict=True)]
         return DensePrior(reduce(torch.logaddexp, terms), sums_to_one=True)

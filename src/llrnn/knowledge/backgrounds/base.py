@@ -23,7 +23,7 @@ from torch import Tensor
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError, quoted
 from llrnn.knowledge.process import Batch, Parallel, Process, S, Saved, State
-from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Exceptions, Prior, SparsePrior, Table
+from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Exceptions, LazyPrior, Prior, SparsePrior, Table
 from llrnn.text.corpus import Corpus
 from llrnn.text.lexicon import read_frequencies
 from llrnn.text.vocabulary import EOS, Revision, Vocabulary
@@ -282,6 +282,9 @@ def multiply(left: Prior, right: Prior) -> Prior:
 def mix(priors: Sequence[Prior], log_weights: Sequence[float]) -> Prior:
     """Σ wᵢ bᵢ: the tables stand side by side, weighted by position."""
     n = _common_n(priors)
+    lazy = [prior for prior in priors if isinstance(prior, LazyPrior)]
+    if len(lazy) == len(priors) and math.isclose(sum(map(math.exp, log_weights)), 1):
+        return mix_models(lazy, lazy[0].like.new_tensor(log_weights)[None])
     sparse = [prior for prior in priors if isinstance(prior, SparsePrior)]
     if len(sparse) < len(priors):
         dense = [log_b + w for log_b, w in zip(_written_out(priors, n), log_weights, strict=True)]
@@ -292,6 +295,21 @@ def mix(priors: Sequence[Prior], log_weights: Sequence[float]) -> Prior:
     position, word = _union(*sparse)
     own = [prior.at(position, word) + w for prior, w in zip(sparse, log_weights, strict=True)]
     return SparsePrior(tables, shift, Exceptions(position, word, torch.logsumexp(torch.stack(own), 0)))
+
+
+def mix_models(priors: Sequence[LazyPrior], log_weights: Tensor) -> LazyPrior:
+    """Σ wᵢ pᵢ of models, with weights (1, n) or (N, n) that sum to one: some words are asked of each by themselves."""
+    like = priors[0].like
+
+    def some(position: Tensor, word: Tensor) -> Tensor:
+        own = torch.stack([prior.at(position, word).to(like.device) for prior in priors], 1)
+        return torch.logsumexp(own + (log_weights[position] if len(log_weights) > 1 else log_weights), 1)
+
+    def whole() -> Tensor:
+        rows = (prior.to(like.device).log_b for prior in priors)
+        return reduce(torch.logaddexp, (row + w[:, None] for row, w in zip(rows, log_weights.unbind(1), strict=True)))
+
+    return LazyPrior((priors[0].n, priors[0].n_symbols), some, whole, like)
 
 
 def _common_n(priors: Sequence[Prior]) -> int:

@@ -25,7 +25,7 @@ from torch import Tensor
 from llrnn.ground.errors import BackgroundError, CheckpointError, MissingExtraError, VocabularyError
 from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.process import Batch, PackedStates, S, Saved
-from llrnn.layer.priors import DensePrior, Prior
+from llrnn.layer.priors import DensePrior, LazyPrior, Prior
 from llrnn.text.corpus import Corpus
 from llrnn.text.vocabulary import EOS, Vocabulary
 
@@ -64,6 +64,19 @@ class Scanned(PackedStates[Place]):
     def log_b(self) -> Tensor:
         """(N, V)"""
         return self.gathered(lambda distribution: distribution.log_probs())
+
+    def log_prob(self, position: Tensor, word: Tensor) -> Tensor:
+        """log p of words at positions in rising order, (E,): each piece sums over its classes."""
+        place, start = self.order[position], 0
+        found = self.pieces[0].h.new_zeros(len(word))
+        for piece in self.pieces:
+            own = (start <= place) & (place < start + piece.n)
+            found[own] = piece.log_prob(word[own], place[own] - start)
+            start += piece.n
+        return found
+
+    def prior(self, n_symbols: int) -> LazyPrior:
+        return LazyPrior((self.n, n_symbols), self.log_prob, lambda: self.log_b, self.pieces[0].h)
 
 
 class Model(Background[Place]):
@@ -111,7 +124,7 @@ class Model(Background[Place]):
     @torch.no_grad()
     def prior(self, states: Sequence[Place]) -> Prior:
         if isinstance(states, Scanned):
-            return DensePrior(states.log_b, sums_to_one=True)
+            return states.prior(len(self.model.vocabulary))
         if not states:
             return DensePrior(torch.zeros(0, len(self.model.vocabulary), device=self.model.device))
         return DensePrior(self._step(states)[0].log_probs(), sums_to_one=True)
