@@ -347,7 +347,7 @@ class LazyPrior(DensePrior):
         vars(self).update(_shape=shape, _some=some, _whole=whole, _like=like, sums_to_one=True)
 
     @cached_property
-    def log_b(self) -> Tensor:  # type: ignore[override]
+    def log_b(self) -> Tensor:
         with torch.no_grad():
             found: Tensor = vars(self)["_whole"]()
         return found

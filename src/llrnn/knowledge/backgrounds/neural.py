@@ -68,7 +68,7 @@ class Scanned(PackedStates[Place]):
     def log_prob(self, position: Tensor, word: Tensor) -> Tensor:
         """log p of words at positions in rising order, (E,): each piece sums over its classes."""
         place, start = self.order[position], 0
-        found = self.pieces[0].h.new_zeros(len(word))
+        found: Tensor = self.pieces[0].h.new_zeros(len(word))
         for piece in self.pieces:
             own = (start <= place) & (place < start + piece.n)
             found[own] = piece.log_prob(word[own], place[own] - start)
