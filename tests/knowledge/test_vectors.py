@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 import torch
 
+import llrnn
 from helpers import small_features, small_model, small_vectors, small_vocabulary
-from llrnn import EOS, Vocabulary, load
+from llrnn import EOS, Vocabulary, load, words
 from llrnn.config.project import Project, parse_config
 from llrnn.ground.errors import FeatureError, LexiconError, LLRNNWarning
+from llrnn.inference.explanation import in_blocks
 from llrnn.knowledge.features import Features, Identity, Vectors, compile_features, summarise
 from llrnn.languages.domains import Spelling
 from llrnn.text.vectors import WordVectors
@@ -76,9 +78,9 @@ def test_words_without_a_vector_are_marked_and_counted() -> None:
     assert matrix.row(WORDS.index(EOS)) == {}
     assert [*matrix.row(0)] == ["Vectors:pc1", "Vectors:pc2"]
     (note,) = summarise(Identity() + phi, VOCABULARY).notes
-    assert note == "Vectors: 5 of 7 words (71.4%) have a vector, 2 have none: Chien, ici"
+    assert note == "Vectors: 5 of 7 words (71.4%) have a vector; without: 2 (Chien, ici)"
     (note,) = summarise(Vectors(SOURCE, components=2, any_case=True), VOCABULARY).notes
-    assert note == "Vectors: 6 of 7 words (85.7%) have a vector, 1 have none: ici"
+    assert note == "Vectors: 6 of 7 words (85.7%) have a vector; without: 1 (ici)"
 
 
 def test_few_words_with_a_vector_are_a_warning() -> None:
@@ -135,6 +137,30 @@ def test_a_model_sums_to_one_and_is_saved_bit_for_bit(tmp_path: Path) -> None:
         assert np.array_equal(getattr(again.output_features, name), getattr(model.output_features, name))
     with torch.no_grad():
         assert torch.equal(again.layer(h, again.background.prior([])).log_probs(), log_p)
+
+
+def test_an_explanation_has_one_line_for_a_vector() -> None:
+    model = small_model(output_features=small_features() + small_vectors(), tied=True)
+    known = [word for x, word in enumerate(small_vocabulary()) if x % 5 and word != EOS]
+    found = llrnn.explain(model, prefix=known[0], word=known[1], rival=known[2])
+    for one in (found.chosen, found.rival, found):
+        of_vectors = [term for term in one.terms if term.name.startswith("Vectors:pc")]
+        (line,) = [term for term in in_blocks(one.terms) if term.name == "Vectors"]
+        assert len(of_vectors) == 17
+        assert line.share == pytest.approx(sum(term.share for term in of_vectors), abs=1e-5)
+        assert line.value == pytest.approx(math.sqrt(sum(term.value**2 for term in of_vectors)))
+        assert sum(term.share for term in in_blocks(one.terms)) == pytest.approx(
+            sum(term.share for term in one.terms), abs=1e-4
+        )
+    assert [row[0] for row in found._sum().table("Δφ").rows].count("Vectors") == 1
+
+
+def test_a_word_that_is_added_has_no_vector() -> None:
+    model = small_model(output_features=small_features() + small_vectors())
+    more = words.add(model, [words.Entry("zorgée", count=2)])
+    row = more.output_features.row(more.vocabulary.id("zorgée"))
+    assert row["Vectors:none"] == 1.0
+    assert not [name for name in row if name.startswith("Vectors:pc")]
 
 
 def test_they_are_a_line_of_toml(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ log p(x) − log p(y) = [log b(x) − log b(y)] + Σ_k a_k·(φ_k(x) − φ_k(y)
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import overload
@@ -102,7 +103,7 @@ class Explanation(Chartable):
         if self.cell is not None:
             of_cell = Part(f"log b of {self.cell}", self.log_b - self.log_inside, factors=self.factors)
             parts = (of_cell, Part(f"{self.word} among its strings", self.log_inside))
-        return Breakdown(parts, self.terms, (Part("− log Z (normalisation)", -self.log_z),), self.total)
+        return Breakdown(parts, in_blocks(self.terms), (Part("− log Z (normalisation)", -self.log_z),), self.total)
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ class Comparison(Chartable):
 
     def _sum(self) -> Breakdown:
         background = Part("log b (background)", self.log_b_difference, factors=self.factors)
-        return Breakdown((background,), self.terms, (), self.total)
+        return Breakdown((background,), in_blocks(self.terms), (), self.total)
 
 
 @overload
@@ -276,6 +277,23 @@ def _terms(model: LLRNN, distribution: Distribution, symbol: int) -> tuple[Term,
     context = {name: value for name, value in zip(model.context_names, values, strict=True) if value}
     fires = [*model.output_features.row(symbol).items(), *context.items()]
     return _largest_first(Term(name, weights[name], value) for name, value in fires if weights[name] != 0.0)
+
+
+_COMPONENT = re.compile(r"(.+):pc[0-9]+")  # of the vectors of `features.Vectors`, which nobody reads one by one
+
+
+def in_blocks(terms: Sequence[Term]) -> tuple[Term, ...]:
+    """All components of a vector as one term: its length ‖φ‖, and the weight along it, a·φ / ‖φ‖; largest first."""
+    blocks: dict[str, list[Term]] = {}
+    for term in terms:
+        found = _COMPONENT.fullmatch(term.name)
+        blocks.setdefault(found[1] if found else term.name, []).append(term)
+    return _largest_first(own[0] if own[0].name == name else _block(name, own) for name, own in blocks.items())
+
+
+def _block(name: str, terms: Sequence[Term]) -> Term:
+    length = math.hypot(*(term.value for term in terms))
+    return Term(name, sum(term.share for term in terms) / length, length)
 
 
 def _largest_first(terms: Iterable[Term]) -> tuple[Term, ...]:

@@ -683,8 +683,8 @@ class Vectors(Features):
         known = self.fitted(vocabulary)._row_of
         words = [word for word in vocabulary.words if word != EOS]
         without = [word for word in words if word not in known]
-        shown = f": {', '.join(without[:8])}{', …' * (len(without) > 8)}" if without else ""
-        return (f"{self._name}: {_coverage(len(known), words)}, {len(without):,} have none{shown}",)
+        shown = f" ({', '.join(without[:8])}{', …' * (len(without) > 8)})" if without else ""
+        return (f"{self._name}: {_coverage(len(known), words)}; without: {len(without):,}{shown}",)
 
     def __repr__(self) -> str:
         of = self._source if isinstance(self._source, WordVectors) else repr(str(self._source))

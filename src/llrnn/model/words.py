@@ -146,6 +146,8 @@ class FeatureColumns:
         if any("Identity" in re.split(r" [&+] ", group) for group in set(matrix.groups) if " & " in group):
             named |= {side for side in sides if side.startswith(("Word:", "NotAmong:"))}
         self._identities = frozenset(named)
+        groups = zip(matrix.names, matrix.groups, strict=True)
+        self._no_vector = {name: group for name, group in groups if name == f"{group}:none"}  # as of `features.Vectors`
         self._not_among = [name for name in named if name.startswith("NotAmong:")]
 
     def find(self, attribute: str) -> str | None:
@@ -158,7 +160,7 @@ class FeatureColumns:
     def row(self, entry: Entry, cell: Cell | None) -> Row:
         """The features of a new word, as if they had been compiled."""
         given = {name for name in map(self.find, entry.attributes) if name is not None}
-        shown = dict(self._shown(entry.form, cell))
+        shown = {**self._no_vector, **dict(self._shown(entry.form, cell))}
         if entry.count is None and cell is not None:
             shown[f"New:{cell.source}"] = "CellAttributes"  # it is as new as it was when its cell stood for it
         if not given & self._identities:
