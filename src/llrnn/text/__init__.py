@@ -6,6 +6,7 @@ from llrnn.ground.startup import lazy_getattr
 from llrnn.text.corpus import Corpus, Sentence, Token
 from llrnn.text.shards import BuiltCorpus, build_corpus
 from llrnn.text.tables import KnowledgeBase
+from llrnn.text.vectors import WordVectors
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ __all__ = [
     "Sentence",
     "Token",
     "Vocabulary",
+    "WordVectors",
     "build_corpus",
 ]
 

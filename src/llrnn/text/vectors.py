@@ -31,7 +31,6 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 import safetensors
-import safetensors.torch
 
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import LexiconError, quoted
@@ -297,6 +296,8 @@ def _numpy_matrix(path: StrPath) -> npt.NDArray[np.floating]:
 
 
 def _tensor_matrix(path: StrPath) -> npt.NDArray[np.floating]:
+    import safetensors.torch  # and torch, which nothing else here needs
+
     open_file(path).close()
     found = {name: one for name, one in safetensors.torch.load_file(path).items() if one.dim() == 2}
     if len(found) != 1:
