@@ -278,7 +278,7 @@ def by_kernels(phi: SparseMatrix, weight: Tensor, bias: Tensor) -> tuple[Tensor,
 
 
 def _has_kernels(phi: SparseMatrix, dense: Tensor) -> bool:
-    return dense.is_cuda and not phi.is_identity
+    return dense.is_cuda and not phi.is_identity and dense.numel() > 0  # no network, no columns: nothing to launch
 
 
 class _Product(torch.autograd.Function):

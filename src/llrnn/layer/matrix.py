@@ -348,6 +348,8 @@ class SparseMatrix(torch.nn.Module):
             return dense
         if dense.dim() == 1:
             return (self @ dense.unsqueeze(-1)).squeeze(-1)
+        if dense.shape[1] == 0:
+            return dense.new_zeros(self.n_classes, 0)
         return cast(Tensor, _Times.apply(dense, self._times, self._transposed))  # type: ignore[no-untyped-call]
 
     def transposed(self, dense: Tensor) -> Tensor:

@@ -113,11 +113,14 @@ def mixture(
     names = require_members(models, names)
     if weights is not None:
         require_shares(weights, len(models))
-    return _over(Mixture(*map(Model, models), weights=weights, names=names), models)
+    return background_alone(Mixture(*map(Model, models), weights=weights, names=names), models)
 
 
-def _over(background: Background, models: Sequence[LLRNN]) -> LLRNN:
-    """A model that is its background."""
+def background_alone(background: Background, models: Sequence[LLRNN]) -> LLRNN:
+    """A model that is its background; of the models it has the vocabulary, and the first one's features.
+
+    background_alone(NGram.from_corpus(corpus, folds=0), [model])
+    """
     first = models[0]
     features = first.output_features
     made = LLRNN(first.vocabulary, output_features=features, background=background, controller=Silent(), seed=None)
@@ -215,7 +218,7 @@ def gated(models: Sequence[LLRNN], gate: MixtureGate, *, names: Sequence[str] | 
     model = gated(models, MixtureGate.untrained(models[0], [0.5, 0.5]))
     """
     names = require_members(models, names)
-    return _over(Gated(*map(Model, models), gate, names=names), models)
+    return background_alone(Gated(*map(Model, models), gate, names=names), models)
 
 
 def product(

@@ -188,6 +188,43 @@ def frozen_adaptation_verb(
     typer.echo(study.table(found))
 
 
+@experiment_app.command("ensembles")
+def ensembles_verb(
+    members: Annotated[list[Path], typer.Argument(help="Folders of trained models over one vocabulary.")],
+    data: Data,
+    out: Out,
+    student: Annotated[
+        Path | None, typer.Option(help="One of such folders: distil the mixture into its model.")
+    ] = None,
+    share: Annotated[float, typer.Option(min=0.01, max=1.0, help="Of the teacher in the student's loss.")] = 0.9,
+    dropout: Annotated[float | None, typer.Option(min=0.0, max=0.99, help="Of the student, from now on.")] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="Of the student.")] = 8,
+    ngrams: Annotated[bool, typer.Option(help="Mix n-grams of all texts in, too.")] = True,
+    device: Device = "cpu",
+) -> None:
+    """French models as one: a mixture, with n-grams, and one model distilled from it; --data as table4 prepared it.
+
+    Example: llrnn experiment ensembles runs/a runs/b --data runs/table4/prepared --out runs/ensembles
+    """
+    from llrnn_lab.studies import ensembles as study
+
+    device_named(device)
+    make_output_folder(out)
+    found = study.run(
+        members,
+        data,
+        out,
+        student=student,
+        share=share,
+        dropout=dropout,
+        epochs=epochs,
+        ngrams=ngrams,
+        device=device,
+        tell=tell,
+    )
+    typer.echo(study.table(found))
+
+
 @experiment_app.command("rescoring")
 def rescoring_verb(
     data: Data,
