@@ -10,6 +10,8 @@ import torch
 from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, features, french, load, train
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_lines
+from llrnn.inference.mixing import log_probs
+from llrnn.model.ensembles import background_alone
 from llrnn.text.corpus import EncodedText
 from llrnn_lab.studies import ensembles as study
 
@@ -45,7 +47,7 @@ def test_the_study_in_small(prepared: Path, tmp_path: Path) -> None:
     alone = min(found["member0"]["valid"], found["member1"]["valid"])
     assert found["mixture with n-grams"]["valid"] <= found["mixture"]["valid"] + 1e-3 <= alone + 2e-3
     text = EncodedText.encode(study._text(prepared, "test1"), load(members[0]).vocabulary)
-    log_p = torch.stack([study.log_probs([load(folder)], text)[0] for folder in members])
+    log_p = torch.stack([log_probs([load(folder)], text)[0] for folder in members])
     weights = torch.tensor(found["mixture"]["weights"], dtype=torch.float64)
     by_hand = -(weights[:, None] * log_p.exp()).sum(0).log().mean()
     assert found["mixture"]["test1"] == pytest.approx(float(by_hand))
@@ -55,7 +57,7 @@ def test_the_study_in_small(prepared: Path, tmp_path: Path) -> None:
 
 def test_dropout_needs_a_body_that_has_it(prepared: Path, tmp_path: Path) -> None:
     model = load(prepared / "member0")
-    alone = study.background_alone(backgrounds.Uniform(), [model])
+    alone = background_alone(backgrounds.Uniform(), [model])
     alone.save(tmp_path / "silent")
     with pytest.raises(ConfigError, match="has no dropout to change"):
         study.distilled(tmp_path / "silent", [], prepared, tmp_path, torch.device("cpu"), 0.5, 0.3, 1)
