@@ -17,6 +17,7 @@ from llrnn.inference.explanation import Comparison
 from llrnn.languages.domains import Numbers
 from llrnn.model.controllers import GRU
 from llrnn.model.decode import read_prefix
+from llrnn.model.ensembles import mixture
 from llrnn.model.steering import Change, FeatureNames, steer, swap
 from llrnn.serve import engine as estimates
 from llrnn.serve.engine import Engine, ScoreQuestion
@@ -329,6 +330,23 @@ def test_a_prefix_that_leads_nowhere_spoils_nothing() -> None:
     assert len(why[1]["word"]["forbidden_by"]) == 1
     scores, _ = together(served, [ScoreRequest(texts=("a b", "a a", "b"))], "score", 64)
     assert [one["log_prob"] for one in scores[0]["scores"]] == [pytest.approx(0.0, abs=1e-6), None, None]
+
+
+def test_a_mixed_model_is_served_with_the_shares_of_its_members() -> None:
+    models = [small_model(loud=1.0), small_model(controller=GRU(5), loud=1.0)]
+    served = Served("mixed", mixture(models, [0.3, 0.7], names=["a", "b"]))
+    requests = [ExplainRequest(prefix=prefix, word="la") for prefix in ("", "la", "la la")]
+    answers, _ = together(served, requests, "explain", 64)
+    for request, answer in zip(requests, answers, strict=True):
+        parts = answer["word"]["parts"]
+        assert [part["name"] for part in parts] == ["a", "b"]
+        own = [explain(model, request.prefix, word="la").log_p for model in models]
+        assert [part["log_b"] for part in parts] == pytest.approx(own, abs=1e-4)
+        assert sum(part["share"] for part in parts) == pytest.approx(1.0, abs=1e-5)
+    alone, _ = together(served, requests[1:2], "explain", 64)
+    close(alone[0], answers[1])
+    scores, _ = together(served, [ScoreRequest(texts=("la", "la la"))], "score", 64)
+    assert all(one["log_prob"] < 0 for one in scores[0]["scores"])
 
 
 def test_weights_that_overflow_are_told(served: Served) -> None:

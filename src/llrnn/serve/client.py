@@ -233,8 +233,9 @@ def _explained(found: Json) -> Explanation | Comparison:
 
 def _explanation(prefix: Sequence[str], found: Json) -> Explanation:
     factors = [(factor["name"], _log(factor["log_b"])) for factor in found["factors"]]
+    parts = [{**part, "log_b": _log(part["log_b"])} for part in found["parts"]]
     logs = {name: _log(found[name]) for name in ("log_p", "log_b")}
-    return _EXPLANATION.validate_python({**found, **logs, "prefix": prefix, "factors": factors})
+    return _EXPLANATION.validate_python({**found, **logs, "prefix": prefix, "factors": factors, "parts": parts})
 
 
 def _log(value: float | None) -> float:

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from llrnn.ground.errors import ConfigError, LLRNNError, UnknownWordError, ZeroMassError
 from llrnn.ground.rendering import Term
-from llrnn.inference.explanation import Explanation, explain_next, influence
+from llrnn.inference.explanation import Explanation, MixturePart, explain_next, influence
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.steered import Steered
@@ -42,6 +42,7 @@ from llrnn.serve.messages import (
     ExplanationAnswer,
     GenerateRequest,
     InfluenceRequest,
+    MixturePartAnswer,
     ModelQuery,
     NextRequest,
     Query,
@@ -462,6 +463,8 @@ def _plain(value: Any) -> Any:
             return finite(value)
         case Term():
             return as_json(value, TermAnswer)
+        case MixturePart():
+            return as_json(value, MixturePartAnswer)
         case (str() as name, float() as log_b):  # a factor of the background
             return {"name": name, "log_b": finite(log_b)}
         case tuple():

@@ -453,6 +453,15 @@ class FactorAnswer(Answer):
     log_b: LogProbability
 
 
+class MixturePartAnswer(Answer):
+    """One part of a mixture: share = weight * exp(log_b) / the background's mass of the word."""
+
+    name: str
+    weight: float
+    log_b: LogProbability
+    share: float
+
+
 class ExplanationAnswer(Answer):
     """log_p = total = log_b + the sum of all shares - log_z."""
 
@@ -466,6 +475,7 @@ class ExplanationAnswer(Answer):
     terms: tuple[TermAnswer, ...]
     factors: tuple[FactorAnswer, ...]
     forbidden_by: tuple[str, ...]
+    parts: tuple[MixturePartAnswer, ...]
 
 
 class ComparisonAnswer(Answer):
