@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import llrnn
-from helpers import small_features, small_model, small_vectors, small_vocabulary
+from helpers import small_corpus, small_features, small_model, small_vectors, small_vocabulary
 from llrnn import EOS, Vocabulary, load, words
 from llrnn.config.project import Project, parse_config
 from llrnn.ground.errors import FeatureError, LexiconError, LLRNNWarning
@@ -161,6 +161,14 @@ def test_a_word_that_is_added_has_no_vector() -> None:
     row = more.output_features.row(more.vocabulary.id("zorgée"))
     assert row["Vectors:none"] == 1.0
     assert not [name for name in row if name.startswith("Vectors:pc")]
+
+
+def test_the_audit_counts_words_with_a_vector() -> None:
+    """`Vectors:none` is no knowledge: else the group would seem to know every word."""
+    model = small_model(output_features=small_features() + small_vectors())
+    found = llrnn.evaluate(model, small_corpus()[40:]).audit.coverage["Vectors"]
+    assert 0.5 < found.rare_in_training < 1.0
+    assert 0.5 < found.only_here < 1.0
 
 
 def test_they_are_a_line_of_toml(tmp_path: Path) -> None:

@@ -254,7 +254,10 @@ def _check_contexts(model: LLRNN, text: EncodedText, contexts: int, seed: int) -
 
 
 def _coverage(model: LLRNN, text: EncodedText) -> dict[str, Coverage]:
-    """For each feature group that not every word has: rare training types against types that only this text has."""
+    """For each feature group: rare training types against types that only this text has.
+
+    A feature `GROUP:none`, that nothing is known (`features.Vectors`), does not count.
+    """
     if model.training_summary is None:
         return {}
     here = text.counts(len(model.vocabulary)) > 0
@@ -264,11 +267,13 @@ def _coverage(model: LLRNN, text: EncodedText) -> dict[str, Coverage]:
         return {}
     phi = model.output_features
     row = np.repeat(np.arange(phi.n_classes), np.diff(phi.offsets))
-    groups = np.array(phi.groups)[phi.columns] if len(phi.columns) else np.array([])
+    numbers = {group: number for number, group in enumerate(dict.fromkeys(phi.groups))}
+    names = zip(phi.names, phi.groups, strict=True)
+    groups = np.array([-1 if name == f"{group}:none" else numbers[group] for name, group in names])[phi.columns]
     shares = {}
-    for group in dict.fromkeys(phi.groups):
+    for group, number in numbers.items():
         fires = np.zeros(phi.n_classes, dtype=bool)
-        fires[row[groups == group]] = True
+        fires[row[groups == number]] = True
         of_type = fires[phi.class_of]
         shares[group] = Coverage(float(of_type[rare].mean()), float(of_type[only_here].mean()))
     return shares
