@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ import pytest
 import torch
 
 from helpers import shaken, small_corpus, small_model, tiny_model
-from llrnn import GRU, LLRNN, LSTM, Corpus, Vocabulary, backgrounds, features
+from llrnn import GRU, LLRNN, LSTM, Corpus, Vocabulary, backgrounds, contextual, features
 from llrnn.config import described_keys
-from llrnn.ground.errors import BackgroundError, CheckpointError, ConfigError
+from llrnn.ground.errors import BackgroundError, CheckpointError, ConfigError, LLRNNWarning
 from llrnn.knowledge.backgrounds import Background
 from llrnn.knowledge.features import compile_features
 from llrnn.knowledge.process import Batch
@@ -40,6 +41,7 @@ from test_captured import (
 )
 from test_objectives import BACKGROUNDS, case, gradient
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*whose folds are not kept", "ignore:.*too little text")
 every_background = pytest.mark.parametrize("background", BACKGROUNDS.values(), ids=BACKGROUNDS.keys())
 
 
@@ -115,6 +117,18 @@ def test_what_the_student_may_not_say_is_left_out_of_the_teacher() -> None:
     wanted = brute_loss(student, teacher, batch, 0.7)
     assert math.isclose(float(found.detach()), float(wanted.detach()), rel_tol=1e-9)
     assert torch.allclose(gradient(student, found), gradient(student, wanted), atol=1e-9)
+
+
+def test_n_grams_that_have_read_the_training_text_are_told_of() -> None:
+    ngrams = backgrounds.NGram.from_corpus(small_corpus(), order=2, folds=5)
+    expert = small_model(context=[contextual.Expert(ngrams, name="kn")])
+    for teacher in (expert, mixture([small_model(), expert])):
+        with pytest.warns(LLRNNWarning, match="in 5 folds, whose folds are not kept") as told:
+            Distilled(teacher)
+        assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Distilled(mixture([small_model(), small_model()]))
 
 
 def test_sums_over_words_are_those_of_the_rows() -> None:

@@ -12,7 +12,7 @@ is wrong with it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
@@ -21,8 +21,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from llrnn.ground.errors import ConfigError
+from llrnn.ground.errors import ConfigError, warn
+from llrnn.knowledge.backgrounds import Background, CrossFitted, Model
+from llrnn.knowledge.backgrounds.base import Combined
 from llrnn.knowledge.backgrounds.neural import require_same_symbols
+from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.process import Batch
 from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution, LogLinear
@@ -82,6 +85,12 @@ class Distilled(Exact):
         self.teacher, self.share, self.temperature = teacher.eval().requires_grad_(False), share, temperature
         self._sums: WeakKeyDictionary[FeatureMatrix, WordSums] = WeakKeyDictionary()
 
+        if found := next(cross_fitted(teacher), None):
+            warn(
+                f"the teacher has {found!r}, whose folds are not kept in model folders: on the text that it was "
+                "estimated on it is nearly certain; distil from teachers without n-grams of that text, or on another"
+            )
+
     def require_same_words(self, student: LLRNN) -> None:
         """An error that names the first word on which the vocabularies differ, if they do."""
         advice = "train the student with the vocabulary of its teacher"
@@ -120,6 +129,19 @@ class Distilled(Exact):
         if features not in self._sums or not self._sums[features].fits(like):
             self._sums[features] = WordSums(features, like)
         return self._sums[features]
+
+
+def cross_fitted(model: LLRNN) -> Iterator[Background]:
+    """What a model, or a member of it, has that was estimated on its training text in folds."""
+    left = [one.background if isinstance(one, Expert) else one for one in model.processes]
+    while left:
+        match left.pop():
+            case CrossFitted() as found:
+                yield found
+            case Model() as inner:
+                yield from cross_fitted(inner.model)
+            case Combined() as several:
+                left += several.parts
 
 
 # Words drawn from the background, and their scores: what both approximations share.
