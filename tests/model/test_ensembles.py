@@ -27,6 +27,7 @@ from llrnn.text.corpus import EncodedText
 from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
 from strategies import QUICK
+from test_open_model import open_model
 
 CORPUS = small_corpus()
 
@@ -198,6 +199,16 @@ def test_words_of_a_text_are_scored_without_a_sum_over_all_words(kind: str, monk
         monkeypatch.setattr(Distribution, name, property(lambda self: pytest.fail("all of V")))
     with torch.no_grad():
         assert torch.allclose(model.log_prob(batch), wanted, atol=1e-9)
+
+
+def test_open_vocabularies_are_mixed_too() -> None:
+    """What a word has within its cell counts once, for all members have the same cells."""
+    model = open_model()
+    alone = llrnn.evaluate(model, CORPUS)
+    for whole in (mixture([model, model], [0.4, 0.6]), product([model, model])):
+        found = llrnn.evaluate(whole, CORPUS)
+        assert math.isclose(found.log_perplexity, alone.log_perplexity, rel_tol=1e-6)
+        assert found.audit.worst_sum_error < 1e-6
 
 
 # --- products --------------------------------------------------------------------------------------------------------
