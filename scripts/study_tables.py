@@ -16,7 +16,7 @@ SHOWN = (
     *("table4", "experts", "ablations", "by_frequency", "agreement", "agreement_by_kind", "small"),
     *("adaptation", "frozen_adaptation", "frozen_cost", "rescoring", "open_vocabulary", "rare_words", "added_words"),
     *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "kenlm", "objectives", "campaign"),
-    *("other_texts", "attack", "bodies"),
+    *("other_texts", "attack", "bodies", "french_knowledge", "french_trials"),
 )
 TESTS = ("test1", "test2")
 SIZES = (10000, 5000, 3000, 2500, 2000, 1000, 500, 10)
@@ -54,6 +54,32 @@ def table4() -> str:
     values = [ngrams["valid"], *(ngrams["tests"][test] for test in TESTS)]
     last = ["kneser-ney, 5-gram", *["–"] * 4, *(f"{value:.3f}" for value in values)]
     return perplexity_table({name: found[name] for name in IN_ORDER}, TESTS) + f"| {' | '.join(last)} |\n"
+
+
+def french_knowledge() -> str:
+    """What others have already written down: models, mixtures, and the child of one."""
+    best = read("table4.json")["best"]
+    rows = [["best", "0", str(len(best)), *_means([one["valid"] for one in best], _tests_of(best))]]
+    for one in read("french-knowledge.json")["rows"]:
+        if one["kind"] != "trial":
+            seeds = str(len(one["seeds"])) if "seeds" in one else "–"
+            columns = _means(one["valid"], [one[test] for test in TESTS])
+            rows.append([one["name"], f"{one['other_words']:,}", seeds, *columns])
+    return markdown(["model", "words of other texts", "seeds", "valid", *TESTS], rows)
+
+
+def french_trials() -> str:
+    """By what the settings were chosen: seed 0, validation only."""
+    trials = [one for one in read("french-knowledge.json")["rows"] if one["kind"] == "trial"]
+    return markdown(["trial", "valid"], [[one["name"], f"{one['valid'][0]:.3f}"] for one in trials])
+
+
+def _tests_of(runs: Sequence[Mapping[str, Any]]) -> list[list[float]]:
+    return [[run["tests"][test]["log_perplexity"] for run in runs] for test in TESTS]
+
+
+def _means(valid: Sequence[float], tests: Sequence[Sequence[float]]) -> list[str]:
+    return [mean_and_spread(values) for values in (valid, *tests)]
 
 
 def other_texts() -> str:
@@ -154,7 +180,7 @@ def frozen_cost() -> str:
     """What an LM costs as background, against the LM alone."""
     rows = [
         [
-            *(f"{one['layers']} layers of {one['width']}, {one['tokens']:,} tokens", what),
+            *(f"{one['layers']} layers of {one['width']}, {one['tokens']:,} tokens; {one['body']}", what),
             *(f"{one[what]['lm_ms']:.0f}", f"{one[what]['ours_ms']:.0f}", f"{one[what]['ratio']:.2f}"),
         ]
         for one in read("frozen-adaptation.json")["timing"]
@@ -402,36 +428,23 @@ def campaign() -> str:
 
 
 def bodies() -> str:
-    """Bodies of the best French model: perplexity on an H200, speed in training on one core (llrnn bench bodies)."""
+    """Bodies of the best French model: perplexity on an H200, speed in training (llrnn bench bodies)."""
     found, speed = read("bodies.json"), read("bench-bodies.json")
     rows = []
     for row in found["rows"]:
-        core = [speed[which].get(row["name"]) for which in ("alone", "model")]
+        body = row.get("body", row["name"])
+        times = [where[which].get(body) for where in (speed, speed["h200"]) for which in ("alone", "model")]
         rows.append(
             [
                 row["name"],
                 f"{row['parameters'] / 1e6:.1f} M" if row["parameters"] else "–",
                 str(row["epochs"]),
                 *(f"{row[part]:.3f}" if part in row else "–" for part in ("valid", "test1", "test2")),
-                f"{row['words_per_second']:,.0f} ({row['side_by_side']})",
-                *(f"{one['words_per_second']:,.0f} ({one['times the first']:.2f} ×)" if one else "–" for one in core),
+                *(f"{one['words_per_second']:,.0f} ({one['times the first']:.2f} ×)" if one else "–" for one in times),
             ]
         )
-    h200, one_core = "words/s, H200 (so many at once)", "words/s, one core"
-    return markdown(
-        [
-            "body",
-            "parameters",
-            "epochs",
-            "valid",
-            "test1",
-            "test2",
-            h200,
-            f"{one_core}: body alone",
-            "with a small layer",
-        ],
-        rows,
-    )
+    speeds = [f"{where}: {what}" for where in ("one core", "H200") for what in ("body alone", "with a small layer")]
+    return markdown(["body", "parameters", "epochs", "valid", "test1", "test2", *speeds], rows)
 
 
 OTHERS = ("user of the model", "user of the other model", "health")
