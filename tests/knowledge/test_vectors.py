@@ -18,7 +18,8 @@ from llrnn.ground.errors import FeatureError, LexiconError, LLRNNWarning
 from llrnn.inference.explanation import in_blocks
 from llrnn.knowledge.features import Features, Identity, Vectors, compile_features, summarise
 from llrnn.languages.domains import Spelling
-from llrnn.text.vectors import WordVectors
+from llrnn.model.testing import check_features
+from llrnn.text.vectors import WordVectors, quantised
 
 WORDS = ("le", EOS, "chat", "Chien", "dort", "court", "mange", "ici")
 VOCABULARY = Vocabulary(WORDS)
@@ -83,6 +84,67 @@ def test_words_without_a_vector_are_marked_and_counted() -> None:
     assert note == "Vectors: 6 of 7 words (85.7%) have a vector; without: 1 (ici)"
 
 
+def test_only_the_most_frequent_words_have_a_vector() -> None:
+    """Principal components are those of the words that have one."""
+    fitted = Vectors(SOURCE, components=2, top=4).fitted(VOCABULARY)
+    assert [word for word in WORDS if "Vectors:pc1" in fitted(word)] == ["le", "chat", "dort"]  # and Chien has none
+    assert fitted("court") == {"Vectors:none": 1.0}
+    among = {word: SOURCE[word] for word in ("le", "chat", "dort")}
+    with pytest.warns(LLRNNWarning, match="3 of 7 words"):
+        alone = Vectors(among, components=2).fitted(VOCABULARY)
+    assert all(fitted(word) == alone(word) for word in WORDS)
+
+
+@pytest.mark.parametrize("codes", [1, 3, 9, 40])
+def test_quantised_vectors_are_weighted_means_of_what_is_near(codes: int) -> None:
+    """At a fixed point every row has its nearest centre, and every centre is the mean of its rows; by brute force."""
+    rng = np.random.default_rng(codes)
+    table, weights = rng.normal(size=(40, 3)), rng.exponential(size=40)
+    centres, of = quantised(table, weights, codes, rounds=50)
+    distances = ((table[:, None] - centres) ** 2).sum(2)
+    np.testing.assert_array_equal(of, distances.argmin(1))
+    for code in range(codes):
+        own = of == code
+        mean = (table[own] * weights[own, None]).sum(0) / weights[own].sum()
+        np.testing.assert_allclose(centres[code], mean, rtol=1e-9, atol=1e-12)
+    lost = [
+        (weights * ((table - c[own]) ** 2).sum(1)).sum()
+        for c, own in (quantised(table, weights, codes, rounds=n) for n in range(6))
+    ]
+    assert np.all(np.diff(lost) <= 1e-9)
+    again = quantised(table, weights, codes, rounds=50)
+    assert np.array_equal(again[0], centres)
+    assert np.array_equal(again[1], of)
+
+
+def test_a_centre_without_weight_stays() -> None:
+    table = np.array([[0.0], [0.0], [5.0]])
+    centres, of = quantised(table, np.array([3.0, 2.0, 1.0]), 2, rounds=1)  # both begin at 0: the first has all rows
+    np.testing.assert_allclose(centres, [[5 / 6], [0.0]])
+    assert of.tolist() == [1, 1, 0]
+
+
+def test_codes_are_shared_by_rare_words() -> None:
+    """Fewer classes, and the same as without where there are as many codes as vectors."""
+    corpus = small_corpus()
+    vocabulary = Vocabulary.from_corpus(corpus)
+    rng = np.random.default_rng(3)
+    source = {word: rng.normal(size=6).tolist() for word in vocabulary.words}
+    whole, many, few = (
+        compile_features(Vectors(source, components=4, codes=codes), vocabulary) for codes in (None, 10_000, 5)
+    )
+    for key in ("class_of", "offsets", "columns", "values"):
+        assert np.array_equal(getattr(whole, key), getattr(many, key))
+    assert few.n_classes == 6  # and the end of sentences
+    assert many.n_classes == len(vocabulary)
+    fitted = Vectors(source, components=4).fitted(vocabulary)
+    listed = [word for word in vocabulary.words if word != EOS]
+    table = np.array([[*fitted(word).values()] for word in listed])
+    centres, of = quantised(table, 1 / (np.arange(len(listed)) + 1.0), 5)
+    np.testing.assert_allclose(values(Vectors(source, components=4, codes=5), tuple(listed), vocabulary), centres[of])
+    check_features(Vectors(source, components=4, codes=5), vocabulary)
+
+
 def test_few_words_with_a_vector_are_a_warning() -> None:
     some = {word: SOURCE[word] for word in ("le", "chat", "dort")}
     with pytest.warns(LLRNNWarning, match=r"Vectors: 3 of 7 words \(42.9%\) have a vector; give a larger file"):
@@ -107,6 +169,8 @@ def test_strings_that_are_not_listed_have_no_vector() -> None:
         (lambda: Vectors({"hond": [1.0], "kat": [2.0]}, components=1), "a vector for none of the 7 words"),
         (lambda: Vectors({"le": [1.0], "chat": [1.0], "dort": [1.0]}, components=1), "vectors that differ"),
         (lambda: Vectors(SOURCE, components=0), "one component or more, found 0"),
+        (lambda: Vectors(SOURCE, codes=0), "one code or more, found 0"),
+        (lambda: Vectors(SOURCE, top=0), r"one word \(top\) or more, found 0"),
         (lambda: Vectors(SOURCE, scale=-1.0), "a scale must be a finite number above 0, found -1.0"),
         (lambda: Vectors(SOURCE, components=2) + Vectors(SOURCE, components=2), "'Vectors:pc1' is named by Vectors"),
     ],

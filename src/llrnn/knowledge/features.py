@@ -23,7 +23,7 @@ from llrnn.ground.arrays import LARGEST_FLOAT32, Floats, Ints
 from llrnn.ground.errors import FeatureError, LexiconError, warn
 from llrnn.ground.files import StrPath
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
-from llrnn.text.vectors import WordVectors, cases
+from llrnn.text.vectors import WordVectors, cases, quantised
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 __all__ = [
@@ -593,7 +593,9 @@ class Vectors(Features):
 
     `source` is a file (see `llrnn.text.vectors`; `words` is the list of words of .npy and .safetensors), a
     `WordVectors`, or a mapping from words to numbers. `any_case` looks up `paris` as `Paris` and `PARIS` where the file
-    has no `paris`. `name` tells two such groups apart.
+    has no `paris`. `name` tells two such groups apart. Fewer classes: only the `top` most frequent words have a vector;
+    with `codes`, vectors are the centres of so many clusters (`text.vectors.quantised`) in which word x weighs 1/rank,
+    so that rare words share theirs with those near to them.
 
         phi = Identity(top=2500) + Vectors("cc.fr.300.vec.gz", components=150)
     """
@@ -606,15 +608,18 @@ class Vectors(Features):
         scale: float = 3.0,
         words: StrPath | None = None,
         any_case: bool = False,
+        top: int | None = None,
+        codes: int | None = None,
         name: str = "Vectors",
     ) -> None:
-        if components is not None and components < 1:
-            raise FeatureError(f"{name} needs one component or more, found {components}")
+        for what, number in (("component", components), ("word (top)", top), ("code", codes)):
+            if number is not None and number < 1:
+                raise FeatureError(f"{name} needs one {what} or more, found {number}")
         if not 0 < scale <= LARGEST_FLOAT32:
             raise FeatureError(f"a scale must be a finite number above 0, found {_shown(scale)}")
         self._source = WordVectors.from_mapping(source) if isinstance(source, Mapping) else source
         self._components, self._scale, self._words = components, scale, words
-        self._any_case, self._name = any_case, name
+        self._any_case, self._top, self._codes, self._name = any_case, top, codes, name
         self._row_of: dict[str, int] = {}
         self._table: Floats = np.zeros((0, 0))
 
@@ -640,7 +645,7 @@ class Vectors(Features):
     def fitted(self, vocabulary: Vocabulary) -> Vectors:
         if vocabulary is self._vocabulary:
             return self
-        words = [word for word in vocabulary.words if word != EOS]
+        words = [word for word in vocabulary.words if word != EOS][: self._top]
         vectors = self._read(words)
         rows = vectors.rows_of(words, any_case=self._any_case)
         known = [word for word, row in zip(words, rows.tolist(), strict=True) if row >= 0]
@@ -651,6 +656,10 @@ class Vectors(Features):
             )
         used, of_word, counts = np.unique(rows[rows >= 0], return_inverse=True, return_counts=True)
         table = self._scale * principal_components(vectors.table[used], counts, self._components, repr(self))
+        if self._codes is not None:
+            weights = np.bincount(of_word, 1.0 / (np.flatnonzero(rows >= 0) + 1.0)).astype(np.float64)
+            table, code = quantised(table, weights, self._codes)
+            of_word = code[of_word]
         if len(known) < _FEW * len(words):
             warn(f"{self._name}: {_coverage(len(known), words)}; give a larger file, or any_case where capitals differ")
         return self._fitted(vocabulary, _row_of=dict(zip(known, of_word.tolist(), strict=True)), _table=table)
@@ -688,7 +697,8 @@ class Vectors(Features):
 
     def __repr__(self) -> str:
         of = self._source if isinstance(self._source, WordVectors) else repr(str(self._source))
-        return f"Vectors({of}, components={self._components}, scale={self._scale:g})"
+        fewer = [f", {key}={n}" for key, n in (("top", self._top), ("codes", self._codes)) if n is not None]
+        return f"Vectors({of}, components={self._components}, scale={self._scale:g}{''.join(fewer)})"
 
 
 def _coverage(known: int, words: Sequence[str]) -> str:
