@@ -237,7 +237,7 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
     ),
     "training.objective": (
         TrainingSettings.model_fields["objective"],
-        {key: {} for key in ["exact", "chunked", "importance", "contrastive"]},
+        {key: {} for key in ["exact", "importance", "contrastive"]},
     ),
 }
 IN_LISTS = ("contextual", "domains", "features.output")

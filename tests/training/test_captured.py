@@ -135,7 +135,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "penalty": {"penalty": 0.1},
     "no clipping": {"clip": None},
     "much clipping": {"clip": 0.01},
-    "chunked": {"objective": {"kind": "chunked"}},
+    "full precision": {"objective": {"kind": "exact", "precision": "full"}},
 }  # fmt: skip
 
 

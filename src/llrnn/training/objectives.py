@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -42,25 +43,28 @@ Objective = Callable[[LLRNN, Distribution, Batch, torch.Generator | None], Tenso
 class Exact:
     """−mean log p of the targets, summed over the classes; nothing is drawn.
 
-    `chunked` refuses models of which an N × G matrix would have to be kept: with a background that follows the text, or
-    contextual features. `precision="half"`: float16 and bfloat16 products with float32 sums, on a GPU.
+    `precision="half"`: float16 and bfloat16 products with float32 sums, on a GPU, where the background is static and
+    nothing else follows the text; "auto" takes it wherever it can be had, and "full" never.
     """
 
-    def __init__(self, precision: Precision = "full", *, chunked: bool = False) -> None:
-        self.precision, self.chunked = precision, chunked
+    def __init__(self, precision: Literal["auto", "full", "half"] = "auto") -> None:
+        self.precision = precision
+
+    def _taken(self, p: Distribution) -> Precision:
+        if self.precision == "full":
+            return "full"
+        why_not = "a model on the CPU" if not p.h.is_cuda else "contextual features" if p.values else None
+        if why_not is None and ways.static_mass(p) is None:
+            why_not = "a background that follows the text"
+        if why_not is not None and self.precision == "half":
+            raise ConfigError(
+                "half precision is for a GPU, a static background and no contextual features, found "
+                f"{why_not}; leave training.objective.precision out"
+            )
+        return "half" if why_not is None else "full"
 
     def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
-        if self.chunked and ways.static_mass(p) is None:
-            found = "contextual features" if p.values else "a background that follows the text"
-            raise ConfigError(
-                f"the chunked objective needs a static background and no contextual features, found {found}; "
-                "leave training.objective out for the exact one"
-            )
-        if self.precision == "half" and not p.h.is_cuda:
-            raise ConfigError(
-                "half precision needs a GPU, found a model on the CPU; train with --device cuda, or in full"
-            )
-        loss = ways.exact_loss(p, batch.picked(batch.targets), self.precision)
+        loss = ways.exact_loss(p, batch.picked(batch.targets), self._taken(p))
         return loss if batch.inside is None else loss - batch.picked(batch.inside).mean().to(loss.dtype)
 
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from llrnn.ground.errors import ConfigError
-from llrnn.layer.ways import Precision
 from llrnn.model.checkpoint import load
 from llrnn.model.ensembles import mixture
 from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows
@@ -75,19 +74,12 @@ class ExactObjective(_Kind):
     """The loss itself, summed over the classes."""
 
     kind: Literal["exact"] = "exact"
+    precision: Literal["auto", "full", "half"] = Field(
+        "auto", description="of products: half on a GPU where nothing but the network follows the text, else full"
+    )
 
     def make(self) -> Objective:
-        return Exact()
-
-
-class ChunkedObjective(_Kind):
-    """The loss itself, without an N × G matrix; for static backgrounds without contextual features."""
-
-    kind: Literal["chunked"]
-    precision: Precision = Field("full", description="of the products of chunked; half needs a GPU")
-
-    def make(self) -> Objective:
-        return Exact(self.precision, chunked=True)
+        return Exact(self.precision)
 
 
 class SampledObjective(_Kind):
@@ -119,9 +111,7 @@ class DistilObjective(_Kind):
         return Distilled(teacher, self.share, self.temperature)
 
 
-AnyObjective = Annotated[
-    ExactObjective | ChunkedObjective | SampledObjective | DistilObjective, Field(discriminator="kind")
-]
+AnyObjective = Annotated[ExactObjective | SampledObjective | DistilObjective, Field(discriminator="kind")]
 
 
 class TrainingSettings(BaseModel):
@@ -132,7 +122,7 @@ class TrainingSettings(BaseModel):
     batches: AnyBatches = Field(SentenceBatches(), description="sentences, continuous, windows or sliding")
     objective: AnyObjective = Field(
         ExactObjective(),
-        description="what a step minimises: exact, chunked (exact too), importance or contrastive, which draw words, "
+        description="what a step minimises: exact, importance or contrastive, which draw words, "
         "or distil, which learns from another model",
     )
     optimizer: Literal["sgd", "rmsprop", "adamw"] = Field("adamw", description="how weights follow gradients")

@@ -33,7 +33,7 @@ from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching
 from llrnn.text.corpus import EncodedText, Lazy
 from llrnn.training.objectives import Distilled
-from llrnn.training.settings import ChunkedObjective, DistilObjective, ExactObjective, TrainingSettings
+from llrnn.training.settings import DistilObjective, ExactObjective, TrainingSettings
 
 
 class OwnRows(Batching):
@@ -495,7 +495,7 @@ def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) 
     """
     return (
         workers.size == 1
-        and isinstance(settings.objective, ExactObjective | ChunkedObjective | DistilObjective)
+        and isinstance(settings.objective, ExactObjective | DistilObjective)
         and not model.needs_conditions
         and model.background.is_static
         and not model.contextual

@@ -255,7 +255,7 @@ def _words_per_second(model: LLRNN, optimizer: torch.optim.Optimizer, batch: Bat
     started = time.perf_counter()
     distribution, _ = model.scan(batch)
     optimizer.zero_grad(set_to_none=True)
-    Exact()(model, distribution, batch, None).backward()  # type: ignore[no-untyped-call]
+    Exact("full")(model, distribution, batch, None).backward()  # type: ignore[no-untyped-call]
     optimizer.step()
     _synchronise(model.device)
     return distribution.n / (time.perf_counter() - started)

@@ -228,7 +228,7 @@ def _contenders(
     size = max(2, round(len(vocabulary) ** 0.5))
     clusters = cluster_words((sentence.words for sentence in train), sizes=[64], min_count=2, dimensions=50)
     return {
-        "exact": _with_objective(first, Exact()),
+        "exact": _with_objective(first, Exact("full")),
         "importance": _with_objective(model(), ImportanceSampling(samples)),
         "contrastive": _with_objective(model(), NoiseContrastive(samples)),
         "factored, frequency": _factored(model(), frequency_bins(first.background.log_b, size)),
