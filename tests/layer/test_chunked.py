@@ -85,7 +85,7 @@ def test_half_precision_is_for_the_gpu() -> None:
 def test_a_gpu_takes_half_precision_where_it_can() -> None:
     model = small_model().to("cuda")
     batch = a_batch(model).to(model.device)
-    (full, one), (half, other) = (loss_and_gradients(model, Exact(how), batch) for how in ("full", "auto"))  # type: ignore[arg-type]
+    (full, one), (half, other) = (loss_and_gradients(model, Exact(how), batch) for how in ("full", "auto"))
     assert 0 < abs(half - full) < 1e-2
     for name, gradient in one.items():
         assert float((other[name] - gradient).norm()) <= 0.03 * float(gradient.norm()) + 1e-6
