@@ -1,6 +1,10 @@
 """Seconds of a training step of several configurations, interleaved, medians, and their ratio to the first.
 
-python scripts/time_configs.py --data runs/table4/prepared configs/table4/best.toml configs/table4/expert.toml
+    python scripts/time_configs.py --data runs/table4/prepared configs/table4/best.toml configs/table4/expert.toml
+    python scripts/time_configs.py --data … --device cuda --steps 40 A.toml A.toml@training.objective.precision=full
+
+Steps are those of `train` itself: with its optimizer, average and CUDA graphs. What follows an @ is a change, as of
+`--set`; several are separated by ~. A turn takes `--steps` steps of each configuration, and the first does not count.
 """
 
 from __future__ import annotations
@@ -14,52 +18,62 @@ import torch
 
 from llrnn.config import read_config
 from llrnn.config.project import Project
-from llrnn.text.corpus import EncodedText
-from llrnn.training.settings import TrainingSettings
+from llrnn.training.loop import train
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("configs", nargs="+")
     parser.add_argument("--data", required=True)
-    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=1)
+    parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    runs = {path: Steps(path, given.data, torch.device(given.device)) for path in given.configs}
-    for step in range(given.steps + 1):
+    runs = {name: Training(name, given.data, given.device, given.steps) for name in given.configs}
+    for _ in range(given.turns + 1):
         for run in runs.values():
-            run.step(step)
-    medians = {path: statistics.median(run.seconds[1:]) for path, run in runs.items()}
-    first = next(iter(medians.values()))
-    result = {path: {"seconds": seconds, "ratio": seconds / first} for path, seconds in medians.items()}
-    print(json.dumps(result, indent=1))  # noqa: T201
+            run.turn()
+    steps = {name: statistics.median(run.seconds[1:]) for name, run in runs.items()}
+    first = runs[given.configs[0]].seconds[1:]
+    found = {
+        name: {
+            "classes": run.classes,
+            "seconds": steps[name],
+            "words_per_second": statistics.median(run.speeds[1:]),
+            "ratio": statistics.median(own / other for own, other in zip(run.seconds[1:], first, strict=True)),
+        }
+        for name, run in runs.items()
+    }
+    print(json.dumps(found, indent=1))  # noqa: T201
 
 
-class Steps:
-    """One model in training, on the batches of its first epoch."""
+class Training:
+    """One model in training."""
 
-    def __init__(self, path: str, data: str, device: torch.device) -> None:
-        config = read_config(path, data=data)
+    def __init__(self, name: str, data: str, device: str, steps: int) -> None:
+        path, _, changes = name.partition("@")
+        config = read_config(path, changes.split("~") if changes else [], data=data)
         project = Project.from_config(config)
-        self.model, self.device = project.model().to(device), device
-        settings: TrainingSettings = config.training
-        text = EncodedText.encode(project.corpora["train"], self.model.vocabulary, keyed=True)
-        self.plan = settings.batches.make().plan(text, seed=0)
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=settings.learning_rate)
+        model = project.model().to(device)
+        self.classes = model.output_features.n_classes
+        settings = config.training.changed(log_every=steps, epochs=1_000, patience=None)
+        self._records, self._step = train(model, project.corpora["train"], settings=settings), 0
         self.seconds: list[float] = []
+        self.speeds: list[float] = []
 
-    def step(self, number: int) -> None:
-        batch = self.plan[number].to(self.device)
-        generator = torch.Generator(self.device).manual_seed(number)
+    def turn(self) -> None:
+        """The next steps, up to a record of the log; without validation nothing else happens between epochs."""
         begun = time.perf_counter()
-        loss = -self.model.log_prob(batch, generator=generator).mean()
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
-        float(loss.detach())  # wait for an accelerator
-        self.seconds.append(time.perf_counter() - begun)
+        record = next(self._records)
+        seconds, taken = time.perf_counter() - begun, record.step - self._step
+        if taken == 0:
+            return self.turn()
+        self._step = record.step
+        self.seconds.append(seconds / taken)
+        self.speeds.append(record.words_per_second)
+        return None
 
 
 if __name__ == "__main__":
