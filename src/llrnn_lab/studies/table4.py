@@ -40,7 +40,7 @@ _CONTINUOUS = ('training.batches={kind="continuous", rows=64, length=32}',)
 TESTS = ("test1", "test2")
 _KNESER_NEY = Job("kneser-ney", Path())  # estimated here, not trained by a job; its features are n-grams
 # best, with n-grams as experts, or trained on other texts too, or with vectors (and where there are none, not)
-_MORE = ("expert", "experts", "experts-more", "other", "vectors", "vectors-other")
+_MORE = ("expert", "experts", "experts-more", "other", "vectors", "vectors-other", "vectors-other-softmax")
 
 
 def jobs(configs: Path, *, seeds: int = 3, only: Sequence[str] = ()) -> list[Job]:
