@@ -263,7 +263,7 @@ def _perplexity(ngram: NGram, vocabulary: Vocabulary, path: Path, lowercase: boo
         words[1] = EOS  # the text has no <unk>, so that the model need not list it
     number = np.array(numbers_of(words, vocabulary), dtype=np.int64)
     known = torch.from_numpy(np.array([word in vocabulary and word != UNKNOWN for word in words])[stream[1:]])
-    log_prob, _ = ngram.score(number[stream].tolist())
+    log_prob, _ = ngram.score(number[stream])
     return {
         "text": str(path),
         "sentences": int((stream[1:] == 0).sum()),

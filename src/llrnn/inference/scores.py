@@ -237,8 +237,7 @@ def _corpus(texts: Corpus | Sequence[str | Sequence[str]], conditions: Sequence[
 
 
 def _by_ngrams(ngram: NGram, text: EncodedText) -> list[Floats]:
-    eos = ngram.vocabulary.eos
-    stream = [eos, *(symbol for row in text.sentences for symbol in (*row.tolist(), eos))]
+    stream = replace(text, conditions=(None,) * len(text.sentences)).stream()  # n-grams read no conditions
     return np.split(ngram.score(stream)[0].double().numpy(), np.cumsum(text.lengths)[:-1])
 
 

@@ -180,7 +180,7 @@ def _trigrams(lines: Iterable[Sequence[str]], vocabulary: Vocabulary, judge: Cor
         warnings.simplefilter("ignore", EstimationWarning)
         ngram = NGram.from_corpus(text, order=3, folds=0, restrict=True).bind(vocabulary)
     assert isinstance(ngram, NGram)
-    return float(-ngram.score(EncodedText.encode(judge, vocabulary).stream().tolist())[0].mean())
+    return float(-ngram.score(EncodedText.encode(judge, vocabulary).stream())[0].mean())
 
 
 def _lexicon(source: Source, texts: dict[str, Corpus], vocabulary: Vocabulary) -> Lexicon:

@@ -122,7 +122,7 @@ def kneser_ney(prepared: Path, out: Path, order: int = 5) -> None:
     assert isinstance(ngram, NGram)
 
     def log_perplexity(corpus: Corpus) -> float:
-        log_prob, _ = ngram.score(EncodedText.encode(corpus, vocabulary).stream().tolist())
+        log_prob, _ = ngram.score(EncodedText.encode(corpus, vocabulary).stream())
         return float(-log_prob.mean())
 
     result = {

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import BackgroundError, EstimationWarning, TrainingError
 from llrnn.knowledge.backgrounds.base import Background, UnboundBackground
 from llrnn.knowledge.process import Batch, PackedStates, S, Saved, State
@@ -408,16 +409,20 @@ class NGram(Background[int]):
         whole[rows.position, rows.word] = rows.log_prob.float()
         return whole
 
-    def score(self, symbols: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """log p of every symbol of a text EOS, sentence, EOS, ... but the first, and the lengths of their n-grams."""
-        trie = self.trie(torch.device("cpu"))
-        text = torch.as_tensor(symbols, dtype=torch.long)
-        states = trie.states(text[:1], text[None, :-1])[0]
-        if (shared := self.table.shared) is None:
-            return trie.log_prob_of(states, text[1:])
-        follows, log_share = torch.arange(trie.n_words), torch.zeros(trie.n_words, dtype=torch.float64)
-        follows[shared.words], log_share[shared.words] = shared.word, torch.from_numpy(shared.log_share)
-        log_prob, length = trie.log_prob_of(states, follows[text[1:]])
+    def score(self, symbols: Sequence[int] | Ints) -> tuple[Tensor, Tensor]:
+        """log p of every symbol of a text EOS, sentence, EOS, ... but the first, and the lengths of their n-grams.
+
+        ngram.score([vocabulary.eos, *vocabulary.ids(["le", "chat"]), vocabulary.eos])  # two tensors, (3,)
+        """
+        trie, shared = self.trie(torch.device("cpu")), self.table.shared
+        text = torch.from_numpy(np.asarray(symbols, dtype=np.int64))
+        follows = torch.arange(trie.n_words)
+        if shared is None:
+            return trie.log_prob_along(text, follows)
+        follows[shared.words] = shared.word
+        log_share = torch.zeros(trie.n_words, dtype=torch.float64)
+        log_share[shared.words] = torch.from_numpy(shared.log_share)
+        log_prob, length = trie.log_prob_along(text, follows)
         return log_prob + log_share[text[1:]], length
 
     def saved(self) -> Saved:

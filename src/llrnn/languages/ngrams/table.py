@@ -27,6 +27,57 @@ from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 UNKNOWN = "<unk>"
 
 
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio, odd: multiplying by it loses nothing
+_HALF = np.uint64(32)
+_AT_ONCE = 1 << 16  # keys: what is worked on stays in the cache
+
+
+class HashIndex:
+    """The places of n different keys in their array, looked up for a whole batch at once: open addressing, half full.
+
+        slot r of a key = the upper half of (key + 1) · multiplier^(r + 1) mod 2⁶⁴, times the number of slots
+
+    HashIndex(np.array([3, 5, 8])).find(np.array([5, 6]))  # 1, -1
+    """
+
+    def __init__(self, keys: Ints) -> None:
+        self.keys = keys
+        self._slots = np.full(2 * len(keys) + 1, -1, dtype=np.int32)
+        for begin in range(0, len(keys), _AT_ONCE):
+            self._insert(np.arange(begin, min(begin + _AT_ONCE, len(keys)), dtype=np.int32))
+
+    def _insert(self, place: NDArray[np.int32]) -> None:
+        mixed = _mixed(self.keys[place])
+        while len(place):
+            slot = self._slot(mixed)
+            free = np.flatnonzero(self._slots.take(slot) < 0)
+            self._slots[slot[free]] = place[free]
+            lost = np.flatnonzero(self._slots.take(slot) != place)  # it was taken, or another one came, too
+            place, mixed = place[lost], mixed[lost] * _MULTIPLIER
+
+    def find(self, asked: Ints) -> Ints:
+        """The places of keys, -1 where they are not listed; none below 0 is."""
+        found = np.full(len(asked), -1)
+        for begin in range(0, len(asked) if len(self.keys) else 0, _AT_ONCE):
+            part = asked[begin : begin + _AT_ONCE]
+            at = np.flatnonzero(part >= 0)
+            part, at = part[at], at + begin
+            mixed = _mixed(part)
+            while len(at):
+                place = self._slots.take(self._slot(mixed))
+                found[at] = place
+                other = np.flatnonzero((place >= 0) & (self.keys.take(place, mode="wrap") != part))
+                at, part, mixed = at.take(other), part.take(other), mixed.take(other) * _MULTIPLIER
+        return found
+
+    def _slot(self, mixed: NDArray[np.uint64]) -> Ints:
+        return ((mixed >> _HALF) * np.uint64(len(self._slots)) >> _HALF).view(np.int64)
+
+
+def _mixed(keys: Ints) -> NDArray[np.uint64]:
+    return (keys + 1).view(np.uint64) * _MULTIPLIER
+
+
 @dataclass(frozen=True, eq=False)
 class Level:
     """The n-grams of one order; natural logarithms."""
@@ -115,14 +166,25 @@ class NGramTable:
         return sum(array.nbytes for array in arrays)
 
     @cached_property
+    def offsets(self) -> Ints:
+        """Where the n-grams of each order begin if all are numbered, order by order, and how many there are."""
+        return np.cumsum([0, *(len(level) for level in self.levels)])
+
+    @cached_property
+    def longer(self) -> HashIndex:
+        """The n-grams of order 2 and more by (number of the context) · V + word, which rises from each to the next."""
+        V, begins = len(self.words), self.offsets.tolist()
+        pairs = zip(self.levels[1:], begins, strict=False)
+        keys = [(level.context + begin) * V + level.word for level, begin in pairs]
+        return HashIndex(np.concatenate([*keys, np.zeros(0, dtype=np.int64)]))
+
+    @cached_property
     def suffixes(self) -> tuple[Ints, ...]:
-        """For each n-gram of order 2 and more, the place of its last n-1 words in the level below; -1 if not listed."""
-        V = len(self.words)
-        found: list[Ints] = []
-        for n in range(1, self.order):
-            level, below = self.levels[n], self.levels[n - 1]
-            # the suffix of c x is (suffix of c) x; the suffix of a bigram is its word
-            found.append(level.word if n == 1 else below.find(found[-1][level.context], level.word, V))
+        """For each n-gram of order 2 and more, the number of its last n-1 words; -1 if they are not listed."""
+        V, found = len(self.words), [level.word for level in self.levels[1:2]]  # the suffix of a bigram is its word
+        for level in self.levels[2:]:  # the suffix of c x is (suffix of c) x
+            place = self.longer.find(found[-1][level.context] * V + level.word)
+            found.append(np.where(place >= 0, place + V, -1))
         return tuple(found)
 
     def history(self, n: int) -> Ints:
@@ -368,11 +430,12 @@ class NGramRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trie:
-    """All nodes of all levels in flat tensors; `keys` are (context · V + word) for each level from the second on."""
+    """All nodes of all levels in flat tensors; `keys` are context · V + word of those above the unigrams, sorted."""
 
     n_words: int
     offsets: tuple[int, ...]  # where each level begins, and the end
-    keys: tuple[Tensor, ...]
+    longer: HashIndex  # of the keys, for the CPU
+    keys: Tensor
     word: Tensor
     level: Tensor
     suffix: Tensor
@@ -386,16 +449,14 @@ class Trie:
     @classmethod
     def from_table(cls, table: NGramTable) -> Trie:
         table = completed(table)
-        V, sizes = len(table.words), [len(level) for level in table.levels]
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        suffix = np.concatenate([np.arange(V), *(s + offsets[n] for n, s in enumerate(table.suffixes))])
+        V, offsets = len(table.words), table.offsets
+        suffix = np.concatenate([np.arange(V), *table.suffixes])
         bigram, backoff = _along_suffixes(table, suffix, offsets)
         first, children = _children(table, offsets)
         weighted = np.concatenate([level.log_backoff != 0 for level in table.levels])
-        keys = tuple(torch.from_numpy(level.keys(V)) for level in table.levels[1:])
         joined = {
             "word": np.concatenate([level.word for level in table.levels]),
-            "level": np.repeat(np.arange(1, table.order + 1), sizes),
+            "level": np.repeat(np.arange(1, table.order + 1), np.diff(offsets)),
             "suffix": suffix,
             "bigram": bigram,
             "first_child": first,
@@ -406,7 +467,7 @@ class Trie:
         }
         # one node more, which is also node -1: the empty context, of level 0
         tensors = {name: torch.from_numpy(np.append(array, array.dtype.type(0))) for name, array in joined.items()}
-        return cls(V, tuple(offsets.tolist()), keys, **tensors)
+        return cls(V, tuple(offsets.tolist()), table.longer, torch.from_numpy(table.longer.keys), **tensors)
 
     @property
     def order(self) -> int:
@@ -414,16 +475,16 @@ class Trie:
 
     def to(self, device: torch.device) -> Trie:
         moved: dict[str, Any] = {k: value.to(device) for k, value in vars(self).items() if isinstance(value, Tensor)}
-        return replace(self, keys=tuple(key.to(device) for key in self.keys), **moved)
+        return replace(self, **moved)
 
-    def child(self, node: Tensor, word: Tensor, level: int) -> Tensor:
-        """The nodes of `level` that extend nodes of the level below by a word, -1 where there are none."""
-        keys = self.keys[level - 2]
-        if len(keys) == 0:
-            return torch.full_like(node, -1)
-        asked = (node - self.offsets[level - 2]) * self.n_words + word
-        found = torch.searchsorted(keys, asked).clamp(max=len(keys) - 1)
-        return torch.where((keys[found] == asked) & (node >= 0), found + self.offsets[level - 1], -1)
+    def child(self, node: Tensor, word: Tensor) -> Tensor:
+        """The nodes that extend nodes by a word, -1 where there are none."""
+        asked = node * self.n_words + word  # below 0 for the empty context, as no key is
+        if asked.device.type == "cpu":
+            place = torch.from_numpy(self.longer.find(asked.view(-1).numpy())).view(asked.shape)
+        else:
+            place = searched(self.keys, asked)
+        return torch.where(place >= 0, place + self.n_words, -1)
 
     def suffix_of_level(self, node: Tensor) -> list[Tensor]:
         """The suffixes of nodes by level, 1 to order - 1; -1 for levels longer than the node."""
@@ -441,8 +502,8 @@ class Trie:
         are looked up at once, level by level.
         """
         state = node = words
-        for level, start in enumerate(self.suffix_of_level(before)[: self.order - 2], 2):
-            node = self.child(torch.cat([start[:, None], node[:, :-1]], 1), words, level)
+        for start in self.suffix_of_level(before)[: self.order - 2]:
+            node = self.child(torch.cat([start[:, None], node[:, :-1]], 1), words)
             state = torch.where((node >= 0) & self.matters[node], node, state)
         return state
 
@@ -474,11 +535,30 @@ class Trie:
         rest = self.backoff[states]
         log_prob, length = rest + self.log_prob[words], torch.ones_like(words)
         for level, context in enumerate(self.suffix_of_level(states), 2):
-            node = self.child(context, words, level)
-            listed = self.log_prob[node] + rest - self.backoff[context]
+            node = self.child(context, words)
+            listed = self.log_prob[node] + (rest - self.backoff[context])
             log_prob = torch.where(node >= 0, listed, log_prob)
             length = torch.where(node >= 0, level, length)
         return log_prob, length
+
+    def log_prob_along(self, text: Tensor, follows: Tensor) -> tuple[Tensor, Tensor]:
+        """log p of every word of a text but the first after those before it, and the length of the n-gram that says so.
+
+        (T,), (V,) -> (T - 1,), (T - 1,). `follows[x]` is the word whose n-grams x has; as a context it is itself. All
+        places are looked up at once, level by level: a node that ends at a place is a context of the next one.
+        """
+        word, context = follows[text[1:]], text[:-1]
+        itself = word == text[1:]
+        node, within = word, torch.full_like(word, EMPTY)  # the longest listed n-gram so far, and its context
+        state, listed = context, torch.ones_like(itself)
+        for _ in range(2, self.order + 1):
+            state = torch.where(context >= 0, context, state)
+            found = self.child(torch.where(listed, context, EMPTY), word)  # no n-gram is listed without its suffixes
+            listed = found >= 0
+            node, within = torch.where(listed, found, node), torch.where(listed, context, within)
+            context = torch.where(itself, found, EMPTY).roll(1)
+            context[:1] = EMPTY
+        return self.log_prob[node] + (self.backoff[state] - self.backoff[within]), self.level[node]
 
     def rows(self, states: Tensor) -> NGramRows:
         """The distributions that follow N states."""
@@ -507,6 +587,14 @@ class Trie:
         return log_p
 
 
+def searched(keys: Tensor, asked: Tensor) -> Tensor:
+    """`HashIndex.find` of sorted keys without a loop that waits for its results: for other devices than the CPU."""
+    if len(keys) == 0:
+        return torch.full_like(asked, -1)
+    place = torch.searchsorted(keys, asked).clamp(max=len(keys) - 1)
+    return torch.where(keys[place] == asked, place, -1)
+
+
 def ranges(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """`first[i], first[i] + 1, ...`, `count[i]` of them, for one i after the other; and to which i each belongs."""
     row = torch.repeat_interleave(count)
@@ -518,6 +606,7 @@ def _along_suffixes(table: NGramTable, suffix: Ints, offsets: Ints) -> tuple[Int
     """For each node its suffix of two words, and the back-offs summed along its suffixes."""
     bigram = np.arange(len(suffix))
     backoff = np.concatenate([level.log_backoff for level in table.levels])
+    backoff[offsets[-2] :] = 0.0  # no context is so long
     for n in range(1, table.order):
         level = slice(offsets[n], offsets[n + 1])
         backoff[level] += backoff[suffix[level]]
