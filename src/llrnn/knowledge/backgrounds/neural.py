@@ -299,6 +299,7 @@ class HuggingFace(Background[tuple[int, ...]]):
         self._begin = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
         self._asked_context, self._cache_size = context, cache_size
         self._limit = _context_length(model, context)
+        self._a_weight = next(model.parameters())  # to know its device, which `model.device` searches for
         self._takes_positions = "position_ids" in signature(model.forward).parameters
         self._rows: OrderedDict[Window, Tensor] = OrderedDict()
         self._folder: Path | None = None  # where its weights are for sure: a model in memory may have been changed
@@ -406,7 +407,7 @@ class HuggingFace(Background[tuple[int, ...]]):
             self._rows.popitem(last=False)
 
     def _move(self, device: torch.device) -> None:
-        if self._model.device != device:
+        if self._a_weight.device != device:
             self._model.to(device)
             self._rows.clear()
 
@@ -418,15 +419,15 @@ class HuggingFace(Background[tuple[int, ...]]):
         parts = [self._pass(asked[start : start + step]) for start in range(0, len(asked), step)]
         if len(parts) == 1:
             return parts[0]
-        return torch.cat(parts) if parts else torch.zeros(0, len(self._own), device=self._model.device)
+        return torch.cat(parts) if parts else torch.zeros(0, len(self._own), device=self._a_weight.device)
 
     def _pass(self, asked: Sequence[Asked]) -> Tensor:
         """One pass of the LM over what is new in windows side by side, padded at the end: no token sees what follows.
 
         A place of the cache that holds nothing is masked; positions count what is real.
         """
-        device = self._model.device
-        known = [self._known(one.window) for one in asked]
+        device = self._a_weight.device
+        known = [self._known(one.window, device) for one in asked]
         starts = [0 if one is None else one[1] for one in known]
         new = [one.window[start:] for one, start in zip(asked, starts, strict=True)]
         longest = max(map(len, new))
@@ -436,11 +437,13 @@ class HuggingFace(Background[tuple[int, ...]]):
         real = torch.arange(longest, device=device) < lengths
         whole = real if real_past is None else torch.cat([real_past, real], 1)
         options: dict[str, Any] = {}
-        if any(start + longest != whole.shape[1] or len(row) < longest for start, row in zip(starts, new, strict=True)):
+        width = whole.shape[1]
+        if any(start + longest != width or len(row) < longest for start, row in zip(starts, new, strict=True)):
             options["attention_mask"] = whole.long()
             if self._takes_positions:
                 options["position_ids"] = (whole.cumsum(1) - 1)[:, -longest:].clamp_min(0)
-        self._model.eval()
+        if self._model.training:  # eval() goes through all modules, which takes as long as a layer
+            self._model.eval()
         out = self._model(input_ids=ids, past_key_values=past, use_cache=True, **options)
         cache = getattr(out, "past_key_values", None)
         reading = Reading(cache, whole) if _can_be_continued(cache) else None
@@ -453,12 +456,12 @@ class HuggingFace(Background[tuple[int, ...]]):
         place = [place - start for one, start in zip(asked, starts, strict=True) for place in one.places]
         return torch.log_softmax(logits[row, place].float(), -1)
 
-    def _known(self, window: Window) -> tuple[Known, int] | None:
+    def _known(self, window: Window, device: torch.device) -> tuple[Known, int] | None:
         """Where the first tokens of a window were read, and how many; None where it is read from the beginning."""
         asked = window.asked
         if asked is None or asked.reading is None or not len(asked.window) < len(window):
             return None
-        is_here = asked.reading.real.device == self._model.device
+        is_here = asked.reading.real.device == device
         return ((asked.reading, asked.row), len(asked.window)) if is_here else None
 
     def saved(self) -> Saved:
