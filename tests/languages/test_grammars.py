@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections import Counter
 from fractions import Fraction
 from itertools import product
@@ -22,9 +23,11 @@ from llrnn.ground.errors import BackgroundError, ZeroMassError
 from llrnn.knowledge.backgrounds import Grammar
 from llrnn.knowledge.backgrounds.constraint import At
 from llrnn.languages.grammars import context_free as rules
-from llrnn.languages.grammars.automaton import derived, reachable
+from llrnn.languages.grammars.automaton import LetterColumns, derived, reachable
 from llrnn.languages.grammars.context_free import ContextFree
-from llrnn.languages.grammars.notation import _size
+from llrnn.languages.grammars.expressions import atoms_of
+from llrnn.languages.grammars.finite import TerminalAutomaton
+from llrnn.languages.grammars.notation import _size, regular
 from llrnn.model.decode import Sampling, generate
 from llrnn.text.vocabulary import EOS, Vocabulary
 
@@ -113,6 +116,61 @@ def test_what_is_allowed_is_what_can_be_completed(drawn: Drawn) -> None:
         allowed = set(grammar.allowed(state))
         assert (EOS in allowed) == (oracle.probability(string) > 0)
         assert allowed - {EOS} == {x for x in "ab" if oracle.prefix_probability((*string, x)) > 0}
+
+
+PIECES = ["".join(letters) for n in range(1, 5) for letters in product("ab", repeat=n)]
+TOKENS = Vocabulary([EOS, *PIECES])
+
+
+def assert_allows_what_can_be_completed(drawn: Drawn) -> None:
+    """Symbols of up to four letters after strings of up to four."""
+    oracle = Oracle(drawn, LONGEST)
+    grammar = Grammar(drawn.text, over="characters").bind(TOKENS)
+    for string in oracle.strings():
+        state = at(grammar, string, TOKENS)
+        if state.node is None or len(string) > LONGEST - 4:
+            continue
+        pieces = {piece for piece in PIECES if oracle.prefix_probability((*string, *piece)) > 0}
+        assert set(grammar.allowed(state)) == pieces | ({EOS} if oracle.probability(string) > 0 else set())
+
+
+@given(grammars())
+@example(RARE)
+@settings(max_examples=30)
+def test_symbols_of_several_letters_are_allowed_where_they_can_be_completed(drawn: Drawn) -> None:
+    assert_allows_what_can_be_completed(drawn)
+
+
+@given(grammars())
+@settings(max_examples=10)
+def test_symbols_of_too_many_terminals_are_read_letter_by_letter(drawn: Drawn) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("llrnn.languages.grammars.context_free.MOST_TERMINALS", 1)
+        assert_allows_what_can_be_completed(drawn)
+
+
+@given(grammars())
+@settings(max_examples=10)
+def test_summaries_are_bounded_and_forgetting_changes_nothing(drawn: Drawn) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("llrnn.languages.grammars.rows.MOST_SUMMARISED", 20)
+        assert_allows_what_can_be_completed(drawn)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "states"),
+    [("(ab)+", 3), ("a|ba|bba", 4), ("a*b", 3), ("(a|b)*b(a|b)", 5), ("a{3}|b{3}|aab", 6), ("ab?a?", 4)],
+)
+def test_terminals_have_the_fewest_states(pattern: str, states: int) -> None:
+    expression = regular(pattern)
+    columns = LetterColumns(["a", "b"], atoms_of(expression, "characters"), "characters")
+    terminal = TerminalAutomaton.of(expression, columns).minimised()
+    assert len(terminal.ends) == states
+    for letters in (letters for n in range(7) for letters in product("ab", repeat=n)):
+        state: int | None = 0
+        for letter in letters:
+            state = None if state is None else terminal.moves[state].get(columns.column(letter))
+        assert (state is not None and terminal.ends[state]) == bool(re.fullmatch(pattern, "".join(letters)))
 
 
 @given(grammars(), st.integers(0, 7))

@@ -32,16 +32,26 @@ class Table:
     """A static vector log b(x) over V, float64. It is one object for good: its class masses are remembered."""
 
     def __init__(self, log_b: Tensor) -> None:
-        self.log_b = log_b.detach().to(torch.float64)  # (V,)
+        self._hold(log_b.detach().to(torch.float64))
+        self._check()
+
+    @classmethod
+    def of_allowed(cls, log_b: Tensor) -> Table:
+        """Of 0 and minus infinity, float64: there is nothing to check."""
+        made = cls.__new__(cls)
+        made._hold(log_b)
+        return made
+
+    def _hold(self, log_b: Tensor) -> None:
+        self.log_b = log_b  # (V,)
         self._made: dict[object, Table] = {}
         self._cast: dict[torch.dtype, Tensor] = {}
         self._everywhere: SparsePrior | None = None
-        self._check()
 
     def _check(self) -> None:
         if len(self.log_b) and not float(self.largest) < float("inf"):  # NaN is not below anything
             raise BackgroundError("log b must be a number below infinity for every symbol, found NaN or infinity")
-        least = float(self.log_b.masked_fill(self.log_b == MINUS_INFINITY, 0.0).amin()) if len(self.log_b) else 0.0
+        least = float(self.log_b.nan_to_num(neginf=0.0).amin()) if len(self.log_b) else 0.0
         for log_b in (float(self.largest), least):
             _require_float32(log_b, "of a symbol")
 

@@ -187,7 +187,7 @@ class Constraint(Background[At]):
     def _of_rows(self, rows: Sequence[Row | None]) -> SparsePrior:
         """A table for each row with many symbols; few are exceptions to a table of nothing."""
         nothing = _constant_table(MINUS_INFINITY, len(self.vocabulary))
-        few = [row if row is not None and len(row.allowed) <= _FEW else None for row in rows]
+        few = [row if row is not None and row.n_allowed <= _FEW else None for row in rows]
         own = [nothing if row is None or row is listed else row.table for row, listed in zip(rows, few, strict=True)]
         place = {table: k for k, table in enumerate(dict.fromkeys(own or [nothing]))}
         shift = torch.full((len(rows), len(place)), MINUS_INFINITY, dtype=torch.float64)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Bools, Floats, Ints
 from llrnn.ground.errors import BackgroundError
+from llrnn.languages.grammars.tries import AllowedSymbols, SymbolTrie
 from llrnn.text.automata import DIGIT, KINDS, LOWER, SIGN, SPACE, UPPER, kind
 
 # A language, read letter by letter: the seam between automata or grammars and the background that they make.
@@ -185,6 +186,10 @@ class Language(ABC):
     @abstractmethod
     def shortest(self, node: Node) -> int:
         """How many letters there must be at least until a string can end."""
+
+    def summaries(self, trie: SymbolTrie) -> AllowedSymbols | None:
+        """A faster way to all symbols that may follow than letter by letter; None where there is none."""
+        return None
 
     def places(self) -> Sequence[str]:
         """The names of what can be under way at a node: states, positions in rules; none where nobody counts them."""

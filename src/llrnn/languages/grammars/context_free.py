@@ -25,12 +25,13 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from llrnn.ground.arrays import Floats
+from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars.automaton import Language, LetterColumns, derived, least_costs, reachable
 from llrnn.languages.grammars.expressions import Expression
 from llrnn.languages.grammars.finite import TerminalAutomaton
 from llrnn.languages.grammars.notation import MOST_RULES, Notation, Production, productive_rules
+from llrnn.languages.grammars.tries import Allowed, AllowedSymbols, Ends, SymbolTrie, TooDeepError, distinct
 
 # The rules of a grammar as numbers: what an Earley parser needs to know before it reads.
 #
@@ -331,29 +332,29 @@ Item: TypeAlias = "tuple[Place, Set, float]"  # where, since which node, with wh
 class Set:
     """A node: what may be under way after a prefix. Two sets with the same items are the same object."""
 
-    __slots__ = ("__weakref__", "after", "end", "items", "looked_for", "number", "shortest", "waiting", "weights")
+    __slots__ = (
+        "__weakref__",
+        "after",
+        "begun",
+        "end",
+        "items",
+        "looked_for",
+        "number",
+        "shortest",
+        "waiting",
+        "weights",
+    )
 
     def __init__(self, grammar: ContextFree, number: int, items: Sequence[Item], end: float) -> None:
         self.number, self.items, self.end = number, tuple(items), end
         self.after: dict[int, Set | None] = {}
         self.shortest: int | None = None
+        self.begun: Set | None = None  # the node that stands for all with the same `waiting`, once it was asked for
         self.waiting: dict[int, list[Item]] = defaultdict(list)  # items by the nonterminal that they wait for
-        positions, rules = grammar.rules.positions, grammar.rules
-        self.looked_for: Floats = rules.corners[rules.start].copy() if number == 0 else np.zeros(len(rules.names))
-        self.weights: Floats = np.zeros(grammar.columns.count)
+        self.looked_for, self.weights = grammar.outlook(number, self.items)
         for item in items:
-            (place, q), origin, c = item
-            position = positions[place]
-            forward = c * origin.looked_for[position.left]
-            if position.symbol >= 0:
-                self.waiting[position.symbol].append(item)
-                self.looked_for += forward * rules.corners[position.symbol]
-            else:
-                self.weights += forward * grammar.letters[~position.symbol][q]
-        self.weights += self.looked_for @ grammar.first
-        if not rules.weighted:
-            np.minimum(self.looked_for, 1.0, out=self.looked_for)
-            np.minimum(self.weights, 1.0, out=self.weights)
+            if (symbol := grammar.rules.positions[item[0][0]].symbol) >= 0:
+                self.waiting[symbol].append(item)
 
     def __deepcopy__(self, memo: object) -> Set:
         return self  # a value
@@ -369,16 +370,18 @@ class ContextFree(Language):
         self, notation: Notation, terminals: Mapping[str, Expression], columns: LetterColumns, *, weighted: bool
     ) -> None:
         self.columns = columns
-        automata = {name: TerminalAutomaton.of(expression, columns) for name, expression in terminals.items()}
+        automata = {name: TerminalAutomaton.of(one, columns).minimised() for name, one in terminals.items()}
         usable = {name: automaton for name, automaton in automata.items() if not automaton.is_empty}
         self.rules = rules = Rules(notation, list(usable), weighted=weighted)
         self.readings = list(usable.values())  # in the order of `rules.terminals`
         made = [reading.weights(columns, weighted=weighted) for reading in self.readings]
-        self.letters, self.stops = [letters for letters, _ in made], [stop for _, stop in made]
+        self.letters, self.stops = [letters for letters, _ in made], [stop.tolist() for _, stop in made]
+        self._moves = [_moves(reading, letters) for reading, (letters, _) in zip(self.readings, made, strict=True)]
         self.lengths = Lengths(rules, [reading.lengths for reading in self.readings])
         self._sets: dict[object, Set] = {}
         self._grown: dict[object, Set] = {}
         self._waiting: dict[object, Set] = {}
+        self._outlooks: dict[tuple[Place, ...], tuple[Floats, Floats]] = {}
         self._made = 1
         self._most = max(1, MOST_NUMBERS // (2 * len(rules.names) + columns.count))  # twice: `Lengths` has as many
         self.root = Set(self, 0, [], float(rules.empty[rules.start]))  # never shared: it alone looks for the start
@@ -393,14 +396,43 @@ class ContextFree(Language):
         return found
 
     @cached_property
-    def _begun(self) -> list[list[tuple[int, Position, int]]]:
-        """For each column: the positions at which it can begin a production, and the state of the terminal after it."""
-        found: list[list[tuple[int, Position, int]]] = [[] for _ in range(self.columns.count)]
-        for terminal, reading in enumerate(self.readings):
+    def _begun(self) -> list[list[tuple[int, int, int, float]]]:
+        """For each column: the places at which it can begin a production, of which rule, the state after it, and w."""
+        found: list[list[tuple[int, int, int, float]]] = [[] for _ in range(self.columns.count)]
+        for terminal, moves in enumerate(self._moves):
             for number, position in self.rules.entered.get(~terminal, ()):
-                for column, q in reading.moves[0].items():
-                    found[column].append((number, position, q))
+                for column, (q, weight) in moves[0].items():
+                    found[column].append((number, position.left, q, position.enter * weight))
         return found
+
+    def outlook(self, number: int, items: Sequence[Item]) -> tuple[Floats, Floats]:
+        """How much each nonterminal and each letter is looked for at a node; without weights, its places say."""
+        if self.rules.weighted or number == 0:
+            return self._outlook(number, items)
+        places = tuple(place for place, _, _ in items)
+        if places not in self._outlooks:
+            self._outlooks[places] = self._outlook(number, items)
+        return self._outlooks[places]
+
+    def _outlook(self, number: int, items: Sequence[Item]) -> tuple[Floats, Floats]:
+        rules = self.rules
+        looked_for: Floats = rules.corners[rules.start].copy() if number == 0 else np.zeros(len(rules.names))
+        weights: Floats = np.zeros(self.columns.count)
+        for (place, q), origin, c in items:
+            position = rules.positions[place]
+            forward = c * origin.looked_for[position.left]
+            if position.symbol >= 0:
+                looked_for += forward * rules.corners[position.symbol]
+            else:
+                weights += forward * self.letters[~position.symbol][q]
+        weights += looked_for @ self.first
+        if not rules.weighted:
+            np.minimum(looked_for, 1.0, out=looked_for)
+            np.minimum(weights, 1.0, out=weights)
+        return looked_for, weights
+
+    def summaries(self, trie: SymbolTrie) -> Summaries | None:
+        return None if self.rules.weighted else Summaries(self, trie)
 
     def weights(self, node: Set) -> Floats:
         return node.weights
@@ -433,9 +465,11 @@ class ContextFree(Language):
         return [*(place for (place, _), _, _ in node.items), *around]
 
     def after(self, node: Set, column: int) -> Set | None:
-        if column not in node.after:
+        try:
+            return node.after[column]
+        except KeyError:
             node.after[column] = self._scanned(node, column) if node.weights[column] > 0 else None
-        return node.after[column]
+            return node.after[column]
 
     def _scanned(self, node: Set, column: int) -> Set:
         reads = self._reads(node, column)
@@ -455,15 +489,13 @@ class ContextFree(Language):
         """The terminals that take a letter: place, state after it, origin and weight."""
         found = []
         for (place, q), origin, c in node.items:
-            position = self.rules.positions[place]
-            if position.symbol < 0:
-                moves, letters = self.readings[~position.symbol].moves[q], self.letters[~position.symbol]
-                if column in moves:
-                    found.append((place, moves[column], origin, float(c * letters[q, column])))
+            symbol = self.rules.positions[place].symbol
+            if symbol < 0 and (move := self._moves[~symbol][q].get(column)) is not None:
+                found.append((place, move[0], origin, c * move[1]))
         begun = self._begun_at(node)
-        for place, position, q in self._begun[column]:
-            if node.looked_for[position.left] > 0:
-                found.append((place, q, begun, float(position.enter * self.letters[~position.symbol][0, column])))
+        for place, left, q, c in self._begun[column]:
+            if node.looked_for[left] > 0:
+                found.append((place, q, begun, c))
         return found
 
     def _begun_at(self, node: Set) -> Set:
@@ -473,8 +505,10 @@ class ContextFree(Language):
         """
         if self.rules.weighted or node.number == 0:
             return node
-        waiting = tuple((place, origin.number) for items in node.waiting.values() for place, origin, _ in items)
-        return self._waiting.setdefault(tuple(sorted(waiting)), node)
+        if node.begun is None:
+            waiting = tuple((place, origin.number) for items in node.waiting.values() for place, origin, _ in items)
+            node.begun = self._waiting.setdefault(tuple(sorted(waiting)), node)
+        return node.begun
 
     def _set(self, items: list[Item], end: float) -> Set:
         """The node with these items: one that exists, if there is one, up to a common factor."""
@@ -491,7 +525,7 @@ class ContextFree(Language):
 
     def _shared(self, items: list[Item], end: float) -> Set:
         items.sort(key=lambda item: (item[0], item[1].number))
-        key = (tuple((place, origin.number, _rounded(c)) for place, origin, c in items), _rounded(end))
+        key = tuple([(place, origin.number, _rounded(c)) for place, origin, c in items]), _rounded(end)
         if key not in self._sets:
             if len(self._sets) >= min(MOST_NODES, self._most):
                 self._forget()
@@ -505,6 +539,15 @@ class ContextFree(Language):
         self._sets.clear()
         self._grown.clear()
         self._waiting.clear()
+        self._outlooks.clear()
+
+
+def _moves(reading: TerminalAutomaton, letters: Floats) -> list[dict[int, tuple[int, float]]]:
+    """For each state of a terminal: by column, the state after it and what it weighs."""
+    return [
+        {column: (after, float(letters[q, column])) for column, after in moves.items()}
+        for q, moves in enumerate(reading.moves)
+    ]
 
 
 class _Growth:
@@ -527,7 +570,7 @@ class _Growth:
         terminal = ~self.rules.positions[place].symbol
         if self.grammar.readings[terminal].moves[q]:
             self._add(place, q, origin, c)
-        if (stop := float(self.grammar.stops[terminal][q])) > 0:
+        if (stop := self.grammar.stops[terminal][q]) > 0:
             self._pass(self.rules.positions[place], origin, c * stop)
 
     def _add(self, place: int, q: int, origin: Set, c: float) -> None:
@@ -573,3 +616,241 @@ class _Growth:
 def _rounded(c: float) -> float:
     """Weights that differ by rounding only are the same."""
     return c if c in (0.0, 1.0) else float(f"{c:.10e}")
+
+
+# Which symbols a grammar without weights allows at a node, without reading them letter by letter.
+#
+#     run(F, t, q)     = where the terminal t, from its state q on, may stop         and the symbols that end within it
+#     rest(F, i, q)    = after(run or call of the symbol at position i, i)           to the end of the production
+#     after(F, i)      = ∪ over the positions j that may be next of rest(F, j, 0),   F too, where nothing need follow
+#     call(F, A)       = the A in closed(∪ of rest(F, i, 0) over positions i that begin a left corner of A)
+#     closed({B: F_B}) = all that is whole where the B are, begun at one node: left corners and chains of single symbols
+#
+# F is a frontier: nodes of the trie of all symbols, read from all of them at once. Every line is a union over the nodes
+# of F and over the items of an Earley set, so it holds for each alone and does not ask what is below it on the stack:
+# it is worked out once for a grammar, whatever the text. At a node of the parser only the stack is left:
+#
+#     items (i, q, origin)    rest({root}, i, q)    →    closed at the origin    →    after each item that waits there …
+#
+# until nothing is left of the frontier, which is as deep as one symbol closes brackets. A terminal costs one sweep of
+# the part of the trie that it can read: where most symbols stay within a string, that is one sweep for all strings.
+
+
+MOST_TERMINALS = 128  # within one symbol: summaries nest so deep
+_PER_SUMMARY = 64  # numbers that would take as much memory as one that says nothing
+
+
+class Frontier:
+    """A set of nodes of a trie that have children, sorted; equal ones are one object."""
+
+    __slots__ = ("columns", "nodes")
+
+    def __init__(self, nodes: Ints, columns: int) -> None:
+        self.nodes, self.columns = nodes, columns  # the columns of all children, as bits
+
+    def __bool__(self) -> bool:
+        return len(self.nodes) > 0
+
+
+Summary: TypeAlias = tuple[Allowed, Frontier]
+Whole: TypeAlias = tuple[tuple[int, Frontier], ...]  # nonterminals, and where they are complete
+NOTHING: Allowed = frozenset()
+
+
+class _TerminalTable:
+    """A terminal's automaton as arrays."""
+
+    def __init__(self, automaton: TerminalAutomaton, n_columns: int) -> None:
+        self.moves = np.full((len(automaton.moves), n_columns), -1, dtype=np.int64)
+        for q, moves in enumerate(automaton.moves):
+            self.moves[q, list(moves)] = list(moves.values())
+        self.stops = np.array(automaton.ends, dtype=np.bool_)
+        self.columns = [sum(1 << column for column in moves) for moves in automaton.moves]
+
+
+class Summaries(AllowedSymbols):
+    """The summaries of a grammar over a trie, cached as they are asked for."""
+
+    def __init__(self, grammar: ContextFree, trie: SymbolTrie) -> None:
+        self._rules, self._trie = grammar.rules, trie
+        self._readings = [_TerminalTable(one, grammar.columns.count) for one in grammar.readings]
+        self._frontiers: dict[bytes, Frontier] = {}
+        self._unions: dict[tuple[Frontier, Frontier], Frontier] = {}
+        self._ends_of: dict[bytes, Allowed] = {}
+        self._run_of: dict[tuple[Frontier, int, int], Summary] = {}
+        self._rest_of: dict[tuple[Frontier, int, int], Summary] = {}
+        self._tail_of: dict[tuple[Frontier, int], Summary] = {}
+        self._call_of: dict[tuple[Frontier, int], Summary] = {}
+        self._closed_of: dict[tuple[Whole, bytes], tuple[Allowed, Whole]] = {}
+        self._begun_of: dict[int, list[tuple[int, int]]] = {}
+        self._nowhere = self._frontier(np.zeros(0, dtype=np.int64))
+        self._root = self._frontier(np.zeros(1, dtype=np.int64))
+
+    def allowed(self, node: Set) -> Allowed:
+        """The symbols that may follow at a node, the end aside."""
+        if node.number == 0:
+            return self._call(self._root, self._rules.start, 0)[0]
+        allowed, due, latest = set[Ends](), dict[Set, dict[int, Frontier]](), list[tuple[int, Set]]()
+
+        def add(summary: Summary, left: int, origin: Set) -> None:
+            allowed.update(summary[0])
+            if summary[1]:
+                if origin not in due:
+                    due[origin] = {}
+                    heapq.heappush(latest, (-origin.number, origin))
+                due[origin][left] = self._union(due[origin].get(left, self._nowhere), summary[1])
+
+        positions = self._rules.positions
+        for (place, q), origin, _ in node.items:
+            add(self._rest(self._root, place, q, 0), positions[place].left, origin)
+        while latest:  # as in Earley's completer, the latest begun first
+            origin = heapq.heappop(latest)[1]
+            ends, whole = self._closed(tuple(due.pop(origin).items()), origin.looked_for.tobytes(), 0)
+            allowed |= ends
+            for left, frontier in whole:
+                for (place, _), older, _ in origin.waiting.get(left, ()):
+                    add(self._after(frontier, place, 0), positions[place].left, older)
+        return frozenset(allowed)
+
+    def _rest(self, frontier: Frontier, place: int, q: int, depth: int) -> Summary:
+        """From the state q of the symbol at a position to the end of its production."""
+        key = frontier, place, q
+        found = self._rest_of.get(key)
+        if found is None:
+            if depth > MOST_TERMINALS:
+                raise TooDeepError
+            symbol = self._rules.positions[place].symbol
+            ends, read = self._call(frontier, symbol, depth) if symbol >= 0 else self._run(frontier, ~symbol, q)
+            more, whole = self._after(read, place, depth) if read else (NOTHING, read)
+            found = self._rest_of[key] = ends | more, whole
+            self.numbers += _PER_SUMMARY + len(found[0])
+        return found
+
+    def _after(self, frontier: Frontier, place: int, depth: int) -> Summary:
+        """After the symbol at a position, to the end of its production."""
+        ends, whole = self._tail(frontier, place, depth)
+        return ends, self._union(whole, frontier) if self._rules.positions[place].done > 0 else whole
+
+    def _tail(self, frontier: Frontier, place: int, depth: int) -> Summary:
+        """The same, where something follows in it."""
+        key = frontier, place
+        found = self._tail_of.get(key)
+        if found is None:
+            ends, whole = NOTHING, self._nowhere
+            for after, _ in self._rules.positions[place].tail:
+                more, read = self._rest(frontier, after, 0, depth + 1)
+                ends, whole = ends | more, self._union(whole, read)
+            found = self._tail_of[key] = ends, whole
+        return found
+
+    def _call(self, frontier: Frontier, symbol: int, depth: int) -> Summary:
+        """A nonterminal that begins here."""
+        key = frontier, symbol
+        found = self._call_of.get(key)
+        if found is None:
+            places = [place for columns, place in self._begun(symbol) if columns & frontier.columns]
+            begun, positions = (
+                [(place, self._rest(frontier, place, 0, depth)) for place in places],
+                self._rules.positions,
+            )
+            due = tuple((positions[place].left, read) for place, (_, read) in begun if read)
+            more, whole = self._closed(due, self._rules.corners[symbol].tobytes(), depth)
+            ends = more.union(*(own for _, (own, _) in begun))
+            found = self._call_of[key] = ends, dict(whole).get(symbol, self._nowhere)
+        return found
+
+    def _begun(self, symbol: int) -> list[tuple[int, int]]:
+        """The positions of terminals that may begin a nonterminal; before each, the columns that it may begin with."""
+        if symbol not in self._begun_of:
+            corners, entered = self._rules.corners[symbol], self._rules.entered
+            self._begun_of[symbol] = [
+                (reading.columns[0], place)
+                for terminal, reading in enumerate(self._readings)
+                for place, position in entered.get(~terminal, ())
+                if corners[position.left] > 0
+            ]
+        return self._begun_of[symbol]
+
+    def _closed(self, due: Whole, looked_for: bytes, depth: int) -> tuple[Allowed, Whole]:
+        """All that is whole where some nonterminals are, which began at a node that looks for these."""
+        key = due, looked_for
+        found = self._closed_of.get(key)
+        if found is None:
+            sought, waiting = np.frombuffer(looked_for), list(due)
+            ends, whole = NOTHING, defaultdict[int, Frontier](lambda: self._nowhere)
+            while waiting:
+                left, frontier = waiting.pop()
+                for other, _ in self._rules.chain(left):
+                    new = self._without(frontier, whole[other])
+                    if not new:
+                        continue
+                    whole[other] = self._union(whole[other], new)
+                    for place, position in self._rules.entered.get(other, ()):
+                        if sought[position.left] > 0:
+                            more, read = self._tail(new, place, depth)  # `chain` knows of those without
+                            ends |= more
+                            waiting += [(position.left, read)] if read else []
+            self.numbers += _PER_SUMMARY + len(ends)
+            found = self._closed_of[key] = ends, tuple((left, read) for left, read in whole.items() if read)
+        return found
+
+    def _run(self, frontier: Frontier, terminal: int, q: int) -> Summary:
+        """A terminal from one of its states on."""
+        if not frontier.columns & self._readings[terminal].columns[q]:
+            return NOTHING, self._nowhere
+        key = frontier, terminal, q
+        found = self._run_of.get(key)
+        if found is None:
+            alive, stopped = self._swept(frontier.nodes, self._readings[terminal], q)
+            found = self._run_of[key] = self._ends(self._trie.symbols(alive)), self._frontier(stopped)
+        return found
+
+    def _swept(self, nodes: Ints, reading: _TerminalTable, q: int) -> tuple[Ints, Ints]:
+        """The nodes below some that a terminal can read, from its state q on, and those of them where it may stop."""
+        trie, states = self._trie, np.full(len(nodes), q)
+        alive, stopped = list[Ints](), list[Ints]()
+        while len(nodes):
+            below, of = trie.children(nodes)
+            after = reading.moves[states[of], trie.column[below]]
+            read = np.flatnonzero(after >= 0)
+            nodes, states = below[read], after[read]
+            alive.append(nodes)
+            stopped.append(nodes[reading.stops[states]])
+        return distinct(alive), distinct(stopped)
+
+    def _ends(self, symbols: Ints) -> Allowed:
+        if not len(symbols):
+            return NOTHING
+        key = symbols.tobytes()
+        found = self._ends_of.get(key)
+        if found is None:
+            found = self._ends_of.setdefault(key, frozenset([Ends(symbols, self._trie.n_symbols)]))
+            self.numbers += 2 * len(symbols)
+        return found
+
+    def _frontier(self, nodes: Ints) -> Frontier:
+        nodes = nodes[self._trie.has_children(nodes)]
+        key = nodes.tobytes()
+        found = self._frontiers.get(key)
+        if found is None:
+            columns = set(self._trie.column[self._trie.children(nodes)[0]].tolist())
+            found = self._frontiers.setdefault(key, Frontier(nodes, sum(1 << column for column in columns)))
+            self.numbers += 2 * len(nodes)
+        return found
+
+    def _union(self, one: Frontier, other: Frontier) -> Frontier:
+        if not one or one is other:
+            return other
+        if not other:
+            return one
+        if (one, other) not in self._unions:
+            self._unions[one, other] = self._frontier(distinct([one.nodes, other.nodes]))
+        return self._unions[one, other]
+
+    def _without(self, one: Frontier, other: Frontier) -> Frontier:
+        """The nodes of one that are not in the other."""
+        if not one or not other:
+            return one
+        return (
+            self._nowhere if one is other else self._frontier(np.setdiff1d(one.nodes, other.nodes, assume_unique=True))
+        )

@@ -10,7 +10,7 @@ what follows them when it is asked, for automata of which that way of reading is
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeAlias
@@ -294,6 +294,17 @@ class TerminalAutomaton:
             settled, found = better == found, better
         return found
 
+    def minimised(self) -> TerminalAutomaton:
+        """The fewest states, the start apart (Moore): those part that move to states which are told apart."""
+        found, n = _renumbered([(state == 0, length) for state, length in enumerate(self.lengths)]), 0
+        while max(found, default=-1) >= n:
+            n = max(found) + 1
+            steps = [tuple(sorted((column, found[to]) for column, to in go.items())) for go in self.moves]
+            found = _renumbered(list(zip(found, steps, strict=True)))
+        first = {number: state for state, number in reversed(list(enumerate(found)))}
+        moves = [{column: found[to] for column, to in self.moves[first[k]].items()} for k in range(n)]
+        return TerminalAutomaton(moves, [self.ends[first[k]] for k in range(n)])
+
     def weights(self, columns: LetterColumns, *, weighted: bool) -> tuple[Floats, Floats]:
         """Of each letter of a column, (states, columns), and of stopping, (states,): 1, or probabilities.
 
@@ -304,6 +315,12 @@ class TerminalAutomaton:
             letters[state, list(after)] = 1.0
         total = letters @ columns.sizes + stop if weighted else np.ones(len(stop))
         return letters / total[:, None], stop / total
+
+
+def _renumbered(keys: Sequence[Hashable]) -> list[int]:
+    """A number for each key, in the order in which they first come."""
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
 class WithHoles:

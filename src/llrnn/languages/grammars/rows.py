@@ -21,16 +21,19 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.arrays import Bools, Floats, Ints
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars.automaton import UNREAD, Language, LetterColumns, Node, Over
+from llrnn.languages.grammars.tries import Allowed, SymbolTrie, TooDeepError
 from llrnn.layer.priors import SparsePrior, Table
 
 BLANK = "␣"  # how a blank is written as a symbol of its own
 MOST_CACHED = 32_000_000  # numbers in the rows of one language: 256 MB
 MOST_ASKED = 2_000_000  # keys in the ways of walks that are cached
+MOST_SUMMARISED = 16_000_000  # numbers in the summaries of a language: 128 MB
 MOST_NODES = 200_000  # whose rows are cached: nested brackets have ever new nodes, but the same few rows
 
 
@@ -94,6 +97,17 @@ class SymbolSpellings:
             )
 
     @cached_property
+    def trie(self) -> SymbolTrie:
+        """The same trie with its nodes numbered through."""
+        sizes = np.cumsum([1, *(len(level.column) for level in self.levels)])
+        before = [0, *sizes[:-1].tolist()]
+        parent = np.concatenate([level.parent + first for level, first in zip(self.levels, before, strict=False)])
+        end = np.concatenate([level.ends + first for level, first in zip(self.levels, sizes.tolist(), strict=False)])
+        column = np.concatenate([level.column for level in self.levels])
+        symbols = np.concatenate([level.symbols for level in self.levels])
+        return SymbolTrie(parent, column, end, symbols, self.n_symbols)
+
+    @cached_property
     def levels(self) -> list[_Level]:
         """The trie, level by level: a node is known by its parent and its column."""
         ways = [self.read[number] or () for number in self.known.tolist()]
@@ -112,9 +126,14 @@ class SymbolSpellings:
 class Row:
     """log b of every symbol at a node, in the forms in which it may be asked for; minus infinity forbids."""
 
-    def __init__(self, log_b: Floats) -> None:
-        self.log_b = torch.from_numpy(log_b)  # (V,)
+    def __init__(self, log_b: Floats, digest: bytes) -> None:
+        self.log_b, self.digest = torch.from_numpy(log_b), digest  # (V,); what equal rows have in common
         self.prior: SparsePrior | None = None  # as an answer at one position, once it was asked for
+
+    @cached_property
+    def n_allowed(self) -> int:
+        """How many symbols may follow."""
+        return len(self.allowed)
 
     @cached_property
     def allowed(self) -> Tensor:
@@ -125,6 +144,15 @@ class Row:
     def table(self) -> Table:
         """One object for good, so that its class masses are cached."""
         return Table(self.log_b)
+
+
+class BooleanRow(Row):
+    """A row that says 1 or 0."""
+
+    def __init__(self, marked: Bools, digest: bytes) -> None:
+        super().__init__(np.where(marked, 0.0, -np.inf), digest)
+        self.n_allowed = int(np.count_nonzero(marked))
+        self.table = Table.of_allowed(self.log_b)
 
 
 Answers: TypeAlias = tuple[tuple[int, ...], tuple[float, ...]]
@@ -150,6 +178,8 @@ class SymbolReader:
 
     def __init__(self, language: Language, spelled: SymbolSpellings, longest: int | None = None) -> None:
         self.language, self.spelled, self.longest = language, spelled, longest
+        self._summaries = None if spelled.single else language.summaries(spelled.trie)
+        self._by_parts: dict[tuple[Allowed, float], Row] = {}
         self._rows: OrderedDict[Node, Row] = OrderedDict()
         self._interned: dict[bytes, Row] = {}
         self._needed_letters: dict[Node, int] = {}
@@ -198,7 +228,8 @@ class SymbolReader:
         """The older half: what is asked again is made again."""
         for _ in range(max(1, len(self._rows) // 2)):
             self._rows.popitem(last=False)
-        self._interned = {_digest(row.log_b.numpy()): row for row in self._rows.values()}
+        self._interned = {row.digest: row for row in self._rows.values()}
+        self._by_parts.clear()
         self._needed_letters.clear()
         self._ways, self._asked = _Way(), 0
 
@@ -209,6 +240,34 @@ class SymbolReader:
             with np.errstate(divide="ignore"):
                 row[self.spelled.known] = np.log(self.language.weights(node))[self.spelled.column]
             return self._interning(row)
+        return self._summarised(node, end) or self._walked(node, end)
+
+    def _summarised(self, node: Node, end: float) -> Row | None:
+        """The row by the summaries of the language; None where it has none."""
+        if (summaries := self._summaries) is None:
+            return None
+        try:
+            key = summaries.allowed(node), end
+        except TooDeepError:
+            return None
+        if summaries.numbers > MOST_SUMMARISED:  # all are forgotten, and made again when needed
+            self._summaries = self.language.summaries(self.spelled.trie)
+            self._by_parts.clear()
+        if key not in self._by_parts:
+            self._by_parts[key] = self._joined(*key)
+        return self._by_parts[key]
+
+    def _joined(self, allowed: Allowed, end: float) -> Row:
+        marked = np.zeros(self.spelled.n_symbols, dtype=np.bool_)
+        for one in allowed:
+            one.mark(marked)
+        marked[self.spelled.eos] = end > 0
+        digest = _digest(np.packbits(marked))
+        if digest not in self._interned:
+            self._interned[digest] = BooleanRow(marked, digest)
+        return self._interned[digest]
+
+    def _walked(self, node: Node, end: float) -> Row:
         way = self._way_of(node)
         if way is None or end not in way.rows:
             row = self._ending(end)
@@ -217,7 +276,8 @@ class SymbolReader:
         return way.rows[end]
 
     def _interning(self, row: Floats) -> Row:
-        return self._interned.setdefault(_digest(row), Row(row))
+        digest = _digest(row)
+        return self._interned.setdefault(digest, Row(row, digest))
 
     def _ending(self, end: float) -> Floats:
         row = np.full(self.spelled.n_symbols, -np.inf)
@@ -308,6 +368,6 @@ def _distinct(keys: Ints, stop: int) -> list[int]:
     return found
 
 
-def _digest(row: Floats) -> bytes:
+def _digest(row: Floats | NDArray[np.uint8]) -> bytes:
     """What equal rows have in common, and no others."""
     return hashlib.blake2b(row.tobytes(), digest_size=16).digest()
