@@ -16,6 +16,7 @@ import llrnn.ground.startup  # noqa: F401, for its effect, and first: the rest t
 if TYPE_CHECKING:
     from llrnn.ground import errors
     from llrnn.ground.errors import LLRNNError
+    from llrnn.inference.coarsening import coarsen
     from llrnn.inference.evaluation import evaluate
     from llrnn.inference.explanation import explain, influence
     from llrnn.inference.mixing import mix
@@ -68,6 +69,7 @@ _HOMES = {
     "training.loop": "train",
     "training.runs": "Records",
     "training.settings": "TrainingSettings",
+    "inference.coarsening": "coarsen",
     "inference.evaluation": "evaluate",
     "inference.explanation": "explain influence",
     "inference.mixing": "mix",
@@ -106,6 +108,7 @@ __all__ = [
     "Vocabulary",
     "Windows",
     "backgrounds",
+    "coarsen",
     "contextual",
     "domains",
     "errors",

@@ -746,11 +746,20 @@ class LexiconConfig(Strict):
         return self
 
 
+class CoarsenConfig(Strict):
+    """Rare words that are alike share the mean of their output features; input features stay as they are."""
+
+    classes: int = Field(ge=1, description="classes of output features, at most")
+    like: str | None = Field(None, description="a trained model with these features: its weights say who is alike")
+    seed: int = Field(0, ge=0, description="of the projection that says it otherwise")
+
+
 class FeaturesConfig(Strict):
     """φ on the way out, ψ on the way in."""
 
     output: list[AnyFeature] = Field([], description="output features φ")
     input: list[AnyFeature] | None = Field(None, description="input features ψ; the same as φ by default")
+    coarsen: CoarsenConfig | None = Field(None, description="fewer classes of φ, for a cheaper sum in Z")
 
 
 class Config(Strict):
@@ -774,7 +783,7 @@ class Config(Strict):
 
     @model_validator(mode="after")
     def _keys_fit_the_kind(self) -> Config:
-        if self.kind == "softmax" and (self.features.output or self.features.input):
+        if self.kind == "softmax" and (self.features.output or self.features.input or self.features.coarsen):
             raise ValueError("kind = 'softmax' is identity features: leave [features] out")
         if self.kind == "llrnn" and not self.features.output:
             raise ValueError("kind = 'llrnn' needs [features] output = [...]")

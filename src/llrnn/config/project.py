@@ -21,7 +21,7 @@ from llrnn.ground.errors import ConfigError, ZeroMassError, warn
 from llrnn.ground.files import read_file
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, Discounted, NGram, Primed, Uniform, Unigram, entity_words
-from llrnn.knowledge.backgrounds.base import absolute_discount
+from llrnn.knowledge.backgrounds.base import absolute_discount, symbol_mass
 from llrnn.knowledge.contextual import (
     ContextualFeature,
     ContextualInput,
@@ -33,6 +33,7 @@ from llrnn.knowledge.contextual import (
 )
 from llrnn.knowledge.contextual.lookup import value_words
 from llrnn.knowledge.features import Features
+from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
 from llrnn.model.words import value_attribute
 from llrnn.text import french
@@ -126,6 +127,7 @@ class Project:
         background = _primed(config.background.primed, _background(config, corpora), corpora, vocabulary)
         languages = [config.background.grammar, config.background.automaton, config.background.dictionary]
         background = reduce(mul, [language.make() for language in languages if language is not None], background)
+        output = _coarsened(config.features.coarsen, output, background, vocabulary)
         inputs = tuple(_input(one, config, corpora, lexicon) for one in config.contextual_inputs)
         others = tuple(_other(one, config, corpora) for one in config.corpus.other)
         made = cls(config, corpora, lexicon, vocabulary, output, given, background, context, inputs, others)
@@ -370,6 +372,18 @@ def _features(config: Config, lexicon: Lexicon) -> tuple[Features, Features | No
     )
     assert output is not None  # the configuration requires one
     return output, given
+
+
+def _coarsened(
+    given: keys.CoarsenConfig | None, output: Features, background: Background, vocabulary: Vocabulary
+) -> Features:
+    if given is None:
+        return output
+    scale = None
+    if given.like is not None:
+        like = load(given.like)
+        scale = dict(zip(like.output_features.names, like.layer.weight.detach().double().numpy(), strict=True))
+    return output.coarsened(given.classes, mass=symbol_mass(background, vocabulary), scale=scale, seed=given.seed)
 
 
 def _background(config: Config, corpora: dict[str, Corpus]) -> Background:

@@ -16,6 +16,12 @@ Bools = npt.NDArray[np.bool_]
 LARGEST_FLOAT32 = 3.4028234663852886e38  # models compute in float32 unless they are told otherwise
 
 
+def runs(starts: Ints, widths: Ints) -> Ints:
+    """start, start + 1, ..., as many as its width, for each one after the other."""
+    ends = np.cumsum(widths)
+    return np.repeat(starts - ends + widths, widths) + np.arange(widths.sum())
+
+
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 

@@ -32,6 +32,7 @@ one line and exits with code 2; a traceback is always our own defect.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from os import PathLike, fspath
@@ -194,3 +195,9 @@ class MissingExtraError(LLRNNError):
 __all__ = [
     name for name, one in globals().items() if isinstance(one, type) and issubclass(one, LLRNNError | LLRNNWarning)
 ]
+
+
+def shown_number(value: object) -> str:
+    """Python writes no integer of more than some thousand digits."""
+    too_long = isinstance(value, int) and value.bit_length() > 256
+    return f"an integer of {int(value.bit_length() * math.log10(2)) + 1} digits" if too_long else repr(value)  # type: ignore[attr-defined]

@@ -2,7 +2,7 @@
 
 A user writes one method, `__call__`; what depends on the vocabulary (the most frequent words, the commonest suffixes)
 is settled in `fitted`. `phi + psi` puts features side by side, `phi & psi` conjoins them (a feature for each pair that
-fires together), `phi.scaled(0.5)` and `phi.balanced()` set how loud they are.
+fires together), `phi.scaled(0.5)` and `phi.balanced()` set how loud they are; `phi.coarsened(4000)` merges rare words.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from llrnn.ground.arrays import LARGEST_FLOAT32, Floats, Ints
-from llrnn.ground.errors import FeatureError, LexiconError, warn
+from llrnn.ground.arrays import LARGEST_FLOAT32, Floats, Ints, runs
+from llrnn.ground.errors import FeatureError, LexiconError, shown_number, warn
 from llrnn.ground.files import StrPath
+from llrnn.layer import coarse
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
-from llrnn.text.vectors import WordVectors, cases, quantised
+from llrnn.text.vectors import WordVectors, cases, principal_components, quantised
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 __all__ = [
     "Attributes",
     "CellAttributes",
+    "Coarsened",
     "FeatureMatrix",
     "FeatureSummary",
     "Features",
@@ -120,6 +122,19 @@ class Features(ABC):
     def bounded(self, bounds: Mapping[str, tuple[float, float]]) -> Features:
         """The same, with bounds for named features that are not constant on the tails of domains."""
         return BoundedFeatures(self, bounds)
+
+    def coarsened(
+        self, classes: int, *, mass: Floats | None = None, scale: Mapping[str, Floats] | None = None, seed: int = 0
+    ) -> Coarsened:
+        """At most so many classes: of rare words that are alike, each has the mean of their features.
+
+        `mass`: b of each symbol, by default its count and a half; `scale`: of each feature, how its weight varies in a
+        trained model, (k,): see `llrnn.coarsen`; `seed`: of the projection that is used without it. As output features
+        only: the network goes on reading every word by its own features, unless it is given others to read.
+
+            phi = (Identity(top=2500) + Suffixes(4) + Vectors("vectors-fr.npz")).coarsened(4000)
+        """
+        return Coarsened(self, classes, mass, scale, seed)
 
     def radius(self) -> Mapping[str, float]:
         """How far the true value of a feature may be from what it is on the tail of a domain; 0 if not named."""
@@ -213,7 +228,7 @@ class ScaledFeatures(Wrapped):
         self._by = by
         for factor in by.values() if isinstance(by, Mapping) else (by,):
             if not (isinstance(factor, int | float) and 0 < factor <= LARGEST_FLOAT32):
-                raise FeatureError(f"a scale must be a finite number above 0, found {_shown(factor)}")
+                raise FeatureError(f"a scale must be a finite number above 0, found {shown_number(factor)}")
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
         by = self._by
@@ -310,6 +325,51 @@ class BoundedFeatures(Wrapped):
         return f"{self._inner!r}.bounded({self._bounds})"
 
 
+class Coarsened(Wrapped):
+    """At most so many classes: rows merged where least is lost (`layer.coarse`); cells of domains stay as they are."""
+
+    def __init__(
+        self, inner: Features, classes: int, mass: Floats | None, scale: Mapping[str, Floats] | None, seed: int
+    ) -> None:
+        super().__init__(inner)
+        if classes < 1:
+            raise FeatureError(f"coarsened(classes=N) needs N of 1 or more, found {classes}")
+        self._classes, self._mass, self._scale, self._seed = classes, mass, scale, seed
+        self._made: tuple[Vocabulary, FeatureMatrix, FeatureMatrix] | None = None
+
+    def compiled(self, vocabulary: Vocabulary) -> tuple[FeatureMatrix, FeatureMatrix]:
+        """The matrix as it is without merging, and the coarser one: the same columns, fewer rows."""
+        if self._made is None or self._made[0] is not vocabulary:
+            fine, cells = compile_features(self._inner, vocabulary), len(vocabulary) - vocabulary.n_words
+            mass = np.asarray(vocabulary.counts) + 0.5 if self._mass is None else self._mass
+            made = coarse.coarsened(fine, self._classes, mass, self._scale, cells=cells, seed=self._seed)
+            self._made = vocabulary, fine, made
+        return self._made[1:]
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        self.compiled(vocabulary)
+        return self._fitted(vocabulary)
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        vocabulary = self._require_fitted()
+        return self.compiled(vocabulary)[1].row(vocabulary.id(symbol))
+
+    def declared(self) -> tuple[str, ...]:
+        return tuple(name for part in self._inner.parts() for name in part.declared())
+
+    def notes(self, vocabulary: Vocabulary) -> tuple[str, ...]:
+        fine, made = self.compiled(vocabulary)
+        alone = int((np.diff(made.member_offsets) == 1).sum())
+        told = f"coarsened: {fine.n_classes:,} classes as {made.n_classes:,}; {alone:,} words stand alone"
+        return (told, *(note for part in self._inner.parts() for note in part.notes(vocabulary)))
+
+    def radius(self) -> Mapping[str, float]:
+        return self._inner.radius()
+
+    def __repr__(self) -> str:
+        return f"({self._inner!r}).coarsened({self._classes})"
+
+
 class Function(Features):
     """A Python function of the symbol as features: it returns names, or a mapping from names to values.
 
@@ -362,13 +422,7 @@ def checked(value: Any, name: Any, symbol: str) -> float:
     if is_number and isinstance(name, str) and LARGEST_FLOAT32 < abs(value) < math.inf:
         required = f"at most {LARGEST_FLOAT32:.1e}, which float32 can hold"
         advice = "; scale it, or take its logarithm"
-    raise FeatureError(f"the feature {name!r} of {symbol!r} must be {required}, found {_shown(value)}{advice}")
-
-
-def _shown(value: object) -> str:
-    """Python writes no integer of more than some thousand digits."""
-    too_long = isinstance(value, int) and value.bit_length() > 256
-    return f"an integer of {int(value.bit_length() * math.log10(2)) + 1} digits" if too_long else repr(value)  # type: ignore[attr-defined]
+    raise FeatureError(f"the feature {name!r} of {symbol!r} must be {required}, found {shown_number(value)}{advice}")
 
 
 # Features that name the word itself, or what a lexicon says of it.
@@ -616,7 +670,7 @@ class Vectors(Features):
             if number is not None and number < 1:
                 raise FeatureError(f"{name} needs one {what} or more, found {number}")
         if not 0 < scale <= LARGEST_FLOAT32:
-            raise FeatureError(f"a scale must be a finite number above 0, found {_shown(scale)}")
+            raise FeatureError(f"a scale must be a finite number above 0, found {shown_number(scale)}")
         self._source = WordVectors.from_mapping(source) if isinstance(source, Mapping) else source
         self._components, self._scale, self._words = components, scale, words
         self._any_case, self._top, self._codes, self._name = any_case, top, codes, name
@@ -705,28 +759,6 @@ def _coverage(known: int, words: Sequence[str]) -> str:
     return f"{known:,} of {len(words):,} words ({known / len(words):.1%}) have a vector"
 
 
-def principal_components(table: Any, counts: Ints, components: int | None, place: str = "vectors") -> Floats:
-    """Rows less their mean, on the directions of largest variance, with a root mean square norm of 1, (R, components).
-
-    Row i counts `counts[i]` times. The sign of a direction is that in which its largest coordinate is positive.
-    """
-    dimensions, most = table.shape[1], min(table.shape[1], len(table) - 1)
-    if components is not None and components > most:
-        found = f"{dimensions} dimensions" if dimensions == most else f"{len(table):,} different vectors, so {most}"
-        raise FeatureError(f"{place}: {components} components are asked for, found {found}; give components = {most}")
-    share = counts / counts.sum()
-    centred = table.astype(np.float64)
-    centred -= share @ centred
-    _, directions = np.linalg.eigh((centred * share[:, None]).T @ centred)
-    directions = directions[:, ::-1][:, : most if components is None else components]
-    directions *= np.sign(directions[np.abs(directions).argmax(0), np.arange(directions.shape[1])])
-    found = centred @ directions
-    size = math.sqrt(share @ (found**2).sum(1))
-    if not size > 0:
-        raise FeatureError(f"{place}: vectors that differ are required, found the same one for all words")
-    return np.asarray(found / size)
-
-
 # Features asked for every symbol of a vocabulary, and numbered: the matrix Φ that the layer takes.
 
 
@@ -735,6 +767,8 @@ def compile_features(features: Features, vocabulary: Vocabulary) -> FeatureMatri
 
     phi = compile_features(Identity(top=2500) + Suffixes(3), vocabulary)
     """
+    if isinstance(features, Coarsened):
+        return features.compiled(vocabulary)[1]
     columns = _ColumnNumbers()
     parts = [_compiled(columns, part.fitted(vocabulary), part.group, vocabulary) for part in features.parts()]
     if not columns.names:
@@ -757,14 +791,8 @@ class _Rows:
 
     def taken(self, rows: Ints) -> _Rows:
         """These rows, in this order."""
-        entries = _runs((np.cumsum(self.widths) - self.widths)[rows], self.widths[rows])
+        entries = runs((np.cumsum(self.widths) - self.widths)[rows], self.widths[rows])
         return _Rows(rows, self.widths[rows], self.columns[entries], self.values[entries])
-
-
-def _runs(starts: Ints, widths: Ints) -> Ints:
-    """start, start + 1, ..., as many as its width, for each one after the other."""
-    ends = np.cumsum(widths)
-    return np.repeat(starts - ends + widths, widths) + np.arange(widths.sum())
 
 
 def _compiled(columns: _ColumnNumbers, fitted: Features, group: str, vocabulary: Vocabulary) -> _Rows:
@@ -802,7 +830,7 @@ def _side_by_side(columns: _ColumnNumbers, class_of: Sequence[int], parts: Seque
     starts = np.cumsum(widths).reshape(widths.shape) - widths
     found_columns, found_values = np.empty(widths.sum(), dtype=np.int64), np.empty(widths.sum())
     for part, at in zip(parts, starts.T, strict=True):
-        own = _runs(at, part.widths)
+        own = runs(at, part.widths)
         found_columns[own], found_values[own] = part.columns, part.values
     return FeatureMatrix(
         names=tuple(columns.names),
@@ -910,33 +938,13 @@ def summarise(features: Features, vocabulary: Vocabulary, *, largest: int = 5, e
         entries=len(matrix.columns),
         by_group=dict(Counter(matrix.groups)),
         never_fire=tuple(sorted(declared - set(matrix.names))),
-        same_on_all=_same_on_all(matrix),
-        indistinct=_largest_classes(matrix, vocabulary, largest, examples),
+        same_on_all=tuple(matrix.names[column] for column in matrix.constant_columns),
+        indistinct=tuple(
+            tuple(vocabulary.symbols[word] for word in words) for words in matrix.largest_classes(largest, examples)
+        ),
         indistinct_words=int(sizes[sizes > 1].sum()),
         without_features=int(sizes[np.diff(matrix.offsets) == 0].sum()),
         bytes=matrix.bytes(),
         read=SparseMatrix(matrix).entries,
         notes=tuple(note for part in features.parts() for note in part.notes(vocabulary)),
-    )
-
-
-def _same_on_all(matrix: FeatureMatrix) -> tuple[str, ...]:
-    """Features with one value on every class: they cancel in the normalisation."""
-    fired = np.bincount(matrix.columns, minlength=matrix.n_features)
-    lowest, highest = np.full(matrix.n_features, np.inf), np.full(matrix.n_features, -np.inf)
-    np.minimum.at(lowest, matrix.columns, matrix.values)
-    np.maximum.at(highest, matrix.columns, matrix.values)
-    constant = (fired == matrix.n_classes) & (lowest == highest)
-    return tuple(matrix.names[column] for column in np.flatnonzero(constant))
-
-
-def _largest_classes(
-    matrix: FeatureMatrix, vocabulary: Vocabulary, largest: int, examples: int
-) -> tuple[tuple[str, ...], ...]:
-    sizes = np.diff(matrix.member_offsets)
-    order = [int(s) for s in np.argsort(-sizes, kind="stable")[:largest] if sizes[s] > 1]
-    starts = [int(matrix.member_offsets[s]) for s in order]
-    return tuple(
-        tuple(vocabulary.symbols[word] for word in matrix.members[start : start + min(examples, int(sizes[s]))])
-        for s, start in zip(order, starts, strict=True)
     )

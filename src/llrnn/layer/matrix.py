@@ -107,6 +107,21 @@ class FeatureMatrix:
         """The words of class s are `members[member_offsets[s]:member_offsets[s + 1]]`, (G + 1,)."""
         return _ends(self.class_of, self.n_classes)
 
+    def largest_classes(self, count: int, examples: int) -> list[Ints]:
+        """The first members of the largest classes that have several."""
+        sizes = np.diff(self.member_offsets)
+        order = [s for s in np.argsort(-sizes, kind="stable")[:count].tolist() if sizes[s] > 1]
+        return [self.members[self.member_offsets[s] :][: min(examples, sizes[s])] for s in order]
+
+    @property
+    def constant_columns(self) -> list[int]:
+        """Features with one value on every class: they cancel in the normalisation."""
+        fired = np.bincount(self.columns, minlength=self.n_features)
+        lowest, highest = np.full(self.n_features, np.inf), np.full(self.n_features, -np.inf)
+        np.minimum.at(lowest, self.columns, self.values)
+        np.maximum.at(highest, self.columns, self.values)
+        return list(np.flatnonzero((fired == self.n_classes) & (lowest == highest)).tolist())
+
     @property
     def is_identity(self) -> bool:
         """Whether class s has feature s alone, with value 1: the softmax, where Φ need not be multiplied at all."""

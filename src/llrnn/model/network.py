@@ -29,7 +29,7 @@ from llrnn.ground.errors import CheckpointError, ConfigError, NumericalError, Ze
 from llrnn.knowledge.backgrounds.base import Background, Uniform
 from llrnn.knowledge.contextual.base import ContextualFeature
 from llrnn.knowledge.contextual.inputs import ContextualInput
-from llrnn.knowledge.features import Features, compile_features
+from llrnn.knowledge.features import Coarsened, Features, compile_features
 from llrnn.knowledge.process import Batch, ModelState, PackedStates, Process, Saved, State
 from llrnn.layer.chunked import product
 from llrnn.layer.loglinear import Distribution, LogLinear
@@ -114,7 +114,7 @@ class LLRNN(nn.Module):
         word_dropout: float = 0.0,
         seed: int | None = 0,
     ) -> None:
-        """`output_features` φ, `input_features` ψ (the same by default), `background` b (uniform by default).
+        """`output_features` φ, `input_features` ψ (by default the same, not coarsened), `background` b (else uniform).
 
         `contextual`: features that depend on the context; `contextual_inputs`: numbers that do, which the network reads
         beside the word; `tied`: one weight matrix for ψ and φ; `word_dropout`: the
@@ -125,9 +125,9 @@ class LLRNN(nn.Module):
         """
         super().__init__()
         self.vocabulary, self.tied, self.word_dropout = vocabulary, tied, word_dropout
-        self.output_features = _compiled(output_features, vocabulary)
+        fine, self.output_features = _compiled(output_features, vocabulary)
         same = input_features is None or input_features is output_features
-        self.input_features = self.output_features if same else _compiled(input_features, vocabulary)
+        self.input_features = fine if same else _compiled(input_features, vocabulary)[0]
         self.background: Background = (background or Uniform()).bind(vocabulary)
         self.contextual = tuple(feature.bind(vocabulary) for feature in contextual)
         self.contextual_inputs = tuple(one.bind(vocabulary) for one in contextual_inputs)
@@ -146,7 +146,8 @@ class LLRNN(nn.Module):
 
     def _initialise(self, seed: int | None) -> None:
         if self.tied:
-            if self.input_features is not self.output_features or self.controller.inputs != self.controller.hidden:
+            same = self.input_features.names == self.output_features.names  # the values may differ: φ may be coarser
+            if not same or self.controller.inputs != self.controller.hidden:
                 raise ConfigError(
                     "tied weights need the same features on both sides and as many inputs as hidden units; found "
                     f"{self.input_features} and {self.output_features}, "
@@ -539,9 +540,13 @@ def _describe_source(saved: Saved, prefix: str, tensors: dict[str, Tensor]) -> d
     return {"kind": saved.kind, "fields": saved.fields, "tensors": sorted(saved.tensors), "parts": parts}
 
 
-def _compiled(features: Features | FeatureMatrix | None, vocabulary: Vocabulary) -> FeatureMatrix:
+def _compiled(features: Features | FeatureMatrix | None, vocabulary: Vocabulary) -> tuple[FeatureMatrix, FeatureMatrix]:
+    """As the network reads words, and as it predicts them: not the same where features are coarsened."""
     if isinstance(features, FeatureMatrix):
-        return features
+        return features, features
     if features is None:
         raise ConfigError("output features are required")
-    return compile_features(features, vocabulary)
+    if isinstance(features, Coarsened):
+        return features.compiled(vocabulary)
+    made = compile_features(features, vocabulary)
+    return made, made

@@ -305,7 +305,7 @@ def add(model: LLRNN, entries: Iterable[Entry]) -> LLRNN:
     new = _with_words(old, [*old.words, *forms], [*old.counts[: len(old.words)], *(e.count or 0 for e in given)])
     cells, log_q = old.in_domains(forms)
     revision = _adding(given, old, new, cells, log_q)
-    columns = [FeatureColumns(side, old) for side in _sides(model)]
+    columns = [FeatureColumns(_fine(model, side), old) for side in _sides(model)]
     check_attributes(given, columns)
     looks = [None if cell < 0 else old.cells[cell] for cell in cells.tolist()]
     rows = [[own.row(entry, cell) for entry, cell in zip(given, looks, strict=True)] for own in columns]
@@ -372,6 +372,11 @@ def _sides(model: LLRNN) -> list[FeatureMatrix]:
     """φ, and ψ where it is another."""
     same = model.input_features is model.output_features
     return [model.output_features] if same else [model.output_features, model.input_features]
+
+
+def _fine(model: LLRNN, side: FeatureMatrix) -> FeatureMatrix:
+    """Where φ is coarsened, ψ has the values of features as they are: a new word stands alone with its own."""
+    return model.input_features if side.names == model.input_features.names else side
 
 
 def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], done: Mapping[str, int]) -> LLRNN:

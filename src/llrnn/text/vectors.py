@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import mmap
 import re
 import struct
@@ -26,14 +27,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import fspath
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 import safetensors
 
 from llrnn.ground.arrays import Floats, Ints
-from llrnn.ground.errors import LexiconError, quoted
+from llrnn.ground.errors import FeatureError, LexiconError, quoted
 from llrnn.ground.files import StrPath, open_file, replacing, write_lines
 from llrnn.text.readers import Line, read_entries
 
@@ -406,3 +407,25 @@ _READERS: dict[str, Callable[[StrPath, _Wanted], WordVectors]] = {
     ".npz": _read_archive,
     ".whl": _read_wheel,
 }
+
+
+def principal_components(table: Any, counts: Ints, components: int | None, place: str = "vectors") -> Floats:
+    """Rows less their mean, on the directions of largest variance, with a root mean square norm of 1, (R, components).
+
+    Row i counts `counts[i]` times. The sign of a direction is that in which its largest coordinate is positive.
+    """
+    dimensions, most = table.shape[1], min(table.shape[1], len(table) - 1)
+    if components is not None and components > most:
+        found = f"{dimensions} dimensions" if dimensions == most else f"{len(table):,} different vectors, so {most}"
+        raise FeatureError(f"{place}: {components} components are asked for, found {found}; give components = {most}")
+    share = counts / counts.sum()
+    centred = table.astype(np.float64)
+    centred -= share @ centred
+    _, directions = np.linalg.eigh((centred * share[:, None]).T @ centred)
+    directions = directions[:, ::-1][:, : most if components is None else components]
+    directions *= np.sign(directions[np.abs(directions).argmax(0), np.arange(directions.shape[1])])
+    found = centred @ directions
+    size = math.sqrt(share @ (found**2).sum(1))
+    if not size > 0:
+        raise FeatureError(f"{place}: vectors that differ are required, found the same one for all words")
+    return np.asarray(found / size)

@@ -586,3 +586,11 @@ class Mask(Background[MaskState]):
         if callable(self._choice):
             return f"Mask({self._given}={getattr(self._choice, '__name__', repr(self._choice))})"
         return f"Mask({self._given}={len(self._choice)} symbols)"
+
+
+def symbol_mass(background: Background, vocabulary: Vocabulary) -> Floats:
+    """b of every symbol where it is the same everywhere, else its count and a half, (V,)."""
+    if not background.is_static:
+        return np.asarray(vocabulary.counts) + 0.5
+    log_b = background.bind(vocabulary).prior([]).dense(1).log_b[0]
+    return np.asarray(log_b.double().exp().cpu().numpy(), dtype=np.float64)

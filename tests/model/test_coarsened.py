@@ -1,0 +1,288 @@
+"""Coarsened features: fewer classes with mean rows, an exact sum, and input features as they were."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import llrnn
+from brute import Brute
+from helpers import (
+    sentence_log_probs,
+    shaken,
+    small_corpus,
+    small_features,
+    small_model,
+    small_vectors,
+    small_vocabulary,
+)
+from llrnn import LLRNN, backgrounds, features
+from llrnn.ground.arrays import Floats
+from llrnn.ground.errors import ConfigError, FeatureError
+from llrnn.inference.coarsening import merges_of, with_classes
+from llrnn.knowledge.backgrounds.base import symbol_mass
+from llrnn.knowledge.features import compile_features
+from llrnn.layer import coarse
+from llrnn.layer.matrix import FeatureMatrix
+from llrnn.model.scoring import score, walk
+from llrnn.model.testing import check_features
+from llrnn.model.words import Entry, add, remove
+from llrnn.text.corpus import EncodedText
+from strategies import QUICK
+from test_words import open_features, open_vocabulary
+
+CLASSES = 25
+
+
+def phi() -> features.Features:
+    return small_features() + small_vectors()
+
+
+def coarse_model(classes: int = CLASSES, *, tied: bool = True) -> LLRNN:
+    return small_model(output_features=phi().coarsened(classes), tied=tied).double()
+
+
+def dense(matrix: FeatureMatrix) -> Floats:
+    made = np.zeros((matrix.n_symbols, matrix.n_features))
+    for x in range(matrix.n_symbols):
+        for name, value in matrix.row(x).items():
+            made[x, matrix.column_of[name]] = value
+    return made
+
+
+def test_log_p_is_brute_force_with_the_mean_rows() -> None:
+    model, corpus = coarse_model(), small_corpus()
+    fine = compile_features(phi(), small_vocabulary())
+    made = model.output_features
+    assert made.n_classes == CLASSES < fine.n_classes
+    mass, values = np.asarray(model.vocabulary.counts) + 0.5, dense(fine)
+    rows = np.empty_like(values)
+    for s in range(CLASSES):
+        own = made.class_of == s
+        rows[own] = mass[own] @ values[own] / mass[own].sum()
+    words = [token.form for token in corpus[3].tokens] if hasattr(corpus[3], "tokens") else list(corpus[3].words)
+    batch = next(iter(llrnn.Sentences(10_000).plan(EncodedText.encode(corpus[:5], model.vocabulary))))
+    with torch.no_grad():
+        p, _ = model.eval().scan(batch)
+        a, log_p = p.adaptor.numpy(), p.log_probs().numpy()
+    log_b = model.background.prior([]).dense(1).log_b.double().numpy()
+    named = [dict(zip(fine.names, row.tolist(), strict=True)) for row in rows]
+    oracle = Brute(fine.names, named, np.repeat(log_b, len(a), 0), np.zeros((len(a), len(rows), 0)), a)
+    assert np.allclose(log_p, oracle.log_probs, atol=1e-9)
+    assert np.allclose(np.exp(log_p).sum(1), 1.0, atol=1e-12)
+    assert len(sentence_log_probs(model, words)) == len(words) + 1
+
+
+def test_as_many_classes_as_there_are_change_nothing() -> None:
+    fine = small_model(output_features=phi(), tied=True)
+    for classes in (fine.output_features.n_classes, 10**6):
+        same = small_model(output_features=phi().coarsened(classes), tied=True)
+        assert same.input_features is same.output_features
+        for name in ("class_of", "offsets", "columns", "values"):
+            assert np.array_equal(getattr(same.output_features, name), getattr(fine.output_features, name))
+        text = EncodedText.encode(small_corpus(), fine.vocabulary)
+        assert torch.equal(score(same, text).log_probs, score(fine, text).log_probs)
+    again = llrnn.coarsen(fine, 10**6)
+    assert torch.equal(score(again, text).log_probs, score(fine, text).log_probs)
+
+
+def test_words_alone_keep_their_rows_and_the_input_stays_fine() -> None:
+    vocabulary = small_vocabulary()
+    fine, (read, made) = compile_features(phi(), vocabulary), phi().coarsened(CLASSES).compiled(vocabulary)
+    assert np.array_equal(read.class_of, fine.class_of)
+    assert np.array_equal(read.values, fine.values)
+    merged_of = [np.unique(fine.class_of[made.class_of == s]) for s in range(made.n_classes)]
+    alone = [s for s, old in enumerate(merged_of) if len(old) == 1]
+    assert 0 < len(alone) < CLASSES
+    for s in alone:
+        word = int(np.flatnonzero(made.class_of == s)[0])
+        assert made.row(word) == fine.row(word)
+    mass = np.asarray(vocabulary.counts)
+    lone = np.isin(made.class_of, alone)
+    assert mass[lone].mean() > mass[~lone].mean()  # heavy words stand alone
+    model = coarse_model()
+    assert model.layer.weight is model.embedding.weight
+    assert model.input_features.n_classes == fine.n_classes
+    assert model.input_features.names == fine.names
+
+
+def test_the_same_every_time() -> None:
+    vocabulary = small_vocabulary()
+    one, two = (compile_features(phi().coarsened(CLASSES, seed=5), vocabulary) for _ in range(2))
+    other = compile_features(phi().coarsened(CLASSES, seed=6), vocabulary)
+    assert np.array_equal(one.class_of, two.class_of)
+    assert np.array_equal(one.values, two.values)
+    assert not np.array_equal(one.class_of, other.class_of)
+    check_features(phi().coarsened(CLASSES), vocabulary)
+
+
+@QUICK
+@given(n=st.integers(1, 9), seed=st.integers(0, 1000))
+def test_the_tree_is_wards(n: int, seed: int) -> None:
+    """Always the cheapest pair; the losses add up to the weighted squares that are lost."""
+    drawn = np.random.default_rng(seed)
+    points, mass = drawn.normal(size=(n, 3)), drawn.random(n) + 0.01
+    matrix = FeatureMatrix.of(points)
+    tree = coarse.merges(matrix, mass, scale=np.eye(3))
+    share = mass / mass.sum()
+    groups = [[i] for i in range(n)]
+    while len(groups) > 1:
+        costs = {}
+        for i, j in combinations(range(len(groups)), 2):
+            both = groups[i] + groups[j]
+            costs[i, j] = _squares(points, share, both) - sum(_squares(points, share, groups[k]) for k in (i, j))
+        i, j = min(costs, key=lambda pair: costs[pair])
+        groups = [*(group for k, group in enumerate(groups) if k not in (i, j)), groups[i] + groups[j]]
+        found = tree.new_classes(len(groups))
+        assert {tuple(np.flatnonzero(found == s)) for s in range(len(groups))} == {tuple(sorted(g)) for g in groups}
+        assert math.isclose(tree.lost(len(groups)), sum(_squares(points, share, g) for g in groups), rel_tol=1e-4)
+
+
+def _squares(points: Floats, share: Floats, group: list[int]) -> float:
+    own = share[group]
+    mean = own @ points[group] / own.sum()
+    return float(0.5 * own @ ((points[group] - mean) ** 2).sum(1))
+
+
+def test_many_rows_are_merged_bucket_by_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = np.random.default_rng(0)
+    matrix, mass = FeatureMatrix.of(drawn.normal(size=(200, 5))), drawn.random(200)
+    whole = coarse.merges(matrix, mass, scale=np.eye(5))
+    monkeypatch.setattr(coarse, "_BUCKET", 40)
+    cut = coarse.merges(matrix, mass, scale=np.eye(5))
+    for tree in (whole, cut):
+        assert [len(np.unique(tree.new_classes(n))) for n in (1, 2, 7, 50, 199)] == [1, 2, 7, 50, 199]
+        losses = [tree.lost(n) for n in range(200, 0, -1)]
+        assert losses[0] == 0
+        assert losses == sorted(losses)
+    assert math.isclose(whole.spread, cut.spread, rel_tol=1e-5)
+    assert whole.lost(50) <= cut.lost(50) < 1.5 * whole.lost(50)
+    same = FeatureMatrix.of(np.concatenate([np.zeros((100, 1)), np.ones((100, 1))]))
+    assert coarse.merges(same, np.ones(200)).new_classes(1).max() == 0
+
+
+def test_words_without_mass_go_anywhere() -> None:
+    matrix = FeatureMatrix.of(np.array([[0.0], [1.0], [5.0], [2.0]]))
+    tree = coarse.merges(matrix, np.array([0.5, 0.5, 0.0, 0.0]), scale=np.eye(1))
+    made = coarse.merged(matrix, np.array([0.5, 0.5, 0.0, 0.0]), tree.new_classes(2))
+    assert made.class_of[0] != made.class_of[1]
+    assert np.isfinite(made.values).all()
+
+
+def test_cells_are_never_merged() -> None:
+    vocabulary = open_vocabulary()
+    n = vocabulary.n_words
+    fine = compile_features(open_features(), vocabulary)
+    held = len(np.unique(fine.class_of[n:]))
+    read, made = open_features().coarsened(held + 5).compiled(vocabulary)
+    assert made.n_classes == held + 5 < fine.n_classes
+    for cell in range(n, len(vocabulary)):
+        assert made.row(cell) == fine.row(cell)
+    assert np.array_equal(read.class_of, fine.class_of)
+    with pytest.raises(FeatureError, match="cells of an open vocabulary are never merged"):
+        compile_features(open_features().coarsened(held - 1), vocabulary)
+    model = LLRNN(
+        vocabulary,
+        output_features=open_features().coarsened(held + 5),
+        background=backgrounds.Discounted.from_corpus(small_corpus()),
+        controller=llrnn.GRU(5),
+    ).double()
+    shaken(model, 2.0)
+    state = model.start()
+    p, _ = model.step(state, [vocabulary.eos])
+    assert math.isclose(float(p.log_probs().detach().exp().sum()), 1.0, abs_tol=1e-9)
+    added = add(model, [Entry("zzyzx")])
+    assert added.output_features.row(added.vocabulary.id("zzyzx")) == added.input_features.row(
+        added.vocabulary.id("zzyzx")
+    )
+
+
+MADE: dict[str, Callable[[], LLRNN]] = {
+    "features": coarse_model,
+    "untied": lambda: coarse_model(tied=False),
+    "trained": lambda: llrnn.coarsen(small_model(output_features=phi(), tied=True), CLASSES, text=small_corpus()),
+    "by its weights": lambda: llrnn.coarsen(small_model(output_features=phi()), CLASSES),
+}
+
+
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE.keys())
+def test_it_is_a_model_as_any_other(make: Callable[[], LLRNN], tmp_path: Path) -> None:
+    model = make().eval()
+    assert model.output_features.n_classes == CLASSES < model.input_features.n_classes
+    text = EncodedText.encode(small_corpus(), model.vocabulary)
+    model.save(tmp_path / "model")
+    again = llrnn.load(tmp_path / "model")
+    assert torch.equal(score(again, text).log_probs, score(model, text).log_probs)
+    assert again.provenance == model.provenance
+    assert again.tied == model.tied
+    assert llrnn.generate(again, generator=torch.Generator().manual_seed(0))
+    merged = int(np.argmax(np.bincount(model.output_features.class_of)))
+    word = model.vocabulary.symbols[int(np.flatnonzero(model.output_features.class_of == merged)[0])]
+    why = llrnn.explain(again, prefix="", word=word)
+    assert math.isclose(why.total, sentence_log_probs(again, [word])[0], abs_tol=1e-4)
+    bigger = add(again, [Entry("cachalot", frozenset({"POS:NOUN"}), count=3)])
+    own = bigger.output_features.row(bigger.vocabulary.id("cachalot"))
+    assert own == bigger.input_features.row(bigger.vocabulary.id("cachalot"))
+    assert own["POS:NOUN"] == 1.0
+    smaller = remove(bigger, ["cachalot"])
+    assert torch.allclose(score(smaller, text).log_probs, score(model, text).log_probs, atol=1e-5)
+    for _ in llrnn.train(model, small_corpus()[:10], epochs=1):
+        pass
+    assert model.output_features.n_classes == CLASSES
+    if model.tied:
+        assert model.layer.weight is model.embedding.weight
+
+
+def test_a_trained_model_loses_what_is_said() -> None:
+    """Small weights, and a of mean 0: the estimate, to the second order, is E KL(p ‖ p̄) on the text."""
+    model = small_model(output_features=phi(), loud=0.3).double().eval()
+    text = EncodedText.encode(small_corpus(), model.vocabulary)
+    mean = torch.cat([p.h for _, p in walk(model, text)]).mean(0)
+    with torch.no_grad():
+        model.layer.bias.copy_(-model.layer.weight @ mean)
+    tree = merges_of(model, text)
+    small = with_classes(model, tree, CLASSES)
+    losses = []
+    for batch in llrnn.Sentences().plan(text):
+        with torch.no_grad():
+            one, other = (part.scan(batch)[0].log_probs() for part in (model, small))
+        losses.append((one.exp() * (one - other)).sum(1))
+    kl = float(torch.cat(losses).mean())
+    assert math.isclose(kl, tree.lost(CLASSES), rel_tol=0.1)
+    told = llrnn.coarsen(model, CLASSES, text=small_corpus()).provenance["coarsened"]
+    assert told["classes"] == CLASSES
+    assert told["before"] == model.output_features.n_classes
+    assert math.isclose(told["log_perplexity"][0], score(model, text).log_perplexity)
+    by_text, by_projection = (
+        float((symbol_mass(model.background, model.vocabulary) * _apart(model, made)).sum())
+        for made in (small.output_features, compile_features(phi().coarsened(CLASSES), model.vocabulary))
+    )
+    assert by_text < by_projection
+
+
+def _apart(model: LLRNN, made: FeatureMatrix) -> Floats:
+    """How far the weights move each word, squared, (V,)."""
+    weight = model.layer.weight.detach().numpy()
+    return np.asarray((((dense(made) - dense(model.output_features)) @ weight) ** 2).sum(1))
+
+
+def test_mistakes_are_one_line() -> None:
+    vocabulary = small_vocabulary()
+    with pytest.raises(FeatureError, match="1 or more, found 0"):
+        phi().coarsened(0)
+    with pytest.raises(ConfigError, match="1 or more, found 0"):
+        llrnn.coarsen(small_model(), 0)
+    with pytest.raises(FeatureError, match="a mass of each of the"):
+        compile_features(phi().coarsened(5, mass=np.ones(3)), vocabulary)
+    with pytest.raises(FeatureError, match="a scale of every feature is required"):
+        compile_features(phi().coarsened(5, scale={"POS:NOUN": np.ones(2)}), vocabulary)
+    with pytest.raises(ConfigError, match="tied weights need the same features"):
+        small_model(output_features=phi().coarsened(5), input_features=small_features(), tied=True)
