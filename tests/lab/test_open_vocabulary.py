@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import re
@@ -25,9 +26,11 @@ from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError, LexiconError, MissingExtraError
 from llrnn.ground.files import write_atomically
 from llrnn.text.lexicon import Lexicon, read_frequencies
+from llrnn.text.vectors import WordVectors
 from llrnn_lab.studies import open_data
 from llrnn_lab.studies import open_vocabulary as study
-from llrnn_lab.studies.jobs import run_job
+from llrnn_lab.studies import prepare as preparing
+from llrnn_lab.studies.jobs import Job
 from llrnn_lab.studies.units import BytePairs, Characters, decode
 
 ROOT = Path(__file__).parents[2]
@@ -127,7 +130,7 @@ def test_no_test_text_is_opened_before_every_choice_is_made(data: Path, configs:
         open_data.prepare(data, prepared, "et")
         wanted = study.jobs(prepared, configs)
         for job in wanted:  # what the processes of the study do, in this one
-            run_job(job, data=prepared, out=prepared / "models", device=torch.device("cpu"))
+            study.run_one(job, data=prepared, out=prepared / "models", device=torch.device("cpu"))
     of_data = {Path(path).name for path in opened if path.startswith(str(data))}
     assert of_data == {"xx-train.conllu", "xx-dev.conllu"}
     manifest = json.loads((prepared / "manifest.json").read_bytes())
@@ -136,10 +139,16 @@ def test_no_test_text_is_opened_before_every_choice_is_made(data: Path, configs:
     with pytest.raises(ConfigError, match=r"one file \*-test\.conllu\* is required"):
         study.run(data, out, ["et"], configs)
     assert all((job.folder(prepared / "models") / "valid.json").exists() for job in wanted)  # the choice is made
+    kept = wanted[0].folder(prepared / "models") / "valid.json"
+    by_training = json.loads(kept.read_bytes())
+    kept.unlink()  # then the model is loaded and says the same
     write_conllu(test, texts()[2])
     with opened_files() as opened:
         result = study.run(data, out, ["et"], configs)["et"]
     assert opened.count(str(test)) == 1
+    loaded = json.loads(kept.read_bytes())
+    assert loaded.pop("valid")["bits"] == pytest.approx(by_training.pop("valid")["bits"], rel=1e-5)
+    assert loaded == by_training
     check_result(result, prepared, wanted_tests={"test1": texts()[2].lowercased()})
     again = study.run(data, out, ["et"], configs)["et"]
     assert again == result
@@ -333,19 +342,157 @@ def test_a_model_of_other_tries_is_refused(data: Path, configs: Path, tmp_path: 
         study.jobs(prepared, configs)
 
 
-@pytest.mark.parametrize("folder", ["configs/open", "configs/open/small"])
+@pytest.mark.parametrize("folder", ["configs/open", "configs/open/small", "configs/open/more"])
 def test_the_committed_configurations_are_read(folder: str, tmp_path: Path) -> None:
     for name, (path, tries) in study.systems(ROOT / folder).items():
         for changes in tries:
             config = read_config(path, changes, data=tmp_path)
             assert not config.corpus.test
             assert config.name == name
-            if name == "characters":
-                assert config.corpus.train == [str(tmp_path / "characters" / "train.txt")]
-            if name == "bpe":  # all of one size
-                places = [*config.corpus.train, *config.corpus.valid, *config.vocabulary.files]
-                assert len({Path(place).parent for place in places}) == 1
-                assert Path(places[0]).parent.name in {f"bpe-{size}" for size in open_data.BYTE_PAIRS}
+            own = [
+                *config.corpus.train,
+                *config.corpus.valid,
+                *(path for one in config.corpus.other for path in one.files),
+            ]
+            assert len(own) == (5 if folder.endswith("more") else 2)  # all systems read the same texts
+            places = [*own, *config.vocabulary.files] if name in ("bpe", "characters") else own
+            (place,) = {Path(place).parent for place in places}  # all of one size
+            more = f"-{open_data.MORE}" if folder.endswith("more") else ""
+            sizes = open_data.MORE_BYTE_PAIRS if more else open_data.BYTE_PAIRS
+            folders = {"characters": [f"characters{more}"], "bpe": [f"bpe-{size}{more}" for size in sizes]}
+            assert place.name in folders.get(name, [tmp_path.name])
+            groups = [*config.features.output, *(config.features.input or [])]
+            vectors = [group.file for group in groups if group.kind == "vectors"]
+            assert {Path(file) for file in vectors} <= {place / "vectors.npz"}
+
+
+@pytest.fixture
+def more_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """French texts, a dictionary, and other texts that have a sentence of each text that is held out."""
+    pytest.importorskip("tokenizers")
+    data, made = tmp_path / "data", list(french.sentences(160, seed=2))
+    for place, parts in {
+        "ud_french_gsd/fr_gsd-train": made[:110],  # the last 11 validate
+        "ud_french_gsd/fr_gsd-dev": made[110:120],
+        "ud_french_gsd/fr_gsd-test": made[120:130],
+        "ud_french/fr_pud-ud-test": made[125:150],
+    }.items():
+        (data / place).parent.mkdir(parents=True, exist_ok=True)
+        write_conllu(data / f"{place}.conllu", Corpus.from_sentences(parts))
+    held_out = [" ".join(made[i].words) for i in (105, 115)]
+    for name, lines in {
+        "novels_french/novel": ["Le zouave dort."],
+        "wiki_french/wiki": [*held_out, "le zouave dort ."],
+    }.items():
+        (data / name).parent.mkdir()
+        with gzip.open(data / f"{name}.txt.gz", "wt", encoding="utf8") as file:
+            file.write("".join(f"{line.lower() if 'wiki' in name else line}\n" for line in lines))
+    (tmp_path / "fr.dic").write_text("1\nzouave po:nom is:mas\n", encoding="utf8")
+    (tmp_path / "fr.aff").write_text("SET UTF-8\n", encoding="utf8")
+    monkeypatch.setattr(open_data, "DICTIONARIES", tmp_path)
+    monkeypatch.setattr(preparing, "HUNSPELL", tmp_path / "fr.dic")
+    monkeypatch.setattr(open_data, "from_wordfreq", lambda language: {"le": 0.5, "kiwi": 0.25, "train": 0.25})
+    return data
+
+
+def write_vectors(data: Path, path: Path) -> WordVectors:
+    """Of the words of the training text, and of a word that is listed in another case."""
+    rng = np.random.default_rng(1)
+    words = [*Corpus.from_file(data / "ud_french_gsd" / "fr_gsd-train.conllu", lowercase=True).counts(), "Kiwi"]
+    made = WordVectors.from_mapping({word: rng.normal(size=6).tolist() for word in words})
+    made.save(path)
+    return made
+
+
+def test_other_texts_and_vectors_for_every_system(more_data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "fr"
+    source = write_vectors(more_data, tmp_path / "vectors.npz")
+    open_data.prepare(more_data, out, "fr", vectors=tmp_path / "vectors.npz")
+    told = json.loads((out / "other.json").read_bytes())
+    assert {name: one["dropped"] for name, one in told["texts"].items()} == {"novels": 0, "treebanks": 0, "wiki": 2}
+    assert (out / "other-wiki.txt").read_text(encoding="utf8") == "le zouave dort .\n"
+    assert told["texts"]["treebanks"]["sentences"] == 20  # and none of the five that the test has
+    listed, before = (read_frequencies(out / f"frequencies{which}.tsv") for which in ("-more", ""))
+    assert "zouave" in listed
+    assert "zouave" not in before
+    assert set(before) < set(listed)
+    vectors = WordVectors.read(out / "vectors.npz")
+    assert vectors.rows_of(["kiwi", "zouave"]).tolist()[1] == -1
+    (kiwi,) = vectors.table[vectors.rows_of(["kiwi"])]
+    np.testing.assert_allclose(kiwi, source.table[source.rows_of(["Kiwi"])][0], rtol=1e-3)
+    names = ["characters-more", "bpe-8000", *(f"bpe-{size}-more" for size in open_data.MORE_BYTE_PAIRS)]
+    for name in names:
+        for text in ("other-novels", "other-treebanks", "other-wiki"):
+            cut, whole = (Corpus.from_text(folder / f"{text}.txt") for folder in (out / name, out))
+            assert [decode(sentence.words) for sentence in cut] == [list(sentence.words) for sentence in whole]
+    units = WordVectors.read(out / "bpe-8000-more" / "vectors.npz")
+    assert len(units) > 20
+    for unit in units.words:
+        (word,) = decode([unit])
+        assert np.array_equal(units.table[units.rows_of([unit])], vectors.table[vectors.rows_of([word])])
+    with pytest.raises(ConfigError, match="for fr alone, found et; leave --vectors out"):
+        open_data.prepare(more_data, tmp_path / "et", "et", vectors=tmp_path / "vectors.npz")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::llrnn.ground.errors.LLRNNWarning")
+def test_every_system_reads_other_texts_and_vectors(more_data: Path, tmp_path: Path) -> None:
+    """The committed configurations, at the size of seconds."""
+    prepared, models = tmp_path / "fr", tmp_path / "models"
+    write_vectors(more_data, tmp_path / "vectors.npz")
+    open_data.prepare(more_data, prepared, "fr", vectors=tmp_path / "vectors.npz")
+    for system, (identity, folder) in {
+        "llrnn": ("{kind='identity'}, {kind='orthographic'}", ""),
+        "softmax": ("{kind='identity'}", ""),
+        "bpe": ("{kind='identity'}", "bpe-8000-more/"),
+        "characters": (None, ""),
+    }.items():
+        changes = ["controller.hidden=8", "training.epochs=1"]
+        if identity is not None:
+            vectors = f"{{kind='vectors', file='{prepared}/{folder}vectors.npz', components=4}}"
+            changes.append(f"features.output=[{identity}, {vectors}]")
+        job = Job(system, ROOT / "configs" / "open" / "more" / f"{system}.toml", tuple(changes), study=study.STUDY)
+        study.run_one(job, data=prepared, out=models, device=torch.device("cpu"))
+        found = json.loads((job.folder(models) / "valid.json").read_bytes())
+        assert found["epochs"] == 1 + (5 if system == "characters" else 8)
+        assert 1.0 < found["valid"]["bits_per_character"] < 8.0
+
+
+def test_lists_and_texts_are_mixed_by_the_words_that_were_seen_once() -> None:
+    """λ is the likeliest on a grid; words that only a text has are listed."""
+    train = Corpus.from_sentences([["a", "b", "c", "d", "x", "x"]])
+    listed = {"a": 0.1, "b": 0.1, "x": 0.7, "e": 0.1}
+    other = Corpus.from_sentences([["c", "c", "d", "b", "x", "f", "f", "f"]])
+    found = open_data.with_texts(listed, {"other": other}, train)
+    sources = [{word: f / 0.3 for word, f in listed.items()}, {w: n / 7 for w, n in other.counts().items()}]
+
+    def mixed(share: float, word: str) -> float:
+        return share * sources[0].get(word, 0.0) + (1 - share) * sources[1].get(word, 0.0)
+
+    grid = np.linspace(0.001, 0.999, 999)
+    best = max(grid, key=lambda share: sum(math.log(mixed(share, word)) for word in "abcd"))
+    total = sum(mixed(best, word) for word in {*listed, *other.counts()})
+    assert found.keys() == {"a", "b", "c", "d", "e", "f", "x"}
+    for word, value in found.items():
+        assert value == pytest.approx(mixed(best, word) / total, rel=0.01)
+
+
+def test_only_some_models(data: Path, configs: Path, tmp_path: Path) -> None:
+    prepared = tmp_path / "et"
+    open_data.prepare(data, prepared, "et")
+    names = [job.name for job in study.jobs(prepared, configs, ["bpe", "llrnn.try0"])]
+    assert names == ["bpe.try0", "bpe.try1", "llrnn.try0"]
+    with pytest.raises(ConfigError, match="--only nothing: no model has such a name; the systems are bpe, characters"):
+        study.jobs(prepared, configs, ["nothing"])
+
+
+def test_a_try_may_be_narrower_than_the_budget_allows(data: Path, configs: Path, tmp_path: Path) -> None:
+    prepared = tmp_path / "et"
+    open_data.prepare(data, prepared, "et")
+    widths = [study._width(configs / "bpe.toml", changes, prepared, 10**6) for changes in ([], ["controller.hidden=5"])]
+    assert widths[0] > 100
+    assert widths[1] == 5
+    assert study._width(configs / "bpe.toml", ["controller.hidden=5000"], prepared, 10**6) == widths[0]
 
 
 def test_missing_sources_are_named(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -223,6 +223,9 @@ def test_the_audit_counts_equal_sentences_and_shared_runs() -> None:
     with pytest.raises(CorpusError, match="row with it: 1, such as sentence 0; take them out"):
         OtherText.apart_from(READ, [HELD_OUT], overlap="refuse")
     assert OtherText.apart_from(READ, [texts("z")]).corpus is READ
+    assert Overlap.between(READ, [HELD_OUT], run=7) == Overlap(frozenset({0, 5}), frozenset({3, 4}), 7)
+    with pytest.warns(LLRNNWarning, match="that share 9 words in a row with it: 0; all of these"):
+        assert OtherText.apart_from(READ, [HELD_OUT], run=9).dropped == 2
 
 
 WORDS = st.lists(st.lists(st.sampled_from("ab"), max_size=14), max_size=5)
@@ -293,6 +296,7 @@ def test_a_configuration_names_other_texts(tmp_path: Path, monkeypatch: pytest.M
         ({"when": "after"}, "corpus.other.0.when: input should be 'before' or 'mixed', found 'after'"),
         ({"overlap": "keep"}, "corpus.other.0.overlap: input should be 'drop' or 'refuse', found 'keep'"),
         ({"overlap": "refuse"}, "sentences that the validation or test text has too: 1;"),
+        ({"run": 1}, "corpus.other.0.run: input should be greater than or equal to 2, found 1"),
         ({"min_words": 1}, "corpus.other.0.min_words: input should be greater than or equal to 2, found 1"),
     ],
 )

@@ -45,7 +45,7 @@ from llrnn.languages.grammars.automaton import Over
 from llrnn.model.controllers import Attentive, Controller, Encoder, FirstState, make_controller
 from llrnn.text.conditions import Characters, ConditionTokenizer, NumericFields, Slots, Whole, Words
 from llrnn.text.lexicon import Lexicon
-from llrnn.text.others import OnOverlap, When
+from llrnn.text.others import RUN, OnOverlap, When
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vocabulary import EOS, Domain
 from llrnn.training.settings import TrainingSettings
@@ -662,6 +662,7 @@ class OtherConfig(Strict):
     weight: float = Field(1.0, gt=0, lt=1e6, description="how often a sentence is read in an epoch, on average")
     epochs: int = Field(6, ge=1, description="before: epochs that come on top of training.epochs")
     min_words: int = Field(2, ge=2, description="the shortest piece of a sentence that is cut at unlisted words")
+    run: int = Field(RUN, ge=2, description="overlap: words in a row that are shared; more for characters and subwords")
     overlap: OnOverlap = Field(
         "drop", description="sentences that validation or test have too, or eight words of: drop, or refuse to train"
     )

@@ -25,25 +25,26 @@ class Overlap:
     """The sentences of a text that another one holds too, by their numbers."""
 
     equal: frozenset[int]  # the same sentence, of `SENTENCE` words or more
-    shared: frozenset[int]  # `RUN` words in a row, the equal ones aside
+    shared: frozenset[int]  # `run` words in a row, the equal ones aside
+    run: int = RUN
 
     @classmethod
-    def between(cls, text: Corpus, held_out: Sequence[Corpus]) -> Overlap:
-        """What of a text stands in texts that are held out for validation or tests.
+    def between(cls, text: Corpus, held_out: Sequence[Corpus], *, run: int = RUN) -> Overlap:
+        """What of a text stands in texts that are held out for validation or tests, `run` words in a row or more.
 
         Overlap.between(Corpus.from_text("novels.txt"), [valid, test])
         """
         kept = [tuple(sentence.words) for corpus in held_out for sentence in corpus]
         sentences = {words for words in kept if len(words) >= SENTENCE}
-        runs = {run for words in kept for run in _runs(words)}
+        runs = {one for words in kept for one in _runs(words, run)}
         equal, shared = set(), set()
         for number, sentence in enumerate(text):
             words = tuple(sentence.words)
             if words in sentences:
                 equal.add(number)
-            elif not runs.isdisjoint(_runs(words)):
+            elif not runs.isdisjoint(_runs(words, run)):
                 shared.add(number)
-        return cls(frozenset(equal), frozenset(shared))
+        return cls(frozenset(equal), frozenset(shared), run)
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -51,13 +52,13 @@ class Overlap:
 
     def __str__(self) -> str:
         return (
-            f"sentences that the validation or test text has too: {len(self.equal):,}; that share {RUN} words in a "
-            f"row with it: {len(self.shared):,}"
+            f"sentences that the validation or test text has too: {len(self.equal):,}; that share {self.run} words "
+            f"in a row with it: {len(self.shared):,}"
         )
 
 
-def _runs(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    return (words[i : i + RUN] for i in range(len(words) - RUN + 1))
+def _runs(words: tuple[str, ...], run: int) -> Iterator[tuple[str, ...]]:
+    return (words[i : i + run] for i in range(len(words) - run + 1))
 
 
 @dataclass(frozen=True)
@@ -90,16 +91,16 @@ class OtherText:
 
     @classmethod
     def apart_from(
-        cls, corpus: Corpus, held_out: Sequence[Corpus], *, overlap: OnOverlap = "drop", **settings: Any
+        cls, corpus: Corpus, held_out: Sequence[Corpus], *, overlap: OnOverlap = "drop", run: int = RUN, **settings: Any
     ) -> OtherText:
-        """Without the sentences that stand in a text that is held out, or share eight words in a row with it.
+        """Without the sentences that stand in a text that is held out, or share `run` words in a row with it.
 
         They are counted, in a warning, and dropped; or with `overlap="refuse"` they are an error. `settings` are the
         fields of the class.
         """
         if overlap not in get_args(OnOverlap):
             raise ConfigError(f"overlap must be 'drop' or 'refuse', found {overlap!r}; choose one")
-        found = Overlap.between(corpus, held_out)
+        found = Overlap.between(corpus, held_out, run=run)
         if found.numbers and overlap == "refuse":
             raise CorpusError(
                 f"{corpus.name or 'the other text'}: {found}, such as {corpus[min(found.numbers)].name}; take them "

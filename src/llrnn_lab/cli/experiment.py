@@ -59,6 +59,7 @@ STUDIES = {
     "knowledge-base": ("knowledge_base", "run_one"),
     "semantic-parsing": ("semantic_parsing", "run_one"),
     "char-nlg": ("char_nlg", "run_one"),
+    "open-vocabulary": ("open_vocabulary", "run_one"),
 }
 
 Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key.")]
@@ -276,12 +277,18 @@ def open_vocabulary_verb(
     engine: EngineName = "local",
     address: Address = None,
     sentences: Annotated[int | None, typer.Option(min=20, help="Cut every text short, for a trial.")] = None,
+    vectors: Annotated[Path | None, typer.Option(help="Word vectors: prepares them and other texts (French).")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only models with this in their name: bpe, llrnn.try0.")
+    ] = None,
     device: Device = "cpu",
 ) -> None:
     """Bits per character of four models without unknown words, on French, Turkish and Estonian.
 
+    \b
     Example: llrnn experiment open-vocabulary --data ../shared/data --out runs/open --language tr
-    """
+    Example: llrnn experiment open-vocabulary --data ../shared/data --out runs/more --language fr --configs configs/open/more --vectors vectors-fr.npz
+    """  # noqa: E501
     from llrnn_lab.studies import open_data, open_vocabulary
 
     device_named(device)
@@ -298,6 +305,8 @@ def open_vocabulary_verb(
         device=device,
         engine=engine_named(engine, address, device),
         sentences=sentences,
+        vectors=vectors,
+        only=only or (),
         tell=tell,
     )
     typer.echo((out / "open-vocabulary.md").read_text(encoding="utf8"))

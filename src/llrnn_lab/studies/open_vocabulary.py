@@ -4,8 +4,8 @@
 
 Every model gives every string a probability, and all are divided by the same number of characters. Each system is a
 configuration in `configs/open/`; `tries.toml` says what each tries, the same number for all. No model has more
-parameters than the first try of `llrnn`: the others are made as wide as that allows. The try that is best on the
-validation text is tested, and nothing opens a test text before that choice.
+parameters than the first try of `llrnn`: the others are made as wide as that allows, or as a try asks for. The try that
+is best on the validation text is tested, and nothing opens a test text before that choice.
 
 Of a word that is several units the probabilities are multiplied, so words can be told apart by how often the training
 text has them, whatever a system cuts them into.
@@ -40,14 +40,16 @@ from llrnn.model.scoring import Sentences, walk
 from llrnn.text.corpus import Corpus, EncodedText
 from llrnn_lab.studies import open_data, units
 from llrnn_lab.studies.engines import Engine
-from llrnn_lab.studies.jobs import Job, run_jobs
+from llrnn_lab.studies.jobs import Job, run_jobs, trained
 from llrnn_lab.studies.tables import markdown, write_results
 from llrnn_lab.studies.units import Units
 
 Floats = NDArray[np.float64]
 
+STUDY = "open-vocabulary"
 BUDGET = "llrnn"  # the system whose first try says how many parameters all may have
 _TRIES = "tries.toml"
+_VALID = "valid.json"
 _WIDEST = 1 << 16
 _POSITIONS = 2048  # scored at once
 
@@ -84,8 +86,11 @@ def _are_changes(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(change, str) for change in value)
 
 
-def jobs(prepared: Path, configs: Path) -> list[Job]:
-    """Every try of every system, made as wide as the budget allows; sizes are reckoned once and kept."""
+def jobs(prepared: Path, configs: Path, only: Sequence[str] = ()) -> list[Job]:
+    """Every try of every system, made as wide as the budget allows; sizes are reckoned once and kept.
+
+    `only` those with one of these words in their names: `["llrnn", "bpe.try0"]`.
+    """
     chosen = systems(configs)
     content = b"".join(path.read_bytes() for path in sorted(configs.glob("*.toml")))
     kept = prepared / "models" / "sizes.json"
@@ -99,7 +104,10 @@ def jobs(prepared: Path, configs: Path) -> list[Job]:
     for name, (path, tries) in chosen.items():
         for index, changes in enumerate(tries):
             width = () if name == BUDGET else (f"controller.hidden={sizes['hidden'][name][index]}",)
-            made.append(Job(f"{name}.try{index}", path, (*changes, *width)))
+            made.append(Job(f"{name}.try{index}", path, (*changes, *width), study=STUDY))
+    made = [job for job in made if not only or any(word in job.name for word in only)]
+    if not made:
+        raise ConfigError(f"--only {' '.join(only)}: no model has such a name; the systems are {', '.join(chosen)}")
     for job in made:
         _require_same(job, kept.parent)
     return made
@@ -120,18 +128,26 @@ def _sizes(chosen: Mapping[str, tuple[Path, list[list[str]]]], prepared: Path) -
     first = Project.from_config(read_config(path, tries[0], data=prepared))
     budget = parameters(first, first.config.controller.hidden)
     hidden = {
-        name: [widest(Project.from_config(read_config(path, one, data=prepared)), budget) for one in tries]
+        name: [_width(path, one, prepared, budget) for one in tries]
         for name, (path, tries) in chosen.items()
         if name != BUDGET
     }
     return {"budget": budget, "hidden": hidden}
 
 
+def _width(path: Path, changes: Sequence[str], prepared: Path, budget: int) -> int:
+    """As wide as the budget allows; no wider than a try asks for that says how wide it is."""
+    project = Project.from_config(read_config(path, changes, data=prepared))
+    most = widest(project, budget)
+    asked = any(change.startswith("controller.hidden=") for change in changes)
+    return min(most, project.config.controller.hidden) if asked else most
+
+
 def parameters(project: Project, hidden: int) -> int:
     """How many parameters the model has with so many hidden units."""
     controller = project.config.controller.model_copy(update={"hidden": hidden})
     config = project.config.model_copy(update={"controller": controller})
-    model = replace(project, config=config, corpora={}).model()
+    model = replace(project, config=config, corpora={}, others=()).model()
     return sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -161,7 +177,7 @@ def commands(prepared: Path, configs: Path, device: str = "cpu", *, python: str 
         model = [str(job.config), "--name", job.name, *changes]
         places = ["--data", str(prepared), "--out", str(out), "--device", device]
         program = [python, "-c", "from llrnn.cli import main; main()"]
-        made.append([*program, "experiment", "model", *model, *places])
+        made.append([*program, "experiment", "model", *model, "--study", STUDY, *places])
     return made
 
 
@@ -248,17 +264,23 @@ def run(
     device: str = "cpu",
     engine: Engine | None = None,
     sentences: int | None = None,
+    vectors: Path | None = None,
+    only: Sequence[str] = (),
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
-    """Prepare, train what is missing, choose, test; what is done already is not done again."""
+    """Prepare, train what is missing, choose, test; what is done already is not done again.
+
+    `vectors` is a file of word vectors: other texts and vectors are prepared too, for configurations that read them.
+    `only` models with one of these words in their names are trained, compared and tested.
+    """
     for language in languages:
-        open_data.prepare(data, out / language, language, tell=tell, sentences=sentences)
+        open_data.prepare(data, out / language, language, tell=tell, sentences=sentences, vectors=vectors)
     for language in languages:
         prepared = out / language
-        wanted = jobs(prepared, configs_of(language, configs))
+        wanted = jobs(prepared, configs_of(language, configs), only)
         models = prepared / "models"
         run_jobs(wanted, data=prepared, out=models, device=device, parallel=processes, engine=engine, tell=tell)
-        result = chosen_and_tested(data, prepared, language, configs_of(language, configs), device=device)
+        result = chosen_and_tested(data, prepared, language, configs_of(language, configs), only, device=device)
         write_atomically(prepared / "result.json", json.dumps(result, ensure_ascii=False, indent=1).encode())
     return gathered(out)
 
@@ -278,11 +300,11 @@ def gathered(out: Path) -> dict[str, Any]:
 
 
 def chosen_and_tested(
-    data: Path, prepared: Path, language: str, configs: Path, *, device: str = "cpu"
+    data: Path, prepared: Path, language: str, configs: Path, only: Sequence[str] = (), *, device: str = "cpu"
 ) -> dict[str, Any]:
     """Choose a try of each system on the validation text; only when all are chosen, open the tests."""
     tries: dict[str, list[dict[str, Any]]] = {}
-    for job in jobs(prepared, configs):
+    for job in jobs(prepared, configs, only):
         tries.setdefault(job.config.stem, []).append(_validated(job, prepared, device))
     chosen = {name: _best(found) for name, found in tries.items()}
     texts = open_data.test_corpora(data, language)
@@ -301,29 +323,44 @@ def _best(tries: Sequence[Mapping[str, Any]]) -> int:
     return min(range(len(tries)), key=lambda index: float(tries[index]["valid"]["bits_per_character"]))
 
 
+def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[str, Any]:
+    """Train a model (or go on training it), validate it, and write both; no test is opened."""
+    found = trained(job, data=data, out=out, device=device)
+    result = found.write(job.folder(out), {"tests": {}, "classes": found.model.output_features.n_classes})
+    _validation(job, found.config, found.model, result, data=data, out=out)
+    return result
+
+
 def _validated(job: Job, prepared: Path, device: str) -> dict[str, Any]:
-    """What a trained model is, and its figures on the validation text; kept in its folder."""
+    """What a trained model is, and its figures on the validation text."""
     models = prepared / "models"
     result = job.result(models)
     if result is None:
         raise ConfigError(f"{job.folder(models)}: the model must be trained before it is chosen; run the study again")
-    kept = job.folder(models) / "valid.json"
+    kept = job.folder(models) / _VALID
     if kept.exists():
         found: dict[str, Any] = json.loads(kept.read_bytes())
         return found
     config = read_config(job.config, job.changes, data=prepared)
-    name = units_of(config)
-    texts, seen = {"valid": _text(prepared, "valid")}, _text(prepared, "train").counts()
-    of_valid = evaluate_folder(job.folder(models), texts, seen, cut=_units(prepared, name), device=device)["valid"]
+    model = load(job.folder(models)).to(torch.device(device))
+    return _validation(job, config, model, result, data=prepared, out=models)
+
+
+def _validation(
+    job: Job, config: Config, model: LLRNN, result: Mapping[str, Any], *, data: Path, out: Path
+) -> dict[str, Any]:
+    """Figures on the validation text, kept in the model's folder."""
+    name, corpus, seen = units_of(config), _text(data, "valid"), _text(data, "train").counts()
+    of_valid = figures(word_log_probs(model.eval(), corpus, _units(data, name)), corpus, seen)
     found = {
-        "folder": job.folder(models).name,
+        "folder": job.folder(out).name,
         "changes": list(job.changes),
         "units": name,
         "hidden": config.controller.hidden,
         **{key: result[key] for key in ("parameters", "epochs", "seconds")},
         "valid": of_valid,
     }
-    write_atomically(kept, json.dumps(found, ensure_ascii=False, indent=1).encode())
+    write_atomically(job.folder(out) / _VALID, json.dumps(found, ensure_ascii=False, indent=1).encode())
     return found
 
 

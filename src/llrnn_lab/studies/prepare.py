@@ -135,9 +135,9 @@ def _prepare(source: Source, out: Path, tell: Callable[[str], None], sentences: 
         novels = source.novels if sentences is None else source.novels[:1]
         lines = [tokenise(line) for path in novels for line in _lines(path)]
         cluster_words(lines).to_tsv(out / "clusters.tsv")
-        _write_text(out / "novels.txt", lines)
+        write_text(out / "novels.txt", lines)
     if source.treebanks:
-        _write_text(out / "treebanks.txt", _others(_read(source.treebanks), texts))
+        write_text(out / "treebanks.txt", other_treebanks(source, texts))
     pairs = make_pairs(_read(source.annotated), vocabulary=vocabulary)
     write_pairs(out / "pairs.jsonl", pairs)
     write_atomically(
@@ -145,31 +145,55 @@ def _prepare(source: Source, out: Path, tell: Callable[[str], None], sentences: 
     )
 
 
+def other_sentences(
+    source: Source, train: Corpus, treebanks: Iterable[Sequence[str]], sentences: int | None = None
+) -> dict[str, list[list[str]]]:
+    """Other texts by their names, as sentences that are written as the training text is; no more than `sentences`.
+
+    `treebanks` are the sentences of other treebanks, which have words as the text has them already.
+    """
+    contractions = Contractions(train)
+    given: dict[str, Iterable[Sequence[str]]] = {
+        "novels": (words for line in _of_novels(source) for words in french_texts.sentences(line)),
+        "treebanks": (["_".join(word.split()) for word in words] for words in treebanks),
+        "wiki": _of_wiki(source),
+    }
+    return {
+        name: [contractions.written_out(line, contracted=name != "treebanks") for line in islice(lines, sentences)]
+        for name, lines in given.items()
+    }
+
+
+def _of_novels(source: Source) -> list[str]:
+    return [line for path in source.novels for line in _lines(path)]
+
+
+def _of_wiki(source: Source) -> list[list[str]]:
+    return [line.split() for path in source.wiki for line in _lines(path)]
+
+
 def _write_others(source: Source, out: Path, sentences: int | None) -> None:
     """What the network may read besides the text, written as the text is; GSD's own sentences are not in it."""
     texts = {part: Corpus.from_file(out / f"{part}.conllu") for part in ("train", "valid", "test1", "test2")}
-    contractions, vocabulary = Contractions(texts["train"]), Vocabulary.from_corpus(*texts.values())
-    novels = [line for path in source.novels for line in _lines(path)]
-    treebanks = (out / "treebanks.txt").read_text(encoding="utf8").splitlines()
-    wiki = [line.split() for path in source.wiki for line in _lines(path)]
-    given: dict[str, tuple[Iterable[Sequence[str]], Iterable[Sequence[str]]]] = {  # by sentences, and as it came
-        "novels": ((words for line in novels for words in french_texts.sentences(line)), map(tokenise, novels)),
-        "treebanks": (map(str.split, treebanks), map(str.split, treebanks)),
-        "wiki": (wiki, wiki),
+    vocabulary = Vocabulary.from_corpus(*texts.values())
+    treebanks = [line.split() for line in (out / "treebanks.txt").read_text(encoding="utf8").splitlines()]
+    as_they_came: dict[str, Iterable[Sequence[str]]] = {
+        "novels": map(tokenise, _of_novels(source)),
+        "treebanks": treebanks,
+        "wiki": _of_wiki(source),
     }
     told: dict[str, Any] = {}
-    for name, (lines, as_it_came) in given.items():
-        contracted = name != "treebanks"  # these have words as the text has them
-        written = [contractions.written_out(line, contracted=contracted) for line in islice(lines, sentences)]
+    for name, written in other_sentences(source, texts["train"], treebanks, sentences).items():
         if written:
-            _write_text(out / f"other-{name}.txt", written)
+            write_text(out / f"other-{name}.txt", written)
             told[name] = {
                 "sentences": len(written),
                 "words": sum(map(len, written)),
                 "valid": _trigrams(written, vocabulary, texts["valid"]),
-                "valid, as it came": _trigrams(islice(as_it_came, sentences), vocabulary, texts["valid"]),
+                "valid, as it came": _trigrams(islice(as_they_came[name], sentences), vocabulary, texts["valid"]),
             }
-    told = {"texts": told, "contractions of valid that would be right": contractions.accuracy(texts["valid"])}
+    accuracy = Contractions(texts["train"]).accuracy(texts["valid"])
+    told = {"texts": told, "contractions of valid that would be right": accuracy}
     write_atomically(out / "other.json", json.dumps(told, indent=1).encode())
 
 
@@ -218,13 +242,13 @@ def _lines(path: Path) -> Iterable[str]:
         yield from file
 
 
-def _others(corpus: Corpus, texts: dict[str, Corpus]) -> list[Sequence[str]]:
+def other_treebanks(source: Source, texts: dict[str, Corpus]) -> list[Sequence[str]]:
     """The sentences of other treebanks that are not sentences of the text itself, in whatever part."""
     own = {tuple(sentence.words) for text in texts.values() for sentence in text}
-    return [sentence.words for sentence in corpus if tuple(sentence.words) not in own]
+    return [sentence.words for sentence in _read(source.treebanks) if tuple(sentence.words) not in own]
 
 
-def _write_text(path: Path, lines: Iterable[Sequence[str]]) -> None:
+def write_text(path: Path, lines: Iterable[Sequence[str]]) -> None:
     """One sentence a line; a space within a word becomes a low line, as plain text has no other way to say it."""
     text = "".join(" ".join("_".join(word.split()) for word in line) + "\n" for line in lines if line)
     write_atomically(path, text.encode())
