@@ -115,9 +115,9 @@ def stated(system: str, part: str) -> tuple[str, int]:
     return f"{100 * right / said:.1f} %", said
 
 
-def kenlm_faster() -> list[str]:
-    """On running text, on both machines."""
-    return [f"{1 / bench('n-grams, text', file).ratio:.1f}" for file in RUNS]
+def on_running_text() -> list[str]:
+    """KenLM's time by ours: asked word by word, and for the sums of sentences. The run on a Xeon is older."""
+    return [f"{bench(f'n-grams, {name}').ratio:.2f}" for name in ("text", "sentences")]
 
 
 def grammar(peer: str, key: str) -> list[float]:

@@ -144,12 +144,13 @@ def test_ngrams_are_compared_with_kenlm_on_the_same_file(text: Path, capsys: pyt
     check_estimation(found, 10_000, 3)
     assert (found["text"], found["V"], found["order"]) == ("text.txt", 300, 3)
     each = found["seconds_each"]
-    assert each.keys() == {"rows", "sparse rows", "text", "kenlm rows", "kenlm text"}
+    assert each.keys() == {"rows", "sparse rows", "text", "kenlm rows", "kenlm text", "kenlm sentences"}
     assert min(each.values()) > 0
     assert found["ratio"] == {
         "rows": pytest.approx(each["kenlm rows"] / each["rows"]),
         "sparse rows": pytest.approx(each["kenlm rows"] / each["sparse rows"]),
         "text": pytest.approx(each["kenlm text"] / each["text"]),
+        "sentences": pytest.approx(each["kenlm sentences"] / each["text"]),
     }
     assert max(found["largest difference, log10"].values()) < 1e-5
     assert found["sum of a row"] == pytest.approx(1.0, abs=1e-5)
@@ -234,7 +235,7 @@ def test_a_million_words_are_estimated_in_seconds() -> None:
 
 
 @pytest.mark.timing
-def test_whole_rows_are_500_times_as_fast_as_asking_kenlm_word_by_word() -> None:
+def test_whole_rows_are_500_times_as_fast_as_asking_kenlm_word_by_word_and_text_is_half_as_fast_at_least() -> None:
     pytest.importorskip("kenlm")
     text = Path(__file__).parents[3] / "shared" / "data" / "wikitext2" / "train.txt.gz"
     if not text.exists():
@@ -242,4 +243,5 @@ def test_whole_rows_are_500_times_as_fast_as_asking_kenlm_word_by_word() -> None
     found = measured("ngram", "--text", str(text), "--vocabulary", "20000", "--words", "100000", "--rounds", "5")
     assert found["V"] == 20_000
     assert found["ratio"]["rows"] >= 500
+    assert found["ratio"]["text"] >= 0.5
     assert max(found["largest difference, log10"].values()) < 1e-5

@@ -9,6 +9,7 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,10 @@ def _against_kenlm(table: NGramTable, path: Path, stream: Ints, words: list[str]
     contexts = [text[max(0, at - table.order) : at + 1].tolist() for at in _places(text)[:few]]
     tasks["kenlm rows"] = lambda: [peer.row(context) for context in contexts]
     tasks["kenlm text"] = lambda: peer.score(text.tolist())
-    medians = _medians(tasks, per | {"kenlm rows": few, "kenlm text": len(text) - 1}, rounds)
+    sentences, n_words = peer.sentences(text)
+    tasks["kenlm sentences"] = lambda: [peer.total(sentence) for sentence in sentences]
+    per |= {"kenlm rows": few, "kenlm text": len(text) - 1, "kenlm sentences": n_words}
+    medians = _medians(tasks, per, rounds)
     ours = ngram.log_probs(states[:few]).double() / math.log(10)
     theirs = torch.tensor([peer.row(context) for context in contexts], dtype=torch.float64)
     log_p = ngram.score(text.tolist())[0] / math.log(10)
@@ -137,6 +141,7 @@ def _against_kenlm(table: NGramTable, path: Path, stream: Ints, words: list[str]
             "rows": medians["kenlm rows"] / medians["rows"],
             "sparse rows": medians["kenlm rows"] / medians["sparse rows"],
             "text": medians["kenlm text"] / medians["text"],
+            "sentences": medians["kenlm sentences"] / medians["text"],
         },
         "largest difference, log10": {
             "rows": float((ours - theirs).abs().max()),
@@ -176,7 +181,7 @@ def _seconds(task: Callable[[], object], repeats: int) -> float:
 
 
 class _Peer:
-    """KenLM's Python module, which answers one word at a time."""
+    """KenLM's Python module, which answers one word at a time, or the sum over a sentence."""
 
     def __init__(self, module: Any, path: Path, words: list[str]) -> None:
         self._module, self._model = module, module.Model(str(path))
@@ -201,6 +206,17 @@ class _Peer:
                 self._model.BaseScore(state, self._words[number], after)
                 state, after = after, state
         return [self._model.BaseScore(state, word, after) for word in self._words]
+
+    def sentences(self, text: Ints) -> tuple[list[str], int]:
+        """The whole sentences of a text EOS, sentence, EOS, ..., as strings; and how many words and ends they have."""
+        ends = np.flatnonzero(text == 0).tolist()
+        numbers = (text[begin + 1 : end].tolist() for begin, end in pairwise(ends))
+        return [" ".join(self._words[number] for number in some) for some in numbers], ends[-1] - ends[0]
+
+    def total(self, sentence: str) -> float:
+        """log10 p of a sentence with its end: a loop that is compiled, and says nothing of its words."""
+        found: float = self._model.score(sentence)
+        return found
 
     def score(self, text: list[int]) -> list[float]:
         """log10 p of every word of a text EOS, sentence, EOS, ... but the first."""

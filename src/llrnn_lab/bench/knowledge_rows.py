@@ -14,6 +14,8 @@ from llrnn_lab.bench.rows import Compared, Count, Row
 from llrnn_lab.bench.suite import Asked, Figures, Suite
 
 _MICRO = 1e-6
+_TEXT = 0.5  # of KenLM's speed
+_WORD_BY_WORD, _PEERS = "KenLM, asked word by word", {"sentences": "KenLM, a sentence a call"}
 
 
 # --- n-grams --------------------------------------------------------------------------------------------------------
@@ -34,14 +36,19 @@ def ngram_rows(figures: Figures, speeds: Speeds) -> list[Row]:
     V, each = figures["V"], figures["seconds_each"]
     setting = {"V": V, "order": figures["order"], "text": figures["text"], "threads": speeds.threads}
     row = counts.written_row(V)
+    none: tuple[Count | None, Count | None] = (None, None)
     asked: tuple[tuple[str, str, str, tuple[Count | None, Count | None]], ...] = (
-        ("rows", "kenlm rows", "log p of all words after a context", (row, row)),
-        ("sparse rows", "kenlm rows", "the same as exceptions to unigrams, as the layer takes it", (None, row)),
-        ("text", "kenlm text", "log p of a word of running text", (None, None)),
+        ("rows", "rows", "log p of all words after a context", (row, row)),
+        ("sparse rows", "rows", "the same as exceptions to unigrams, as the layer takes it", (None, row)),
+        ("text", "text", "log p of a word of running text", none),
+        ("sentences", "sentences", "the same, against the sums of whole sentences", none),
     )
     return [
-        Compared(f"n-grams, {name}", what, "KenLM, asked word by word", setting, count, speeds).faster(
-            each[name], each[peer], ratio=figures["ratio"][name]
+        Compared(f"n-grams, {name}", what, _PEERS.get(peer, _WORD_BY_WORD), setting, count, speeds).faster(
+            each.get(name, each["text"]),
+            each[f"kenlm {peer}"],
+            ratio=figures["ratio"][name],
+            bar=_TEXT if name == "text" else None,
         )
         for name, peer, what, count in asked
     ]

@@ -415,15 +415,15 @@ class NGram(Background[int]):
         ngram.score([vocabulary.eos, *vocabulary.ids(["le", "chat"]), vocabulary.eos])  # two tensors, (3,)
         """
         trie, shared = self.trie(torch.device("cpu")), self.table.shared
-        text = torch.from_numpy(np.asarray(symbols, dtype=np.int64))
-        follows = torch.arange(trie.n_words)
-        if shared is None:
-            return trie.log_prob_along(text, follows)
-        follows[shared.words] = shared.word
-        log_share = torch.zeros(trie.n_words, dtype=torch.float64)
-        log_share[shared.words] = torch.from_numpy(shared.log_share)
+        text, follows = np.asarray(symbols, dtype=np.int64), np.arange(trie.n_words)
+        if shared is not None:
+            follows[shared.words] = shared.word
         log_prob, length = trie.log_prob_along(text, follows)
-        return log_prob + log_share[text[1:]], length
+        if shared is not None:
+            log_share = np.zeros(trie.n_words)
+            log_share[shared.words] = shared.log_share
+            log_prob += log_share[text[1:]]
+        return torch.from_numpy(log_prob), torch.from_numpy(length)
 
     def saved(self) -> Saved:
         return Saved("ngram" if self.table.shared is None else SHARING, *described(self.table))

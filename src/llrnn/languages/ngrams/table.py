@@ -541,24 +541,33 @@ class Trie:
             length = torch.where(node >= 0, level, length)
         return log_prob, length
 
-    def log_prob_along(self, text: Tensor, follows: Tensor) -> tuple[Tensor, Tensor]:
+    def log_prob_along(self, text: Ints, follows: Ints) -> tuple[Floats, Ints]:
         """log p of every word of a text but the first after those before it, and the length of the n-gram that says so.
 
-        (T,), (V,) -> (T - 1,), (T - 1,). `follows[x]` is the word whose n-grams x has; as a context it is itself. All
-        places are looked up at once, level by level: a node that ends at a place is a context of the next one.
+        (T,), (V,) -> (T - 1,), (T - 1,), on a CPU. `follows[x]` is the word whose n-grams x has; as a context it is
+        itself. All places are looked up at once, level by level: a node that ends at a place is a context of the next.
         """
         word, context = follows[text[1:]], text[:-1]
-        itself = word == text[1:]
-        node, within = word, torch.full_like(word, EMPTY)  # the longest listed n-gram so far, and its context
-        state, listed = context, torch.ones_like(itself)
+        shares = word != text[1:]
+        node, within, state = (
+            word.copy(),
+            np.full_like(word, EMPTY),
+            context,
+        )  # longest n-gram, its context, longest one
+        at = np.arange(len(word))  # no n-gram is listed without its context and its suffix
         for _ in range(2, self.order + 1):
-            state = torch.where(context >= 0, context, state)
-            found = self.child(torch.where(listed, context, EMPTY), word)  # no n-gram is listed without its suffixes
-            listed = found >= 0
-            node, within = torch.where(listed, found, node), torch.where(listed, context, within)
-            context = torch.where(itself, found, EMPTY).roll(1)
-            context[:1] = EMPTY
-        return self.log_prob[node] + (self.backoff[state] - self.backoff[within]), self.level[node]
+            state = np.where(context >= 0, context, state)
+            found = self.longer.find(context[at] * self.n_words + word[at])
+            listed = np.flatnonzero(found >= 0)
+            at, found = at[listed], found[listed] + self.n_words
+            node[at], within[at] = found, context[at]
+            after = np.full_like(text, EMPTY)
+            after[at + 1] = found
+            after[1:][shares] = EMPTY
+            context = after[:-1]
+            at = at[context[at] >= 0]
+        log_prob, backoff, level = self.log_prob.numpy(), self.backoff.numpy(), self.level.numpy()
+        return log_prob[node] + (backoff[state] - backoff[within]), level[node]
 
     def rows(self, states: Tensor) -> NGramRows:
         """The distributions that follow N states."""
