@@ -15,7 +15,7 @@ from brute import Array
 from brute_ngrams import BOUNDARY, Gram, Grams, listed, log_p, spread_out, stream_of, table_of
 from llrnn import Vocabulary
 from llrnn.knowledge.backgrounds import NGram
-from llrnn.languages.ngrams import UNKNOWN, HashIndex, NGramTable, estimate
+from llrnn.languages.ngrams import UNKNOWN, HashIndex, NGramTable, Trie, estimate
 from llrnn.languages.ngrams import table as module
 from llrnn.languages.ngrams.table import searched
 
@@ -106,6 +106,17 @@ def test_a_text_at_once_is_word_after_word(table: NGramTable, text: Gram) -> Non
 def test_nothing_to_score(text: Gram) -> None:
     table = estimate(stream_of([("a", "b")], WORDS), WORDS, order=3)
     assert [len(part) for part in scored(NGram(table).bind(Vocabulary(WORDS)), text)] == [0, 0]
+
+
+def test_children_of_nodes_in_any_layout() -> None:
+    """A batch may come transposed."""
+    table = estimate(stream_of([("a", "b", "c"), ("a", "b")], WORDS), WORDS, order=3)
+    trie, node = Trie.from_table(table), torch.arange(-1, len(WORDS))[None].repeat(len(WORDS), 1)
+    word = torch.arange(len(WORDS))[:, None].repeat(1, len(WORDS) + 1)
+    wanted = trie.child(node, word)
+    assert (wanted >= 0).any()
+    assert (wanted[:, 0] == -1).all()
+    assert torch.equal(trie.child(node.t(), word.t()), wanted.t())
 
 
 # --- the hash table -----------------------------------------------------------------------------------------------

@@ -481,7 +481,7 @@ class Trie:
         """The nodes that extend nodes by a word, -1 where there are none."""
         asked = node * self.n_words + word  # below 0 for the empty context, as no key is
         if asked.device.type == "cpu":
-            place = torch.from_numpy(self.longer.find(asked.view(-1).numpy())).view(asked.shape)
+            place = torch.from_numpy(self.longer.find(asked.reshape(-1).numpy())).view(asked.shape)
         else:
             place = searched(self.keys, asked)
         return torch.where(place >= 0, place + self.n_words, -1)
