@@ -1,7 +1,7 @@
 """What a grammar costs at each token, against engines that make masks: JSON over a vocabulary of 128,000 tokens.
 
-    first     documents that nobody has seen, right after building
-    new       other documents, after the first ones
+    first     documents that nobody has seen, right after building, in rounds with engines built anew
+    new       other documents, after the first ones; "with the step" counts taking the next token too
     warm      all of them again, in interleaved rounds: the answer in the form that an engine gives it in; and apart,
               in strings (where most tokens are allowed) and elsewhere
     written   the same added to a row of logits, float32
@@ -21,6 +21,7 @@ import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -318,6 +319,8 @@ def installed(name: str) -> Any:
 
 _OURS = "llrnn"
 _Times = dict[str, list[float]]  # nanoseconds, by what is done
+_Means = dict[str, dict[str, float]]  # microseconds of a round, by engine and what is done
+COLD = ("first", "new", "first, with the step", "new, with the step")
 
 
 def constraint(
@@ -334,13 +337,17 @@ def constraint(
     words = Vocabulary(pieces)
     ids = {piece: number for number, piece in enumerate(pieces) if number != words.eos}
     drawn = [cut(written(one), ids) for one in documents(2 * count, depth=depth, seed=seed)]
-    engines, parts = _built(words, depth)
+    makers = _makers(words, depth)
+    engines, parts = _built(makers)
+    times: dict[str, _Times] = {name: {} for name in engines}
+    cold, seen = list[_Means](), 0
+    for turn in range(rounds):
+        if turn:
+            engines |= {name: make() for name, make in makers.items() if name != Outlines.name}  # it has all masks
+        means, seen = _cold(engines, drawn, count, times)
+        cold.append(means)
     ours = engines[_OURS]
     assert isinstance(ours, Ours)
-    times: dict[str, _Times] = {name: {} for name in engines}
-    _pass(engines, drawn[:count], times, "first")
-    seen = len(ours.new)
-    _pass(engines, drawn[count:], times, "new")
     same = {name: _same(ours, engine, drawn) for name, engine in engines.items() if name != _OURS}
     for _ in range(rounds):
         _pass(engines, drawn, times, "warm")
@@ -348,6 +355,8 @@ def constraint(
     for own in times.values():
         own |= _apart(own["warm"], _in_strings(ours, drawn))
     found = {name: {**parts[name], **{what: _figures(own) for what, own in times[name].items()}} for name in engines}
+    for name, what in product(engines, COLD):
+        found[name][what]["mean_us"] = float(np.median([means[name][what] for means in cold]))
     found[_OURS] |= {"nodes": len(ours.new), "nodes of the first": seen, "a new node": _figures(ours.new)}
     found[_OURS] |= ours.remembered()
     return {
@@ -357,7 +366,7 @@ def constraint(
         "tokens": sum(map(len, drawn)),
         "depth": depth,
         "engines": found,
-        "ratio": {name: _ratios(found[name], found[_OURS]) for name in same},
+        "ratio": {name: _ratios(found[name], found[_OURS]) | _cold_ratios(name, cold) for name in same},
         "same tokens": same,
         "notes": _notes(engines),
     }
@@ -409,14 +418,19 @@ class Ours(Engine):
         return {"rows": rows, "remembered_megabytes": V * (rows * (8 + 4) + len(tables) * 4) / 1e6}
 
 
-def _built(words: Vocabulary, depth: int) -> tuple[dict[str, Engine], dict[str, dict[str, Any]]]:
-    """The engines that are there, and what building each took: time to the first answer, and memory."""
+def _makers(words: Vocabulary, depth: int) -> dict[str, Callable[[], Engine]]:
+    """The engines that are there."""
     tokens = [spelled(symbol) for symbol in words.symbols]
     makers: dict[str, Callable[[], Engine]] = {_OURS: lambda: Ours(words)}
     if (llguidance := installed("llguidance")) is not None:
         makers[LLGuidance.name] = lambda: LLGuidance(llguidance, tokens, words.eos)
     if (outlines := installed("outlines_core")) is not None:
         makers[Outlines.name] = lambda: Outlines(outlines, tokens, words.eos, depth)
+    return makers
+
+
+def _built(makers: Mapping[str, Callable[[], Engine]]) -> tuple[dict[str, Engine], dict[str, dict[str, Any]]]:
+    """The engines, and what building each took: time to the first answer, and memory."""
     engines, parts = dict[str, Engine](), dict[str, dict[str, Any]]()
     for name, make in makers.items():
         gc.collect()
@@ -432,6 +446,30 @@ def _resident() -> int | None:
     """Bytes of memory that the process holds; None where the system does not say."""
     path = Path("/proc/self/statm")
     return int(path.read_text().split()[1]) * 4096 if path.exists() else None
+
+
+def _cold(
+    engines: dict[str, Engine], texts: Sequence[Sequence[int]], count: int, times: dict[str, _Times]
+) -> tuple[_Means, int]:
+    """Documents that these engines have not seen: means of the round, and our nodes after the first documents."""
+    own: dict[str, _Times] = {name: {} for name in engines}
+    _pass(engines, texts[:count], own, "first")
+    ours = engines[_OURS]
+    assert isinstance(ours, Ours)
+    seen = len(ours.new)
+    _pass(engines, texts[count:], own, "new")
+    for name, found in own.items():
+        for what in ("first", "new"):
+            both = zip(found[what], found[f"advance, {what}"], strict=True)
+            found[f"{what}, with the step"] = [asked + taken for asked, taken in both]
+        for what, listed in found.items():
+            times[name].setdefault(what, []).extend(listed)
+    return {name: {what: float(np.mean(found[what])) / 1000 for what in COLD} for name, found in own.items()}, seen
+
+
+def _cold_ratios(peer: str, rounds: Sequence[_Means]) -> dict[str, float]:
+    """How many times as long a peer takes in documents not seen: means, the median of all rounds."""
+    return {what: float(np.median([means[peer][what] / means[_OURS][what] for means in rounds])) for what in COLD}
 
 
 def _pass(
@@ -503,10 +541,9 @@ def _figures(nanoseconds: Sequence[float]) -> dict[str, float]:
 
 
 def _ratios(peer: dict[str, Any], ours: dict[str, Any]) -> dict[str, float]:
-    """How many times as long a peer takes: medians; means where few steps cost most."""
+    """How many times as long a peer takes where all was seen: medians."""
     steps = ("warm", "warm, in strings", "warm, elsewhere", "written", "advance")
-    by_median = {what: peer[what]["median_us"] / ours[what]["median_us"] for what in steps}
-    return by_median | {what: peer[what]["mean_us"] / ours[what]["mean_us"] for what in ("first", "new")}
+    return {what: peer[what]["median_us"] / ours[what]["median_us"] for what in steps}
 
 
 def _same(ours: Engine, peer: Engine, texts: Sequence[Sequence[int]]) -> dict[str, int]:

@@ -242,8 +242,8 @@ def bench_constraint(result: Mapping[str, Any]) -> None:
     rows = [["", *engines]]
     for what in ("warm", "warm, in strings", "warm, elsewhere", "written", "advance"):
         rows.append([what, *(f"{one[what]['median_us']:.1f} ({one[what]['p90_us']:.1f})" for one in engines.values())])
-    for what in ("first", "new"):
-        rows.append([f"{what} documents", *(f"{one[what]['mean_us']:.0f}" for one in engines.values())])
+    for what in ("first", "new", "first, with the step", "new, with the step"):
+        rows.append([f"documents, {what}", *(f"{one[what]['mean_us']:.0f}" for one in engines.values())])
     rows.append(["building, s", *(f"{one['build_seconds']:.2f}" for one in engines.values())])
     table(*rows)
     ours = engines["llrnn"]
