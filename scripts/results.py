@@ -125,6 +125,12 @@ def grammar(peer: str, key: str) -> list[float]:
     return [figures("constraint", file)["ratio"][peer][key] for file in RUNS]
 
 
+def cold_grammar() -> tuple[float, float]:
+    """llguidance's time by ours in documents never seen, with the step: right after building, and after others."""
+    ratio = read("bench-constraint.json")["ratio"]["llguidance"]
+    return ratio["first, with the step"], ratio["new, with the step"]
+
+
 def crossfitted() -> tuple[float, float]:
     """Validation with one 5-gram expert: cross-fitted, and not."""
     (expert,) = (row for row in read("experts.json")["rows"] if row["name"] == "expert")

@@ -15,8 +15,8 @@ from results import DATASETS, RUNS, figures, log_perplexities, log_perplexity, o
 SHOWN = (
     *("table4", "experts", "ablations", "by_frequency", "agreement", "agreement_by_kind", "small"),
     *("adaptation", "frozen_adaptation", "frozen_cost", "rescoring", "open_vocabulary", "rare_words", "added_words"),
-    *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "kenlm", "objectives", "campaign"),
-    *("other_texts", "attack", "bodies", "french_knowledge", "french_trials"),
+    *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "constraint_cold", "kenlm", "objectives"),
+    *("campaign", "other_texts", "attack", "bodies", "french_knowledge", "french_trials"),
 )
 TESTS = ("test1", "test2")
 SIZES = (10000, 5000, 3000, 2500, 2000, 1000, 500, 10)
@@ -372,6 +372,19 @@ def constraint() -> str:
     seconds = [f"{one[engine]['build_seconds']:.1f} s" for one in found.values() for engine in engines]
     rows.append(["building", *seconds])
     return markdown(["", *(f"{engine}, {name}" for name in found for engine in engines)], rows)
+
+
+def constraint_cold() -> str:
+    """Documents never seen, in rounds with engines built anew."""
+    found = read("bench-constraint.json")
+    engines, ratio = found["engines"], found["ratio"]["llguidance"]
+    after = {"first": "right after building", "new": f"after {found['documents'] // 2} others"}
+    rows = []
+    for key, what in after.items():
+        for own, shown in ((key, what), (f"{key}, with the step", f"{what}, and the step after the token")):
+            means = [f"{engines[engine][own]['mean_us']:.0f}" for engine in ("llrnn", "llguidance")]
+            rows.append([shown, *means, f"{ratio[own]:.2f}"])
+    return markdown(["documents never seen", "llrnn", "llguidance", "llguidance's time by ours"], rows)
 
 
 def _microseconds(one: Mapping[str, float]) -> str:

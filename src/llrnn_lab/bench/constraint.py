@@ -1,7 +1,8 @@
 """What a grammar costs at each token, against engines that make masks: JSON over a vocabulary of 128,000 tokens.
 
     first     documents that nobody has seen, right after building, in rounds with engines built anew
-    new       other documents, after the first ones; "with the step" counts taking the next token too
+    new       other documents, after the first ones; "with the step" counts taking the next token too. Both are means of
+              the thread's processor time: one wait for a busy core costs as much as hundreds of steps
     warm      all of them again, in interleaved rounds: the answer in the form that an engine gives it in; and apart,
               in strings (where most tokens are allowed) and elsewhere
     written   the same added to a row of logits, float32
@@ -453,11 +454,11 @@ def _cold(
 ) -> tuple[_Means, int]:
     """Documents that these engines have not seen: means of the round, and our nodes after the first documents."""
     own: dict[str, _Times] = {name: {} for name in engines}
-    _pass(engines, texts[:count], own, "first")
+    _pass(engines, texts[:count], own, "first", clock=time.thread_time_ns)
     ours = engines[_OURS]
     assert isinstance(ours, Ours)
     seen = len(ours.new)
-    _pass(engines, texts[count:], own, "new")
+    _pass(engines, texts[count:], own, "new", clock=time.thread_time_ns)
     for name, found in own.items():
         for what in ("first", "new"):
             both = zip(found[what], found[f"advance, {what}"], strict=True)
@@ -479,6 +480,7 @@ def _pass(
     what: str,
     *,
     adding: bool = False,
+    clock: Callable[[], int] = time.perf_counter_ns,
 ) -> None:
     """Every engine walks over every document, one engine after the other at each of them."""
     names, size = list(engines), len(engines[_OURS].allowed())
@@ -487,15 +489,17 @@ def _pass(
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
             task = (lambda engine: engine.add(logits, out)) if adding else (lambda engine: engine.ask())
-            asked, advanced = _walked(engines[name], tokens, task)
+            asked, advanced = _walked(engines[name], tokens, task, clock)
             times[name].setdefault(what, []).extend(asked)
             if not adding:
                 times[name].setdefault("advance" if what == "warm" else f"advance, {what}", []).extend(advanced)
 
 
-def _walked(engine: Engine, tokens: Sequence[int], task: Callable[[Engine], object]) -> tuple[list[float], list[float]]:
+def _walked(
+    engine: Engine, tokens: Sequence[int], task: Callable[[Engine], object], clock: Callable[[], int]
+) -> tuple[list[float], list[float]]:
     """Nanoseconds of each answer, and of each token taken."""
-    asked, advanced, clock = list[float](), list[float](), time.perf_counter_ns
+    asked, advanced = list[float](), list[float]()
     engine.begin()
     for token in tokens:
         begun = clock()

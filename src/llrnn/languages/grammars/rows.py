@@ -2,10 +2,10 @@
 
     log b(node, x) = log w(c_1 | node) + log w(c_2 | node c_1) + …            x spells the letters c_1 c_2 …
 
-Where a symbol is one letter this is one look at its column. Where symbols spell several (characters, tokens), all are
-walked at once, as a trie of columns, level by level: symbols that no atom tells apart share their way through it, and
-a vocabulary of a hundred thousand tokens costs some milliseconds where a walk goes new ways, a fraction of one at other
-new nodes, and a look-up at one that was seen.
+Where a symbol is one letter this is one look at its column. Where symbols spell several (characters, tokens), a
+language may have summaries, whose parts are joined; otherwise all are walked at once, as a trie of columns, level by
+level: symbols that no atom tells apart share their way through it, and a vocabulary of a hundred thousand tokens costs
+some milliseconds where a walk goes new ways, a fraction of one at other new nodes, and a look-up at one that was seen.
 """
 
 from __future__ import annotations
