@@ -525,7 +525,8 @@ class ContextFree(Language):
 
     def _shared(self, items: list[Item], end: float) -> Set:
         items.sort(key=lambda item: (item[0], item[1].number))
-        key = tuple([(place, origin.number, _rounded(c)) for place, origin, c in items]), _rounded(end)
+        known = [(place, origin.number, _rounded(c) if self.rules.weighted else 1.0) for place, origin, c in items]
+        key = tuple(known), _rounded(end)
         if key not in self._sets:
             if len(self._sets) >= min(MOST_NODES, self._most):
                 self._forget()
@@ -661,10 +662,12 @@ class _TerminalTable:
     """A terminal's automaton as arrays."""
 
     def __init__(self, automaton: TerminalAutomaton, n_columns: int) -> None:
-        self.moves = np.full((len(automaton.moves), n_columns), -1, dtype=np.int64)
+        self.moves = np.full(
+            (len(automaton.moves) + 1, n_columns), -1, dtype=np.int64
+        )  # state -1 is none, and stays so
         for q, moves in enumerate(automaton.moves):
             self.moves[q, list(moves)] = list(moves.values())
-        self.stops = np.array(automaton.ends, dtype=np.bool_)
+        self.stops = np.array([*automaton.ends, False], dtype=np.bool_)
         self.columns = [sum(1 << column for column in moves) for moves in automaton.moves]
 
 
@@ -807,6 +810,9 @@ class Summaries(AllowedSymbols):
 
     def _swept(self, nodes: Ints, reading: _TerminalTable, q: int) -> tuple[Ints, Ints]:
         """The nodes below some that a terminal can read, from its state q on, and those of them where it may stop."""
+        if nodes[0] == 0 and 2 * reading.columns[q].bit_count() > reading.moves.shape[1]:  # most symbols go on
+            states = self._trie.states(reading.moves, q)
+            return 1 + np.flatnonzero(states[1:] >= 0), 1 + np.flatnonzero(reading.stops[states[1:]])
         trie, states = self._trie, np.full(len(nodes), q)
         alive, stopped = list[Ints](), list[Ints]()
         while len(nodes):

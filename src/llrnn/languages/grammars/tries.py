@@ -23,6 +23,7 @@ class SymbolTrie:
     def __init__(self, parent: Ints, column: Ints, end: Ints, symbols: Ints, n_symbols: int) -> None:
         """Parents and columns of all nodes but the root, sorted by parent and column; where each symbol ends."""
         self.column, self.n_symbols = np.concatenate([[0], column]), n_symbols
+        self._parent = np.concatenate([[0], parent])
         self._first = 1 + np.searchsorted(parent, np.arange(len(parent) + 2))  # where the children of each begin
         order = np.argsort(end, kind="stable")
         self._symbols, self._first_symbol = symbols[order], np.searchsorted(end[order], np.arange(len(parent) + 2))
@@ -30,6 +31,15 @@ class SymbolTrie:
     def children(self, nodes: Ints) -> tuple[Ints, Ints]:
         """All children of some nodes, and which of the nodes each is of."""
         return _joined(self._first, nodes)
+
+    def states(self, moves: Ints, q: int) -> Ints:
+        """In which state an automaton with moves (states, columns) comes to each node, -1 for none; q at the root."""
+        found = np.full(len(self.column), -1)
+        found[0], first, last = q, 1, int(self._first[1])
+        while first < last:  # level by level
+            found[first:last] = moves[found[self._parent[first:last]], self.column[first:last]]
+            first, last = last, int(self._first[last])
+        return found
 
     def has_children(self, nodes: Ints) -> Bools:
         found: Bools = self._first[nodes] < self._first[nodes + 1]
