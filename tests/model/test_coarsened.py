@@ -32,6 +32,8 @@ from llrnn.knowledge.backgrounds.base import symbol_mass
 from llrnn.knowledge.features import compile_features
 from llrnn.layer import coarse
 from llrnn.layer.matrix import FeatureMatrix
+from llrnn.model import network
+from llrnn.model.network import FeatureEmbedding
 from llrnn.model.scoring import score, walk
 from llrnn.model.testing import check_features
 from llrnn.model.words import Entry, add, remove
@@ -272,6 +274,22 @@ def _apart(model: LLRNN, made: FeatureMatrix) -> Floats:
     """How far the weights move each word, squared, (V,)."""
     weight = model.layer.weight.detach().numpy()
     return np.asarray((((dense(made) - dense(model.output_features)) @ weight) ** 2).sum(1))
+
+
+def test_a_batch_of_few_words_composes_their_rows_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = compile_features(phi(), small_vocabulary())
+    embedding = FeatureEmbedding(matrix, 7).double()
+    torch.nn.init.normal_(embedding.weight)
+    words = torch.tensor([[3, 50, 3], [120, 7, 50]])
+    found = []
+    for times in (4, 10**9):
+        monkeypatch.setattr(network, "_FEW", times)
+        embedding.weight.grad = None
+        made = embedding(words)
+        made.sin().sum().backward()
+        assert embedding.weight.grad is not None
+        found.append((made.detach(), embedding.weight.grad.clone()))
+    assert all(torch.allclose(one, other, atol=1e-12) for one, other in zip(*found, strict=True))
 
 
 def test_mistakes_are_one_line() -> None:

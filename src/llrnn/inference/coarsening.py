@@ -20,7 +20,7 @@ from llrnn.ground.rendering import Chartable, LineChart, Sheet, TextTable
 from llrnn.knowledge.backgrounds.base import symbol_mass
 from llrnn.layer import coarse, ways
 from llrnn.layer.loglinear import LogLinear
-from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
+from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching, score, walk
 from llrnn.text.corpus import Corpus, EncodedText
@@ -89,7 +89,7 @@ class ClassCount:
     """What a number of classes costs."""
 
     classes: int
-    fewer: float  # times fewer multiplications in Z than a softmax over V has, in training
+    fewer: float  # times fewer multiplications in Z than a softmax over V has, with composed weights
     share: float  # of what the features tell apart: lost
     lost: float | None  # nats a word, as estimated; None before anything is trained
     log_perplexity: float | None = None  # on a text, without more training
@@ -131,10 +131,9 @@ def class_curve(
     tree: coarse.Merges, features: FeatureMatrix, size: ways.Size, numbers: Sequence[int] = (), *, nats: bool = False
 ) -> ClassCurve:
     """What numbers of classes cost; halving again and again by default. `nats`: of a model with a text."""
-    entries = SparseMatrix(features).entries
+    dense = ways.composed(size._replace(classes=features.n_symbols)).multiplications
     found = []
     for classes, lost in coarse.curve(tree, numbers):
-        sized = size._replace(classes=classes, entries=entries * classes // max(features.n_classes, 1))
-        fewer = ways.forecast(sized, features.n_symbols, follows=False).saved
+        fewer = dense / ways.composed(size._replace(classes=classes)).multiplications
         found.append(ClassCount(classes, fewer, lost / (tree.spread or 1.0), lost if nats else None))
     return ClassCurve(features.n_symbols, tuple(found))

@@ -50,6 +50,7 @@ from llrnn.text.corpus import TrainingSummary
 from llrnn.text.vocabulary import Spellings, Vocabulary
 
 FEATURE_ARRAYS = ("class_of", "offsets", "columns", "values")
+_FEW = 4  # times as many classes as words in a batch: then their rows alone are composed
 MANY_WORDS = 100_000  # as many are saved as arrays (`text.spellings`)
 
 
@@ -76,13 +77,22 @@ class FeatureEmbedding(nn.Module):
     def _caches(self) -> bool:
         return can_be_cached(self.psi.n_classes * self.weight.shape[1], self.weight)
 
+    def _composes_few(self, classes: Tensor) -> bool:
+        """Whether these are few among all classes, on a CPU in training: a table of all would be thrown away."""
+        few = _FEW * classes.numel() <= self.psi.n_classes and not self.psi.is_identity
+        return few and classes.device.type == "cpu" and not self._caches
+
     def clear_cache(self) -> None:
         """Forget Ψ W. Needed only after a write that torch does not count, as through `weight.data`."""
         self._table.clear()
 
     def forward(self, words: Tensor) -> Tensor:
-        """For many words: the table of all classes is composed once, then looked up."""
-        table, classes = self.table(), self.class_of[words]
+        """For many words: the table of all classes is composed once, then looked up; or those of the words alone."""
+        classes = self.class_of[words]
+        if self._composes_few(classes):
+            used, at = torch.unique(classes, return_inverse=True)
+            return F.embedding(at, self.psi.rows(self.weight, used))
+        table = self.table()
         if table.is_cuda:  # the gradient of an embedding would sort the words first, which takes five times as long
             return table.index_select(0, classes.flatten()).view(*words.shape, -1)
         return F.embedding(classes, table)
