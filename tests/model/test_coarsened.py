@@ -281,7 +281,7 @@ def test_a_batch_of_few_words_composes_their_rows_alone(monkeypatch: pytest.Monk
     embedding = FeatureEmbedding(matrix, 7).double()
     torch.nn.init.normal_(embedding.weight)
     words = torch.tensor([[3, 50, 3], [120, 7, 50]])
-    found = []
+    found: list[tuple[torch.Tensor, torch.Tensor]] = []
     for times in (4, 10**9):
         monkeypatch.setattr(network, "_FEW", times)
         embedding.weight.grad = None
