@@ -20,7 +20,8 @@ from llrnn.inference.mixing import fitted_powers, fitted_shares, mix
 from llrnn.knowledge.process import Batch
 from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution
-from llrnn.model.ensembles import Joined, MixtureGate, gated, member, mixture, product
+from llrnn.model.controllers import Joined
+from llrnn.model.ensembles import MixtureGate, gated, member, mixture, product
 from llrnn.model.scoring import Sentences, score
 from llrnn.model.testing import check_background, check_controller
 from llrnn.text.corpus import EncodedText

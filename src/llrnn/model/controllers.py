@@ -425,6 +425,69 @@ _KNOWN_BYTES = 64 * 2**20  # of conditions whose symbols are kept
 _BYTES_A_SYMBOL, _BYTES_A_COLUMN = 80, 8  # of a list, and of a place in it; small numbers are shared
 
 
+class Silent(Controller):
+    """No network: h has no coordinates, and a = c."""
+
+    inputs = hidden = state_size = 0
+
+    def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
+        return ()
+
+    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
+        return psi, state
+
+    def settings(self) -> dict[str, Any]:
+        return {"kind": "none"}
+
+    def __repr__(self) -> str:
+        return "Silent()"
+
+
+class Joined(Controller):
+    """Controllers side by side: each reads its own part of ψ, and h has what all of them put out."""
+
+    def __init__(self, *parts: Controller) -> None:
+        super().__init__()
+        if not parts:
+            raise ConfigError("controllers side by side need at least one, found none")
+        self.parts = nn.ModuleList(parts)
+        self.inputs, self.hidden = sum(part.inputs for part in parts), sum(part.hidden for part in parts)
+
+    def _controllers(self) -> list[Controller]:
+        return [part for part in self.parts if isinstance(part, Controller)]
+
+    @property
+    def state_size(self) -> int:
+        return sum(part.state_size for part in self._controllers())
+
+    @property
+    def reads_conditions(self) -> bool:  # type: ignore[override]
+        return any(part.reads_conditions for part in self._controllers())
+
+    @property
+    def same_operations(self) -> bool:  # type: ignore[override]
+        return all(part.same_operations for part in self._controllers())
+
+    def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
+        return tuple(tensor for part in self._controllers() for tensor in part.initial(conditions, generator=generator))
+
+    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
+        parts, start = self._controllers(), 0
+        found, after = list[Tensor](), list[Tensor]()
+        for part, own in zip(parts, torch.split(psi, [part.inputs for part in parts], -1), strict=True):
+            h, left = part.scan(own, state[start : start + part.state_size], generator=generator)
+            start += part.state_size
+            found.append(h)
+            after += left
+        return torch.cat(found, -1), tuple(after)
+
+    def settings(self) -> dict[str, Any]:
+        return {"kind": "joined", "parts": [part.settings() for part in self._controllers()]}
+
+    def __repr__(self) -> str:
+        return f"Joined({', '.join(repr(part) for part in self._controllers())})"
+
+
 class Encoder(nn.Module):
     """From conditions to their memories; `names` are the features that it knows, all others are silent."""
 
@@ -656,7 +719,7 @@ class FirstState(Controller):
         return f"FirstState({self.controller!r}, {', '.join(self.fields.names)})"
 
 
-_kinds: dict[str, Callable[..., Controller]] = {"elman": Elman, "gru": GRU, "lstm": LSTM}
+_kinds: dict[str, Callable[..., Controller]] = {"elman": Elman, "gru": GRU, "lstm": LSTM, "none": Silent}
 
 
 def register_controller(kind: str, make: Callable[..., Controller]) -> None:
@@ -666,7 +729,7 @@ def register_controller(kind: str, make: Callable[..., Controller]) -> None:
 
         register_controller("mine", MyController)
     """
-    if kind in ("stacked", "attentive", "first state", "custom"):
+    if kind in ("stacked", "joined", "attentive", "first state", "custom"):
         raise ConfigError(f"the kind {kind!r} is one of llrnn's own; choose another name")
     _kinds[kind] = make
 
@@ -677,6 +740,8 @@ def make_controller(settings: dict[str, Any]) -> Controller:
     kind = given.pop("kind", "lstm")
     if kind == "stacked":
         return Stacked(*(make_controller(part) for part in given["parts"]))
+    if kind == "joined":
+        return Joined(*(make_controller(part) for part in given["parts"]))
     if kind == "first state":
         return FirstState(make_controller(given["controller"]), NumericFields.restored(given["fields"]))
     if kind == "attentive":

@@ -15,11 +15,10 @@ import copy
 import math
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge import backgrounds
@@ -30,75 +29,8 @@ from llrnn.knowledge.process import Process, Saved
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.priors import DensePrior, LazyPrior, Prior
 from llrnn.model.checkpoint import restore_model
-from llrnn.model.controllers import LSTM, Controller, Hidden, make_controller, register_controller
+from llrnn.model.controllers import LSTM, Joined, Silent
 from llrnn.model.network import LLRNN
-
-
-class Silent(Controller):
-    """No network: h has no coordinates, and a = c."""
-
-    inputs = hidden = state_size = 0
-
-    def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
-        return ()
-
-    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
-        return psi, state
-
-    def settings(self) -> dict[str, Any]:
-        return {"kind": "none"}
-
-    def __repr__(self) -> str:
-        return "Silent()"
-
-
-class Joined(Controller):
-    """Controllers side by side: each reads its own part of ψ, and h has what all of them put out."""
-
-    def __init__(self, *parts: Controller) -> None:
-        super().__init__()
-        if not parts:
-            raise ConfigError("controllers side by side need at least one, found none")
-        self.parts = nn.ModuleList(parts)
-        self.inputs, self.hidden = sum(part.inputs for part in parts), sum(part.hidden for part in parts)
-
-    def _controllers(self) -> list[Controller]:
-        return [part for part in self.parts if isinstance(part, Controller)]
-
-    @property
-    def state_size(self) -> int:
-        return sum(part.state_size for part in self._controllers())
-
-    @property
-    def reads_conditions(self) -> bool:  # type: ignore[override]
-        return any(part.reads_conditions for part in self._controllers())
-
-    @property
-    def same_operations(self) -> bool:  # type: ignore[override]
-        return all(part.same_operations for part in self._controllers())
-
-    def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
-        return tuple(tensor for part in self._controllers() for tensor in part.initial(conditions, generator=generator))
-
-    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
-        parts, start = self._controllers(), 0
-        found, after = list[Tensor](), list[Tensor]()
-        for part, own in zip(parts, torch.split(psi, [part.inputs for part in parts], -1), strict=True):
-            h, left = part.scan(own, state[start : start + part.state_size], generator=generator)
-            start += part.state_size
-            found.append(h)
-            after += left
-        return torch.cat(found, -1), tuple(after)
-
-    def settings(self) -> dict[str, Any]:
-        return {"kind": "joined", "parts": [part.settings() for part in self._controllers()]}
-
-    def __repr__(self) -> str:
-        return f"Joined({', '.join(repr(part) for part in self._controllers())})"
-
-
-register_controller("none", Silent)
-register_controller("joined", lambda parts: Joined(*map(make_controller, parts)))
 
 
 def mixture(

@@ -105,12 +105,12 @@ def prepare(
 ) -> None:
     """Fill `out` from `data`, and from a file of word vectors; what is there already is left alone. `sentences` cuts
     every part short, for trials."""
-    source = find_source(data)
     if not (out / "manifest.json").exists():
+        source = find_source(data)
         tell(f"preparing {source.name} in {out}")
         _prepare(source, out, tell, sentences)
-    if source.name == "french" and not (out / "other.json").exists():
-        _write_others(source, out, sentences)
+    if (out / "treebanks.txt").exists() and not (out / "other.json").exists():
+        _write_others(find_source(data), out, sentences)
     if vectors is not None and not (out / VECTORS).exists():
         parts = Vocabulary.from_corpus(*(Corpus.from_file(out / f"{part}.conllu") for part in PARTS)).words
         asked = {form for word in parts for form in cases(word)}
