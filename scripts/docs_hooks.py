@@ -1,4 +1,4 @@
-"""What mkdocs makes at build time from the code: the pages of the command line and of the configuration."""
+"""What mkdocs makes at build time from the code: the page of the command line."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from llrnn.cli import VERBS, load_verb
-from llrnn.config import described_keys
 
 WIDTH = 96
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Two pages more than docs/ holds."""
-    for name, text in (("cli.md", command_line()), ("configuration.md", configuration())):
-        files.append(File.generated(config, name, content=text))
+    """A page more than docs/ holds."""
+    files.append(File.generated(config, "cli.md", content=command_line()))
     return files
 
 
@@ -33,7 +31,7 @@ def command_line() -> str:
         about = help_of(path, command).split("\n  Keys of CONFIG:")[0].rstrip()
         lines += [f"## llrnn {' '.join(path)}", "", "```text", *about.splitlines(), "```", ""]
         if path == ("train",):
-            lines += ["The keys of a configuration have [a page of their own](configuration.md).", ""]
+            lines += ["The keys of a configuration have [a page of their own](reference/config.md).", ""]
     return "\n".join(lines)
 
 
@@ -54,24 +52,3 @@ def help_of(path: tuple[str, ...], command: Any) -> str:
     context = command.make_context(f"llrnn {' '.join(path)}", [], resilient_parsing=True, max_content_width=WIDTH)
     context.terminal_width = WIDTH
     return str(command.get_help(context)).rstrip()
-
-
-def configuration() -> str:
-    """Every key of a configuration with what it means, a table for each section."""
-    sections: dict[str, list[tuple[str, str]]] = {}
-    for line in dict.fromkeys(described_keys()):
-        key, meaning = line.split(": ", 1)
-        sections.setdefault(key.split(".")[0] if "." in key else "", []).append((key, meaning))
-    lines = [
-        "# Configuration",
-        "",
-        "A configuration is a TOML file; `llrnn train CONFIG --set KEY=VALUE` changes a key in passing, and a key that",
-        "does not exist is refused. In `[[domains]]`, `[[contextual]]` and `features.output` each entry has a `kind`",
-        "and the keys of that kind only. This page is made from the code when the site is built.",
-        "",
-    ]
-    for section, keys in sections.items():
-        lines += [f"## {section}" if section else "## At the top", "", "| key | what it means |", "| --- | --- |"]
-        lines += [f"| `{key}` | {meaning.replace('|', chr(92) + '|')} |" for key, meaning in keys]
-        lines.append("")
-    return "\n".join(lines)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from llrnn.config import Config, parse_config, read_config
+from llrnn.config import Config, parse_config, read_config, reference, schema
 from llrnn.config.keys import FeaturesConfig, UnigramConfig
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError, LLRNNError, ZeroMassError
@@ -39,7 +42,7 @@ def refusal(path: Path, *changes: str) -> str:
         read_config(path, changes)
     message = str(caught.value)
     assert len(message.splitlines()) == 1
-    return message
+    return re.sub(rf"^({re.escape(str(path))}):\d+", r"\1", message)  # the line has tests of its own
 
 
 @pytest.fixture
@@ -231,6 +234,10 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
             "vectors": {"file": "x.vec"},
         },
     ),
+    "controller": (
+        Config.model_fields["controller"],
+        {key: {} for key in ["elman", "gru", "lstm", "mingru", "mogrifier", "transformer"]},
+    ),
     "training.batches": (
         TrainingSettings.model_fields["batches"],
         {key: {} for key in ["sentences", "continuous", "windows", "sliding"]},
@@ -344,6 +351,108 @@ def test_our_own_configurations_are_valid_and_survive_their_dump(file: Path) -> 
         return
     config = read_config(file)
     assert Config.model_validate(config.model_dump(mode="json")) == config
+
+
+# --- all mistakes at once, each with its line ------------------------------------------------------------------------
+
+MISTAKEN = """
+kind = "llrn"
+epochs = 5
+[corpus]
+train = "a.txt"
+[[domains]]
+kind = "numbers"
+[[domains]]
+kind = "speling"
+[features]
+output = [
+    { kind = "identity", top = 20 },
+    { kind = "suffixes", longst = 2 },
+]
+[background]
+kind = "discounted"
+smoothing = 0.5
+[training]
+optimizer = "adam"
+"""
+
+
+def test_all_mistakes_are_named_at_once_each_with_its_line(tmp_path: Path) -> None:
+    path = written(tmp_path, MISTAKEN)
+    with pytest.raises(ConfigError) as caught:
+        read_config(path)
+    assert list(caught.value.lines) == str(caught.value).splitlines()
+    found = {line.removeprefix(str(path)): line for line in caught.value.lines}
+    expected = {
+        ":2: kind: ": "did you mean 'llrnn'?",
+        ":5: corpus.train: ": "valid list, found 'a.txt'",
+        ":9: domains.1.kind: ": "found 'speling'; did you mean 'spelling'?",
+        ":13: features.output.1.longst: ": "did you mean longest?",
+        ":17: background.smoothing: ": "leave it out, or choose kind = 'unigram'",
+        ":19: training.optimizer: ": "found 'adam'; did you mean 'adamw'?",
+        ":3: epochs: ": "did you mean training.epochs?",
+    }
+    assert len(found) == len(expected)
+    for place, said in expected.items():
+        assert [line for rest, line in found.items() if rest.startswith(place) and said in line], place
+
+
+def test_a_key_that_was_changed_has_no_line(path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_config(path, ["vocabulary.parts=5", "corpus.embedded.train=0"])
+    assert [line.split(": ")[:2] for line in caught.value.lines] == [
+        [str(path), "corpus.embedded.train"],
+        [str(path), "vocabulary.parts"],
+    ]
+
+
+# --- the reference and the schema ------------------------------------------------------------------------------------
+
+
+def test_the_reference_is_not_stale() -> None:
+    """llrnn config reference > docs/reference/config.md"""
+    assert (CONFIGS.parent / "docs/reference/config.md").read_text(encoding="utf8") == reference()
+
+
+def test_every_key_has_a_type_a_default_and_a_meaning() -> None:
+    rows = [line.split(" | ") for line in reference().splitlines() if line.startswith("| `")]
+    assert len(rows) > 150
+    for key, type_, default, _unit, meaning in rows:
+        assert type_.strip(), key
+        assert default.strip(), key
+        assert len(meaning.split()) > 1 or meaning == "layers |", key
+
+
+def test_every_table_and_kind_has_a_section() -> None:
+    page = reference()
+    for table in TABLES:
+        name = f"[[{table}]]" if table in IN_LISTS else f"[{table}]"
+        assert f"## `{name}`" in page
+        for kind in kinds_of(table):
+            assert re.search(rf"### {re.escape(table)}: .*`kind = \"{kind}\"`", page), (table, kind)
+
+
+def test_what_the_schema_takes_and_refuses() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    checker = jsonschema.Draft202012Validator(schema())
+    checker.check_schema(checker.schema)
+    files = [file for file in sorted(CONFIGS.rglob("*.toml")) if file.name != "tries.toml"]
+    for file in files:
+        checker.validate(tomllib.loads(file.read_text(encoding="utf8")))
+    content = tomllib.loads(MINIMAL)
+    for key, value in {"clip": 0, "patience": 0, "objective": {"kind": "distil", "teacher": "runs/a"}}.items():
+        checker.validate({**content, "training": {key: value}})
+        parse_config({**content, "training": {key: value}}, "my.toml")
+    wrong: list[dict[str, object]] = [
+        {"kind": "llrn"},
+        {"epochs": 5},
+        {"domains": [{"kind": "speling"}]},
+        {"training": {"epochs": 0}},
+    ]
+    wrong += [{"background": {"kind": "discounted", "smoothing": 1}}, {"controller": {"kind": "lstm", "heads": 2}}]
+    for mistake in wrong:
+        assert not checker.is_valid({**content, **mistake}), mistake
+    assert json.dumps(schema())
 
 
 # --- --set ---------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ __all__ = ["app", "main", "run"]
 
 # verb: where it is (a function, or the Typer of its own verbs), and the first sentence of its help
 VERBS = {
+    "config": ("llrnn.cli.init:config_app", "What a configuration may say: a page, a schema, a check."),
     "train": ("llrnn.cli.verbs:train_app", "Train a model and write it to a folder."),
     "evaluate": ("llrnn.cli.verbs:evaluate_verb", "Log-perplexity of models on texts, with an audit of the figure."),
     "score": ("llrnn.cli.verbs:score_verb", "Log-probability of every word and sentence of a text."),
@@ -143,7 +144,7 @@ def _run(arguments: list[str] | None) -> int:
     try:
         return app(args=arguments, prog_name="llrnn", standalone_mode=False) or 0
     except LLRNNError as error:
-        return _refuse(str(error))
+        return _refuse(*getattr(error, "lines", (str(error),)))
     except BrokenPipeError:  # `llrnn ... | head` closed its end
         sys.stderr.close()
         return 0
@@ -169,8 +170,9 @@ def _in_one_line(complaint: str, context: Any) -> str:
     return f"{complaint.rstrip('.')}; {listed}" if complaint.startswith("No such command") else complaint
 
 
-def _refuse(reason: str) -> int:
-    _say("error", reason)
+def _refuse(*reasons: str) -> int:
+    for reason in reasons:
+        _say("error", reason)
     return 2
 
 

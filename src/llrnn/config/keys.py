@@ -59,9 +59,9 @@ class Strict(BaseModel):
 
 def refuse_unused(table: BaseModel, keys: Iterable[str], purpose: str, found: str, place: str = "") -> None:
     """Keys that do nothing beside what else is given must be left at their defaults."""
-    for key in keys:
-        if getattr(table, key) != type(table).model_fields[key].default:
-            raise ValueError(f"{place}{key} {purpose}, found {found}; leave it out")
+    unused = [key for key in keys if getattr(table, key) != type(table).model_fields[key].default]
+    if unused:
+        raise ValueError(f"{', '.join(f'{place}{key}' for key in unused)} {purpose}, found {found}; leave it out")
 
 
 class FeatureConfig(Strict):
@@ -87,7 +87,7 @@ class IdentityConfig(FeatureConfig):
     """Which word it is, for the most frequent ones."""
 
     kind: Literal["identity"]
-    top: int | None = Field(None, ge=0, description="how many words; all by default")
+    top: int | None = Field(None, ge=0, description="how many words; all by default [words]")
     without: list[str] = Field([], description="attributes of the lexicon: words that have one are not told apart")
 
     def bare(self, lexicon: Lexicon) -> Features:
@@ -110,8 +110,8 @@ class AffixConfig(FeatureConfig):
     """Beginnings or endings."""
 
     kind: Literal["prefixes", "suffixes"]
-    longest: int = Field(3, ge=1, description="longest length")
-    min_count: int = Field(2, ge=1, description="types that must share it")
+    longest: int = Field(3, ge=1, description="longest length [characters]")
+    min_count: int = Field(2, ge=1, description="how many words must share it [types]")
     top: int | None = Field(None, ge=1, description="only the commonest")
 
     def bare(self, lexicon: Lexicon) -> Features:
@@ -190,13 +190,15 @@ class SpellingConfig(Strict):
     """Any string, by a model of characters."""
 
     kind: Literal["spelling"]
-    order: int = Field(5, ge=2, le=12, description="characters: how many, the predicted one included")
+    order: int = Field(5, ge=2, le=12, description="of the n-grams, the predicted character included [characters]")
     min_counts: list[int] = Field([0, 0, 0, 2], description="the least count of character n-grams of each order")
     endings: int = Field(200, ge=0, description="how many endings are told apart")
-    longest: int = Field(4, ge=1, description="the longest ending")
-    lengths: list[int] = Field([4, 8], description="where one band of lengths ends and the next begins")
+    longest: int = Field(4, ge=1, description="the longest ending [characters]")
+    lengths: list[int] = Field([4, 8], description="where one band of lengths ends and the next begins [characters]")
     one_cell: bool = Field(False, description="no cells: all strings are alike to the network")
-    seen_at_most: int | None = Field(None, ge=1, description="learn from words that were seen so often or less")
+    seen_at_most: int | None = Field(
+        None, ge=1, description="learn from words that were seen so often or less; from all by default [times]"
+    )
 
     @model_validator(mode="after")
     def _one_cell_has_no_kinds(self) -> Self:
@@ -219,7 +221,7 @@ class NamesConfig(SpellingConfig):
 
     kind: Literal["names"]  # type: ignore[assignment]
     tsv: str = Field(description="the gazetteer: a table of name and attributes")
-    share: float = Field(0.5, gt=0, lt=1, description="how much of the mass the gazetteer has")
+    share: float = Field(0.5, gt=0, lt=1, description="how much of the mass the gazetteer has [share]")
 
     def make(self, counts: Mapping[str, int]) -> Domain:
         listed = Lexicon.from_tsv(self.tsv)
@@ -234,28 +236,53 @@ AnyDomain = Annotated[NumbersConfig | SpellingConfig | NamesConfig, Field(discri
 
 
 class ControllerConfig(Strict):
-    """The network that reads the text."""
+    """The network that reads the text: keys of all kinds."""
 
-    kind: Literal["elman", "gru", "lstm", "mingru", "mogrifier", "transformer"] = "lstm"
     hidden: int = Field(256, ge=1, le=2**20, description="units of each layer")
     layers: int = Field(1, ge=1, le=1000, description="layers")
     inputs: int | None = Field(None, ge=1, le=2**20, description="size of ψ's embedding; as many as hidden by default")
-    dropout: float = Field(0.0, ge=0, lt=1, description="variational dropout, one mask a sequence")
-    heads: int | None = Field(None, ge=1, description="transformer: heads of attention, 4 by default")
-    window: int | None = Field(None, ge=1, description="transformer: words that attention sees, 128 by default")
-    reach: Literal[1, 2] | None = Field(None, description="mingru: words that a gate sees, 2 by default")
-    rounds: int | None = Field(None, ge=0, description="mogrifier: rounds of mutual gating, 4 by default")
-
-    @model_validator(mode="after")
-    def _keys_fit_the_kind(self) -> ControllerConfig:
-        keys = {"heads": "transformer", "window": "transformer", "reach": "mingru", "rounds": "mogrifier"}
-        for key, kind in keys.items():
-            if getattr(self, key) is not None and self.kind != kind:
-                raise ValueError(f"{key} is a key of kind = {kind!r}, found kind = {self.kind!r}; leave it out")
-        return self
+    dropout: float = Field(0.0, ge=0, lt=1, description="variational dropout, one mask a sequence [share]")
 
     def make(self) -> Controller:
         return make_controller(self.model_dump(exclude_none=True))
+
+
+class RecurrentConfig(ControllerConfig):
+    """A recurrent network of the usual cells."""
+
+    kind: Literal["elman", "gru", "lstm"] = "lstm"
+
+
+class MinGRUConfig(ControllerConfig):
+    """Gates that see words alone, so that all positions are computed at once."""
+
+    kind: Literal["mingru"]
+    reach: Literal[1, 2] = Field(2, description="how many words a gate sees [words]")
+
+
+class MogrifierConfig(ControllerConfig):
+    """An LSTM whose input and state gate each other first."""
+
+    kind: Literal["mogrifier"]
+    rounds: int = Field(4, ge=0, description="rounds of mutual gating")
+
+
+class TransformerConfig(ControllerConfig):
+    """Attention over the words before."""
+
+    kind: Literal["transformer"]
+    heads: int = Field(4, ge=1, description="heads of attention")
+    window: int = Field(128, ge=1, description="how far attention sees [words]")
+
+
+def _of_kind(default: str) -> BeforeValidator:
+    """A table that does not say its kind is of the default one."""
+    return BeforeValidator(lambda table: {"kind": default, **table} if isinstance(table, dict) else table)
+
+
+AnyController = Annotated[
+    RecurrentConfig | MinGRUConfig | MogrifierConfig | TransformerConfig, Field(discriminator="kind"), _of_kind("lstm")
+]
 
 
 class ConditionConfig(Strict):
@@ -320,19 +347,18 @@ class ConditionConfig(Strict):
 
 Part = Literal["train", "valid", "test"]
 Parts = Annotated[list[Part], Field(min_length=1, description="the parts of the corpus that are counted")]
-_FREQUENCIES = "unigram: a frequency file instead; discounted: how likely which new word is"
 
 
 class NGramsConfig(Strict):
     """An n-gram model of parts of the corpus (cross-fitted: the network trains on them), of other texts, of a file."""
 
     parts: Parts = ["train"]
-    files: list[str] | None = Field(None, min_length=1, description="n-grams: other texts to count instead of parts")
-    arpa: str | None = Field(None, description="n-grams: an ARPA file instead, plain or gzip")
-    order: int = Field(5, ge=1, le=20, description="n-grams: how many words, the predicted one included")
-    min_counts: list[int] = Field([], description="n-grams: the least count of each order; rarer ones are pruned")
-    folds: int = Field(10, ge=0, description="n-grams: cross-fit on what the network reads in so many folds; 0: do not")
-    restrict: bool = Field(False, description="n-grams: leave out words of the file that the vocabulary does not list")
+    files: list[str] | None = Field(None, min_length=1, description="other texts to count instead of parts")
+    arpa: str | None = Field(None, description="an ARPA file instead, plain or gzip")
+    order: int = Field(5, ge=1, le=20, description="of the n-grams, the predicted word included [words]")
+    min_counts: list[int] = Field([], description="the least count of each order; rarer ones are pruned")
+    folds: int = Field(10, ge=0, description="cross-fit on what the network reads in so many folds; 0: do not")
+    restrict: bool = Field(False, description="leave out words of the file that the vocabulary does not list")
 
     @field_validator("folds")
     @classmethod
@@ -356,11 +382,11 @@ class NGramsConfig(Strict):
 class PrimedConfig(Strict):
     """Words with evidence in the condition get their mass from it."""
 
-    slots: list[str] = Field([], description="primed: the slots whose values are entities; all by default")
-    support: float = Field(0.9, gt=0, le=1, description="primed: in how many of its sentences a word must be a value")
-    cells: bool = Field(False, description="primed: strings that are not listed need evidence too")
-    boost: float | None = Field(None, gt=0, description="primed: factor of words with evidence; learnt by default")
-    absent: float | None = Field(None, ge=0, description="primed: factor of words without; learnt by default")
+    slots: list[str] = Field([], description="the slots whose values are entities; all by default")
+    support: float = Field(0.9, gt=0, le=1, description="in how many of its sentences a word must be a value")
+    cells: bool = Field(False, description="strings that are not listed need evidence too")
+    boost: float | None = Field(None, gt=0, description="factor of words with evidence; learnt by default")
+    absent: float | None = Field(None, ge=0, description="factor of words without; learnt by default")
 
     @model_validator(mode="after")
     def _both_or_none(self) -> PrimedConfig:
@@ -390,10 +416,10 @@ class LanguageConfig(Strict):
 class GrammarConfig(LanguageConfig):
     """A context-free grammar."""
 
-    file: str = Field(description="grammar: a file in lark's notation")
-    start: str = Field("start", description="grammar: the rule to start from")
-    weights: dict[str, float] | None = Field(None, description="grammar: of alternatives, by alias or rule/number")
-    deepest: int | None = Field(None, ge=0, description="grammar: levels of rules within rules at most")
+    file: str = Field(description="a file in lark's notation")
+    start: str = Field("start", description="the rule to start from")
+    weights: dict[str, float] | None = Field(None, description="of alternatives, by alias or rule/number")
+    deepest: int | None = Field(None, ge=0, description="levels of rules within rules at most")
 
     def make(self) -> Grammar:
         return Grammar.from_file(self.file, **self.model_dump(exclude={"file", *_NO_SETTINGS}))
@@ -402,8 +428,8 @@ class GrammarConfig(LanguageConfig):
 class AutomatonConfig(LanguageConfig):
     """A finite automaton."""
 
-    pattern: str = Field(description="automaton: a regular expression over symbols or characters")
-    weighted: bool = Field(False, description="automaton: with weights of what can follow, not only what may")
+    pattern: str = Field(description="a regular expression over symbols or characters")
+    weighted: bool = Field(False, description="with weights of what can follow, not only what may")
 
     def make(self) -> Automaton:
         return Automaton(self.pattern, **self.model_dump(exclude={"pattern", *_NO_SETTINGS}))
@@ -412,8 +438,8 @@ class AutomatonConfig(LanguageConfig):
 class DictionaryConfig(Strict):
     """Texts that are spelled: words of a list, and values of the condition."""
 
-    file: str = Field(description="dictionary: a text file, words between white space")
-    slots: list[str] = Field([], description="dictionary: whose values may be written too; all by default")
+    file: str = Field(description="a text file, words between white space")
+    slots: list[str] = Field([], description="whose values may be written too; all by default")
     violation: float = Field(0.0, ge=0, le=1, description="the factor of what the dictionary forbids; 0: never")
     longest: int | None = Field(None, ge=0, description="characters of a text at most; it always comes to an end")
 
@@ -443,8 +469,8 @@ class UnigramConfig(BackgroundConfig):
 
     kind: Literal["unigram"]
     parts: Parts = ["train"]
-    frequencies: str | None = Field(None, description=_FREQUENCIES)
-    smoothing: float = Field(0.0, ge=0, description="unigram: added to every count")
+    frequencies: str | None = Field(None, description="a file of form and count to take instead of parts")
+    smoothing: float = Field(0.0, ge=0, description="added to every count")
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -458,7 +484,7 @@ class DiscountedConfig(BackgroundConfig):
 
     kind: Literal["discounted"]
     parts: Parts = ["train"]
-    frequencies: str | None = Field(None, description=_FREQUENCIES)
+    frequencies: str | None = Field(None, description="a file of form and count: how likely which new word is")
 
 
 class NGramConfig(NGramsConfig, BackgroundConfig):
@@ -470,7 +496,7 @@ class NGramConfig(NGramsConfig, BackgroundConfig):
 AnyBackground = Annotated[
     UniformConfig | UnigramConfig | DiscountedConfig | NGramConfig,
     Field(discriminator="kind"),
-    BeforeValidator(lambda table: {"kind": "uniform", **table} if isinstance(table, dict) else table),
+    _of_kind("uniform"),
 ]
 
 
@@ -478,7 +504,7 @@ class RepeatedConfig(Strict):
     """Whether the word occurred before."""
 
     kind: Literal["repeated"]
-    window: int = Field(50, ge=1, description="how far back")
+    window: int = Field(50, ge=1, description="how far back [words]")
 
 
 class ExpertConfig(NGramsConfig):
@@ -492,7 +518,9 @@ class CopiedConfig(Strict):
     """Values of the condition: the next word of one that has not been said, of one said, and the end."""
 
     kind: Literal["copied", "said", "unsaid"]
-    slots: list[str] = Field([], description="copied, said, unsaid: of these slots, copied and said one by one")
+    slots: list[str] = Field(
+        [], description="of these slots alone, copied and said one by one; of all together by default"
+    )
 
     def make(self) -> ContextualFeature:
         kinds: dict[str, type[Copied | Said | Unsaid]] = {"copied": Copied, "said": Said, "unsaid": Unsaid}
@@ -513,11 +541,11 @@ class LookupConfig(Strict):
 
     kind: Literal["lookup"]
     name: str = Field("table", min_length=1, description="what explanations and --expert call it")
-    table: str = Field(description="lookup: a file .csv, .tsv, .json, .jsonl or .sqlite")
-    columns: list[str] = Field(min_length=1, description="lookup: columns of the table, a feature each")
-    subject: str | None = Field(None, description="lookup: the column that names a row when it is spoken of")
-    on: list[str] = Field([], description="lookup: fields of the condition that a row must match")
-    history: list[str] = Field([], description="lookup: fields of the condition in which a row may have been named")
+    table: str = Field(description="a file .csv, .tsv, .json, .jsonl or .sqlite")
+    columns: list[str] = Field(min_length=1, description="columns of the table, a feature each")
+    subject: str | None = Field(None, description="the column that names a row when it is spoken of")
+    on: list[str] = Field([], description="fields of the condition that a row must match")
+    history: list[str] = Field([], description="fields of the condition in which a row may have been named")
 
     @model_validator(mode="after")
     def _a_subject_is_named(self) -> Self:
@@ -648,9 +676,9 @@ AnyInput = Annotated[
 class Embedded(Strict):
     """The embedded French grammar as a corpus: how many sentences for each part."""
 
-    train: int = Field(5000, ge=1, description="sentences to train on")
-    valid: int = Field(500, ge=1, description="sentences to validate on")
-    test: int = Field(500, ge=1, description="sentences to test on")
+    train: int = Field(5000, ge=1, description="how many to train on [sentences]")
+    valid: int = Field(500, ge=1, description="how many to validate on [sentences]")
+    test: int = Field(500, ge=1, description="how many to test on [sentences]")
     seed: int = Field(0, ge=0, description="which corpus")
 
 
@@ -680,7 +708,9 @@ class CorpusConfig(Strict):
     train: list[str] = Field([], description="files to train on, or the folder of a built corpus")
     valid: list[str] = Field([], description="files for early stopping, or such a folder")
     test: list[str] = Field([], description="files to test on, or such a folder")
-    valid_last: int | None = Field(None, ge=1, description="cut so many sentences off the end of train for validation")
+    valid_last: int | None = Field(
+        None, ge=1, description="cut so many off the end of train for validation [sentences]"
+    )
     other: list[OtherConfig] = Field([], description="other texts for the network to read")
     embedded: Embedded | None = Field(None, description="our own French grammar instead of files")
     format: Literal["auto", "conllu", "text", "jsonl", "tsv"] = Field(
@@ -709,8 +739,8 @@ class VocabularyConfig(Strict):
 
     parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus whose words are listed")
     files: list[str] = Field([], description="other texts whose words are listed too")
-    top: int | None = Field(None, ge=1, description="only the most frequent")
-    min_count: int = Field(1, ge=1, description="only words of the texts that were seen so often")
+    top: int | None = Field(None, ge=1, description="only the most frequent [words]")
+    min_count: int = Field(1, ge=1, description="only words of the texts that were seen so often [times]")
     lists: list[str] = Field([], description="frequency files whose words are listed too")
     as_new: float | None = Field(
         None, ge=0, le=1, description="domains: share of words seen once that train as if new; estimated by default"
@@ -766,21 +796,21 @@ class FeaturesConfig(Strict):
 class Config(Strict):
     """Everything that `llrnn train` needs."""
 
-    name: str = Field("", description="a name for tables")
+    name: str = Field("", description="a name for tables and reports")
     kind: Literal["llrnn", "softmax"] = Field("llrnn", description="softmax: identity features, uniform background")
-    corpus: CorpusConfig
-    vocabulary: VocabularyConfig = VocabularyConfig()
+    corpus: CorpusConfig = Field(description="the texts")
+    vocabulary: VocabularyConfig = Field(VocabularyConfig(), description="the listed words")
     domains: list[AnyDomain] = Field([], description="infinite sets of strings that hold all words not listed")
-    lexicon: LexiconConfig = LexiconConfig()
-    features: FeaturesConfig = FeaturesConfig()
-    background: AnyBackground = UniformConfig()
+    lexicon: LexiconConfig = Field(LexiconConfig(), description="what is known about words")
+    features: FeaturesConfig = Field(FeaturesConfig(), description="φ on the way out, ψ on the way in")
+    background: AnyBackground = Field(UniformConfig(), description="what is likely before the network has its say")
     contextual: list[AnyContextual] = Field([], description="features of the context")
     contextual_inputs: list[AnyInput] = Field([], description="numbers of the context that the network reads")
-    controller: ControllerConfig = ControllerConfig()
+    controller: AnyController = Field(RecurrentConfig(), description="the network that reads the text")
     condition: ConditionConfig | None = Field(None, description="what the targets are written from")
     tied: bool = Field(False, description="one set of weights for input and output features")
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of input words that are dropped in training")
-    training: TrainingSettings = TrainingSettings()
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="input words that are dropped in training [share]")
+    training: TrainingSettings = Field(TrainingSettings(), description="how to train")
 
     @model_validator(mode="after")
     def _keys_fit_the_kind(self) -> Config:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from llrnn.config import keys
 from llrnn.config.keys import Config
@@ -44,7 +45,7 @@ from llrnn.text.others import OtherText
 from llrnn.text.readers import Sentence
 from llrnn.text.shards import BuiltCorpus
 from llrnn.text.vocabulary import Vocabulary
-from llrnn.training.settings import first_problem, models_by_kind
+from llrnn.training.settings import problems
 
 
 def _open_built(paths: Sequence[str], config: Config) -> Corpus:
@@ -465,15 +466,6 @@ def _input(given: keys.AnyInput, config: Config, corpora: dict[str, Corpus], lex
 _DEEPEST = 20  # levels of tables and lists
 
 
-def described_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[str]:
-    """Every key with what it means, for `llrnn train --help`; the keys of tables in a list stand below its own."""
-    for name, field in model.model_fields.items():
-        if field.description:
-            yield f"{prefix}{name}: {field.description}"
-        for below in dict.fromkeys(models_by_kind(field.annotation).values()):
-            yield from described_keys(below, f"{prefix}{name}.")
-
-
 def read_config(
     path: str | PathLike[str], changes: Sequence[str] = (), *, data: str | PathLike[str] = "data"
 ) -> Config:
@@ -484,7 +476,8 @@ def read_config(
         config = read_config("configs/embedded.toml", ["training.epochs=5"])
     """
     try:
-        content = tomllib.loads(read_file(path, limit=4_000_000).decode("utf-8"))
+        text = read_file(path, limit=4_000_000).decode("utf-8")
+        content = tomllib.loads(text)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; give a TOML configuration") from None
     except OSError as error:
@@ -496,7 +489,48 @@ def read_config(
     _require_flat(content, str(path))
     for change in changes:
         _apply(content, change)
-    return parse_config(_filled_in(content, str(data)), str(path))
+    lines = key_lines(text)
+    for changed in (re.sub(r"\s", "", change.partition("=")[0]) for change in changes):
+        lines = {key: line for key, line in lines.items() if not key.startswith(f"{changed}.")} | {changed: 0}
+    return parse_config(_filled_in(content, str(data)), str(path), lines)
+
+
+_TABLE = re.compile(r"\s*\[(\[?)([^\[\]]+)\]")
+_KEY = re.compile(r"""\s*([\w.\-"' ]+?)\s*=\s*(\[\s*(?:#.*)?$)?""")
+
+
+def key_lines(text: str) -> dict[str, int]:
+    """The line on which each key of a TOML text stands, by its place as messages name it: `domains.0.kind`.
+
+    Inline tables in a list that has several lines count, one to a line; what stands deeper has the line around it.
+    """
+    found: dict[str, int] = {}
+    table, listed, items, counts = "", "", 0, Counter[str]()
+    for number, line in enumerate(text.splitlines(), 1):
+        header, key = _TABLE.match(line), None if listed else _KEY.match(line)
+        if listed and line.lstrip().startswith("]"):
+            listed = ""
+        elif listed and line.lstrip().startswith("{"):
+            found[f"{listed}.{items}"] = number
+            items += 1
+        elif header and not listed:
+            table = "".join(header[2].split())
+            if header[1]:
+                counts[table] += 1
+                table = f"{table}.{counts[table] - 1}"
+            found[table] = number
+        elif key:
+            place = f"{table}.{key[1].strip()}" if table else key[1].strip()
+            found[place] = number
+            listed, items = (place, 0) if key[2] else ("", 0)
+    return found
+
+
+def _line_of(place: str, lines: Mapping[str, int]) -> str:
+    """`:12`, of the key or else of the innermost table around it that has a line; nothing for one that was changed."""
+    while place and place not in lines:
+        place = place.rpartition(".")[0]
+    return f":{lines[place]}" if lines.get(place) else ""
 
 
 def _require_flat(content: dict[str, Any], place: str) -> None:
@@ -523,15 +557,19 @@ def _filled_in(value: Any, data: str) -> Any:
     return value.replace("{data}", data) if isinstance(value, str) else value
 
 
-def parse_config(data: dict[str, Any], place: str) -> Config:
-    """Check a configuration that was read; `place` is named in messages.
+def parse_config(data: dict[str, Any], place: str, lines: Mapping[str, int] | None = None) -> Config:
+    """Check a configuration that was read; all its mistakes are named at once, a line each.
 
-    config = parse_config(tomllib.loads(text), "mine.toml")
+    `place` is named in messages, and where `lines` has a key (`key_lines`) its line, too.
+
+        config = parse_config(tomllib.loads(text), "mine.toml")
     """
     try:
         return Config.model_validate(data)
     except ValidationError as error:
-        raise ConfigError(f"{place}: {first_problem(error, Config)}") from None
+        found = problems(error, Config)
+        said = (f"{place}{_line_of(key, lines or {})}: {key or 'configuration'}: {what}" for key, what in found)
+        raise ConfigError(*said) from None
 
 
 def _apply(data: dict[str, Any], change: str) -> None:

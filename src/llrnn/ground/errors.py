@@ -26,8 +26,8 @@
     LLRNNWarning               what is possible, but hardly meant; the message says what to do
     └── EstimationWarning      knowledge that could be estimated, but not as usual (too little text)
 
-A message says what was required, what was found and where, and what to do. The command line prints it as
-one line and exits with code 2; a traceback is always our own defect.
+A message says what was required, what was found and where, and what to do. The command line prints it as one line (the
+mistakes of a configuration all at once, a line each) and exits with code 2; a traceback is always our own defect.
 """
 
 from __future__ import annotations
@@ -133,7 +133,11 @@ class ZeroMassError(BackgroundError):
 
 
 class ConfigError(LLRNNError):
-    """A configuration with an unknown key, a wrong type, or a file that does not exist."""
+    """A configuration with an unknown key, a wrong type, or a file that does not exist: a line for each mistake."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
 
 
 class CheckpointError(LLRNNError):

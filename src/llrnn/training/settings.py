@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import difflib
+import re
 import reprlib
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
 
 from llrnn.ground.errors import ConfigError
 from llrnn.model.checkpoint import load
@@ -35,7 +45,7 @@ class SentenceBatches(_Batches):
 
     makes = Sentences
     kind: Literal["sentences"] = "sentences"
-    words: int = Field(1024, ge=1, description="positions in a batch, at most")
+    words: int = Field(1024, ge=1, description="in a batch, at most [positions]")
 
 
 class ContinuousBatches(_Batches):
@@ -44,7 +54,7 @@ class ContinuousBatches(_Batches):
     makes = Continuous
     kind: Literal["continuous"]
     rows: int = Field(32, ge=1, description="strips of text that are read side by side")
-    length: int = Field(32, ge=1, description="words before the gradient is cut")
+    length: int = Field(32, ge=1, description="before the gradient is cut [words]")
 
 
 class WindowBatches(_Batches):
@@ -52,7 +62,7 @@ class WindowBatches(_Batches):
 
     makes = Windows
     kind: Literal["windows"]
-    length: int = Field(8, ge=1, description="words in a window")
+    length: int = Field(8, ge=1, description="of a window [words]")
     rows: int = Field(128, ge=1, description="windows in a batch")
 
 
@@ -61,7 +71,7 @@ class SlidingBatches(_Batches):
 
     makes = Sliding
     kind: Literal["sliding"]
-    length: int = Field(8, ge=1, description="words before the one that is predicted")
+    length: int = Field(8, ge=1, description="before the word that is predicted [words]")
     rows: int = Field(512, ge=1, description="predictions in a batch")
 
 
@@ -86,18 +96,23 @@ class SampledObjective(_Kind):
     """With words drawn from the background: Z estimated from them, or the target told from them."""
 
     kind: Literal["importance", "contrastive"]
-    samples: int = Field(256, ge=1, description="words drawn from the background, not with exact")
+    samples: int = Field(256, ge=1, description="words drawn from the background for a step [words]")
 
     def make(self) -> Objective:
         return (ImportanceSampling if self.kind == "importance" else NoiseContrastive)(self.samples)
+
+
+_ONE_OR_SEVERAL = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
 
 
 class DistilObjective(_Kind):
     """A part of the loss is the cross-entropy with a teacher's distribution over all words; exact."""
 
     kind: Literal["distil"]
-    teacher: list[str] = Field(min_length=1, description="a model folder to learn from, or several, mixed equally")
-    share: float = Field(0.5, gt=0, le=1, description="of the teacher in the loss; the targets have the rest")
+    teacher: Annotated[list[str], WithJsonSchema(_ONE_OR_SEVERAL)] = Field(
+        min_length=1, description="a model folder to learn from, or several, mixed equally"
+    )
+    share: float = Field(0.5, gt=0, le=1, description="of the teacher in the loss; the targets have the rest [share]")
     temperature: float = Field(1.0, gt=0, description="of the teacher: above 1 flattens what it says")
 
     @field_validator("teacher", mode="before")
@@ -130,17 +145,21 @@ class TrainingSettings(BaseModel):
     momentum: float = Field(0.0, ge=0, lt=1, description="of sgd and rmsprop")
     weight_decay: float = Field(0.0, ge=0, le=1e6, description="pull of all weights towards 0")
     average: float | None = Field(None, gt=0, lt=1, description="decay of the running average of weights that is kept")
-    clip: float | None = Field(5.0, gt=0, description="largest norm of the gradient; 0 leaves it alone")
+    clip: Annotated[float | None, WithJsonSchema({"type": "number", "minimum": 0})] = Field(
+        5.0, gt=0, description="largest norm of the gradient; 0 leaves it alone"
+    )
     penalty: float = Field(0.0, ge=0, description="strength of the penalty ‖a‖_p^p on the adaptor vector")
     penalty_norm: float = Field(2.0, ge=1, description="p of that penalty")
-    epochs: int = Field(20, ge=1, description="passes over the text, at most")
-    patience: int | None = Field(3, ge=1, description="epochs without a better validation before stopping; 0: go on")
+    epochs: int = Field(20, ge=1, description="passes over the text, at most [epochs]")
+    patience: Annotated[int | None, WithJsonSchema({"type": "integer", "minimum": 0})] = Field(
+        3, ge=1, description="how long without a better validation before stopping; 0: go on [epochs]"
+    )
     halve_after: int | None = Field(
-        None, ge=1, description="halve the learning rate after so many epochs without improvement"
+        None, ge=1, description="halve the learning rate after so many without improvement; never by default [epochs]"
     )
     seed: int = Field(0, ge=0, lt=2**63, description="decides weights, order of data and dropout")
-    checkpoint_every: int = Field(500, ge=1, description="steps between checkpoints within an epoch")
-    log_every: int = Field(50, ge=1, description="steps between records")
+    checkpoint_every: int = Field(500, ge=1, description="between checkpoints within an epoch [steps]")
+    log_every: int = Field(50, ge=1, description="between records [steps]")
 
     @field_validator("clip", "patience", mode="before")
     @classmethod
@@ -172,7 +191,7 @@ class TrainingSettings(BaseModel):
         try:
             return TrainingSettings.model_validate({**self.model_dump(), **changes})
         except ValidationError as error:
-            raise ConfigError(first_problem(error, TrainingSettings)) from None
+            raise ConfigError(*(f"{key}: {said}" for key, said in problems(error, TrainingSettings))) from None
 
 
 def read_batches(text: str, trained: Mapping[str, Any]) -> Batching:
@@ -191,21 +210,38 @@ def read_batches(text: str, trained: Mapping[str, Any]) -> Batching:
     return TrainingSettings().changed(batches=given).batches.make()
 
 
-def first_problem(error: ValidationError, root: type[BaseModel]) -> str:
-    """The first thing that pydantic found in a `root`, in one line: where, what was required, what was given."""
-    first = error.errors(include_url=False)[0]
-    place, table = _found_at(first["loc"], root)
-    where, wrong = ".".join(place) or "configuration", first["type"]
+def problems(error: ValidationError, root: type[BaseModel]) -> list[tuple[str, str]]:
+    """Everything that pydantic found in a `root`: where, and in one line what was required and what was given."""
+    found = [(place, _problem(one, place, table)) for one, place, table in _placed(error, root)]
+    return [(".".join(place), said) for place, said in found]
+
+
+def _placed(error: ValidationError, root: type[BaseModel]) -> Iterator[tuple[Any, list[str], _Table]]:
+    for one in error.errors(include_url=False):
+        yield one, *_found_at(one["loc"], root)
+
+
+def _problem(found: Any, place: list[str], table: _Table) -> str:
+    wrong = found["type"]
     if wrong == "extra_forbidden":
-        return f"{where}: {_foreign_key(place[-1], table)}"
+        return _foreign_key(place, table)
     if wrong == "missing":
-        return f"{where}: this key is required"
+        return "this key is required"
     if wrong in ("union_tag_not_found", "union_tag_invalid"):
-        given = f", found {first['ctx']['tag']!r}" if wrong == "union_tag_invalid" else ", found none"
-        return f"{where}.kind: must be one of {', '.join(map(repr, table[0]))}{given}"
+        place.append("kind")
+        given = found["ctx"]["tag"] if wrong == "union_tag_invalid" else None
+        listed = f"must be one of {', '.join(map(repr, table[0]))}"
+        return f"{listed}, found none" if given is None else f"{listed}, found {given!r}{_near(given, table[0])}"
     if wrong == "value_error":  # a validator of ours: it says itself what it found
-        return f"{where}: {first['msg'].removeprefix('Value error, ')}"
-    return f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}, found {reprlib.repr(first['input'])}"
+        return str(found["msg"]).removeprefix("Value error, ")
+    allowed = re.findall(r"'([^']+)'", str(found["ctx"]["expected"])) if wrong == "literal_error" else ()
+    near = _near(str(found["input"]), allowed)
+    return f"{found['msg'][:1].lower()}{found['msg'][1:]}, found {reprlib.repr(found['input'])}{near}"
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 _Table = tuple[dict[str, type[BaseModel]], str | None]  # the models that a table may be of, by kind; the chosen kind
@@ -217,17 +253,23 @@ def _table(annotation: object) -> _Table:
     return (models, None) if len(several) > 1 else (dict(zip([""], several, strict=False)), "")
 
 
-def _foreign_key(key: str, table: _Table) -> str:
+def _foreign_key(place: Sequence[str], table: _Table) -> str:
     """What is wrong with a key that the chosen model does not have, and where it would be right."""
-    models, chosen = table
+    (*_, key), (models, chosen) = place, table
     own = models[chosen or ""].model_fields if chosen in models else {}
     where = f" where kind = {chosen!r} ({', '.join(own)})" if chosen else ""
     others = [repr(name) for name, model in models.items() if key in model.model_fields]
     if others:
         return f"no such key{where}; leave it out, or choose kind = {' or '.join(others)}"
     near = difflib.get_close_matches(key, own, n=1)
-    meant = f"did you mean {near[0]}?" if near else "check its spelling"
-    return f"no such key{where}; {meant} (`llrnn train --help` lists all keys)"
+    below = [name for name, field in own.items() if any(key in m.model_fields for m in _models(field))]
+    at = [*place[:-1], *below[:1], key]
+    meant = f"did you mean {near[0]}?" if near else f"did you mean {'.'.join(at)}?" if below else "check its spelling"
+    return f"no such key{where}; {meant} (`llrnn config reference` lists all keys)"
+
+
+def _models(field: FieldInfo) -> Iterable[type[BaseModel]]:
+    return models_by_kind(field.rebuild_annotation()).values()
 
 
 def _found_at(location: Sequence[int | str], root: type[BaseModel]) -> tuple[list[str], _Table]:

@@ -1,0 +1,209 @@
+"""What can be written in a configuration, from the keys themselves: a page, a line for each key, a schema for editors.
+
+The models of `keys.py` and `TrainingSettings` are the only source: a field's type and bounds, its default, and its
+description, which ends with the unit in brackets where it has one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from llrnn.config.keys import Config
+from llrnn.training.settings import models_by_kind
+
+_WORDS = {int: "whole number", float: "number", str: "text", bool: "`true` or `false`"}
+_BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+_INTRODUCTION = """# Configurations
+
+<!-- made by `llrnn config reference > docs/reference/config.md` -->
+
+A configuration is TOML: which text, which knowledge, which network, how to train. This page has every key, made from
+the code. `llrnn init` writes a configuration for a text, `llrnn config check FILE` names all mistakes of one, and
+`llrnn train FILE --set KEY=VALUE` changes a key in passing. Keys that do not exist, or that the chosen `kind` has no
+use for, are refused.
+
+A table is written `[corpus]`, a table within it `[corpus.embedded]` or `embedded = { ... }`, one of several
+`[[domains]]`. Paths are relative to the folder in which the command runs; `{data}` in them stands for what `--data`
+says. A default of – means that the key may be left out.
+
+Editors complete and check keys with the JSON schema that `llrnn config schema > llrnn.schema.json` writes: begin a
+file with `#:schema llrnn.schema.json` (Even Better TOML, taplo).
+"""
+_PYTHON = """
+## In Python
+
+::: llrnn.config.project
+
+::: llrnn.config.project.Project
+
+::: llrnn.config.keys.Config
+"""
+
+
+def reference() -> str:
+    """The page of all tables and keys, in Markdown.
+
+    llrnn config reference > docs/reference/config.md
+    """
+    return f"{_INTRODUCTION}\n{''.join(_sections(Config, 'At the top', '', {}))}{_PYTHON}"
+
+
+def schema() -> dict[str, Any]:
+    """A JSON schema of configurations, for editors.
+
+    llrnn config schema > llrnn.schema.json
+    """
+    made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
+    return {**made, "title": "A configuration of llrnn"}
+
+
+def described_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[str]:
+    """Every key with what it means, its type and default, a line each, for `llrnn train --help`."""
+    for name, field in model.model_fields.items():
+        if field.description:
+            unit = f", {unit_of(field)}" if unit_of(field) else ""
+            yield f"{prefix}{name}: {meaning(field)} ({_plain(f'{type_of(field)}{unit}; {default_of(field)}')})"
+        for below in dict.fromkeys(models_by_kind(field.annotation).values()):
+            yield from described_keys(below, f"{prefix}{name}.")
+
+
+def _plain(text: str) -> str:
+    return text.replace("`", "").replace("; –", "")
+
+
+def meaning(field: FieldInfo) -> str:
+    """What a key means."""
+    return (field.description or "").partition(" [")[0]
+
+
+def unit_of(field: FieldInfo) -> str:
+    """In what a key is counted: `words`."""
+    return (field.description or "").partition(" [")[2].removesuffix("]")
+
+
+def type_of(field: FieldInfo) -> str:
+    """The type of a key and the values that it allows: `whole number ≥ 1`."""
+    bounds = [
+        f"{sign} {_number(getattr(one, name))}"
+        for one in field.metadata
+        for name, sign in _BOUNDS.items()
+        if hasattr(one, name)
+    ]
+    least = next((one.min_length for one in field.metadata if hasattr(one, "min_length")), 0)
+    about = " ".join([_in_words(field.rebuild_annotation()), " and ".join(bounds)]).strip()
+    return f"{about}, {least} or more" if least and "list" in about else about
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) and value < 10**7 else f"{value:g}"
+
+
+def _in_words(annotation: Any) -> str:
+    if models_by_kind(annotation):
+        several = get_origin(annotation) is list or any(get_origin(one) is list for one in get_args(annotation))
+        return "list of tables" if several else "table"
+    arguments = [one for one in get_args(annotation) if one is not NoneType]
+    if get_origin(annotation) is Literal:
+        return " or ".join(f"`{json.dumps(one)}`" for one in arguments)
+    if get_origin(annotation) is list:
+        inner = _in_words(arguments[0])
+        return f"list of {inner}s" if inner in _WORDS.values() else f"list of {inner}"
+    if get_origin(annotation) is dict:
+        return f"table of {_in_words(arguments[1])}s"
+    if arguments and not isinstance(annotation, type):  # an optional one, or one with bounds
+        return _in_words(arguments[0])
+    return _WORDS[annotation]
+
+
+def default_of(field: FieldInfo) -> str:
+    """What a key is where it is left out: a value of TOML, – for nothing, or that it is required."""
+    value = field.default
+    if value is PydanticUndefined:
+        return "required"
+    if isinstance(value, BaseModel):
+        kind = getattr(value, "kind", None)
+        return "–" if kind is None else f'`kind = "{kind}"`'
+    return "–" if value is None else f"`{json.dumps(value, ensure_ascii=False)}`"
+
+
+def _sections(model: type[BaseModel], title: str, place: str, told: dict[frozenset[type], str]) -> Iterator[str]:
+    """A table of a model's keys, then a section for each key that is a table itself; what was told is named only."""
+    yield f"## {title}\n\n{_about(model)}{_table(model.model_fields)}"
+    for name, field in model.model_fields.items():
+        yield from _below(field, f"{place}.{name}" if place else name, told)
+
+
+def _below(field: FieldInfo, place: str, told: dict[frozenset[type], str]) -> Iterator[str]:
+    models = models_by_kind(field.rebuild_annotation())
+    several = {model: [kind for kind, own in models.items() if own is model] for model in models.values()}
+    if not several:
+        return
+    title = f"`[[{place}]]`" if "list" in type_of(field) else f"`[{place}]`"
+    key = frozenset(several)
+    if key in told:
+        yield f"## {title}\n\nThe same keys as {told[key]}.\n\n"
+        return
+    told[key] = title
+    if len(several) == 1 and "" in models:
+        yield from _sections(models[""], title, place, told)
+        return
+    yield from _kinds(several, title, field, place, told)
+
+
+def _kinds(
+    several: Mapping[type[BaseModel], list[str]],
+    title: str,
+    field: FieldInfo,
+    place: str,
+    told: dict[frozenset[type], str],
+) -> Iterator[str]:
+    """The keys that all kinds have, then those that each has besides."""
+    first, *others = several
+    common = {
+        name: one
+        for name, one in first.model_fields.items()
+        if name != "kind" and others and all(_same(one, other.model_fields.get(name)) for other in others)
+    }
+    kinds = ", ".join(f"`{kind}`" for own in several.values() for kind in own)
+    yield f"## {title}\n\n{_sentence(meaning(field))}\n\nKinds: {kinds}.\n\n"
+    if common:
+        yield f"Keys of all kinds:\n\n{_table(common)}"
+    for model, own in several.items():
+        yield f"### {place}: {', '.join(f'`kind = {json.dumps(kind)}`' for kind in own)}\n\n{_about(model)}"
+        yield _table({name: one for name, one in model.model_fields.items() if name not in {*common, "kind"}})
+    shown: set[str] = set()
+    for model in several:
+        for name, one in model.model_fields.items():
+            if name not in shown:
+                shown.add(name)
+                yield from _below(one, f"{place}.{name}", told)
+
+
+def _same(one: FieldInfo, other: FieldInfo | None) -> bool:
+    return other is not None and _row("", one) == _row("", other)
+
+
+def _about(model: type[BaseModel]) -> str:
+    return f"{' '.join((model.__doc__ or '').split())}\n\n"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _table(fields: Mapping[str, FieldInfo]) -> str:
+    if not fields:
+        return ""
+    rows = "".join(_row(name, field) for name, field in fields.items())
+    return f"| key | type | default | unit | what it means |\n| --- | --- | --- | --- | --- |\n{rows}\n"
+
+
+def _row(name: str, field: FieldInfo) -> str:
+    return f"| `{name}` | {type_of(field)} | {default_of(field)} | {unit_of(field)} | {meaning(field)} |\n"
