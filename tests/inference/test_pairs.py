@@ -361,7 +361,7 @@ def test_scores_are_those_of_a_walk_step_by_step(rows: int) -> None:
     for pair, good, bad in zip(PAIRS, scores.log_p_good, scores.log_p_bad, strict=True):
         assert good == pytest.approx(walked(model, pair.good), abs=1e-4)
         assert bad == pytest.approx(walked(model, pair.bad), abs=1e-4)
-    assert scores.credits == tuple(float(g > b) for g, b in zip(scores.log_p_good, scores.log_p_bad, strict=True))
+    assert scores.right == tuple((g > b) for g, b in zip(scores.log_p_good, scores.log_p_bad, strict=True))
 
 
 def test_unknown_words_and_no_pairs() -> None:
@@ -379,22 +379,24 @@ def scored(*differences: float, distances: Sequence[int | None] = ()) -> PairSco
 
 def test_shares_and_ties() -> None:
     impossible = PairScores(scored(0.0).pairs, (-math.inf,), (-math.inf,))
-    assert impossible.credits == (0.5,)
-    scores = scored(1.0, -1.0, 1e-6, 2.0, math.inf, -3.0, distances=[1, 2, 4, 5, 9, None])
-    assert scores.credits == (1.0, 0.0, 0.5, 1.0, 1.0, 0.0)
-    assert scores.overall.accuracy == pytest.approx(3.5 / 6)
+    assert (impossible.right, impossible.ties) == ((False,), 1)
+    scores = scored(1.0, -1.0, 1e-12, 2.0, math.inf, -3.0, distances=[1, 2, 4, 5, 9, None])
+    assert scores.right == (True, False, False, True, True, False)
+    assert (scores.ties, scores.equal) == (1, 0)
+    assert scores.overall.accuracy == pytest.approx(3 / 6)
+    assert scores.mean_of_groups == pytest.approx((2 / 3 + 1 / 3) / 2)
     assert {name: s.count for name, s in scores.by_group.items()} == {"a": 3, "b": 3}
-    assert [s.accuracy for s in scores.by_group.values()] == pytest.approx([2.5 / 3, 1 / 3])
+    assert [s.accuracy for s in scores.by_group.values()] == pytest.approx([2 / 3, 1 / 3])
     assert {name: s.count for name, s in scores.by_distance.items()} == {"1": 1, "2-4": 2, "5+": 2}
     assert {name: s.count for name, s in scores.by_distractors.items()} == {"1": 1, "2+": 4}
 
 
 def test_wilson_interval() -> None:
     """Against the textbook values for 8 of 10, and at the ends."""
-    share = Accuracy.of([1.0] * 8 + [0.0] * 2)
+    share = Accuracy.of([True] * 8 + [False] * 2)
     assert [share.low, share.high] == pytest.approx([0.4902, 0.9433], abs=1e-4)
-    assert Accuracy.of([1.0] * 5).high == 1.0
-    assert Accuracy.of([0.0]).low == 0.0
+    assert Accuracy.of([True] * 5).high == 1.0
+    assert Accuracy.of([False]).low == 0.0
 
 
 def test_comparison() -> None:

@@ -7,7 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -66,6 +67,7 @@ from llrnn.inference.nbest import (
 from llrnn.inference.pairs import make_pairs, read_pairs, score_pairs, write_pairs
 from llrnn.inference.rescoring import Rescored, SharedScores, Weights, rescore, score_lists, tune
 from llrnn.inference.scores import score as score_texts
+from llrnn.inference.templates import french_templates, read_templates, template_pairs, template_sentences
 from llrnn.model.checkpoint import load
 from llrnn.model.decode import (
     Greedy,
@@ -87,8 +89,9 @@ from llrnn.model.words import add, read_words, remove
 from llrnn.text import french
 from llrnn.text.corpus import Corpus, EncodedText, Format
 from llrnn.text.datasets import DATASETS, get
+from llrnn.text.lexicon import Lexicon, is_comment
 from llrnn.text.others import in_words
-from llrnn.text.readers import read_lines
+from llrnn.text.readers import read_entries, read_lines
 from llrnn.text.shards import COLUMNS, SHARD_WORDS, BuiltCorpus, Listing, build_corpus, is_built
 from llrnn.text.vectors import WordVectors, cases
 from llrnn.training.loop import train
@@ -159,7 +162,8 @@ def evaluate_verb(
     ] = None,
     format: TextFormat = "auto",
     pairs: Annotated[
-        list[Path] | None, typer.Option(help="Minimal pairs instead of texts: .tsv, or .jsonl as BLiMP writes it.")
+        list[Path] | None,
+        typer.Option(help="Minimal pairs instead of texts: .tsv, .jsonl as BLiMP writes it, or a public suite."),
     ] = None,
     batches: Annotated[
         str,
@@ -673,6 +677,60 @@ def pairs_make_verb(
     pairs = make_pairs(corpus, vocabulary=vocabulary, seed=seed, limit=limit)
     write_pairs(out, pairs)
     show.text(f"{len(pairs)} pairs: {out}")
+
+
+@pairs_app.command("templates")
+def pairs_templates_verb(
+    out: Annotated[Path | None, typer.Option(help="The pairs, .tsv or .jsonl.")] = None,
+    sentences: Annotated[
+        Path | None, typer.Option(help="Sentences to train on, one a line: never those of any pair, whatever the seed.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="Pairs of each construction; or sentences in all.")] = 100,
+    table: Annotated[
+        Path | None, typer.Option(help="Templates and words of another language; French ones are there.")
+    ] = None,
+    model: Annotated[Path | None, typer.Option(help="Only words that this model lists.")] = None,
+    vocabulary: Annotated[
+        list[Path] | None, typer.Option(help="Only words of these texts, or of the first column of a list (.tsv).")
+    ] = None,
+    lexicon: Annotated[
+        list[Path] | None, typer.Option(help="What forms can be (form TAB attributes): ambiguous ones are left out.")
+    ] = None,
+    seed: Seed = 0,
+) -> None:
+    """Construct minimal pairs from templates and words: agreement across phrases, relative clauses, coordinations.
+
+    \b
+    Example: llrnn pairs templates --model runs/embedded --out templates.jsonl
+    Example: llrnn pairs templates --count 5000 --model runs/embedded --sentences extra.txt
+    Example: llrnn pairs templates --table estonian.txt --out templates.tsv
+    """
+    if out is None and sentences is None:
+        raise ConfigError("--out (pairs) or --sentences (text to train on) is required, found neither; give one")
+    if model is not None and vocabulary:
+        raise ConfigError("--model and --vocabulary both say which words there are; leave one of them out")
+    words = load(model).vocabulary if model is not None else _words_of(vocabulary) if vocabulary else None
+    known = reduce(or_, map(Lexicon.from_tsv, lexicon)) if lexicon else None
+    found = french_templates() if table is None else read_templates(table)
+    if out is not None:
+        pairs = template_pairs(found, count, vocabulary=words, lexicon=known, seed=seed)
+        write_pairs(out, pairs, part="test", seed=seed)
+        groups = Counter(pair.group for pair in pairs)
+        show.text(f"{len(pairs):,} pairs of {len(groups)} constructions: {out}")
+        for group, n in groups.items():
+            if n < count:
+                show.text(f"{group}: {n} of {count}; the words give no more")
+    if sentences is not None:
+        made = template_sentences(found, count, vocabulary=words, lexicon=known, seed=seed)
+        write_lines(sentences, [" ".join(one) for one in made])
+        show.text(f"{len(made):,} sentences, none of any pair: {sentences}")
+
+
+def _words_of(paths: list[Path]) -> set[str]:
+    """The words of texts, or of the first column of lists."""
+    lists = [path for path in paths if path.name.removesuffix(".gz").endswith(".tsv")]
+    found = {line.text.split("\t")[0] for path in lists for line in read_entries(path) if not is_comment(line.text)}
+    return found.union(*(Corpus.from_file(path).counts() for path in paths if path not in lists))
 
 
 NAME = "llrnn"  # of the model's score

@@ -7,6 +7,7 @@ scores.overall.accuracy, scores.by_group["verb-number"], scores.by_distance["5+"
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from collections import Counter, defaultdict
@@ -16,14 +17,27 @@ from itertools import chain, takewhile
 from pathlib import PurePath
 from random import Random
 from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from llrnn.ground.errors import CorpusError
 from llrnn.ground.files import StrPath, write_lines
 from llrnn.inference.nbest import Words, join_words
 from llrnn.inference.rescoring import score_sentences
+from llrnn.inference.suites import (
+    SUITES,
+    Band,
+    Fields,
+    Published,
+    Suite,
+    as_the_text_has_it,
+    is_lowercase,
+    recognised,
+    words_of,
+)
 from llrnn.model.network import LLRNN
-from llrnn.text.readers import Line, Sentence, Token, read_lines
+from llrnn.text.readers import Line, Sentence, Token, read_entries
+
+K = TypeVar("K")
 
 __all__ = ["Accuracy", "Pair", "PairComparison", "PairScores", "compare", "read_pairs", "score_pairs", "write_pairs"]
 
@@ -34,7 +48,9 @@ class Pair:
 
     `group` names what is wrong with the second (`verb-number`), `distance` how many words away the word is that decides
     (1 for the neighbour), `distractors` how many words between the two suggest the wrong form, and `place` the index of
-    the first word that differs. A model is right where it finds the first sentence more probable.
+    the first word that differs. A model is right where it finds the first sentence more probable. Sentences that are
+    not `complete` stop in the middle: no end is expected behind them. `suite` is the name of a public suite, whose
+    running text is written as the text of a model is before it is scored.
     """
 
     good: Words
@@ -43,12 +59,12 @@ class Pair:
     distance: int | None = None
     distractors: int | None = None
     place: int = -1  # found by comparing, where it is not given
+    complete: bool = True
+    suite: str = ""
 
     def __post_init__(self) -> None:
         if not self.good or not self.bad:
             raise CorpusError(f"both sentences of a pair must have a word, found {self.good!r} and {self.bad!r}")
-        if self.good == self.bad:
-            raise CorpusError(f"the sentences of a pair must differ, found {' '.join(self.good)!r} twice; correct one")
         for name in ("distance", "distractors"):
             value = getattr(self, name)
             if value is not None and value < (1 if name == "distance" else 0):
@@ -68,30 +84,45 @@ class Pair:
 #
 # TSV columns: good, bad, group, and perhaps distance and distractors, empty or `_` where unknown; a first line that
 # begins with `good TAB bad` is a header. In JSON lines `group` wins over `UID`, `place` may be given, and other keys
-# are left alone: BLiMP has many. Sentences are split at whitespace.
+# are left alone: BLiMP has many. Sentences are split at whitespace. Files of public suites (`suites`) are known by
+# their first line.
 
 
 _HEADER = ("good", "bad", "group", "distance", "distractors")
-_KEYS = ("sentence_good", "sentence_bad", "group", "distance", "distractors", "place")  # of JSON lines
+_KEYS = ("sentence_good", "sentence_bad", "group", "distance", "distractors", "place", "complete", "suite")
 
 
 def read_pairs(path: StrPath) -> list[Pair]:
-    """All pairs of a file, its format told by the extension; blank lines are skipped."""
-    is_tsv = _is_tsv(path)
+    """All pairs of a file, its format told by the first line (public suites) or the extension; blank lines are skipped.
+
+    Sentences that are equal are a mistake in a file of one's own; public suites have some, which no model gets right.
+
+        pairs = read_pairs("gender_at_a_distance.tsv.gz")
+    """
+    is_tsv, suite = _is_tsv(path), None
     pairs = []
-    for number, text in read_lines(path):
-        if text.strip() and not (is_tsv and number == 1 and text.split("\t")[:2] == list(_HEADER[:2])):
-            line = Line(path, number, text)
-            pairs.append(_read_pair(line, _read_tsv(line) if is_tsv else _read_json(line)))
+    for line in read_entries(path):
+        suite = recognised(line.text) if line.number == 1 else suite
+        if suite is not None and suite.fields is not None:
+            fields = suite.fields(line)
+        elif is_tsv and line.number == 1 and line.text.split("\t")[:2] == list(_HEADER[:2]):
+            fields = None
+        else:
+            fields = _read_tsv(line) if is_tsv else _read_json(line)
+        if fields is not None:
+            pairs.append(_read_pair(line, fields, suite))
     if not pairs:
         raise CorpusError("at least one pair is required, but the file has none; was it written to the end?", path=path)
     return pairs
 
 
-def write_pairs(path: StrPath, pairs: Iterable[Pair]) -> None:
-    """Write what `read_pairs` reads, in the format of the extension. The file is there as a whole or not at all."""
+def write_pairs(path: StrPath, pairs: Iterable[Pair], **told: object) -> None:
+    """Write what `read_pairs` reads, in the format of the extension. The file is there as a whole or not at all.
+
+    `told` is said on each line of JSON besides, as where the pairs come from: `write_pairs(path, pairs, seed=3)`.
+    """
     is_tsv = _is_tsv(path)
-    lines = [_tsv_line(pair) if is_tsv else _json_line(pair) for pair in pairs]
+    lines = [_tsv_line(pair) if is_tsv else _json_line(pair, told) for pair in pairs]
     if not lines:
         raise CorpusError("at least one pair is required, found none; there is nothing to write", path=path)
     write_lines(path, ["\t".join(_HEADER), *lines] if is_tsv else lines)
@@ -113,16 +144,15 @@ def _tsv_line(pair: Pair) -> str:
     return "\t".join((join_words(pair.good), join_words(pair.bad), pair.group, *known))
 
 
-def _json_line(pair: Pair) -> str:
+def _json_line(pair: Pair, told: Mapping[str, object]) -> str:
     values = (join_words(pair.good), join_words(pair.bad), pair.group, pair.distance, pair.distractors, pair.place)
-    fields = {key: value for key, value in zip(_KEYS, values, strict=True) if value is not None}
-    return json.dumps(fields, ensure_ascii=False)
+    fields = {key: value for key, value in zip(_KEYS, values, strict=False) if value is not None}
+    fields |= {} if pair.complete else {"complete": False}
+    fields |= {"suite": pair.suite} if pair.suite else {}
+    return json.dumps(fields | told, ensure_ascii=False)
 
 
-_Fields = dict[str, tuple[object, int]]  # values, and the columns that they stand in
-
-
-def _read_tsv(line: Line) -> _Fields:
+def _read_tsv(line: Line) -> Fields:
     texts = line.text.split("\t")
     if not 3 <= len(texts) <= len(_HEADER):
         names, column = " ".join(_HEADER), len("\t".join(texts[: len(_HEADER)])) + 1
@@ -132,7 +162,7 @@ def _read_tsv(line: Line) -> _Fields:
     return dict(zip(_KEYS, zip(values, starts, strict=True), strict=False))
 
 
-def _read_json(line: Line) -> _Fields:
+def _read_json(line: Line) -> Fields:
     try:
         fields = json.loads(line.text)
     except json.JSONDecodeError as cause:
@@ -146,28 +176,36 @@ def _read_json(line: Line) -> _Fields:
     return {"group": placed["UID"], **placed} if "UID" in placed else placed
 
 
-def _read_pair(line: Line, fields: _Fields) -> Pair:
-    good, bad = (_words(line, fields, key) for key in _KEYS[:2])
+def _read_pair(line: Line, fields: Fields, suite: Suite | None) -> Pair:
+    language = "" if suite is None else suite.language
+    good, bad = (_words(line, fields, key, language) for key in _KEYS[:2])
+    if suite is None and good == bad:
+        text = " ".join(good)
+        line.fail(f"the sentences of a pair must differ, found {text!r} twice; correct one", fields["sentence_bad"][1])
     group, column = fields.get("group", ("", 1))
     if not isinstance(group, str):
         line.fail(f"the group must be a string, found {group!r}; correct it", column)
-    distance, distractors, place = (_count(line, fields, key) for key in _KEYS[3:])
+    distance, distractors, place = (_count(line, fields, key) for key in _KEYS[3:6])
+    name, complete = (fields.get(key, (default, 1))[0] for key, default in (("suite", ""), ("complete", True)))
+    name = suite.name if suite is not None else name if name in SUITES else ""
     try:
-        return Pair(good, bad, group, distance, distractors, -1 if place is None else place)
+        return Pair(
+            good, bad, group, distance, distractors, -1 if place is None else place, complete is not False, str(name)
+        )
     except CorpusError as cause:
         line.fail(cause.reason, fields["sentence_bad" if place is None else "place"][1])
 
 
-def _words(line: Line, fields: _Fields, key: str) -> Words:
+def _words(line: Line, fields: Fields, key: str, language: str) -> Words:
     if key not in fields:
         line.fail(f"{key} is required, found {', '.join(map(repr, fields)) or 'nothing'}; add it")
     text, column = fields[key]
     if not isinstance(text, str):
         line.fail(f"{key} must be a string, found {text!r}; correct it", column)
-    return tuple(text.split()) or line.fail(f"{key} must have a word, found none; write the sentence", column)
+    return words_of(text, language) or line.fail(f"{key} must have a word, found none; write the sentence", column)
 
 
-def _count(line: Line, fields: _Fields, key: str) -> int | None:
+def _count(line: Line, fields: Fields, key: str) -> int | None:
     value, column = fields.get(key, (None, 1))
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
         line.fail(f"{key} must be a whole number of at least 0, found {value!r}; leave it out", column)
@@ -184,15 +222,16 @@ def _number(text: str) -> object:
 
 # How often a model finds the grammatical sentence of a pair more probable.
 #
-#     right where log p(good, EOS) > log p(bad, EOS)      whole sentences, teacher-forced; a tie counts as half
+#     right where log p(good, EOS) > log p(bad, EOS)      whole sentences, teacher-forced, in float64; a tie is wrong
+#     p(running text) = Σ_{readings r} p(r)               `des` is an article, or `de les` where the text has it so
 #
-# Shares come with Wilson's 95 % interval. Pairs of one sentence are not independent, which no interval here knows.
+# Sentences that stop in the middle are scored without EOS. Shares come with Wilson's 95 % interval. Pairs of one
+# sentence are not independent, which no interval here knows.
 
 
-TIE = 1e-5  # nats: less is the rounding of single precision, not an opinion
+TIE = 1e-9  # nats: less is the rounding of double precision, not an opinion
 _Z = 1.959963984540054  # 95 % of a normal distribution lie within
-_BANDS = ((1, 1, "1"), (2, 4, "2-4"), (5, math.inf, "5+"))
-_DISTRACTORS = ((0, 0, "0"), (1, 1, "1"), (2, math.inf, "2+"))
+_DISTRACTORS: tuple[Band, ...] = ((0, 0, "0"), (1, 1, "1"), (2, math.inf, "2+"))
 
 
 @dataclass(frozen=True)
@@ -205,9 +244,9 @@ class Accuracy:
     high: float
 
     @classmethod
-    def of(cls, credits: Sequence[float]) -> Accuracy:
+    def of(cls, right: Sequence[bool]) -> Accuracy:
         """Wilson's interval: it stays within 0 and 1, and holds for few pairs."""
-        n, share = len(credits), fmean(credits)
+        n, share = len(right), fmean(right)
         centre = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
         half = _Z / (1 + _Z**2 / n) * math.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
         return cls(n, share, max(0.0, centre - half), min(1.0, centre + half))
@@ -215,20 +254,51 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class PairScores:
-    """log p of both sentences of every pair, and what follows from it."""
+    """log p of both sentences of every pair, and what follows from it.
+
+    `left_out` are the pairs with words that a closed vocabulary does not list: no share counts them.
+    """
 
     pairs: tuple[Pair, ...]
     log_p_good: tuple[float, ...]
     log_p_bad: tuple[float, ...]
+    left_out: tuple[Pair, ...] = ()
 
     @property
-    def credits(self) -> tuple[float, ...]:
-        """1 for a pair that is right, 0 for one that is wrong, one half for a tie."""
-        return tuple(_credit(good, bad) for good, bad in zip(self.log_p_good, self.log_p_bad, strict=True))
+    def right(self) -> tuple[bool, ...]:
+        """Whether the grammatical sentence is more probable, for each pair; a tie is wrong."""
+        both = zip(self.log_p_good, self.log_p_bad, strict=True)
+        return tuple(good > bad and not _is_tie(good, bad) for good, bad in both)
+
+    @property
+    def ties(self) -> int:
+        """How many pairs have sentences of equal probability, those with equal sentences among them."""
+        return sum(map(_is_tie, self.log_p_good, self.log_p_bad))
+
+    @property
+    def equal(self) -> int:
+        """How many pairs are the same sentence twice."""
+        return sum(pair.good == pair.bad for pair in self.pairs)
+
+    @property
+    def suite(self) -> Suite:
+        """The public suite that all pairs are from, or one without a name."""
+        names = {pair.suite for pair in self.pairs}
+        return SUITES.get(min(names), Suite("")) if len(names) == 1 else Suite("")
 
     @property
     def overall(self) -> Accuracy:
-        return Accuracy.of(self.credits)
+        return Accuracy.of(self.right)
+
+    @property
+    def mean_of_groups(self) -> float:
+        """The mean over groups, each counting alike."""
+        return fmean(share.accuracy for share in self.by_group.values())
+
+    @property
+    def agreement(self) -> Accuracy | None:
+        """The groups of a public suite that are about agreement, together."""
+        return self.by(lambda pair: "agreement" if pair.group in self.suite.agreement else None).get("agreement")
 
     @property
     def by_group(self) -> dict[str, Accuracy]:
@@ -236,57 +306,126 @@ class PairScores:
 
     @property
     def by_distance(self) -> dict[str, Accuracy]:
-        """1, 2-4 and 5+ words between the two words that agree; pairs of unknown distance are left out."""
-        return self.by(lambda pair: _band(pair.distance, _BANDS))
+        """By how far the word is that decides; pairs of unknown distance are left out.
+
+        Distances of 1, 2-4 and 5+; in public suites and templates 0-2, 3-6 and 7+ words between the two, as published.
+        """
+        return self.by(lambda pair: _band(pair.distance, self.suite.bands))
 
     @property
     def by_distractors(self) -> dict[str, Accuracy]:
         """0, 1 and 2+ words in between that suggest the wrong form; pairs of unknown number are left out."""
         return self.by(lambda pair: _band(pair.distractors, _DISTRACTORS))
 
+    @property
+    def by_group_and_distance(self) -> dict[str, dict[str, Accuracy]]:
+        """As `by_distance`, for each group that has distances."""
+        bands, groups = self.suite.bands, sorted({pair.group for pair in self.pairs if pair.distance is not None})
+        found = self.by(lambda pair: (pair.group, _band(pair.distance, bands)) if pair.distance is not None else None)
+        return {group: {band: share for (one, band), share in found.items() if one == group} for group in groups}
+
+    def published(self) -> list[tuple[Published, Accuracy]]:
+        """What others have measured on the suite, and the share of this model on the same groups and distances."""
+        found = []
+        for figure in self.suite.published:
+            bands = self.by_group_and_distance.get(figure.group or "", {})
+            part = self.overall if figure.band is None else bands.get(figure.band)
+            found += [(figure, part)] if part is not None else []
+        return found
+
     def summary(self) -> dict[str, Any]:
         """All shares as plain data, for JSON."""
+        by_both = self.by_group_and_distance
         return {
+            "suite": self.suite.name,
             "overall": asdict(self.overall),
+            "mean_of_groups": self.mean_of_groups,
+            "agreement": None if self.agreement is None else asdict(self.agreement),
+            "ties": self.ties,
+            "equal": self.equal,
+            "left_out": len(self.left_out),
             **{
                 name: {group: asdict(share) for group, share in getattr(self, name).items()}
                 for name in ("by_group", "by_distance", "by_distractors")
             },
+            "by_group_and_distance": {
+                group: {band: asdict(share) for band, share in bands.items()} for group, bands in by_both.items()
+            },
+            "published": [{**asdict(figure), "here": asdict(share)} for figure, share in self.published()],
         }
 
-    def by(self, key: Callable[[Pair], str | None]) -> dict[str, Accuracy]:
+    def by(self, key: Callable[[Pair], K | None]) -> dict[K, Accuracy]:
         """A share for every answer of `key`, sorted; pairs for which it answers None are left out."""
-        parts: dict[str, list[float]] = {}
-        for pair, credit in zip(self.pairs, self.credits, strict=True):
+        parts: dict[K, list[bool]] = {}
+        for pair, right in zip(self.pairs, self.right, strict=True):
             name = key(pair)
             if name is not None:
-                parts.setdefault(name, []).append(credit)
-        return {name: Accuracy.of(parts[name]) for name in sorted(parts)}
+                parts.setdefault(name, []).append(right)
+        return {name: Accuracy.of(parts[name]) for name in sorted(parts)}  # type: ignore[type-var]
 
 
-def _band(value: int | None, bands: Sequence[tuple[int, float, str]]) -> str | None:
+def _band(value: int | None, bands: Sequence[Band]) -> str | None:
     return None if value is None else next(name for low, high, name in bands if low <= value <= high)
 
 
-def _credit(good: float, bad: float) -> float:
-    if good == bad or abs(good - bad) <= TIE:  # the first also for two impossible sentences
-        return 0.5
-    return float(good > bad)
+def _is_tie(good: float, bad: float) -> bool:
+    return good == bad or abs(good - bad) <= TIE  # the first also for two impossible sentences
 
 
 def score_pairs(model: LLRNN, pairs: Sequence[Pair], *, rows: int = 1024) -> PairScores:
-    """Score both sentences of every pair, about `rows` sentences in a batch.
+    """Score both sentences of every pair in float64, about `rows` sentences in a batch; prefixes are scored once.
 
-    An impossible sentence has log p = −infinity: a grammar as background may well know that the bad one is. A word that
-    the vocabulary does not list is an UnknownWordError.
+    An impossible sentence has log p = −infinity: a grammar as background may well know that the bad one is. Running
+    text of public suites is written as the model's text is. Pairs with a word that a closed vocabulary does not list
+    are left out, and counted; if no pair is left, that is an UnknownWordError.
 
         score_pairs(model, read_pairs("pairs.tsv")).overall.accuracy
     """
     if not pairs:
         raise CorpusError("at least one pair is required to score a model on, found none; give some")
-    named = [(f"pair {number}", (pair.good, pair.bad)) for number, pair in enumerate(pairs, 1)]
-    good, bad = zip(*score_sentences(model, named, rows=rows).log_probs, strict=True)
-    return PairScores(tuple(pairs), good, bad)
+    written = _as_written(model, pairs)
+    kept = sorted((*both, number) for number, both in enumerate(written) if all(both))  # neighbours share prefixes
+    if not kept:  # say which word it was
+        kept = [((pairs[0].good,), (pairs[0].bad,), 0)]
+    exact = copy.deepcopy(model).double()
+    named = [(f"pair {number + 1}", (*good, *bad)) for good, bad, number in kept]
+    open_ended = {place for place, (_, _, number) in enumerate(kept) if not pairs[number].complete}
+    found = score_sentences(exact, named, rows=rows, open_ended=open_ended).log_probs
+    both = {
+        number: (_log_sum(log_p[: len(good)]), _log_sum(log_p[len(good) :]))
+        for (good, _, number), log_p in zip(kept, found, strict=True)
+    }
+    log_p_good, log_p_bad = zip(*(both[number] for number in sorted(both)), strict=True)
+    left_out = tuple(pair for number, pair in enumerate(pairs) if number not in both)
+    return PairScores(tuple(pairs[number] for number in sorted(both)), log_p_good, log_p_bad, left_out)
+
+
+_Readings = tuple[Words, ...]
+
+
+def _as_written(model: LLRNN, pairs: Sequence[Pair]) -> list[tuple[_Readings, _Readings]]:
+    """Both sentences of each pair as the text of the model has them, without readings that have unlisted words."""
+    vocabulary, running = model.vocabulary, any(_language(pair) for pair in pairs)
+    lowercase = model.reads_lowercase or (running and is_lowercase(vocabulary))
+
+    def readings(words: Words, language: str) -> Sequence[Words]:
+        return as_the_text_has_it(words, language, vocabulary, lowercase=lowercase) if language else [words]
+
+    normal = str.lower if model.reads_lowercase else str
+    all_of = [[readings(words, _language(pair)) for words in (pair.good, pair.bad)] for pair in pairs]
+    words = list(dict.fromkeys(normal(word) for both in all_of for own in both for word in chain.from_iterable(own)))
+    listed = {word for word, found in zip(words, vocabulary.find(words)[0].tolist(), strict=True) if found >= 0}
+    known = [[tuple(r for r in own if listed.issuperset(map(normal, r))) for own in both] for both in all_of]
+    return [(good, bad) for good, bad in known]
+
+
+def _language(pair: Pair) -> str:
+    return SUITES[pair.suite].language if pair.suite in SUITES else ""
+
+
+def _log_sum(log_p: Sequence[float]) -> float:
+    highest = max(log_p)
+    return highest if math.isinf(highest) else highest + math.log(sum(math.exp(one - highest) for one in log_p))
 
 
 @dataclass(frozen=True)
@@ -303,10 +442,10 @@ class PairComparison:
 
 
 def compare(first: PairScores, second: PairScores) -> PairComparison:
-    """Compare two models pair by pair; the test counts the pairs on which they differ, half credits by their sign."""
+    """Compare two models pair by pair; the test counts the pairs on which they differ."""
     if first.pairs != second.pairs:
         raise CorpusError("two models can only be compared on the same pairs in the same order; score both on one list")
-    differences = [one - other for one, other in zip(first.credits, second.credits, strict=True)]
+    differences = [int(one) - int(other) for one, other in zip(first.right, second.right, strict=True)]
     n, mean = len(differences), fmean(differences)
     half = _Z * stdev(differences) / math.sqrt(n) if n > 1 else 1.0
     wins, losses = sum(d > 0 for d in differences), sum(d < 0 for d in differences)

@@ -19,7 +19,7 @@ rows of a level are the distinct prefixes of that length, `ModelState.select` ha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, groupby
 
@@ -87,9 +87,16 @@ def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024) -> Sh
 
 
 def score_sentences(
-    model: LLRNN, groups: Sequence[tuple[str, Sequence[Words]]], *, rows: int = 1024, called: str = "sentences"
+    model: LLRNN,
+    groups: Sequence[tuple[str, Sequence[Words]]],
+    *,
+    rows: int = 1024,
+    called: str = "sentences",
+    open_ended: Container[int] = (),
 ) -> SharedScores:
     """log p of the sentences of each group, ends included, as many groups together as have about `rows` sentences.
+
+    The groups at the places `open_ended` have beginnings of sentences, scored without an end.
 
     The name of a group, and what sentences are `called`, is for messages. An impossible sentence has log p = −infinity.
     Words are lowercased first where the model was trained so; one that the vocabulary does not list is an
@@ -105,8 +112,9 @@ def score_sentences(
     for together in _split([own for _, own in groups], rows):
         sentences = [[located[word] for word in words] for i in together for words in groups[i][1]]
         levels, ends = _prefix_tree([[symbol for symbol, _ in sentence] for sentence in sentences])
+        closed = [i not in open_ended for i in together for _ in groups[i][1]]
         with torch.no_grad(), evaluating(model):
-            found = iter(_log_probs(model, levels, ends))
+            found = iter(_log_probs(model, levels, zip(ends, closed, strict=True)))
         inside = iter(sum(log_inside for _, log_inside in sentence) for sentence in sentences)
         for i in together:
             log_probs[i] = [next(found) + next(inside) for _ in groups[i][1]]
@@ -163,9 +171,12 @@ def _prefix_tree(sentences: Sequence[Sequence[int]]) -> tuple[list[list[_Node]],
     return [list(level) for level in levels], ends
 
 
-def _log_probs(model: LLRNN, levels: Sequence[Sequence[_Node]], ends: Iterable[tuple[int, int]]) -> list[float]:
-    """log p of each sentence of a tree."""
+def _log_probs(
+    model: LLRNN, levels: Sequence[Sequence[_Node]], ends: Iterable[tuple[tuple[int, int], bool]]
+) -> list[float]:
+    """log p of each sentence of a tree, with its end or without."""
     ended: list[list[float]] = []
+    read: list[list[float]] = []
     device, eos = model.device, model.vocabulary.eos
     log_p = torch.zeros(1, dtype=torch.float64, device=device)  # of the prefixes of this level
     distribution, state = model.step(model.start(), [eos])
@@ -181,10 +192,11 @@ def _log_probs(model: LLRNN, levels: Sequence[Sequence[_Node]], ends: Iterable[t
         # NaN is minus infinity less minus infinity: nothing at all can follow
         reached[order] = log_p[position[order]] + step.nan_to_num(nan=MINUS_INFINITY, neginf=MINUS_INFINITY)
         ended.append(reached[:n].tolist())
+        read.append(log_p.tolist())
         log_p = reached[n:]
         if nodes:
             distribution, state = model.step(state.select(parents), words)
-    return [ended[level][row] for level, row in ends]
+    return [(ended if closed else read)[level][row] for (level, row), closed in ends]
 
 
 # Weights of several scores, chosen so that a development set has the fewest word errors.

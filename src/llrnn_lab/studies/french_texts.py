@@ -15,36 +15,19 @@ how often it is right.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from llrnn.text.corpus import Corpus
-from llrnn.text.lexicon import tokenise
+from llrnn.text.french.writing import ALWAYS, SIGNS, TWO, joined, running_words, without_clitics
 
-TWO = {"du": ("de", "le"), "au": ("à", "le"), "aux": ("à", "les"), "des": ("de", "les")}
-_ALWAYS = {
-    "aux": TWO["aux"],
-    "au": TWO["au"],
-    "duquel": ("de", "lequel"),
-    "auquel": ("à", "lequel"),
-    "desquels": ("de", "lesquels"),
-    "auxquels": ("à", "lesquels"),
-    "desquelles": ("de", "lesquelles"),
-    "auxquelles": ("à", "lesquelles"),
-}
-_SIGNS = {"…": "...", "–": "--", "—": "--", "“": '"', "”": '"'}
-_JOINED = {("aujourd'", "hui"), ("quelqu'", "un"), ("m", "."), ("mm", ".")}
-_CLITICS = re.compile(
-    r"(.*?)(-t)?(-(?:ils?|elles?|on|ce|je|tu|nous|vous|y|en|moi|toi|lui|eux|leur|le|la|les|là|ci))", re.DOTALL
-)
 _ENDS = {".", "!", "?", "..."}
 _CLOSING = {"»", '"', ")"}
 
 
 def sentences(line: str) -> Iterator[list[str]]:
     """A paragraph of running text as tokenised, lowercased sentences: they end where a capital or a sign follows."""
-    words = list(_joined([_SIGNS.get(word, word) for word in tokenise(line, lowercase=False)]))
+    words = running_words(line)
     begin = 0
     for place in range(1, len(words)):
         before = words[place - 1]
@@ -54,16 +37,6 @@ def sentences(line: str) -> Iterator[list[str]]:
             begin = place
     if begin < len(words):
         yield [word.lower() for word in words[begin:]]
-
-
-def _joined(words: Sequence[str]) -> Iterator[str]:
-    """Words that a tokeniser took apart, in one again."""
-    place = 0
-    while place < len(words):
-        pair = words[place : place + 2]
-        count = 2 if tuple(word.lower() for word in pair) in _JOINED else 1
-        yield "".join(pair[:count])
-        place += count
 
 
 class Contractions:
@@ -78,18 +51,17 @@ class Contractions:
 
     def written_out(self, words: Sequence[str], *, contracted: bool = True) -> list[str]:
         """The same sentence, as the text would have it; not `contracted`: what is two words is so already."""
-        words = list(_joined([_SIGNS.get(word, word).replace("’", "'") for word in words]))
+        words = list(joined([SIGNS.get(word, word).replace("’", "'") for word in words]))
         if words and words[-1] not in self._known and words[-1].endswith(".") and len(words[-1]) > 1:
             words[-1:] = [words[-1][:-1], "."]
         found: list[str] = []
         for place, word in enumerate(words):
-            clitic = None if word in self._known else _CLITICS.fullmatch(word)
-            if contracted and word in _ALWAYS:
-                found += _ALWAYS[word]
+            if contracted and word in ALWAYS:
+                found += ALWAYS[word]
             elif contracted and word in TWO and self.is_two(word, found[-1] if found else "", (*words, "")[place + 1]):
                 found += TWO[word]
             else:
-                found += [word] if clitic is None else [part for part in clitic.groups() if part]
+                found += without_clitics(word, self._known)
         return found
 
     def is_two(self, contracted: str, left: str, right: str) -> bool:
@@ -110,7 +82,7 @@ class Contractions:
         right, all_of = Counter[str](), Counter[str]()
         for contracted, two, before, after in _events(text):
             all_of[contracted] += 1
-            right[contracted] += two == (contracted in _ALWAYS or self.is_two(contracted, before, after))
+            right[contracted] += two == (contracted in ALWAYS or self.is_two(contracted, before, after))
         return {contracted: (right[contracted], count) for contracted, count in all_of.items()}
 
 

@@ -611,6 +611,13 @@ _NOUNS = {
     kind: _by_topic(_nouns(kind, masculine, feminine))
     for (kind, masculine), (_, feminine) in zip(lists.MASCULINE_NOUNS, lists.FEMININE_NOUNS, strict=True)
 }
+
+
+def all_nouns(kind: str) -> Sequence[Lexeme]:
+    """The nouns of a kind, the frequent ones first."""
+    return _NOUNS[kind][0].items
+
+
 _BEFORE, _AFTER = _adjectives(lists.ADJECTIVES_BEFORE), _adjectives(lists.ADJECTIVES_AFTER)
 _OF_KIND = {kind: [part.strip() for part in text.split("|")] for kind, text in lists.KINDS}
 COMPLEMENTS = {kind: [pair.rsplit(maxsplit=1) for pair in text.split(",")] for kind, (*_, text) in _OF_KIND.items()}
