@@ -13,6 +13,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import chain, takewhile
 from pathlib import PurePath
 from random import Random
@@ -146,10 +147,12 @@ def _tsv_line(pair: Pair) -> str:
 
 def _json_line(pair: Pair, told: Mapping[str, object]) -> str:
     values = (join_words(pair.good), join_words(pair.bad), pair.group, pair.distance, pair.distractors, pair.place)
-    fields = {key: value for key, value in zip(_KEYS, values, strict=False) if value is not None}
-    fields |= {} if pair.complete else {"complete": False}
-    fields |= {"suite": pair.suite} if pair.suite else {}
-    return json.dumps(fields | told, ensure_ascii=False)
+    fields: dict[str, object] = {key: value for key, value in zip(_KEYS, values, strict=False) if value is not None}
+    if not pair.complete:
+        fields["complete"] = False
+    if pair.suite:
+        fields["suite"] = pair.suite
+    return json.dumps({**fields, **told}, ensure_ascii=False)
 
 
 def _read_tsv(line: Line) -> Fields:
@@ -264,7 +267,7 @@ class PairScores:
     log_p_bad: tuple[float, ...]
     left_out: tuple[Pair, ...] = ()
 
-    @property
+    @cached_property
     def right(self) -> tuple[bool, ...]:
         """Whether the grammatical sentence is more probable, for each pair; a tie is wrong."""
         both = zip(self.log_p_good, self.log_p_bad, strict=True)
@@ -280,7 +283,7 @@ class PairScores:
         """How many pairs are the same sentence twice."""
         return sum(pair.good == pair.bad for pair in self.pairs)
 
-    @property
+    @cached_property
     def suite(self) -> Suite:
         """The public suite that all pairs are from, or one without a name."""
         names = {pair.suite for pair in self.pairs}
@@ -320,9 +323,12 @@ class PairScores:
     @property
     def by_group_and_distance(self) -> dict[str, dict[str, Accuracy]]:
         """As `by_distance`, for each group that has distances."""
-        bands, groups = self.suite.bands, sorted({pair.group for pair in self.pairs if pair.distance is not None})
-        found = self.by(lambda pair: (pair.group, _band(pair.distance, bands)) if pair.distance is not None else None)
-        return {group: {band: share for (one, band), share in found.items() if one == group} for group in groups}
+        found: dict[str, dict[str, Accuracy]] = {}
+        bands = self.suite.bands
+        for (group, band), share in self.by(lambda pair: (pair.group, _band(pair.distance, bands) or "")).items():
+            if band:
+                found.setdefault(group, {})[band] = share
+        return found
 
     def published(self) -> list[tuple[Published, Accuracy]]:
         """What others have measured on the suite, and the share of this model on the same groups and distances."""

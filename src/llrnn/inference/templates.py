@@ -278,8 +278,8 @@ class _Maker:
         shared: tuple[tuple[str, str], ...] = ()
         for place, slot in enumerate(template.slots):
             if slot.nouns and place not in chosen:
-                values = _agreed([chosen[heads[number]] for number in slot.nouns])
-                if not self._choose(chosen, place, self.fitting(slot.name, values, shared), random):
+                agreed = _agreed([chosen[heads[number]] for number in slot.nouns])
+                if not self._choose(chosen, place, self.fitting(slot.name, agreed, shared), random):
                     return None
                 shared = _shared(chosen[place]) or shared
         return _Filled(template, tuple(chosen.get(place) for place in range(len(template.slots))), heads)
