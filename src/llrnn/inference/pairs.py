@@ -28,8 +28,8 @@ from llrnn.inference.suites import (
     SUITES,
     Band,
     Fields,
+    PairSuite,
     Published,
-    Suite,
     as_the_text_has_it,
     is_lowercase,
     recognised,
@@ -179,7 +179,7 @@ def _read_json(line: Line) -> Fields:
     return {"group": placed["UID"], **placed} if "UID" in placed else placed
 
 
-def _read_pair(line: Line, fields: Fields, suite: Suite | None) -> Pair:
+def _read_pair(line: Line, fields: Fields, suite: PairSuite | None) -> Pair:
     language = "" if suite is None else suite.language
     good, bad = (_words(line, fields, key, language) for key in _KEYS[:2])
     if suite is None and good == bad:
@@ -284,10 +284,10 @@ class PairScores:
         return sum(pair.good == pair.bad for pair in self.pairs)
 
     @cached_property
-    def suite(self) -> Suite:
+    def suite(self) -> PairSuite:
         """The public suite that all pairs are from, or one without a name."""
         names = {pair.suite for pair in self.pairs}
-        return SUITES.get(min(names), Suite("")) if len(names) == 1 else Suite("")
+        return SUITES.get(min(names), PairSuite("")) if len(names) == 1 else PairSuite("")
 
     @property
     def overall(self) -> Accuracy:

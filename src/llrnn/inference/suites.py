@@ -23,7 +23,7 @@ from llrnn.text.french.writing import readings, running_words
 from llrnn.text.readers import Line
 from llrnn.text.vocabulary import EOS, Vocabulary
 
-__all__ = ["SUITES", "Published", "Suite"]
+__all__ = ["SUITES", "PairSuite", "Published"]
 
 Fields = dict[str, tuple[object, int]]  # values, and the columns that they stand in
 Band = tuple[int, float, str]
@@ -42,7 +42,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Suite:
+class PairSuite:
     """What is known of a suite; `language` is that of its running text, none for text that is cut into words."""
 
     name: str
@@ -122,11 +122,11 @@ def _turblimp(line: Line) -> Fields | None:
     return dict(zip(keys, zip((group.strip(), good, bad), starts, strict=True), strict=True))
 
 
-SUITES: Mapping[str, Suite] = {
+SUITES: Mapping[str, PairSuite] = {
     suite.name: suite
     for suite in (
-        Suite("templates", "llrnn pairs templates", bands=BETWEEN, measure="words between"),
-        Suite(
+        PairSuite("templates", "llrnn pairs templates", bands=BETWEEN, measure="words between"),
+        PairSuite(
             "gender_at_a_distance",
             "prisukumaran23/lstm_fr",
             bands=BETWEEN,
@@ -138,7 +138,7 @@ SUITES: Mapping[str, Suite] = {
             begins=lambda line: _CONSTRUCTION.fullmatch(line.split("\t")[0]) is not None,
             fields=_gender_at_a_distance,
         ),
-        Suite(
+        PairSuite(
             "qfrblimp",
             "Beauchemin et al. 2026, QFrBLiMP",
             language="fr",
@@ -152,7 +152,7 @@ SUITES: Mapping[str, Suite] = {
             begins=lambda line: line.lstrip().startswith("{") and '"sentence_a"' in line and '"label"' in line,
             fields=_qfrblimp,
         ),
-        Suite(
+        PairSuite(
             "turblimp",
             "Başar et al. 2025, TurBLiMP",
             language="tr",
@@ -164,7 +164,7 @@ SUITES: Mapping[str, Suite] = {
 }
 
 
-def recognised(line: str) -> Suite | None:
+def recognised(line: str) -> PairSuite | None:
     """The public suite whose file begins with this line."""
     return next((suite for suite in SUITES.values() if suite.begins(line)), None)
 

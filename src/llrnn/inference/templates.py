@@ -60,7 +60,7 @@ class InflectedWord:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class TemplateSlot:
     """A place of a template: a class of words and the nouns that it agrees with, or (without any) the word itself."""
 
     name: str
@@ -74,7 +74,7 @@ class Template:
 
     name: str
     features: tuple[str, ...]
-    slots: tuple[Slot, ...]
+    slots: tuple[TemplateSlot, ...]
 
     @property
     def target(self) -> int:
@@ -184,9 +184,9 @@ def _joined(words: Sequence[str], joins: Mapping[tuple[str, ...], Sequence[str]]
 def _template(line: Line) -> Template:
     name, features, *parts = (*line.text.split(), "", "") if len(line.text.split()) < 2 else line.text.split()
     slots = tuple(
-        Slot(match[2], tuple(map(int, match[3].split("+"))), bool(match[1]))
+        TemplateSlot(match[2], tuple(map(int, match[3].split("+"))), bool(match[1]))
         if (match := _SLOT.fullmatch(part))
-        else Slot(part)
+        else TemplateSlot(part)
         for part in parts
     )
     if not slots or sum(slot.is_target for slot in slots) != 1:
@@ -216,7 +216,7 @@ def _check(line: Line, template: Template, words: Mapping[str, Sequence[Inflecte
             line.fail(f"number {number} must stand on one noun, found {heads[number,]}; correct the template")
 
 
-def _is_noun(slot: Slot, words: Mapping[str, Sequence[InflectedWord]]) -> bool:
+def _is_noun(slot: TemplateSlot, words: Mapping[str, Sequence[InflectedWord]]) -> bool:
     return words[slot.name][0].pos in NOMINAL
 
 
