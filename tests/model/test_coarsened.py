@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,7 @@ from helpers import (
     small_vectors,
     small_vocabulary,
 )
-from llrnn import LLRNN, backgrounds, features
+from llrnn import LLRNN, Vocabulary, backgrounds, domains, features
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import ConfigError, FeatureError
 from llrnn.inference.coarsening import merges_of, with_classes
@@ -179,32 +179,69 @@ def test_words_without_mass_go_anywhere() -> None:
     assert np.isfinite(made.values).all()
 
 
-def test_cells_are_never_merged() -> None:
-    vocabulary = open_vocabulary()
-    n = vocabulary.n_words
-    fine = compile_features(open_features(), vocabulary)
-    held = len(np.unique(fine.class_of[n:]))
-    read, made = open_features().coarsened(held + 5).compiled(vocabulary)
-    assert made.n_classes == held + 5 < fine.n_classes
-    for cell in range(n, len(vocabulary)):
-        assert made.row(cell) == fine.row(cell)
+def finite_vocabulary() -> Vocabulary:
+    """Strings of one to three letters, in three cells, all of which can be written out."""
+    cells = {"one": "[a-e]", "two": "[a-e]{2}", "three": "[a-e]{3}"}
+    letters = dict(zip("abcde", (0.05, 0.1, 0.15, 0.2, 0.25), strict=True))
+    return Vocabulary.from_corpus(small_corpus(), domains=[domains.Regular(cells, letters)], as_new=0.5)
+
+
+@pytest.mark.parametrize("classes", [1, 2, 6, 15])
+def test_cells_are_merged_with_words_and_all_strings_sum_to_one(classes: int) -> None:
+    vocabulary, background = finite_vocabulary(), backgrounds.Discounted.from_corpus(small_corpus())
+    mass = symbol_mass(background, vocabulary)
+    phi = open_features().coarsened(classes, mass=mass)
+    model = LLRNN(vocabulary, output_features=phi, background=background, controller=llrnn.GRU(5)).double()
+    shaken(model, 2.0)
+    made, n = model.output_features, vocabulary.n_words
+    assert made.n_classes == classes
+    strings = ["".join(letters) for length in (1, 2, 3) for letters in product("abcde", repeat=length)]
+    unlisted = [string for string in strings if string not in vocabulary]
+    ids, inside = vocabulary.locate([*vocabulary.words, *unlisted])
+    fine = dense(compile_features(open_features(), vocabulary))
+    b = mass[ids] * np.exp(inside)  # of each string by itself
+    means = np.zeros_like(fine)
+    for klass in range(classes):
+        own = made.class_of[ids] == klass
+        if klass in made.class_of[n:]:  # b of a cell is what its strings have together
+            cell = n + int(np.flatnonzero(made.class_of[n:] == klass)[0])
+            assert math.isclose(mass[cell], b[ids == cell].sum(), rel_tol=1e-9)
+        means[made.class_of == klass] = b[own] @ fine[ids[own]] / b[own].sum()
+    assert np.allclose(dense(made), means, atol=1e-6)
+    p, _ = model.step(model.start(), [vocabulary.eos])
+    a = p.adaptor.detach().numpy()[0]
+    weighed = b * np.exp(means[ids] @ a)
+    found = np.exp(p.log_probs().detach().numpy()[0, ids] + inside)
+    assert math.isclose(found.sum(), 1.0, abs_tol=1e-9)
+    assert np.allclose(found, weighed / weighed.sum(), rtol=1e-5)
+
+
+def test_open_vocabularies_have_as_few_classes_as_wished_but_for_tails() -> None:
+    headed = domains.Headed(domains.Regular({"one": "[0-9]+"}, dict.fromkeys("0123456789", 0.05)), tolerance=0.3)
+    held = [headed, *open_vocabulary().domains[1:]]
+    vocabulary = Vocabulary.from_corpus(small_corpus(), domains=held, as_new=0.5)
+    fine, few = compile_features(open_features(), vocabulary), len(vocabulary.tails) + 5
+    read, made = open_features().coarsened(few).compiled(vocabulary)
+    assert 0 < len(vocabulary.tails) < few == made.n_classes < len(vocabulary.cells)
+    assert all(made.row(tail) == fine.row(tail) for tail in vocabulary.tails)
     assert np.array_equal(read.class_of, fine.class_of)
-    with pytest.raises(FeatureError, match="cells of an open vocabulary are never merged"):
-        compile_features(open_features().coarsened(held - 1), vocabulary)
+    with pytest.raises(FeatureError, match="tails of domains are never merged"):
+        compile_features(open_features().coarsened(1), vocabulary)
     model = LLRNN(
         vocabulary,
-        output_features=open_features().coarsened(held + 5),
+        output_features=open_features().coarsened(few),
         background=backgrounds.Discounted.from_corpus(small_corpus()),
         controller=llrnn.GRU(5),
     ).double()
     shaken(model, 2.0)
-    state = model.start()
-    p, _ = model.step(state, [vocabulary.eos])
+    p, _ = model.step(model.start(), [vocabulary.eos])
     assert math.isclose(float(p.log_probs().detach().exp().sum()), 1.0, abs_tol=1e-9)
     added = add(model, [Entry("zzyzx")])
     assert added.output_features.row(added.vocabulary.id("zzyzx")) == added.input_features.row(
         added.vocabulary.id("zzyzx")
     )
+    before, after = (sentence_log_probs(one, ["xzyzz", "1984"]) for one in (model, remove(added, ["zzyzx"])))
+    assert np.allclose(before, after, atol=1e-9)
 
 
 MADE: dict[str, Callable[[], LLRNN]] = {

@@ -171,9 +171,9 @@ def _numbers(text: str | None) -> list[int]:
 
 def _of_config(project: Project, numbers: Sequence[int]) -> ClassCurve:
     vocabulary, phi = project.vocabulary, compile_features(project.output_features, project.vocabulary)
-    mass, cells = symbol_mass(project.background, vocabulary), len(vocabulary) - vocabulary.n_words
+    mass = symbol_mass(project.background, vocabulary)
     size = ways.Size(_positions(project), phi.n_classes, phi.n_features, 0, project.config.controller.hidden)
-    return class_curve(coarse.merges(phi, mass, cells=cells), phi, size, numbers)
+    return class_curve(coarse.merges(phi, mass, alone=vocabulary.tails), phi, size, numbers)
 
 
 def _of_model(folder: Path, valid: Path | None, numbers: Sequence[int]) -> ClassCurve:

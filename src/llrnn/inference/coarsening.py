@@ -52,7 +52,7 @@ def merges_of(model: LLRNN, text: EncodedText | None = None, batching: Batching 
     """The tree of merges by the weights of a model, and by the text that it reads, if there is one."""
     vocabulary = model.vocabulary
     mass, scale = symbol_mass(model.background, vocabulary), _scale(model, text, batching)
-    return coarse.merges(model.output_features, mass, scale=scale, cells=len(vocabulary) - vocabulary.n_words)
+    return coarse.merges(model.output_features, mass, scale=scale, alone=vocabulary.tails)
 
 
 def with_classes(model: LLRNN, tree: coarse.Merges, classes: int) -> LLRNN:

@@ -326,7 +326,7 @@ class BoundedFeatures(Wrapped):
 
 
 class Coarsened(Wrapped):
-    """At most so many classes: rows merged where least is lost (`layer.coarse`); cells of domains stay as they are."""
+    """At most so many classes: rows merged where least is lost (`layer.coarse`); tails of domains stay as they are."""
 
     def __init__(
         self, inner: Features, classes: int, mass: Floats | None, scale: Mapping[str, Floats] | None, seed: int
@@ -340,9 +340,11 @@ class Coarsened(Wrapped):
     def compiled(self, vocabulary: Vocabulary) -> tuple[FeatureMatrix, FeatureMatrix]:
         """The matrix as it is without merging, and the coarser one: the same columns, fewer rows."""
         if self._made is None or self._made[0] is not vocabulary:
-            fine, cells = compile_features(self._inner, vocabulary), len(vocabulary) - vocabulary.n_words
+            fine = compile_features(self._inner, vocabulary)
             mass = np.asarray(vocabulary.counts) + 0.5 if self._mass is None else self._mass
-            made = coarse.coarsened(fine, self._classes, mass, self._scale, cells=cells, seed=self._seed)
+            made = coarse.coarsened(
+                fine, self._classes, mass, self._scale, alone=vocabulary.tails, seed=self._seed
+            )
             self._made = vocabulary, fine, made
         return self._made[1:]
 

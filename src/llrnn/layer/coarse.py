@@ -1,7 +1,8 @@
 """Fewer classes: rows of Φ merged where least is lost, so that a rich model has a cheap sum in Z.
 
 A merged class has the mean row of its members, weighted by background mass: only φ is coarser, p sums to one as before,
-and within a class words differ by b(x). To the second order, what that costs is
+and within a class words differ by b(x). A cell of an open vocabulary is a member as a word is: b of it is the mass of
+all its strings, in closed form, and which string of the cell it is costs what it did. To the second order, what that costs is
 
     E KL(p ‖ p̄) = ½ Σ_x b(x) E[(a·(φ(x) − φ̄(x)))²] = ½ Σ_x b(x) ‖φ(x) R − φ̄(x) R‖²         R Rᵀ = Cov(a)
 
@@ -19,7 +20,7 @@ Pairs are looked for within buckets of at most 2,048 rows that lie together, fou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,8 +75,8 @@ class Merges:
 
     def _steps(self, classes: int) -> int:
         if classes < self.fewest:
-            cells = "; classes with cells of an open vocabulary are never merged" if self.fewest > 1 else ""
-            raise FeatureError(f"{self.fewest:,} classes or more are needed, found {classes:,}{cells}; give more")
+            tails = "; tails of domains are never merged" if self.fewest > 1 else ""
+            raise FeatureError(f"{self.fewest:,} classes or more are needed, found {classes:,}{tails}; give more")
         return max(0, self.n_classes - classes)
 
 
@@ -85,13 +86,13 @@ def coarsened(
     mass: Floats,
     scale: Mapping[str, Floats] | None = None,
     *,
-    cells: int = 0,
+    alone: Collection[int] = (),
     seed: int = 0,
 ) -> FeatureMatrix:
     """The matrix with at most so many classes, merged where least is lost; itself, where it has no more.
 
-    `mass` (V,): b of each symbol; `scale`: R by the names of features, (k,) each; the last `cells` symbols stay as they
-    are; `seed`: of the projection that is used without a scale.
+    `mass` (V,): b of each symbol; `scale`: R by the names of features, (k,) each; `alone`: symbols that are not merged;
+    `seed`: of the projection that is used without a scale.
     """
     if classes >= matrix.n_classes:
         return matrix
@@ -101,22 +102,28 @@ def coarsened(
     if missing:
         raise FeatureError(f"a scale of every feature is required, found none of {missing[0]!r}")
     rows = None if scale is None else np.array([scale[name] for name in matrix.names])
-    return merged(matrix, mass, merges(matrix, mass, scale=rows, cells=cells, seed=seed).new_classes(classes))
+    return merged(matrix, mass, merges(matrix, mass, scale=rows, alone=alone, seed=seed).new_classes(classes))
 
 
 def merges(
-    matrix: FeatureMatrix, mass: Floats, *, scale: Floats | None = None, cells: int = 0, seed: int = 0
+    matrix: FeatureMatrix,
+    mass: Floats,
+    *,
+    scale: Floats | None = None,
+    alone: Collection[int] = (),
+    seed: int = 0,
 ) -> Merges:
-    """The tree of merges of a matrix over V symbols, of which the last `cells` stay as they are.
+    """The tree of merges of a matrix over V symbols.
 
-    `mass` (V,): b; `scale` (m, k): R, of a trained model; a random projection of `seed` by default.
+    `mass` (V,): b; `scale` (m, k): R, of a trained model; a random projection of `seed` by default; `alone`: symbols
+    whose classes are not merged.
     """
     if scale is None:
         scale = np.random.default_rng(seed).standard_normal((matrix.n_features, _DIMENSIONS)) / np.sqrt(_DIMENSIONS)
     points = (SparseMatrix(matrix) @ torch.from_numpy(np.asarray(scale, dtype=np.float32))).numpy()
     weights = _class_weights(matrix, mass)
     free = np.ones(matrix.n_classes, dtype=bool)
-    free[matrix.class_of[matrix.n_symbols - cells :]] = False
+    free[matrix.class_of[list(alone)]] = False
     rows = np.flatnonzero(free)
     buckets = _buckets(points, rows)
     within = np.concatenate([_tree(points[own], weights[own], own) for own in buckets] or [_NO_MERGES])
