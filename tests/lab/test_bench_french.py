@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.settings import TrainingSettings
 from llrnn_lab.bench import profile, torch_peer
 from llrnn_lab.bench.adaptive import adaptive, equal_time
+from llrnn_lab.bench.curve import TimeCurve
 from llrnn_lab.bench.french import french as french_training
 from llrnn_lab.studies.prepare import prepare
 
@@ -41,7 +43,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def configs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("configs")
-    for name in ("llrnn", "rnn"):
+    for name in ("llrnn", "rnn", "rnn-bias"):
         text = (ROOT / "configs" / "table4" / f"{name}.toml").read_text(encoding="utf8")
         (folder / f"{name}.toml").write_text(text.replace("= 256", "= 16").replace("= 2500", "= 50"), encoding="utf8")
     return folder
@@ -123,6 +125,58 @@ def test_perplexity_at_equal_time(data: Path, configs: Path) -> None:
         within = [perplexity for used, perplexity in curve if used <= 0.5]
         assert found["contenders"][name]["epochs"] == len(within)
         assert found["contenders"][name]["log-perplexity"] == min(within, default=float("inf"))
+
+
+def test_the_curve_of_perplexity_against_time(data: Path, configs: Path, tmp_path: Path) -> None:
+    command = ["bench", "curve", "--data", str(data), "--configs", str(configs), "--ours", "llrnn", "--seconds", "1.5"]
+    small = ["controller.hidden=16", "controller.layers=1", "training.batches.words=128"]
+    options = [
+        "--classes",
+        "30,0",
+        "--every",
+        "0.3",
+        "--pilot",
+        "0.5",
+        "--cutoffs",
+        "20,90",
+        "--sentences",
+        "20",
+        "--out",
+        str(tmp_path),
+    ]
+    assert run([*command, *options, *(word for change in small for word in ("--set", change)), "--json"]) == 0
+    found = json.loads((tmp_path / "curve.json").read_text(encoding="utf8"))
+    assert (tmp_path / "curve.png").stat().st_size > 10_000
+    few, all_of_them, *rivals = found["curves"]
+    assert rivals == ["softmax", "adaptive softmax"]
+    assert found["outputs"][few] == 30 < found["outputs"][all_of_them] < found["outputs"]["softmax"]
+    for name, points in found["curves"].items():
+        used, losses = zip(*points, strict=True)
+        assert list(used) == sorted(used)
+        assert used[-1] >= 1.5  # the first beyond the budget
+        assert min(losses) < math.log(found["V"])
+        assert found["rates"][name] in (0.002, 0.004)
+    shown = TimeCurve(found)
+    assert shown.leads_from() is None or shown.leads_from() in {
+        used for one in shown.found["curves"].values() for used, _ in one
+    }
+
+
+def test_who_leads_and_from_when_on() -> None:
+    curves = {"LL-RNN, 9 classes": [(2.0, 6.0), (4.0, 5.0)], "softmax": [(1.0, 7.0), (3.0, 5.5), (5.0, 5.2)]}
+    found = TimeCurve({"curves": curves})
+    assert found.at(1.5) == {"softmax": 7.0}
+    assert found.at(3.0) == {"LL-RNN, 9 classes": 6.0, "softmax": 5.5}
+    assert found.leads_from() == 4.0
+    assert TimeCurve({"curves": {**curves, "softmax": [(5.0, 4.0)]}}).leads_from() is None
+
+
+def test_an_adaptive_softmax_begins_with_the_background() -> None:
+    torch.manual_seed(0)
+    b = torch.tensor([0.4, 0.3, 0.1, 0.1, 0.06, 0.04])
+    output = torch_peer.Adaptive(6, 16, (2, 4), log_b=b.log())
+    log_p = output.softmax.log_prob(torch.zeros(1, 16)).exp()[0]
+    assert torch.allclose(log_p, torch.tensor([0.4, 0.3, 0.1, 0.1, 0.05, 0.05]), atol=1e-6)
 
 
 def test_python_is_called_as_often_whatever_the_words(

@@ -342,9 +342,7 @@ class Coarsened(Wrapped):
         if self._made is None or self._made[0] is not vocabulary:
             fine = compile_features(self._inner, vocabulary)
             mass = np.asarray(vocabulary.counts) + 0.5 if self._mass is None else self._mass
-            made = coarse.coarsened(
-                fine, self._classes, mass, self._scale, alone=vocabulary.tails, seed=self._seed
-            )
+            made = coarse.coarsened(fine, self._classes, mass, self._scale, alone=vocabulary.tails, seed=self._seed)
             self._made = vocabulary, fine, made
         return self._made[1:]
 

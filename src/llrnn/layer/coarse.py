@@ -1,8 +1,8 @@
 """Fewer classes: rows of Φ merged where least is lost, so that a rich model has a cheap sum in Z.
 
 A merged class has the mean row of its members, weighted by background mass: only φ is coarser, p sums to one as before,
-and within a class words differ by b(x). A cell of an open vocabulary is a member as a word is: b of it is the mass of
-all its strings, in closed form, and which string of the cell it is costs what it did. To the second order, what that costs is
+and within a class words differ by b(x). A cell of an open vocabulary is a member as a word is: its b is the mass of all
+its strings, in closed form, and which of them it is costs what it did. To the second order, what merging costs is
 
     E KL(p ‖ p̄) = ½ Σ_x b(x) E[(a·(φ(x) − φ̄(x)))²] = ½ Σ_x b(x) ‖φ(x) R − φ̄(x) R‖²         R Rᵀ = Cov(a)
 
