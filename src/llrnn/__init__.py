@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from llrnn.layer import LogLinear
     from llrnn.model import testing, words
     from llrnn.model.checkpoint import load
+    from llrnn.model.completion import Completer, complete
     from llrnn.model.controllers import GRU, LSTM, Controller, Elman, Stacked, register_controller
     from llrnn.model.decode import Greedy, Sampling, generate
     from llrnn.model.modern import MinGRU, Mogrifier, Transformer
@@ -63,6 +64,7 @@ _HOMES = {
     "model.scoring": "Continuous Sentences Sliding Windows",
     "model.controllers": "GRU LSTM Controller Elman Stacked register_controller",
     "model.modern": "MinGRU Mogrifier Transformer",
+    "model.completion": "Completer complete",
     "model.decode": "Greedy Sampling generate",
     "model.checkpoint": "load",
     "model.network": "LLRNN",
@@ -84,6 +86,7 @@ __all__ = [
     "LLRNN",
     "LSTM",
     "Client",
+    "Completer",
     "Continuous",
     "Controller",
     "Corpus",
@@ -109,6 +112,7 @@ __all__ = [
     "Windows",
     "backgrounds",
     "coarsen",
+    "complete",
     "contextual",
     "domains",
     "errors",

@@ -28,6 +28,7 @@ VERBS = {
     "evaluate": ("llrnn.cli.verbs:evaluate_verb", "Log-perplexity of models on texts, with an audit of the figure."),
     "score": ("llrnn.cli.verbs:score_verb", "Log-probability of every word and sentence of a text."),
     "generate": ("llrnn.cli.verbs:generate_verb", "Write text: sampling, greedy or beam search."),
+    "complete": ("llrnn.cli.verbs:complete_verb", "The best next words that begin with the letters typed so far."),
     "explain": ("llrnn.cli.verbs:explain_verb", "Why this word: background + features − log Z, adding up exactly."),
     "features": ("llrnn.cli.features:features_verb", "What the features amount to, and how log Z will be computed."),
     "coarsen": ("llrnn.cli.features:coarsen_verb", "Fewer classes for a trained model, where least is lost."),

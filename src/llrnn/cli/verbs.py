@@ -69,6 +69,7 @@ from llrnn.inference.rescoring import Rescored, SharedScores, Weights, rescore, 
 from llrnn.inference.scores import score as score_texts
 from llrnn.inference.templates import french_templates, read_templates, template_pairs, template_sentences
 from llrnn.model.checkpoint import load
+from llrnn.model.completion import complete, split_letters
 from llrnn.model.decode import (
     Greedy,
     Sampling,
@@ -347,6 +348,33 @@ def _strategy(greedy: bool, beam: int | None, sampling: Sampling) -> Strategy:
     if len(given) > 1 or (given and sampling != Sampling()):
         raise ConfigError("choose one way: --greedy, --beam, or sampling with --temperature, --top-k, --top-p")
     return Greedy() if greedy else sampling
+
+
+@with_model_options
+def complete_verb(
+    model: ModelFolder,
+    text: Annotated[
+        str, typer.Argument(help="The text so far; letters after its last space are the word being typed.")
+    ],
+    options: ModelOptions,
+    k: Annotated[int, typer.Option("-k", "--k", min=1, help="How many words.")] = 3,
+    condition: Condition = None,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """The best next words that begin with the letters typed so far, exactly, words that nobody listed included.
+
+    \b
+    Example: llrnn complete runs/embedded "la reine est gr"
+    Example: llrnn complete runs/embedded "la reine est " -k 5
+    """
+    loaded = options.constrained(options.open(model, device))
+    wanted = None if condition is None else read_condition(loaded, condition)
+    check_condition(loaded, wanted)
+    found = complete(prepared(loaded, [wanted]), *split_letters(text), k=k, condition=wanted)
+    best = [{**asdict(one), "p": one.p, "share": found.share(one)} for one in found]
+    told = {"prefix": found.prefix, "letters": found.letters, "log_mass": found.log_mass, "best": best}
+    say(told, as_json, lambda _: show.out.print(found))
 
 
 @with_model_options

@@ -133,6 +133,12 @@ class Alphabet:
         return self._others[column]
 
     @cached_property
+    def characters_of(self) -> tuple[str, ...]:
+        """The characters of every column, in one string each."""
+        others = ["".join(map(chr, self.others(c).tolist())) for c in range(len(self.characters), len(self))]
+        return (*self.characters, *others)
+
+    @cached_property
     def log_share(self) -> Floats:
         """log of 1 / how many characters a column stands for, (columns,)."""
         sizes = [1] * len(self.characters) + [len(self.others(c)) for c in range(len(self.characters), len(self))]

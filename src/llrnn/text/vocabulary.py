@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -89,6 +89,36 @@ class Domain(ABC):
     def members(self, cell: int) -> Sequence[str] | None:
         """All strings of a cell, where there are `MOST_MEMBERS` or fewer; None for a larger or infinite one."""
         return None
+
+    def log_mass_of(self, letters: str) -> Floats:
+        """log Σ q(x) over the strings of each cell that begin with these letters, listed words included, (C,)."""
+        found = np.full(len(self.cells), -np.inf)
+        for cell, strings in self._written_out(letters):
+            found[cell] = np.logaddexp.reduce(self.locate(strings)[1]) if strings else -np.inf
+        return found
+
+    def ranked(self, letters: str, log_weight: Floats) -> Iterator[tuple[float, str]]:
+        """The strings that begin with these letters, by falling log q(x) + log_weight[cell of x]; with that number.
+
+        `log_weight`: (C,); of a cell of −∞ no string comes.
+        """
+        found = list[tuple[float, str]]()
+        for cell, strings in self._written_out(letters):
+            if log_weight[cell] > -np.inf and strings:
+                log_q = self.locate(strings)[1] + log_weight[cell]
+                found += [(log, one) for log, one in zip(log_q.tolist(), strings, strict=True) if log > -np.inf]
+        return iter(sorted(found, key=lambda one: (-one[0], one[1])))
+
+    def _written_out(self, letters: str) -> Iterator[tuple[int, list[str]]]:
+        """The strings of every cell that begin with these letters, where all of them can be listed."""
+        for number, cell in enumerate(self.cells):
+            members = self.members(number)
+            if members is None:
+                raise DomainError(
+                    f"the cell {cell.name!r} of {self.name!r} cannot be searched by the letters of its strings: there "
+                    "are too many to list; let the domain say `log_mass_of` and `ranked`, or make it of patterns"
+                )
+            yield number, [string for string in members if string.startswith(letters)]
 
     def without(self, language: DFA) -> Domain:
         """The same domain without the strings of a language that another domain has taken."""
@@ -160,6 +190,18 @@ def log_mass_left(domain: Domain, listed: Sequence[str]) -> Floats:
     with np.errstate(divide="ignore"):
         log_left: Floats = np.where(gone > 0, np.log(np.maximum(left, 0.0)), domain.log_mass)
     return log_left
+
+
+def log_mass_without(log_mass: Floats, cells: Ints, log_q: Floats) -> Floats:
+    """log of the masses of cells, (C,), less those of some strings: their cells, -1 for none, and log q, (n,) each.
+
+    By subtraction: what is left of a cell is exact to rounding of what there was.
+    """
+    own = cells >= 0
+    gone = np.bincount(cells[own], weights=np.exp(log_q[own]), minlength=len(log_mass))
+    with np.errstate(divide="ignore"):
+        left: Floats = np.where(gone > 0, np.log(np.maximum(np.exp(log_mass) - gone, 0.0)), log_mass)
+    return left
 
 
 # The words of a large vocabulary as three arrays, of which a page is read when a word of it is asked for.
@@ -452,6 +494,22 @@ class Vocabulary:
             ids[missing[found]] = cells[found] + self.n_words
             inside[missing[found]] = log_q[found] - self.log_left[cells[found]]
         return ids if self.unknown is None else np.where(ids < 0, self.id(self.unknown), ids), inside
+
+    @cached_property
+    def _in_order(self) -> Ints:
+        """The ids by rising word."""
+        if self._spellings is not None:
+            return np.asarray(self._spellings.order)
+        return np.array(sorted(range(self.n_words), key=self.words.__getitem__), dtype=np.int64)
+
+    def beginning_with(self, letters: str) -> Ints:
+        """The ids of the listed words that begin with these letters, by rising word; EOS is no word, nor is UNK."""
+        order, size = self._in_order, len(letters)
+        places, word = range(self.n_words), self.symbol
+        start = bisect_left(places, letters, key=lambda i: word(int(order[i]))[:size]) if size else 0
+        stop = bisect_right(places, letters, start, key=lambda i: word(int(order[i]))[:size]) if size else len(order)
+        found = order[start:stop].astype(np.int64)
+        return found[(found != self.eos) & (found != (-1 if self.unknown is None else self.id(self.unknown)))]
 
     def log_inside(self, word: str) -> float:
         """log q(x) / Q'(c): which string of its cell a word is; 0 for a listed one."""

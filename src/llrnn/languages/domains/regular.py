@@ -16,10 +16,11 @@ Listed strings have cells of their own in front (`Names`, `Headed`); all others 
 
 from __future__ import annotations
 
+import heapq
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -27,11 +28,12 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
+from llrnn.languages.domains.ranked import Way, best_ahead, best_first, sorted_ways
 from llrnn.languages.domains.spelling import Spelling
 from llrnn.languages.grammars.automaton import reachable
 from llrnn.languages.grammars.notation import pattern
 from llrnn.text.automata import DFA, KINDS, check_string, partition
-from llrnn.text.vocabulary import MOST_MEMBERS, OUTSIDE, Cell, Domain, log_mass_left
+from llrnn.text.vocabulary import MOST_MEMBERS, OUTSIDE, Cell, Domain, log_mass_left, log_mass_without
 
 
 class Regular(Domain):
@@ -123,10 +125,51 @@ class Regular(Domain):
         log_q = np.full(len(strings), -np.inf)
         own = np.flatnonzero(cells >= 0)
         columns, _ = self._alphabet.padded([strings[i] for i in own.tolist()])
-        with np.errstate(divide="ignore"):
-            log_weight = np.append(np.log(self._weight) + self._alphabet.log_share, 0.0)  # -1: behind the end
+        log_weight = np.append(self._log_weight, 0.0)  # -1: behind the end
         log_q[own] = log_weight[columns].sum(1) + self._log_scale[cells[own]]
         return np.where(log_q > -np.inf, cells, OUTSIDE), log_q
+
+    @cached_property
+    def _log_weight(self) -> Floats:
+        """log of the weight of one character of each column."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self._weight) + self._alphabet.log_share)
+
+    def _read(self, letters: str) -> tuple[int, float]:
+        """The state that letters lead to, and their log weight; −∞ where no string holds them."""
+        state, log = 0, 0.0
+        for column in self._alphabet.columns(letters).tolist():
+            if column < 0:
+                return 0, -np.inf
+            state, log = int(self._automaton.moves[state, column]), log + float(self._log_weight[column])
+        return state, log
+
+    def log_mass_of(self, letters: str) -> Floats:
+        state, log = self._read(letters)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(self._ahead[state], 0.0)) + self._log_scale + log)
+
+    @cached_property
+    def _best(self) -> Floats:
+        """log weight of the best way from each state into each cell, (states, cells)."""
+        inside = self._automaton.labels[:, None] == np.arange(len(self._cells))
+        return best_ahead(np.where(inside, 0.0, -np.inf), self._log_weight, self._automaton.moves)
+
+    def ranked(self, letters: str, log_weight: Floats) -> Iterator[tuple[float, str]]:
+        start, log = self._read(letters)
+        weight = np.where(self._log_mass > -np.inf, log_weight + self._log_scale, -np.inf)
+        labels, moves, characters = self._automaton.labels, self._automaton.moves, self._alphabet.characters_of
+        ahead = (self._best + weight).max(1)
+        end = np.where(labels >= 0, weight[labels], -np.inf)
+
+        @cache
+        def ways(state: int) -> list[Way]:
+            return sorted_ways(self._log_weight, ahead[moves[state]], characters)
+
+        def move(state: int, column: int) -> int:
+            return int(moves[state, column])
+
+        return best_first(start, letters, log, ways, move, lambda s: float(end[s])) if log > -np.inf else iter(())
 
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
         """All strings a character at a time; those in one state are handled together."""
@@ -320,6 +363,24 @@ class PartlyListed(Domain):
         for i, string in enumerate(strings):
             cells[i], log_q[i] = self._listed.get(string, (cells[i], log_q[i]))
         return cells, log_q
+
+    def log_mass_of(self, letters: str) -> Floats:
+        own, gone = np.full(self._n_own, -np.inf), [string for string in self._listed if string.startswith(letters)]
+        for string in gone:
+            cell, log_q = self._listed[string]
+            own[cell] = np.logaddexp(own[cell], log_q)
+        whole = log_mass_without(self._domain.log_mass_of(letters), *self._domain.locate(gone))
+        return np.concatenate([own, whole + self._log_rest])
+
+    def ranked(self, letters: str, log_weight: Floats) -> Iterator[tuple[float, str]]:
+        own = [
+            (log_q + float(log_weight[cell]), string)
+            for string, (cell, log_q) in self._listed.items()
+            if string.startswith(letters) and log_weight[cell] > -np.inf
+        ]
+        others = self._domain.ranked(letters, log_weight[self._n_own :] + self._log_rest)
+        rest = (one for one in others if one[1] not in self._listed)
+        return heapq.merge(sorted(own, reverse=True), rest, key=lambda one: one[0], reverse=True)
 
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
         if cell < self._n_own:

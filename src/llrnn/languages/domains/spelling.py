@@ -12,11 +12,11 @@ exactly, from their end to their beginning.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
+from llrnn.languages.domains.ranked import Way, best_ahead, best_first, sorted_ways
 from llrnn.languages.grammars.notation import pattern
 from llrnn.languages.ngrams import EMPTY, NGramTable, Trie, estimate
 from llrnn.languages.ngrams.arpa import described, table_from
@@ -106,6 +107,22 @@ class CharacterModel:
             state[here] = self.moves[state[here], column]
         log_q: Floats = total + log_p[state, -1]
         return log_q
+
+    @cached_property
+    def log_gain(self) -> Floats:
+        """log of the probability of one character of each column, (S, A)."""
+        return np.asarray(self._log_prob[:, :-1] + self.alphabet.log_share)
+
+    @cached_property
+    def _best(self) -> Floats:
+        """log probability of the best rest of a string from each state on, (S,)."""
+        return best_ahead(self._log_prob[:, -1], self.log_gain, self.moves)
+
+    @cached_property
+    def ways(self) -> Callable[[int], Sequence[Way]]:
+        """The ways on from a state, the best first; each state's are sorted when it is first asked for."""
+        characters, gain, moves, best = self.alphabet.characters_of, self.log_gain, self.moves, self._best
+        return cache(lambda state: sorted_ways(gain[state], best[moves[state]], characters))
 
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays."""
@@ -245,7 +262,81 @@ class Bands:
 
 
 _NOTHING = 1e-16  # of the whole mass: what a float64 sum does not show
+_NOTHING_LEFT = 1e-14  # of what a series is summed over
+_KEPT = 512  # beginnings of strings whose mass is kept
 _LONGEST = 2000  # characters; a model whose words do not end by then does not end
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """The P pairs of states of a character model and an automaton that can be reached; 0 is the beginning."""
+
+    model: CharacterModel
+    state: Ints  # (P,) the model's state
+    label: Ints  # (P,)
+    moves: NDArray[np.int32]  # (P, A)
+    labels: int
+
+    @classmethod
+    def of(cls, model: CharacterModel, automaton: DFA, labels: int) -> Self:
+        """Of a model and an automaton over the same columns."""
+        state, other, pairs = paired(model.moves, automaton.moves)
+        return cls(model, state, automaton.labels[other], pairs.astype(np.int32), labels)
+
+    @cached_property
+    def step(self) -> Callable[[Floats], Floats]:
+        """What takes α_t to α_{t+1}."""
+        return _forward_step(self.model.prob[self.state], self.moves)
+
+    def ended(self, alpha: Floats) -> Floats:
+        """Σ_{p of label l} α(p) · p(end | p), (labels,)."""
+        inside = self.label >= 0
+        weights = (alpha * self.model.prob[self.state, -1])[inside]
+        return np.bincount(self.label[inside], weights=weights, minlength=self.labels)
+
+    def ended_after(self, columns: Sequence[int], lengths: int) -> Floats:
+        """What ends after 0, 1, … characters more, given that a string begins with these columns, (lengths + 1, labels).
+
+        The last row is of all strings that are longer: Σ_t α_t = α + M α + M² α + … solves x = α + M x.
+        """
+        here = 0
+        for column in columns:
+            here = int(self.moves[here, column])
+        alpha, rows = np.zeros(len(self.state)), list[Floats]()
+        alpha[here] = 1.0
+        for _ in range(lengths):
+            rows.append(self.ended(alpha))
+            alpha = self.step(alpha)
+        return np.stack([*rows, self.ended(series(self.step, alpha))])
+
+
+def series(step: Callable[[Floats], Floats], alpha: Floats) -> Floats:
+    """x = α + M x, where `step` multiplies with M: by GMRES, to rounding. Words mix fast: few steps are needed."""
+    size = float(np.linalg.norm(alpha))
+    if size == 0.0:
+        return alpha
+    basis, columns = [alpha / size], list[Floats]()
+    while True:
+        new, column = basis[-1] - step(basis[-1]), np.zeros(len(basis) + 1)
+        for _ in range(2):  # twice is enough
+            parts = np.array([one @ new for one in basis])
+            new = new - sum(part * one for part, one in zip(parts, basis, strict=True))
+            column[:-1] += parts
+        column[-1] = np.linalg.norm(new)
+        columns.append(column)
+        H = np.zeros((len(basis) + 1, len(basis)))
+        for number, own in enumerate(columns):
+            H[: len(own), number] = own
+        right = np.zeros(len(basis) + 1)
+        right[0] = size
+        y = np.linalg.lstsq(H, right, rcond=None)[0]
+        if np.linalg.norm(H @ y - right) < _NOTHING_LEFT * size or column[-1] < _NOTHING_LEFT:
+            return np.asarray(sum(part * one for part, one in zip(y, basis, strict=True)))
+        if len(basis) > _LONGEST:
+            raise DomainError(
+                "a spelling must end, but the sum over its longer strings does not settle; lower its order"
+            )
+        basis.append(new / column[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,12 +352,9 @@ class Forward:
     _sorted: dict[int, tuple[Ints, Ints]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: CharacterModel, automaton: DFA, labels: int) -> Forward:
-        state, other, pairs = paired(model.moves, automaton.moves)
-        label, moves = automaton.labels[other], pairs.astype(np.int32)
-        alpha = [np.zeros(len(state))]
+    def of(cls, product: Product) -> Forward:
+        alpha = [np.zeros(len(product.state))]
         alpha[0][0] = 1.0
-        step, end = _forward_step(model.prob[state], moves), model.prob[state, -1]
         ended = []
         while alpha[-1].sum() > _NOTHING:
             if len(alpha) > _LONGEST:
@@ -274,10 +362,9 @@ class Forward:
                     f"a spelling must end, but {alpha[-1].sum():.1e} of its mass is longer than {_LONGEST} characters; "
                     "give it words to learn from that end, or a lower order"
                 )
-            inside = label >= 0
-            ended.append(np.bincount(label[inside], weights=(alpha[-1] * end)[inside], minlength=labels))
-            alpha.append(step(alpha[-1]))
-        return cls(model, state, label, moves, alpha, np.stack(ended))
+            ended.append(product.ended(alpha[-1]))
+            alpha.append(product.step(alpha[-1]))
+        return cls(product.model, product.state, product.label, product.moves, alpha, np.stack(ended))
 
     def draw(
         self, labels: Ints, in_band: Callable[[Ints], NDArray[np.bool_]], count: int, rng: np.random.Generator
@@ -427,7 +514,11 @@ class Spelling(Domain):
 
     @cached_property
     def _forward(self) -> Forward:
-        return Forward.of(self._model, self._automaton, len(self._looks))
+        return Forward.of(self._product)
+
+    @cached_property
+    def _product(self) -> Product:
+        return Product.of(self._model, self._automaton, len(self._looks))
 
     @property
     def language(self) -> DFA:
@@ -438,6 +529,81 @@ class Spelling(Domain):
         bands = self._bands.of(np.array([len(string) for string in strings], dtype=np.int64))
         log_q = np.where(looks >= 0, self._model.log_prob(strings), -np.inf)
         return np.where(looks >= 0, self._number[looks, bands], OUTSIDE), log_q
+
+    def _columns(self, letters: str) -> list[int] | None:
+        """The columns of letters; None where no string may hold them."""
+        columns: list[int] = self._model.alphabet.columns(letters).tolist()
+        return None if -1 in columns else columns
+
+    def log_mass_of(self, letters: str) -> Floats:
+        if letters not in self._masses:
+            if len(self._masses) >= _KEPT:
+                self._masses.pop(next(iter(self._masses)))
+            self._masses[letters] = self._summed(letters)
+        return self._masses[letters]
+
+    @cached_property
+    def _masses(self) -> dict[str, Floats]:
+        """What was summed last: it depends on the letters alone, whatever the context."""
+        return {}
+
+    def _summed(self, letters: str) -> Floats:
+        columns = self._columns(letters)
+        if not letters or columns is None:
+            return self.log_mass if columns is not None else np.full(len(self._kinds), -np.inf)
+        edges = self._bands.edges
+        by_length = self._product.ended_after(columns, max(0, edges[-1] + 1 - len(letters)) if edges else 0)
+        state, log = 0, 0.0
+        for column in columns:
+            log += float(self._model.log_gain[state, column])
+            state = int(self._model.moves[state, column])
+        cell = self._number[:, self._bands.of(len(letters) + np.arange(len(by_length)))].T
+        mass = np.bincount(cell.ravel(), weights=by_length.ravel(), minlength=len(self._kinds))
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(mass, 0.0)) + log)
+
+    @cached_property
+    def _reachable(self) -> NDArray[np.uint8]:
+        """Which looks can be reached from each state of the automaton of looks, as bits, (states, looks / 8)."""
+        labels, moves = self._automaton.labels, np.unique(self._automaton.moves, axis=1)
+        reached = np.packbits(labels[:, None] == np.arange(len(self._looks)), axis=1)
+        while True:
+            further = reached | np.bitwise_or.reduce(reached[moves], axis=1)
+            if np.array_equal(further, reached):
+                return reached
+            reached = further
+
+    def ranked(self, letters: str, log_weight: Floats) -> Iterator[tuple[float, str]]:
+        """Bounds are those of the character model, and the largest weight of a cell that can still be reached."""
+        columns, model, looks_of = self._columns(letters), self._model, self._automaton
+        if columns is None:
+            return iter(())
+        weight = np.where(self.log_mass > -np.inf, log_weight, -np.inf)[self._number]  # (looks, bands)
+        most = np.maximum.accumulate(weight[:, ::-1], axis=1)[:, ::-1]  # of a band and all longer ones
+        log_end, moves, labels = model._log_prob[:, -1], looks_of.moves, looks_of.labels
+        last = self._bands.edges[-1] + 1 if self._bands.edges else 0  # all longer ones are of one band
+        band = self._bands.of(np.arange(last + 1)).tolist()
+        State = tuple[int, int, int]  # of the character model, of the automaton of looks, and the length up to `last`
+
+        def end(at: State) -> float:
+            label = labels[at[1]]
+            return float(log_end[at[0]] + weight[label, band[at[2]]]) if label >= 0 else -np.inf
+
+        def move(at: State, column: int) -> State:
+            return int(model.moves[at[0], column]), int(moves[at[1], column]), min(at[2] + 1, last)
+
+        @cache
+        def reached(look: int, length: int) -> float:
+            bits = np.unpackbits(self._reachable[look], count=len(self._looks)).astype(bool)
+            return float(most[bits, band[length]].max(initial=-np.inf))
+
+        state, look, log = 0, 0, 0.0
+        for column in columns:
+            log += float(model.log_gain[state, column])
+            state, look = int(model.moves[state, column]), int(moves[look, column])
+        start = state, look, min(len(letters), last)
+        ways, slack = (lambda at: model.ways(at[0])), (lambda at: reached(at[1], min(at[2] + 1, last)))
+        return best_first(start, letters, log, ways, move, end, slack)
 
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
         looks, bands = np.nonzero(self._number == cell)

@@ -1,0 +1,242 @@
+"""Typing: the best next words that begin with the letters typed so far, exactly.
+
+    p(x | K) = p(c | K) q(x) / Q'(c)                         of a string of a cell; of a listed word it is the layer's
+    p(x | K, u…) = p(x | K) / Σ_{y begins with u} p(y | K)   given that the word begins with the letters u
+
+Listed words that begin with u are neighbours in the sorted vocabulary. Of the strings of domains the best come first
+(`Domain.ranked`), until none can be better than the words that are found. The sum over all strings of a domain that
+begin with u is in closed form (`Domain.log_mass_of`), and is made when it is asked for: no order depends on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import overload
+
+import numpy as np
+import torch
+
+from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.errors import ConfigError
+from llrnn.ground.rendering import Renderable, Sheet, TextTable
+from llrnn.knowledge.process import ModelState
+from llrnn.layer import ways
+from llrnn.layer.loglinear import Distribution
+from llrnn.model.controllers import evaluating
+from llrnn.model.decode import read_prefix
+from llrnn.model.network import LLRNN
+from llrnn.text.vocabulary import log_mass_without
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A word that the letters may become, as it is written after them; `cell` of one that is not listed."""
+
+    word: str
+    log_p: float  # log p(x | K)
+    cell: str | None = None
+
+    @property
+    def p(self) -> float:
+        return math.exp(self.log_p)
+
+    def __str__(self) -> str:
+        return self.word
+
+
+class NextWords:
+    """What may come after a prefix: log p of symbols, and what is added to log q of the strings of each domain."""
+
+    def __init__(self, model: LLRNN, p: Distribution) -> None:
+        self.vocabulary, self.lowercase, self.p = model.vocabulary, model.reads_lowercase, p.require_mass()
+
+    @cached_property
+    def _static(self) -> tuple[Ints, Floats, Floats] | None:
+        """Where b is one table, the class of each symbol, a·φ of each class, and log b − log Z of each symbol."""
+        mass = ways.static_mass(self.p)
+        if mass is None or self.p.changes_weights:
+            return None
+        klass, scores = self.p.classes.class_of.cpu().numpy(), self.p.scores[0].double().cpu().numpy()
+        log_p, best = (part[0, 0] for part in self.p.top(1))
+        log_b = mass.log_b.double().cpu().numpy()
+        return klass, scores + (float(log_p) - scores[klass[int(best)]] - log_b[int(best)]), log_b
+
+    def log_p(self, symbols: Ints) -> Floats:
+        """log p of some symbols, (n,) -> (n,)."""
+        if self._static is not None:
+            klass, scores, log_b = self._static
+            return np.asarray(scores[klass[symbols]] + log_b[symbols])
+        word = torch.from_numpy(symbols).to(self.p.h.device)
+        return np.asarray(self.p.log_prob(word, torch.zeros_like(word)).double().cpu().numpy())
+
+    @cached_property
+    def by_domain(self) -> list[Floats]:
+        """log p(c | K) − log Q'(c) of the cells of each domain."""
+        sizes = [len(domain.cells) for domain in self.vocabulary.domains]
+        if not sizes:
+            return []
+        left, cells = self.vocabulary.log_left, np.arange(self.vocabulary.n_words, len(self.vocabulary))
+        weight = np.where(left > -np.inf, self.log_p(cells) - np.where(left > -np.inf, left, 0.0), -np.inf)
+        return np.split(weight, np.cumsum(sizes)[:-1])
+
+    def best_listed(self, letters: str, k: int) -> list[tuple[float, str]]:
+        """The k best listed words that begin with the letters, and those that tie with the last of them."""
+        if not letters:
+            return self._best_of_all(k)
+        symbols = self.vocabulary.beginning_with(letters)
+        log_p = self.log_p(symbols)
+        at = np.arange(len(log_p))
+        if len(log_p) > k:
+            at = np.flatnonzero(log_p >= np.partition(log_p, len(log_p) - k)[-k])
+        return [(float(log_p[i]), self.vocabulary.symbol(int(symbols[i]))) for i in at.tolist() if log_p[i] > -np.inf]
+
+    def _best_of_all(self, k: int) -> list[tuple[float, str]]:
+        """Of all words the layer knows the best; cells among them, the end of the sentence and UNK are no words."""
+        vocabulary, asked = self.vocabulary, k + 2
+        none = {vocabulary.eos} | ({vocabulary.id(vocabulary.unknown)} if vocabulary.unknown else set())
+        while True:
+            log_p, symbols = (part[0].tolist() for part in self.p.top(min(asked, len(vocabulary))))
+            pairs = zip(log_p, symbols, strict=True)
+            found = [(log, one) for log, one in pairs if one < vocabulary.n_words and one not in none]
+            if len(found) >= k or asked >= len(vocabulary):
+                return [(log, vocabulary.symbol(one)) for log, one in found[:k] if log > -math.inf]
+            asked *= 4
+
+    def best_strings(self, letters: str, k: int, least: float) -> Iterator[tuple[float, str]]:
+        """The k best strings of each domain that are not listed, as long as they are not worse than `least`."""
+        for domain, weight in zip(self.vocabulary.domains, self.by_domain, strict=True):
+            left = k if (weight > -np.inf).any() else 0
+            for log, text in domain.ranked(letters, weight) if left else ():
+                if log < least or not left:
+                    break
+                if text not in self.vocabulary:
+                    left -= 1
+                    yield log, text
+
+    def log_mass(self, letters: str) -> float:
+        """log p(the next word begins with the letters | K); the end of the sentence is no word."""
+        symbols = self.vocabulary.beginning_with(letters)
+        parts, words = [self.log_p(symbols)], [self.vocabulary.symbol(symbol) for symbol in symbols.tolist()]
+        for domain, weight in zip(self.vocabulary.domains, self.by_domain, strict=True):
+            left = log_mass_without(domain.log_mass_of(letters), *domain.locate(words))
+            parts.append(weight + left)
+        every = np.concatenate(parts)
+        return float(np.logaddexp.reduce(every)) if len(every) else -math.inf
+
+
+class Completions(Sequence[Completion], Renderable):
+    """The best words, best first: a sequence of `Completion`.
+
+    `log_mass`: log of the probability that the next word begins with the letters, the end of the sentence being none;
+    `share(one)`: p(x | K, begins with the letters).
+    """
+
+    def __init__(self, after: NextWords, prefix: Sequence[str], letters: str, k: int) -> None:
+        self.prefix, self.letters, self._after = tuple(prefix), letters, after
+        self._typed = letters.lower() if after.lowercase else letters
+        listed = after.best_listed(self._typed, k)
+        least = sorted(listed, reverse=True)[k - 1][0] if len(listed) >= k else -math.inf
+        found = [(log, text, False) for log, text in listed]
+        found += [(log, text, True) for log, text in after.best_strings(self._typed, k, least)]
+        best = sorted(found, key=lambda one: (-one[0], one[1]))[:k]
+        self.best = tuple(self._completion(*one) for one in best)
+
+    def _completion(self, log: float, text: str, new: bool) -> Completion:
+        vocabulary, written = self._after.vocabulary, self.letters + text[len(self._typed) :]
+        return Completion(written, log, vocabulary.symbol(vocabulary.id(text)) if new else None)
+
+    @overload
+    def __getitem__(self, place: int) -> Completion: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Completion, ...]: ...
+    def __getitem__(self, place: int | slice) -> Completion | tuple[Completion, ...]:
+        return self.best[place]
+
+    def __len__(self) -> int:
+        return len(self.best)
+
+    @cached_property
+    def log_mass(self) -> float:
+        """log p(the next word begins with the letters | K)."""
+        return self._after.log_mass(self._typed)
+
+    def share(self, one: Completion) -> float:
+        """p(x | K, begins with the letters)."""
+        return math.exp(min(one.log_p - self.log_mass, 0.0))
+
+    def sheet(self) -> Sheet:
+        rows = tuple((one.word, f"{one.p:.4%}", f"{self.share(one):.4%}", one.cell or "") for one in self.best)
+        said = f"{' '.join(self.prefix)} {self.letters}…: p(begins so) = {math.exp(self.log_mass):.4%}"
+        return Sheet(((said.strip(),), TextTable(("word", "p", "p, given the letters", "not listed"), rows)))
+
+
+class Completer:
+    """Completes word after word of a text: of what it has read before, nothing is read again.
+
+        keyboard = Completer(model)
+        keyboard.complete("la reine est", "gr").best
+
+    k: how many words; `condition`: what the text is written from.
+    """
+
+    def __init__(self, model: LLRNN, *, condition: object = None) -> None:
+        self.model, self._condition = model, condition
+        self._read: list[tuple[str, NextWords, ModelState]] = []
+
+    def complete(self, prefix: str | Sequence[str] = "", letters: str = "", *, k: int = 3) -> Completions:
+        """The k best words after the prefix that begin with the letters."""
+        if k < 1:
+            raise ConfigError(f"k must be 1 or more, found {k}")
+        if letters[:1].isspace():
+            raise ConfigError(f"the letters of one word are required, found {letters!r}; leave the space out")
+        words = tuple(prefix.split()) if isinstance(prefix, str) else tuple(prefix)
+        words = tuple(word.lower() for word in words) if self.model.reads_lowercase else words
+        with torch.no_grad(), evaluating(self.model):
+            return Completions(self._after(words), words, letters, k)
+
+    def _after(self, words: tuple[str, ...]) -> NextWords:
+        """What may come after these words."""
+        model, known = self.model, self._read
+        if not known:
+            p, state = read_prefix(model, (), [self._condition])
+            known.append(("", NextWords(model, p), state))
+        same = 0
+        while same < min(len(words), len(known) - 1) and known[same + 1][0] == words[same]:
+            same += 1
+        del known[same + 1 :]
+        for word in words[same:]:
+            p, state = model.step(known[-1][2], [model.vocabulary.id(word, place="prefix")])
+            known.append((word, NextWords(model, p), state))
+        return known[-1][1]
+
+
+def complete(
+    model: LLRNN,
+    prefix: str | Sequence[str] = "",
+    letters: str = "",
+    *,
+    k: int = 3,
+    condition: object = None,
+) -> Completions:
+    """The k best words after the prefix that begin with the letters typed so far, domains included, exactly.
+
+    Where the model's text is lowercase, capitals that are typed stay as they are typed. A `Completer` does the same for
+    a text that grows, and reads each word once.
+
+        complete(model, "la reine est", "gr").best[0].word
+    """
+    return Completer(model, condition=condition).complete(prefix, letters, k=k)
+
+
+def split_letters(text: str) -> tuple[str, str]:
+    """A text so far as the words before, and the letters of the word that is being typed: none after a space.
+
+    >>> split_letters("la reine est gr")
+    ('la reine est', 'gr')
+    """
+    words = text.split()
+    typed = words.pop() if words and not text[-1].isspace() else ""
+    return " ".join(words), typed
