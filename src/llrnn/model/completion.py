@@ -168,8 +168,8 @@ class Completions(Sequence[Completion], Renderable):
         return math.exp(min(one.log_p - self.log_mass, 0.0))
 
     def sheet(self) -> Sheet:
-        rows = tuple((one.word, f"{one.p:.4%}", f"{self.share(one):.4%}", one.cell or "") for one in self.best)
-        said = f"{' '.join(self.prefix)} {self.letters}…: p(begins so) = {math.exp(self.log_mass):.4%}"
+        rows = tuple((one.word, f"{one.p:.4g}", f"{self.share(one):.4g}", one.cell or "") for one in self.best)
+        said = f"{' '.join(self.prefix)} {self.letters}…: p(begins so) = {math.exp(self.log_mass):.4g}"
         return Sheet(((said.strip(),), TextTable(("word", "p", "p, given the letters", "not listed"), rows)))
 
 

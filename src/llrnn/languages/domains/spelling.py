@@ -295,7 +295,7 @@ class Product:
         return np.bincount(self.label[inside], weights=weights, minlength=self.labels)
 
     def ended_after(self, columns: Sequence[int], lengths: int) -> Floats:
-        """What ends after 0, 1, … characters more, given that a string begins with these columns, (lengths + 1, labels).
+        """What ends after 0, 1, … characters more, where a string begins with these columns, (lengths + 1, labels).
 
         The last row is of all strings that are longer: Σ_t α_t = α + M α + M² α + … solves x = α + M x.
         """
