@@ -509,7 +509,8 @@ class Vocabulary:
         start = bisect_left(places, letters, key=lambda i: word(int(order[i]))[:size]) if size else 0
         stop = bisect_right(places, letters, start, key=lambda i: word(int(order[i]))[:size]) if size else len(order)
         found = order[start:stop].astype(np.int64)
-        return found[(found != self.eos) & (found != (-1 if self.unknown is None else self.id(self.unknown)))]
+        kept: Ints = found[(found != self.eos) & (found != (-1 if self.unknown is None else self.id(self.unknown)))]
+        return kept
 
     def log_inside(self, word: str) -> float:
         """log q(x) / Q'(c): which string of its cell a word is; 0 for a listed one."""
