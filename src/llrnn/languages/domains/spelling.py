@@ -292,7 +292,7 @@ class Product:
         """Σ_{p of label l} α(p) · p(end | p), (labels,)."""
         inside = self.label >= 0
         weights = (alpha * self.model.prob[self.state, -1])[inside]
-        return np.bincount(self.label[inside], weights=weights, minlength=self.labels)
+        return np.asarray(np.bincount(self.label[inside], weights=weights, minlength=self.labels), dtype=np.float64)
 
     def ended_after(self, columns: Sequence[int], lengths: int) -> Floats:
         """What ends after 0, 1, … characters more, where a string begins with these columns, (lengths + 1, labels).
