@@ -268,7 +268,7 @@ _LONGEST = 2000  # characters; a model whose words do not end by then does not e
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
+class PairedStates:
     """The P pairs of states of a character model and an automaton that can be reached; 0 is the beginning."""
 
     model: CharacterModel
@@ -352,7 +352,7 @@ class Forward:
     _sorted: dict[int, tuple[Ints, Ints]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, product: Product) -> Forward:
+    def of(cls, product: PairedStates) -> Forward:
         alpha = [np.zeros(len(product.state))]
         alpha[0][0] = 1.0
         ended = []
@@ -517,8 +517,8 @@ class Spelling(Domain):
         return Forward.of(self._product)
 
     @cached_property
-    def _product(self) -> Product:
-        return Product.of(self._model, self._automaton, len(self._looks))
+    def _product(self) -> PairedStates:
+        return PairedStates.of(self._model, self._automaton, len(self._looks))
 
     @property
     def language(self) -> DFA:
