@@ -17,7 +17,7 @@ from llrnn.inference.rescoring import score_lists
 from llrnn.knowledge.features import Identity
 from llrnn.model.controllers import Encoder
 from llrnn.text.conditions import Characters, Slots, Whole, Words, parse_act
-from llrnn.text.corpus import warn_if_raw
+from llrnn.text.raw import warn_if_raw
 from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
 
@@ -163,7 +163,8 @@ MISTAKES: list[tuple[list[str], str, list[list[str]]]] = [
     ),
     (
         changed(TRAIN, "vocabulary.parts=['train']"),
-        "add it to the vocabulary (llrnn has no UNK by default), or map unknown words with `unknown`",
+        "add it to the vocabulary, map unknown words with `unknown`, or have them spelled, by domains: `llrnn init "
+        "TEXT --out CONFIG` writes such a configuration",
         [TRAIN, changed(TRAIN, "vocabulary.parts=['train']", "vocabulary.unknown='<unk>'")],
     ),
     (
@@ -401,7 +402,10 @@ def test_raw_text(here: Path, capsys: Capture) -> None:
     said = said_by(capsys, "features", "base.toml", *changes)
     assert "raw.txt: 27% of the words end in punctuation, such as " in said
     assert said.count("\n") == 1
-    Path("raw.txt").write_text(RAW.replace(",", " ,").replace(".", " .").replace(";", " ;") * 10, encoding="utf8")
+    assert said.endswith("llrnn corpus tokenise FILE --out TEXT.txt\n")
+    assert cli.run(["corpus", "tokenise", "raw.txt", "--out", "cut.txt"]) == 0
+    Path("cut.txt").rename("raw.txt")
+    capsys.readouterr()
     assert said_by(capsys, "features", "base.toml", *changes) == ""
 
 

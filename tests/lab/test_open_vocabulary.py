@@ -23,6 +23,7 @@ from helpers import sentence_log_probs, shaken, small_corpus, small_model
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, evaluate, features, french, load
 from llrnn.config import read_config
 from llrnn.config.project import Project
+from llrnn.config.wordlists import from_wordfreq, joined
 from llrnn.ground.errors import ConfigError, LexiconError, MissingExtraError
 from llrnn.ground.files import write_atomically
 from llrnn.text.lexicon import Lexicon, read_frequencies
@@ -505,18 +506,18 @@ def test_missing_sources_are_named(data: Path, tmp_path: Path, monkeypatch: pyte
         open_data.prepare(data, tmp_path / "out", "et")
     monkeypatch.setitem(sys.modules, "wordfreq", None)
     with pytest.raises(MissingExtraError, match="wordfreq"):
-        open_data.from_wordfreq("fr")
+        from_wordfreq("fr")
 
 
 def test_lists_are_joined_by_what_they_add() -> None:
     train = Corpus.from_sentences([["a", "b", "c", "c"]])
-    joined = open_data.joined({"one": {"a": 0.6, "b": 0.4}, "two": {"b": 0.5, "c": 0.25, "d": 0.25}}, train)
-    assert joined == {"a": 0.6, "b": 0.4, "c": 0.25, "d": 0.25}  # c and d: half of the training words
+    both = joined({"one": {"a": 0.6, "b": 0.4}, "two": {"b": 0.5, "c": 0.25, "d": 0.25}}, train)
+    assert both == {"a": 0.6, "b": 0.4, "c": 0.25, "d": 0.25}  # c and d: half of the training words
 
 
 def test_wordfreq_lists_words_and_no_numbers() -> None:
     pytest.importorskip("wordfreq", reason="wordfreq is not installed: pip install 'llrnn[open]'")
-    found = open_data.from_wordfreq("tr")
+    found = from_wordfreq("tr")
     assert len(found) > 50_000
     assert "bir" in found
     assert "00" not in found

@@ -208,8 +208,8 @@ def test_an_interruption_leaves_nothing_half_written(server: Server, tmp_path: P
 
 
 def test_names_and_folders(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"ud-french-v1, .*found 'ud-klingon'; choose one"):
-        datasets.get("ud-klingon", tmp_path)
+    with pytest.raises(DatasetError, match=r"ud-french-v1, .*found 'klingon'; choose one"):
+        datasets.get("klingon", tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(DatasetError, match="the folder cannot be made"):
         datasets.get("small", tmp_path / "file")
@@ -374,3 +374,48 @@ def test_what_are_no_vectors_is_refused(server: Server, tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="and vectors-LANG"):
         datasets.get("vectors", tmp_path)
     assert names(tmp_path) == []
+
+
+# --- treebanks of any language ---------------------------------------------------------------------------------------
+
+
+def treebank(server: Server, name: str, folder: Path) -> list[str]:
+    return [path.name for path in datasets.get(name, folder, base_url=server.url, loopback=True)]
+
+
+def test_a_treebank_of_any_language_by_its_name(server: Server, tmp_path: Path) -> None:
+    server.files = {f"sme_giella-ud-{part}.conllu": conllu(4) for part in ("train", "test")}  # it has no dev
+    for number, name in enumerate(
+        ["ud-north_sami", "ud-north-sami", "ud-north_sami-Giella", "ud-north_sami-Giella@sme"]
+    ):
+        found = treebank(server, name, tmp_path / str(number))
+        assert found == ["sme_giella-ud-train.conllu", "sme_giella-ud-test.conllu"]
+    server.files = {"gya_autogramm-ud-test.conllu": conllu(2)}
+    assert treebank(server, "ud-northwest_gbaya-Autogramm@gya", tmp_path / "new") == ["gya_autogramm-ud-test.conllu"]
+    server.files = {"tr_boun-ud-test.conllu": conllu(2)}
+    assert treebank(server, "ud-turkish-BOUN", tmp_path / "other") == ["tr_boun-ud-test.conllu"]
+
+
+def test_a_treebank_that_is_not_there(server: Server, tmp_path: Path) -> None:
+    server.files = {}
+    with pytest.raises(DatasetError, match=r"fi_tdt-ud-test.conllu: the server answers 404"):
+        treebank(server, "ud-finnish", tmp_path)
+    with pytest.raises(DatasetError, match=r"'finish' is not in it; did you mean ud-finnish\?"):
+        treebank(server, "ud-finish", tmp_path)
+    with pytest.raises(DatasetError, match=r"ud-klingon-TREEBANK@CODE"):
+        treebank(server, "ud-klingon", tmp_path)
+    server.files = {f"fi_tdt-ud-{part}.conllu": conllu(4) for part in ("train", "dev", "test")}
+    server.faults = {"fi_tdt-ud-train.conllu": "truncated"}  # there, but not whole: no part is left out in silence
+    with pytest.raises(DatasetError, match="no proper answer"):
+        treebank(server, "ud-finnish", tmp_path)
+
+
+def test_the_table_of_languages() -> None:
+    assert len(datasets.TREEBANKS) > 110
+    for language, (code, name) in datasets.TREEBANKS.items():
+        assert re.fullmatch(r"[a-z]+(_[a-z]+)*", language)
+        assert re.fullmatch(r"[a-z]{2,3}", code)
+        assert re.fullmatch(r"[A-Z]\w+", name)
+    codes = [code for code, _ in datasets.TREEBANKS.values()]
+    assert len(codes) == len({*codes})
+    assert "/UD_North_Sami-Giella/r2.16" in str(datasets._treebank_named("ud-north_sami"))

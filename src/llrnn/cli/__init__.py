@@ -23,8 +23,10 @@ __all__ = ["app", "main", "run"]
 
 # verb: where it is (a function, or the Typer of its own verbs), and the first sentence of its help
 VERBS = {
+    "init": ("llrnn.cli.init:init_verb", "Look at a text, and write a configuration for it."),
     "config": ("llrnn.cli.init:config_app", "What a configuration may say: a page, a schema, a check."),
     "train": ("llrnn.cli.verbs:train_app", "Train a model and write it to a folder."),
+    "info": ("llrnn.cli.init:info_verb", "What a model is: words, classes, features, sizes, training text, files."),
     "evaluate": ("llrnn.cli.verbs:evaluate_verb", "Log-perplexity of models on texts, with an audit of the figure."),
     "score": ("llrnn.cli.verbs:score_verb", "Log-probability of every word and sentence of a text."),
     "generate": ("llrnn.cli.verbs:generate_verb", "Write text: sampling, greedy or beam search."),
@@ -61,6 +63,13 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return load_verb(cmd_name) if cmd_name in VERBS else None
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Names of verbs without importing them: a completion must come at once."""
+        from typer.core import CompletionItem  # type: ignore[attr-defined]  # typer's own copy of click
+
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        return [CompletionItem(name, help=VERBS[name][1]) for name in names]
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -100,9 +109,9 @@ app = typer.Typer(
     cls=LazyGroup,
     help="Language models that take prior knowledge: Log-Linear RNNs.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},  # of every verb: contexts inherit them
 )
 
 

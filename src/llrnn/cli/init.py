@@ -1,16 +1,74 @@
-"""Configurations from the command line: what one may say, whether one is right."""
+"""Configurations from the command line: one for a text, what one may say, whether one is right; and what a model is."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.options import Changes, DataFolder
+from llrnn.cli.options import AsJson, Changes, DataFolder, ModelFolder, require_output_file, say
 from llrnn.config import read_config, reference, schema
+from llrnn.config.draft import draft_config
+from llrnn.ground.errors import ConfigError, warn
+from llrnn.model.checkpoint import load
+from llrnn.model.network import LLRNN
+from llrnn.training.runs import Records
+
+
+def init_verb(
+    files: Annotated[list[Path], typer.Argument(help="Texts: CoNLL-U, or plain text, one sentence a line.")],
+    out: Annotated[Path, typer.Option(help="The configuration to write; what it needs goes beside it.")],
+    valid: Annotated[
+        list[Path] | None, typer.Option(help="Texts to stop by; else by name (dev), or the end of FILES.")
+    ] = None,
+    lexicon: Annotated[
+        list[Path] | None, typer.Option(help="What is known of words: form TAB attributes, or annotated texts.")
+    ] = None,
+    hunspell: Annotated[
+        list[Path] | None, typer.Option(help="A dictionary, NAME.dic, with NAME.aff beside it.")
+    ] = None,
+    lists: Annotated[
+        list[str] | None,
+        typer.Option("--list", help="Words, one a line, with or without counts; or wordfreq:LANGUAGE."),
+    ] = None,
+    vectors: Annotated[
+        Path | None, typer.Option(help="Word vectors, such as `llrnn data get vectors-fr` gets.")
+    ] = None,
+    lowercase: Annotated[bool, typer.Option(help="Lowercase every word.")] = True,
+    as_it_is: Annotated[bool, typer.Option("--as-it-is", help="Leave raw text as it is.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace --out.")] = False,
+) -> None:
+    """Look at a text and at what is known of its language, say what was found, and write a configuration.
+
+    `llrnn train` takes it as it is. Sizes follow from how much text there is.
+
+    \b
+    Example: llrnn init mine.txt --out mine.toml
+    Example: llrnn init data/ud-turkish/*.conllu --list wordfreq:tr --hunspell tr_TR.dic --out turkish.toml
+    """
+    require_output_file(out)
+    if out.exists() and not force:
+        raise ConfigError(f"--out {out}: a file that is not there yet is required; name another, or say --force")
+    draft = draft_config(
+        files,
+        out=out,
+        valid=valid or [],
+        lexicons=lexicon or [],
+        dictionaries=hunspell or [],
+        lists=lists or [],
+        vectors=vectors,
+        lowercase=lowercase,
+        tokenise=not as_it_is,
+    )
+    for warning in draft.warnings:
+        warn(warning)
+    draft.write()
+    show.text(f"{draft}\n{out}: written; now llrnn train {out} --out runs/{out.stem}")
+
 
 config_app = typer.Typer()
 
@@ -45,3 +103,76 @@ def check_config_verb(
     """
     read_config(config, changes or [], data=data)
     show.text(f"{config}: no mistake")
+
+
+def info_verb(model: ModelFolder, as_json: AsJson = False) -> None:
+    """What a model is: its words, classes, features, background and sizes, what it was trained on, its files.
+
+    Example: llrnn info runs/mine
+    """
+    say(model_info(model), as_json, _show_info)
+
+
+def model_info(folder: Path) -> dict[str, Any]:
+    """The facts of a model folder, plain data."""
+    model = load(folder)
+    vocabulary, matrix = model.vocabulary, model.output_features
+    trained = _training(model)
+    log = folder / "log.jsonl"
+    if log.exists():
+        best = [record for record in Records.read(log) if record.valid is not None and record.valid == record.best]
+        trained |= {} if not best else {"best_epoch": best[-1].epoch + 1, "best_validation": best[-1].best}
+    return {
+        "model": str(folder),
+        "name": model.provenance.get("config", {}).get("name", ""),
+        "words": len(vocabulary.words),
+        "domains": [repr(domain) for domain in vocabulary.domains],
+        "cells": len(vocabulary) - vocabulary.n_words,
+        "unknown": vocabulary.unknown,
+        "lowercase": model.reads_lowercase,
+        "classes": matrix.n_classes,
+        "features": dict(Counter(matrix.groups)),
+        "contextual": [repr(one) for one in model.contextual],
+        "background": repr(model.background),
+        "controller": repr(model.controller),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "training": trained,
+        "files": {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.is_file()},
+    }
+
+
+def _training(model: LLRNN) -> dict[str, Any]:
+    """What the model itself knows of its training text."""
+    summary, corpus = model.training_summary, model.corpus_settings
+    files = corpus.get("train") or (["embedded French"] if corpus.get("embedded") else [])
+    found: dict[str, Any] = {"files": [str(file) for file in ([files] if isinstance(files, str) else files)]}
+    if summary is not None:
+        ends = int(summary.counts[model.vocabulary.id("</s>")])
+        found |= {"sentences": ends, "words": int(summary.counts.sum()) - ends}
+    return found
+
+
+def _show_info(found: dict[str, Any]) -> None:
+    trained, features = found["training"], ", ".join(f"{name} {count:,}" for name, count in found["features"].items())
+    rest = "; every other string by " + ", ".join(found["domains"]) + f", {found['cells']:,} cells"
+    unknown = f"; all others are {found['unknown']}" if found["unknown"] else "; others are refused"
+    rows = {
+        "words": f"{found['words']:,} listed{rest if found['domains'] else unknown}"
+        + ("; lowercased" if found["lowercase"] else ""),
+        "features": f"{sum(found['features'].values()):,} ({features}), {found['classes']:,} classes",
+        "context": ", ".join(found["contextual"]) or "none",
+        "background": found["background"],
+        "network": f"{found['controller']}, {found['parameters']:,} parameters",
+        "trained on": _trained_on(trained),
+        "files": ", ".join(f"{name} ({size / 1e6:,.1f} MB)" for name, size in found["files"].items()),
+    }
+    show.text(f"{found['model']}{': ' + found['name'] if found['name'] else ''}")
+    for name, value in rows.items():
+        show.text(f"{name + ':':12} {value}")
+
+
+def _trained_on(trained: dict[str, Any]) -> str:
+    amount = f"{trained['sentences']:,} sentences, {trained['words']:,} words" if "words" in trained else "nothing yet"
+    files = f" ({', '.join(trained['files'])})" if trained["files"] else ""
+    best = f"; best validation {trained['best_validation']:.4f} nats a word, epoch {trained['best_epoch']}"
+    return f"{amount}{files}{best if 'best_epoch' in trained else ''}"

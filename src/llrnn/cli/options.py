@@ -35,7 +35,8 @@ from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching, Sentences
 from llrnn.model.steering import Change, constrained, experts, require_experts, steer, swap, tables_of
 from llrnn.text.conditions import lowercased
-from llrnn.text.corpus import Corpus, delexicalise, warn_if_raw, warn_of_capitals
+from llrnn.text.corpus import Corpus, delexicalise, warn_of_capitals
+from llrnn.text.raw import warn_if_raw
 from llrnn.text.readers import read_lines
 from llrnn.text.shards import BuiltCorpus, is_built
 from llrnn.text.tables import KnowledgeBase
@@ -150,21 +151,43 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         yield pressed.is_set
 
 
+class TrainingBar:
+    """A training on the screen: on a terminal a bar within the epoch with the time left; anywhere a line an epoch.
+
+    bar = TrainingBar(epochs=20)
+    records = bar.follow(train(model, corpus, on_step=bar.step))
+    """
+
+    def __init__(self, name: str = "training", *, quiet: bool = False, epochs: int | None = None) -> None:
+        self.name, self.quiet, self._bar = name, quiet, _bar(quiet)
+        self._of = "" if epochs is None else f" of {epochs} at most"
+        self._epoch, self._note = -1, ""
+        self._task = self._bar.add_task(name, total=None, note="")
+
+    def step(self, epoch: int, position: int, batches: int) -> None:
+        """So many batches of an epoch are done."""
+        if epoch != self._epoch:  # its own time left
+            self._epoch = epoch
+            self._bar.reset(self._task, total=batches)
+        note = f"epoch {epoch + 1}{self._of}, batch {position} of {batches}{self._note}"
+        self._bar.update(self._task, total=batches, completed=position, note=note)
+
+    def follow(self, records: Iterable[Record]) -> list[Record]:
+        """Run the training, and return all records."""
+        seen = []
+        with self._bar as bar:
+            for record in records:
+                seen.append(record)
+                if record.train is not None:
+                    self._note = f": {record.train:.3f} nats, {record.words_per_second:,.0f} words/s"
+                if record.event == "epoch" and not self.quiet:
+                    bar.console.print(f"{self.name}: {record}", markup=False)
+        return seen
+
+
 def follow(records: Iterable[Record], *, name: str = "training", quiet: bool = False) -> list[Record]:
-    """Run the training; a bar with words/s and time left on a terminal, a line for each epoch anywhere."""
-    seen = []
-    with _bar(quiet) as bar:
-        task = bar.add_task(name, total=None, note="")
-        for record in records:
-            seen.append(record)
-            if record.event == "step":
-                note = f"{record.train:.3f} nats, {record.words_per_second:,.0f} words/s"
-                bar.update(
-                    task, total=record.batches, completed=record.position, note=f"epoch {record.epoch + 1}: {note}"
-                )
-            if record.event == "epoch" and not quiet:
-                bar.console.print(f"{name}: {record}", markup=False)
-    return seen
+    """Run a training that tells no bar of its steps."""
+    return TrainingBar(name, quiet=quiet).follow(records)
 
 
 def _bar(quiet: bool) -> Progress:

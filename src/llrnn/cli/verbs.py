@@ -29,10 +29,10 @@ from llrnn.cli.options import (
     ModelOptions,
     Seed,
     TextFormat,
+    TrainingBar,
     batching_for,
     device_named,
     distortions,
-    follow,
     interruptible,
     make_output_folder,
     print_json,
@@ -92,6 +92,7 @@ from llrnn.text.corpus import Corpus, EncodedText, Format
 from llrnn.text.datasets import DATASETS, get
 from llrnn.text.lexicon import Lexicon, is_comment
 from llrnn.text.others import in_words
+from llrnn.text.raw import tokenised_lines
 from llrnn.text.readers import read_entries, read_lines
 from llrnn.text.shards import COLUMNS, SHARD_WORDS, BuiltCorpus, Listing, build_corpus, is_built
 from llrnn.text.vectors import WordVectors, cases
@@ -128,6 +129,7 @@ def train_verb(
         settings = read_config(config, [*(changes or []), *seeded], data=data)
         project = Project.from_config(settings)
         model = project.model().to(workers.device(device_named(device)))
+        bar = TrainingBar(quiet=quiet or not workers.leads, epochs=settings.training.epochs)
         run = train(
             model,
             project.corpora["train"],
@@ -137,11 +139,12 @@ def train_verb(
             folder=out,
             resume=resume,
             should_stop=stop,
+            on_step=bar.step,
             workers=workers,
         )
         for other in model.provenance.get("other_texts", []) if not quiet else ():
             show.note(in_words(other))
-        last = follow(run, quiet=quiet)[-1]
+        last = bar.follow(run)[-1]
         if last.event == "interrupted":
             again = [*workers.command, "train", str(config), *(f"--set={one}" for one in [*(changes or []), *seeded])]
             again += ["--data", str(data), "--out", str(out), "--device", device, "--resume"]
@@ -443,10 +446,9 @@ def adapt_verb(
     start = score(model, EncodedText.encode(held_out, model.vocabulary)).log_perplexity
     settings = default_settings(text.tokens, seed=seed).changed(**changes)
     with interruptible() as stop:
-        records = follow(
-            train(model, text, valid=held_out, settings=settings, folder=out, resume=resume, should_stop=stop),
-            quiet=as_json,
-        )
+        bar = TrainingBar(quiet=as_json, epochs=epochs)
+        run = partial(train, model, text, valid=held_out, settings=settings, folder=out, resume=resume)
+        records = bar.follow(run(should_stop=stop, on_step=bar.step))
     last = records[-1]
     if last.event == "interrupted":
         found = "no model is" if last.best is None else "the best model so far is"
@@ -594,6 +596,21 @@ def check_verb(folder: Folder) -> None:
     show.text(f"{folder}: {files} files, {size / 1e6:,.1f} MB, all as they were written")
 
 
+@corpus_app.command("tokenise")
+def tokenise_verb(
+    text: Annotated[Path, typer.Argument(help="Raw text, plain or gzip: lines or paragraphs.")],
+    out: Annotated[Path, typer.Option(help="The text to write, one sentence a line.")],
+) -> None:
+    """Cut raw text of any script into sentences and words: a sentence a line, blanks between words and signs.
+
+    Example: llrnn corpus tokenise raw.txt --out mine.txt
+    """
+    require_output_file(out)
+    lines = list(tokenised_lines(text))
+    write_lines(out, lines)
+    show.text(f"{len(lines):,} sentences, {sum(line.count(' ') + 1 for line in lines):,} words: {out}")
+
+
 def _described(built: BuiltCorpus) -> dict[str, Any]:
     manifest = built.manifest
     replaced = 0 if built.unknown is None else built.counts()[built.unknown]
@@ -643,7 +660,7 @@ def data_french_verb(
 
 @data_app.command("get")
 def data_get_verb(
-    name: Annotated[str, typer.Argument(help=f"One of {', '.join(sorted(DATASETS))}, vectors-LANG.")],
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(sorted(DATASETS))}, ud-LANGUAGE, vectors-LANG.")],
     out: Annotated[Path, typer.Option(help="The folder to put it into.")] = Path("data"),
     top: Annotated[int, typer.Option(min=1, help="Of vectors: the most frequent words.")] = 200_000,
 ) -> None:
@@ -651,6 +668,8 @@ def data_get_verb(
 
     \b
     Example: llrnn data get ud-french-v1 --out data
+    Example: llrnn data get ud-north_sami
+    Example: llrnn data get ud-turkish-BOUN
     Example: llrnn data get vectors-fr --top 100000
     """
     for path in get(name, out / name, top=top):

@@ -741,7 +741,7 @@ class VocabularyConfig(Strict):
     files: list[str] = Field([], description="other texts whose words are listed too")
     top: int | None = Field(None, ge=1, description="only the most frequent [words]")
     min_count: int = Field(1, ge=1, description="only words of the texts that were seen so often [times]")
-    lists: list[str] = Field([], description="frequency files whose words are listed too")
+    lists: list[str] = Field([], description="files of words, with or without counts, that are listed too")
     as_new: float | None = Field(
         None, ge=0, le=1, description="domains: share of words seen once that train as if new; estimated by default"
     )
@@ -759,6 +759,7 @@ class LexiconConfig(Strict):
 
     parts: list[Part] = Field([], description="annotated parts of the corpus")
     corpora: list[str] = Field([], description="other annotated texts")
+    min_count: int = Field(1, ge=1, description="parts, corpora: only words that they have so often [times]")
     tsv: list[str] = Field([], description="tables of form and attributes")
     values: list[str] = Field([], description="slots of conditions: the words of their values are Value:slot")
     columns: list[str] = Field(
@@ -772,6 +773,8 @@ class LexiconConfig(Strict):
 
     @model_validator(mode="after")
     def _support_of_something(self) -> LexiconConfig:
+        if not (self.parts or self.corpora):
+            refuse_unused(self, ["min_count"], "is for parts or corpora", "neither")
         if not (self.values or self.columns):
             refuse_unused(self, ["support"], "is for values or columns", "neither")
         return self
@@ -819,7 +822,7 @@ class Config(Strict):
         if self.kind == "llrnn" and not self.features.output:
             raise ValueError("kind = 'llrnn' needs [features] output = [...]")
         if self.kind == "softmax":
-            attributes = ["parts", "corpora", "tsv", "columns"]
+            attributes = ["parts", "corpora", "min_count", "tsv", "columns"]
             if not (self.contextual or self.background.primed):
                 attributes.append("values")  # words of values are listed for what copies them
             refuse_unused(

@@ -39,9 +39,10 @@ from llrnn.model.network import LLRNN
 from llrnn.model.words import value_attribute
 from llrnn.text import french
 from llrnn.text.conditions import Conditions, numbers_of
-from llrnn.text.corpus import Corpus, EncodedText, delexicalise, warn_if_raw
-from llrnn.text.lexicon import Lexicon, read_frequencies
+from llrnn.text.corpus import Corpus, EncodedText, delexicalise
+from llrnn.text.lexicon import Lexicon, has_counts, read_frequencies
 from llrnn.text.others import OtherText
+from llrnn.text.raw import warn_if_raw
 from llrnn.text.readers import Sentence
 from llrnn.text.shards import BuiltCorpus
 from llrnn.text.vocabulary import Vocabulary
@@ -344,6 +345,10 @@ def _lexicon(config: Config, corpora: dict[str, Corpus], context: Sequence[Conte
     annotated = _named_parts("lexicon", config.lexicon.parts, corpora)
     annotated += [Corpus.from_file(path, lowercase=config.corpus.lowercase) for path in config.lexicon.corpora]
     lexicon = Lexicon.from_corpus(*annotated)
+    if config.lexicon.min_count > 1:
+        counts = sum((Counter(corpus.counts()) for corpus in annotated), Counter())
+        often = (form for form in lexicon.forms() if counts[form] >= config.lexicon.min_count)
+        lexicon = Lexicon.from_mapping({form: lexicon(form) for form in often})
     for path in config.lexicon.tsv:
         lexicon = lexicon | Lexicon.from_tsv(path, lowercase=config.corpus.lowercase)
     if config.lexicon.values:
@@ -387,7 +392,19 @@ def _coarsened(
     return output.coarsened(given.classes, mass=symbol_mass(background, vocabulary), scale=scale, seed=given.seed)
 
 
+def _warn_of_no_counts(listed: str) -> None:
+    """That a list tells the background nothing of its words."""
+    if not has_counts(listed):
+        warn(
+            f"{listed}: one word a line without counts, so that the background takes all of them for equally likely; "
+            f"give counts, form TAB count: `llrnn init TEXT --list {listed}` makes them from how the words are spelled"
+        )
+
+
 def _background(config: Config, corpora: dict[str, Corpus]) -> Background:
+    listed = getattr(config.background, "frequencies", None)
+    if listed is not None:
+        _warn_of_no_counts(listed)
     match config.background:
         case keys.UniformConfig():
             return Uniform()

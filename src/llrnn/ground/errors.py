@@ -112,7 +112,8 @@ class UnknownWordError(VocabularyError):
         more += ", ..." if len(others) > 4 else ""
         super().__init__(
             f"{where}the word {quoted(word)} is not among the {size} symbols of the vocabulary{more}; "
-            "add it to the vocabulary (llrnn has no UNK by default), or map unknown words with `unknown`"
+            "add it to the vocabulary, map unknown words with `unknown`, or have them spelled, by domains: `llrnn init "
+            "TEXT --out CONFIG` writes such a configuration"
         )
 
 

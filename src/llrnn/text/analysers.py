@@ -767,9 +767,14 @@ def _beside(dic: StrPath) -> str:
     return f"{name.removesuffix('.dic')}.aff"
 
 
+def has_tags(dic: StrPath) -> bool:
+    """Whether it is known what the fields of a dictionary mean, by the language that its name begins with."""
+    return re.split(r"[-_.]", Path(dic).name)[0] in _TAGS_BY_LANGUAGE
+
+
 def _tags_for(dic: StrPath) -> Tags:
     language = re.split(r"[-_.]", Path(dic).name)[0]
-    if language not in _TAGS_BY_LANGUAGE:
+    if not has_tags(dic):
         known = ", ".join(sorted(_TAGS_BY_LANGUAGE))
         reason = f"tags= is required for the language {language!r} (known: {known}); say what its fields mean"
         raise LexiconError(reason, path=dic)

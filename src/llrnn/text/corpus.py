@@ -42,7 +42,6 @@ __all__ = [
     "read_text",
     "read_tsv",
     "relexicalise",
-    "warn_if_raw",
 ]
 
 T = TypeVar("T")
@@ -58,9 +57,6 @@ _EXTENSIONS = {
 }
 _PLAIN = {"conllu": read_conllu, "text": read_text}
 _CONDITIONED = {"jsonl": read_jsonl, "tsv": read_tsv}
-_PUNCTUATION = frozenset(".,;:!?")
-_ENOUGH_WORDS = 100  # below, a few abbreviations are a large share
-_RAW = 0.04  # abbreviations are fewer; raw text has about one mark in ten words
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -235,19 +231,6 @@ def _from_words(words: Sequence[str], tokens: PlainTokens, index: int) -> Senten
         if not isinstance(word, str) or not word:
             raise CorpusError(f"the words of sentence {index} must be non-empty strings, found {word!r}; correct it")
     return Sentence(tuple([tokens[word] for word in words]), name=f"sentence {index}")
-
-
-def warn_if_raw(corpus: Corpus) -> None:
-    """That words of a text still have their punctuation on them: it was never cut into tokens."""
-    counts = corpus.counts()
-    attached = [word for word in counts if word[-1:] in _PUNCTUATION and word[-2:-1].isalpha() and len(word) > 3]
-    total, found = sum(counts.values()), sum(counts[word] for word in attached)
-    if total >= _ENOUGH_WORDS and found > _RAW * total:
-        shown = ", ".join(map(repr, attached[:3]))
-        warn(
-            f"{corpus.name or 'the text'}: {found / total:.0%} of the words end in punctuation, such as {shown}: it "
-            "looks like raw text; put blanks between words and punctuation first"
-        )
 
 
 Words = tuple[str, list[str]]  # where they stand, for messages

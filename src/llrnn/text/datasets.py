@@ -16,6 +16,10 @@ and 298. The paper also gives 463,069 tokens, but 16,448 sentences of this treeb
 the README of release 2.2), 419,000 with ends of sentences: how the paper counted is unknown. So any total from 380,000
 words to the paper's figure is accepted, with or without ends of sentences.
 
+`ud-LANGUAGE` is a treebank of Universal Dependencies, release 2.16, the one that `TREEBANKS` names for the language;
+`ud-LANGUAGE-TREEBANK` is any other (`ud-turkish-BOUN`, `ud-north_sami-Giella`), and `ud-LANGUAGE-TREEBANK@CODE` one of
+a language that the table has not, with the code that its files begin with. A treebank may have no `train` or no `dev`.
+
 `vectors-fr` are the vectors that fastText's authors trained on French web pages and Wikipedia; so for 157 languages, by
 their codes (`vectors-de`, `vectors-tr`, ...). The words of such a file are sorted by frequency: it is read until the
 `top` first have come, and the rest of several gigabytes is never sent.
@@ -23,8 +27,10 @@ their codes (`vectors-de`, `vectors-tr`, ...). The words of such a file are sort
 
 from __future__ import annotations
 
+import difflib
 import gzip
 import hashlib
+import http
 import http.client
 import ipaddress
 import json
@@ -45,7 +51,7 @@ from llrnn.ground.files import open_file, read_file, replacing, write_atomically
 from llrnn.text.corpus import read_conllu
 from llrnn.text.vectors import WordVectors
 
-__all__ = ["DATASETS", "Dataset", "Progress", "RemoteFile", "get"]
+__all__ = ["DATASETS", "TREEBANKS", "Dataset", "Progress", "RemoteFile", "get"]
 
 Progress = Callable[[str, int, int | None], None]
 """Called with the name of a file, the bytes that have arrived, and how many there will be, where that is known."""
@@ -69,6 +75,7 @@ class RemoteFile:
     sentences: int
     exact: bool = False
     sha256: str | None = None  # where it is known
+    optional: bool = False  # a server that has no such file has none
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,59 @@ def _treebank(name: str, what: str, repository: str, prefix: str, *least: int) -
     parts = zip(("train", "dev", "test"), least, strict=True)
     files = tuple(RemoteFile(f"{prefix}-ud-{part}.conllu", sentences) for part, sentences in parts)
     return Dataset(name, what, f"{_HOME}/{repository}", f"{_RAW}/{repository}/{_RELEASE}", files)
+
+
+# language: the code that names of files begin with, and the treebank that its name alone means; codes by
+# https://github.com/UniversalDependencies/docs-automation
+_TREEBANKS = """
+afrikaans af AfriBooms, akkadian akk PISANDUB, akuntsu aqz TuDeT, albanian sq TSA, amharic am ATT, ancient_greek grc
+Perseus, ancient_hebrew hbo PTNK, apurina apu UFPA, arabic ar PADT, armenian hy ArmTDP, assyrian aii AS, bambara bm CRB,
+basque eu BDT, bavarian bar MaiBaam, belarusian be HSE, bengali bn BRU, bhojpuri bho BHTB, breton br KEB, bulgarian bg
+BTB, buryat bxr BDT, cantonese yue HK, catalan ca AnCora, cebuano ceb GJA, chinese zh GSD, chukchi ckt HSE,
+classical_armenian xcl CAVaL, classical_chinese lzh Kyoto, coptic cop Scriptorium, croatian hr SET, czech cs CAC, danish
+da DDT, dutch nl Alpino, egyptian egy UJaen, english en EWT, erzya myv JR, estonian et EWT, faroese fo FarPaHC, finnish
+fi TDT, french fr GSD, galician gl CTG, georgian ka GLC, german de GSD, gothic got PROIEL, greek el GDT, guajajara gub
+TuDeT, hebrew he HTB, hindi hi HDTB, hittite hit HitTB, hungarian hu Szeged, icelandic is IcePaHC, indonesian id GSD,
+irish ga IDT, italian it ISDT, japanese ja GSD, javanese jv CSUI, kaapor urb TuDeT, kangri xnr KDTB, karelian krl KKPP,
+karo arr TuDeT, kazakh kk KTB, khunsari kfm AHA, kiche quc IU, komi_permyak koi UH, komi_zyrian kpv Lattice, korean ko
+GSD, kurmanji kmr MG, kyrgyz ky KTMU, latin la ITTB, latvian lv LVTB, ligurian lij GLT, lithuanian lt ALKSNIS, livvi olo
+KKPP, low_saxon nds LSDC, macedonian mk MTB, makurap mpu TuDeT, malayalam ml UFAL, maltese mt MUDT, manx gv Cadhan,
+marathi mr UFAL, mbya_guarani gun Thomas, moksha mdf JR, munduruku myu TuDeT, naija pcm NSC, nayini nyq AHA, neapolitan
+nap RB, north_sami sme Giella, norwegian no Bokmaal, old_church_slavonic cu PROIEL, old_east_slavic orv TOROT,
+old_french fro PROFITEROLE, persian fa PerDT, polish pl PDB, pomak qpm Philotis, portuguese pt Bosque, punjabi pa PunTB,
+romanian ro RRT, russian ru GSD, sanskrit sa Vedic, scottish_gaelic gd ARCOSG, serbian sr SET, sindhi sd Isra, sinhala
+si STB, skolt_sami sms Giellagas, slovak sk SNK, slovenian sl SSJ, soi soj AHA, spanish es AnCora, swedish sv Talbanken,
+swedish_sign_language swl SSLC, swiss_german gsw UZH, tagalog tl TRG, tamil ta TTB, tatar tt NMCTT, telugu te MTG, thai
+th PUD, tupinamba tpn TuDeT, turkish tr IMST, turkish_german qtd SAGT, ukrainian uk IU, umbrian xum IKUVINA,
+upper_sorbian hsb UFAL, urdu ur UDTB, uyghur ug UDT, veps vep VWT, vietnamese vi VTB, warlpiri wbp UFAL, welsh cy CCG,
+western_armenian hyw ArmTDP, wolof wo WTB, xibe sjo XDT, yakut sah YKTDT, yoruba yo YTB, yupik ess SLI, zaar say
+Autogramm
+"""
+TREEBANKS: dict[str, tuple[str, str]] = {
+    language: (code, treebank) for language, code, treebank in (row.split() for row in _TREEBANKS.split(","))
+}
+_TREEBANK = re.compile(r"ud-([a-z]+(?:[_-][a-z]+)*)(?:-([A-Z]\w*))?(?:@([a-z]{2,3}))?")
+
+
+def _treebank_named(name: str) -> Dataset | None:
+    """The treebank that `ud-LANGUAGE`, `ud-LANGUAGE-TREEBANK` or `ud-LANGUAGE-TREEBANK@CODE` means; None for others."""
+    found = _TREEBANK.fullmatch(name)
+    if found is None:
+        return None
+    language = found[1].replace("-", "_")
+    code, usual = TREEBANKS.get(language, ("", ""))
+    code, treebank = found[3] or code, found[2] or usual
+    if not (code and treebank):
+        near = difflib.get_close_matches(language, TREEBANKS, n=1)
+        meant = f"did you mean ud-{near[0]}?" if near else f"name its treebank and code: ud-{language}-TREEBANK@CODE"
+        raise DatasetError(f"there is a table of languages for ud-LANGUAGE, and {language!r} is not in it; {meant}")
+    title = "_".join(part.capitalize() for part in language.split("_"))
+    parts = (("train", True), ("dev", True), ("test", False))
+    files = tuple(
+        RemoteFile(f"{code}_{treebank.lower()}-ud-{part}.conllu", 1, optional=optional) for part, optional in parts
+    )
+    repository = f"UD_{title}-{treebank}"
+    return Dataset(name, f"UD {title}-{treebank}", f"{_HOME}/{repository}", f"{_RAW}/{repository}/{_RELEASE}", files)
 
 
 _ALL = (
@@ -124,16 +184,21 @@ def get(
 ) -> tuple[Path, ...]:
     """The files of a corpus in `folder`, in the order train, dev, test; what is not there yet is fetched.
 
+    A treebank that has no train or dev has fewer files.
+
     `vectors-fr` is one file, `vectors-fr.vec.gz`, with the `top` most frequent words of fastText's vectors.
 
     `base_url` is a mirror: the same files directly under another address. `timeout` is how many seconds the server may
     stay silent, `longest` how many a file may take in all. `loopback` allows http from this machine itself, to test a
     mirror. A file of that name that fails its check is never overwritten, it may be somebody's work.
     """
-    dataset, vectors = DATASETS.get(name), re.fullmatch(r"vectors-([a-z]{2,4})", name)
+    dataset, vectors = DATASETS.get(name) or _treebank_named(name), re.fullmatch(r"vectors-([a-z]{2,4})", name)
     if dataset is None and vectors is None:
         known = ", ".join(sorted(DATASETS))
-        raise DatasetError(f"the corpora are {known}, and vectors-LANG (vectors-fr, ...), found {name!r}; choose one")
+        raise DatasetError(
+            f"the corpora are {known}, ud-LANGUAGE (ud-north_sami, ...) and vectors-LANG (vectors-fr, ...), found "
+            f"{name!r}; choose one"
+        )
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -148,16 +213,23 @@ def get(
         )
         _FetchedVectors(file, url, folder / file.name, asking).words(progress)
         return (folder / file.name,)
+    there = []
     for file in dataset.files:
         url = f"{(base_url or dataset.url).rstrip('/')}/{file.name}"
-        words += _Fetched(file, url, folder / file.name, asking).words(progress)
+        try:
+            words += _Fetched(file, url, folder / file.name, asking).words(progress)
+        except DatasetError as error:
+            if not (file.optional and getattr(error.__cause__, "code", None) == http.HTTPStatus.NOT_FOUND):
+                raise
+        else:
+            there.append(folder / file.name)
     low, high = dataset.words or (words, words)
     if not low <= words <= high:
         raise DatasetError(
             f"{folder}: {dataset.what} must have {low:,} to {high:,} words in all, found {words:,}; "
             "the sentences are as many as expected, but not these: remove the files and fetch them from another address"
         )
-    return tuple(folder / file.name for file in dataset.files)
+    return tuple(there)
 
 
 class _Asking(urllib.request.HTTPRedirectHandler):

@@ -214,12 +214,15 @@ def _form_and(line: Line, wanted: str) -> tuple[str, str]:
 def read_frequencies(path: StrPath, *, lowercase: bool = False) -> dict[str, float]:
     """form -> frequency from lines `form TAB count` (or separated by spaces, where the form has none).
 
-    A form that comes again adds up, also one that `lowercase` makes the same; blank lines are skipped.
-    There are no comments: `#` is a word.
+    A file with one word a line and no count at all counts each line as 1. A form that comes again adds up, also one
+    that `lowercase` makes the same; blank lines are skipped. There are no comments: `#` is a word.
     """
     total: dict[str, float] = {}
-    for line in read_entries(path, error=LexiconError):
-        form, count = _frequency(line)
+    read = _frequency
+    for number, line in enumerate(read_entries(path, error=LexiconError)):
+        if number == 0 and len(line.text.split()) == 1:
+            read = _alone
+        form, count = read(line)
         form = form.lower() if lowercase else form
         total[form] = total.get(form, 0.0) + count
         if math.isinf(total[form]):
@@ -227,6 +230,21 @@ def read_frequencies(path: StrPath, *, lowercase: bool = False) -> dict[str, flo
     if not total:
         raise LexiconError("no frequency in the file: it holds blank lines only", path=path)
     return total
+
+
+def has_counts(path: StrPath) -> bool:
+    """Whether a list says how frequent its words are, by its first line."""
+    first = next(read_entries(path, error=LexiconError), None)
+    return first is not None and len(first.text.split()) > 1
+
+
+def _alone(line: Line) -> tuple[str, float]:
+    """A word without a count, as the first line of its file is."""
+    words = line.text.split()
+    if len(words) != 1:
+        reason = f"one word is required, as on the first line, found {len(words)}; give every word a count, or none"
+        line.fail(reason, line.text.index(words[1], len(words[0])) + 1)
+    return words[0], 1.0
 
 
 def _frequency(line: Line) -> tuple[str, float]:

@@ -55,6 +55,7 @@ def train(
     folder: str | PathLike[str] | None = None,
     resume: bool = False,
     should_stop: Callable[[], bool] = lambda: False,
+    on_step: Callable[[int, int, int], None] = lambda epoch, position, batches: None,
     workers: Workers | None = None,
     **changes: Any,
 ) -> Iterator[Record]:
@@ -66,7 +67,8 @@ def train(
     `epochs`, and in them neither patience nor halving counts.
 
     `settings`, or `changes` to the usual ones (`epochs=5`); `folder` keeps the run, and `resume` goes on with the one
-    that it holds; `should_stop` is asked before every step; `workers` are those of `parallel.join_workers`.
+    that it holds; `should_stop` is asked before every step, and `on_step` is told after it the epoch, how many of its
+    batches are done, and how many it has, for progress bars; `workers` are those of `parallel.join_workers`.
 
         for record in train(model, corpus, valid=valid, epochs=5, folder="runs/mine"):
             print(record)
@@ -82,7 +84,7 @@ def train(
     except BaseException:
         run.release()
         raise
-    return run.held(should_stop)
+    return run.held(should_stop, on_step)
 
 
 class _Run:
@@ -136,10 +138,10 @@ class _Run:
         self._unsettled: Update | None = None  # the last update, until its loss has been looked at
         self._seconds, self._words = 0.0, 0  # since this process began, for the words per second
 
-    def held(self, should_stop: Callable[[], bool]) -> Iterator[Record]:
+    def held(self, should_stop: Callable[[], bool], on_step: Callable[[int, int, int], None]) -> Iterator[Record]:
         """The records; when they end, or are left, or something fails, others may write to the folder."""
         try:
-            yield from self.records(should_stop)
+            yield from self.records(should_stop, on_step)
         finally:
             self.model.eval()
             self.release()
@@ -148,7 +150,7 @@ class _Run:
         if self.folder is not None:
             self.folder.release()
 
-    def records(self, should_stop: Callable[[], bool]) -> Iterator[Record]:
+    def records(self, should_stop: Callable[[], bool], on_step: Callable[[int, int, int], None]) -> Iterator[Record]:
         progress = self.progress
         while not progress.finished:
             plan = self._plan()
@@ -160,6 +162,7 @@ class _Run:
                     yield self._record("interrupted", len(plan))
                     return
                 self.step(plan[progress.position])
+                on_step(progress.epoch, progress.position, len(plan))
                 # logged before the checkpoint, so that no kill can lose the record; one too many is cut on resuming
                 record = self._record("step", len(plan)) if progress.step % self.settings.log_every == 0 else None
                 if progress.step % self.settings.checkpoint_every == 0:

@@ -24,31 +24,34 @@ that it has often.
 from __future__ import annotations
 
 import json
-import re
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import accumulate, islice
 from operator import add
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from llrnn.ground.errors import ConfigError, LexiconError, MissingExtraError
+from llrnn.config.wordlists import (
+    Frequencies,
+    expanded_forms,
+    from_wordfreq,
+    is_form,
+    joined,
+    stems,
+    weighted_by_spelling,
+    write_frequencies,
+)
+from llrnn.ground.errors import ConfigError, LexiconError
 from llrnn.ground.files import write_atomically
-from llrnn.languages.domains.spelling import CharacterModel
 from llrnn.text import analysers
-from llrnn.text.analysers import AffixFile, encoding_of, read_encoded, split_flags
 from llrnn.text.corpus import Corpus
 from llrnn.text.french import conllu
 from llrnn.text.lexicon import Lexicon, read_frequencies
 from llrnn.text.others import Overlap
-from llrnn.text.readers import Line
 from llrnn.text.vectors import WordVectors, cases
-from llrnn.text.vocabulary import EOS
 from llrnn_lab.studies.prepare import find_source, other_sentences, other_treebanks, write_text
 from llrnn_lab.studies.units import END, BytePairs, Characters, Units, decode
 
@@ -59,15 +62,9 @@ BYTE_PAIRS = (2000, 4000, 8000)  # units
 MORE_BYTE_PAIRS = (8000, 16000)  # units of all texts
 OFTEN_WITH_ANALYSER = 5  # how often a word is seen whose annotation counts, beside an analyser's
 OFTEN = 3  # the same, where there is no analyser
-MOST_FORMS = 650_000  # of a dictionary that makes millions
-_FEW = 1000  # forms, added to each ending's: one that makes a few is not likely because one of them was seen
 
-_RARE = 2  # times
 _ROUNDS = 50  # of expectation maximisation
 _LEAST = 1e-12  # a word that is listed has mass
-
-Frequencies = dict[str, float]
-_SMASHED = re.compile(r"\d\d")
 
 
 @dataclass(frozen=True)
@@ -160,7 +157,7 @@ def _prepare(data: Path, out: Path, language: str, sentences: int | None) -> Non
     out.mkdir(parents=True, exist_ok=True)
     for part, corpus in texts.items():
         write_atomically(out / f"{part}.conllu", "".join(f"{line}\n" for line in conllu(corpus)).encode())
-    _write_frequencies(out / "frequencies.tsv", listed)
+    write_frequencies(out / "frequencies.tsv", listed)
     lexicon = _lexicon(given, texts["train"], listed)
     lexicon.to_tsv(out / "lexicon.tsv")
     write_units(out / "characters", Characters.from_corpus(texts["train"]), texts)
@@ -170,18 +167,13 @@ def _prepare(data: Path, out: Path, language: str, sentences: int | None) -> Non
     write_atomically(out / "manifest.json", json.dumps(manifest, ensure_ascii=False, indent=1).encode())
 
 
-def _write_frequencies(path: Path, listed: Frequencies) -> None:
-    rows = sorted(listed.items(), key=lambda item: (-item[1], item[0]))
-    write_atomically(path, "".join(f"{form}\t{count:.4g}\n" for form, count in rows).encode())
-
-
 def _prepare_more(data: Path, out: Path, language: str, vectors: Path, sentences: int | None) -> None:
     texts = {part: Corpus.from_file(out / f"{part}.conllu", lowercase=True) for part in ("train", "valid")}
     others, told = _other_texts(data, language, texts, sentences)
     for name, corpus in others.items():
         write_text(out / f"{name}.txt", (sentence.words for sentence in corpus))
     listed = with_texts(read_frequencies(out / "frequencies.tsv"), others, texts["train"])
-    _write_frequencies(out / f"frequencies-{MORE}.tsv", listed)
+    write_frequencies(out / f"frequencies-{MORE}.tsv", listed)
     _lexicon(language_named(language), texts["train"], listed).to_tsv(out / f"lexicon-{MORE}.tsv")
     known = _vectors(vectors, [*dict.fromkeys((*texts["train"].counts(), *listed))])
     known.save(out / "vectors.npz")
@@ -240,7 +232,7 @@ def with_texts(listed: Frequencies, others: Mapping[str, Corpus], train: Corpus)
 
 def _forms(corpus: Corpus) -> Frequencies:
     tokens = corpus.tokens
-    return {form: count / tokens for form, count in corpus.counts().items() if _is_form(form)}
+    return {form: count / tokens for form, count in corpus.counts().items() if is_form(form)}
 
 
 def _vectors(path: Path, words: Sequence[str]) -> WordVectors:
@@ -291,50 +283,8 @@ def frequency_lists(language: str, train: Corpus) -> dict[str, Frequencies]:
     if given.expanded:
         lists["hunspell"] = weighted_by_spelling(expanded_forms(_dictionary(given), train), train)
     elif not given.analyser:
-        stems = {stem.lower() for _, stem, _ in _entries(_dictionary(given))}
-        lists["hunspell stems"] = weighted_by_spelling(dict.fromkeys(sorted(stems), 1.0), train)
-    return {name: {form: count for form, count in one.items() if _is_form(form)} for name, one in lists.items()}
-
-
-def weighted_by_spelling(forms: Frequencies, train: Corpus) -> Frequencies:
-    """f(x) ∝ √(f(x) q(x)), for the forms of a dictionary, which nobody counted; q: a model of the text's rare words.
-
-    What is spelled like the words of the text is likelier to come in it.
-    """
-    rare = [word for word, count in train.counts().items() if count <= _RARE]
-    model = CharacterModel.estimated(rare, order=6, min_counts=(0, 0, 0, 2))
-    listed = [form for form in forms if _is_form(form)]
-    log_f = (np.log([forms[form] for form in listed]) + model.log_prob(listed)) / 2
-    f = np.exp(log_f - log_f.max())
-    return dict(zip(listed, (f / f.sum()).tolist(), strict=True))
-
-
-def from_wordfreq(language: str) -> Frequencies:
-    """Its longest list, without numbers: it counts all those of equal length as one, written with zeros."""
-    try:
-        from wordfreq import get_frequency_dict
-    except ImportError:
-        raise MissingExtraError("wordfreq", "open") from None
-    found = get_frequency_dict(language, "best")
-    return {form: count for form, count in found.items() if not _SMASHED.search(form)}
-
-
-def joined(lists: Mapping[str, Frequencies], train: Corpus) -> Frequencies:
-    """One list: what a further list adds gets the share of training words that it adds."""
-    total: Frequencies = {}
-    counts = train.counts()
-    for further in lists.values():
-        new = {form: count for form, count in further.items() if form not in total}
-        share = sum(counts[form] for form in new) / max(1, train.tokens) if total else 1.0
-        scale = share / sum(new.values()) if total and new else 1.0
-        total |= {form: count * scale for form, count in new.items()}
-    return total
-
-
-def _is_form(form: str) -> bool:
-    """Whether a vocabulary and a table can list it."""
-    on_one_line = form.strip() == form and len(form.splitlines()) == 1 and not {"\t", "\0"} & {*form}
-    return on_one_line and form != EOS and not form.startswith("# ")
+        lists["hunspell stems"] = weighted_by_spelling(stems(_dictionary(given)), train)
+    return {name: {form: count for form, count in one.items() if is_form(form)} for name, one in lists.items()}
 
 
 def _dictionary(given: Language) -> Path:
@@ -344,54 +294,14 @@ def _dictionary(given: Language) -> Path:
     return path
 
 
-def _entries(dic: Path) -> Iterator[tuple[Line, str, str | None]]:
-    """Each stem of a dictionary with its flags; the first line counts them."""
-    for line in islice(read_encoded(dic, encoding_of(dic.with_suffix(".aff"))), 1, None):
-        stem, flags = split_flags(line.text.split("\t")[0].strip())
-        if stem:
-            yield line, stem, flags
-
-
-def expanded_forms(dic: Path, train: Corpus) -> Frequencies:
-    """Forms with the endings that the training text uses most, for the number of forms that they make.
-
-    p(form) ∝ (training words with this ending) / (forms with this ending): a dictionary makes fifteen million forms,
-    and most endings are hardly ever used. Endings are taken in this order until there are `MOST_FORMS` forms.
-    """
-    counts = train.counts()
-    made: Counter[str] = Counter()
-    seen: Counter[str] = Counter()
-    for form, ending in _derived(dic):
-        made[ending] += 1
-        seen[ending] += form in counts
-    share = {ending: seen[ending] / (made[ending] + _FEW) for ending in made if seen[ending]}
-    ranked = sorted(share, key=lambda ending: (-share[ending], ending))
-    totals = list(accumulate(made[ending] for ending in ranked))
-    kept = set(ranked[: bisect_right(totals, MOST_FORMS)])
-    found: Frequencies = {}
-    for form, ending in _derived(dic):
-        if ending in kept:
-            found[form] = max(found.get(form, 0.0), share[ending])
-    total = sum(found.values())
-    return {form: value / total for form, value in found.items()}
-
-
-def _derived(dic: Path) -> Iterator[tuple[str, str]]:
-    """Every form that the dictionary makes, with the affixes that make it; a form may come several times."""
-    file = AffixFile(dic.with_suffix(".aff"))
-    for line, stem, flags in _entries(dic):
-        for form, rules in file.derive(stem, file.flags(flags, line)):
-            yield form.lower(), "+".join(rule.affix for rule in rules)
-
-
 def _lexicon(given: Language, train: Corpus, listed: Collection[str]) -> Lexicon:
     counts = train.counts()
     often = OFTEN_WITH_ANALYSER if given.analyser else OFTEN
     annotated = Lexicon.from_corpus(train)
-    words = (word for word, count in counts.items() if count >= often and annotated(word) and _is_form(word))
+    words = (word for word, count in counts.items() if count >= often and annotated(word) and is_form(word))
     known = Lexicon.from_mapping({word: annotated(word) for word in words})
     if given.analyser:
-        forms = {word for word in (*counts, *listed) if _is_form(word)}
+        forms = {word for word in (*counts, *listed) if is_form(word)}
         known = analysers.hunspell(_dictionary(given), forms=forms) | known
     return known
 

@@ -358,7 +358,7 @@ class Uniform(UnboundBackground):
             raise BackgroundError(
                 f"a uniform background over an infinite vocabulary has no finite mass: the cell "
                 f"{vocabulary.symbols[last]} alone holds {', '.join(map(repr, vocabulary.witnesses[last]))} and so on; "
-                "take Unigram or Discounted"
+                "take Discounted or Unigram (background.kind = 'discounted' or 'unigram')"
             )
         log_b = torch.full((len(vocabulary),), -math.log(len(vocabulary)), dtype=torch.float64)
         return Static(log_b, name=repr(self)).bind(vocabulary)

@@ -1,0 +1,155 @@
+"""Words of outside lists with relative frequencies f(x): counted lists, plain lists, dictionaries; joined into one.
+
+A list says how likely which *new* word is: `[background] kind = "discounted"` gives it what the discounts of the
+training text leave. A list without counts says less; there f(x) ∝ √(f(x) q(x)), with q a model of how the rare words
+of the text are spelled.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import accumulate, islice
+from pathlib import Path
+
+import numpy as np
+
+from llrnn.ground.errors import ConfigError, LexiconError, MissingExtraError
+from llrnn.ground.files import write_atomically
+from llrnn.languages.domains.spelling import CharacterModel
+from llrnn.text.analysers import AffixFile, encoding_of, read_encoded, split_flags
+from llrnn.text.corpus import Corpus
+from llrnn.text.readers import Line
+from llrnn.text.vocabulary import EOS
+
+Frequencies = dict[str, float]
+
+MOST_FORMS = 650_000  # of a dictionary that makes millions
+MOST_DERIVED = 50_000_000  # forms of a dictionary that are gone through; 15 million take minutes
+_FEW = 1000  # forms, added to each ending's: one that makes a few is not likely because one of them was seen
+_SAMPLED = 400  # entries of a dictionary that say how many forms all make
+RARE = 2  # times a rare word is seen, at most
+_SMASHED = re.compile(r"\d\d")
+
+
+def is_form(form: str) -> bool:
+    """Whether a vocabulary and a table can list it."""
+    on_one_line = form.strip() == form and len(form.splitlines()) == 1 and not {"\t", "\0"} & {*form}
+    return on_one_line and form != EOS and not form.startswith("# ")
+
+
+def from_wordfreq(language: str) -> Frequencies:
+    """wordfreq's longest list, without numbers: it counts all those of equal length as one, written with zeros."""
+    try:
+        from wordfreq import available_languages, get_frequency_dict
+    except ImportError:
+        raise MissingExtraError("wordfreq", "open") from None
+    known = available_languages()
+    if language not in known:
+        raise ConfigError(f"wordfreq has no list for {language!r}, only for {', '.join(sorted(known))}; give a file")
+    found = get_frequency_dict(language, "best")
+    return {form: count for form, count in found.items() if not _SMASHED.search(form)}
+
+
+def weighted_by_spelling(forms: Frequencies, train: Corpus) -> Frequencies:
+    """f(x) ∝ √(f(x) q(x)), for the forms of a dictionary, which nobody counted; q: a model of the text's rare words.
+
+    What is spelled like the words of the text is likelier to come in it.
+    """
+    counts = train.counts()
+    rare = [word for word, count in counts.items() if count <= RARE] or list(counts)
+    model = CharacterModel.estimated(rare, order=6, min_counts=(0, 0, 0, 2))
+    listed = [form for form in forms if is_form(form)]
+    log_f = (np.log([forms[form] for form in listed]) + model.log_prob(listed)) / 2
+    f = np.exp(log_f - log_f.max())
+    return dict(zip(listed, (f / f.sum()).tolist(), strict=True))
+
+
+def joined(lists: Mapping[str, Frequencies], train: Corpus) -> Frequencies:
+    """One list: what a further list adds gets the share of training words that it adds."""
+    total: Frequencies = {}
+    counts = train.counts()
+    for further in lists.values():
+        new = {form: count for form, count in further.items() if form not in total}
+        share = sum(counts[form] for form in new) / max(1, train.tokens) if total else 1.0
+        scale = share / sum(new.values()) if total and new else 1.0
+        total |= {form: count * scale for form, count in new.items()}
+    return total
+
+
+def write_frequencies(path: Path, listed: Frequencies) -> None:
+    """`form TAB frequency`, the most frequent first."""
+    rows = sorted(listed.items(), key=lambda item: (-item[1], item[0]))
+    write_atomically(path, "".join(f"{form}\t{count:.4g}\n" for form, count in rows).encode())
+
+
+# Dictionaries of hunspell.
+
+
+def dictionary_entries(dic: Path) -> Iterator[tuple[Line, str, str | None]]:
+    """Each stem of a dictionary with its flags; the first line counts them."""
+    for line in islice(read_encoded(dic, encoding_of(dic.with_suffix(".aff"))), 1, None):
+        stem, flags = split_flags(line.text.split("\t")[0].strip())
+        if stem:
+            yield line, stem, flags
+
+
+def stems(dic: Path) -> Frequencies:
+    """The stems of a dictionary, lowercased, all alike."""
+    return dict.fromkeys(sorted({stem.lower() for _, stem, _ in dictionary_entries(dic)}), 1.0)
+
+
+def expanded_forms(dic: Path, train: Corpus) -> Frequencies:
+    """Forms with the endings that the training text uses most, for the number of forms that they make.
+
+    p(form) ∝ (training words with this ending) / (forms with this ending): a dictionary makes fifteen million forms,
+    and most endings are hardly ever used. Endings are taken in this order until there are `MOST_FORMS` forms.
+    """
+    counts = train.counts()
+    made: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
+    for form, ending in _derived(dic):
+        made[ending] += 1
+        seen[ending] += form in counts
+    share = {ending: seen[ending] / (made[ending] + _FEW) for ending in made if seen[ending]}
+    ranked = sorted(share, key=lambda ending: (-share[ending], ending))
+    totals = list(accumulate(made[ending] for ending in ranked))
+    kept = set(ranked[: bisect_right(totals, MOST_FORMS)])
+    found: Frequencies = {}
+    for form, ending in _derived(dic):
+        if ending in kept:
+            found[form] = max(found.get(form, 0.0), share[ending])
+    total = sum(found.values())
+    return {form: value / total for form, value in found.items()}
+
+
+def _derived(dic: Path) -> Iterator[tuple[str, str]]:
+    """Every form that the dictionary makes, with the affixes that make it; a form may come several times."""
+    file = AffixFile(dic.with_suffix(".aff"))
+    for line, stem, flags in dictionary_entries(dic):
+        for form, rules in file.derive(stem, file.flags(flags, line)):
+            yield form.lower(), "+".join(rule.affix for rule in rules)
+
+
+def why_not_expanded(dic: Path) -> str | None:
+    """Why a dictionary's affixes cannot be attached to its stems: its affix file, or too many forms; None if they can.
+
+    How many forms there are is estimated from a sample of the entries.
+    """
+    try:
+        file, entries = AffixFile(dic.with_suffix(".aff")), list(dictionary_entries(dic))
+        sample = entries[:: max(1, len(entries) // _SAMPLED)]
+        most = MOST_DERIVED * len(sample) // max(1, len(entries))
+        made = sum(1 for line, stem, flags in sample for _ in islice(file.derive(stem, file.flags(flags, line)), most))
+    except LexiconError as error:
+        return str(error)
+    total = made * len(entries) // max(1, len(sample))
+    return None if total <= MOST_DERIVED else f"its affixes make about {total:,} forms"
+
+
+def dictionary_forms(dic: Path, train: Corpus) -> Frequencies:
+    """Forms of a dictionary weighted by spelling: with affixes where they can be attached, else stems."""
+    forms = expanded_forms(dic, train) if why_not_expanded(dic) is None else {}
+    return weighted_by_spelling(forms or stems(dic), train)
