@@ -21,7 +21,7 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
@@ -47,10 +47,11 @@ _SENTENCES = 500  # that say how weights vary
 def main() -> None:
     given = arguments()
     torch.set_num_threads(given.threads)
-    config = read_config(given.config, given.changes, data=given.data)
-    study = Study(given, Project.from_config(config))
-    for seed in given.seeds:
-        study.train(seed)
+    study = Study(given)
+    if any(f"{way}.seed{seed}" not in study.found["models"] for way in ("fine", *given.ways) for seed in given.seeds):
+        study.prepare()
+        for seed in given.seeds:
+            study.train(seed)
     if given.test:
         study.test()
 
@@ -58,31 +59,46 @@ def main() -> None:
 class Study:
     """Models in folders beside the file of results, and that file."""
 
-    def __init__(self, given: argparse.Namespace, project: Project) -> None:
-        self.given, self.project, self.device = given, project, torch.device(given.device)
+    project: Project
+    fine: FeatureMatrix
+    few: int
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self.given, self.device = given, torch.device(given.device)
+        parts = (given.data / f"{part}.conllu" for part in ("train", "valid"))
+        text, self.valid = (Corpus.from_file(path, lowercase=True) for path in parts)
+        self.seen = text.counts()
+        self.found: dict[str, Any] = json.loads(given.out.read_bytes()) if given.out.exists() else {"models": {}}
+
+    def prepare(self) -> None:
+        """The parts of the configuration, and its features compiled once for all models."""
+        given = self.given
+        self.project = project = Project.from_config(read_config(given.config, given.changes, data=given.data))
         self.fine = compile_features(project.output_features, project.vocabulary)
         self.few = self.fine.n_classes // given.share
-        self.seen = project.corpora["train"].counts()
-        found = json.loads(given.out.read_bytes()) if given.out.exists() else {"models": {}}
-        vocabulary = project.vocabulary
-        self.found: dict[str, Any] = {
+        vocabulary, own = project.vocabulary, project.config.controller
+        self.found = {
             "command": shlex.join(["python", *sys.argv]),
             "language": given.language,
-            "body": f"{project.config.controller.layers} x {project.config.controller.hidden}",
+            "body": f"{own.layers} x {own.hidden}",
             "words": vocabulary.n_words,
             "cells": len(vocabulary) - vocabulary.n_words,
             "classes": self.fine.n_classes,
             "coarsened": self.few,
-            **found,
+            "models": self.found["models"],
         }
 
     def train(self, seed: int) -> None:
         """The fine model of a seed and what is made of it; validated."""
         fine = self.model("fine", seed, lambda: self.trained(seed, self.fine))
         text = self.project.corpora["train"][:_SENTENCES]
-        self.model("weights", seed, lambda: (coarsen(fine, self.few), None))
-        self.model("text", seed, lambda: (coarsen(fine, self.few, text=text), None))
-        self.model("trained", seed, lambda: self.trained(seed, self.merged(fine)))
+        made: dict[str, Callable[[], tuple[LLRNN, dict[str, Any]]]] = {
+            "weights": lambda: (coarsen(fine, self.few), {}),
+            "text": lambda: (coarsen(fine, self.few, text=text), {}),
+            "trained": lambda: self.trained(seed, self.merged(fine)),
+        }
+        for way in self.given.ways:
+            self.model(way, seed, made[way])
 
     def merged(self, fine: LLRNN) -> FeatureMatrix:
         mass = symbol_mass(self.project.background, self.project.vocabulary)
@@ -99,19 +115,18 @@ class Study:
         *_, last = train(model, corpora["train"], valid=corpora["valid"], others=project.others, settings=settings)
         return model, {"epochs": last.epoch, "seconds": time.process_time() - started}
 
-    def model(self, way: str, seed: int, make: Any) -> LLRNN:
+    def model(self, way: str, seed: int, make: Callable[[], tuple[LLRNN, dict[str, Any]]] | None = None) -> LLRNN:
+        """Loaded, where it is there; else made, validated and kept."""
         name = f"{way}.seed{seed}"
         folder = self.given.out.parent / f"{self.given.out.stem}-models" / name
-        if name in self.found["models"]:
+        if make is None or name in self.found["models"]:
             return load(folder).to(self.device)
         model, told = make()
-        valid = self.bits(model, self.project.corpora["valid"])
+        valid = self.bits(model, self.valid)
         model.save(folder)
-        classes = model.output_features.n_classes
-        self.found["models"][name] = {"classes": classes, **(told or {}), "valid": valid}
+        self.found["models"][name] = {"classes": model.output_features.n_classes, **told, "valid": valid}
         self.write()
-        told = {"classes": classes, **(told or {}), "bits per character": valid["bits_per_character"]}
-        sys.stderr.write(f"{name}: {told}\n")
+        sys.stderr.write(f"{name}: {valid['bits_per_character']:.4f} bits per character\n")
         return model
 
     def bits(self, model: LLRNN, corpus: Corpus) -> dict[str, Any]:
@@ -122,13 +137,13 @@ class Study:
         models: Mapping[str, Any] = self.found["models"]
         valid = {
             way: mean(models[f"{way}.seed{seed}"]["valid"]["bits_per_character"] for seed in self.given.seeds)
-            for way in WAYS
+            for way in self.given.ways
         }
         self.found["chosen"] = min(valid, key=lambda way: valid[way])
         texts = open_data.test_corpora(self.given.texts, self.given.language)
         for seed in self.given.seeds:
             for way in ("fine", self.found["chosen"]):
-                model = self.model(way, seed, None)
+                model = self.model(way, seed)
                 tests = {name: self.bits(model, corpus) for name, corpus in texts.items()}
                 self.found["models"][f"{way}.seed{seed}"]["tests"] = tests
         self.write()
@@ -145,6 +160,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--language", choices=list(open_data.LANGUAGES), required=True)
     parser.add_argument("--out", type=Path, required=True, help="the file of results; models go beside it")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--share", type=int, default=3, help="how many times fewer classes")
     parser.add_argument("--set", dest="changes", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--test", action="store_true", help="choose, and open the tests")

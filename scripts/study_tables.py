@@ -10,13 +10,13 @@ from llrnn_lab.studies import added_words as added
 from llrnn_lab.studies import frozen_adaptation as frozen
 from llrnn_lab.studies import rescoring as rescored
 from llrnn_lab.studies.tables import agreement_table, markdown, mean_and_spread, perplexity_table
-from results import DATASETS, RUNS, figures, log_perplexities, log_perplexity, over_seeds, read
+from results import DATASETS, RESULTS, RUNS, figures, log_perplexities, log_perplexity, over_seeds, read
 
 SHOWN = (
     *("table4", "experts", "ablations", "by_frequency", "agreement", "agreement_by_kind", "small"),
     *("adaptation", "frozen_adaptation", "frozen_cost", "rescoring", "open_vocabulary", "rare_words", "added_words"),
     *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "constraint_cold", "kenlm", "objectives"),
-    *("campaign", "other_texts", "attack", "bodies", "french_knowledge", "french_trials"),
+    *("campaign", "other_texts", "attack", "bodies", "french_knowledge", "french_trials", "open_classes"),
 )
 TESTS = ("test1", "test2")
 SIZES = (10000, 5000, 3000, 2500, 2000, 1000, 500, 10)
@@ -90,6 +90,32 @@ def other_texts() -> str:
         for name, row in read("other-texts.json")["texts"].items()
     ]
     return markdown(header, rows)
+
+
+def open_classes() -> str:
+    """An open vocabulary with a third of its classes, in the way that validation chose; bits per character."""
+    how = {"weights": "coarsened by weights", "text": "coarsened by weights and text", "trained": "trained with few"}
+    rows = []
+    for language in ("fr", "tr", "et"):
+        if not (RESULTS / f"open-classes-{language}.json").exists():
+            continue
+        found = read(f"open-classes-{language}.json")
+        models, chosen = found["models"], found["chosen"]
+        seeds = [name.removeprefix("fine.") for name in models if name.startswith("fine.")]
+        tests = list(models[f"fine.{seeds[0]}"]["tests"])
+        symbols = f"{found['words']:,} + {found['cells']:,}"
+        for way, classes in (("fine", found["classes"]), (chosen, found["coarsened"])):
+            parts = [[models[f"{way}.{seed}"]["valid"] for seed in seeds]]
+            parts += [[models[f"{way}.{seed}"]["tests"][test] for seed in seeds] for test in tests]
+            bits = [statistics.fmean(one["bits_per_character"] for one in part) for part in parts]
+            if way == "fine":
+                fine, cells = bits, [f"{one:.4f}" for one in bits]
+            else:
+                cells = [f"{one:.4f} ({one / own - 1:+.2%})" for one, own in zip(bits, fine, strict=True)]
+            label = how.get(way, "every class")
+            cells += ["–"] * (3 - len(cells))
+            rows.append([language, symbols, found["body"], f"{classes:,}", label, str(len(seeds)), *cells])
+    return markdown(["", "words + cells", "LSTM", "classes", "how", "seeds", "valid", *TESTS], rows)
 
 
 def experts() -> str:

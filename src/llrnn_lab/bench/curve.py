@@ -13,7 +13,7 @@ averaged. Whoever has had the least time goes next, so that all feel the same ma
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,14 +43,17 @@ class Watch:
     device: torch.device
     every: float  # seconds
     sentences: int
+    tell: Callable[[str], None]
 
-    def points(self, ended: Iterator[float], before: float, judge: Any) -> Iterator[Point]:
+    def points(self, name: str, ended: Iterator[float], before: float, judge: Callable[[], float]) -> Iterator[Point]:
         """After the first step that ends at or beyond each full time; `ended` gives the seconds of step after step."""
         used, at = before, self.every
         for seconds in ended:
             used += seconds
             if used >= at:
-                yield used, judge()
+                found = judge()
+                self.tell(f"{name}: {used:.1f} s, {found:.4f}")
+                yield used, found
                 at = (used // self.every + 1) * self.every
 
 
@@ -68,13 +71,14 @@ def curve(
     changes: Sequence[str] = (),
     sentences: int = 200,
     device: torch.device | None = None,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """(seconds, validation log-perplexity) of each; `changes` are changes to every configuration, as in `--set`.
 
     `ours`: the configuration that has our features; `classes`: how many of them, 0 for all that they tell apart.
     """
     require_prepared(data)
-    watch = Watch(device or torch.device("cpu"), every, sentences)
+    watch = Watch(device or torch.device("cpu"), every, sentences, tell)
     softmax = read_config(configs / "rnn-bias.toml", changes, data=data)
     same = [*changes, *_same_training(softmax)]
     made: dict[tuple[str, float], Iterator[Point]] = {}
@@ -158,7 +162,7 @@ def _ours(config: Config, rates: Sequence[float], watch: Watch) -> tuple[dict[fl
         def judge() -> float:
             return score(model.eval(), encoded, batching).log_perplexity
 
-        return watch.points(steps(), before, judge)
+        return watch.points(f"{first.output_features.n_classes:,} classes, {rate:g}", steps(), before, judge)
 
     return {rate: points(rate) for rate in rates}, first.output_features.n_classes
 
@@ -187,7 +191,9 @@ def _adaptive(
                     next(losses)
                 yield now(watch.device) - started
 
-        return watch.points(steps(), before, lambda: torch_peer.log_perplexity(model, valid, settings))
+        return watch.points(
+            f"{ADAPTIVE}, {rate:g}", steps(), before, lambda: torch_peer.log_perplexity(model, valid, settings)
+        )
 
     return {rate: points(rate) for rate in rates}
 

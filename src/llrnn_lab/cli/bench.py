@@ -459,6 +459,7 @@ def bench_curve_verb(
             changes=changes or (),
             sentences=sentences,
             device=device_named(device),
+            tell=_tell,
         )
     result = {"command": shlex.join(["llrnn", *sys.argv[1:]]), **found}
     write_atomically(out / "curve.json", json.dumps(result, indent=1).encode())
