@@ -46,6 +46,15 @@ def other_texts() -> Iterator[str]:
     yield f"validation text, where the right answer is known: {right}."
 
 
+def open_classes() -> Iterator[str]:
+    """Of Turkish: what each way costs on the validation text, and the time of training."""
+    models = read("open-classes-tr.json")["models"]
+    fine, *ways = (models[f"{way}.seed0"] for way in ("fine", "weights", "text", "trained"))
+    cost = [100 * (way["valid"]["bits_per_character"] / fine["valid"]["bits_per_character"] - 1) for way in ways]
+    yield f"the three ways cost {cost[0]:.2f} % (by weights), {cost[1]:.2f} % (by weights and text) and {cost[2]:.2f} %"
+    yield f"that training took {ways[2]['seconds']:.0f} s of the processor instead of {fine['seconds']:.0f} s"
+
+
 def experiments() -> Iterator[str]:
     for part in (
         table4,
@@ -54,6 +63,7 @@ def experiments() -> Iterator[str]:
         experts,
         adaptation,
         open_vocabulary,
+        open_classes,
         rare_words,
         added_words,
         conditions,
