@@ -144,8 +144,8 @@ def test_scores_of_drawn_words_are_those_of_the_model(background: Callable[[], B
     brute = oracle(model, p)
     wanted = torch.from_numpy((brute.phi * brute.a[:, None]).sum(-1))
     word = torch.randint(len(model.vocabulary), (p.n, 40), generator=seeded(2))
-    torch.testing.assert_close(word_scores(model.layer, p, word), wanted.gather(1, word))
-    torch.testing.assert_close(word_scores(model.layer, p, word[:1]), wanted[:, word[0]])
+    torch.testing.assert_close(word_scores(p, word), wanted.gather(1, word))
+    torch.testing.assert_close(word_scores(p, word[:1]), wanted[:, word[0]])
 
 
 def test_a_static_background_is_drawn_from_without_a_sum_over_words_or_classes() -> None:

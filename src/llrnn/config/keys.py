@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import reduce
-from operator import add
+from operator import add, or_
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
@@ -27,6 +27,7 @@ from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Automaton, Dictionary, Grammar
 from llrnn.knowledge.backgrounds.constraint import Constraint
 from llrnn.knowledge.contextual import (
+    Agreement,
     ConditionNumbers,
     ContextualFeature,
     ContextualInput,
@@ -44,7 +45,8 @@ from llrnn.languages.domains import Names, Numbers, Spelling
 from llrnn.languages.grammars.automaton import Over
 from llrnn.model.controllers import Attentive, Controller, Encoder, FirstState, make_controller
 from llrnn.text.conditions import Characters, ConditionTokenizer, NumericFields, Slots, Whole, Words
-from llrnn.text.lexicon import Lexicon
+from llrnn.text.corpus import Corpus
+from llrnn.text.lexicon import Lexicon, Readings
 from llrnn.text.others import RUN, OnOverlap, When
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vocabulary import EOS, Domain
@@ -558,6 +560,29 @@ class LookupConfig(Strict):
         return Lookup(KnowledgeBase.from_file(self.table, lowercase=lowercase), query, *self.columns, name=self.name)
 
 
+class AgreementConfig(Strict):
+    """Whether a word agrees with who governs it; as an input, who that is."""
+
+    kind: Literal["agreement"]
+    rules: str = Field(min_length=1, description="agreement: french, or a file .toml with rules of one's own")
+    treebanks: list[str] = Field([], description="agreement: CoNLL-U files with readings, and what comes after what")
+    readings: list[str] = Field([], description="agreement: files of readings, form TAB weight TAB attributes")
+    name: str = Field("agreement", min_length=1, description="what explanations and --expert call it")
+
+    @model_validator(mode="after")
+    def _somebody_knows_words(self) -> Self:
+        if not (self.treebanks or self.readings):
+            raise ValueError("agreement needs treebanks = [...] or readings = [...], which say what words can be")
+        return self
+
+    def make(self, lowercase: bool) -> Agreement:
+        readings = reduce(or_, map(Readings.from_tsv, self.readings), Readings())
+        sentences = [one for path in self.treebanks for one in Corpus.from_conllu(path, lowercase=lowercase)]
+        if not sentences:
+            return Agreement(self.rules, readings, name=self.name)
+        return Agreement.estimated(self.rules, sentences, readings, name=self.name)
+
+
 class _Advice(LanguageConfig):
     """A language as an expert: what it forbids counts as much as the network says."""
 
@@ -583,6 +608,7 @@ AnyContextual = Annotated[
     | CopiedConfig
     | ContinuedConfig
     | LookupConfig
+    | AgreementConfig
     | AdvisingGrammarConfig
     | AdvisingAutomatonConfig,
     Field(discriminator="kind"),
@@ -661,7 +687,8 @@ class ExpertInputConfig(_Weighing, ExpertConfig):
 
 
 AnyInput = Annotated[
-    GrammarInputConfig
+    AgreementConfig
+    | GrammarInputConfig
     | AutomatonInputConfig
     | SlotsInputConfig
     | RepeatedInputConfig

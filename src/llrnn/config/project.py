@@ -24,9 +24,11 @@ from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, Discounted, NGram, Primed, Uniform, Unigram, entity_words
 from llrnn.knowledge.backgrounds.base import absolute_discount, symbol_mass
 from llrnn.knowledge.contextual import (
+    Agreement,
     ContextualFeature,
     ContextualInput,
     Expert,
+    Governors,
     Lookup,
     Opinion,
     PointedWords,
@@ -122,7 +124,8 @@ class Project:
         warn_if_raw(corpora["train"])
         if config.condition is not None:
             _require_conditions(corpora, config.condition)
-        context = tuple(_contextual(one, config, corpora) for one in config.contextual)
+        grammars = _agreements(config)
+        context = tuple(_contextual(one, config, corpora, grammars) for one in config.contextual)
         lexicon = _lexicon(config, corpora, context)
         vocabulary = _vocabulary(config, corpora, _said_by_knowledge(config, lexicon, context))
         output, given = _features(config, lexicon)
@@ -130,7 +133,7 @@ class Project:
         languages = [config.background.grammar, config.background.automaton, config.background.dictionary]
         background = reduce(mul, [language.make() for language in languages if language is not None], background)
         output = _coarsened(config.features.coarsen, output, background, vocabulary)
-        inputs = tuple(_input(one, config, corpora, lexicon) for one in config.contextual_inputs)
+        inputs = tuple(_input(one, config, corpora, lexicon, grammars) for one in config.contextual_inputs)
         others = tuple(_other(one, config, corpora) for one in config.corpus.other)
         made = cls(config, corpora, lexicon, vocabulary, output, given, background, context, inputs, others)
         made._warn_of_coverage()
@@ -456,8 +459,22 @@ def _warn_of_own_text(found: str) -> None:
     )
 
 
-def _contextual(given: keys.AnyContextual, config: Config, corpora: dict[str, Corpus]) -> ContextualFeature:
+Agreements = Mapping[str, Agreement]
+
+
+def _agreements(config: Config) -> Agreements:
+    """Of each description one, which features and inputs share."""
+    described = {str(one): one for one in [*config.contextual, *config.contextual_inputs]}
+    lowercase = config.corpus.lowercase
+    return {key: one.make(lowercase) for key, one in described.items() if isinstance(one, keys.AgreementConfig)}
+
+
+def _contextual(
+    given: keys.AnyContextual, config: Config, corpora: dict[str, Corpus], grammars: Agreements
+) -> ContextualFeature:
     match given:
+        case keys.AgreementConfig():
+            return grammars[str(given)]
         case keys.RepeatedConfig():
             return Repeated(given.window)
         case keys.CopiedConfig() | keys.ContinuedConfig():
@@ -470,14 +487,18 @@ def _contextual(given: keys.AnyContextual, config: Config, corpora: dict[str, Co
             return Expert(_ngram(given, config, corpora), name=given.name)
 
 
-def _input(given: keys.AnyInput, config: Config, corpora: dict[str, Corpus], lexicon: Lexicon) -> ContextualInput:
+def _input(
+    given: keys.AnyInput, config: Config, corpora: dict[str, Corpus], lexicon: Lexicon, grammars: Agreements
+) -> ContextualInput:
     match given:
+        case keys.AgreementConfig():
+            return Governors(grammars[str(given)])
         case keys.ExpertInputConfig():
             return Opinion(_ngram(given, config, corpora), given.chi(lexicon), name=given.name)
         case keys.GrammarInputConfig() | keys.AutomatonInputConfig() | keys.SlotsInputConfig():
             return given.make_input()
         case _:
-            return PointedWords(_contextual(given, config, corpora), given.chi(lexicon))
+            return PointedWords(_contextual(given, config, corpora, grammars), given.chi(lexicon))
 
 
 _DEEPEST = 20  # levels of tables and lists

@@ -77,7 +77,7 @@ def _scale(model: LLRNN, text: EncodedText | None, batching: Batching | None) ->
     H = W.shape[1]
     total, mean, square = 0, np.zeros(H), np.zeros((H, H))
     for _, p in walk(model, text, batching):
-        h = p.h.double().cpu().numpy()
+        h = p.given.h.double().cpu().numpy()
         total, mean, square = total + len(h), mean + h.sum(0), square + h.T @ h
     mean, square = mean / max(total, 1), square / max(total, 1)
     values, vectors = np.linalg.eigh(square - np.outer(mean, mean))

@@ -271,9 +271,13 @@ def _factors(factors: Sequence[tuple[str, Prior]], symbol: int) -> tuple[tuple[s
 
 def _terms(model: LLRNN, distribution: Distribution, symbol: int) -> tuple[Term, ...]:
     """Of every feature that fires on the word and has a weight: a mixed model gives none to those that it has."""
-    a = torch.cat([distribution.adaptor, distribution.context_adaptor], 1)[0]
+    a = (distribution.given.weights() * distribution.scale)[0]
     weights = dict(zip(model.feature_names, a.tolist(), strict=True))
-    values = distribution.context_values(torch.tensor([symbol], device=model.device))[0].tolist()
+    static = a.new_zeros(1, model.output_features.n_features)
+    for name, value in model.output_features.row(symbol).items():
+        static[0, model.output_features.column_of[name]] = value
+    other = distribution.context_values(torch.tensor([symbol], device=model.device))
+    values = distribution.given.joined(other, static)[0].tolist()
     context = {name: value for name, value in zip(model.context_names, values, strict=True) if value}
     fires = [*model.output_features.row(symbol).items(), *context.items()]
     return _largest_first(Term(name, weights[name], value) for name, value in fires if weights[name] != 0.0)

@@ -346,6 +346,10 @@ class Coarsened(Wrapped):
             self._made = vocabulary, fine, made
         return self._made[1:]
 
+    def with_features(self, other: Features) -> Coarsened:
+        """Other features beside them, merged as well."""
+        return Coarsened(self._inner + other, self._classes, self._mass, self._scale, self._seed)
+
     def fitted(self, vocabulary: Vocabulary) -> Features:
         self.compiled(vocabulary)
         return self._fitted(vocabulary)
@@ -589,9 +593,7 @@ class Shape(Features):
     """`Shape:Aa-9`: capitals, small letters and digits, runs shortened to one; any other sign as itself."""
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
-        if symbol == EOS:
-            return {}
-        return {"Shape:" + "".join(kind for kind, _ in groupby(symbol, key=_kind)): 1.0}
+        return {} if symbol == EOS else {"Shape:" + "".join(kind for kind, _ in groupby(symbol, key=_kind)): 1.0}
 
 
 class Numeric(Features):
@@ -621,11 +623,9 @@ class Numeric(Features):
 
 def _value(number: str) -> float:
     """What a number says: a single separator before one or two digits is decimal, any other groups thousands."""
-    digits = number.rstrip("%")
-    parts = re.split(r"[.,]", digits)
-    if len(parts) == 2 and len(parts[1]) != 3:
-        return float(f"{parts[0]}.{parts[1]}")
-    return float("".join(parts))
+    parts = re.split(r"[.,]", number.rstrip("%"))
+    is_decimal = len(parts) == 2 and len(parts[1]) != 3
+    return float(("." if is_decimal else "").join(parts))
 
 
 # Features that were learnt elsewhere: vectors of words.

@@ -1,5 +1,6 @@
 """The equation log p(x | K) = log b(K, x) + a(h)·φ(K, x) − log Z(K), on tensors alone."""
 
+from llrnn.layer.linear import LinearValues
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.priors import ContextValues, DensePrior, Exceptions, SparsePrior, Table
@@ -12,6 +13,7 @@ __all__ = [
     "Distribution",
     "Exceptions",
     "FeatureMatrix",
+    "LinearValues",
     "LogLinear",
     "Shaped",
     "SparsePrior",

@@ -27,10 +27,11 @@ from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import ZeroMassError
 from llrnn.layer import drawing, numerics, ways
 from llrnn.layer.chunked import composed, product
+from llrnn.layer.linear import Given, folded, placed
 from llrnn.layer.masses import Classes, Left
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached, needs_gradient
 from llrnn.layer.numerics import MINUS_INFINITY, Cells, finite, less
-from llrnn.layer.priors import ContextValues, DensePrior, Knowledge, Prior, join, placed
+from llrnn.layer.priors import ContextValues, DensePrior, Knowledge, Prior, join
 from llrnn.layer.readout import Background, Readout, Values
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class LogLinear(Readout):
         self._float32 = WeightCache[LogLinear]()
         self._products = WeightCache[tuple[Tensor, Tensor]]()  # Φ W and Φ c, while no gradient is needed
         self._few = WeightCache[tuple[Tensor, Tensor] | None]()  # (Φ W)ᵀ and Φ c + log B, for few positions
+        self.widened = WeightCache[tuple[tuple[int, ...], LogLinear]]()  # `layer.linear`
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -143,7 +145,7 @@ class LogLinear(Readout):
 
     def clear_cache(self) -> None:
         """Forget Φ W and Φ c. Needed only after a write that torch does not count, as through `weight.data`."""
-        for cache in (self._products, self._few, self._float32):
+        for cache in (self._products, self._few, self._float32, self.widened):
             cache.clear()
 
     def in_float32(self) -> LogLinear:
@@ -152,9 +154,8 @@ class LogLinear(Readout):
             self.clear_cache()  # training needs the memory, and some optimizers write without being counted
         if self.weight.dtype.itemsize >= torch.float32.itemsize:
             return self
-        if not self.caches:
-            return numerics.wide(self)
-        return self._float32.get(partial(numerics.wide, self), *self.parameters())
+        make = partial(numerics.wide, self)
+        return self._float32.get(make, *self.parameters()) if self.caches else make()
 
 
 class Distribution:
@@ -169,8 +170,9 @@ class Distribution:
         scale: float = 1.0,
         steered: Steered | None = None,
     ) -> None:
-        self.layer, self.h, self.prior, self.values, self.n = layer, h, prior, values, len(h)
-        self.classes, self.scale, self.steered = layer.classes, scale, steered
+        self.given, self.prior, self.n = Given(layer, h, values, steered), prior, len(h)
+        self.classes, self.scale = layer.classes, scale
+        self.layer, self.h, self.values, self.steered = folded(self.given)
 
     def log_prob(self, word: Tensor, position: Tensor | None = None, *, way: ways.Way | None = None) -> Tensor:
         """log p of one word a position, (N,) -> (N,), or of words at given positions in rising order, (E,) -> (E,)."""
@@ -216,8 +218,7 @@ class Distribution:
         """a·φ_s, (N, G)."""
         if self.steered is not None:  # composed weights would be of no use to other rows
             return (self.layer.phi @ self.adaptor.t()).t()
-        scores = self.layer.scores(self.h)
-        return scores if self.scale == 1.0 else scores * self.scale
+        return self.layer.scores(self.h) * self.scale if self.scale != 1.0 else self.layer.scores(self.h)
 
     @cached_property
     def adaptor(self) -> Tensor:
@@ -254,8 +255,7 @@ class Distribution:
     def own_terms(self, static: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Of the exceptions: a·φ with contextual features, less the origin, and log b; each (E,)."""
         known = self.known
-        if static is None:
-            static = self.scores[known.position, self.classes.class_of[known.word]]
+        static = self.scores[known.position, self.classes.class_of[known.word]] if static is None else static
         own = static + self.gains(known.value, known.position) if self.values else static
         return own, known.log_b.to(self.h.dtype)
 
@@ -312,7 +312,7 @@ class Distribution:
         static = self.layer.phi.transposed(self.class_probabilities().t().contiguous()).t()
         context = rest.exp().sum(-1, keepdim=True) * known.rest
         context = context.index_add(0, known.position, own.exp()[:, None] * known.value)
-        return torch.cat([static, context.to(static.dtype)], 1)
+        return torch.cat([static, self.given.joined(context.to(static.dtype), static)], 1)
 
     def entropy(self) -> Tensor:
         """−Σ p log p, in nats, (N,): Σ_s P(s) [H(s) − log P(s)] − Σ_{x∈E} p(x) log p(x), H(s) that within a class.
@@ -332,13 +332,13 @@ class Distribution:
 
     def row(self, n: int) -> Distribution:
         """The distribution at one position alone."""
-        values, steered = [part.row(n) for part in self.values], self.steered and self.steered.row(n)
-        return Distribution(self.layer, self.h[n : n + 1], self.prior.row(n), values, self.scale, steered)
+        layer, h, values, steered = self.given.row(n)
+        return Distribution(layer, h, self.prior.row(n), values, self.scale, steered)
 
     def tempered(self, temperature: float) -> Distribution:
         """p(x)^(1/temperature), normalised: a and log b both divided by the temperature."""
-        prior = self.prior.powered(1.0 / temperature)
-        return Distribution(self.layer, self.h, prior, self.values, self.scale / temperature, self.steered)
+        (layer, h, values, steered), prior = self.given, self.prior.powered(1.0 / temperature)
+        return Distribution(layer, h, prior, values, self.scale / temperature, steered)
 
     def sample(self, *, generator: torch.Generator | None = None, count: int = 1) -> Tensor:
         """Words drawn from p at each position, exactly, (count, N)."""

@@ -405,6 +405,10 @@ class ContextValues:
     def width(self) -> int:
         return self.rest.shape[1]
 
+    @property
+    def n(self) -> int:
+        return len(self.rest)
+
     def to(self, device: torch.device, dtype: torch.dtype) -> ContextValues:
         """The same values where the layer is, in the numbers that it computes with."""
         if self.rest.device == device and self.rest.dtype == self.value.dtype == dtype:
@@ -439,12 +443,6 @@ class Knowledge:
     value: Tensor  # (E, k)
     rest: Tensor  # (N, k)
     log_b_before: Tensor  # (E,) float64: what log b would be if the words were not exceptional
-
-
-def placed(h: Tensor, prior: Prior, values: Sequence[ContextValues]) -> tuple[Tensor, Prior, list[ContextValues]]:
-    """All where h is, and in its numbers; in float32 where these are shorter."""
-    h = h if h.dtype.itemsize >= torch.float32.itemsize else h.float()
-    return h, prior.to(h.device), [part.to(h.device, h.dtype) for part in values]
 
 
 def join(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:

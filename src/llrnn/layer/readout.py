@@ -18,14 +18,15 @@ from torch import Tensor, nn
 
 from llrnn.ground.errors import BackgroundError, InputError, quoted
 from llrnn.layer import ways
+from llrnn.layer.linear import AnyValues
 from llrnn.layer.matrix import WeightCache
 from llrnn.layer.numerics import eager
-from llrnn.layer.priors import ContextValues, DensePrior, Prior, SparsePrior, Table
+from llrnn.layer.priors import DensePrior, Prior, SparsePrior, Table
 
 if TYPE_CHECKING:
     from llrnn.layer.loglinear import Distribution
 
-Values = Sequence[ContextValues]
+Values = Sequence[AnyValues]
 Background = Tensor | Prior  # log b of every word, (V,), or of every word at every position, (…, V); or what says so
 
 
@@ -170,13 +171,13 @@ class Readout(nn.Module):
             )
         return h if h.dim() == 2 else h.reshape(h.shape[:-1].numel(), H)
 
-    def _require_positions(self, n: int, prior: Prior, values: Sequence[ContextValues]) -> None:
+    def _require_positions(self, n: int, prior: Prior, values: Values) -> None:
         """That background and contextual values are those of n positions, and of this layer."""
         if prior.n not in (1, n):
             raise BackgroundError(
                 f"the background speaks of {prior.n} positions, h has {n}: give one row for each, or one"
             )
-        k, found = len(self.context_weight), [(len(part.rest), part.width) for part in values]
+        k, found = len(self.context_weight), [(part.n, part.width) for part in values]
         if k != sum(width for _, width in found) or any(rows not in (1, n) for rows, _ in found):
             raise InputError(
                 f"the layer needs values of {k} contextual features at {n} positions, found {found}: (positions, "

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from llrnn.layer.linear import placed
 from llrnn.layer.loglinear import Distribution, LogLinear
-from llrnn.layer.priors import Prior, placed
+from llrnn.layer.priors import Prior
 from llrnn.layer.readout import Values
 
 

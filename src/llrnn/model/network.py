@@ -27,14 +27,15 @@ from torch.nn import functional as F
 from llrnn.ground.bundle import write_bundle
 from llrnn.ground.errors import CheckpointError, ConfigError, NumericalError, ZeroMassError
 from llrnn.knowledge.backgrounds.base import Background, Uniform
-from llrnn.knowledge.contextual.base import ContextualFeature
+from llrnn.knowledge.contextual.base import ContextualFeature, LinearFeature
 from llrnn.knowledge.contextual.inputs import ContextualInput
 from llrnn.knowledge.features import Coarsened, Features, compile_features
 from llrnn.knowledge.process import Batch, ModelState, PackedStates, Process, Saved, State
 from llrnn.layer.chunked import product
+from llrnn.layer.linear import AnyValues
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached
-from llrnn.layer.priors import ContextValues, Prior
+from llrnn.layer.priors import Prior
 from llrnn.layer.steered import Steered
 from llrnn.model import pretrained
 from llrnn.model.controllers import (
@@ -135,11 +136,14 @@ class LLRNN(nn.Module):
         """
         super().__init__()
         self.vocabulary, self.tied, self.word_dropout = vocabulary, tied, word_dropout
+        output_features, input_features = _with_static(contextual, output_features, input_features, tied)
         fine, self.output_features = _compiled(output_features, vocabulary)
         same = input_features is None or input_features is output_features
         self.input_features = fine if same else _compiled(input_features, vocabulary)[0]
         self.background: Background = (background or Uniform()).bind(vocabulary)
-        self.contextual = tuple(feature.bind(vocabulary) for feature in contextual)
+        bound = (feature.bind(vocabulary) for feature in contextual)
+        on = self.output_features
+        self.contextual = tuple(one.on(on) if isinstance(one, LinearFeature) else one for one in bound)
         self.contextual_inputs = tuple(one.bind(vocabulary) for one in contextual_inputs)
         self.controller = controller or LSTM()
         # of real-valued features on the tails of domains: how far their true values may be (see `inference.bounds`)
@@ -351,7 +355,7 @@ class LLRNN(nn.Module):
 
     def _follow(
         self, batch: Batch, state: ModelState, followed: Followed
-    ) -> tuple[Prior, list[ContextValues], tuple[tuple[State, ...], ...]]:
+    ) -> tuple[Prior, list[AnyValues], tuple[tuple[State, ...], ...]]:
         """What knowledge says at every position that counts, and its states after the last column.
 
         `followed`: states that contextual inputs have followed, at all positions.
@@ -363,7 +367,7 @@ class LLRNN(nn.Module):
             if process.state_key not in known:
                 here, last = process.follow(states, batch)
                 known[process.state_key] = here, tuple(last)
-        values = [feature.values(known[feature.state_key][0]) for feature in self.contextual]
+        values: list[AnyValues] = [feature.values(known[feature.state_key][0]) for feature in self.contextual]
         after = tuple((followed if p.state_key in followed else known)[p.state_key][1] for p in self.processes)
         return self.background.prior(known[self.background.state_key][0]), values, after
 
@@ -548,6 +552,24 @@ def _describe_source(saved: Saved, prefix: str, tensors: dict[str, Tensor]) -> d
     tensors.update({f"{prefix}.{name}": tensor for name, tensor in saved.tensors.items()})
     parts = [_describe_source(part, f"{prefix}.{i}", tensors) for i, part in enumerate(saved.parts)]
     return {"kind": saved.kind, "fields": saved.fields, "tensors": sorted(saved.tensors), "parts": parts}
+
+
+Given = Features | FeatureMatrix | None
+
+
+def _with_static(contextual: Sequence[ContextualFeature], output: Any, inputs: Given, tied: bool) -> tuple[Any, Given]:
+    """The features of words with those that linear contextual ones are made of; on both sides where they are tied."""
+    same = inputs is None or inputs is output
+    for feature in contextual:
+        static = feature.static if isinstance(feature, LinearFeature) else None
+        if static is not None and isinstance(output, Features):
+            output = _beside(output, static)
+            inputs = _beside(inputs, static) if tied and isinstance(inputs, Features) and not same else inputs
+    return output, None if same else inputs
+
+
+def _beside(features: Features, static: Features) -> Features:
+    return features.with_features(static) if isinstance(features, Coarsened) else features + static
 
 
 def _compiled(features: Features | FeatureMatrix | None, vocabulary: Vocabulary) -> tuple[FeatureMatrix, FeatureMatrix]:

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from llrnn.ground.errors import LawError, LLRNNError
 from llrnn.knowledge.backgrounds.base import Background, Uniform
-from llrnn.knowledge.contextual.base import ContextualFeature
+from llrnn.knowledge.contextual.base import ContextualFeature, LinearFeature
 from llrnn.knowledge.contextual.inputs import ContextualInput
 from llrnn.knowledge.features import Features, Function, compile_features
 from llrnn.knowledge.process import Batch, ModelState, Process, State
@@ -118,6 +118,10 @@ def check_contextual(
     with _as_law():
         bound = feature.bind(vocabulary)
         states = _states(bound, vocabulary, conditions, prefixes, length, seed)
+        if isinstance(bound, LinearFeature):
+            _check_linear(bound, vocabulary, states)
+            _check_scan(bound, bound.slopes, vocabulary, conditions, prefixes, length, seed)
+            return
         before = copy.deepcopy(states)
         values = bound.values(states)
         _require(_same(states, before), "states are values: values changed the states that it was given")
@@ -154,23 +158,62 @@ def check_contextual_input(
         _require(numbers.shape == (len(states), width), f"{width} numbers for each state, found {tuple(numbers.shape)}")
         _require(bool(torch.isfinite(numbers).all()), "the numbers are finite")
         _check_batches(states, numbers, bound.numbers, 1e-6)
-        _check_scan(bound, vocabulary, conditions, prefixes, length, seed)
+        _check_scan(bound, bound.numbers, vocabulary, conditions, prefixes, length, seed)
+
+
+def _check_linear(bound: LinearFeature, vocabulary: Vocabulary, states: list[State]) -> None:
+    """Of features that are linear in static ones: sparse = dense, with those alone as the features of words."""
+    _require(bound.static is not None, "static features are named: `static` must say what the columns are")
+    assert bound.static is not None
+    phi = compile_features(bound.static, vocabulary)
+    before, on = copy.deepcopy(states), bound.on(phi)
+    values = on.values(states)
+    _require(_same(states, before), "states are values: values changed the states that it was given")
+    k, J = len(bound.names), len(bound.columns)
+    found = bound.slopes(states)
+    _require(found.shape == (len(states), k, J), f"slopes of {k} features by {J} columns, found {tuple(found.shape)}")
+    _require(bool(torch.isfinite(found).all()), "slopes are finite")
+    _check_batches(states, found, bound.slopes, 1e-6)
+    static = torch.zeros(len(vocabulary), phi.n_features, dtype=torch.float64)
+    for n in range(len(vocabulary)):
+        for name, value in phi.row(n).items():
+            static[n, phi.column_of[name]] = value
+    layer, h = LogLinear(phi, 4, k).double(), torch.randn(len(states), 4, generator=_seeded(0), dtype=torch.float64)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=_seeded(1), dtype=torch.float64))
+        dense = torch.einsum("nkj,vj->nvk", values.slope.double(), static[:, list(values.columns)])
+        wanted = layer.adaptor(h) @ static.t() + torch.einsum("nk,nvk->nv", layer.context_adaptor(h), dense)
+        p = layer(h, Uniform().bind(vocabulary).prior([]), [values])
+        error = float((p.log_probs() - torch.log_softmax(wanted, 1)).abs().max())
+    _require(error < 1e-9, f"sparse = dense: log p is off by {error:.1e}")
+
+
+def _seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
 
 
 def _check_scan(
-    bound: ContextualInput, vocabulary: Vocabulary, conditions: Sequence[object], rows: int, length: int, seed: int
+    bound: Process,
+    said: Callable[[Sequence[State]], torch.Tensor],
+    vocabulary: Vocabulary,
+    conditions: Sequence[object],
+    rows: int,
+    length: int,
+    seed: int,
 ) -> None:
     """A whole batch says what its steps say, and nothing of what comes later."""
     generator = torch.Generator().manual_seed(seed)
     inputs = torch.randint(len(vocabulary), (rows, length), generator=generator)
+    inputs[::2, 0] = vocabulary.eos  # the beginning of a sentence, and the middle of another
     begun = [bound.initial(conditions[row % len(conditions)]) for row in range(rows)]
 
     def scanned(symbols: torch.Tensor) -> torch.Tensor:
         batch = Batch(symbols, symbols, torch.ones_like(symbols, dtype=torch.bool))
-        return bound.numbers(bound.follow(begun, batch)[0]).view(rows, length, -1)
+        return said(bound.follow(begun, batch)[0]).view(rows, length, -1)
 
     whole = scanned(inputs)
-    stepped = bound.numbers(list(chain.from_iterable(bound.scan(begun, inputs.tolist()))))
+    stepped = said(list(chain.from_iterable(bound.scan(begun, inputs.tolist())))).view(rows * length, -1)
     same = torch.allclose(whole.reshape(rows * length, -1), stepped, rtol=1e-5, atol=1e-6)
     _require(same, "scan = steps: a batch says something else than its symbols one by one")
     for t in range(length - 1):

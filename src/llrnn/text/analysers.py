@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from llrnn.ground.errors import LexiconError
 from llrnn.ground.files import StrPath, read_file
-from llrnn.text.lexicon import Lexicon
+from llrnn.text.lexicon import Lexicon, Readings
 from llrnn.text.readers import Line, read_entries, read_lines
 
 __all__ = ["hunspell", "lefff", "lexique"]
@@ -760,6 +760,25 @@ def hunspell(
     return _expanded(paths, _tags_for(dic) if tags is None else tags, lowercase, lemmas, wanted)
 
 
+def hunspell_readings(
+    dic: StrPath, forms: Iterable[str], *, lemmas: Iterable[str] = (), weight: float = 0.2
+) -> Readings:
+    """The readings of forms in a hunspell dictionary one by one, lowercased, each of this weight beside counted ones.
+
+    `lemmas`: those of which readings say that they are theirs.
+
+        hunspell_readings("/usr/share/hunspell/fr.dic", vocabulary.words, lemmas=["être", "avoir"])
+    """
+    tags, named = _tags_for(dic), frozenset(map(lemma_attribute, lemmas))
+    found: dict[str, dict[frozenset[str], float]] = {}
+    wanted = frozenset(map(str.lower, forms))
+    affixes = AffixFile(_beside(dic), without=tags.joins)
+    for form, attributes in _listed(str(dic), affixes, tags, str.lower, True, wanted):
+        kept = frozenset(one for one in attributes if not one.startswith("Lemma:") or one in named)
+        found.setdefault(form.lower(), {})[kept] = weight
+    return Readings(found)
+
+
 def _beside(dic: StrPath) -> str:
     name = fspath(dic)
     if not name.endswith(".dic"):
@@ -811,8 +830,23 @@ def _attributed(
     lemmas: bool,
     wanted: frozenset[str] | None,
 ) -> Iterable[tuple[str, frozenset[str]]]:
-    """The forms that may be used and have attributes, as they are written in the dictionary."""
+    """The forms that may be used with the attributes of all their readings, as they are written in the dictionary."""
     found: dict[str, frozenset[str]] = {}
+    for form, attributes in _listed(dic, file, tags, normal, lemmas, wanted):
+        _enter(found, form, attributes)
+    return found.items()
+
+
+def _listed(
+    dic: str,
+    file: AffixFile,
+    tags: Tags,
+    normal: Callable[[str], str],
+    lemmas: bool,
+    wanted: frozenset[str] | None,
+) -> list[tuple[str, frozenset[str]]]:
+    """The forms that may be used and have attributes, once for each reading."""
+    found: list[tuple[str, frozenset[str]]] = []
     forbidden = {""}
 
     @cache  # few combinations for many forms
@@ -829,8 +863,8 @@ def _attributed(
         for form, rules in file.derive(stem, flags):
             attributes = attributes_of(meant, rules) if wanted is None or normal(form) in wanted else _NONE
             if attributes:
-                _enter(found, form, attributes | lemma)
-    return ((form, attributes) for form, attributes in found.items() if form not in forbidden)
+                found.append((form, attributes | lemma))
+    return [(form, attributes) for form, attributes in found if form not in forbidden]
 
 
 def _lemma(stem: str, fields: frozenset[str], normal: Callable[[str], str]) -> frozenset[str]:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from llrnn.ground.errors import LexiconError
 from llrnn.ground.files import StrPath, write_atomically
-from llrnn.text.readers import Line, Sentence, read_entries
+from llrnn.text.readers import Line, Sentence, Token, read_entries
 
 _NONE: frozenset[str] = frozenset()
 _ATTRIBUTE = re.compile(r"([^\s,|:=]+)[:=]([^\s,|]+)")
@@ -145,6 +145,78 @@ class Lexicon:
             write_atomically(Path(path), "".join(lines).encode())
         except (OSError, ValueError) as cause:  # ValueError: a path or a form that cannot be encoded
             raise LexiconError(f"the file cannot be written: {cause}", path=path) from cause
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Readings:
+    """What a form can be, reading by reading: `la` is an article (POS:DET …) or a pronoun (POS:PRON …), with weights.
+
+    A `Lexicon` has the union of them. `a | b` has the readings of both; those of b weigh as they do there.
+    """
+
+    entries: Mapping[str, Mapping[frozenset[str], float]] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def from_corpus(cls, *corpora: Iterable[Sentence], lemmas: Iterable[str] = ()) -> Readings:
+        """Every form with the attributes of its tokens, counted; `Lemma:` is one of them for the lemmas given."""
+        named, table = frozenset(lemmas), dict[str, Counter[frozenset[str]]]()
+        for corpus in corpora:
+            for sentence in corpus:
+                for token in sentence.tokens:
+                    table.setdefault(token.form, Counter())[token_reading(token, named)] += 1
+        return cls(table)
+
+    @classmethod
+    def from_tsv(cls, path: StrPath) -> Readings:
+        """From lines `form TAB weight TAB attributes`, one for each reading."""
+        table: dict[str, dict[frozenset[str], float]] = {}
+        for line in read_entries(path, error=LexiconError):
+            if is_comment(line.text):
+                continue
+            parts = line.text.rstrip("\r\n").split("\t")
+            if len(parts) != 3 or not parts[0] or not _COUNT.fullmatch(parts[1]) or float(parts[1]) <= 0:
+                line.fail("form TAB weight TAB attributes is required, the weight above 0; found another line")
+            reading = frozenset(_ATTRIBUTES.findall(parts[2])) - {"_"}
+            own = table.setdefault(parts[0], {})
+            own[reading] = own.get(reading, 0.0) + float(parts[1])
+        return cls(table)
+
+    def __call__(self, form: str) -> Mapping[frozenset[str], float]:
+        """The readings of a form with their weights; none for a form that it does not know."""
+        return self.entries.get(form, {})
+
+    def __or__(self, other: Readings) -> Readings:
+        table = {form: dict(own) for form, own in self.entries.items()}
+        for form, readings in other.entries.items():
+            own = table.setdefault(form, {})
+            for reading, weight in readings.items():
+                own[reading] = own.get(reading, 0.0) + weight
+        return Readings(table)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __repr__(self) -> str:
+        return f"Readings({len(self.entries):,} forms, {sum(map(len, self.entries.values())):,} readings)"
+
+    def to_tsv(self, path: StrPath) -> None:
+        """Write what `from_tsv` reads. The file is there as a whole or not at all."""
+        lines = ["# form, TAB, weight, TAB, attributes\n"]
+        for form, readings in sorted(self.entries.items()):
+            if re.search(r"[\t\r\n\0]", form) or is_comment(f"{form}\t") or not form.strip():
+                raise LexiconError(f"the form {form!r} cannot be written in a TSV file; leave it out", path=path)
+            told = sorted((-weight, " ".join(sorted(reading)) or "_") for reading, weight in readings.items())
+            lines += [f"{form}\t{-weight:g}\t{attributes}\n" for weight, attributes in told]
+        try:
+            write_atomically(Path(path), "".join(lines).encode())
+        except (OSError, ValueError) as cause:
+            raise LexiconError(f"the file cannot be written: {cause}", path=path) from cause
+
+
+def token_reading(token: Token, lemmas: frozenset[str] = _NONE) -> frozenset[str]:
+    """The attributes of a token, with its lemma where that is one of those given."""
+    lemma = {f"Lemma:{token.lemma}"} if token.lemma in lemmas else set()
+    return token.attributes() | lemma
 
 
 @dataclass(frozen=True, slots=True, repr=False)

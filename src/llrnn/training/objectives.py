@@ -203,17 +203,17 @@ class BackgroundSampler:
         targets = batch.picked(batch.targets)
         model.refuse_zero_mass(p, targets)
         word, log_total = self.words(model, p, generator)
-        target_score = word_scores(model.layer, p, targets[:, None])[:, 0]
-        score = word_scores(model.layer, p, word)
+        target_score = word_scores(p, targets[:, None])[:, 0]
+        score = word_scores(p, word)
         return BackgroundSamples(targets, word, log_total.to(score.dtype), target_score, score)
 
 
-def word_scores(layer: LogLinear, p: Distribution, word: Tensor) -> Tensor:
+def word_scores(p: Distribution, word: Tensor) -> Tensor:
     """a·φ(K, x) of words of each position, (N, S), or of the same ones everywhere, (1, S); -> (N, S).
 
     Only the rows of these words are composed: Φ W and Φ c.
     """
-    unique, inverse = torch.unique(word, return_inverse=True)
+    layer, (unique, inverse) = p.layer, torch.unique(word, return_inverse=True)
     classes = layer.classes.class_of[unique]
     weight, bias = layer.phi.rows(layer.weight, classes), layer.phi.rows(layer.bias[:, None], classes)[:, 0]
     if len(word) == 1:

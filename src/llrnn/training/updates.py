@@ -386,8 +386,7 @@ class Updater:
         loss = self.objective(self.model, distribution, batch, generator)
         whole = loss
         if self.settings.penalty:
-            layer, h = self.model.layer, distribution.h
-            a = torch.cat([layer.adaptor(h), layer.context_adaptor(h)], 1)
+            a = distribution.given.weights()
             whole = loss + self.settings.penalty * a.abs().pow(self.settings.penalty_norm).sum(-1).mean()
         (whole * weight).backward()  # type: ignore[no-untyped-call]
         return loss.detach(), after.detached()

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from llrnn.knowledge import backgrounds
-from llrnn.knowledge.contextual.base import KINDS, ContextualFeature, Continued, Copied, Expert, Repeated, Said, Unsaid
+from llrnn.knowledge.contextual.agreement import Agreement, Governors
+from llrnn.knowledge.contextual.base import (
+    KINDS,
+    ContextualFeature,
+    Continued,
+    Copied,
+    Expert,
+    LinearFeature,
+    Repeated,
+    Said,
+    Unsaid,
+)
 from llrnn.knowledge.contextual.inputs import (
     ConditionNumbers,
     ContextualInput,
@@ -20,13 +31,16 @@ from llrnn.knowledge.process import Saved, find_restorer
 from llrnn.text.conditions import NumericFields
 
 __all__ = [
+    "Agreement",
     "ConditionNumbers",
     "ContextualFeature",
     "ContextualInput",
     "Continued",
     "Copied",
     "Expert",
+    "Governors",
     "GrammarState",
+    "LinearFeature",
     "Lookup",
     "Matching",
     "Opinion",
@@ -41,6 +55,7 @@ __all__ = [
 
 
 _RESTORERS: dict[str, Callable[[Saved], ContextualFeature]] = {
+    "agreement": Agreement.restored,
     "repeated": lambda saved: Repeated(saved.fields["window"]),
     "expert": lambda saved: Expert(*map(backgrounds.restore, saved.parts), name=saved.fields["name"]),
     "lookup": lambda saved: Lookup.restored(saved.fields),
@@ -54,6 +69,7 @@ def restore(saved: Saved) -> ContextualFeature:
 
 
 _INPUTS: dict[str, Callable[[Saved], ContextualInput]] = {
+    "governors": lambda saved: Governors(Agreement.restored(saved.parts[0])),
     "grammar_state": lambda saved: GrammarState(backgrounds.restore(saved.parts[0]), **saved.fields),
     "condition_numbers": lambda saved: ConditionNumbers(NumericFields.restored(saved.fields)),
     "slot_progress": lambda saved: SlotProgress(*saved.fields["slots"]),

@@ -5,6 +5,7 @@ As a background, but with feature values instead of log b: one value for the res
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +20,11 @@ from torch import Tensor
 from llrnn.ground.arrays import LARGEST_FLOAT32, ByteCache
 from llrnn.ground.errors import BackgroundError, FeatureError
 from llrnn.knowledge.backgrounds.base import Background
+from llrnn.knowledge.features import Features
 from llrnn.knowledge.process import Batch, Process, S, Saved
 from llrnn.languages.ngrams.table import ranges
+from llrnn.layer.linear import LinearValues
+from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.priors import ContextValues, DensePrior, SparsePrior
 from llrnn.text.conditions import values_of
 from llrnn.text.vocabulary import EOS, Revision, Vocabulary
@@ -112,6 +116,48 @@ class ContextualFeature(NamedProcess[S]):
             torch.tensor(word, dtype=torch.long),
             self._numbers(value, width, lambda e: f"{self.vocabulary.symbol(word[e])!r} at position {position[e]}"),
         )
+
+
+class LinearFeature(ContextualFeature[S]):
+    """Features that are linear in static ones: φ_i(K, x) = Σ_j S_ij(K) φ_j(x), on any number of words (`layer.linear`).
+
+    A subclass has `names`, the features φ_i; `static`, the features φ_j of words, which a model adds to its own; their
+    names, `columns`; and `slopes`. One that never fires on a vocabulary has no column there, and counts for nothing.
+    """
+
+    _found: tuple[tuple[int, ...], tuple[int, ...]] | None = None  # which of `columns`, and where they are in Φ
+
+    @property
+    @abstractmethod
+    def static(self) -> Features | None:
+        """The static features that it needs; None where they are not known, as in a model that was loaded."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The names of the static features φ_j, J of them."""
+
+    @abstractmethod
+    def slopes(self, states: Sequence[S]) -> Tensor:
+        """S for a batch of states, (N, k, J)."""
+
+    def on(self, features: FeatureMatrix) -> Self:
+        """A copy that knows where its columns are in Φ."""
+        there = [j for j, name in enumerate(self.columns) if name in features.column_of]
+        if not there:
+            raise FeatureError(
+                f"{self!r} needs its static features among those of words, found none of them; add its `static` to "
+                "the output features, as output_features=features + agreement.static"
+            )
+        made = copy.copy(self)
+        made._found = tuple(there), tuple(features.column_of[self.columns[j]] for j in there)
+        return made
+
+    def values(self, states: Sequence[S]) -> LinearValues:  # type: ignore[override]  # what a layer takes as well
+        if self._found is None:
+            raise FeatureError(f"{self!r} must know the static features of a model before it is used: .on(features)")
+        own, columns = self._found
+        return LinearValues(self.slopes(states)[:, :, list(own)], columns)
 
 
 class Repeated(ContextualFeature[tuple[int, ...]]):

@@ -1,0 +1,483 @@
+"""Agreement with who governs the next word, as features φ(K, x) and as inputs ψ(K).
+
+    agrees(A)   Σ_v P(the governor has A:v | K) · [x can stand in that relation with A:v]
+    clashes(A)  Σ_v P(the governor has A:v | K) · [x can stand in that relation, says A, and not v]
+
+for each relation of the rules (subject and verb, noun and adjective, …) and each of its attributes A. P is what the
+weighted hypotheses of `languages.agreement.Machine` say. Both are linear in static features of words (`WordForms`), so
+that they touch any number of words at no cost (`layer.linear`); 0 on words that do not say A, or where nobody governs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import NamedTuple, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from llrnn.ground.arrays import ByteCache, Floats, Ints
+from llrnn.ground.errors import FeatureError
+from llrnn.knowledge.contextual.base import Following, LinearFeature
+from llrnn.knowledge.contextual.inputs import ContextualInput
+from llrnn.knowledge.features import Features
+from llrnn.knowledge.process import Batch, PackedStates, Saved
+from llrnn.languages.agreement.machine import Counts, Machine, Reading, Stack, count_roles, governors
+from llrnn.languages.agreement.machine import State as Hypotheses
+from llrnn.languages.agreement.rules import Bundle, Relation, Rules, fits
+from llrnn.text.lexicon import Readings, token_reading
+from llrnn.text.readers import Sentence
+from llrnn.text.vocabulary import Revision, Vocabulary
+
+_RARE = 0.01  # the share of a form's tokens below which a reading is an error of the treebank
+_CACHED = 256 * 2**20  # bytes: of what was said of the sentences of a text
+_COUNTED = 4_000  # sentences: more would tell little more of roles
+_MOST = 200_000  # stacks of which it is remembered what they say
+_UNKNOWN = (("noun", 0.5), ("name", 0.3), ("modifier", 0.2))  # the roles of a form that nobody knows
+
+
+class GovernorState(NamedTuple):
+    """Where a prefix stands: the hypotheses, and how many words of the sentence were read."""
+
+    hypotheses: Hypotheses
+    place: int
+
+
+def _read(rules: Rules, attributes: frozenset[str], form: str) -> Reading:
+    return Reading(rules.role(attributes, form), rules.bundle(attributes))
+
+
+class WordForms(Features):
+    """Static features of a word: in which relations it can stand, with which values of their attributes.
+
+    agreement: subject Number:Plur    some reading is a finite verb, which that relation is of, and can be plural
+    agreement: subject Number         some reading is one, and says its number
+    """
+
+    def __init__(self, rules: Rules, readings: Readings, name: str) -> None:
+        self._rules, self._readings, self._name = rules, readings, name
+
+    @property
+    def group(self) -> str:
+        return "Agreement"
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        found: dict[str, float] = {}
+        readings = self._readings(symbol)
+        least = _RARE * sum(readings.values())
+        for name, relation in word_kinds(self._rules, self._name):
+            own = [reading for reading, weight in readings.items() if weight >= least]
+            own = [reading for reading in own if fits(relation.words, reading, symbol)]
+            for attribute in relation.attributes:
+                values = {one for reading in own for one in reading if one.startswith(f"{attribute}:")}
+                if values:
+                    found |= {f"{name} {attribute}": 1.0, **{f"{name} {value}": 1.0 for value in sorted(values)}}
+        return found
+
+    def __repr__(self) -> str:
+        return f"WordForms({self._rules.name})"
+
+
+def compiled_readings(rules: Rules, readings: Readings, form: str) -> tuple[tuple[Reading, float], ...]:
+    """The readings of a form by role and what they say, with shares; what says less than another is counted to it."""
+    found: dict[Reading, float] = {}
+    for attributes, weight in readings(form).items():
+        reading = _read(rules, attributes, form)
+        found[reading] = found.get(reading, 0.0) + weight
+    if not found:
+        if form[:1].isdigit():
+            found = {_read(rules, frozenset({"POS:NUM"}), form): 1.0}
+        else:
+            found = {Reading(role, rules.bundle(())): share for role, share in _UNKNOWN}
+    for reading in sorted(found, key=lambda one: (sum(map(bool, one.bundle)), str(one))):
+        more = {one: found[one] for one in found if _says_more(one, reading)}
+        weight = found.pop(reading) if more else 0.0
+        for one, share in more.items():
+            found[one] += weight * share / sum(more.values())
+    total = sum(found.values())
+    kept = {reading: weight for reading, weight in found.items() if weight >= _RARE * total}
+    return tuple((reading, weight / sum(kept.values())) for reading, weight in kept.items())
+
+
+def _says_more(one: Reading, other: Reading) -> bool:
+    """Whether a reading says what another does, and more."""
+    pairs = list(zip(one.bundle, other.bundle, strict=True))
+    return one != other and one.role == other.role and all(not b or (a and a <= b) for a, b in pairs)
+
+
+def word_kinds(rules: Rules, name: str) -> list[tuple[str, Relation]]:
+    """The relations, one for all with the same words, and what their static features are called."""
+    found: dict[object, tuple[str, Relation]] = {}
+    for one in rules.relations:
+        called, before = found.get(one.words, (f"{name}: {one.name}", one))
+        attributes = tuple(dict.fromkeys([*before.attributes, *one.attributes]))
+        found[one.words] = called, Relation(before.name, one.words, attributes)
+    return list(found.values())
+
+
+class _Followed(NamedTuple):
+    """Hypotheses of some states side by side, `counts` of each, and the last state."""
+
+    counts: Ints  # (n,)
+    profile: Ints  # (E,) what each says of governors, by a number of `Followed`
+    weight: Floats  # (E,)
+    distance: Floats  # (n, relations): log(1 + how many words back the governor is), 0 where there is none
+    last: GovernorState
+
+
+@dataclass(frozen=True)
+class _Packed(PackedStates[GovernorState]):
+    """The same of a batch of states."""
+
+    found: _Followed
+
+
+class Followed:
+    """What a vocabulary makes of the knowledge; features and inputs share it, so that text is followed once."""
+
+    def __init__(self, rules: Rules, readings: Sequence[Sequence[tuple[Reading, float]]], roles: Counts | None) -> None:
+        self.rules, self.readings, self.roles = rules, readings, roles
+        self.machine = Machine(rules, readings, roles)
+        self.initial = GovernorState(self.machine.initial, 0)
+        said = sorted({(i, v) for one in readings for r, _ in one for i, own in enumerate(r.bundle) for v in own})
+        self.values = [  # (relation, attribute, value): all that a governor can be
+            (relation.name, attribute, value)
+            for relation in rules.relations
+            for attribute in relation.attributes
+            for i, value in said
+            if rules.attributes[i] == attribute
+        ]
+        self._sentences: ByteCache[tuple[int, ...], _Followed] = ByteCache(_CACHED, _bytes_of)
+        self._profile_of: dict[Stack, int] = {}  # what a stack says of governors, of which many say the same
+        self._profiles: dict[tuple[tuple[tuple[float, Bundle], ...], ...], int] = {}
+        self._rows: list[Floats] = []
+
+    def expected(self, states: Sequence[GovernorState]) -> tuple[Floats, Floats]:
+        """P(A:v) for all of `values` at N states, (N, values), and how far back governors are, (N, relations)."""
+        found = states.found if isinstance(states, _Packed) else self._of_states(states)
+        if not len(found.counts):
+            return np.zeros((0, len(self.values))), np.zeros((0, len(self.rules.relations)))
+        rows = np.array(self._rows)[found.profile]
+        first = np.cumsum(found.counts) - found.counts
+        return np.add.reduceat(found.weight[:, None] * rows, first, axis=0), found.distance
+
+    def _profile(self, stack: Stack) -> int:
+        if len(self._profile_of) > _MOST:
+            self._profile_of.clear()
+        if stack not in self._profile_of:
+            self._profile_of[stack] = self._numbered(stack)
+        return self._profile_of[stack]
+
+    def _numbered(self, stack: Stack) -> int:
+        own = [governors(stack, relation.name, self.rules) for relation in self.rules.relations]
+        said = tuple(tuple((weight, one.bundle) for weight, one in found) for found in own)
+        if said not in self._profiles:
+            self._profiles[said] = len(self._rows)
+            self._rows.append(self._row(said))
+        return self._profiles[said]
+
+    def _row(self, said: Sequence[Sequence[tuple[float, Bundle]]]) -> Floats:
+        at, row = {one: i for i, one in enumerate(self.values)}, np.zeros(len(self.values))
+        for relation, own in zip(self.rules.relations, said, strict=True):
+            for (weight, bundle), attribute in product(own, relation.attributes):
+                values = bundle[self.rules.attributes.index(attribute)]
+                for value in values:
+                    if (relation.name, attribute, value) in at:
+                        row[at[relation.name, attribute, value]] += weight / len(values)
+        return row
+
+    def advance(self, state: GovernorState, symbol: int, eos: int) -> GovernorState:
+        """A sentence ends with EOS, and the next one begins."""
+        if symbol == eos:
+            return self.initial
+        return GovernorState(self.machine.advance(state.hypotheses, symbol, state.place), state.place + 1)
+
+    def sentence(self, row: list[int], eos: int) -> _Followed:
+        """What follows the words of a row that begins with an end of sentence; remembered, without what fills it up."""
+        length = len(row)
+        while length > 1 and row[length - 1] == eos:
+            length -= 1
+
+        def make() -> _Followed:
+            state, found = self.initial, []
+            for symbol in row[:length]:
+                state = self.advance(state, symbol, eos)
+                found.append(state)
+            return self._of_states(found)
+
+        own, filled = self._sentences.get(tuple(row[:length]), make), len(row) - length
+        return _side_by_side([own, self._of_states([self.initial] * filled)]) if filled else own
+
+    def _of_states(self, states: Sequence[GovernorState]) -> _Followed:
+        flat = [one for state in states for one in state.hypotheses]
+        return _Followed(
+            np.array([len(state.hypotheses) for state in states], dtype=np.int64),
+            np.array([self._profile(one.stack) for one in flat], dtype=np.int64),
+            np.array([one.weight for one in flat]),
+            np.array([self.distances(state) for state in states]).reshape(len(states), -1),
+            states[-1] if states else self.initial,
+        )
+
+    def distances(self, state: GovernorState) -> list[float]:
+        """For each relation, log(1 + how many words back the governor of the best hypothesis is)."""
+        return [math.log1p(back) for back in (self.back(state, r.name) for r in self.rules.relations)]
+
+    def back(self, state: GovernorState, relation: str) -> int:
+        """How many words back the governor of the best hypothesis is, 0 where there is none."""
+        best = state.hypotheses[0]
+        found = governors(best.stack, relation, self.rules)
+        return state.place - best.words[found[0][1].place] if found and found[0][1].place >= 0 else 0
+
+
+def _bytes_of(row: tuple[int, ...], found: _Followed) -> int:
+    return (
+        400 + 40 * len(row) + sum(part.nbytes for part in (found.counts, found.profile, found.weight, found.distance))
+    )
+
+
+def _picked(found: _Followed, keep: Sequence[bool]) -> _Followed:
+    if all(keep):
+        return found
+    kept = np.array(keep)
+    own = np.repeat(kept, found.counts)
+    return _Followed(found.counts[kept], found.profile[own], found.weight[own], found.distance[kept], found.last)
+
+
+def _side_by_side(parts: Sequence[_Followed]) -> _Followed:
+    counts, profile, weight, distance = (np.concatenate([part[i] for part in parts]) for i in range(4))  # type: ignore[arg-type]
+    return _Followed(counts, profile, weight, distance, parts[-1].last)
+
+
+class Agreement(LinearFeature[GovernorState]):
+    """Whether a word agrees with who governs it, for each relation and attribute of the rules of a language.
+
+        Agreement.estimated("french", treebank)            rules that come with the library, readings of a treebank
+        Agreement(Rules.from_file("mine.toml"), Readings.from_tsv("readings.tsv"))
+
+    `roles`: how often roles come in which context (`estimated` counts them), None for uniform; `name`: before the names
+    of the features. A model adds the static features that it needs (`WordForms`) to those of its words.
+    """
+
+    def __init__(
+        self, rules: Rules | str, readings: Readings, *, roles: Counts | None = None, name: str = "agreement"
+    ) -> None:
+        self.rules = Rules.named(rules) if isinstance(rules, str) else rules
+        self._readings: Readings | None = readings
+        self._roles, self._name = roles, name
+        self._made: dict[int, Followed] = {}  # by vocabulary, shared by all copies
+        self._bound: Followed | None = None
+
+    @classmethod
+    def estimated(
+        cls,
+        rules: Rules | str,
+        treebank: Iterable[Sentence],
+        readings: Readings | None = None,
+        *,
+        name: str = "agreement",
+    ) -> Agreement:
+        """With the readings of a treebank beside those given; roles are counted in some thousand sentences of it."""
+        rules = Rules.named(rules) if isinstance(rules, str) else rules
+        sentences = list(treebank)
+        own = Readings.from_corpus(sentences, lemmas=rules.lemmas)
+        some = sentences[:: -(-len(sentences) // _COUNTED) or 1]
+        tagged = ([_read(rules, token_reading(t, rules.lemmas), t.form) for t in one.tokens] for one in some)
+        return cls(rules, own if readings is None else own | readings, roles=count_roles(rules, tagged), name=name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.name} {one.name} {how} {A}" for one, A in self._pairs for how in ("agrees", "clashes"))
+
+    @property
+    def _pairs(self) -> list[tuple[Relation, str]]:
+        return [(relation, attribute) for relation in self.rules.relations for attribute in relation.attributes]
+
+    @property
+    def static(self) -> Features | None:
+        return None if self._readings is None else WordForms(self.rules, self._readings, self.name)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        said = {(attribute, value) for _, attribute, value in self.followed.values}
+        return tuple(
+            name
+            for called, kind in word_kinds(self.rules, self.name)
+            for attribute in kind.attributes
+            for name in (
+                f"{called} {attribute}",
+                *(f"{called} {attribute}:{value}" for own, value in sorted(said) if own == attribute),
+            )
+        )
+
+    @property
+    def followed(self) -> Followed:
+        """The hypotheses, over the words of the vocabulary."""
+        if self._bound is None:
+            raise self._unbound()
+        return self._bound
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        if self._readings is None:  # it was loaded, and knows the words that it was saved with
+            if len(self.followed.readings) != len(vocabulary):
+                raise FeatureError(f"{self!r} knows {len(self.followed.readings)} words, not {len(vocabulary)}")
+            return bound
+        if id(vocabulary) not in self._made:
+            own = [compiled_readings(self.rules, self._readings, symbol) for symbol in vocabulary.symbols]
+            self._made[id(vocabulary)] = Followed(self.rules, own, self._roles)
+        bound._bound = self._made[id(vocabulary)]
+        return bound
+
+    @property
+    def state_key(self) -> object:
+        return id(self.followed)
+
+    reads_conditions = False
+
+    def initial(self, condition: object = None) -> GovernorState:
+        return self.followed.initial
+
+    def advance(self, state: GovernorState, symbol: int) -> GovernorState:
+        return self.followed.advance(state, symbol, self.vocabulary.eos)
+
+    def follow(
+        self, states: Sequence[GovernorState], batch: Batch
+    ) -> tuple[Sequence[GovernorState], Sequence[GovernorState]]:
+        """What was said of a sentence is remembered: the next epoch reads it again."""
+        eos, rows, mask = self.vocabulary.eos, batch.inputs.tolist(), batch.mask.tolist()
+        if any(row[0] != eos for row in rows):
+            return super().follow(states, batch)
+        found = [self.followed.sentence(row, eos) for row in rows]
+        kept = [_picked(own, keep) for own, keep in zip(found, mask, strict=True)]
+        return _Packed(sum(map(sum, mask)), _side_by_side(kept)), [own.last for own in found]
+
+    def slopes(self, states: Sequence[GovernorState]) -> Tensor:
+        expected, at = self.followed.expected(states)[0], {name: j for j, name in enumerate(self.columns)}
+        made = np.zeros((len(expected), len(self.names), len(at)), dtype=np.float32)
+        called = {kind.words: name for name, kind in word_kinds(self.rules, self.name)}
+        for i, (relation, attribute) in enumerate(self._pairs):
+            said = at[f"{called[relation.words]} {attribute}"]
+            for v, (own, of, value) in enumerate(self.followed.values):
+                if (own, of) == (relation.name, attribute):
+                    j = at[f"{called[relation.words]} {attribute}:{value}"]
+                    made[:, 2 * i, j] = expected[:, v]
+                    made[:, 2 * i + 1, j] = -expected[:, v]
+                    made[:, 2 * i + 1, said] += expected[:, v]
+        return torch.from_numpy(made)
+
+    def told(self, words: Sequence[str], state: GovernorState) -> dict[str, str]:
+        """By relation, who governs the next word, in words: 'auteurs (Number:Plur Person:3), 6 words back'.
+
+        `words`: those of the sentence so far, which the state has read.
+        """
+        found = {}
+        for relation in self.rules.relations:
+            best = _largest(state.hypotheses, relation.name, self.rules)
+            if best is not None:
+                place, bundle = best
+                pairs = zip(self.rules.attributes, bundle, strict=True)
+                says = " ".join(f"{A}:{'/'.join(sorted(v))}" for A, v in pairs if v and A in relation.attributes)
+                back = state.place - place
+                where = f"{back} word{'s' if back > 1 else ''} back"
+                found[relation.name] = f"{words[place]} ({says}), {where}" if place >= 0 else f"nobody ({says})"
+        return found
+
+    def revised(self, revision: Revision) -> Self:
+        """New words have the readings that they are known with; in a model that was loaded, those of unknown words."""
+        vocabulary, kept = revision.vocabulary, revision.kept.tolist()
+        if self._readings is not None:
+            return self._changed(vocabulary, _found=None)
+        unknown = compiled_readings(self.rules, Readings(), "x")
+        own = [self.followed.readings[i] if i >= 0 else unknown for i in kept]
+        return self._changed(vocabulary, _bound=Followed(self.rules, own, self._roles), _found=None)
+
+    def saved(self) -> Saved:
+        """The readings of the vocabulary by their numbers, the rules and the counts as they are."""
+        readings = self.followed.readings
+        kinds: dict[Reading, int] = {}
+        flat = [(kinds.setdefault(reading, len(kinds)), weight) for own in readings for reading, weight in own]
+        fields = {
+            "name": self.name,
+            "rules": self.rules.name,
+            "table": dict(self.rules.table),
+            "kinds": [[kind.role, [sorted(one) for one in kind.bundle]] for kind in kinds],
+            "roles": self._roles and [[list(context), dict(own)] for context, own in self._roles.items()],
+        }
+        tensors = {
+            "counts": torch.tensor([len(own) for own in readings]),
+            "kind": torch.tensor([kind for kind, _ in flat]),
+            "weight": torch.tensor([weight for _, weight in flat], dtype=torch.float64),
+        }
+        return Saved("agreement", fields, tensors)
+
+    @classmethod
+    def restored(cls, saved: Saved) -> Agreement:
+        """From what a model folder holds of it."""
+        fields, tensors = saved.fields, {name: tensor.tolist() for name, tensor in saved.tensors.items()}
+        rules = Rules.from_table(fields["table"], fields["rules"])
+        kinds = [Reading(role, tuple(map(frozenset, bundle))) for role, bundle in fields["kinds"]]
+        roles = fields["roles"] and {tuple(context): own for context, own in fields["roles"]}
+        pairs = iter([(kinds[kind], weight) for kind, weight in zip(tensors["kind"], tensors["weight"], strict=True)])
+        readings = [tuple(islice(pairs, count)) for count in tensors["counts"]]
+        made = cls(rules, Readings(), roles=roles, name=fields["name"])
+        made._readings, made._bound = None, Followed(rules, readings, roles)
+        return made
+
+    def __repr__(self) -> str:
+        return f"Agreement({self.rules.name})"
+
+
+def _largest(hypotheses: Hypotheses, relation: str, rules: Rules) -> tuple[int, Bundle] | None:
+    """The governor that hypotheses have the most weight for: which word (-1: none) and what it says."""
+    shares: dict[tuple[int, Bundle], float] = {}
+    for stack, weight, words in hypotheses:
+        for share, one in governors(stack, relation, rules):
+            key = words[one.place] if one.place >= 0 else -1, one.bundle
+            shares[key] = shares.get(key, 0.0) + weight * share
+    return max(shares, key=lambda key: shares[key]) if shares else None
+
+
+class Governors(Following[GovernorState], ContextualInput[GovernorState]):
+    """Who governs the next word, as an input of the network: what it is, how far back, and how deep clauses stand.
+
+        Governors(agreement)          the same `Agreement` that the model has as a feature: text is followed once
+
+    subject Number:Plur     the probability that the governor of a finite verb is plural
+    subject distance        log(1 + how many words back it is)
+    """
+
+    def __init__(self, agreement: Agreement) -> None:
+        if not isinstance(agreement, Agreement):
+            raise FeatureError(f"Governors(...) needs an Agreement, found {agreement!r}")
+        self._agreement = agreement
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        bound._agreement = self._agreement.bind(vocabulary)
+        return bound
+
+    @property
+    def followed(self) -> Agreement:
+        return self._agreement
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        own, name = self._agreement, self._agreement.name
+        said = [f"{name} {relation} {A}:{value}" for relation, A, value in own.followed.values]
+        return (*said, *(f"{name} {relation.name} distance" for relation in own.rules.relations))
+
+    def numbers(self, states: Sequence[GovernorState]) -> Tensor:
+        return torch.from_numpy(np.concatenate(self._agreement.followed.expected(states), 1)).float()
+
+    def revised(self, revision: Revision) -> Self:
+        return self._changed(revision.vocabulary, _agreement=self._agreement.revised(revision))
+
+    def saved(self) -> Saved:
+        return Saved("governors", parts=(self._agreement.saved(),))
+
+    def __repr__(self) -> str:
+        return f"Governors({self._agreement!r})"

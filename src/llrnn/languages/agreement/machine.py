@@ -1,0 +1,480 @@
+"""Who governs what comes next: a pushdown that follows a prefix, with all readings of ambiguous words, weighted.
+
+A hypothesis is a stack of clauses and the nominal group under way. A word has readings, a reading has a role (`Rules`),
+and a role says how the stack goes on; where several ways are open (which noun is the antecedent, does *et* join two
+subjects or two clauses) each is followed with a weight. Of a word x that is read in hypothesis c with the role r,
+
+    weight(c') = weight(c) · P(r | what stands open in c) · P(reading | x) / P(r) · how likely that way is, given c
+
+the few best hypotheses are kept, and their weights sum to one. P comes from a treebank, or is uniform.
+
+    les auteurs que le ministre aime ___      main clause: subject auteurs, verb due;  relative: ministre, aime: closed
+    subject     auteurs (Number:Plur Person:3) 1.0                               so a finite verb agrees with auteurs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from llrnn.languages.agreement.rules import Bundle, Rules, clashes, joined, merged
+
+_BEAM = 6  # hypotheses
+_LEAST = 0.004  # the share of one that is kept
+_DEEPEST = 4  # clauses in one another
+_MOST_STACKS = 200_000  # that are remembered, with what they become
+_CLASH = 0.1  # how likely two that should agree do not: readings are incomplete, texts have errors
+_FEW = 5.0  # so many times P(role) is added to the counts of a context
+
+OPEN, DONE, COPULA, PERFECT = "open", "done", "copula", "perfect"  # before the finite verb of a clause; after it
+
+
+class Governor(NamedTuple):
+    """A word or a group that others agree with: what it says, and the number of the word among those that are kept."""
+
+    bundle: Bundle
+    place: int
+
+
+class Clause(NamedTuple):
+    """What is known of a clause: what opened it, whether its finite verb was there, its subject, what was fronted."""
+
+    kind: str  # main, relative (its antecedent is the subject), gap (its antecedent is something else), subordinate
+    phase: str
+    subject: Governor | None = None
+    gap: Governor | None = None
+
+
+class Stack(NamedTuple):
+    """A hypothesis without its weight. `heads`: nouns that an adjective can follow, nearest first."""
+
+    clauses: tuple[Clause, ...]
+    group: Governor | None = None  # a nominal group without its noun yet
+    heads: tuple[Governor, ...] = ()
+    hidden: bool = False  # the next nominal group is no subject: after a preposition, an infinitive
+    link: str = ""  # and, comma: what came before
+    predicate: bool = False  # an attribute of the subject may follow
+    last: str = ""  # the last role
+
+    @property
+    def top(self) -> Clause:
+        return self.clauses[-1]
+
+    def with_top(self, clause: Clause, **changes: object) -> Stack:
+        return self._replace(clauses=(*self.clauses[:-1], clause), **changes)  # type: ignore[arg-type]
+
+    def pushed(self, clause: Clause) -> Stack:
+        clauses = self.clauses if len(self.clauses) < _DEEPEST else (self.clauses[0], *self.clauses[2:])
+        return Stack((*clauses, clause))
+
+    def summary(self) -> Context:
+        """What the role of the next word depends on."""
+        top = self.top
+        state = self.group is not None, self.hidden, self.link, self.predicate, bool(self.heads)
+        return top.kind, top.phase, top.subject is not None, len(self.clauses) > 1, *state, self.last
+
+
+FIRST = Stack((Clause("main", OPEN),))
+_NEW = -1  # the place of the word that is read now
+_NONE = -2  # of no word: what agrees with nobody
+Ways = list[tuple[float, Stack]]
+Context = tuple[object, ...]  # what the role of the next word depends on
+Counts = Mapping[Context, Mapping[str, float]]
+
+
+class Reading(NamedTuple):
+    """A role and what a word with that role says."""
+
+    role: str
+    bundle: Bundle
+
+
+def follow(stack: Stack, reading: Reading, rules: Rules) -> Ways:
+    """The stacks after one more word, with how likely each way is; places of governors are those before the word."""
+    act = _ACTS.get(reading.role)
+    ways = [(1.0, stack)] if act is None else act(stack, Governor(reading.bundle, _NEW), rules)
+    return [(weight, after._replace(last=reading.role)) for weight, after in ways]
+
+
+def _end(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    return [(1.0, FIRST)]
+
+
+def _comma(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    return [(1.0, stack._replace(group=None, hidden=False, link="comma"))]
+
+
+def _coordinator(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    return [(1.0, stack._replace(group=None, hidden=False, link="and"))]
+
+
+def _preposition(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    return [(1.0, stack._replace(group=None, hidden=True, link=""))]
+
+
+def _determiner(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    """Two determiners (*tous les*) open one group."""
+    before = stack.group
+    bundle = word.bundle if before is None else merged(before.bundle, word.bundle)
+    return [(1.0, stack._replace(group=Governor(bundle, _NEW)))]
+
+
+def _modifier(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    """Before the noun it says more of the group; after it, it follows one of the nouns, and leaves those between."""
+    if stack.group is not None:
+        agrees = _CLASH ** clashes(stack.group.bundle, word.bundle)
+        return [(agrees, stack._replace(group=Governor(merged(stack.group.bundle, word.bundle), stack.group.place)))]
+    ways: Ways = []
+    shares = _shares(stack)
+    if stack.predicate and stack.top.subject is not None:
+        ways.append((shares[0] * _CLASH ** clashes(stack.top.subject.bundle, word.bundle), stack._replace(link="")))
+    for i, head in enumerate(stack.heads):
+        agrees = _CLASH ** clashes(head.bundle, word.bundle)
+        ways.append((shares[1 + i] * agrees, stack._replace(heads=stack.heads[i:], link="")))
+    if not ways:  # one that comes first: petits enfants
+        ways.append((1.0, stack if stack.predicate else stack._replace(group=word)))
+    return ways
+
+
+def _shares(stack: Stack) -> tuple[float, ...]:
+    """Of what an adjective may follow: the subject, then the nouns, nearest first."""
+    nouns = (0.75, 0.25) if len(stack.heads) > 1 else (1.0,)
+    if not (stack.predicate and stack.top.subject is not None):
+        return (0.0, *nouns)
+    if not stack.heads:
+        return (1.0,)
+    return (0.2, *(0.8 * share for share in nouns))
+
+
+def _noun(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    """The head of a group: a subject if the verb is due and nothing hides it."""
+    bare = stack.group is None
+    # where they clash, what stands before a noun knows better: la ministre
+    bundle = word.bundle if stack.group is None else merged(word.bundle, stack.group.bundle)
+    agrees = 1.0 if stack.group is None else _CLASH ** clashes(stack.group.bundle, word.bundle)
+    noun = Governor(merged(rules.group, bundle), _NEW)
+    inside = stack.hidden or (bare and bool(stack.heads) and stack.link == "")
+    after = stack._replace(group=None, heads=(noun, *(stack.heads[:1] if inside else ())), hidden=False, link="")
+    if inside:  # of a preposition, or a name after a noun: le président chirac
+        return [(agrees, after)]
+    after = after._replace(predicate=False)
+    return [(agrees * weight, way) for weight, way in _placed(stack, after, noun, rules)]
+
+
+def _oblique(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    """A noun that its case hides from the verb."""
+    return _noun(stack._replace(hidden=True), word, rules)
+
+
+def _placed(stack: Stack, after: Stack, noun: Governor, rules: Rules) -> Ways:
+    """Where a nominal group stands that nothing hides."""
+    top = stack.top
+    if top.phase == OPEN:
+        if top.subject is None:
+            return [(1.0, after.with_top(top._replace(subject=noun)))]
+        if stack.link == "and":
+            both = Governor(joined(top.subject.bundle, noun.bundle, rules), top.subject.place)
+            together = after.with_top(top._replace(subject=both))
+            return [(0.8, together), (0.2, after)] if len(stack.heads) > 1 else [(1.0, together)]
+        if stack.link == "comma":  # an apposition, a list
+            return [(0.7, after), (0.3, after.with_top(top._replace(subject=noun)))]
+        return [(0.4, after), (0.6, after.with_top(top._replace(subject=noun)))]
+    if top.subject is None:  # le livre qu' aime le ministre
+        return [(1.0, after.with_top(top._replace(subject=noun)))]
+    ways = [(1.0, after)]
+    if stack.link:  # another clause: il dort et sa mère veille
+        fresh = Clause(top.kind if top.kind == "subordinate" else "main", OPEN, noun)
+        ways = [(0.7, after), (0.3, after.with_top(fresh))]
+    due = _due(stack, with_subject=False)
+    if due is not None:  # quand il pleut , les enfants
+        share = 0.8 if stack.link == "comma" else 0.2
+        main = Stack((*stack.clauses[:due], stack.clauses[due]._replace(subject=noun)), heads=(noun,))
+        ways = [(weight * (1 - share), way) for weight, way in ways] + [(share, main)]
+    return ways
+
+
+def _due(stack: Stack, *, with_subject: bool) -> int | None:
+    """The innermost clause around the last one whose verb is due, and that has a subject, or has none."""
+    for i in range(len(stack.clauses) - 2, -1, -1):
+        if stack.clauses[i].phase == OPEN:
+            return i if (stack.clauses[i].subject is not None) == with_subject else None
+    return None
+
+
+def _subject(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    """A pronoun that is always a subject, unless a preposition stands before it: avec elle."""
+    if stack.hidden:
+        return [(1.0, stack._replace(group=None, heads=(word,), hidden=False, link=""))]
+    top, after = stack.top, stack._replace(group=None, heads=(), hidden=False, link="", predicate=False)
+    if top.phase == OPEN:
+        return [(1.0, after.with_top(top._replace(subject=word)))]
+    fresh = after.with_top(Clause("main" if top.kind == "main" else top.kind, OPEN, word))
+    due = _due(stack, with_subject=False)
+    if due is None:
+        return [(1.0, fresh)]
+    return [(0.7, Stack((*stack.clauses[:due], stack.clauses[due]._replace(subject=word)))), (0.3, fresh)]
+
+
+def _inverted(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    return [(1.0, stack.with_top(stack.top._replace(subject=stack.top.subject or word), heads=(), group=None))]
+
+
+def _clitic(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    """An object before its verb, with which a participle may agree: il les a vues."""
+    if stack.top.phase == OPEN and stack.top.gap is None and any(word.bundle):
+        return [(1.0, stack.with_top(stack.top._replace(gap=word)))]
+    return [(1.0, stack)]
+
+
+def _subject_relative(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    if stack.hidden:  # à qui
+        return _object_relative(stack, word, rules)
+    if not stack.heads:
+        again = stack.top.subject if stack.top.kind == "relative" else None  # qui chante et qui danse
+        if again is not None and stack.top.phase != OPEN:
+            return [(1.0, stack.with_top(Clause("relative", OPEN, again), heads=(), link="", predicate=False))]
+        return [(1.0, stack.pushed(Clause("relative", OPEN)))]
+    shares = (0.7, 0.3) if len(stack.heads) > 1 else (1.0,)
+    return [
+        (share, stack.pushed(Clause("relative", OPEN, head))) for share, head in zip(shares, stack.heads, strict=True)
+    ]
+
+
+def _object_relative(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    shares = (0.7, 0.3) if len(stack.heads) > 1 else (1.0,)
+    if not stack.heads:
+        return [(1.0, stack.pushed(Clause("gap", OPEN)))]
+    gaps = [None] * len(stack.heads) if stack.hidden else list(stack.heads)  # avec laquelle
+    return [(share, stack.pushed(Clause("gap", OPEN, None, gap))) for share, gap in zip(shares, gaps, strict=True)]
+
+
+def _subordinator(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    return [(1.0, stack.pushed(Clause("subordinate", OPEN)))]
+
+
+def _finite(stack: Stack, word: Governor, rules: Rules, phase: str = DONE) -> Ways:
+    """A finite verb: of this clause, of one around it that waits for its verb, or of the same subject once more."""
+
+    def closed(clauses: Sequence[Clause], clause: Clause) -> Stack:
+        gap = clause.gap if phase == PERFECT else None
+        return Stack((*clauses, clause._replace(phase=phase, gap=gap)), predicate=phase == COPULA)
+
+    top, ways = stack.top, Ways()
+    if top.phase == OPEN:
+        agrees = 0.15 if top.subject is None else _CLASH ** clashes(top.subject.bundle, word.bundle)
+        ways.append((agrees, closed(stack.clauses[:-1], top)))
+    else:
+        due = _due(stack, with_subject=True)
+        if due is not None:
+            clause = stack.clauses[due]
+            assert clause.subject is not None
+            agrees = _CLASH ** clashes(clause.subject.bundle, word.bundle)
+            ways.append((agrees * (0.4 if stack.link == "and" else 1.0), closed(stack.clauses[:due], clause)))
+        if stack.link and top.subject is not None:
+            agrees = _CLASH ** clashes(top.subject.bundle, word.bundle)
+            ways.append((agrees * (0.6 if stack.link == "and" else 0.2), closed(stack.clauses[:-1], top)))
+        if not ways:
+            ways.append((0.03, closed(stack.clauses[:-1], top._replace(subject=None))))
+    return ways
+
+
+def _copula(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    return _finite(stack, word, rules, COPULA)
+
+
+def _perfect(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    return _finite(stack, word, rules, PERFECT)
+
+
+def _copula_again(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    """A copula that is not finite: peut être grande, a été vendue."""
+    if stack.top.phase == OPEN:
+        return [(1.0, stack._replace(hidden=True))]
+    changed = stack.top._replace(phase=COPULA)
+    return [(1.0, stack.with_top(changed, predicate=True, heads=(), group=None, hidden=False))]
+
+
+def _infinitive(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    """Its object is no subject."""
+    top = stack.top if stack.top.phase == OPEN else stack.top._replace(phase=DONE)
+    return [(1.0, stack.with_top(top, group=None, hidden=True, predicate=False))]
+
+
+def _participle(stack: Stack, word: Governor, rules: Rules) -> Ways:
+    if stack.top.phase == PERFECT and not stack.heads and stack.group is None:
+        agrees = _CLASH ** clashes(perfect_governor(stack, rules).bundle, word.bundle)
+        return [(agrees, stack.with_top(stack.top._replace(phase=DONE)))]
+    return _modifier(stack, word, rules)
+
+
+def perfect_governor(stack: Stack, rules: Rules) -> Governor:
+    """With what a participle after *avoir* agrees: what came before it as its object, or nobody."""
+    return stack.top.gap or Governor(rules.unmarked, _NONE)
+
+
+_ACTS = {
+    "end": _end,
+    "comma": _comma,
+    "coordinator": _coordinator,
+    "preposition": _preposition,
+    "determiner": _determiner,
+    "modifier": _modifier,
+    "noun": _noun,
+    "name": _noun,
+    "pronoun": _noun,
+    "oblique": _oblique,
+    "subject": _subject,
+    "inverted": _inverted,
+    "clitic": _clitic,
+    "subject relative": _subject_relative,
+    "object relative": _object_relative,
+    "subordinator": _subordinator,
+    "verb": _finite,
+    "copula": _copula,
+    "perfect": _perfect,
+    "copula again": _copula_again,
+    "infinitive": _infinitive,
+    "gerund": _infinitive,
+    "participle": _participle,
+}
+
+
+def governors(stack: Stack, relation: str, rules: Rules) -> list[tuple[float, Governor]]:
+    """With whom the next word agrees if it stands in this relation, with weights that sum to one at most."""
+    top = stack.top
+    if relation == "subject":
+        if top.phase == OPEN:
+            return [] if top.subject is None else [(1.0, top.subject)]
+        due, found = _due(stack, with_subject=True), []
+        if due is not None:
+            found.append((0.4 if stack.link == "and" else 1.0, stack.clauses[due].subject))
+        if stack.link and top.subject is not None:
+            found.append((0.6 if stack.link == "and" and found else 0.2 if found else 0.7, top.subject))
+        return [(weight, one) for weight, one in found if one is not None]
+    if relation == "head":
+        return [] if stack.group is None else [(1.0, stack.group)]
+    shares = _shares(stack)
+    if relation == "attribute":
+        if top.phase == PERFECT and not stack.heads and stack.group is None:
+            return [(1.0, perfect_governor(stack, rules))]
+        free = stack.predicate and stack.group is None and top.subject is not None
+        return [(shares[0], top.subject)] if free and top.subject is not None else []
+    if stack.group is not None:
+        return [(1.0, stack.group)]
+    return list(zip(shares[1:], stack.heads, strict=False))
+
+
+class Hypothesis(NamedTuple):
+    """A stack, its weight, and the words that its governors are, counted from the first of the sentence."""
+
+    stack: Stack
+    weight: float
+    words: tuple[int, ...]
+
+
+State = tuple[Hypothesis, ...]  # the best first; a value: nothing in it belongs to a machine
+_Way = tuple[Stack, float, tuple[int, ...]]
+
+
+class Machine:
+    """Hypotheses over words that are numbered; what a stack becomes with a reading is computed once.
+
+    `readings`: of each word, its readings with their weights; `roles`: how often a role comes in a context, counted in
+    a treebank (`count_roles`), None for uniform.
+    """
+
+    initial: State = (Hypothesis(FIRST, 1.0, ()),)
+
+    def __init__(self, rules: Rules, readings: Sequence[Sequence[tuple[Reading, float]]], roles: Counts | None) -> None:
+        self.rules, self._roles, self._total = rules, roles, _totals(roles or {})
+        self._after: dict[Stack, dict[int, list[_Way]]] = {}
+        self._same: dict[Stack, Stack] = {}  # one object for equal stacks
+        kinds: dict[Reading, int] = {}
+        self._readings: list[tuple[tuple[int, float], ...]] = []
+        for one in readings:
+            own = ((r, weight / self._total.get(r.role, 1.0)) for r, weight in one)
+            self._readings.append(tuple((kinds.setdefault(r, len(kinds)), weight) for r, weight in own))
+        self._kinds = list(kinds)
+
+    def advance(self, state: State, word: int, place: int) -> State:
+        """The hypotheses after one more word; `place`: the number of the word in its sentence."""
+        if len(self._same) > _MOST_STACKS:
+            self._after, self._same = {}, {}
+        found: dict[tuple[int, tuple[int, ...]], float] = {}
+        stacks: dict[int, Stack] = {}
+        for stack, weight, words in state:
+            after = self._after.setdefault(stack, {})
+            for kind, share in self._readings[word]:
+                ways = after.get(kind)
+                if ways is None:
+                    ways = after[kind] = self._ways(stack, self._kinds[kind])
+                for made, likely, kept in ways:  # `kept`: which of the words before stay, and where the new one is
+                    key = id(made), tuple([place if i < 0 else words[i] for i in kept])
+                    found[key] = found.get(key, 0.0) + weight * share * likely
+                    stacks[id(made)] = made
+        best = sorted(found.items(), key=_by_weight)[:_BEAM]  # of equal weights, which was found first stays first
+        least = _LEAST * best[0][1]
+        kept_ones = [(key, weight) for key, weight in best if weight >= least]
+        total = sum(weight for _, weight in kept_ones)
+        return tuple([Hypothesis(stacks[made], weight / total, words) for (made, words), weight in kept_ones])
+
+    def _ways(self, stack: Stack, reading: Reading) -> list[_Way]:
+        likely, found = self._likely(stack, reading.role), dict[tuple[Stack, tuple[int, ...]], float]()
+        for weight, after in follow(stack, reading, self.rules):
+            made, kept = _renumbered(after)
+            key = self._same.setdefault(made, made), kept
+            found[key] = found.get(key, 0.0) + weight * likely
+        return [(after, weight, kept) for (after, kept), weight in found.items()]
+
+    def _likely(self, stack: Stack, role: str) -> float:
+        """P(role | context), which is P(role) where the context is rare."""
+        if self._roles is None:
+            return 1.0
+        counts = self._roles.get(stack.summary(), {})
+        return (counts.get(role, 0.0) + _FEW * self._total.get(role, 1e-3)) / (sum(counts.values()) + _FEW)
+
+
+def _by_weight(item: tuple[object, float]) -> float:
+    return -item[1]
+
+
+def _totals(roles: Counts) -> dict[str, float]:
+    """P(role) over all contexts."""
+    found: dict[str, float] = {}
+    for counts in roles.values():
+        for role, count in counts.items():
+            found[role] = found.get(role, 0.0) + count
+    total = sum(found.values())
+    return {role: count / total for role, count in found.items()}
+
+
+def _renumbered(stack: Stack) -> tuple[Stack, tuple[int, ...]]:
+    """With governors numbered in the order in which they stand, and where each was before."""
+    kept: list[int] = []
+
+    def numbered(one: Governor | None) -> Governor | None:
+        if one is None or one.place == _NONE:
+            return one
+        if one.place not in kept:
+            kept.append(one.place)
+        return Governor(one.bundle, kept.index(one.place))
+
+    clauses = tuple(one._replace(subject=numbered(one.subject), gap=numbered(one.gap)) for one in stack.clauses)
+    heads = tuple(found for one in stack.heads if (found := numbered(one)) is not None)
+    return stack._replace(clauses=clauses, group=numbered(stack.group), heads=heads), tuple(kept)
+
+
+def count_roles(rules: Rules, sentences: Iterable[Sequence[Reading]]) -> Counts:
+    """How often each role comes in each context, where the readings are known: those of a treebank."""
+    counts: dict[Context, dict[str, float]] = {}
+    listed = [list(sentence) for sentence in sentences]
+    kinds = {reading: n for n, reading in enumerate(dict.fromkeys(r for one in listed for r in one))}
+    machine = Machine(rules, [[(reading, 1.0)] for reading in kinds], None)
+    for sentence in listed:
+        state = machine.initial
+        for place, reading in enumerate(sentence):
+            for stack, weight, _ in state:
+                own = counts.setdefault(stack.summary(), {})
+                own[reading.role] = own.get(reading.role, 0.0) + weight
+            state = machine.advance(state, kinds[reading], place)
+    return counts

@@ -1,0 +1,181 @@
+"""The table of a language: which readings have which role, what agrees with what, in which attributes.
+
+    rules = Rules.named("french")              # or Rules.from_file("estonian.toml"): see docs/agreement.md
+    rules.role({"POS:DET", "Number:Plur"}, "les")           'determiner'
+
+A pattern is a list of conditions, all of which a reading must meet: `VerbForm:Part Tense:Past`; one may name several
+values, `Lemma:être|devenir`, and `form:qui|que` is the word itself.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from llrnn.ground.errors import ConfigError, quoted
+from llrnn.ground.files import StrPath
+
+Bundle = tuple[
+    frozenset[str], ...
+]  # for each attribute of the rules the values that are possible; none: it is not said
+Pattern = tuple[tuple[str, frozenset[str]], ...]  # (name, values): one of them for each name
+
+ROLES = frozenset(
+    {
+        *("end", "comma", "coordinator", "preposition", "determiner", "modifier", "noun", "name", "pronoun", "oblique"),
+        *("subject", "inverted", "clitic", "subject relative", "object relative", "subordinator", "verb", "copula"),
+        *("perfect", "copula again", "infinitive", "gerund", "participle", "other"),
+    }
+)
+RELATIONS = ("subject", "attribute", "modifier", "head")
+_KEYS = {"attributes", "group", "unmarked", "coordinated", "mixed", "roles", "relations"}
+_RELATION_KEYS = {"words", "attributes"}
+
+
+@dataclass(frozen=True)
+class Relation:
+    """What words agree, and in which attributes."""
+
+    name: str
+    words: tuple[Pattern, ...]
+    attributes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """The table of a language."""
+
+    name: str
+    table: Mapping[str, Any]
+    attributes: tuple[str, ...]
+    group: Bundle  # what a nominal group is if it does not say
+    unmarked: Bundle
+    coordinated: Bundle
+    mixed: Bundle
+    roles: tuple[tuple[str, tuple[Pattern, ...]], ...]
+    relations: tuple[Relation, ...]
+
+    @classmethod
+    def named(cls, name: str) -> Rules:
+        """One that comes with the library (french, estonian, turkish), or a file NAME.toml."""
+        if name.endswith(".toml"):
+            return cls.from_file(name)
+        found = resources.files("llrnn.languages.agreement") / f"{name}.toml"
+        if not found.is_file():
+            raise ConfigError(f"no rules of agreement for {quoted(name)}: give {', '.join(SHIPPED)}, or a file .toml")
+        return cls.from_table(tomllib.loads(found.read_text("utf-8")), name)
+
+    @classmethod
+    def from_file(cls, path: StrPath) -> Rules:
+        """From a file of one's own."""
+        try:
+            table = tomllib.loads(Path(path).read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ConfigError(f"the rules of agreement cannot be read: {error}", path=path) from None
+        return cls.from_table(table, Path(path).stem)
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any], name: str = "rules") -> Rules:
+        """From what such a file says."""
+        _require_known(table, _KEYS, name, "a key")
+        attributes = tuple(table.get("attributes", ()))
+        if not attributes or not all(isinstance(one, str) for one in attributes):
+            raise ConfigError(f"{name}: attributes = [...] must name what agrees, such as Number, found {attributes}")
+        _require_known(table.get("roles", {}), ROLES, name, "a role")
+        _require_known(table.get("relations", {}), RELATIONS, name, "a relation")
+        roles = tuple((role, _patterns(given, f"{name}: roles.{role}")) for role, given in table["roles"].items())
+        relations = []
+        for relation, own in table["relations"].items():
+            _require_known(own, _RELATION_KEYS, f"{name}: relations.{relation}", "a key")
+            _require_known(own["attributes"], attributes, f"{name}: relations.{relation}", "an attribute")
+            words = _patterns(own["words"], f"{name}: relations.{relation}")
+            relations.append(Relation(relation, words, tuple(own["attributes"])))
+        said = [_bundle(_conditions(table.get(key, "")), attributes) for key in ("group", "unmarked", "coordinated")]
+        mixed = _bundle(_conditions(table.get("mixed", "")), attributes)
+        return cls(name, table, attributes, *said, mixed, roles, tuple(relations))
+
+    def role(self, reading: Collection[str], form: str) -> str:
+        """The first role that a reading fits; `other` where none does."""
+        return next((role for role, patterns in self.roles if fits(patterns, reading, form)), "other")
+
+    def bundle(self, reading: Collection[str]) -> Bundle:
+        """What a reading says of the attributes."""
+        return _bundle(tuple(reading), self.attributes)
+
+    @cached_property
+    def lemmas(self) -> frozenset[str]:
+        """The lemmas that roles speak of: readings need to name no others."""
+        patterns = [pattern for _, own in self.roles for pattern in own]
+        return frozenset(value for one in patterns for name, values in one if name == "Lemma" for value in values)
+
+
+SHIPPED = ("french",)
+
+
+def fits(patterns: Sequence[Pattern], reading: Collection[str], form: str) -> bool:
+    """Whether a reading of a form meets all conditions of one of the patterns."""
+    return any(
+        all(form in values if name == "form" else any(f"{name}:{value}" in reading for value in values)
+            for name, values in pattern)
+        for pattern in patterns
+    )  # fmt: skip
+
+
+def merged(first: Bundle, second: Bundle) -> Bundle:
+    """What both say together; where they clash, what the second says."""
+    return tuple((a & b or b) if a and b else a or b for a, b in zip(first, second, strict=True))
+
+
+def clashes(first: Bundle, second: Bundle) -> int:
+    """In how many attributes two can not agree."""
+    return sum(bool(a) and bool(b) and not a & b for a, b in zip(first, second, strict=True))
+
+
+def joined(first: Bundle, second: Bundle, rules: Rules) -> Bundle:
+    """What a coordination says: plural; where both agree what they say; of persons the lowest; else what is mixed."""
+    found = []
+    for name, a, b, many, mixed in zip(rules.attributes, first, second, rules.coordinated, rules.mixed, strict=True):
+        same = a & b if a and b else frozenset()
+        lowest = frozenset(sorted(a | b)[:1]) if name == "Person" else mixed
+        found.append(many or same or lowest)
+    return tuple(found)
+
+
+def _bundle(attributes: Collection[str], names: Sequence[str]) -> Bundle:
+    """By name; two values of one attribute are both possible."""
+    found: dict[str, set[str]] = {name: set() for name in names}
+    for one in attributes:
+        name, _, value = one.partition(":")
+        if name in found:
+            found[name].add(value)
+    return tuple(frozenset(found[name]) for name in names)
+
+
+def _conditions(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+def _patterns(given: object, where: str) -> tuple[Pattern, ...]:
+    if not isinstance(given, list) or not all(isinstance(one, str) and one.strip() for one in given):
+        raise ConfigError(
+            f'{where} must be a list of patterns such as ["POS:VERB VerbForm:Fin"], found {quoted(given)}'
+        )
+    return tuple(tuple(_condition(part, where) for part in one.split()) for one in given)
+
+
+def _condition(text: str, where: str) -> tuple[str, frozenset[str]]:
+    name, colon, values = text.partition(":")
+    if not (name and colon and values):
+        raise ConfigError(f"{where}: a condition is Name:Value, such as POS:DET or form:le|la, found {quoted(text)}")
+    return name, frozenset(values.split("|"))
+
+
+def _require_known(given: Collection[str], known: Collection[str], where: str, what: str) -> None:
+    for one in given:
+        if one not in known:
+            raise ConfigError(f"{where} has {what} {quoted(one)} that is not known: give {', '.join(sorted(known))}")

@@ -1,0 +1,273 @@
+"""Agreement: who governs what comes next, as features that are linear in static ones, and as inputs."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+
+import llrnn
+from llrnn import Corpus, Vocabulary, contextual, features
+from llrnn.ground.errors import ConfigError, FeatureError, LexiconError
+from llrnn.knowledge.contextual.agreement import Agreement, Governors
+from llrnn.knowledge.process import Batch
+from llrnn.languages.agreement import Rules
+from llrnn.model.controllers import LSTM
+from llrnn.model.network import LLRNN
+from llrnn.model.testing import check_contextual, check_contextual_input, check_features
+from llrnn.text.lexicon import Readings
+
+WORDS = {
+    "le la l' les un une": "POS:DET",
+    "auteur ministre garçon voisin": "POS:NOUN Gender:Masc Number:Sing",
+    "auteurs ministres garçons voisins livres": "POS:NOUN Gender:Masc Number:Plur",
+    "maison fille fleur": "POS:NOUN Gender:Fem Number:Sing",
+    "maisons filles fleurs": "POS:NOUN Gender:Fem Number:Plur",
+    "grand beau": "POS:ADJ Gender:Masc Number:Sing",
+    "grande belle": "POS:ADJ Gender:Fem Number:Sing",
+    "grands beaux": "POS:ADJ Gender:Masc Number:Plur",
+    "grandes belles": "POS:ADJ Gender:Fem Number:Plur",
+    "vu vendu": "POS:VERB VerbForm:Part Tense:Past Gender:Masc Number:Sing",
+    "vues vendues": "POS:VERB VerbForm:Part Tense:Past Gender:Fem Number:Plur",
+    "vendue": "POS:VERB VerbForm:Part Tense:Past Gender:Fem Number:Sing",
+    "aime voit porte": "POS:VERB VerbForm:Fin Number:Sing Person:3",
+    "aiment voient portent": "POS:VERB VerbForm:Fin Number:Plur Person:3",
+    "est": "POS:AUX VerbForm:Fin Number:Sing Person:3 Lemma:être",
+    "sont": "POS:AUX VerbForm:Fin Number:Plur Person:3 Lemma:être",
+    "été": "POS:AUX VerbForm:Part Tense:Past Number:Sing Gender:Masc Lemma:être",
+    "a": "POS:AUX VerbForm:Fin Number:Sing Person:3 Lemma:avoir",
+    "que": "POS:PRON PronType:Rel",
+    "qui": "POS:PRON PronType:Rel",
+    "de par dans": "POS:ADP",
+    "et ou": "POS:CCONJ",
+    "quand": "POS:SCONJ",
+    "très souvent": "POS:ADV",
+    "je": "POS:PRON Person:1 Number:Sing",
+    "il": "POS:PRON Person:3 Number:Sing Gender:Masc",
+    "elles": "POS:PRON Person:3 Number:Plur Gender:Fem",
+    ", .": "POS:PUNCT",
+}
+DETERMINERS = {
+    "le": "Gender:Masc Number:Sing",
+    "la": "Gender:Fem Number:Sing",
+    "l'": "Number:Sing",
+    "les": "Number:Plur",
+    "un": "Gender:Masc Number:Sing",
+    "une": "Gender:Fem Number:Sing",
+}
+
+
+@pytest.fixture(scope="module")
+def readings() -> Readings:
+    entries: dict[str, dict[frozenset[str], float]] = {}
+    for forms, attributes in WORDS.items():
+        for form in forms.split():
+            entries[form] = {frozenset(f"{attributes} {DETERMINERS.get(form, '')}".split()): 1.0}
+    entries["porte"][frozenset(["POS:NOUN", "Gender:Fem", "Number:Sing"])] = 1.0  # a verb, and a door
+    return Readings(entries)
+
+
+@pytest.fixture(scope="module")
+def vocabulary(readings: Readings) -> Vocabulary:
+    return Vocabulary(["</s>", *readings.entries, "inconnu"])
+
+
+@pytest.fixture(scope="module")
+def agreement(readings: Readings) -> Agreement:
+    return Agreement("french", readings)
+
+
+def _told(agreement: Agreement, vocabulary: Vocabulary, prefix: str) -> dict[str, str]:
+    bound, words = agreement.bind(vocabulary), prefix.split()
+    state = bound.advance(bound.initial(), vocabulary.eos)
+    for word in words:
+        state = bound.advance(state, vocabulary.id(word))
+    return bound.told(words, state)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "relation", "governor"),
+    [
+        ("les auteurs", "subject", "auteurs (Number:Plur Person:3), 1 word back"),
+        ("les auteurs de le livres", "subject", "auteurs (Number:Plur Person:3), 4 words back"),
+        ("les auteurs que le ministre", "subject", "ministre (Number:Sing Person:3), 1 word back"),
+        ("les auteurs que le ministre aime", "subject", "auteurs (Number:Plur Person:3), 5 words back"),
+        ("l' auteur qui", "subject", "auteur (Number:Sing Person:3), 2 words back"),
+        ("l' auteur qui aime les ministres", "subject", "auteur (Number:Sing Person:3), 5 words back"),
+        ("le ministre de les maisons que les filles voient", "subject", "ministre (Number:Sing Person:3), 8 words back"),
+        ("la fille et le garçon", "subject", "fille (Number:Plur Person:3), 4 words back"),
+        ("il aime les fleurs et", "subject", "il (Number:Sing Person:3), 5 words back"),
+        ("quand il est grand , les filles", "subject", "filles (Number:Plur Person:3), 1 word back"),
+        ("dans les maisons , le voisin", "subject", "voisin (Number:Sing Person:3), 1 word back"),
+        ("la maison de les voisins est très", "attribute", "maison (Number:Sing Gender:Fem), 6 words back"),
+        ("les maisons que le ministre aime sont", "attribute", "maisons (Number:Plur Gender:Fem), 6 words back"),
+        ("elles sont grandes et", "attribute", "elles (Number:Plur Gender:Fem), 4 words back"),
+        ("les maisons que le voisin a", "attribute", "maisons (Number:Plur Gender:Fem), 5 words back"),
+        ("la fille a", "attribute", "nobody (Number:Sing Gender:Masc)"),
+        ("la fille a été", "attribute", "fille (Number:Sing Gender:Fem), 3 words back"),
+        ("la maison de les voisins", "modifier", "voisins (Number:Plur Gender:Masc), 1 word back"),
+        ("les maisons vendues par le voisin sont", "attribute", "maisons (Number:Plur Gender:Fem), 6 words back"),
+        ("une", "head", "une (Number:Sing Gender:Fem), 1 word back"),
+        ("les belles", "head", "les (Number:Plur Gender:Fem), 2 words back"),
+        ("la fille que le garçon porte", "subject", "fille (Number:Sing Person:3), 5 words back"),
+    ],
+)
+def test_who_governs_what_comes_next(
+    agreement: Agreement, vocabulary: Vocabulary, prefix: str, relation: str, governor: str
+) -> None:
+    assert _told(agreement, vocabulary, prefix)[relation] == governor
+
+
+def test_nobody_governs_at_the_beginning(agreement: Agreement, vocabulary: Vocabulary) -> None:
+    assert _told(agreement, vocabulary, "") == {}
+    assert "subject" not in _told(agreement, vocabulary, "dans la maison")  # which a preposition hides
+    assert _told(agreement, vocabulary, "les auteurs aiment les fleurs .") == {}
+
+
+def test_laws(agreement: Agreement, vocabulary: Vocabulary) -> None:
+    assert agreement.static is not None
+    check_features(agreement.static, vocabulary)
+    check_contextual(agreement, vocabulary, prefixes=10, length=12)
+    check_contextual_input(Governors(agreement), vocabulary, prefixes=10, length=12)
+
+
+def _model(agreement: Agreement, vocabulary: Vocabulary, **changes: object) -> LLRNN:
+    given: dict[str, object] = {"contextual": [agreement, contextual.Repeated(5)], "tied": True}
+    model = LLRNN(
+        vocabulary, output_features=features.Suffixes(2), controller=LSTM(12), **(given | changes)
+    ).double()
+    generator = torch.Generator().manual_seed(4)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) / 2)
+    return model.eval()
+
+
+def _batch(vocabulary: Vocabulary, *sentences: str) -> Batch:
+    rows = [[vocabulary.eos, *(vocabulary.id(word) for word in one.split()), vocabulary.eos] for one in sentences]
+    T = max(map(len, rows))
+    filled = torch.tensor([row + [vocabulary.eos] * (T - len(row)) for row in rows])
+    mask = torch.tensor([[t < len(row) - 1 for t in range(T - 1)] for row in rows])
+    return Batch(filled[:, :-1], filled[:, 1:], mask)
+
+
+SENTENCES = ("les auteurs que le ministre aime sont grands .", "la maison inconnu est belle et grande", "elles voient")
+
+
+def test_a_model_sums_to_one_and_goes_step_by_step(agreement: Agreement, vocabulary: Vocabulary) -> None:
+    model = _model(agreement, vocabulary, contextual_inputs=[Governors(agreement)])
+    whole = model.log_prob(_batch(vocabulary, *SENTENCES)).tolist()
+    stepped = []
+    for sentence in SENTENCES:
+        state, fed = model.start(), vocabulary.eos
+        for word in [*map(vocabulary.id, sentence.split()), vocabulary.eos]:
+            p, state = model.step(state, [fed])
+            assert abs(float(p.log_probs().exp().sum().detach()) - 1.0) < 1e-9
+            stepped.append(p.log_prob(torch.tensor([word])).item())
+            fed = word
+    torch.testing.assert_close(torch.tensor(whole), torch.tensor(stepped))
+
+
+def test_features_are_those_of_the_definition(agreement: Agreement, vocabulary: Vocabulary) -> None:
+    """log p is b exp(a·φ) / Z with φ written out word by word: agrees and clashes by name, of the governor told."""
+    model = _model(agreement, vocabulary, contextual=[agreement], tied=False)
+    batch = _batch(vocabulary, "les auteurs que le ministre aime")
+    p, _ = model.scan(batch)
+    weights = dict(zip(model.feature_names, p.given.weights()[-1].tolist(), strict=True))
+    scores = []
+    for word in vocabulary:
+        score = sum(weights[name] * value for name, value in model.output_features.row(vocabulary.id(word)).items())
+        if word in ("est", "a", "aime", "voit", "porte"):  # the subject is auteurs, plural, third person
+            score += weights["agreement subject clashes Number"] + weights["agreement subject agrees Person"]
+        if word in ("sont", "aiment", "voient", "portent"):
+            score += weights["agreement subject agrees Number"] + weights["agreement subject agrees Person"]
+        scores.append(score)
+    wanted = torch.log_softmax(torch.tensor(scores, dtype=torch.float64), 0)
+    torch.testing.assert_close(p.log_probs()[-1], wanted)
+
+
+def test_it_is_saved_and_words_are_added(agreement: Agreement, vocabulary: Vocabulary, tmp_path: Path) -> None:
+    model = _model(agreement, vocabulary, contextual_inputs=[Governors(agreement)]).float()
+    batch = _batch(vocabulary, *SENTENCES)
+    model.save(tmp_path / "model")
+    loaded = llrnn.load(tmp_path / "model")
+    torch.testing.assert_close(loaded.log_prob(batch), model.log_prob(batch), rtol=0, atol=0)
+
+
+def test_a_network_learns_to_trust_it(agreement: Agreement, vocabulary: Vocabulary) -> None:
+    """Trained on object relatives alone, it wants a verb that agrees with the subject of one that it has not seen."""
+    subjects = (("les", "auteurs", "sont"), ("l'", "auteur", "est"), ("les", "garçons", "sont"), ("la", "fille", "est"))
+    others = ("le ministre aime", "les voisins voient", "la fleur porte")
+    made = [f"{det} {noun} que {other} {verb} très" for det, noun, verb in subjects for other in others]
+    model = LLRNN(vocabulary, output_features=features.Suffixes(1), controller=LSTM(8), contextual=[agreement])
+    optimizer, batch = torch.optim.Adam(model.parameters(), 0.03), _batch(vocabulary, *made)
+    for _ in range(60):
+        optimizer.zero_grad()
+        model(batch).backward()
+        optimizer.step()
+    model.eval()
+    p, _ = model.scan(_batch(vocabulary, "les maisons que le voisin voit"))
+    log_p = p.log_probs()[-1]
+    weights = dict(zip(model.feature_names, p.given.weights()[-1].tolist(), strict=True))
+    assert weights["agreement subject agrees Number"] > weights["agreement subject clashes Number"] + 1.0
+    assert log_p[vocabulary.id("sont")] > log_p[vocabulary.id("est")]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"attributes": ["Number"], "role": {}}, "'role'"),
+        ({"attributes": [], "roles": {}, "relations": {}}, "attributes"),
+        ({"attributes": ["Number"], "roles": {"verbs": ["POS:VERB"]}, "relations": {}}, "'verbs'"),
+        ({"attributes": ["Number"], "roles": {"verb": "POS:VERB"}, "relations": {}}, "list of patterns"),
+        ({"attributes": ["Number"], "roles": {"verb": ["VERB"]}, "relations": {}}, "Name:Value"),
+        (
+            {
+                "attributes": ["Number"],
+                "roles": {},
+                "relations": {"subject": {"words": ["POS:VERB"], "attributes": ["Person"]}},
+            },
+            "'Person'",
+        ),
+    ],
+)
+def test_mistakes_in_a_table(table: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Rules.from_table(table, "mine")
+
+
+def test_mistakes(agreement: Agreement, vocabulary: Vocabulary, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="french"):
+        Rules.named("klingon")
+    with pytest.raises(FeatureError, match="static"):
+        agreement.bind(vocabulary).on(features.compile_features(features.Identity(), vocabulary))
+    (tmp_path / "readings.tsv").write_text("la\tPOS:DET\n")
+    with pytest.raises(LexiconError, match="readings.tsv:1"):
+        Readings.from_tsv(tmp_path / "readings.tsv")
+
+
+def test_readings_of_a_treebank(tmp_path: Path) -> None:
+    lines = ["1\tla\tle\tDET\t_\tNumber=Sing\t0\troot\t_\t_", "2\test\têtre\tAUX\t_\tVerbForm=Fin\t1\tcop\t_\t_", "", ""]
+    (tmp_path / "a.conllu").write_text("\n".join(lines))
+    corpus = Corpus.from_conllu(tmp_path / "a.conllu")
+    found = Readings.from_corpus(corpus, corpus, lemmas=["être"])
+    assert dict(found("est")) == {frozenset({"POS:AUX", "VerbForm:Fin", "Lemma:être"}): 2}
+    (found | found).to_tsv(tmp_path / "r.tsv")
+    assert Readings.from_tsv(tmp_path / "r.tsv")("la") == {frozenset({"POS:DET", "Number:Sing"}): 4.0}
+    estimated = Agreement.estimated("french", corpus)
+    assert copy.deepcopy(estimated).names == estimated.names
+
+
+def test_words_are_added_and_removed(agreement: Agreement, vocabulary: Vocabulary, tmp_path: Path) -> None:
+    """Of a new word nothing is known but what is said of it; the others agree as before."""
+    unigram = llrnn.backgrounds.Unigram([1.0] * len(vocabulary))
+    model = _model(agreement, vocabulary, background=unigram, contextual_inputs=[Governors(agreement)]).float()
+    model.save(tmp_path / "model")
+    for one in (model, llrnn.load(tmp_path / "model")):
+        more = llrnn.words.add(one, [llrnn.words.Entry("liront", ("agreement: subject Number:Plur",), 1)])
+        assert "agreement: subject Number:Plur" in more.output_features.row(more.vocabulary.id("liront"))
+        less = llrnn.words.remove(more, ["liront"])
+        batch = _batch(vocabulary, *SENTENCES)
+        torch.testing.assert_close(less.log_prob(batch), model.log_prob(batch))
