@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -71,7 +72,8 @@ def readings() -> Readings:
 
 @pytest.fixture(scope="module")
 def vocabulary(readings: Readings) -> Vocabulary:
-    return Vocabulary(["</s>", *readings.entries, "inconnu"])
+    symbols = ["</s>", *readings.entries, "inconnu"]
+    return Vocabulary(symbols, counts=[1] * len(symbols))
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +98,11 @@ def _told(agreement: Agreement, vocabulary: Vocabulary, prefix: str) -> dict[str
         ("les auteurs que le ministre aime", "subject", "auteurs (Number:Plur Person:3), 5 words back"),
         ("l' auteur qui", "subject", "auteur (Number:Sing Person:3), 2 words back"),
         ("l' auteur qui aime les ministres", "subject", "auteur (Number:Sing Person:3), 5 words back"),
-        ("le ministre de les maisons que les filles voient", "subject", "ministre (Number:Sing Person:3), 8 words back"),
+        (
+            "le ministre de les maisons que les filles voient",
+            "subject",
+            "ministre (Number:Sing Person:3), 8 words back",
+        ),
         ("la fille et le garçon", "subject", "fille (Number:Plur Person:3), 4 words back"),
         ("il aime les fleurs et", "subject", "il (Number:Sing Person:3), 5 words back"),
         ("quand il est grand , les filles", "subject", "filles (Number:Plur Person:3), 1 word back"),
@@ -133,11 +139,9 @@ def test_laws(agreement: Agreement, vocabulary: Vocabulary) -> None:
     check_contextual_input(Governors(agreement), vocabulary, prefixes=10, length=12)
 
 
-def _model(agreement: Agreement, vocabulary: Vocabulary, **changes: object) -> LLRNN:
-    given: dict[str, object] = {"contextual": [agreement, contextual.Repeated(5)], "tied": True}
-    model = LLRNN(
-        vocabulary, output_features=features.Suffixes(2), controller=LSTM(12), **(given | changes)
-    ).double()
+def _model(agreement: Agreement, vocabulary: Vocabulary, **changes: Any) -> LLRNN:
+    given: dict[str, Any] = {"contextual": [agreement, contextual.Repeated(5)], "tied": True}
+    model = LLRNN(vocabulary, output_features=features.Suffixes(2), controller=LSTM(12), **(given | changes)).double()
     generator = torch.Generator().manual_seed(4)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -244,12 +248,17 @@ def test_mistakes(agreement: Agreement, vocabulary: Vocabulary, tmp_path: Path) 
     with pytest.raises(FeatureError, match="static"):
         agreement.bind(vocabulary).on(features.compile_features(features.Identity(), vocabulary))
     (tmp_path / "readings.tsv").write_text("la\tPOS:DET\n")
-    with pytest.raises(LexiconError, match="readings.tsv:1"):
+    with pytest.raises(LexiconError, match=r"readings.tsv:1"):
         Readings.from_tsv(tmp_path / "readings.tsv")
 
 
 def test_readings_of_a_treebank(tmp_path: Path) -> None:
-    lines = ["1\tla\tle\tDET\t_\tNumber=Sing\t0\troot\t_\t_", "2\test\têtre\tAUX\t_\tVerbForm=Fin\t1\tcop\t_\t_", "", ""]
+    lines = [
+        "1\tla\tle\tDET\t_\tNumber=Sing\t0\troot\t_\t_",
+        "2\test\têtre\tAUX\t_\tVerbForm=Fin\t1\tcop\t_\t_",
+        "",
+        "",
+    ]
     (tmp_path / "a.conllu").write_text("\n".join(lines))
     corpus = Corpus.from_conllu(tmp_path / "a.conllu")
     found = Readings.from_corpus(corpus, corpus, lemmas=["être"])
@@ -262,12 +271,12 @@ def test_readings_of_a_treebank(tmp_path: Path) -> None:
 
 def test_words_are_added_and_removed(agreement: Agreement, vocabulary: Vocabulary, tmp_path: Path) -> None:
     """Of a new word nothing is known but what is said of it; the others agree as before."""
-    unigram = llrnn.backgrounds.Unigram([1.0] * len(vocabulary))
+    unigram = llrnn.backgrounds.Unigram(dict.fromkeys(vocabulary.words, 1.0))
     model = _model(agreement, vocabulary, background=unigram, contextual_inputs=[Governors(agreement)]).float()
     model.save(tmp_path / "model")
     for one in (model, llrnn.load(tmp_path / "model")):
-        more = llrnn.words.add(one, [llrnn.words.Entry("liront", ("agreement: subject Number:Plur",), 1)])
-        assert "agreement: subject Number:Plur" in more.output_features.row(more.vocabulary.id("liront"))
+        more = llrnn.words.add(one, [llrnn.words.Entry("liront", frozenset({"agreement.subject.Number:Plur"}), 1)])
+        assert "agreement.subject.Number:Plur" in more.output_features.row(more.vocabulary.id("liront"))
         less = llrnn.words.remove(more, ["liront"])
         batch = _batch(vocabulary, *SENTENCES)
         torch.testing.assert_close(less.log_prob(batch), model.log_prob(batch))

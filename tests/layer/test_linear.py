@@ -71,7 +71,7 @@ def _brute(layer: LogLinear, h: Tensor, prior: SparsePrior, phi: Tensor, values:
     return torch.log_softmax(prior.dense(N).log_b + torch.einsum("nm,nvm->nv", a, _dense(phi, values)), 1)
 
 
-SOURCES = {"alone": [_linear()], "first": [_linear(), _pointing()], "last": [_pointing(), _linear()]}
+SOURCES: dict[str, Values] = {"alone": [_linear()], "first": [_linear(), _pointing()], "last": [_pointing(), _linear()]}
 
 
 @pytest.mark.parametrize("way", ["words", "static", "adding", "leaving", None])
@@ -108,14 +108,15 @@ def test_gradients_are_those_of_the_sum_over_all_words(phi: Tensor, background: 
 
 
 def test_cached_weights_follow_a_change(phi: Tensor) -> None:
-    values, prior, h = SOURCES["first"], _prior("static"), _draw(1, H, seed=16)
-    values, layer = [part.row(0) for part in values], _layer(phi, 3)
+    prior, h, layer = _prior("static"), _draw(1, H, seed=16), _layer(phi, 3)
+    linear, pointing = _linear().row(0), _pointing().row(0)
+    values: Values = [linear, pointing]
     with torch.no_grad():
         first = layer(h, prior, values).log_probs()
         torch.testing.assert_close(layer(h, prior, values).log_probs(), first)
         layer.weight += 1.0
         changed = layer(h, prior, values).log_probs()
-        other = [LinearValues(values[0].slope, (0, 2, 3)), values[1]]  # type: ignore[union-attr]
+        other: Values = [LinearValues(linear.slope, (0, 2, 3)), pointing]
         elsewhere = layer(h, prior, other).log_probs()
     torch.testing.assert_close(layer(h, prior, values).log_probs(), changed)
     torch.testing.assert_close(layer(h, prior, other).log_probs(), elsewhere)

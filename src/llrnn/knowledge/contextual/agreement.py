@@ -54,8 +54,8 @@ def _read(rules: Rules, attributes: frozenset[str], form: str) -> Reading:
 class WordForms(Features):
     """Static features of a word: in which relations it can stand, with which values of their attributes.
 
-    agreement: subject Number:Plur    some reading is a finite verb, which that relation is of, and can be plural
-    agreement: subject Number         some reading is one, and says its number
+    agreement.subject.Number:Plur     some reading is a finite verb, which that relation is of, and can be plural
+    agreement.subject.Number:said     some reading is one, and says its number
     """
 
     def __init__(self, rules: Rules, readings: Readings, name: str) -> None:
@@ -75,7 +75,7 @@ class WordForms(Features):
             for attribute in relation.attributes:
                 values = {one for reading in own for one in reading if one.startswith(f"{attribute}:")}
                 if values:
-                    found |= {f"{name} {attribute}": 1.0, **{f"{name} {value}": 1.0 for value in sorted(values)}}
+                    found |= {f"{name}.{attribute}:said": 1.0, **{f"{name}.{value}": 1.0 for value in sorted(values)}}
         return found
 
     def __repr__(self) -> str:
@@ -113,7 +113,7 @@ def word_kinds(rules: Rules, name: str) -> list[tuple[str, Relation]]:
     """The relations, one for all with the same words, and what their static features are called."""
     found: dict[object, tuple[str, Relation]] = {}
     for one in rules.relations:
-        called, before = found.get(one.words, (f"{name}: {one.name}", one))
+        called, before = found.get(one.words, (f"{name}.{one.name}", one))
         attributes = tuple(dict.fromkeys([*before.attributes, *one.attributes]))
         found[one.words] = called, Relation(before.name, one.words, attributes)
     return list(found.values())
@@ -248,7 +248,7 @@ def _picked(found: _Followed, keep: Sequence[bool]) -> _Followed:
 
 
 def _side_by_side(parts: Sequence[_Followed]) -> _Followed:
-    counts, profile, weight, distance = (np.concatenate([part[i] for part in parts]) for i in range(4))  # type: ignore[arg-type]
+    counts, profile, weight, distance = (np.concatenate([part[i] for part in parts]) for i in range(4))
     return _Followed(counts, profile, weight, distance, parts[-1].last)
 
 
@@ -308,8 +308,8 @@ class Agreement(LinearFeature[GovernorState]):
             for called, kind in word_kinds(self.rules, self.name)
             for attribute in kind.attributes
             for name in (
-                f"{called} {attribute}",
-                *(f"{called} {attribute}:{value}" for own, value in sorted(said) if own == attribute),
+                f"{called}.{attribute}:said",
+                *(f"{called}.{attribute}:{value}" for own, value in sorted(said) if own == attribute),
             )
         )
 
@@ -360,10 +360,10 @@ class Agreement(LinearFeature[GovernorState]):
         made = np.zeros((len(expected), len(self.names), len(at)), dtype=np.float32)
         called = {kind.words: name for name, kind in word_kinds(self.rules, self.name)}
         for i, (relation, attribute) in enumerate(self._pairs):
-            said = at[f"{called[relation.words]} {attribute}"]
+            said = at[f"{called[relation.words]}.{attribute}:said"]
             for v, (own, of, value) in enumerate(self.followed.values):
                 if (own, of) == (relation.name, attribute):
-                    j = at[f"{called[relation.words]} {attribute}:{value}"]
+                    j = at[f"{called[relation.words]}.{attribute}:{value}"]
                     made[:, 2 * i, j] = expected[:, v]
                     made[:, 2 * i + 1, j] = -expected[:, v]
                     made[:, 2 * i + 1, said] += expected[:, v]

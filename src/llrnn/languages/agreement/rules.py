@@ -76,7 +76,7 @@ class Rules:
         try:
             table = tomllib.loads(Path(path).read_text("utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise ConfigError(f"the rules of agreement cannot be read: {error}", path=path) from None
+            raise ConfigError(f"{path}: rules of agreement cannot be read: {error}; give a file .toml") from None
         return cls.from_table(table, Path(path).stem)
 
     @classmethod
@@ -95,9 +95,21 @@ class Rules:
             _require_known(own["attributes"], attributes, f"{name}: relations.{relation}", "an attribute")
             words = _patterns(own["words"], f"{name}: relations.{relation}")
             relations.append(Relation(relation, words, tuple(own["attributes"])))
-        said = [_bundle(_conditions(table.get(key, "")), attributes) for key in ("group", "unmarked", "coordinated")]
-        mixed = _bundle(_conditions(table.get("mixed", "")), attributes)
-        return cls(name, table, attributes, *said, mixed, roles, tuple(relations))
+
+        def said(key: str) -> Bundle:
+            return _bundle(str(table.get(key, "")).split(), attributes)
+
+        return cls(
+            name,
+            table,
+            attributes,
+            group=said("group"),
+            unmarked=said("unmarked"),
+            coordinated=said("coordinated"),
+            mixed=said("mixed"),
+            roles=roles,
+            relations=tuple(relations),
+        )
 
     def role(self, reading: Collection[str], form: str) -> str:
         """The first role that a reading fits; `other` where none does."""
@@ -154,10 +166,6 @@ def _bundle(attributes: Collection[str], names: Sequence[str]) -> Bundle:
         if name in found:
             found[name].add(value)
     return tuple(frozenset(found[name]) for name in names)
-
-
-def _conditions(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
 
 
 def _patterns(given: object, where: str) -> tuple[Pattern, ...]:
