@@ -12,9 +12,9 @@ import torch
 import llrnn
 from llrnn import Corpus, Vocabulary, contextual, features
 from llrnn.ground.errors import ConfigError, FeatureError, LexiconError
-from llrnn.knowledge.contextual.agreement import Agreement, Governors
+from llrnn.knowledge.contextual import Agreement, Governors
 from llrnn.knowledge.process import Batch
-from llrnn.languages.agreement import Rules
+from llrnn.languages.agreement import AgreementRules
 from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
 from llrnn.model.testing import check_contextual, check_contextual_input, check_features
@@ -115,6 +115,8 @@ def _told(agreement: Agreement, vocabulary: Vocabulary, prefix: str) -> dict[str
         ("la fille a été", "attribute", "fille (Number:Sing Gender:Fem), 3 words back"),
         ("la maison de les voisins", "modifier", "voisins (Number:Plur Gender:Masc), 1 word back"),
         ("les maisons vendues par le voisin sont", "attribute", "maisons (Number:Plur Gender:Fem), 6 words back"),
+        ("les grands", "subject", "les (Number:Plur Person:3), 2 words back"),
+        ("les grands que le garçon voit", "subject", "les (Number:Plur Person:3), 6 words back"),
         ("une", "head", "une (Number:Sing Gender:Fem), 1 word back"),
         ("les belles", "head", "les (Number:Plur Gender:Fem), 2 words back"),
         ("la fille que le garçon porte", "subject", "fille (Number:Sing Person:3), 5 words back"),
@@ -239,12 +241,12 @@ def test_a_network_learns_to_trust_it(agreement: Agreement, vocabulary: Vocabula
 )
 def test_mistakes_in_a_table(table: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Rules.from_table(table, "mine")
+        AgreementRules.from_table(table, "mine")
 
 
 def test_mistakes(agreement: Agreement, vocabulary: Vocabulary, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="french"):
-        Rules.named("klingon")
+        AgreementRules.named("klingon")
     with pytest.raises(FeatureError, match="static"):
         agreement.bind(vocabulary).on(features.compile_features(features.Identity(), vocabulary))
     (tmp_path / "readings.tsv").write_text("la\tPOS:DET\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from llrnn.knowledge import backgrounds
-from llrnn.knowledge.contextual.agreement import Agreement, Governors
+from llrnn.knowledge.contextual.agreement import Agreement
 from llrnn.knowledge.contextual.base import (
     KINDS,
     ContextualFeature,
@@ -20,6 +20,7 @@ from llrnn.knowledge.contextual.base import (
 from llrnn.knowledge.contextual.inputs import (
     ConditionNumbers,
     ContextualInput,
+    Governors,
     GrammarState,
     Opinion,
     PointedWords,

@@ -22,13 +22,12 @@ from torch import Tensor
 
 from llrnn.ground.arrays import ByteCache, Floats, Ints
 from llrnn.ground.errors import FeatureError
-from llrnn.knowledge.contextual.base import Following, LinearFeature
-from llrnn.knowledge.contextual.inputs import ContextualInput
+from llrnn.knowledge.contextual.base import LinearFeature
 from llrnn.knowledge.features import Features
 from llrnn.knowledge.process import Batch, PackedStates, Saved
-from llrnn.languages.agreement.machine import Counts, Machine, Reading, Stack, count_roles, governors
+from llrnn.languages.agreement.machine import Counts, Machine, RoleReading, Stack, count_roles, governors
 from llrnn.languages.agreement.machine import State as Hypotheses
-from llrnn.languages.agreement.rules import Bundle, Relation, Rules, fits
+from llrnn.languages.agreement.rules import AgreementRules, Bundle, Relation, fits
 from llrnn.text.lexicon import Readings, token_reading
 from llrnn.text.readers import Sentence
 from llrnn.text.vocabulary import Revision, Vocabulary
@@ -47,8 +46,8 @@ class GovernorState(NamedTuple):
     place: int
 
 
-def _read(rules: Rules, attributes: frozenset[str], form: str) -> Reading:
-    return Reading(rules.role(attributes, form), rules.bundle(attributes))
+def _read(rules: AgreementRules, attributes: frozenset[str], form: str) -> RoleReading:
+    return RoleReading(rules.role(attributes, form), rules.bundle(attributes))
 
 
 class WordForms(Features):
@@ -58,7 +57,7 @@ class WordForms(Features):
     agreement.subject.Number:said     some reading is one, and says its number
     """
 
-    def __init__(self, rules: Rules, readings: Readings, name: str) -> None:
+    def __init__(self, rules: AgreementRules, readings: Readings, name: str) -> None:
         self._rules, self._readings, self._name = rules, readings, name
 
     @property
@@ -82,9 +81,9 @@ class WordForms(Features):
         return f"WordForms({self._rules.name})"
 
 
-def compiled_readings(rules: Rules, readings: Readings, form: str) -> tuple[tuple[Reading, float], ...]:
+def compiled_readings(rules: AgreementRules, readings: Readings, form: str) -> tuple[tuple[RoleReading, float], ...]:
     """The readings of a form by role and what they say, with shares; what says less than another is counted to it."""
-    found: dict[Reading, float] = {}
+    found: dict[RoleReading, float] = {}
     for attributes, weight in readings(form).items():
         reading = _read(rules, attributes, form)
         found[reading] = found.get(reading, 0.0) + weight
@@ -92,7 +91,7 @@ def compiled_readings(rules: Rules, readings: Readings, form: str) -> tuple[tupl
         if form[:1].isdigit():
             found = {_read(rules, frozenset({"POS:NUM"}), form): 1.0}
         else:
-            found = {Reading(role, rules.bundle(())): share for role, share in _UNKNOWN}
+            found = {RoleReading(role, rules.bundle(())): share for role, share in _UNKNOWN}
     for reading in sorted(found, key=lambda one: (sum(map(bool, one.bundle)), str(one))):
         more = {one: found[one] for one in found if _says_more(one, reading)}
         weight = found.pop(reading) if more else 0.0
@@ -103,13 +102,13 @@ def compiled_readings(rules: Rules, readings: Readings, form: str) -> tuple[tupl
     return tuple((reading, weight / sum(kept.values())) for reading, weight in kept.items())
 
 
-def _says_more(one: Reading, other: Reading) -> bool:
+def _says_more(one: RoleReading, other: RoleReading) -> bool:
     """Whether a reading says what another does, and more."""
     pairs = list(zip(one.bundle, other.bundle, strict=True))
     return one != other and one.role == other.role and all(not b or (a and a <= b) for a, b in pairs)
 
 
-def word_kinds(rules: Rules, name: str) -> list[tuple[str, Relation]]:
+def word_kinds(rules: AgreementRules, name: str) -> list[tuple[str, Relation]]:
     """The relations, one for all with the same words, and what their static features are called."""
     found: dict[object, tuple[str, Relation]] = {}
     for one in rules.relations:
@@ -139,7 +138,9 @@ class _Packed(PackedStates[GovernorState]):
 class Followed:
     """What a vocabulary makes of the knowledge; features and inputs share it, so that text is followed once."""
 
-    def __init__(self, rules: Rules, readings: Sequence[Sequence[tuple[Reading, float]]], roles: Counts | None) -> None:
+    def __init__(
+        self, rules: AgreementRules, readings: Sequence[Sequence[tuple[RoleReading, float]]], roles: Counts | None
+    ) -> None:
         self.rules, self.readings, self.roles = rules, readings, roles
         self.machine = Machine(rules, readings, roles)
         self.initial = GovernorState(self.machine.initial, 0)
@@ -256,16 +257,16 @@ class Agreement(LinearFeature[GovernorState]):
     """Whether a word agrees with who governs it, for each relation and attribute of the rules of a language.
 
         Agreement.estimated("french", treebank)            rules that come with the library, readings of a treebank
-        Agreement(Rules.from_file("mine.toml"), Readings.from_tsv("readings.tsv"))
+        Agreement(AgreementRules.from_file("mine.toml"), Readings.from_tsv("readings.tsv"))
 
     `roles`: how often roles come in which context (`estimated` counts them), None for uniform; `name`: before the names
     of the features. A model adds the static features that it needs (`WordForms`) to those of its words.
     """
 
     def __init__(
-        self, rules: Rules | str, readings: Readings, *, roles: Counts | None = None, name: str = "agreement"
+        self, rules: AgreementRules | str, readings: Readings, *, roles: Counts | None = None, name: str = "agreement"
     ) -> None:
-        self.rules = Rules.named(rules) if isinstance(rules, str) else rules
+        self.rules = AgreementRules.named(rules) if isinstance(rules, str) else rules
         self._readings: Readings | None = readings
         self._roles, self._name = roles, name
         self._made: dict[int, Followed] = {}  # by vocabulary, shared by all copies
@@ -274,14 +275,14 @@ class Agreement(LinearFeature[GovernorState]):
     @classmethod
     def estimated(
         cls,
-        rules: Rules | str,
+        rules: AgreementRules | str,
         treebank: Iterable[Sentence],
         readings: Readings | None = None,
         *,
         name: str = "agreement",
     ) -> Agreement:
         """With the readings of a treebank beside those given; roles are counted in some thousand sentences of it."""
-        rules = Rules.named(rules) if isinstance(rules, str) else rules
+        rules = AgreementRules.named(rules) if isinstance(rules, str) else rules
         sentences = list(treebank)
         own = Readings.from_corpus(sentences, lemmas=rules.lemmas)
         some = sentences[:: -(-len(sentences) // _COUNTED) or 1]
@@ -398,7 +399,7 @@ class Agreement(LinearFeature[GovernorState]):
     def saved(self) -> Saved:
         """The readings of the vocabulary by their numbers, the rules and the counts as they are."""
         readings = self.followed.readings
-        kinds: dict[Reading, int] = {}
+        kinds: dict[RoleReading, int] = {}
         flat = [(kinds.setdefault(reading, len(kinds)), weight) for own in readings for reading, weight in own]
         fields = {
             "name": self.name,
@@ -418,8 +419,8 @@ class Agreement(LinearFeature[GovernorState]):
     def restored(cls, saved: Saved) -> Agreement:
         """From what a model folder holds of it."""
         fields, tensors = saved.fields, {name: tensor.tolist() for name, tensor in saved.tensors.items()}
-        rules = Rules.from_table(fields["table"], fields["rules"])
-        kinds = [Reading(role, tuple(map(frozenset, bundle))) for role, bundle in fields["kinds"]]
+        rules = AgreementRules.from_table(fields["table"], fields["rules"])
+        kinds = [RoleReading(role, tuple(map(frozenset, bundle))) for role, bundle in fields["kinds"]]
         roles = fields["roles"] and {tuple(context): own for context, own in fields["roles"]}
         pairs = iter([(kinds[kind], weight) for kind, weight in zip(tensors["kind"], tensors["weight"], strict=True)])
         readings = [tuple(islice(pairs, count)) for count in tensors["counts"]]
@@ -431,7 +432,7 @@ class Agreement(LinearFeature[GovernorState]):
         return f"Agreement({self.rules.name})"
 
 
-def _largest(hypotheses: Hypotheses, relation: str, rules: Rules) -> tuple[int, Bundle] | None:
+def _largest(hypotheses: Hypotheses, relation: str, rules: AgreementRules) -> tuple[int, Bundle] | None:
     """The governor that hypotheses have the most weight for: which word (-1: none) and what it says."""
     shares: dict[tuple[int, Bundle], float] = {}
     for stack, weight, words in hypotheses:
@@ -439,45 +440,3 @@ def _largest(hypotheses: Hypotheses, relation: str, rules: Rules) -> tuple[int, 
             key = words[one.place] if one.place >= 0 else -1, one.bundle
             shares[key] = shares.get(key, 0.0) + weight * share
     return max(shares, key=lambda key: shares[key]) if shares else None
-
-
-class Governors(Following[GovernorState], ContextualInput[GovernorState]):
-    """Who governs the next word, as an input of the network: what it is, how far back, and how deep clauses stand.
-
-        Governors(agreement)          the same `Agreement` that the model has as a feature: text is followed once
-
-    subject Number:Plur     the probability that the governor of a finite verb is plural
-    subject distance        log(1 + how many words back it is)
-    """
-
-    def __init__(self, agreement: Agreement) -> None:
-        if not isinstance(agreement, Agreement):
-            raise FeatureError(f"Governors(...) needs an Agreement, found {agreement!r}")
-        self._agreement = agreement
-
-    def bind(self, vocabulary: Vocabulary) -> Self:
-        bound = super().bind(vocabulary)
-        bound._agreement = self._agreement.bind(vocabulary)
-        return bound
-
-    @property
-    def followed(self) -> Agreement:
-        return self._agreement
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        own, name = self._agreement, self._agreement.name
-        said = [f"{name} {relation} {A}:{value}" for relation, A, value in own.followed.values]
-        return (*said, *(f"{name} {relation.name} distance" for relation in own.rules.relations))
-
-    def numbers(self, states: Sequence[GovernorState]) -> Tensor:
-        return torch.from_numpy(np.concatenate(self._agreement.followed.expected(states), 1)).float()
-
-    def revised(self, revision: Revision) -> Self:
-        return self._changed(revision.vocabulary, _agreement=self._agreement.revised(revision))
-
-    def saved(self) -> Saved:
-        return Saved("governors", parts=(self._agreement.saved(),))
-
-    def __repr__(self) -> str:
-        return f"Governors({self._agreement!r})"

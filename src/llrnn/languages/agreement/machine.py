@@ -1,8 +1,8 @@
 """Who governs what comes next: a pushdown that follows a prefix, with all readings of ambiguous words, weighted.
 
-A hypothesis is a stack of clauses and the nominal group under way. A word has readings, a reading has a role (`Rules`),
-and a role says how the stack goes on; where several ways are open (which noun is the antecedent, does *et* join two
-subjects or two clauses) each is followed with a weight. Of a word x that is read in hypothesis c with the role r,
+A hypothesis is a stack of clauses and the nominal group under way. A word has readings, a reading has a role
+(`AgreementRules`), and a role says how the stack goes on; where several ways are open (which noun is the antecedent,
+does *et* join two subjects or two clauses) each is followed with a weight. Of a word x with the role r, in c:
 
     weight(c') = weight(c) · P(r | what stands open in c) · P(reading | x) / P(r) · how likely that way is, given c
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from llrnn.languages.agreement.rules import Bundle, Rules, clashes, joined, merged
+from llrnn.languages.agreement.rules import AgreementRules, Bundle, clashes, joined, merged
 
 _BEAM = 6  # hypotheses
 _LEAST = 0.004  # the share of one that is kept
@@ -36,7 +36,7 @@ class Governor(NamedTuple):
     place: int
 
 
-class Clause(NamedTuple):
+class ClauseState(NamedTuple):
     """What is known of a clause: what opened it, whether its finite verb was there, its subject, what was fronted."""
 
     kind: str  # main, relative (its antecedent is the subject), gap (its antecedent is something else), subordinate
@@ -48,7 +48,7 @@ class Clause(NamedTuple):
 class Stack(NamedTuple):
     """A hypothesis without its weight. `heads`: nouns that an adjective can follow, nearest first."""
 
-    clauses: tuple[Clause, ...]
+    clauses: tuple[ClauseState, ...]
     group: Governor | None = None  # a nominal group without its noun yet
     heads: tuple[Governor, ...] = ()
     hidden: bool = False  # the next nominal group is no subject: after a preposition, an infinitive
@@ -57,13 +57,13 @@ class Stack(NamedTuple):
     last: str = ""  # the last role
 
     @property
-    def top(self) -> Clause:
+    def top(self) -> ClauseState:
         return self.clauses[-1]
 
-    def with_top(self, clause: Clause, **changes: object) -> Stack:
+    def with_top(self, clause: ClauseState, **changes: object) -> Stack:
         return self._replace(clauses=(*self.clauses[:-1], clause), **changes)  # type: ignore[arg-type]
 
-    def pushed(self, clause: Clause) -> Stack:
+    def pushed(self, clause: ClauseState) -> Stack:
         clauses = self.clauses if len(self.clauses) < _DEEPEST else (self.clauses[0], *self.clauses[2:])
         return Stack((*clauses, clause))
 
@@ -74,7 +74,7 @@ class Stack(NamedTuple):
         return top.kind, top.phase, top.subject is not None, len(self.clauses) > 1, *state, self.last
 
 
-FIRST = Stack((Clause("main", OPEN),))
+FIRST = Stack((ClauseState("main", OPEN),))
 _NEW = -1  # the place of the word that is read now
 _NONE = -2  # of no word: what agrees with nobody
 Ways = list[tuple[float, Stack]]
@@ -82,44 +82,57 @@ Context = tuple[object, ...]  # what the role of the next word depends on
 Counts = Mapping[Context, Mapping[str, float]]
 
 
-class Reading(NamedTuple):
+class RoleReading(NamedTuple):
     """A role and what a word with that role says."""
 
     role: str
     bundle: Bundle
 
 
-def follow(stack: Stack, reading: Reading, rules: Rules) -> Ways:
+WordReadings = Sequence[Sequence[tuple[RoleReading, float]]]  # of each word, with weights
+
+
+def follow(stack: Stack, reading: RoleReading, rules: AgreementRules) -> Ways:
     """The stacks after one more word, with how likely each way is; places of governors are those before the word."""
-    act = _ACTS.get(reading.role)
-    ways = [(1.0, stack)] if act is None else act(stack, Governor(reading.bundle, _NEW), rules)
+    act, word = _ACTS.get(reading.role), Governor(reading.bundle, _NEW)
+    if act is None:
+        return [(1.0, stack._replace(last=reading.role))]
+    closed = [(1.0, stack)] if stack.group is None or reading.role in _IN_GROUPS else _without_noun(stack, rules)
+    ways = [(first * weight, after) for first, one in closed for weight, after in act(one, word, rules)]
     return [(weight, after._replace(last=reading.role)) for weight, after in ways]
 
 
-def _end(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _without_noun(stack: Stack, rules: AgreementRules) -> Ways:
+    """A group that ends without a noun: an adjective stands for it (les riches), or a determiner (certaines)."""
+    assert stack.group is not None
+    share = 0.02 if stack.last == "determiner" else 0.5
+    return [(share * weight, way) for weight, way in _noun(stack._replace(group=None), stack.group, rules, bare=False)]
+
+
+def _end(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     return [(1.0, FIRST)]
 
 
-def _comma(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _comma(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     return [(1.0, stack._replace(group=None, hidden=False, link="comma"))]
 
 
-def _coordinator(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _coordinator(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     return [(1.0, stack._replace(group=None, hidden=False, link="and"))]
 
 
-def _preposition(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _preposition(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     return [(1.0, stack._replace(group=None, hidden=True, link=""))]
 
 
-def _determiner(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _determiner(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     """Two determiners (*tous les*) open one group."""
     before = stack.group
     bundle = word.bundle if before is None else merged(before.bundle, word.bundle)
     return [(1.0, stack._replace(group=Governor(bundle, _NEW)))]
 
 
-def _modifier(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _modifier(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     """Before the noun it says more of the group; after it, it follows one of the nouns, and leaves those between."""
     if stack.group is not None:
         agrees = _CLASH ** clashes(stack.group.bundle, word.bundle)
@@ -146,13 +159,13 @@ def _shares(stack: Stack) -> tuple[float, ...]:
     return (0.2, *(0.8 * share for share in nouns))
 
 
-def _noun(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _noun(stack: Stack, word: Governor, rules: AgreementRules, bare: bool | None = None) -> Ways:
     """The head of a group: a subject if the verb is due and nothing hides it."""
-    bare = stack.group is None
+    bare = stack.group is None if bare is None else bare
     # where they clash, what stands before a noun knows better: la ministre
     bundle = word.bundle if stack.group is None else merged(word.bundle, stack.group.bundle)
     agrees = 1.0 if stack.group is None else _CLASH ** clashes(stack.group.bundle, word.bundle)
-    noun = Governor(merged(rules.group, bundle), _NEW)
+    noun = Governor(merged(rules.group, bundle), word.place)
     inside = stack.hidden or (bare and bool(stack.heads) and stack.link == "")
     after = stack._replace(group=None, heads=(noun, *(stack.heads[:1] if inside else ())), hidden=False, link="")
     if inside:  # of a preposition, or a name after a noun: le président chirac
@@ -161,12 +174,12 @@ def _noun(stack: Stack, word: Governor, rules: Rules) -> Ways:
     return [(agrees * weight, way) for weight, way in _placed(stack, after, noun, rules)]
 
 
-def _oblique(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _oblique(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     """A noun that its case hides from the verb."""
     return _noun(stack._replace(hidden=True), word, rules)
 
 
-def _placed(stack: Stack, after: Stack, noun: Governor, rules: Rules) -> Ways:
+def _placed(stack: Stack, after: Stack, noun: Governor, rules: AgreementRules) -> Ways:
     """Where a nominal group stands that nothing hides."""
     top = stack.top
     if top.phase == OPEN:
@@ -183,7 +196,7 @@ def _placed(stack: Stack, after: Stack, noun: Governor, rules: Rules) -> Ways:
         return [(1.0, after.with_top(top._replace(subject=noun)))]
     ways = [(1.0, after)]
     if stack.link:  # another clause: il dort et sa mère veille
-        fresh = Clause(top.kind if top.kind == "subordinate" else "main", OPEN, noun)
+        fresh = ClauseState(top.kind if top.kind == "subordinate" else "main", OPEN, noun)
         ways = [(0.7, after), (0.3, after.with_top(fresh))]
     due = _due(stack, with_subject=False)
     if due is not None:  # quand il pleut , les enfants
@@ -201,61 +214,62 @@ def _due(stack: Stack, *, with_subject: bool) -> int | None:
     return None
 
 
-def _subject(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _subject(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     """A pronoun that is always a subject, unless a preposition stands before it: avec elle."""
     if stack.hidden:
         return [(1.0, stack._replace(group=None, heads=(word,), hidden=False, link=""))]
     top, after = stack.top, stack._replace(group=None, heads=(), hidden=False, link="", predicate=False)
     if top.phase == OPEN:
         return [(1.0, after.with_top(top._replace(subject=word)))]
-    fresh = after.with_top(Clause("main" if top.kind == "main" else top.kind, OPEN, word))
+    fresh = after.with_top(ClauseState("main" if top.kind == "main" else top.kind, OPEN, word))
     due = _due(stack, with_subject=False)
     if due is None:
         return [(1.0, fresh)]
     return [(0.7, Stack((*stack.clauses[:due], stack.clauses[due]._replace(subject=word)))), (0.3, fresh)]
 
 
-def _inverted(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _inverted(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     return [(1.0, stack.with_top(stack.top._replace(subject=stack.top.subject or word), heads=(), group=None))]
 
 
-def _clitic(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _clitic(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     """An object before its verb, with which a participle may agree: il les a vues."""
     if stack.top.phase == OPEN and stack.top.gap is None and any(word.bundle):
         return [(1.0, stack.with_top(stack.top._replace(gap=word)))]
     return [(1.0, stack)]
 
 
-def _subject_relative(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _subject_relative(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     if stack.hidden:  # à qui
         return _object_relative(stack, word, rules)
     if not stack.heads:
         again = stack.top.subject if stack.top.kind == "relative" else None  # qui chante et qui danse
         if again is not None and stack.top.phase != OPEN:
-            return [(1.0, stack.with_top(Clause("relative", OPEN, again), heads=(), link="", predicate=False))]
-        return [(1.0, stack.pushed(Clause("relative", OPEN)))]
+            return [(1.0, stack.with_top(ClauseState("relative", OPEN, again), heads=(), link="", predicate=False))]
+        return [(1.0, stack.pushed(ClauseState("relative", OPEN)))]
     shares = (0.7, 0.3) if len(stack.heads) > 1 else (1.0,)
     return [
-        (share, stack.pushed(Clause("relative", OPEN, head))) for share, head in zip(shares, stack.heads, strict=True)
+        (share, stack.pushed(ClauseState("relative", OPEN, head)))
+        for share, head in zip(shares, stack.heads, strict=True)
     ]
 
 
-def _object_relative(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _object_relative(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     shares = (0.7, 0.3) if len(stack.heads) > 1 else (1.0,)
     if not stack.heads:
-        return [(1.0, stack.pushed(Clause("gap", OPEN)))]
+        return [(1.0, stack.pushed(ClauseState("gap", OPEN)))]
     gaps = [None] * len(stack.heads) if stack.hidden else list(stack.heads)  # avec laquelle
-    return [(share, stack.pushed(Clause("gap", OPEN, None, gap))) for share, gap in zip(shares, gaps, strict=True)]
+    return [(share, stack.pushed(ClauseState("gap", OPEN, None, gap))) for share, gap in zip(shares, gaps, strict=True)]
 
 
-def _subordinator(stack: Stack, word: Governor, rules: Rules) -> Ways:
-    return [(1.0, stack.pushed(Clause("subordinate", OPEN)))]
+def _subordinator(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
+    return [(1.0, stack.pushed(ClauseState("subordinate", OPEN)))]
 
 
-def _finite(stack: Stack, word: Governor, rules: Rules, phase: str = DONE) -> Ways:
+def _finite(stack: Stack, word: Governor, rules: AgreementRules, phase: str = DONE) -> Ways:
     """A finite verb: of this clause, of one around it that waits for its verb, or of the same subject once more."""
 
-    def closed(clauses: Sequence[Clause], clause: Clause) -> Stack:
+    def closed(clauses: Sequence[ClauseState], clause: ClauseState) -> Stack:
         gap = clause.gap if phase == PERFECT else None
         return Stack((*clauses, clause._replace(phase=phase, gap=gap)), predicate=phase == COPULA)
 
@@ -278,15 +292,15 @@ def _finite(stack: Stack, word: Governor, rules: Rules, phase: str = DONE) -> Wa
     return ways
 
 
-def _copula(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _copula(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     return _finite(stack, word, rules, COPULA)
 
 
-def _perfect(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _perfect(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     return _finite(stack, word, rules, PERFECT)
 
 
-def _copula_again(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _copula_again(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     """A copula that is not finite: peut être grande, a été vendue."""
     if stack.top.phase == OPEN:
         return [(1.0, stack._replace(hidden=True))]
@@ -294,24 +308,25 @@ def _copula_again(stack: Stack, word: Governor, rules: Rules) -> Ways:
     return [(1.0, stack.with_top(changed, predicate=True, heads=(), group=None, hidden=False))]
 
 
-def _infinitive(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _infinitive(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     """Its object is no subject."""
     top = stack.top if stack.top.phase == OPEN else stack.top._replace(phase=DONE)
     return [(1.0, stack.with_top(top, group=None, hidden=True, predicate=False))]
 
 
-def _participle(stack: Stack, word: Governor, rules: Rules) -> Ways:
+def _participle(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
     if stack.top.phase == PERFECT and not stack.heads and stack.group is None:
         agrees = _CLASH ** clashes(perfect_governor(stack, rules).bundle, word.bundle)
         return [(agrees, stack.with_top(stack.top._replace(phase=DONE)))]
     return _modifier(stack, word, rules)
 
 
-def perfect_governor(stack: Stack, rules: Rules) -> Governor:
+def perfect_governor(stack: Stack, rules: AgreementRules) -> Governor:
     """With what a participle after *avoir* agrees: what came before it as its object, or nobody."""
     return stack.top.gap or Governor(rules.unmarked, _NONE)
 
 
+_IN_GROUPS = frozenset({"determiner", "modifier", "participle", "noun", "name", "oblique", "end"})
 _ACTS = {
     "end": _end,
     "comma": _comma,
@@ -339,10 +354,13 @@ _ACTS = {
 }
 
 
-def governors(stack: Stack, relation: str, rules: Rules) -> list[tuple[float, Governor]]:
+def governors(stack: Stack, relation: str, rules: AgreementRules) -> list[tuple[float, Governor]]:
     """With whom the next word agrees if it stands in this relation, with weights that sum to one at most."""
     top = stack.top
     if relation == "subject":
+        if stack.group is not None:  # a verb would end it
+            ways = [] if stack.last == "determiner" else _without_noun(stack, rules)
+            return [(weight * share, one) for weight, way in ways for share, one in governors(way, relation, rules)]
         if top.phase == OPEN:
             return [] if top.subject is None else [(1.0, top.subject)]
         due, found = _due(stack, with_subject=True), []
@@ -364,7 +382,7 @@ def governors(stack: Stack, relation: str, rules: Rules) -> list[tuple[float, Go
     return list(zip(shares[1:], stack.heads, strict=False))
 
 
-class Hypothesis(NamedTuple):
+class WeightedStack(NamedTuple):
     """A stack, its weight, and the words that its governors are, counted from the first of the sentence."""
 
     stack: Stack
@@ -372,7 +390,7 @@ class Hypothesis(NamedTuple):
     words: tuple[int, ...]
 
 
-State = tuple[Hypothesis, ...]  # the best first; a value: nothing in it belongs to a machine
+State = tuple[WeightedStack, ...]  # the best first; a value: nothing in it belongs to a machine
 _Way = tuple[Stack, float, tuple[int, ...]]
 
 
@@ -383,13 +401,15 @@ class Machine:
     a treebank (`count_roles`), None for uniform.
     """
 
-    initial: State = (Hypothesis(FIRST, 1.0, ()),)
+    initial: State = (WeightedStack(FIRST, 1.0, ()),)
 
-    def __init__(self, rules: Rules, readings: Sequence[Sequence[tuple[Reading, float]]], roles: Counts | None) -> None:
+    def __init__(
+        self, rules: AgreementRules, readings: Sequence[Sequence[tuple[RoleReading, float]]], roles: Counts | None
+    ) -> None:
         self.rules, self._roles, self._total = rules, roles, _totals(roles or {})
         self._after: dict[Stack, dict[int, list[_Way]]] = {}
         self._same: dict[Stack, Stack] = {}  # one object for equal stacks
-        kinds: dict[Reading, int] = {}
+        kinds: dict[RoleReading, int] = {}
         self._readings: list[tuple[tuple[int, float], ...]] = []
         for one in readings:
             own = ((r, weight / self._total.get(r.role, 1.0)) for r, weight in one)
@@ -416,9 +436,9 @@ class Machine:
         least = _LEAST * best[0][1]
         kept_ones = [(key, weight) for key, weight in best if weight >= least]
         total = sum(weight for _, weight in kept_ones)
-        return tuple([Hypothesis(stacks[made], weight / total, words) for (made, words), weight in kept_ones])
+        return tuple([WeightedStack(stacks[made], weight / total, words) for (made, words), weight in kept_ones])
 
-    def _ways(self, stack: Stack, reading: Reading) -> list[_Way]:
+    def _ways(self, stack: Stack, reading: RoleReading) -> list[_Way]:
         likely, found = self._likely(stack, reading.role), dict[tuple[Stack, tuple[int, ...]], float]()
         for weight, after in follow(stack, reading, self.rules):
             made, kept = _renumbered(after)
@@ -464,7 +484,7 @@ def _renumbered(stack: Stack) -> tuple[Stack, tuple[int, ...]]:
     return stack._replace(clauses=clauses, group=numbered(stack.group), heads=heads), tuple(kept)
 
 
-def count_roles(rules: Rules, sentences: Iterable[Sequence[Reading]]) -> Counts:
+def count_roles(rules: AgreementRules, sentences: Iterable[Sequence[RoleReading]]) -> Counts:
     """How often each role comes in each context, where the readings are known: those of a treebank."""
     counts: dict[Context, dict[str, float]] = {}
     listed = [list(sentence) for sentence in sentences]

@@ -1,6 +1,6 @@
 """The table of a language: which readings have which role, what agrees with what, in which attributes.
 
-    rules = Rules.named("french")              # or Rules.from_file("estonian.toml"): see docs/agreement.md
+    rules = AgreementRules.named("french")       # or .from_file("estonian.toml"): see docs/agreement.md
     rules.role({"POS:DET", "Number:Plur"}, "les")           'determiner'
 
 A pattern is a list of conditions, all of which a reading must meet: `VerbForm:Part Tense:Past`; one may name several
@@ -47,7 +47,7 @@ class Relation:
 
 
 @dataclass(frozen=True, eq=False)
-class Rules:
+class AgreementRules:
     """The table of a language."""
 
     name: str
@@ -61,7 +61,7 @@ class Rules:
     relations: tuple[Relation, ...]
 
     @classmethod
-    def named(cls, name: str) -> Rules:
+    def named(cls, name: str) -> AgreementRules:
         """One that comes with the library (french, estonian, turkish), or a file NAME.toml."""
         if name.endswith(".toml"):
             return cls.from_file(name)
@@ -71,7 +71,7 @@ class Rules:
         return cls.from_table(tomllib.loads(found.read_text("utf-8")), name)
 
     @classmethod
-    def from_file(cls, path: StrPath) -> Rules:
+    def from_file(cls, path: StrPath) -> AgreementRules:
         """From a file of one's own."""
         try:
             table = tomllib.loads(Path(path).read_text("utf-8"))
@@ -80,7 +80,7 @@ class Rules:
         return cls.from_table(table, Path(path).stem)
 
     @classmethod
-    def from_table(cls, table: Mapping[str, Any], name: str = "rules") -> Rules:
+    def from_table(cls, table: Mapping[str, Any], name: str = "rules") -> AgreementRules:
         """From what such a file says."""
         _require_known(table, _KEYS, name, "a key")
         attributes = tuple(table.get("attributes", ()))
@@ -148,7 +148,7 @@ def clashes(first: Bundle, second: Bundle) -> int:
     return sum(bool(a) and bool(b) and not a & b for a, b in zip(first, second, strict=True))
 
 
-def joined(first: Bundle, second: Bundle, rules: Rules) -> Bundle:
+def joined(first: Bundle, second: Bundle, rules: AgreementRules) -> Bundle:
     """What a coordination says: plural; where both agree what they say; of persons the lowest; else what is mixed."""
     found = []
     for name, a, b, many, mixed in zip(rules.attributes, first, second, rules.coordinated, rules.mixed, strict=True):
