@@ -2,9 +2,17 @@
 
     python scripts/time_configs.py --data runs/table4/prepared configs/table4/best.toml configs/table4/expert.toml
     python scripts/time_configs.py --data … --device cuda --steps 40 A.toml A.toml@training.objective.precision=full
+    python scripts/time_configs.py --data … --processor SOFTMAX.toml adaptive=500,3000,12000:SOFTMAX.toml A.toml
 
 Steps are those of `train` itself: with its optimizer, average and CUDA graphs. What follows an @ is a change, as of
 `--set`; several are separated by ~. A turn takes `--steps` steps of each configuration, and the first does not count.
+`--processor` counts the time of the processor, which others who use the machine do not lengthen; on a CPU alone.
+
+Before a configuration there may be the name of an output layer, of the same body in plain torch in its place:
+
+    dense:            `F.cross_entropy` over all words
+    adaptive=…:       `AdaptiveLogSoftmaxWithLoss` with these cutoffs
+    free:             none that costs anything: what no output layer can go below
 """
 
 from __future__ import annotations
@@ -13,12 +21,17 @@ import argparse
 import json
 import statistics
 import time
+from collections.abc import Iterator
+from itertools import chain
 
 import torch
 
 from llrnn.config import read_config
+from llrnn.config.keys import ControllerConfig
 from llrnn.config.project import Project
+from llrnn.text.corpus import EncodedText
 from llrnn.training.loop import train
+from llrnn_lab.bench import torch_peer
 
 
 def main() -> None:
@@ -29,20 +42,24 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--processor", action="store_true")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
+    clock = time.process_time if given.processor else time.perf_counter
     runs = {name: Training(name, given.data, given.device, given.steps) for name in given.configs}
+    times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(given.turns + 1):
-        for run in runs.values():
-            run.turn()
-    steps = {name: statistics.median(run.seconds[1:]) for name, run in runs.items()}
-    first = runs[given.configs[0]].seconds[1:]
+        for name, run in runs.items():
+            begun = clock()
+            taken = run.turn()
+            times[name].append((clock() - begun) / taken)
+    first = times[given.configs[0]][1:]
     found = {
         name: {
             "classes": run.classes,
-            "seconds": steps[name],
-            "words_per_second": statistics.median(run.speeds[1:]),
-            "ratio": statistics.median(own / other for own, other in zip(run.seconds[1:], first, strict=True)),
+            "seconds": (seconds := statistics.median(times[name][1:])),
+            "words_per_second": run.words / seconds,
+            "ratio": statistics.median(own / other for own, other in zip(times[name][1:], first, strict=True)),
         }
         for name, run in runs.items()
     }
@@ -53,27 +70,46 @@ class Training:
     """One model in training."""
 
     def __init__(self, name: str, data: str, device: str, steps: int) -> None:
-        path, _, changes = name.partition("@")
+        layer, _, path = name.rpartition(":")
+        path, _, changes = path.partition("@")
         config = read_config(path, changes.split("~") if changes else [], data=data)
-        project = Project.from_config(config)
-        model = project.model().to(device)
-        self.classes = model.output_features.n_classes
-        settings = config.training.changed(log_every=steps, epochs=1_000, patience=None)
-        self._records, self._step = train(model, project.corpora["train"], settings=settings), 0
-        self.seconds: list[float] = []
-        self.speeds: list[float] = []
+        self._project, self._settings, self._device, self._step = (
+            Project.from_config(config),
+            config.training,
+            device,
+            0,
+        )
+        self._text = EncodedText.encode(self._project.corpora["train"], self._project.vocabulary)
+        some = self._settings.batches.make().plan(self._text, seed=self._settings.seed)[:20]
+        self.words = statistics.mean(batch.n_positions for batch in some)  # of a step
+        self.classes, self._numbers = self._peer(layer, config.controller, steps) if layer else self._own(steps)
 
-    def turn(self) -> None:
-        """The next steps, up to a record of the log; without validation nothing else happens between epochs."""
-        begun = time.perf_counter()
-        record = next(self._records)
-        seconds, taken = time.perf_counter() - begun, record.step - self._step
-        if taken == 0:
-            return self.turn()
-        self._step = record.step
-        self.seconds.append(seconds / taken)
-        self.speeds.append(record.words_per_second)
-        return None
+    def turn(self) -> int:
+        """The next steps, and how many they were; without validation nothing else happens between epochs."""
+        before = self._step
+        while self._step == before:
+            self._step = next(self._numbers)
+        return self._step - before
+
+    def _own(self, steps: int) -> tuple[int, Iterator[int]]:
+        """The classes, and the number of the last step whenever there is a record of it."""
+        model = self._project.model().to(self._device)
+        settings = self._settings.changed(log_every=steps, epochs=1_000, patience=None)
+        records = train(model, self._project.corpora["train"], settings=settings)
+        return model.output_features.n_classes, (record.step for record in records)
+
+    def _peer(self, layer: str, controller: ControllerConfig, steps: int) -> tuple[int, Iterator[int]]:
+        V, H = len(self._project.vocabulary), controller.hidden
+        name, _, cutoffs = layer.partition("=")
+        output = {
+            "dense": lambda: torch_peer.Dense(V, H),
+            "adaptive": lambda: torch_peer.Adaptive(V, H, [int(cut) for cut in cutoffs.split(",")]),
+            "free": torch_peer.Free,
+        }[name]()
+        rank = torch_peer.ranks(self._text, V)
+        model = torch_peer.TorchModel(rank, H, controller.layers, output).to(self._device)
+        losses = chain.from_iterable(torch_peer.training_epochs(model, self._text, self._settings))
+        return V, (number for number, _ in enumerate(losses, 1) if number % steps == 0)
 
 
 if __name__ == "__main__":

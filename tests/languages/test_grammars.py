@@ -578,3 +578,10 @@ def test_empty_symbols_in_a_row_meet_a_limit(monkeypatch: pytest.MonkeyPatch) ->
     assert Grammar("start: " + 'x "a" ' * 30 + '\nx: | "b"').bind(AB)
     with pytest.raises(BackgroundError, match="more than 100 pairs of them may follow each other"):
         Grammar("start: " + "x " * 30 + '\nx: | "b"').bind(AB)
+
+
+def test_a_thousand_rules_end_at_once() -> None:
+    """Right recursion: the last letter completes them all, deeper than Python calls itself."""
+    grammar = Grammar('start: "a" start | "b"').bind(AB)
+    assert row(grammar, ["a"] * 3_000) == {EOS: 0.0, "a": 1.0, "b": 1.0}
+    assert row(grammar, [*["a"] * 3_000, "b"]) == {EOS: 1.0, "a": 0.0, "b": 0.0}

@@ -78,6 +78,13 @@ class Adaptive(Output):
         return log_p
 
 
+class Free(Output):
+    """No output layer: what is left is the time of the body, which no layer can go below."""
+
+    def log_prob(self, h: Tensor, targets: Tensor) -> Tensor:
+        return h.mean(-1)
+
+
 class TorchModel(nn.Module):
     """Embedding, LSTM, output."""
 

@@ -177,7 +177,7 @@ class Constraint(Background[At]):
         if row is None:
             return self._of_rows(rows)
         if row.prior is None:  # cached with the row: decoding asks for it again and again
-            row.prior = self._of_rows(rows)
+            row.prior = self._of_rows(rows) if row.n_allowed <= _FEW else row.table.everywhere()
         return row.prior
 
     def _row(self, state: At) -> Row | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -334,14 +334,16 @@ class Set:
 
     __slots__ = (
         "__weakref__",
+        "_positions",
+        "_waiting",
         "after",
         "begun",
+        "completed",
         "end",
         "items",
         "looked_for",
         "number",
         "shortest",
-        "waiting",
         "weights",
     )
 
@@ -349,12 +351,20 @@ class Set:
         self.number, self.items, self.end = number, tuple(items), end
         self.after: dict[int, Set | None] = {}
         self.shortest: int | None = None
+        self.completed: dict[int, _Reached] = {}  # without weights: what a nonterminal completes that began here
         self.begun: Set | None = None  # the node that stands for all with the same `waiting`, once it was asked for
-        self.waiting: dict[int, list[Item]] = defaultdict(list)  # items by the nonterminal that they wait for
         self.looked_for, self.weights = grammar.outlook(number, self.items)
-        for item in items:
-            if (symbol := grammar.rules.positions[item[0][0]].symbol) >= 0:
-                self.waiting[symbol].append(item)
+        self._positions, self._waiting = grammar.rules.positions, None
+
+    @property
+    def waiting(self) -> dict[int, list[Item]]:
+        """The items by the nonterminal that they wait for; found when something begins here."""
+        if self._waiting is None:
+            self._waiting: dict[int, list[Item]] | None = defaultdict(list)
+            for item in self.items:
+                if (symbol := self._positions[item[0][0]].symbol) >= 0:
+                    self._waiting[symbol].append(item)
+        return self._waiting
 
     def __deepcopy__(self, memo: object) -> Set:
         return self  # a value
@@ -394,6 +404,11 @@ class ContextFree(Language):
             for _, position in self.rules.entered.get(~terminal, ()):
                 found[position.left] += position.enter * letters[0]
         return found
+
+    @cached_property
+    def _moves_at(self) -> list[list[dict[int, tuple[int, float]]] | None]:
+        """The moves of the terminal at each position; None before a nonterminal."""
+        return [self._moves[~one.symbol] if one.symbol < 0 else None for one in self.rules.positions]
 
     @cached_property
     def _begun(self) -> list[list[tuple[int, int, int, float]]]:
@@ -475,11 +490,11 @@ class ContextFree(Language):
         reads = self._reads(node, column)
         key = tuple((place, q, origin.number, c) for place, q, origin, c in reads)
         if key not in self._grown:  # letters that are read alike lead to the same node, and need not grow it again
-            growth = _Growth(self)
+            growth = _Growth(self) if self.rules.weighted else _Reached(self)
             for place, q, origin, c in reads:
                 growth.read(place, q, origin, c)
             growth.complete()
-            found = self._set(list(growth.found()), growth.end)  # which may forget all that was grown
+            found = self._set(growth.found(), growth.end)  # which may forget all that was grown
             if len(self._grown) >= MOST_NODES:
                 self._grown.clear()
             self._grown[key] = found
@@ -489,8 +504,8 @@ class ContextFree(Language):
         """The terminals that take a letter: place, state after it, origin and weight."""
         found = []
         for (place, q), origin, c in node.items:
-            symbol = self.rules.positions[place].symbol
-            if symbol < 0 and (move := self._moves[~symbol][q].get(column)) is not None:
+            moves = self._moves_at[place]
+            if moves is not None and (move := moves[q].get(column)) is not None:
                 found.append((place, move[0], origin, c * move[1]))
         begun = self._begun_at(node)
         for place, left, q, c in self._begun[column]:
@@ -518,16 +533,16 @@ class ContextFree(Language):
                 "rules that derive the same strings in many ways"
             )
         if not self.rules.weighted:
-            return self._shared([(place, origin, 1.0) for place, origin, _ in items], float(end > 0))
+            return self._shared(items, end, (frozenset(items), end))
         raw = Set(self, self._made, items, end)  # for once, to find out what all letters and the end weigh
         total = float(raw.weights @ self.columns.sizes) + end
-        return self._shared([(place, origin, c / total) for place, origin, c in items], end / total)
+        known = frozenset((place, origin, _rounded(c / total)) for place, origin, c in items)
+        scaled = [(place, origin, c / total) for place, origin, c in items]
+        return self._shared(scaled, end / total, (known, _rounded(end / total)))
 
-    def _shared(self, items: list[Item], end: float) -> Set:
-        items.sort(key=lambda item: (item[0], item[1].number))
-        known = [(place, origin.number, _rounded(c) if self.rules.weighted else 1.0) for place, origin, c in items]
-        key = tuple(known), _rounded(end)
+    def _shared(self, items: list[Item], end: float, key: object) -> Set:
         if key not in self._sets:
+            items.sort(key=lambda item: (item[0], item[1].number))
             if len(self._sets) >= min(MOST_NODES, self._most):
                 self._forget()
             self._sets[key] = Set(self, self._made, items, end)
@@ -537,6 +552,7 @@ class ContextFree(Language):
     def _forget(self) -> None:
         for known in self._sets.values():
             known.after.clear()
+            known.completed.clear()
         self._sets.clear()
         self._grown.clear()
         self._waiting.clear()
@@ -562,9 +578,8 @@ class _Growth:
         self._whole: dict[int, dict[int, float]] = {}  # by origin: the nonterminals that are complete
         self._latest: list[int] = []
 
-    def found(self) -> Iterator[Item]:
-        for (place, q, origin), c in self._items.items():
-            yield (place, q), self._origins[origin], c
+    def found(self) -> list[Item]:
+        return [((place, q), self._origins[origin], c) for (place, q, origin), c in self._items.items()]
 
     def read(self, place: int, q: int, origin: Set, c: float) -> None:
         """The terminal at a place has been read up to state q; it may go on, or be whole."""
@@ -614,6 +629,58 @@ class _Growth:
                     self._add(place, 0, origin, c * position.enter * between)
 
 
+class _Reached:
+    """The same without weights: what is whole completes what waited for it, in any order, each once."""
+
+    def __init__(self, grammar: ContextFree) -> None:
+        self.grammar, self.rules, self.end = grammar, grammar.rules, 0.0
+        self._items: set[Item] = set()
+        self._whole: set[tuple[int, Set]] = set()
+
+    def found(self) -> list[Item]:
+        return list(self._items)
+
+    def read(self, place: int, q: int, origin: Set, _: float) -> None:
+        """The terminal at a place has been read up to state q; it may go on, or be whole."""
+        terminal = ~self.rules.positions[place].symbol
+        if self.grammar.readings[terminal].moves[q]:
+            self._items.add(((place, q), origin, 1.0))
+        if self.grammar.stops[terminal][q] > 0:
+            self._pass(self.rules.positions[place], origin)
+
+    def _pass(self, position: Position, origin: Set) -> None:
+        """The symbol at a position is whole: another one is due, or the production is whole too."""
+        for place, _ in position.tail:
+            self._items.add(((place, 0), origin, 1.0))
+        if position.done > 0:
+            self._whole.add((position.left, origin))
+
+    def complete(self) -> None:
+        """What a nonterminal completes is a question of where it began alone, and is cached there."""
+        waiting = list(self._whole)
+        while waiting:
+            left, origin = waiting.pop()
+            if left not in origin.completed:
+                origin.completed[left] = self._completed(left, origin)
+            made = origin.completed[left]
+            self._items |= made._items
+            waiting += made._whole - self._whole
+            self._whole |= made._whole
+            self.end = max(self.end, made.end)
+
+    def _completed(self, left: int, origin: Set) -> _Reached:
+        made = _Reached(self.grammar)
+        for other, _ in self.rules.chain(left):
+            if origin.number == 0 and other == self.rules.start:
+                made.end = 1.0
+            for (place, _), older, _ in origin.waiting.get(other, ()):
+                made._pass(self.rules.positions[place], older)
+            for _, position in self.rules.entered.get(other, ()):
+                if origin.looked_for[position.left] > 0:
+                    made._items.update([((place, 0), origin, 1.0) for place, _ in position.tail])
+        return made
+
+
 def _rounded(c: float) -> float:
     """Weights that differ by rounding only are the same."""
     return c if c in (0.0, 1.0) else float(f"{c:.10e}")
@@ -638,6 +705,7 @@ def _rounded(c: float) -> float:
 
 
 MOST_TERMINALS = 128  # within one symbol: summaries nest so deep
+_NARROW = 64  # nodes of a sweep that are followed one by one: long runs of blanks, say
 _PER_SUMMARY = 64  # numbers that would take as much memory as one that says nothing
 
 
@@ -668,6 +736,7 @@ class _TerminalTable:
         for q, moves in enumerate(automaton.moves):
             self.moves[q, list(moves)] = list(moves.values())
         self.stops = np.array([*automaton.ends, False], dtype=np.bool_)
+        self.moves_of, self.ends = automaton.moves, automaton.ends
         self.columns = [sum(1 << column for column in moves) for moves in automaton.moves]
 
 
@@ -696,12 +765,13 @@ class Summaries(AllowedSymbols):
         allowed, due, latest = set[Ends](), dict[Set, dict[int, Frontier]](), list[tuple[int, Set]]()
 
         def add(summary: Summary, left: int, origin: Set) -> None:
-            allowed.update(summary[0])
-            if summary[1]:
-                if origin not in due:
-                    due[origin] = {}
+            ends, read = summary
+            allowed.update(ends)
+            if read is not self._nowhere:
+                if (own := due.get(origin)) is None:
+                    own = due[origin] = {}
                     heapq.heappush(latest, (-origin.number, origin))
-                due[origin][left] = self._union(due[origin].get(left, self._nowhere), summary[1])
+                own[left] = self._union(own[left], read) if left in own else read
 
         positions = self._rules.positions
         for (place, q), origin, _ in node.items:
@@ -816,10 +886,15 @@ class Summaries(AllowedSymbols):
         trie, states = self._trie, np.full(len(nodes), q)
         alive, stopped = list[Ints](), list[Ints]()
         while len(nodes):
+            if len(nodes) <= _NARROW:
+                read, nodes, states = trie.narrow(nodes, states, reading.moves_of, _NARROW)
+                alive.append(np.array([node for node, _ in read], dtype=np.int64))
+                stopped.append(np.array([node for node, state in read if reading.ends[state]], dtype=np.int64))
+                continue
             below, of = trie.children(nodes)
             after = reading.moves[states[of], trie.column[below]]
-            read = np.flatnonzero(after >= 0)
-            nodes, states = below[read], after[read]
+            going = np.flatnonzero(after >= 0)
+            nodes, states = below[going], after[going]
             alive.append(nodes)
             stopped.append(nodes[reading.stops[states]])
         return distinct(alive), distinct(stopped)

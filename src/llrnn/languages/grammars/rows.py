@@ -146,11 +146,14 @@ class Row:
         return Table(self.log_b)
 
 
+_LOGS = np.array([-np.inf, 0.0])  # of 0 and 1
+
+
 class BooleanRow(Row):
     """A row that says 1 or 0."""
 
     def __init__(self, marked: Bools, digest: bytes) -> None:
-        super().__init__(np.where(marked, 0.0, -np.inf), digest)
+        super().__init__(_LOGS.take(marked.view(np.uint8)), digest)
         self.n_allowed = int(np.count_nonzero(marked))
         self.table = Table.of_allowed(self.log_b)
 

@@ -7,7 +7,7 @@ an `AllowedSymbols`: its answer is a set of parts, of which few differ from one 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,6 +25,7 @@ class SymbolTrie:
         self.column, self.n_symbols = np.concatenate([[0], column]), n_symbols
         self._parent = np.concatenate([[0], parent])
         self._first = 1 + np.searchsorted(parent, np.arange(len(parent) + 2))  # where the children of each begin
+        self._first_view, self._column_view = memoryview(self._first), memoryview(self.column)  # of single numbers
         order = np.argsort(end, kind="stable")
         self._symbols, self._first_symbol = symbols[order], np.searchsorted(end[order], np.arange(len(parent) + 2))
 
@@ -40,6 +41,23 @@ class SymbolTrie:
             found[first:last] = moves[found[self._parent[first:last]], self.column[first:last]]
             first, last = last, int(self._first[last])
         return found
+
+    def narrow(
+        self, nodes: Ints, states: Ints, moves: Sequence[Mapping[int, int]], most: int
+    ) -> tuple[list[tuple[int, int]], Ints, Ints]:
+        """What an automaton reads below few nodes, for as long as they are few: nodes and states, and the last ones."""
+        at, found = list(zip(nodes.tolist(), states.tolist(), strict=True)), dict[tuple[int, int], None]()
+        first, column = self._first_view, self._column_view
+        while 0 < len(at) <= most:
+            at = [
+                pair
+                for node, q in at
+                for child in range(first[node], first[node + 1])
+                if (after := moves[q].get(column[child])) is not None and (pair := (child, after)) not in found
+            ]
+            found.update(dict.fromkeys(at))
+        last = np.array(at, dtype=np.int64).reshape(-1, 2)
+        return list(found), last[:, 0], last[:, 1]
 
     def has_children(self, nodes: Ints) -> Bools:
         found: Bools = self._first[nodes] < self._first[nodes + 1]
