@@ -345,6 +345,7 @@ def constraint(
     for turn in range(rounds):
         if turn:
             engines |= {name: make() for name, make in makers.items() if name != Outlines.name}  # it has all masks
+        gc.collect()  # of what was built before
         means, seen = _cold(engines, drawn, count, times)
         cold.append(means)
     ours = engines[_OURS]

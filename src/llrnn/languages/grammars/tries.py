@@ -25,7 +25,7 @@ class SymbolTrie:
         self.column, self.n_symbols = np.concatenate([[0], column]), n_symbols
         self._parent = np.concatenate([[0], parent])
         self._first = 1 + np.searchsorted(parent, np.arange(len(parent) + 2))  # where the children of each begin
-        self._first_view, self._column_view = memoryview(self._first), memoryview(self.column)  # of single numbers
+        self._first_view, self._column_view = self._first.data, self.column.data  # for single numbers
         order = np.argsort(end, kind="stable")
         self._symbols, self._first_symbol = symbols[order], np.searchsorted(end[order], np.arange(len(parent) + 2))
 
