@@ -354,16 +354,18 @@ class Set:
         self.completed: dict[int, _Reached] = {}  # without weights: what a nonterminal completes that began here
         self.begun: Set | None = None  # the node that stands for all with the same `waiting`, once it was asked for
         self.looked_for, self.weights = grammar.outlook(number, self.items)
-        self._positions, self._waiting = grammar.rules.positions, None
+        self._positions = grammar.rules.positions
+        self._waiting: dict[int, list[Item]] | None = None
 
     @property
     def waiting(self) -> dict[int, list[Item]]:
         """The items by the nonterminal that they wait for; found when something begins here."""
         if self._waiting is None:
-            self._waiting: dict[int, list[Item]] | None = defaultdict(list)
+            found: dict[int, list[Item]] = defaultdict(list)
             for item in self.items:
                 if (symbol := self._positions[item[0][0]].symbol) >= 0:
-                    self._waiting[symbol].append(item)
+                    found[symbol].append(item)
+            self._waiting = found
         return self._waiting
 
     def __deepcopy__(self, memo: object) -> Set:
