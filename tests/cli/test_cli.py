@@ -61,7 +61,7 @@ VERBS += ["data get", "data vectors", "experiment table4", "experiment prepare",
 VERBS += ["bench ngram", "ngram estimate", "ngram convert", "ngram query", "ngram perplexity", "rescore"]
 VERBS += ["adapt", "mix", "experiment adaptation", "experiment rescoring", "words add", "words remove"]
 VERBS += ["bench", "bench beam", "bench constraint", "bench gpu", "serve"]
-VERBS += ["complete"]
+VERBS += ["complete", "export keyboard", "experiment typing"]
 VERBS += ["corpus build", "corpus show", "corpus check"]
 VERBS += ["experiment nlg", "experiment knowledge-base", "experiment semantic-parsing", "experiment char-nlg"]
 

@@ -154,6 +154,18 @@ def test_next_is_a_list_of_words() -> None:
     assert "Authorization" not in headers
 
 
+def test_completions_are_read_as_they_are_said() -> None:
+    best = [{"word": "grande", "log_p": -1.0, "p": math.exp(-1.0), "cell": None, "share": 0.5}]
+    said = {"model": "m", "background": "own", "prefix": ["la"], "letters": "gr", "best": best, "log_mass": -0.3}
+    with serving(saying(said)) as server:
+        found = Client(server.address).complete("la", "gr", k=1, mass=True)
+    assert [str(one) for one in found.best] == ["grande"]
+    assert (found.best[0].share, found.log_mass) == (0.5, -0.3)
+    ((path, body, _),) = server.asked
+    assert path == "POST /v1/complete"
+    assert body == {"prefix": "la", "letters": "gr", "k": 1, "mass": True, "changes": []}
+
+
 def test_next_is_shown_in_a_notebook_with_every_word_escaped() -> None:
     hostile = {"word": "<img src=x onerror=alert(1)>", "log_p": -0.1, "p": 0.9, "cell": False}
     with serving(saying({**NEXT, "top": [hostile]})) as server:

@@ -763,3 +763,22 @@ def test_modules_are_short_and_say_what_they_are(path: Path) -> None:
     assert lines[0].startswith("// ")
     assert len(lines) <= 300
     assert [n for n, line in enumerate(lines, 1) if len(line) > 120 or line != line.rstrip() or "\t" in line] == []
+
+
+def test_a_text_is_typed_with_the_best_words_as_buttons(page: Page) -> None:
+    """What is offered is what the API says; Tab takes the first, a click any."""
+    page.open(model="french")
+    browser = page.browser
+    browser.one("#typed").send_keys("la maison est gr")
+    words = [one["word"] for one in page.ask("complete", prefix="la maison est", letters="gr")["best"]]
+    offered = "return [...document.querySelectorAll('#completions button')].map((one) => one.dataset.word)"
+    browser.until(lambda: browser.script(offered) == words or None, "the best words")
+    browser.until(lambda: browser.script("return !document.documentElement.dataset.waiting") or None, "quiet")
+    browser.one("#typed").send_keys(Keys.TAB)
+    text = "return document.getElementById('typed').value"
+    assert browser.script(text) == f"la maison est {words[0]} "
+    further = [one["word"] for one in page.ask("complete", prefix=f"la maison est {words[0]}")["best"]]
+    browser.until(lambda: browser.script(offered) == further or None, "the next words")
+    browser.click("#completions button:nth-child(2)")
+    browser.until(lambda: browser.script(text) == f"la maison est {words[0]} {further[1]} " or None, "the text")
+    assert "saved" in browser.text("#typing-summary")

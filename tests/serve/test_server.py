@@ -58,6 +58,21 @@ def test_next_words_are_the_models_own(client: TestClient, model: LLRNN) -> None
     assert [one["word"] for one in found["words"]] == ["grande", "grand"]
 
 
+@pytest.mark.parametrize("letters", ["", "gr", "Gr", "qqq"])
+def test_completions_are_those_of_the_library(client: TestClient, model: LLRNN, letters: str) -> None:
+    asked = {"prefix": PREFIX, "letters": letters, "k": 4}
+    found = client.post("/v1/complete", json={**asked, "mass": True}).json()
+    wanted = llrnn.complete(model, PREFIX, letters, k=4)
+    assert (found["prefix"], found["letters"]) == (PREFIX.split(), letters)
+    assert [one["word"] for one in found["best"]] == [one.word for one in wanted]
+    assert [one["log_p"] for one in found["best"]] == pytest.approx([one.log_p for one in wanted], abs=1e-4)
+    assert [one["share"] for one in found["best"]] == pytest.approx([wanted.share(one) for one in wanted], abs=1e-4)
+    assert found["log_mass"] == (pytest.approx(wanted.log_mass, abs=1e-4) if found["best"] else None)
+    without = client.post("/v1/complete", json=asked).json()
+    assert without == {**found, "log_mass": None, "best": [{**one, "share": None} for one in found["best"]]}
+    refused(client.post("/v1/complete", json={**asked, "k": 51}), 422, "top_too_large")
+
+
 def test_a_prefix_is_a_string_or_a_list(client: TestClient) -> None:
     texts = [f"  {PREFIX}\n", PREFIX.split()]
     first, second = (client.post("/v1/next", json={"prefix": text}).json() for text in texts)

@@ -37,6 +37,7 @@ VERBS = {
     "adapt": ("llrnn.cli.verbs:adapt_verb", "Adapt a model to a domain: a frozen base, a small model on top."),
     "mix": ("llrnn.cli.mixing:mix_verb", "Mix models into one, with weights fitted on a text."),
     "rescore": ("llrnn.cli.verbs:rescore_verb", "Rescore n-best lists with a model: word error rates."),
+    "export": ("llrnn.cli.export:export_app", "Write a model as one small file that other programs read."),
     "words": ("llrnn.cli.verbs:words_app", "Add words to a trained model and remove them, without training."),
     "serve": ("llrnn.cli.serve:serve_verb", "Serve models over HTTP: an API, and a page for people."),
     "demo": ("llrnn.cli.demo:demo_verb", "Train, compare and explain models of the embedded French corpus."),

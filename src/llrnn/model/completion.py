@@ -109,12 +109,12 @@ class NextWords:
         """The k best strings of each domain that are not listed, as long as they are not worse than `least`."""
         for domain, weight in zip(self.vocabulary.domains, self.by_domain, strict=True):
             left = k if (weight > -np.inf).any() else 0
-            for log, text in domain.ranked(letters, weight) if left else ():
-                if log < least or not left:
-                    break
+            for log, text in domain.ranked(letters, weight, least) if left else ():
                 if text not in self.vocabulary:
-                    left -= 1
                     yield log, text
+                    left -= 1
+                    if not left:
+                        break
 
     def log_mass(self, letters: str) -> float:
         """log p(the next word begins with the letters | K); the end of the sentence is no word."""

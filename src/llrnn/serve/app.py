@@ -54,6 +54,7 @@ from llrnn.serve.guard import (
     read_body,
 )
 from llrnn.serve.messages import (
+    CompleteRequest,
     ExplainRequest,
     GenerateRequest,
     InfluenceRequest,
@@ -158,7 +159,14 @@ class EventStream(Response):
 
 # --- the OpenAPI description: requests and answers from their models, and every status that an endpoint may have ------
 
-_REQUESTS: tuple[type[Message], ...] = (NextRequest, ExplainRequest, InfluenceRequest, GenerateRequest, ScoreRequest)
+_REQUESTS: tuple[type[Message], ...] = (
+    NextRequest,
+    CompleteRequest,
+    ExplainRequest,
+    InfluenceRequest,
+    GenerateRequest,
+    ScoreRequest,
+)
 _ABOUT = "Next words, explanations, scores and texts from Log-Linear RNNs. docs/server.md is the guide."
 _SEVERAL = {"Retry-After": {"description": "seconds to wait", "schema": {"type": "integer"}, "required": True}}
 _MEANINGS: dict[int, dict[str, Any]] = {
@@ -246,6 +254,7 @@ class Endpoints:
 
     def add_all(self) -> None:
         self._add_question("/v1/next", NextRequest, messages.Next, self.engine.next)
+        self._add_question("/v1/complete", CompleteRequest, messages.CompleteAnswer, self.engine.complete)
         self._add_question("/v1/explain", ExplainRequest, messages.ExplainAnswer, self.engine.explain)
         self._add_question("/v1/influence", InfluenceRequest, messages.InfluenceAnswer, self.engine.influence)
         self._add_question("/v1/score", ScoreRequest, messages.ScoreAnswer, self.engine.score)

@@ -30,7 +30,7 @@ from llrnn.ground.rendering import Term
 from llrnn.inference.explanation import Comparison, Explanation, Influence
 from llrnn.model.decode import chosen_strategy
 from llrnn.model.steering import Change
-from llrnn.serve.messages import Finished, Health, Next, Score, ServedModel, Written
+from llrnn.serve.messages import CompleteAnswer, Finished, Health, Next, Score, ServedModel, Written
 
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _BROKEN = (OSError, http.client.HTTPException, ValueError, OverflowError)  # the last two: lengths that are none
@@ -265,6 +265,15 @@ class Client:
     ) -> Next:
         """The `top` most probable words after the prefix, and the probabilities of `words`."""
         return self._ask("next", Next.model_validate, prefix, query, top=top, words=list(words))
+
+    def complete(
+        self, prefix: Prefix = "", letters: str = "", *, k: int = 3, mass: bool = False, **query: Unpack[QueryOptions]
+    ) -> CompleteAnswer:
+        """The k best words after the prefix that begin with the letters, as `llrnn.complete`.
+
+        `mass`: also the probability that the word begins so, and the share of each word in it.
+        """
+        return self._ask("complete", CompleteAnswer.model_validate, prefix, query, letters=letters, k=k, mass=mass)
 
     @overload
     def explain(self, prefix: Prefix = "", *, word: str, **query: Unpack[QueryOptions]) -> Explanation: ...

@@ -1,6 +1,6 @@
 """The models behind the API: each request becomes a job, and jobs that wait together become one model step.
 
-    next, explain, influence, score, generate        as `messages` has them; answers are plain data, ready for JSON
+    next, complete, explain, influence, score, generate     as `messages` has them; answers are plain data, for JSON
 
 The engine knows nothing of HTTP. What cannot be answered is raised as `Refused`. Each kind of question is a class:
 
@@ -32,12 +32,14 @@ from llrnn.inference.explanation import Explanation, MixturePart, explain_next, 
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.steered import Steered
+from llrnn.model.completion import Completions, NextWords
 from llrnn.model.decode import Generated, Strategy, chosen_strategy, spoken
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import Change, FeatureNames, scale_and_offset
 from llrnn.serve.messages import (
     ChangeMessage,
     ComparisonAnswer,
+    CompleteRequest,
     ExplainRequest,
     ExplanationAnswer,
     GenerateRequest,
@@ -59,6 +61,7 @@ Answer = dict[str, Any]
 R = TypeVar("R", bound=Query)
 Steering = tuple[Tensor, Tensor] | None  # scale and offset of all weights; None leaves them as they are
 STEP_COST = 10.0  # of a word that is generated
+_SUM_COST = 2000.0  # of the sum over all strings that begin with some letters
 _POSITIONS = 512  # of a scan, when texts are scored: nobody else can be answered while it goes on
 _ROUND = 8  # lengths are padded to multiples: the recurrent networks of oneDNN prepare code for every shape
 
@@ -339,6 +342,22 @@ class NextQuestion(Question[NextRequest]):
         return [word(self.model, symbol, log + inside, spelled) for symbol, log, inside, spelled in parts]
 
 
+class CompleteQuestion(Question[CompleteRequest]):
+    """Prefixes of any length together; each then has letters of its own."""
+
+    @staticmethod
+    def answer(questions: Sequence[CompleteQuestion]) -> list[Any]:
+        p, _ = read(questions[0].model, [question.asked for question in questions], _ROUND)
+        return [settled(question._answer, p.row(n)) for n, question in enumerate(questions)]
+
+    def _answer(self, p: Distribution) -> Answer:
+        asked, after = self.request, NextWords(self.model, require_finite(p))
+        found = Completions(after, self.asked.words, asked.letters, asked.k)
+        best = [{**asdict(one), "p": one.p, "share": found.share(one) if asked.mass else None} for one in found.best]
+        mass = finite(found.log_mass) if asked.mass else None
+        return {**self.header(), "letters": asked.letters, "best": best, "log_mass": mass}
+
+
 class _StatefulQuestion(Question[R]):
     """A question that needs to know where the sequence stands: prefixes of one length together."""
 
@@ -481,7 +500,8 @@ def _plain(value: Any) -> Any:
 #     a word that is generated              10: a step of its own
 #     a condition                           50, a fiftieth of the vocabulary (5,000 at most), 1/4 of its characters
 #     a name that a pattern looks at        1/200
-#     a word that is listed or asked for    1/20
+#     a word that is listed or asked for    1/20; one that letters are completed to 1
+#     the mass of letters                   2,000 in an open vocabulary
 #
 # The estimate bounds a request (`limits`, "work"), and says what its client pays in the queue (`served.FairQueue`).
 
@@ -492,6 +512,8 @@ def query_cost(served: Served, request: Query) -> float:
     cost += _lookup_cost(served, request, [request.condition])
     if isinstance(request, NextRequest):
         cost += (request.top + len(request.words)) / 20
+    if isinstance(request, CompleteRequest):
+        cost += request.k + (_SUM_COST if request.mass and served.model.vocabulary.is_open else 0.0)
     steps = request.max_words if isinstance(request, GenerateRequest) else 0
     require("work", math.ceil(cost + STEP_COST * steps))
     return cost
@@ -555,6 +577,9 @@ class Engine:
 
     async def next(self, request: NextRequest) -> Answer:
         return await self._ask(NextQuestion, request)
+
+    async def complete(self, request: CompleteRequest) -> Answer:
+        return await self._ask(CompleteQuestion, request)
 
     async def explain(self, request: ExplainRequest) -> Answer:
         return await self._ask(ExplainQuestion, request)

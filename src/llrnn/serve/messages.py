@@ -102,6 +102,8 @@ _ROWS: tuple[tuple[str, int, str, int, str, str], ...] = (
      "words must list at most {most} words, found {found}; ask for the others in a second request"),
     ("top", 1000, "most probable words to be listed", 422, "top_too_large",
      "top must be at most {most}, found {found}; name single words in `words`"),
+    ("completions", 50, "words that letters are completed to", 422, "top_too_large",
+     "k must be at most {most}, found {found}; type another letter"),
     ("texts", 64, "texts to be scored at once", 422, "batch_too_large",
      "texts must list at most {most} texts, found {found}; score the others in a second request"),
     ("text_words", 4000, "words of all texts to be scored at once", 422, "batch_too_large",
@@ -266,6 +268,18 @@ class NextRequest(Query):
 
     top: Annotated[int, *_integer(0, "top", "how many of the most probable words")] = 10
     words: Annotated[tuple[Word, ...], _items("words", "words whose probability is asked too"), at_most("words")] = ()
+
+
+class CompleteRequest(Query):
+    """Which words come next that begin with these letters?"""
+
+    letters: Annotated[
+        str, *_string("characters", "what is typed of the word so far, without white space before it")
+    ] = ""
+    k: Annotated[int, *_integer(1, "completions", "how many of the best words")] = 3
+    mass: Annotated[
+        bool, Field(strict=True, description="also p(begins with the letters); a large open vocabulary takes seconds")
+    ] = False
 
 
 class ExplainRequest(Query):
@@ -435,6 +449,29 @@ class Next(AskedAnswer, Sequence[Likely], Renderable):
         said = f"{' '.join(self.prefix)} …, by {self.model} with background {self.background}"
         figures = f"entropy {self.entropy:.4f} nats, log Z = {self.log_z:.4f}, Σp = {self.total:.6f}"
         return Sheet(((said,), TextTable(("word", "p", "log p"), rows), (figures,)))
+
+
+class Completed(Answer):
+    """A word that letters may become; `cell` of one that is not listed, `share`: p given the letters, if asked for."""
+
+    word: str
+    log_p: float
+    p: float
+    cell: str | None
+    share: float | None
+
+    def __str__(self) -> str:
+        return self.word
+
+
+class CompleteAnswer(AskedAnswer):
+    """The best words that begin with the letters, best first."""
+
+    letters: str
+    best: tuple[Completed, ...]
+    log_mass: Annotated[
+        float | None, Field(description="log p(begins with the letters); null where not asked for, or 0")
+    ]
 
 
 class TermAnswer(Answer):

@@ -97,16 +97,20 @@ class Domain(ABC):
             found[cell] = np.logaddexp.reduce(self.locate(strings)[1]) if strings else -np.inf
         return found
 
-    def ranked(self, letters: str, log_weight: Floats) -> Iterator[tuple[float, str]]:
+    def ranked(self, letters: str, log_weight: Floats, least: float = -np.inf) -> Iterator[tuple[float, str]]:
         """The strings that begin with these letters, by falling log q(x) + log_weight[cell of x]; with that number.
 
-        `log_weight`: (C,); of a cell of −∞ no string comes.
+        `log_weight`: (C,); of a cell of −∞ no string comes, nor does one of which the number is below `least`.
         """
         found = list[tuple[float, str]]()
         for cell, strings in self._written_out(letters):
             if log_weight[cell] > -np.inf and strings:
                 log_q = self.locate(strings)[1] + log_weight[cell]
-                found += [(log, one) for log, one in zip(log_q.tolist(), strings, strict=True) if log > -np.inf]
+                found += [
+                    (log, one)
+                    for log, one in zip(log_q.tolist(), strings, strict=True)
+                    if log > -np.inf and log >= least
+                ]
         return iter(sorted(found, key=lambda one: (-one[0], one[1])))
 
     def _written_out(self, letters: str) -> Iterator[tuple[int, list[str]]]:

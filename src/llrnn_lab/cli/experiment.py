@@ -312,6 +312,27 @@ def open_vocabulary_verb(
     typer.echo((out / "open-vocabulary.md").read_text(encoding="utf8"))
 
 
+@experiment_app.command("typing")
+def typing_verb(
+    data: Data,
+    out: Out,
+    languages: Annotated[list[str] | None, typer.Option("--language", help="tr, et or tr-20k; all by default.")] = None,
+    configs: Annotated[Path, typer.Option(help="The configurations of the models.")] = Path("configs/typing"),
+    words: Annotated[int, typer.Option(min=10, help="How much of each test text is typed.")] = 2000,
+    systems: Annotated[list[str] | None, typer.Option("--system", help="Only this system; all by default.")] = None,
+) -> None:
+    """Keystrokes that completion saves, against n-grams over the same word list and a character model.
+
+    Example: llrnn experiment typing --data ../shared/data --out runs/typing --language tr
+    """
+    from llrnn_lab.studies import keystrokes
+
+    make_output_folder(out)
+    chosen = languages or list(keystrokes.LANGUAGES)
+    keystrokes.run(data, out, chosen, configs, words=words, systems=systems or keystrokes.SYSTEMS, tell=tell)
+    typer.echo((out / "typing.md").read_text(encoding="utf8"))
+
+
 @experiment_app.command("added-words")
 def added_words_verb(
     data: Data,

@@ -45,11 +45,13 @@ def best_first(
     move: Callable[[S, int], S],
     end: Callable[[S], float],
     slack: Callable[[S], float] = lambda state: 0.0,
+    least: float = -np.inf,
 ) -> Iterator[tuple[float, str]]:
     """The strings that begin with `text`, which has led to `start` and weighs `log`, by falling weight.
 
     `ways` on from a state, by falling bound, and the `move` by a column; `end`: what it adds that a string ends there,
-    −∞ where none does; `slack`: what the bounds of all ways on from a state have in common.
+    −∞ where none does; `slack`: what the bounds of all ways on from a state have in common; `least`: strings that weigh
+    less do not come.
     """
     order = count()
     heap: list[tuple[float, int, S, str, float, Sequence[Way], int, int, float]] = []
@@ -64,6 +66,8 @@ def best_first(
     reach(start, text, log)
     while heap:
         negative, _, state, text, log, on, rank, which, common = heapq.heappop(heap)
+        if -negative < least:
+            return
         if not on:
             yield -negative, text
             continue

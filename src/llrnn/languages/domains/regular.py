@@ -155,7 +155,7 @@ class Regular(Domain):
         inside = self._automaton.labels[:, None] == np.arange(len(self._cells))
         return best_ahead(np.where(inside, 0.0, -np.inf), self._log_weight, self._automaton.moves)
 
-    def ranked(self, letters: str, log_weight: Floats) -> Iterator[tuple[float, str]]:
+    def ranked(self, letters: str, log_weight: Floats, least: float = -np.inf) -> Iterator[tuple[float, str]]:
         start, log = self._read(letters)
         weight = np.where(self._log_mass > -np.inf, log_weight + self._log_scale, -np.inf)
         labels, moves, characters = self._automaton.labels, self._automaton.moves, self._alphabet.characters_of
@@ -169,7 +169,9 @@ class Regular(Domain):
         def move(state: int, column: int) -> int:
             return int(moves[state, column])
 
-        return best_first(start, letters, log, ways, move, lambda s: float(end[s])) if log > -np.inf else iter(())
+        if log == -np.inf:
+            return iter(())
+        return best_first(start, letters, log, ways, move, lambda s: float(end[s]), least=least)
 
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
         """All strings a character at a time; those in one state are handled together."""
@@ -372,14 +374,15 @@ class PartlyListed(Domain):
         whole = log_mass_without(self._domain.log_mass_of(letters), *self._domain.locate(gone))
         return np.concatenate([own, whole + self._log_rest])
 
-    def ranked(self, letters: str, log_weight: Floats) -> Iterator[tuple[float, str]]:
+    def ranked(self, letters: str, log_weight: Floats, least: float = -np.inf) -> Iterator[tuple[float, str]]:
         own = [
             (log_q + float(log_weight[cell]), string)
             for string, (cell, log_q) in self._listed.items()
             if string.startswith(letters) and log_weight[cell] > -np.inf
         ]
-        others = self._domain.ranked(letters, log_weight[self._n_own :] + self._log_rest)
+        others = self._domain.ranked(letters, log_weight[self._n_own :] + self._log_rest, least)
         rest = (one for one in others if one[1] not in self._listed)
+        own = [one for one in own if one[0] >= least]
         return heapq.merge(sorted(own, reverse=True), rest, key=lambda one: one[0], reverse=True)
 
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:

@@ -524,6 +524,11 @@ class Spelling(Domain):
     def language(self) -> DFA:
         return self._looks_of
 
+    @property
+    def by_looks(self) -> tuple[DFA, Ints, tuple[int, ...]]:
+        """The automaton of looks, the cell of each look and band of length, and the edges of the bands."""
+        return self._looks_of, self._number, self._bands.edges
+
     def locate(self, strings: Sequence[str]) -> tuple[Ints, Floats]:
         looks = self._automaton.label_all(strings)
         bands = self._bands.of(np.array([len(string) for string in strings], dtype=np.int64))
@@ -563,17 +568,19 @@ class Spelling(Domain):
             return np.asarray(np.log(np.maximum(mass, 0.0)) + log)
 
     @cached_property
-    def _reachable(self) -> NDArray[np.uint8]:
-        """Which looks can be reached from each state of the automaton of looks, as bits, (states, looks / 8)."""
+    def _reachable(self) -> tuple[Ints, NDArray[np.bool_]]:
+        """Which looks can be reached from each state of the automaton of looks: the number of a set, and the sets."""
         labels, moves = self._automaton.labels, np.unique(self._automaton.moves, axis=1)
         reached = np.packbits(labels[:, None] == np.arange(len(self._looks)), axis=1)
         while True:
             further = reached | np.bitwise_or.reduce(reached[moves], axis=1)
             if np.array_equal(further, reached):
-                return reached
+                break
             reached = further
+        sets, number = np.unique(reached, axis=0, return_inverse=True)
+        return number.reshape(-1), np.unpackbits(sets, axis=1, count=len(self._looks)).astype(bool)
 
-    def ranked(self, letters: str, log_weight: Floats) -> Iterator[tuple[float, str]]:
+    def ranked(self, letters: str, log_weight: Floats, least: float = -np.inf) -> Iterator[tuple[float, str]]:
         """Bounds are those of the character model, and the largest weight of a cell that can still be reached."""
         columns, model, looks_of = self._columns(letters), self._model, self._automaton
         if columns is None:
@@ -592,18 +599,16 @@ class Spelling(Domain):
         def move(at: State, column: int) -> State:
             return int(model.moves[at[0], column]), int(moves[at[1], column]), min(at[2] + 1, last)
 
-        @cache
-        def reached(look: int, length: int) -> float:
-            bits = np.unpackbits(self._reachable[look], count=len(self._looks)).astype(bool)
-            return float(most[bits, band[length]].max(initial=-np.inf))
+        number, sets = self._reachable
+        bound = np.where(sets[:, :, None], most, -np.inf).max(1)[:, band].tolist()  # (sets, lengths)
 
         state, look, log = 0, 0, 0.0
         for column in columns:
             log += float(model.log_gain[state, column])
             state, look = int(model.moves[state, column]), int(moves[look, column])
         start = state, look, min(len(letters), last)
-        ways, slack = (lambda at: model.ways(at[0])), (lambda at: reached(at[1], min(at[2] + 1, last)))
-        return best_first(start, letters, log, ways, move, end, slack)
+        ways, slack = (lambda at: model.ways(at[0])), (lambda at: bound[number[at[1]]][min(at[2] + 1, last)])
+        return best_first(start, letters, log, ways, move, end, slack, least)
 
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
         looks, bands = np.nonzero(self._number == cell)

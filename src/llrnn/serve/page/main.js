@@ -2,10 +2,11 @@
 
 import { ApiError, debounced, get, token } from "./api.js";
 import { byId, say, set, tell } from "./dom.js";
-import { knows, reading, spelled, writingOf } from "./lexicon.js";
+import { knows, queryOf, reading, spelled, wantsCondition, writingOf } from "./lexicon.js";
 import { Panel } from "./panel.js";
 import { Setup, textOf } from "./setup.js";
 import { store } from "./state.js";
+import { Typing } from "./typing.js";
 import { Writing } from "./writing.js";
 
 const QUIET = 900; // milliseconds without news, before a screen reader is told the result
@@ -13,6 +14,7 @@ const QUIET = 900; // milliseconds without news, before a screen reader is told 
 let models = [];
 let setup = null;
 let writing = null;
+let typing = null;
 let panels = [];
 let words = []; // the prefix as it was read last
 let round = 0;
@@ -64,9 +66,16 @@ async function show(state) {
     setup.showReading(read);
     chosen.forEach((model, index) => model && panels[index].show(state, model, words, marks[index]));
     writing.show(state, chosen);
+    typing.again();
   } catch (error) {
     if (now === round && !failed(error)) tell(byId("message"), error.message);
   }
+}
+
+/** What typing asks of the first model; nothing where it wants a condition first. */
+function typedQuery() {
+  const [model] = modelsOf(store.state);
+  return wantsCondition(store.state, model) ? null : queryOf(store.state, 0, model, []);
 }
 
 /** The chosen words, as far as a model knows them, and those that it does not. */
@@ -93,6 +102,7 @@ async function start() {
     panels = [new Panel(0, shared), new Panel(1, shared)];
     byId("panels").append(...panels.map((panel) => panel.element));
     writing = new Writing((state) => writingOf(state, modelsOf(state), words), failed);
+    typing = new Typing(typedQuery, failed);
     store.listener = show;
   } else {
     for (const panel of panels) panel.forget();

@@ -1,0 +1,117 @@
+"""Reads what `llrnn export keyboard` wrote, with numpy alone: the best next words that begin with the letters typed.
+
+    file = deflate( length of the header, header in JSON, arrays one after the other )
+    h = LSTM(h, E[class of the word before])            score(x) = h·E[class of x] + c[class of x] + log b(x)
+
+Weights are whole numbers of 8 bits, with a scale for each row. `reader.js` is the same, for pages.
+
+    Keyboard.read("french.kb").complete(["la", "reine", "est"], "gr", 3)         [(word, log p), …]
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+import zlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+_TYPES = {"i8": np.int8, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "f32": np.float32}
+
+
+class Keyboard:
+    """A model of words that completes them: `complete(words before, letters, k)`."""
+
+    def __init__(self, content: bytes) -> None:
+        raw = zlib.decompress(content)
+        start = 4 + int.from_bytes(raw[:4], "little")
+        self.header: dict[str, Any] = json.loads(raw[4:start])
+        found: dict[str, Any] = {}
+        for name, kind, shape in self.header["arrays"]:
+            size = int(np.prod(shape)) * np.dtype(_TYPES[kind]).itemsize
+            found[name] = np.frombuffer(raw, _TYPES[kind], int(np.prod(shape)), start).reshape(shape)
+            start += size
+        wide = {
+            name: found[name] * found[f"{name}.scale"].astype(np.float64)[:, None] for name in self.header["scaled"]
+        }
+        self._a, self._m = found, wide
+        self.words: list[str] = raw[start:].decode().split("\n")
+        self._keys = [word.encode("utf-16-be") for word in self.words]
+        low, step = self.header["log_b"]
+        self._log_b = low + step * found["log_b"].astype(np.float64)
+        self._read: list[tuple[str, list[Floats], Floats]] = []  # word, state, log of what each class has
+
+    @classmethod
+    def read(cls, path: str | Path) -> Keyboard:
+        return cls(Path(path).read_bytes())
+
+    def complete(self, prefix: Sequence[str], letters: str = "", k: int = 3) -> list[tuple[str, float]]:
+        """The k best words and their log p, best first; of words that tie, the first by spelling."""
+        small = self.header["lowercase"]
+        scores = self._after([word.lower() if small else word for word in prefix])
+        typed = letters.lower() if small else letters
+        key = typed.encode("utf-16-be")
+        start = bisect_left(self._keys, key, key=lambda one: one[: len(key)])
+        stop = bisect_right(self._keys, key, start, key=lambda one: one[: len(key)])
+        log_p = scores[self._a["class"][start:stop]] + self._log_b[start:stop]
+        few = np.flatnonzero(log_p >= np.partition(log_p, -k)[-k]) if len(log_p) > k else np.arange(len(log_p))
+        best = sorted(few.tolist(), key=lambda i: (-log_p[i], i))[:k]
+        return [(letters + self.words[start + i][len(typed) :], float(log_p[i])) for i in best]
+
+    def _after(self, words: Sequence[str]) -> Floats:
+        """a·φ − log Z of every class after these words; what was read before is not read again."""
+        known = self._read
+        if not known:
+            known.append(("", *self._step([np.zeros(n) for n in self.header["state"]], self.header["eos"])))
+        same = 0
+        while same < min(len(words), len(known) - 1) and known[same + 1][0] == words[same]:
+            same += 1
+        del known[same + 1 :]
+        for word in words[same:]:
+            number = self._input_class(word)
+            known.append((word, *((known[-1][1:]) if number is None else self._step(known[-1][1], number))))
+        return known[-1][2]
+
+    def _step(self, state: list[Floats], number: int) -> tuple[list[Floats], Floats]:
+        x, after = self._m["embedding"][number], []
+        for layer in range(len(state) // 2):
+            h, c = state[2 * layer], state[2 * layer + 1]
+            z = self._m[f"input.{layer}"] @ x + self._m[f"hidden.{layer}"] @ h + self._a[f"bias.{layer}"]
+            i, f, g, o = np.split(z, 4)
+            c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+            x = np.tanh(c) / (1 + np.exp(-o))
+            after += [x, c]
+        scores = self._m["output"] @ x + self._a["offset"]
+        whole = scores + self._a["log_mass"]
+        return after, scores - (whole.max() + np.log(np.exp(whole - whole.max()).sum()))
+
+    def _input_class(self, word: str) -> int | None:
+        """That of a word, or of the cell that it looks like; None where the model knows neither."""
+        key = word.encode("utf-16-be")
+        at = bisect_left(self._keys, key)
+        if at < len(self._keys) and self._keys[at] == key:
+            return int(self._a["input_class"][at])
+        for n, domain in enumerate(self.header["domains"]):
+            moves, state = self._a[f"moves.{n}"], 0
+            for character in word:
+                state = int(moves[state, _column(domain["characters"], character)])
+            label = int(self._a[f"labels.{n}"][state]) - 1
+            if label >= 0 and word:
+                band = sum(len(word) > edge for edge in domain["edges"])
+                return int(self._a[f"cells.{n}"][label, band])
+        return None
+
+
+def _column(characters: str, character: str) -> int:
+    """A column for each character told apart, then lowercase, uppercase, digits, white space, signs."""
+    at, category = characters.find(character), unicodedata.category(character)
+    if at >= 0:
+        return at
+    kind = 3 if character.isspace() else 1 if category in ("Lu", "Lt") else 0 if category[0] in "LM" else 4
+    return len(characters) + (2 if category == "Nd" else kind)

@@ -1,0 +1,318 @@
+"""Keystrokes that completion saves, word after word of a test text, against n-grams over a word list and characters.
+
+    saved = 1 − Σ keys used / Σ (letters of the word + 1)          one key for each letter, and one for the space
+
+Before every key three words are shown. Where the word is among them, one key accepts it with its space; else the next
+letter is typed, and in the end the space. Words are the tokens of the treebank, lowercased; what came before is the
+true text. Top 3 after n letters: how often the word is shown when n letters are typed, of words that are longer.
+
+    list + trigram      Kneser-Ney over all listed words, those of the lists too: unseen ones share what is left alike
+    list + 5-gram       the same with five words
+    frequencies         the 5-gram mixed with the LL-RNN's own background, the frequencies of the lists in it; the share
+                        that gives the validation text most is taken
+    characters          an LSTM that spells, by beam search
+    llrnn, exported     the model, and the file of `llrnn export keyboard`
+"""
+
+from __future__ import annotations
+
+import math
+import resource
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from llrnn.ground.arrays import Floats
+from llrnn.ground.bundle import has_bundle
+from llrnn.ground.errors import ConfigError
+from llrnn.inference.keyboard import Keyboard, export_keyboard
+from llrnn.languages.ngrams import EMPTY, Trie, estimate
+from llrnn.model.checkpoint import load
+from llrnn.model.completion import Completer
+from llrnn.model.network import LLRNN
+from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.vocabulary import Vocabulary
+from llrnn_lab.studies import open_data, units
+from llrnn_lab.studies.jobs import Job, trained
+from llrnn_lab.studies.tables import markdown, write_results
+from llrnn_lab.studies.units import END, Units
+
+SHOWN = 3
+LETTERS = (0, 1, 2, 3)
+LITTLE = 20_000  # words of training text
+LANGUAGES = ("tr", "et", "tr-20k")
+SYSTEMS = ("list + trigram", "list + 5-gram", "frequencies + 5-gram", "characters", "llrnn", "exported")
+_SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
+_BEAM = 8
+_LONGEST = 24  # letters that a beam adds
+
+
+class Typist(Protocol):
+    """Proposes words: what each system is."""
+
+    def propose(self, prefix: Sequence[str], letters: str) -> list[str]:
+        """The best words, best first."""
+
+
+class FromModel:
+    """The library's own completion."""
+
+    def __init__(self, model: LLRNN) -> None:
+        self._keyboard = Completer(model)
+
+    def propose(self, prefix: Sequence[str], letters: str) -> list[str]:
+        return [one.word for one in self._keyboard.complete(prefix, letters, k=SHOWN)]
+
+
+class FromFile:
+    """An exported keyboard."""
+
+    def __init__(self, keyboard: Keyboard) -> None:
+        self._keyboard = keyboard
+
+    def propose(self, prefix: Sequence[str], letters: str) -> list[str]:
+        return [word for word, _ in self._keyboard.complete(prefix, letters, SHOWN)]
+
+
+class NGrams:
+    """Kneser-Ney over a word list; with `log_b` (V,) mixed with it, `share` of it."""
+
+    def __init__(self, trie: Trie, vocabulary: Vocabulary, log_b: Floats | None = None, share: float = 0.0) -> None:
+        self._trie, self._vocabulary, self._log_b, self._share = trie, vocabulary, log_b, share
+        self._words: tuple[str, ...] | None = None
+        self._log_p = np.zeros(0)
+
+    def log_p(self, prefix: Sequence[str]) -> Floats:
+        """log p of every listed word, (n,); a word that is not listed hides what came before it."""
+        node = self._trie.advance(EMPTY, self._vocabulary.eos)
+        for word in prefix:
+            number = self._vocabulary.id(word) if word in self._vocabulary else None
+            node = EMPTY if number is None else self._trie.advance(node, number)
+        found = self._trie.dense(torch.tensor([node]))[0].numpy()
+        if self._log_b is None:
+            return np.asarray(found)
+        return np.logaddexp(math.log(1 - self._share) + found, math.log(self._share) + self._log_b)
+
+    def propose(self, prefix: Sequence[str], letters: str) -> list[str]:
+        if self._words != tuple(prefix):
+            self._words, self._log_p = tuple(prefix), self.log_p(prefix)
+        symbols = self._vocabulary.beginning_with(letters)
+        log_p = self._log_p[symbols]
+        best = np.argpartition(-log_p, SHOWN)[:SHOWN] if len(log_p) > SHOWN else np.arange(len(log_p))
+        ranked = sorted(best.tolist(), key=lambda i: -log_p[i])
+        return [self._vocabulary.symbol(int(symbols[i])) for i in ranked]
+
+
+class Spelt:
+    """A model of characters: beam search for whole words that begin with the letters."""
+
+    def __init__(self, model: LLRNN, cut: Units) -> None:
+        self._model, self._cut = model, cut
+        self._end = model.vocabulary.id(END)
+        self._read: list[tuple[int, Any, Any]] = []  # unit, log p of the next, state
+
+    @torch.no_grad()
+    def propose(self, prefix: Sequence[str], letters: str) -> list[str]:
+        ids = [unit for word in prefix for unit in self._cut.of(word)] + self._cut.of(letters)[:-1]
+        log_p, state = self._after([self._model.vocabulary.id(unit) for unit in ids])
+        going: list[tuple[float, list[int]]] = [(0.0, [])]
+        done: list[tuple[float, list[int]]] = []
+        for length in range(_LONGEST):
+            grown = [
+                (log + gain, row, [*units, unit])
+                for row, (log, units) in enumerate(going)
+                for gain, unit in zip(*(part[row] for part in _best(log_p, _BEAM)), strict=True)
+            ]
+            grown.sort(key=lambda one: -one[0])
+            done += [(log, own[:-1]) for log, _, own in grown if own[-1] == self._end and (length or letters)]
+            kept = [one for one in grown if one[2][-1] not in (self._end, self._model.vocabulary.eos)][:_BEAM]
+            done = sorted(done, key=lambda one: -one[0])[:SHOWN]
+            if not kept or (len(done) == SHOWN and done[-1][0] >= kept[0][0]):
+                break
+            going = [(log, own) for log, _, own in kept]
+            p, state = self._model.step(state.select([row for _, row, _ in kept]), [own[-1] for _, _, own in kept])
+            log_p = p.log_probs()
+        symbol = self._model.vocabulary.symbol
+        return [letters + "".join(units.decode([*(symbol(one) for one in own), END])) for _, own in done]
+
+    def _after(self, ids: Sequence[int]) -> tuple[Any, Any]:
+        known = self._read
+        if not known:
+            p, state = self._model.step(self._model.start(), [self._model.vocabulary.eos])
+            known.append((-1, p.log_probs(), state))
+        same = 0
+        while same < min(len(ids), len(known) - 1) and known[same + 1][0] == ids[same]:
+            same += 1
+        del known[same + 1 :]
+        for one in ids[same:]:
+            p, state = self._model.step(known[-1][2], [one])
+            known.append((one, p.log_probs(), state))
+        return known[-1][1:]
+
+
+def _best(log_p: torch.Tensor, k: int) -> tuple[list[list[float]], list[list[int]]]:
+    values, places = log_p.topk(min(k, log_p.shape[1]), -1)
+    return values.tolist(), places.tolist()
+
+
+def typed(typist: Typist, text: Iterable[Sequence[str]]) -> dict[str, Any]:
+    """What a typist saves on a text, how often it is right after some letters, and how long a key takes."""
+    used = plain = 0
+    right: dict[int, list[bool]] = {n: [] for n in LETTERS}
+    seconds = list[float]()
+    for sentence in text:
+        for place, word in enumerate(sentence):
+            accepted = False
+            for n in range(len(word)):
+                if accepted and n > max(LETTERS):
+                    break
+                began = time.process_time()
+                shown = typist.propose(sentence[:place], word[:n])
+                took = time.process_time() - began
+                if n in right:
+                    right[n].append(word in shown)
+                if not accepted:
+                    seconds.append(took)
+                    used += 1
+                    accepted = word in shown
+            used += not accepted  # the space
+            plain += len(word) + 1
+    return {
+        "saved": 1 - used / plain,
+        "keys": used,
+        "characters": plain,
+        "top3": {str(n): statistics.fmean(found) if found else None for n, found in right.items()},
+        "milliseconds": {
+            "median": 1000 * statistics.median(seconds),
+            "p95": 1000 * float(np.percentile(seconds, 95)),
+        },
+    }
+
+
+def n_grams(train: Corpus, vocabulary: Vocabulary, order: int) -> Trie:
+    """Of the training text, over all listed words."""
+    text = EncodedText.encode(train, vocabulary)
+    stream = np.concatenate([[vocabulary.eos], *([*one, vocabulary.eos] for one in text.sentences)])
+    return Trie.from_table(estimate(stream, vocabulary.words, order=order))
+
+
+def with_frequencies(trie: Trie, model: LLRNN, valid: Corpus) -> NGrams:
+    """Mixed with the model's own background, as the validation text likes best."""
+    prior = model.background.prior([model.background.initial(None)]).dense(1).log_b[0].double().numpy()
+    log_b = prior[: model.vocabulary.n_words]
+    log_b = log_b - np.logaddexp.reduce(log_b)
+    own, rows = NGrams(trie, model.vocabulary), list[tuple[float, float]]()
+    for sentence in valid[:60]:
+        for place, word in enumerate(sentence.words):
+            if word in model.vocabulary:
+                number = model.vocabulary.id(word)
+                rows.append((float(own.log_p(sentence.words[:place])[number]), float(log_b[number])))
+    likes = {s: sum(np.logaddexp(math.log(1 - s) + a, math.log(s) + b) for a, b in rows) for s in _SHARES}
+    return NGrams(trie, model.vocabulary, log_b, max(likes, key=likes.__getitem__))
+
+
+def prepared(data: Path, out: Path, language: str, tell: Callable[[str], None]) -> Path:
+    """The texts and lists of a language, or of its first `LITTLE` words of training text."""
+    name, _, little = language.partition("-")
+    whole, folder = out / name, out / language
+    open_data.prepare(data, whole, name, tell=tell)
+    if little:
+        train, sentences, count = Corpus.from_file(whole / "train.conllu", lowercase=True), 0, 0
+        while count < LITTLE and sentences < len(train):
+            count, sentences = count + len(train[sentences].words), sentences + 1
+        open_data.prepare(data, folder, name, tell=tell, sentences=sentences)
+    return folder
+
+
+def _model(name: str, configs: Path, folder: Path, tell: Callable[[str], None]) -> LLRNN:
+    """Trained, where it is not there yet."""
+    job, out = Job(name, configs / f"{name}.toml", study="typing"), folder / "models"
+    if not has_bundle(job.folder(out), "model"):
+        tell(f"training {job.folder(out)}")
+        return trained(job, data=folder, out=out, device=torch.device("cpu")).model.eval()
+    return load(job.folder(out))
+
+
+def run(
+    data: Path,
+    out: Path,
+    languages: Sequence[str] = LANGUAGES,
+    configs: Path = Path("configs/typing"),
+    *,
+    words: int = 2000,
+    systems: Sequence[str] = SYSTEMS,
+    tell: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """Prepare, train what is missing, export, and type the first `words` words of each test text, on one core."""
+    strange = [one for one in languages if one not in LANGUAGES]
+    if strange:
+        raise ConfigError(
+            f"the language must be one of {', '.join(LANGUAGES)}, found {strange[0]!r}; choose one of them"
+        )
+    torch.set_num_threads(1)
+    results: dict[str, Any] = {}
+    for language in languages:
+        folder = prepared(data, out, language, tell)
+        results[language] = _measured(data, folder, language, configs, words, systems, tell)
+        write_results(out, "typing", results, table(results))
+    return results
+
+
+def _measured(
+    data: Path,
+    folder: Path,
+    language: str,
+    configs: Path,
+    words: int,
+    systems: Sequence[str],
+    tell: Callable[[str], None],
+) -> dict[str, Any]:
+    train, valid = (Corpus.from_file(folder / f"{part}.conllu", lowercase=True) for part in ("train", "valid"))
+    text, count = list[Sequence[str]](), 0
+    for sentence in open_data.test_corpora(data, language.partition("-")[0])["test1"]:
+        if count < words:
+            text.append(sentence.words)
+            count += len(sentence.words)
+    model = _model("llrnn", configs, folder, tell)
+    size = export_keyboard(model, folder / "keyboard.kb")
+    makers: dict[str, Callable[[], Typist]] = {
+        "list + trigram": lambda: NGrams(n_grams(train, model.vocabulary, 3), model.vocabulary),
+        "list + 5-gram": lambda: NGrams(n_grams(train, model.vocabulary, 5), model.vocabulary),
+        "frequencies + 5-gram": lambda: with_frequencies(n_grams(train, model.vocabulary, 5), model, valid),
+        "characters": lambda: Spelt(
+            _model("characters", configs, folder, tell), units.load(folder / "characters" / "units.json")
+        ),
+        "llrnn": lambda: FromModel(model),
+        "exported": lambda: FromFile(Keyboard.read(folder / "keyboard.kb")),
+    }
+    found: dict[str, Any] = {}
+    for name in systems:
+        tell(f"{language}: typing {count:,} words with {name}")
+        found[name] = typed(makers[name](), text)
+    listed = sum(word in model.vocabulary for sentence in text for word in sentence)
+    return {
+        "words": count,
+        "training words": train.tokens,
+        "listed": model.vocabulary.n_words,
+        "test words listed": listed / count,
+        "keyboard bytes": size,
+        "peak MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "systems": found,
+    }
+
+
+def table(results: dict[str, Any]) -> str:
+    """A row for each language and system."""
+    header = ["language", "system", "keys saved", *(f"top 3 after {n}" for n in LETTERS), "ms a key, median", "p95"]
+    rows = []
+    for language, result in results.items():
+        for name, one in result["systems"].items():
+            right = [f"{one['top3'][str(n)]:.1%}" for n in LETTERS]
+            times = [f"{one['milliseconds'][which]:.2f}" for which in ("median", "p95")]
+            rows.append([language, name, f"{one['saved']:.1%}", *right, *times])
+    return markdown(header, rows)

@@ -1,0 +1,156 @@
+"""Exported keyboards: what a file says is what its model says, but for rounding; Python and JavaScript say the same."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from browser import chromium, require_browser
+from helpers import shaken, small_corpus
+from llrnn import GRU, LLRNN, LSTM, Completer, Vocabulary, features
+from llrnn.cli import run
+from llrnn.ground.errors import ConfigError
+from llrnn.inference.keyboard import Keyboard, export_keyboard, keyboard_bytes, keyboard_page
+from llrnn.knowledge.backgrounds import Discounted, NGram
+from llrnn.knowledge.contextual import Expert
+from llrnn.knowledge.features import Features
+from llrnn.languages.domains import Names, Numbers, Regular, Spelling
+
+READER = Path(__file__).parents[2] / "src/llrnn/inference/keyboard/reader.js"
+ASKED = [
+    ([], ""),
+    ([], "L"),
+    (["le"], "p"),
+    (["la", "Reine", "est"], "gr"),
+    (["le", "zinzolin", "1984", "37,5"], ""),
+    (["le", "xyz!", "Ünder"], "m"),
+    (["le"], "qqq"),
+]
+
+
+@cache
+def model(layers: int = 1) -> LLRNN:
+    types = tuple(sorted(word for word in small_corpus().counts() if word.isalpha()))
+    held = [Numbers("fr"), Spelling(types, order=3, endings=6, longest=2, lengths=(4,))]
+    corpus = small_corpus().lowercased()
+    vocabulary = Vocabulary.from_corpus(corpus, domains=held, as_new=0.5)
+    phi = features.Identity(top=30) + features.CellAttributes() + features.Suffixes(2, min_count=3).of_listed()
+    body = LSTM(24, layers=layers)
+    made = LLRNN(vocabulary, output_features=phi, background=Discounted.from_corpus(corpus), controller=body)
+    shaken(made, 0.4)
+    made.provenance = {"config": {"corpus": {"lowercase": True}}}
+    return made.eval()
+
+
+def _open(vocabulary: Vocabulary, phi: Features) -> LLRNN:
+    background = Discounted.from_corpus(small_corpus())
+    return LLRNN(vocabulary, output_features=phi, background=background, controller=LSTM(3))
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_file_says_what_its_model_says_but_for_rounding(layers: int) -> None:
+    keyboard, whole = Keyboard(keyboard_bytes(model(layers))), Completer(model(layers))
+    for prefix, letters in ASKED:
+        wanted = {one.word: one.log_p for one in whole.complete(prefix, letters, k=60)}
+        found = keyboard.complete(prefix, letters, 5)
+        assert all(log_p == pytest.approx(wanted.get(word, log_p), abs=0.2) for word, log_p in found)
+        listed = [one for one in whole.complete(prefix, letters, k=60) if one.cell is None]
+        if found:
+            assert found[0][1] == pytest.approx(listed[0].log_p, abs=0.2)
+        assert len(found) == min(5, len(listed))
+
+
+def test_the_state_of_a_word_that_is_read_twice_is_the_same() -> None:
+    keyboard, fresh = Keyboard(keyboard_bytes(model())), Keyboard(keyboard_bytes(model()))
+    for prefix in (["le", "petit"], ["le"], ["la", "reine"], []):
+        keyboard.complete(prefix, "p")
+    assert keyboard.complete(["la", "reine"], "e") == fresh.complete(["la", "reine"], "e")
+
+
+def test_fewer_words_are_the_most_frequent() -> None:
+    small = Keyboard(keyboard_bytes(model(), words=20))
+    assert len(small.words) == 20
+    assert "le" in small.words
+
+
+def test_javascript_says_the_same(tmp_path: Path) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    export_keyboard(model(), tmp_path / "test.kb")
+    keyboard = Keyboard.read(tmp_path / "test.kb")
+    (tmp_path / "asked.json").write_text(json.dumps(ASKED))
+    script = (
+        f"const {{Keyboard}} = require({json.dumps(str(READER))}), fs = require('fs');"
+        "(async () => { const k = await Keyboard.read(fs.readFileSync('test.kb'));"
+        "const asked = JSON.parse(fs.readFileSync('asked.json'));"
+        "console.log(JSON.stringify(asked.map(([prefix, letters]) => k.complete(prefix, letters, 3)))); })()"
+    )
+    done = subprocess.run(["node", "-e", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    for (prefix, letters), found in zip(ASKED, json.loads(done.stdout), strict=True):
+        wanted = keyboard.complete(prefix, letters, 3)
+        assert [word for word, _ in found] == [word for word, _ in wanted]
+        assert [log_p for _, log_p in found] == pytest.approx([log_p for _, log_p in wanted], abs=1e-9)
+
+
+def test_a_page_types_offline_in_a_real_browser(tmp_path: Path) -> None:
+    require_browser()
+    content = keyboard_bytes(model())
+    (tmp_path / "typing.html").write_text(keyboard_page(content, title="Typing <test>"))
+    wanted = [word for word, _ in Keyboard(content).complete(["le"], "p", 3)]
+    with chromium(tmp_path / "profile") as browser:
+        browser.driver.execute_cdp_cmd("Network.enable", {})
+        offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
+        browser.driver.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
+        browser.open((tmp_path / "typing.html").as_uri())
+        browser.one("body[data-ready]")
+        browser.one("#text").send_keys("le p")
+        browser.until(lambda: browser.texts("#best button") == wanted or None, "the best words")
+        browser.one("#text").send_keys(Keys.TAB)
+        assert browser.script("return document.getElementById('text').value") == f"le {wanted[0]} "
+        browser.one("#best button:nth-child(2)").click()
+        typed = browser.script("return document.getElementById('text').value")
+        assert typed.startswith(f"le {wanted[0]} ")
+        assert len(typed.split()) == 3
+        assert not browser.complaints()
+
+
+def test_what_cannot_be_exported_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = small_corpus()
+    closed = Vocabulary.from_corpus(corpus)
+    made = LLRNN(closed, output_features=features.Identity(), controller=GRU(3))
+    with pytest.raises(ConfigError, match=r"controller GRU.*configs/typing"):
+        keyboard_bytes(made)
+    expert = NGram.from_corpus(corpus, order=2)
+    with pytest.raises(ConfigError, match="depends on the context"):
+        keyboard_bytes(LLRNN(closed, output_features=features.Identity(), background=expert, controller=LSTM(3)))
+    with_expert = LLRNN(
+        closed, output_features=features.Identity(), contextual=[Expert(expert, name="two")], controller=LSTM(3)
+    )
+    with pytest.raises(ConfigError, match="contextual features"):
+        keyboard_bytes(with_expert)
+    names = Vocabulary.from_corpus(corpus, domains=[Names({"Rome": ["City"]}, Spelling(["ab", "ba"], order=2))])
+    with pytest.raises(ConfigError, match="domains of patterns and spellings"):
+        keyboard_bytes(_open(names, features.CellAttributes()))
+    made.save(tmp_path / "gru")
+    assert run(["export", "keyboard", str(tmp_path / "gru"), "--out", str(tmp_path / "x.kb")]) == 2
+    assert "controller GRU" in capsys.readouterr().err
+
+
+def test_a_closed_vocabulary_is_exported_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    held = [Regular({"plate": "[ab]-[01]"}, dict.fromkeys("ab01-", 0.2), name="plate")]
+    for domains in ([], held):
+        vocabulary = Vocabulary.from_corpus(small_corpus(), domains=domains)
+        made = _open(vocabulary, features.Identity() + features.CellAttributes() if domains else features.Identity())
+        made.save(tmp_path / "model")
+        out = tmp_path / "x.kb"
+        assert run(["export", "keyboard", str(tmp_path / "model"), "--out", str(out)]) == 0
+        assert "MB" in capsys.readouterr().out
+        assert Keyboard.read(out).complete(["le", "a-1", "unknown-word"], "p")
+        shutil.rmtree(tmp_path / "model")
+    assert run(["export", "keyboard", str(tmp_path), "--page", "--out", str(tmp_path / "x.html")]) == 2
