@@ -21,8 +21,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from random import Random
 from typing import TypeVar
@@ -40,12 +41,13 @@ from llrnn.text.readers import Line, read_entries
 __all__ = ["TemplateTable", "french_templates", "read_templates", "template_pairs", "template_sentences"]
 
 SUITE = "templates"
-_TRIES = 400  # for each pair that is asked for
+_PATIENCE = 1000  # tries in a row that give nothing new
 _SECTIONS = ("templates", "words", "joins")
 _SLOT = re.compile(r"(\*?)(\w[\w-]*):(\d+(?:\+\d+)*)")
 _SHARED = ("Tense", "Mood")  # the same for all finite verbs of a sentence
 _CLOSED = frozenset({"DET", "AUX", "ADP", "PRON"})  # words that go with every noun
 T = TypeVar("T")
+K = TypeVar("K")
 _Values = tuple[tuple[str, str], ...]  # features and what they are
 
 
@@ -94,7 +96,7 @@ class TemplateTable:
         self.readings: dict[str, list[InflectedWord]] = defaultdict(list)
         for word in {id(word): word for own in words.values() for word in own}.values():
             self.readings[word.form].append(word)
-        self.targets = {template.slots[template.target].name for template in self.templates}
+        self.nouns = frozenset(name for name, own in words.items() if own and own[0].pos in NOMINAL)
 
     def restricted(self, vocabulary: Container[str] | None, lexicon: Lexicon | None) -> TemplateTable:
         """Only words that the vocabulary lists, and about which a lexicon says the same where it knows them."""
@@ -103,6 +105,7 @@ class TemplateTable:
             for name, own in self.words.items()
         }
         found = TemplateTable(self.templates, kept, self.joins)
+        found.nouns = self.nouns
         found.readings = self.readings  # a form that is not listed can still be what makes another one ambiguous
         return found
 
@@ -210,14 +213,10 @@ def _check(line: Line, template: Template, words: Mapping[str, Sequence[Inflecte
     for slot in template.slots:
         if slot.nouns and not words.get(slot.name):
             line.fail(f"the class {slot.name!r} has no words; add some, or take one of {', '.join(sorted(words))}", 1)
-    heads = Counter(slot.nouns for slot in template.slots if slot.nouns and _is_noun(slot, words))
+    heads = Counter(slot.nouns for slot in template.slots if slot.nouns and words[slot.name][0].pos in NOMINAL)
     for number in {number for slot in template.slots for number in slot.nouns}:
         if heads[number,] != 1:
             line.fail(f"number {number} must stand on one noun, found {heads[number,]}; correct the template")
-
-
-def _is_noun(slot: TemplateSlot, words: Mapping[str, Sequence[InflectedWord]]) -> bool:
-    return words[slot.name][0].pos in NOMINAL
 
 
 # --- sentences
@@ -269,7 +268,7 @@ class _Maker:
         chosen: dict[int, InflectedWord] = {}
         heads = {}
         for place, slot in enumerate(template.slots):
-            if slot.nouns and _is_noun(slot, self.table.words):
+            if slot.nouns and slot.name in self.table.nouns:
                 heads[slot.nouns[0]] = place
                 values = self.values(slot.name, feature)
                 own = self.fitting(slot.name, ((feature, _one(values, random)),) if values else (), ())
@@ -326,7 +325,7 @@ class _Maker:
         assert word is not None
         tested = [is_for_tests(*lemmas) for where, *lemmas in filled.combinations() if where == place]
         bad = self._cached_wrong(template.slots[place].name, word, feature)
-        if not all(tested) or bad is None or not self._shows(filled, numbers, feature):
+        if not any(tested) or bad is None or not self._shows(filled, numbers, feature):
             return None
         good, wrong = self.written(filled.forms()), self.written(filled.forms(bad.form))
         if good is None or wrong is None or sum(map(str.__ne__, good, wrong)) != 1 or len(good) != len(wrong):
@@ -442,10 +441,13 @@ def template_pairs(
             named[template.name, feature].append(template)
     for (name, feature), templates in named.items():
         random = Random(f"pairs/{seed}/{name}/{feature}")
-        made = (maker.pair(_one(templates, random), feature, random) for _ in range(_TRIES * count))
-        found = _distinct(((pair.good, pair.bad), pair) for pair in made if pair is not None)
-        pairs |= dict(_first(found, count, f"the construction {name!r} ({feature})"))
+        draw = partial(_drawn_pair, maker, templates, feature, random)
+        pairs |= _distinct(draw, lambda pair: (pair.good, pair.bad), count, f"the construction {name!r} ({feature})")
     return list(pairs.values())
+
+
+def _drawn_pair(maker: _Maker, templates: Sequence[Template], feature: str, random: Random) -> Pair | None:
+    return maker.pair(_one(templates, random), feature, random)
 
 
 def template_sentences(
@@ -461,24 +463,21 @@ def template_sentences(
     extra = template_sentences(french_templates(), 5000, vocabulary=model.vocabulary)
     """
     maker, random = _Maker(table, vocabulary, lexicon), Random(f"sentences/{seed}")
-    made = (maker.sentence(_one(table.templates, random), random) for _ in range(_TRIES * count))
-    found = _distinct((words, words) for words in made if words is not None)
-    return [words for _, words in _first(found, count, "all constructions")]
+    found = _distinct(
+        lambda: maker.sentence(_one(table.templates, random), random), lambda words: words, count, "every construction"
+    )
+    return list(found)
 
 
-K = TypeVar("K")
-
-
-def _distinct(items: Iterable[tuple[K, T]]) -> Iterator[tuple[K, T]]:
-    seen: set[K] = set()
-    for key, item in items:
-        if key not in seen:
-            seen.add(key)
-            yield key, item
-
-
-def _first(items: Iterator[tuple[K, T]], count: int, what: str) -> list[tuple[K, T]]:
-    found = [item for item, _ in zip(items, range(count), strict=False)]
+def _distinct(draw: Callable[[], T | None], key: Callable[[T], K], count: int, what: str) -> dict[K, T]:
+    """Drawn until there are `count` different ones, or nothing new comes any more."""
+    found: dict[K, T] = {}
+    tries = 0
+    while len(found) < count and tries < _PATIENCE:
+        made = draw()
+        tries = tries + 1 if made is None or key(made) in found else 0
+        if made is not None:
+            found.setdefault(key(made), made)
     if not found:
         raise CorpusError(f"{what} gives no sentence with these words; list more words, or leave it out")
     return found
