@@ -58,6 +58,7 @@ VERBS = [
     "data french",
 ]
 VERBS += ["data get", "data vectors", "experiment table4", "experiment prepare", "experiment model", "pairs make"]
+VERBS += ["pairs templates"]
 VERBS += ["bench ngram", "ngram estimate", "ngram convert", "ngram query", "ngram perplexity", "rescore"]
 VERBS += ["adapt", "mix", "experiment adaptation", "experiment rescoring", "words add", "words remove"]
 VERBS += ["bench", "bench beam", "bench constraint", "bench gpu", "serve"]
@@ -322,6 +323,20 @@ def test_minimal_pairs_are_made_and_scored(capsys: Capture, trained: Path, run: 
     assert "distance" in printed
     Path("bad.tsv").write_text("one field only\n")
     assert "bad.tsv:1" in refused(capsys, "evaluate", run, "--pairs", "bad.tsv")
+
+
+def test_pairs_are_constructed(capsys: Capture, run: str) -> None:
+    made = ("pairs", "templates", "--count", "2")
+    told = done(capsys, *made, "--out", "t.jsonl", "--sentences", "t.txt")
+    assert "48 pairs of 24 constructions: t.jsonl" in told
+    assert "2 sentences, none of any pair: t.txt" in told
+    assert len(Path("t.txt").read_text(encoding="utf8").splitlines()) == 2
+    Path("words.tsv").write_text("le\nla\nles\nroi\ndort\ndorment\n.\n", encoding="utf8")
+    assert "gives no sentence with these words" in refused(capsys, *made, "--vocabulary", "words.tsv", "--out", "u.tsv")
+    assert "--out (pairs) or --sentences" in refused(capsys, "pairs", "templates")
+    both = (*made, "--model", run, "--vocabulary", "words.tsv", "--out", "u.tsv")
+    assert "leave one of them out" in refused(capsys, *both)
+    assert "the word '" in refused(capsys, "evaluate", run, "--pairs", "t.jsonl")  # none of them can be scored
 
 
 def test_corpora_that_cannot_be_fetched(capsys: Capture) -> None:

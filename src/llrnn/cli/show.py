@@ -115,9 +115,10 @@ def pairs(name: str, scores: PairScores) -> None:
         (suite.measure, scores.by_distance),
         ("distractors", scores.by_distractors),
     ):
-        rows = ((str(part), _share(share)) for part, share in parts.items())
-        table((title, "accuracy [95 % interval]"), *rows)
-    by_both = scores.by_group_and_distance if suite.name else {}
+        if parts:
+            rows = ((str(part), _share(share)) for part, share in parts.items())
+            table((title, "accuracy [95 % interval]"), *rows)
+    by_both = {group: bands for group, bands in scores.by_group_and_distance.items() if suite.name and len(bands) > 1}
     if by_both:
         bands = [name for _, _, name in suite.bands]
         cells = ((group, *(_percent(own.get(band)) for band in bands)) for group, own in by_both.items())

@@ -174,29 +174,47 @@ def _prefix_tree(sentences: Sequence[Sequence[int]]) -> tuple[list[list[_Node]],
 def _log_probs(
     model: LLRNN, levels: Sequence[Sequence[_Node]], ends: Iterable[tuple[tuple[int, int], bool]]
 ) -> list[float]:
-    """log p of each sentence of a tree, with its end or without."""
-    ended: list[list[float]] = []
+    """log p of each sentence of a tree, with its end or without; only prefixes that something follows are fed."""
+    places = list(ends)
+    closing = [
+        sorted({row for (own, row), closed in places if closed and own == level}) for level in range(len(levels))
+    ]
+    ended: list[dict[int, float]] = []
     read: list[list[float]] = []
     device, eos = model.device, model.vocabulary.eos
     log_p = torch.zeros(1, dtype=torch.float64, device=device)  # of the prefixes of this level
+    fed = [0]  # the rows of this level that were fed
     distribution, state = model.step(model.start(), [eos])
-    for nodes in [*levels[1:], []]:
-        parents, words = [parent for parent, _ in nodes], [word for _, word in nodes]
-        n = len(log_p)
-        position = torch.tensor([*range(n), *parents], device=device)
-        word = torch.tensor([eos] * n + words, device=device)
+    for level, stop in enumerate(closing):
+        nodes = levels[level + 1] if level + 1 < len(levels) else ()
+        row = torch.tensor([*stop, *(parent for parent, _ in nodes)], dtype=torch.long, device=device)
+        place = {one: index for index, one in enumerate(fed)}
+        position = torch.tensor([place[one] for one in row.tolist()], dtype=torch.long, device=device)
+        word = torch.tensor([eos] * len(stop) + [word for _, word in nodes], dtype=torch.long, device=device)
         order = position.argsort(stable=True)
-        require_numbers(distribution.log_total)
         step = distribution.log_prob(word[order], position[order]).double()
+        if not bool(step.isfinite().all()):
+            require_numbers(distribution.log_total)
         reached = torch.empty_like(step)
         # NaN is minus infinity less minus infinity: nothing at all can follow
-        reached[order] = log_p[position[order]] + step.nan_to_num(nan=MINUS_INFINITY, neginf=MINUS_INFINITY)
-        ended.append(reached[:n].tolist())
+        reached[order] = log_p[row[order]] + step.nan_to_num(nan=MINUS_INFINITY, neginf=MINUS_INFINITY)
+        ended.append(dict(zip(stop, reached.tolist(), strict=False)))
         read.append(log_p.tolist())
-        log_p = reached[n:]
-        if nodes:
-            distribution, state = model.step(state.select(parents), words)
-    return [(ended if closed else read)[level][row] for (level, row), closed in ends]
+        log_p = reached[len(stop) :]
+        fed = _followed(levels, closing, level + 1)
+        if fed:
+            distribution, state = model.step(
+                state.select([place[nodes[one][0]] for one in fed]), [nodes[one][1] for one in fed]
+            )
+    return [ended[level][row] if closed else read[level][row] for (level, row), closed in places]
+
+
+def _followed(levels: Sequence[Sequence[_Node]], closing: Sequence[Sequence[int]], level: int) -> list[int]:
+    """The rows of a level behind which a word or an end is asked for."""
+    if level >= len(levels):
+        return []
+    further = levels[level + 1] if level + 1 < len(levels) else ()
+    return sorted({parent for parent, _ in further}.union(closing[level]))
 
 
 # Weights of several scores, chosen so that a development set has the fewest word errors.
