@@ -17,6 +17,7 @@ SHOWN = (
     *("adaptation", "frozen_adaptation", "frozen_cost", "rescoring", "open_vocabulary", "rare_words", "added_words"),
     *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "constraint_cold", "kenlm", "objectives"),
     *("campaign", "other_texts", "attack", "bodies", "french_knowledge", "french_trials", "open_classes"),
+    *("template_pairs", "suite_pairs", "turkish_pairs"),
 )
 TESTS = ("test1", "test2")
 SIZES = (10000, 5000, 3000, 2500, 2000, 1000, 500, 10)
@@ -33,6 +34,7 @@ COMPARED = {
 }
 
 
+FEATURES = ("number", "gender")
 KINDS = (
     *("verb-number", "verb-person", "adjective-number", "adjective-gender"),
     *("participle-number", "participle-gender"),
@@ -176,6 +178,39 @@ def agreement_by_kind() -> str:
     header = ["", *(f"{kind} ({found['best'][kind]['count']:,})" for kind in KINDS)]
     rows = [[COMPARED[name], *(f"{100 * one[kind]['accuracy']:.1f}" for kind in KINDS)] for name, one in found.items()]
     return markdown(header, rows)
+
+
+def _cells(share: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{100 * share['accuracy']:.1f} [{100 * share['low']:.1f}, {100 * share['high']:.1f}]",
+        f"{share['count']:,}",
+    ]
+
+
+def template_pairs() -> str:
+    """A small French model on constructed pairs: number and gender by construction."""
+    groups = read("pairs.json")["french"]["templates"]["by_group"]
+    names = list(dict.fromkeys(name.rpartition("-")[0] for name in groups))
+    rows = [
+        [name, *(f"{100 * groups[one]['accuracy']:.1f}" if (one := f"{name}-{f}") in groups else "" for f in FEATURES)]
+        for name in names
+    ]
+    return markdown(["construction", *FEATURES], rows)
+
+
+def suite_pairs() -> str:
+    """The same model on other pairs: all, and by words between those that agree."""
+    rows = []
+    for name, found in read("pairs.json")["french"].items():
+        bands = ", ".join(f"{band}: {100 * share['accuracy']:.1f}" for band, share in found["by_distance"].items())
+        rows.append([name, *_cells(found["overall"]), f"{found['left_out']:,}", f"{found['ties']:,}", bands])
+    return markdown(["pairs", "right", "scored", "left out", "ties", "by distance"], rows)
+
+
+def turkish_pairs() -> str:
+    found = read("pairs.json")["turkish"]["turblimp"]
+    rows = [[name.replace("_", " "), *_cells(share)] for name, share in found["by_group"].items()]
+    return markdown(["phenomenon", "right", "pairs"], [*rows, ["all", *_cells(found["overall"])]])
 
 
 def small() -> str:
