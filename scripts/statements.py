@@ -353,6 +353,7 @@ WITHOUT_A_FILE: dict[str, dict[str, str]] = {
 # Pages whose tables hold no measured figures, or such as are printed by a command of the page and kept in no file.
 NOT_MEASURED = {
     "server.md": "limits and codes, held to the code by tests/serve/test_server_limits.py",
+    "reference/config.md": "keys and their limits, made from the classes that read them",
     "large-corpora.md": "bytes by the layout of the files; seconds of one run on a busy machine, as the page says",
     "reliability.md": "what `make campaign` printed when it was last run",
 }

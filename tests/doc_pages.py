@@ -396,7 +396,9 @@ def check_command(block: Block, command: str) -> None:
         case ["pip", "install", *wanted] | ["python", "-m", "pip", "install", *wanted]:
             for extra in re.findall(r"\[([\w,]+)\]", " ".join(wanted)):
                 assert set(extra.split(",")) <= extras(), f"{block}: no extra {extra} in pyproject.toml"
-        case ["python", "-m", "venv", _] | ["cd", _] | [".", _] | ["curl" | "cat" | "head", *_]:
+        case (
+            ["python", "-m", "venv", _] | ["cd", _] | [".", _] | ["curl" | "cat" | "head", *_] | ["pip", "download", *_]
+        ):
             pass
         case ["python", script, *_]:
             assert (ROOT / script).is_file(), f"{block}: {script} does not exist"

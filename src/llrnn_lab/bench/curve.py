@@ -200,7 +200,7 @@ def _adaptive(
 
 @dataclass(frozen=True)
 class TimeCurve(Chartable):
-    """What `curve` found: validation log-perplexity against minutes of training, and who leads."""
+    """What `curve` found: validation log-perplexity against seconds of training, and who leads."""
 
     found: Mapping[str, Any]
 
@@ -233,13 +233,9 @@ class TimeCurve(Chartable):
         return Sheet((TextTable(header, tuple(rows)), (f"an LL-RNN is the best at every time: {told}",), self.chart()))
 
     def chart(self) -> LineChart:
-        curves = {
-            name: [(used / 60, loss) for used, loss in points]
-            for name, points in self.found["curves"].items()
-            if points
-        }
+        curves = {name: points for name, points in self.found["curves"].items() if points}
         on = "one core" if self.found["device"] == "cpu" else "one GPU"
         body = f"LSTM {self.found['layers']} × {self.found['H']}"
         return LineChart(
-            curves, f"French, {body}: validation while training", f"minutes of training, {on}", "log-perplexity (nats)"
+            curves, f"French, {body}: validation while training", f"seconds of training, {on}", "log-perplexity (nats)"
         )
