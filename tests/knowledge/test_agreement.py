@@ -12,6 +12,7 @@ import torch
 import llrnn
 from llrnn import Corpus, Vocabulary, contextual, features
 from llrnn.ground.errors import ConfigError, FeatureError, LexiconError
+from llrnn.inference.explanation import Comparison
 from llrnn.knowledge.contextual import Agreement, Governors
 from llrnn.knowledge.process import Batch
 from llrnn.languages.agreement import AgreementRules
@@ -82,11 +83,7 @@ def agreement(readings: Readings) -> Agreement:
 
 
 def _told(agreement: Agreement, vocabulary: Vocabulary, prefix: str) -> dict[str, str]:
-    bound, words = agreement.bind(vocabulary), prefix.split()
-    state = bound.advance(bound.initial(), vocabulary.eos)
-    for word in words:
-        state = bound.advance(state, vocabulary.id(word))
-    return bound.told(words, state)
+    return agreement.bind(vocabulary).told(prefix)
 
 
 @pytest.mark.parametrize(
@@ -192,6 +189,16 @@ def test_features_are_those_of_the_definition(agreement: Agreement, vocabulary: 
         scores.append(score)
     wanted = torch.log_softmax(torch.tensor(scores, dtype=torch.float64), 0)
     torch.testing.assert_close(p.log_probs()[-1], wanted)
+
+
+def test_explanations_say_with_whom(agreement: Agreement, vocabulary: Vocabulary) -> None:
+    model = _model(agreement, vocabulary).float()
+    found = llrnn.explain(model, "les auteurs que le ministre aime", word="sont", rival="est")
+    assert isinstance(found, Comparison)
+    wanted = "agrees with auteurs (Number:Plur), 5 words back"
+    assert ("agreement subject agrees Number", wanted) in found.chosen.remarks
+    assert ("est: clashes with auteurs (Number:Plur), 5 words back",) in found.rival.told()
+    assert abs(found.total - found.log_ratio) < 1e-3
 
 
 def test_it_is_saved_and_words_are_added(agreement: Agreement, vocabulary: Vocabulary, tmp_path: Path) -> None:

@@ -564,7 +564,7 @@ class AgreementConfig(Strict):
     """Whether a word agrees with who governs it; as an input, who that is."""
 
     kind: Literal["agreement"]
-    rules: str = Field(min_length=1, description="agreement: french, or a file .toml with rules of one's own")
+    rules: str = Field(min_length=1, description="agreement: french, estonian, turkish, or a file .toml of one's own")
     treebanks: list[str] = Field([], description="agreement: CoNLL-U files with readings, and what comes after what")
     readings: list[str] = Field([], description="agreement: files of readings, form TAB weight TAB attributes")
     name: str = Field("agreement", min_length=1, description="what explanations and --expert call it")

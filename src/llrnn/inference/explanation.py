@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -44,6 +44,8 @@ from llrnn.model.decode import read_prefix
 from llrnn.model.network import LLRNN
 from llrnn.text.vocabulary import EOS
 
+_SAID = 0.1  # a value of a contextual feature from which on explanations say what it is due to
+
 
 @dataclass(frozen=True)
 class MixturePart:
@@ -69,6 +71,7 @@ class Explanation(Chartable):
     log_inside: float = 0.0  # and log q(x) / Q'(c), its share of the cell, which `log_b` includes
     factors: tuple[tuple[str, float], ...] = ()  # of a background that has several: each by name, and its log b
     parts: tuple[MixturePart, ...] = ()  # of a background that is a mixture, or a mixed model
+    remarks: tuple[tuple[str, str], ...] = ()  # of terms by name: what their value is due to, such as who governs
 
     @property
     def total(self) -> float:
@@ -88,7 +91,11 @@ class Explanation(Chartable):
 
     def sheet(self) -> Sheet:
         line = (*(f"{word} " for word in self.prefix), Strong(self.word), f": {self.verdict}")
-        return Sheet((line, self.chart(), self._sum().table("value φ"), *self._mixture()))
+        return Sheet((line, *self.told(), self.chart(), self._sum().table("value φ"), *self._mixture()))
+
+    def told(self) -> list[tuple[str, ...]]:
+        """The remarks as lines, each once."""
+        return [(f"{self.word}: {remark}",) for remark in dict.fromkeys(remark for _, remark in self.remarks)]
 
     def _mixture(self) -> tuple[TextTable, ...]:
         rows = tuple((one.name, f"{one.weight:.4f}", log_text(one.log_b), f"{one.share:.1%}") for one in self.parts)
@@ -161,7 +168,7 @@ class Comparison(Chartable):
         notes += [f"{one.word} is {one.verdict}" for one in sides if one.forbidden_by]
         if all(one.forbidden_by for one in sides):
             notes.append("both are forbidden: neither is possible, whatever the features say")
-        return [(note,) for note in notes]
+        return [*((note,) for note in notes), *self.chosen.told(), *self.rival.told()]
 
     def _sum(self) -> Breakdown:
         background = Part("log b (background)", self.log_b_difference, factors=self.factors)
@@ -207,10 +214,12 @@ def explain_next(
     """The same of a distribution at one position, and the state that it was made from."""
     here = state.knowledge[0][0]
     factors, parts = model.background.factors(here), model.background.shares(here)
-    chosen = _explanation(model, distribution, factors, parts, prefix, word)
+    own = zip(model.contextual, state.knowledge[1:], strict=False)
+    remarks = {name: told for one, states in own for name, told in one.remarks(states[0], prefix).items()}
+    chosen = _explanation(model, distribution, factors, parts, prefix, word, remarks)
     if rival is None:
         return chosen
-    return compare(chosen, _explanation(model, distribution, factors, parts, prefix, rival))
+    return compare(chosen, _explanation(model, distribution, factors, parts, prefix, rival, remarks))
 
 
 def compare(chosen: Explanation, rival: Explanation) -> Comparison:
@@ -229,22 +238,25 @@ def _explanation(
     parts: Sequence[tuple[str, float, Prior]],
     prefix: tuple[str, ...],
     word: str,
+    remarks: Mapping[str, str],
 ) -> Explanation:
     vocabulary = model.vocabulary
     located, inside = vocabulary.locate([word], place="word")
     symbol, log_inside = int(located[0]), float(inside[0])
-    asked = torch.tensor([symbol], device=model.device)
+    asked, terms = torch.tensor([symbol], device=model.device), _terms(model, distribution, symbol)
+    said = tuple((term.name, remarks[term.name]) for term in terms if term.name in remarks and term.value >= _SAID)
     return Explanation(
         prefix=prefix,
         word=word,
         log_p=float(distribution.require_mass().log_prob(asked)[0]) + log_inside,
         log_b=float(distribution.log_b(asked)[0]) + log_inside,
         log_z=float(distribution.log_z[0]),
-        terms=_terms(model, distribution, symbol),
+        terms=terms,
         cell=vocabulary.symbols[symbol] if symbol >= len(vocabulary.words) else None,
         log_inside=log_inside,
         factors=_factors(factors, symbol),
         parts=_parts(parts, symbol, log_inside),
+        remarks=said,
     )
 
 

@@ -513,6 +513,9 @@ class ExplanationAnswer(Answer):
     factors: tuple[FactorAnswer, ...]
     forbidden_by: tuple[str, ...]
     parts: tuple[MixturePartAnswer, ...]
+    remarks: Annotated[
+        tuple[tuple[str, str], ...], Field(description="by feature, what its value is due to: who governs the word")
+    ] = ()
 
 
 class ComparisonAnswer(Answer):

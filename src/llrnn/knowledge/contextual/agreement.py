@@ -370,22 +370,37 @@ class Agreement(LinearFeature[GovernorState]):
                     made[:, 2 * i + 1, said] += expected[:, v]
         return torch.from_numpy(made)
 
-    def told(self, words: Sequence[str], state: GovernorState) -> dict[str, str]:
-        """By relation, who governs the next word, in words: 'auteurs (Number:Plur Person:3), 6 words back'.
+    def told(self, prefix: str | Sequence[str]) -> dict[str, str]:
+        """Who governs the word after a prefix, by relation: 'auteurs (Number:Plur Person:3), 6 words back'."""
+        words, state = prefix.split() if isinstance(prefix, str) else list(prefix), self.initial()
+        for symbol in self.vocabulary.locate(words, place="prefix")[0].tolist():
+            state = self.advance(state, symbol)
+        told = {one.name: self._governor(state, words, one, one.attributes) for one in self.rules.relations}
+        return {name: one for name, one in told.items() if one is not None}
 
-        `words`: those of the sentence so far, which the state has read.
-        """
+    def remarks(self, state: GovernorState, words: Sequence[str]) -> Mapping[str, str]:
         found = {}
-        for relation in self.rules.relations:
-            best = _largest(state.hypotheses, relation.name, self.rules)
-            if best is not None:
-                place, bundle = best
-                pairs = zip(self.rules.attributes, bundle, strict=True)
-                says = " ".join(f"{A}:{'/'.join(sorted(v))}" for A, v in pairs if v and A in relation.attributes)
-                back = state.place - place
-                where = f"{back} word{'s' if back > 1 else ''} back"
-                found[relation.name] = f"{words[place]} ({says}), {where}" if place >= 0 else f"nobody ({says})"
+        for relation, attribute in self._pairs:
+            governor = self._governor(state, words, relation, (attribute,))
+            if governor is not None:
+                own = f"{self.name} {relation.name}"
+                found[f"{own} agrees {attribute}"] = f"agrees with {governor}"
+                found[f"{own} clashes {attribute}"] = f"clashes with {governor}"
         return found
+
+    def _governor(
+        self, state: GovernorState, words: Sequence[str], relation: Relation, attributes: Sequence[str]
+    ) -> str | None:
+        """The most likely one, what it says of some attributes, and where it stands."""
+        best = _largest(state.hypotheses, relation.name, self.rules)
+        if best is None:
+            return None
+        pairs = zip(self.rules.attributes, best[1], strict=True)
+        says = " ".join(f"{A}:{'/'.join(sorted(v))}" for A, v in pairs if v and A in attributes) or "says nothing"
+        back = state.place - best[0]
+        if best[0] < 0:
+            return f"nobody ({says})"
+        return f"{words[len(words) - back]} ({says}), {back} word{'s' if back > 1 else ''} back"
 
     def revised(self, revision: Revision) -> Self:
         """New words have the readings that they are known with; in a model that was loaded, those of unknown words."""

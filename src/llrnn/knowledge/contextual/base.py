@@ -103,6 +103,13 @@ class ContextualFeature(NamedProcess[S]):
         rest, own = (found.rest, found.value) if len(self.names) > 1 else (found.rest[:, 0], found.value[:, 0])
         return rest[0].tolist(), dict(zip(found.word.tolist(), own.tolist(), strict=True))
 
+    def remarks(self, state: S, words: Sequence[str]) -> Mapping[str, str]:
+        """By feature, what its value is due to, in words, where there is something to say: explanations quote it.
+
+        `words`: the prefix, which the state has read.
+        """
+        return {}
+
     def values(self, states: Sequence[S]) -> ContextValues:
         """The values for a batch of states. A subclass has this method, or `value`."""
         if type(self).value is ContextualFeature.value:

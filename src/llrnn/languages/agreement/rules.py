@@ -126,7 +126,7 @@ class AgreementRules:
         return frozenset(value for one in patterns for name, values in one if name == "Lemma" for value in values)
 
 
-SHIPPED = ("french",)
+SHIPPED = ("estonian", "french", "turkish")
 
 
 def fits(patterns: Sequence[Pattern], reading: Collection[str], form: str) -> bool:

@@ -86,7 +86,9 @@ export class Why {
     const { terms } = isComparison ? this.#answer.comparison : this.#single;
     say(this.#title, rival ? `Why ${word}, and not ${rival}?` : `Why ${word}?`);
     this.#views.replaceChildren(...this.#buttons(word, rival));
-    tell(this.#message, [...this.#settings.lost.map(missing), forbidden(parts)].filter(Boolean).join(" "));
+    const explained = isComparison ? [this.#answer.word, this.#answer.rival] : [this.#single];
+    const notes = [...this.#settings.lost.map(missing), forbidden(parts), ...explained.flatMap(governed)];
+    tell(this.#message, notes.filter(Boolean).join(" "));
     this.#picture.replaceChildren(...this.#drawing(parts));
     const focused = this.#table.contains(document.activeElement) && document.activeElement.closest("[data-part]");
     const table = sumTable(parts, {
@@ -126,6 +128,10 @@ export class Why {
     return this.#settings.isFixed ? [...choices, release] : choices;
   }
 }
+
+/** With whom a word agrees or clashes, and how far back that is. */
+const governed = ({ word, remarks = [] }) =>
+  [...new Set(remarks.map(([, text]) => text))].map((text) => `${labelOf(word)} ${text}.`);
 
 const missing = (word) => `“${word}” is no word of this model.`;
 
