@@ -215,6 +215,7 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
             "unsaid": {},
             "continued": {},
             "lookup": {"table": "t.csv", "columns": ["a"]},
+            "agreement": {"rules": "french", "treebanks": ["t.conllu"]},
             "grammar": {"file": "g.lark"},
             "automaton": {"pattern": "a*"},
         },
