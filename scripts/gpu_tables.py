@@ -1,4 +1,4 @@
-"""Tables of docs/performance.md that `llrnn_lab.bench.report` does not make: the layer on a GPU, a step taken apart."""
+"""Tables of docs/performance.md that `llrnn_lab.bench.report` does not make: the layer on a GPU, steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from llrnn_lab.studies.tables import markdown
 from results import figures, read
 
 WAYS = ("one graph", "callables", "eager")
-SHOWN = ("gpu_layer", "gpu_errors", "gpu_vocabulary", "gpu_own_classes", "french_gpu", "profile")
+SHOWN = ("gpu_layer", "gpu_errors", "gpu_vocabulary", "gpu_own_classes", "french_gpu", "profile", "steps", "factored")
 OURS = [f"{loss}, {way}" for loss in ("weighted_loss", "log_sum_and_score") for way in WAYS]
 
 
@@ -90,3 +90,45 @@ def profile() -> str:
         for name, part in read("profile.json")["parts"].items()
     ]
     return markdown(["part", "ms", "share"], rows)
+
+
+def steps(which: str) -> str:
+    """What `scripts/time_configs.py` printed of one group of configurations, in its order."""
+    found = read("steps.json")[which]["found"]
+    body = next((one["seconds"] for name, one in found.items() if name.startswith("free:")), None)
+    rows = []
+    for name, one in found.items():
+        layer, _, cutoffs = name.rpartition(":configs")[0].partition("=")
+        own = (
+            f"softmax in llrnn, {one['classes']:,} words"
+            if "rnn-bias" in name
+            else f"llrnn, {one['classes']:,} classes"
+        )
+        label = {
+            "dense": "softmax in torch",
+            "free": "no output layer",
+            "adaptive": f"adaptive softmax, {cutoffs.replace(',', ', ')}",
+        }.get(layer, own)
+        beyond = "" if body is None else f"{max(one['seconds'] - body, 0.0):.2f}"
+        rows.append(
+            [label, f"{one['seconds']:.2f}", beyond, f"{one['words_per_second']:,.0f}", f"{1 / one['ratio']:.2f}"]
+        )
+    return markdown(["", "seconds", "beyond the body", "words/s", "times the first's speed"], rows)
+
+
+def factored() -> str:
+    """Sums over pairs of factors, counted."""
+    rows = [
+        [
+            f"{language}, `{config}`",
+            *(f"{one[key]:,}" for key in ("V", "classes", "features")),
+            " + ".join(f"{count:,}" for count in one["rows"]),
+            f"{one['fewer, two groups']:.1f}",
+            f"{one['fewer, direct']:.1f}",
+        ]
+        for (language, config), one in (
+            (name.split(", "), one) for name, one in read("factored-sums.json")["found"].items()
+        )
+    ]
+    heads = ["", "words", "classes", "features", "rows of two groups", "fewer multiplications", "the direct way"]
+    return markdown(heads, rows)

@@ -1,7 +1,7 @@
 """Seconds of a training step of several configurations, interleaved, medians, and their ratio to the first.
 
     python scripts/time_configs.py --data runs/table4/prepared configs/table4/best.toml configs/table4/expert.toml
-    python scripts/time_configs.py --data … --device cuda --steps 40 A.toml A.toml@training.objective.precision=full
+    python scripts/time_configs.py --data … --device cuda --steps 40 A.toml 'A.toml@training.objective={kind="exact"}'
     python scripts/time_configs.py --data … --processor SOFTMAX.toml adaptive=500,3000,12000:SOFTMAX.toml A.toml
 
 Steps are those of `train` itself: with its optimizer, average and CUDA graphs. What follows an @ is a change, as of
