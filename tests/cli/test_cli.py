@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import torch
+import typer
 
 import llrnn
 from helpers import HANG
@@ -63,7 +64,8 @@ VERBS += ["bench ngram", "ngram estimate", "ngram convert", "ngram query", "ngra
 VERBS += ["adapt", "mix", "experiment adaptation", "experiment rescoring", "words add", "words remove"]
 VERBS += ["bench", "bench beam", "bench constraint", "bench gpu", "serve"]
 VERBS += ["complete", "export keyboard", "experiment typing"]
-VERBS += ["corpus build", "corpus show", "corpus check"]
+VERBS += ["corpus build", "corpus show", "corpus check", "corpus tokenise"]
+VERBS += ["init", "info", "config reference", "config schema", "config check"]
 VERBS += ["experiment nlg", "experiment knowledge-base", "experiment semantic-parsing", "experiment char-nlg"]
 
 
@@ -720,3 +722,32 @@ def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(config: str) -> None:
     resumed = subprocess.run(again, shell=True, capture_output=True, encoding="utf8", timeout=HANG)
     assert resumed.returncode == 0, resumed.stderr
     assert "trained" in resumed.stdout
+
+
+# --- a model as it is, help and completion ---------------------------------------------------------------------------
+
+
+def test_info_says_what_a_model_is(run: str, capsys: Capture) -> None:
+    model = llrnn.load(run)
+    found = as_json(capsys, "info", run)
+    assert found["words"] == len(model.vocabulary.words)
+    assert found["classes"] == model.output_features.n_classes
+    assert sum(found["features"].values()) == len(model.output_features.names)
+    assert found["parameters"] == sum(parameter.numel() for parameter in model.parameters())
+    assert found["training"]["sentences"] > 0
+    assert found["files"]["model.json"] == (Path(run) / "model.json").stat().st_size
+    said = done(capsys, "info", run)
+    assert f"{found['classes']:,} classes" in said
+    assert f"{found['training']['words']:,} words" in said
+
+
+@pytest.mark.parametrize("verb", [[], ["train"], ["data", "get"], ["config", "check"]])
+def test_every_help_has_a_short_option(verb: list[str], capsys: Capture) -> None:
+    assert cli.run([*verb, "-h"]) == 0
+    assert capsys.readouterr().out.startswith("Usage: llrnn")
+
+
+def test_verbs_are_completed_without_importing_them() -> None:
+    group = typer.main.get_command(cli.app)
+    found = [item.value for item in group.shell_complete(typer.Context(group), "in")]
+    assert found == ["init", "info"]

@@ -158,6 +158,24 @@ def without_components(config: Config) -> str:
     )
 
 
+def test_an_analyser_of_ones_own(here: Path, capsys: Capture) -> None:
+    code = "def say(form):\n    return {'Number:Plur'} if form.endswith('s') else set()"
+    write("own_analyser.py", [code])
+    lists = ["--list", "words.txt"]
+    assert cli.run(["init", "mine.txt", *lists, "--analyser", "own_analyser:say", "--out", "c.toml"]) == 0
+    assert re.search(r"analyser own_analyser:say: \d+ forms; has", capsys.readouterr().out)
+    assert "maisons\tNumber:Plur\n" in Path("c-data/lexicon-own_analyser-say.tsv").read_text(encoding="utf8")
+    config = read_config("c.toml")
+    assert config.lexicon.tsv == ["c-data/lexicon-own_analyser-say.tsv"]
+    assert [group.kind for group in config.features.output] == ["identity", "attributes", "orthographic"]
+    for wrong, said in {
+        "say": "MODULE:FUNCTION",
+        "no_such:say": "No module",
+        "own_analyser:tell": "no attribute",
+    }.items():
+        assert said in refused(capsys, "init", "mine.txt", "--analyser", wrong, "--out", "d.toml")
+
+
 SCRIPTS = {
     "hindi": "लड़का किताब पढ़ता है और लड़की पानी पीती है ।",
     "chinese": "我 有 三 本 书 ， 你 有 五 本 书 。",

@@ -394,6 +394,14 @@ def test_training_is_lazy_and_can_be_left() -> None:
     assert not equal(weights(model), start)
 
 
+def test_every_step_is_told_to_whoever_draws_a_bar() -> None:
+    told: list[tuple[int, int, int]] = []
+    records = list(train(tiny(), TRAIN, epochs=2, log_every=1, on_step=lambda *news: told.append(news)))
+    steps = [record for record in records if record.event == "step"]
+    assert told == [(record.epoch, record.position, record.batches) for record in steps]
+    assert told[-1] == (1, steps[-1].batches, steps[-1].batches)
+
+
 # --- nothing hidden -----------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ import typer
 from llrnn.cli import show
 from llrnn.cli.options import AsJson, Changes, DataFolder, ModelFolder, require_output_file, say
 from llrnn.config import read_config, reference, schema
-from llrnn.config.draft import draft_config
+from llrnn.config.draft import analyser_named, draft_config
 from llrnn.ground.errors import ConfigError, warn
 from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
@@ -31,6 +32,10 @@ def init_verb(
     hunspell: Annotated[
         list[Path] | None, typer.Option(help="A dictionary, NAME.dic, with NAME.aff beside it.")
     ] = None,
+    analyser: Annotated[
+        list[str] | None,
+        typer.Option(help="What says of any word what it is: lefff:FILE, lexique:FILE, or MODULE:FUNCTION, your own."),
+    ] = None,
     lists: Annotated[
         list[str] | None,
         typer.Option("--list", help="Words, one a line, with or without counts; or wordfreq:LANGUAGE."),
@@ -42,9 +47,10 @@ def init_verb(
     as_it_is: Annotated[bool, typer.Option("--as-it-is", help="Leave raw text as it is.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace --out.")] = False,
 ) -> None:
-    """Look at a text and at what is known of its language, say what was found, and write a configuration.
+    """Look at a text, and write a configuration for it.
 
-    `llrnn train` takes it as it is. Sizes follow from how much text there is.
+    Says what was found, in the text and in what is known of its language. `llrnn train` takes the configuration as it
+    is; sizes follow from how much text there is.
 
     \b
     Example: llrnn init mine.txt --out mine.toml
@@ -53,12 +59,15 @@ def init_verb(
     require_output_file(out)
     if out.exists() and not force:
         raise ConfigError(f"--out {out}: a file that is not there yet is required; name another, or say --force")
+    if analyser and "" not in sys.path:
+        sys.path.insert(0, "")  # a module of one's own lies in this folder
     draft = draft_config(
         files,
         out=out,
         valid=valid or [],
         lexicons=lexicon or [],
         dictionaries=hunspell or [],
+        analysers={name: analyser_named(name) for name in analyser or []},
         lists=lists or [],
         vectors=vectors,
         lowercase=lowercase,
@@ -70,7 +79,7 @@ def init_verb(
     show.text(f"{draft}\n{out}: written; now llrnn train {out} --out runs/{out.stem}")
 
 
-config_app = typer.Typer()
+config_app = typer.Typer(help="What a configuration may say: a page, a schema, a check.")
 
 
 @config_app.command("reference")
@@ -106,7 +115,7 @@ def check_config_verb(
 
 
 def info_verb(model: ModelFolder, as_json: AsJson = False) -> None:
-    """What a model is: its words, classes, features, background and sizes, what it was trained on, its files.
+    """What a model is: words, classes, features, sizes, training text, files.
 
     Example: llrnn info runs/mine
     """

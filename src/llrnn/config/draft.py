@@ -15,9 +15,10 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from importlib import import_module
 from itertools import islice
 from operator import add
 from pathlib import Path
@@ -40,7 +41,7 @@ from llrnn.config.wordlists import (
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_atomically
 from llrnn.knowledge.backgrounds.base import symbol_mass
-from llrnn.text import analysers
+from llrnn.text.analysers import has_tags, hunspell, lefff, lexique
 from llrnn.text.corpus import Corpus, Format, format_of
 from llrnn.text.lexicon import Lexicon, has_counts, read_frequencies
 from llrnn.text.others import SENTENCE, Overlap
@@ -127,6 +128,7 @@ def draft_config(
     valid: Sequence[str | Path] = (),
     lexicons: Sequence[str | Path] = (),
     dictionaries: Sequence[str | Path] = (),
+    analysers: Mapping[str, Lexicon] | None = None,
     lists: Sequence[str | Path] = (),
     vectors: str | Path | None = None,
     lowercase: bool = True,
@@ -135,15 +137,18 @@ def draft_config(
     """Look at texts and at what is known beside them, and draft a configuration that `llrnn train` takes as it is.
 
     `files` are CoNLL-U or plain text; of several, names with `dev` and `test` are those parts, as in UD. `lexicons` are
-    tables of form and attributes, or annotated texts; `dictionaries` hunspell's `.dic`; `lists` files of words, with or
-    without counts, or `wordfreq:LANGUAGE`; `vectors` a file of word vectors. Raw text is cut into words unless
-    `tokenise` is false. Files that had to be made are written at once, into `OUT-data`; the configuration by `write`.
+    tables of form and attributes, or annotated texts; `dictionaries` hunspell's `.dic`; `analysers` lexicons that know
+    words by rule (`analyser_named`); `lists` files of words, with or without counts, or `wordfreq:LANGUAGE`; `vectors`
+    a file of word vectors. Raw text is cut into words unless `tokenise` is false. Files that had to be made are written
+    at once, into `OUT-data`; the configuration by `write`.
 
         draft_config(["mine.txt"], out="config.toml", lists=["words.txt"]).write()
     """
     given = _Drafting(Path(out), lowercase, tokenise)
     texts = given.texts([str(file) for file in files], [str(file) for file in valid])
-    known = given.knowledge(texts, [*map(str, lexicons)], [*map(Path, dictionaries)], [*map(str, lists)])
+    known = given.knowledge(
+        texts, [*map(str, lexicons)], [*map(Path, dictionaries)], dict(analysers or {}), [*map(str, lists)]
+    )
     seen = given.vectors(texts, None if vectors is None else str(vectors))
     text = _toml(given, texts, known, seen)
     config = parse_config(tomllib.loads(text), str(out))
@@ -266,11 +271,18 @@ class _Drafting:
 
     # knowledge
 
-    def knowledge(self, texts: _Texts, lexicons: list[str], dictionaries: list[Path], lists: list[str]) -> _Known:
+    def knowledge(
+        self,
+        texts: _Texts,
+        lexicons: list[str],
+        dictionaries: list[Path],
+        by_rule: dict[str, Lexicon],
+        lists: list[str],
+    ) -> _Known:
         found: dict[str, Frequencies] = {name: self.read_list(name, texts.train) for name in lists}
         counted = {name: one for name, one in found.items() if name.startswith("wordfreq:") or has_counts(name)}
         found = counted | {name: one for name, one in found.items() if name not in counted}  # what is counted, first
-        analysed = [dic for dic in dictionaries if analysers.has_tags(dic)]
+        analysed = [dic for dic in dictionaries if has_tags(dic)]
         for dic in dictionaries:
             if dic not in analysed or not lists:
                 found[str(dic)] = self.read_dictionary(dic, texts.train)
@@ -279,7 +291,10 @@ class _Drafting:
             self.found.append(f"list {name}: {len(forms):,} forms; {_coverage(forms, texts)}")
         if len(found) > 1:
             self.found.append(f"all lists: {len(listed):,} forms; {_coverage(listed, texts)}")
-        lexicon = self.analysed(analysed, texts, listed)
+        known = {word for word in (*texts.train.counts(), *listed) if is_form(word)}
+        for dic in analysed:
+            by_rule[dic.stem] = hunspell(dic, forms=known, lowercase=self.lowercase)
+        lexicon = self.analysed(by_rule, texts, known)
         tables = [name for name in lexicons if text_kind_of_lexicon(name) == "tsv"]
         corpora = [name for name in lexicons if name not in tables]
         for name in lexicons:
@@ -289,7 +304,7 @@ class _Drafting:
             path = self.made("frequencies.tsv")
             write_frequencies(path, listed)
         return _Known(
-            None if path is None else str(path), (*tables, *lexicon), tuple(corpora), bool(analysed), listed.keys()
+            None if path is None else str(path), (*tables, *lexicon), tuple(corpora), bool(by_rule), listed.keys()
         )
 
     def read_list(self, name: str, train: Corpus) -> Frequencies:
@@ -309,14 +324,13 @@ class _Drafting:
             self.found.append(f"{dic}: stems only: {reason}")
         return {form: count for form, count in dictionary_forms(dic, train).items() if is_form(form)}
 
-    def analysed(self, dictionaries: list[Path], texts: _Texts, listed: Collection[str]) -> list[str]:
-        """A table of what dictionaries say of the forms of the text and of lists."""
-        forms = {word for word in (*texts.train.counts(), *listed) if is_form(word)}
+    def analysed(self, by_rule: Mapping[str, Lexicon], texts: _Texts, forms: Collection[str]) -> list[str]:
+        """Tables of what analysers say of the forms of the text and of lists."""
         made = []
-        for dic in dictionaries:
-            known = analysers.hunspell(dic, forms=forms, lowercase=self.lowercase)
-            self.found.append(f"attributes by {dic}: {_known_by(known, texts)}")
-            path = self.made(f"lexicon-{dic.stem}.tsv")
+        for name, analyser in by_rule.items():
+            known = Lexicon.from_mapping({form: analyser(form) for form in sorted(forms) if analyser(form)})
+            self.found.append(f"analyser {name}: {_known_by(known, texts)}")
+            path = self.made("lexicon-" + re.sub(r"[^\w-]+", "-", name) + ".tsv")
             known.to_tsv(path)
             made.append(str(path))
         return made
@@ -437,6 +451,27 @@ def _coverage(forms: Collection[str], texts: _Texts) -> str:
 def _known_by(lexicon: Lexicon, texts: _Texts) -> str:
     forms = {word for word in (*texts.valid.counts(), *texts.train.counts()) if lexicon(word)}
     return f"{len(lexicon.entries):,} forms; {_coverage(forms, texts)}"
+
+
+def analyser_named(name: str) -> Lexicon:
+    """What `--analyser` names: `lefff:FILE`, `lexique:FILE`, or `MODULE:FUNCTION`, one's own, from form to attributes.
+
+    analyser_named("my_tags:attributes")("maisons")       # {"POS:NOUN", "Number:Plur"}
+    """
+    kind, colon, rest = name.partition(":")
+    if not (kind and colon and rest):
+        raise ConfigError(
+            f"--analyser is lefff:FILE, lexique:FILE or MODULE:FUNCTION, from form to attributes, found {name!r}"
+        )
+    if kind in ("lefff", "lexique"):
+        return (lefff if kind == "lefff" else lexique)(rest)
+    try:
+        function = getattr(import_module(kind), rest)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"--analyser {name}: {error}; put the module {kind}.py into this folder, or install it, with {rest} in it"
+        ) from None
+    return Lexicon.from_function(function)
 
 
 # The file.

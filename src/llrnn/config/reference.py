@@ -44,6 +44,10 @@ _PYTHON = """
 ::: llrnn.config.project.Project
 
 ::: llrnn.config.keys.Config
+
+::: llrnn.config.reference
+
+::: llrnn.config.draft
 """
 
 

@@ -292,7 +292,7 @@ def read_frequencies(path: StrPath, *, lowercase: bool = False) -> dict[str, flo
     total: dict[str, float] = {}
     read = _frequency
     for number, line in enumerate(read_entries(path, error=LexiconError)):
-        if number == 0 and len(line.text.split()) == 1:
+        if number == 0 and _is_alone(line):
             read = _alone
         form, count = read(line)
         form = form.lower() if lowercase else form
@@ -307,7 +307,11 @@ def read_frequencies(path: StrPath, *, lowercase: bool = False) -> dict[str, flo
 def has_counts(path: StrPath) -> bool:
     """Whether a list says how frequent its words are, by its first line."""
     first = next(read_entries(path, error=LexiconError), None)
-    return first is not None and len(first.text.split()) > 1
+    return first is not None and not _is_alone(first)
+
+
+def _is_alone(line: Line) -> bool:
+    return "\t" not in line.text and len(line.text.split()) == 1
 
 
 def _alone(line: Line) -> tuple[str, float]:
