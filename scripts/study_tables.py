@@ -8,6 +8,7 @@ from typing import Any
 
 from llrnn_lab.studies import added_words as added
 from llrnn_lab.studies import frozen_adaptation as frozen
+from llrnn_lab.studies import keystrokes
 from llrnn_lab.studies import rescoring as rescored
 from llrnn_lab.studies.tables import agreement_table, markdown, mean_and_spread, perplexity_table
 from results import DATASETS, RESULTS, RUNS, figures, log_perplexities, log_perplexity, over_seeds, read
@@ -18,6 +19,7 @@ SHOWN = (
     *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "constraint_cold", "kenlm", "objectives"),
     *("campaign", "other_texts", "attack", "bodies", "french_knowledge", "french_trials", "open_classes"),
     *("template_pairs", "suite_pairs", "turkish_pairs"),
+    "typing",
 )
 TESTS = ("test1", "test2")
 SIZES = (10000, 5000, 3000, 2500, 2000, 1000, 500, 10)
@@ -47,6 +49,10 @@ def best_in_bold(values: Sequence[float], digits: int) -> list[str]:
 
 
 # --- French ---------------------------------------------------------------------------------------------------------
+
+
+def typing() -> str:
+    return keystrokes.table(read("typing.json"))
 
 
 def table4() -> str:

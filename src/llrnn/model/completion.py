@@ -195,9 +195,9 @@ class Completer:
         words = tuple(prefix.split()) if isinstance(prefix, str) else tuple(prefix)
         words = tuple(word.lower() for word in words) if self.model.reads_lowercase else words
         with torch.no_grad(), evaluating(self.model):
-            return Completions(self._after(words), words, letters, k)
+            return Completions(self.after(words), words, letters, k)
 
-    def _after(self, words: tuple[str, ...]) -> NextWords:
+    def after(self, words: tuple[str, ...]) -> NextWords:
         """What may come after these words."""
         model, known = self.model, self._read
         if not known:

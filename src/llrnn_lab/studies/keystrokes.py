@@ -11,7 +11,7 @@ true text. Top 3 after n letters: how often the word is shown when n letters are
     frequencies         the 5-gram mixed with the LL-RNN's own background, the frequencies of the lists in it; the share
                         that gives the validation text most is taken
     characters          an LSTM that spells, by beam search
-    llrnn, exported     the model, and the file of `llrnn export keyboard`
+    llrnn               the model; without the strings of its domains; and the file of `llrnn export keyboard`
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ SHOWN = 3
 LETTERS = (0, 1, 2, 3)
 LITTLE = 20_000  # words of training text
 LANGUAGES = ("tr", "et", "tr-20k")
-SYSTEMS = ("list + trigram", "list + 5-gram", "frequencies + 5-gram", "characters", "llrnn", "exported")
+LISTED = "llrnn, listed words only"
+SYSTEMS = ("list + trigram", "list + 5-gram", "frequencies + 5-gram", "characters", "llrnn", LISTED, "exported")
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 _BEAM = 8
 _LONGEST = 24  # letters that a beam adds
@@ -67,6 +68,15 @@ class FromModel:
 
     def propose(self, prefix: Sequence[str], letters: str) -> list[str]:
         return [one.word for one in self._keyboard.complete(prefix, letters, k=SHOWN)]
+
+
+class Listed(FromModel):
+    """The same without the strings of domains: what these are worth."""
+
+    @torch.no_grad()
+    def propose(self, prefix: Sequence[str], letters: str) -> list[str]:
+        found = self._keyboard.after(tuple(prefix)).best_listed(letters, SHOWN)
+        return [word for _, word in sorted(found, key=lambda one: (-one[0], one[1]))[:SHOWN]]
 
 
 class FromFile:
@@ -118,7 +128,7 @@ class Spelt:
 
     @torch.no_grad()
     def propose(self, prefix: Sequence[str], letters: str) -> list[str]:
-        ids = [unit for word in prefix for unit in self._cut.of(word)] + self._cut.of(letters)[:-1]
+        ids = [unit for word in prefix for unit in self._cut.of(word)] + (self._cut.of(letters)[:-1] if letters else [])
         log_p, state = self._after([self._model.vocabulary.id(unit) for unit in ids])
         going: list[tuple[float, list[int]]] = [(0.0, [])]
         done: list[tuple[float, list[int]]] = []
@@ -288,6 +298,7 @@ def _measured(
             _model("characters", configs, folder, tell), units.load(folder / "characters" / "units.json")
         ),
         "llrnn": lambda: FromModel(model),
+        LISTED: lambda: Listed(model),
         "exported": lambda: FromFile(Keyboard.read(folder / "keyboard.kb")),
     }
     found: dict[str, Any] = {}

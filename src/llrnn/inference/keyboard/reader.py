@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+_FRONT = 10  # words of each class: of all words, the best so many are among them
 _TYPES = {"i8": np.int8, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "f32": np.float32}
 
 
@@ -45,6 +46,9 @@ class Keyboard:
         self._keys = [word.encode("utf-16-be") for word in self.words]
         low, step = self.header["log_b"]
         self._log_b = low + step * found["log_b"].astype(np.float64)
+        order = np.lexsort((-self._log_b, found["class"]))
+        first = np.searchsorted(found["class"][order], found["class"][order])
+        self._front = np.sort(order[np.arange(len(order)) - first < _FRONT])  # the best words of every class
         self._read: list[tuple[str, list[Floats], Floats]] = []  # word, state, log of what each class has
 
     @classmethod
@@ -59,10 +63,11 @@ class Keyboard:
         key = typed.encode("utf-16-be")
         start = bisect_left(self._keys, key, key=lambda one: one[: len(key)])
         stop = bisect_right(self._keys, key, start, key=lambda one: one[: len(key)])
-        log_p = scores[self._a["class"][start:stop]] + self._log_b[start:stop]
+        at = self._front if not letters and k <= _FRONT else np.arange(start, stop)
+        log_p = scores[self._a["class"][at]] + self._log_b[at]
         few = np.flatnonzero(log_p >= np.partition(log_p, -k)[-k]) if len(log_p) > k else np.arange(len(log_p))
         best = sorted(few.tolist(), key=lambda i: (-log_p[i], i))[:k]
-        return [(letters + self.words[start + i][len(typed) :], float(log_p[i])) for i in best]
+        return [(letters + self.words[at[i]][len(typed) :], float(log_p[i])) for i in best]
 
     def _after(self, words: Sequence[str]) -> Floats:
         """a·φ − log Z of every class after these words; what was read before is not read again."""

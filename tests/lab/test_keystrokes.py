@@ -1,0 +1,71 @@
+"""The study of typing: keys are counted as the protocol says, and every system proposes words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from helpers import shaken, small_corpus
+from llrnn import LLRNN, LSTM, Vocabulary, features
+from llrnn.ground.errors import ConfigError
+from llrnn.inference.keyboard import Keyboard, keyboard_bytes
+from llrnn.knowledge.backgrounds import Discounted
+from llrnn.languages.domains import Spelling
+from llrnn_lab.studies import keystrokes
+from llrnn_lab.studies.keystrokes import FromFile, FromModel, Listed, NGrams, Spelt
+from llrnn_lab.studies.units import Characters
+
+
+class Always:
+    """Shows the same words whenever they fit."""
+
+    def propose(self, prefix: Sequence[str], letters: str) -> list[str]:
+        return [word for word in ("la", "reine") if word.startswith(letters)] if letters else []
+
+
+def test_keys_are_counted() -> None:
+    """la: l, accepted; reine: r, accepted; dort: four letters and the space."""
+    found = keystrokes.typed(Always(), [["la", "reine", "dort"]])
+    assert (found["keys"], found["characters"]) == (2 + 2 + 5, 3 + 6 + 5)
+    assert found["saved"] == pytest.approx(1 - 9 / 14)
+    assert found["top3"] == {"0": 0.0, "1": pytest.approx(2 / 3), "2": 0.5, "3": 0.5}
+
+
+def test_every_system_proposes_words_that_begin_so() -> None:
+    corpus = small_corpus().lowercased()
+    types = [word for word in corpus.counts() if word.isalpha()]
+    vocabulary = Vocabulary.from_corpus(corpus, domains=[Spelling(types, order=2, cells=False)])
+    model = LLRNN(
+        vocabulary,
+        output_features=features.Identity(),
+        background=Discounted.from_corpus(corpus),
+        controller=LSTM(4),
+    )
+    shaken(model, 0.2)
+    trie = keystrokes.n_grams(corpus, vocabulary, 3)
+    cut = Characters.from_corpus(corpus)
+    units = cut.corpus(corpus)
+    spelt = LLRNN(Vocabulary.from_corpus(units), output_features=features.Identity(), controller=LSTM(4))
+    systems = {
+        "trigram": NGrams(trie, vocabulary),
+        "frequencies": keystrokes.with_frequencies(trie, model, corpus[:2]),
+        "characters": Spelt(spelt.eval(), cut),
+        "llrnn": FromModel(model.eval()),
+        "listed": Listed(model.eval()),
+        "exported": FromFile(Keyboard(keyboard_bytes(model))),
+    }
+    for name, system in systems.items():
+        for prefix, letters in ([], ""), (["la"], "p"), (["zzz", "le"], "r"):
+            shown = system.propose(prefix, letters)
+            assert len(shown) <= keystrokes.SHOWN, name
+            assert all(word.startswith(letters) for word in shown), name
+    text = [list(sentence.words) for sentence in corpus[:2]]
+    results = {"fr": {"systems": {"llrnn": keystrokes.typed(systems["llrnn"], text)}}}
+    assert "| fr | llrnn |" in keystrokes.table(results)
+
+
+def test_a_strange_language_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="one of tr, et"):
+        keystrokes.run(tmp_path, tmp_path, ["xx"])
