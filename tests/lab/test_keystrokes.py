@@ -14,7 +14,7 @@ from llrnn.inference.keyboard import Keyboard, keyboard_bytes
 from llrnn.knowledge.backgrounds import Discounted
 from llrnn.languages.domains import Spelling
 from llrnn_lab.studies import keystrokes
-from llrnn_lab.studies.keystrokes import FromFile, FromModel, Listed, NGrams, Spelt
+from llrnn_lab.studies.keystrokes import FromFile, FromModel, Listed, NGrams, Spelt, Typist
 from llrnn_lab.studies.units import Characters
 
 
@@ -48,7 +48,7 @@ def test_every_system_proposes_words_that_begin_so() -> None:
     cut = Characters.from_corpus(corpus)
     units = cut.corpus(corpus)
     spelt = LLRNN(Vocabulary.from_corpus(units), output_features=features.Identity(), controller=LSTM(4))
-    systems = {
+    systems: dict[str, Typist] = {
         "trigram": NGrams(trie, vocabulary),
         "frequencies": keystrokes.with_frequencies(trie, model, corpus[:2]),
         "characters": Spelt(spelt.eval(), cut),
