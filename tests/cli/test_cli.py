@@ -342,7 +342,8 @@ def test_pairs_are_constructed(capsys: Capture, run: str) -> None:
 
 
 def test_corpora_that_cannot_be_fetched(capsys: Capture) -> None:
-    assert "ud-french-v1" in refused(capsys, "data", "get", "ud-klingon")
+    assert "ud-klingon-TREEBANK@CODE" in refused(capsys, "data", "get", "ud-klingon")
+    assert "ud-french-v1" in refused(capsys, "data", "get", "klingon")
 
 
 def test_words_are_written_small_as_the_model_was_trained(capsys: Capture, run: str) -> None:

@@ -365,7 +365,9 @@ def complete_verb(
     device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
-    """The best next words that begin with the letters typed so far, exactly, words that nobody listed included.
+    """The best next words that begin with the letters typed so far.
+
+    Exactly, words that nobody listed included.
 
     \b
     Example: llrnn complete runs/embedded "la reine est gr"
