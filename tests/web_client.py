@@ -48,6 +48,9 @@ class FakeEngine(Engine):
         finally:
             self.ended += 1
 
+    async def complete(self, request: object) -> dict[str, Any]:
+        return await self.next(request)
+
     async def explain(self, request: ExplainRequest) -> dict[str, Any]:
         return await self.next(request)
 
