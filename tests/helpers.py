@@ -117,3 +117,15 @@ def sentence_log_probs(model: LLRNN, words: Sequence[str], condition: object = N
             found.append(float(distribution.log_probs()[0, target]))
             fed = target
     return found
+
+
+@torch.no_grad()
+def walked(model: LLRNN, words: Sequence[str], *, end: bool = True) -> float:
+    """log p of a sentence, step by step."""
+    ids = [*model.vocabulary.ids(words), *([model.vocabulary.eos] if end else [])]
+    state, fed, total = model.start(), model.vocabulary.eos, 0.0
+    for word in ids:
+        distribution, state = model.step(state, [fed])
+        total += float(distribution.log_probs()[0, word])
+        fed = word
+    return total

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import torch
 
+from helpers import walked
 from llrnn import french
 from llrnn.ground.errors import CorpusError, UnknownWordError
 from llrnn.inference.pairs import Accuracy, Pair, PairScores, compare, make_pairs, read_pairs, score_pairs, write_pairs
@@ -341,17 +341,6 @@ def model_of(sentences: Sequence[Sequence[str]]) -> LLRNN:
         controller=GRU(hidden=8),
         seed=3,
     )
-
-
-@torch.no_grad()
-def walked(model: LLRNN, sentence: Sequence[str]) -> float:
-    ids = [*model.vocabulary.ids(sentence), model.vocabulary.eos]
-    state, fed, total = model.start(), model.vocabulary.eos, 0.0
-    for word in ids:
-        distribution, state = model.step(state, [fed])
-        total += float(distribution.log_probs()[0, word])
-        fed = word
-    return total
 
 
 @pytest.mark.parametrize("rows", [1, 3, 1024])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from helpers import walked
 from llrnn.ground.errors import CorpusError
 from llrnn.inference.pairs import Pair, PairScores, read_pairs, score_pairs
 from llrnn.inference.suites import is_contracted
@@ -132,17 +133,6 @@ def model_of(*sentences: str) -> LLRNN:
         controller=GRU(hidden=8),
         seed=3,
     ).double()
-
-
-@torch.no_grad()
-def walked(model: LLRNN, words: Sequence[str], *, end: bool = True) -> float:
-    ids = [*model.vocabulary.ids(words), *([model.vocabulary.eos] if end else [])]
-    state, fed, total = model.start(), model.vocabulary.eos, 0.0
-    for word in ids:
-        distribution, state = model.step(state, [fed])
-        total += float(distribution.log_probs()[0, word])
-        fed = word
-    return total
 
 
 def test_the_readings_of_running_text_are_summed(tmp_path: Path) -> None:

@@ -55,6 +55,10 @@ adjective Number,Gender  det:1 noun:1 of det:2 noun:2 verb:1 *adj:1 .
 """
 
 
+def listed(text: str) -> set[str]:
+    return set(text.split())
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     (tmp_path / "small.txt").write_text(f"{TEMPLATES}{WORDS}\n[joins]\nof li = ofli\n", encoding="utf8")
@@ -153,16 +157,8 @@ def test_french() -> None:
     assert not any(
         wrong in f" {text}" for text in texts for wrong in (" de le ", " de les ", " le a", " que i", " ce é")
     )
-    ud = {word.form for own in french.words.values() for word in own} | {
-        "l'",
-        "cet",
-        "de",
-        "qui",
-        "que",
-        "et",
-        "par",
-        ".",
-    }
+    ud = {word.form for own in french.words.values() for word in own}
+    ud |= listed("l' cet de qui que et par .")
     written = [" ".join(pair.good) for pair in template_pairs(french, 12, vocabulary=ud)]
     assert any(" de le " in text for text in written)
     assert not any(" du " in text for text in written)
@@ -172,20 +168,7 @@ def test_a_lexicon_knows_what_forms_can_be() -> None:
     """A changed form that could be right is left out, and so is a word that the lexicon has otherwise."""
     french = french_templates()
     small = TemplateTable([t for t in french.templates if t.name == "attribute"], french.words, french.joins)
-    vocabulary = {
-        "le",
-        "la",
-        "les",
-        "est",
-        "sont",
-        "content",
-        "contents",
-        "contente",
-        "contentes",
-        "fier",
-        "fiers",
-        ".",
-    }
+    vocabulary = listed("le la les est sont content contents contente contentes fier fiers .")
     vocabulary |= {word.form for word in french.words["person"]}
     ambiguous = Lexicon.from_mapping({"contents": {"Number:Sing", "Number:Plur", "Gender:Masc", "POS:ADJ"}})
     otherwise = Lexicon.from_mapping({"contents": {"Number:Sing", "Gender:Masc"}})
@@ -199,25 +182,7 @@ def test_a_lexicon_knows_what_forms_can_be() -> None:
 def test_a_capital_where_the_vocabulary_has_one() -> None:
     french = french_templates()
     words = {word.form for own in french.words.values() for word in own}
-    words |= {
-        "l'",
-        "L'",
-        "du",
-        "des",
-        "au",
-        "aux",
-        "cet",
-        "d'",
-        "de",
-        "qui",
-        "que",
-        "et",
-        "par",
-        ".",
-        "Le",
-        "La",
-        "Les",
-    }
+    words |= listed("l' L' du des au aux cet d' de qui que et par . Le La Les")
     firsts = {pair.good[0] for pair in template_pairs(french, 20, vocabulary=words)}
     assert firsts <= {"Le", "La", "Les", "L'", "ce", "cet", "cette", "ces"}
     assert "Le" in firsts

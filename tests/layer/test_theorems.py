@@ -376,7 +376,7 @@ def test_controllers_come_back_from_their_settings() -> None:
         (lambda: GRU(2, layers=0), "found 2, 0, None"),
         (lambda: LSTM(2, inputs=0), "found 2, 1, 0"),
         (lambda: LSTM(2, dropout=1.0), "dropout must be at least 0 and below 1, found 1.0"),
-        (lambda: Stacked(), "a stack needs at least one controller"),
+        (lambda: Stacked(), "Stacked needs at least one controller, found none"),
         (lambda: Stacked(Elman(2), GRU(3)), r"puts out 2 and GRU\(.*\) takes 3"),
         (
             lambda: make_controller({"kind": "cnn"}),

@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import llrnn.training.loop
 from helpers import shaken
-from llrnn import GRU, LLRNN, LSTM, Corpus, OtherText, Vocabulary, backgrounds, contextual, french, train
+from llrnn import GRU, LLRNN, LSTM, Corpus, OtherText, Stacked, Vocabulary, backgrounds, contextual, french, train
 from llrnn.ground.errors import NonFiniteError, ZeroMassError
 from llrnn.knowledge.features import Identity, Suffixes
 from llrnn.knowledge.process import Batch
 from llrnn.layer import ways
 from llrnn.model.controllers import Elman, Recurrent
+from llrnn.model.own import from_module
 from llrnn.model.scoring import Continuous, Prefetched, Sentences
 from llrnn.text.corpus import EncodedText
 from llrnn.training.settings import TrainingSettings
@@ -260,6 +261,10 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "n-grams": ({"background": backgrounds.NGram.from_corpus(ALL, order=2)}, {}),
     "contextual features": ({"contextual": [contextual.Repeated(3)]}, {}),
     "drawn words": ({}, {"objective": {"kind": "importance", "samples": 3}}),
+    "a module of one's own, in a stack": (
+        {"controller": Stacked(from_module(nn.GRU(6, 6, batch_first=True)), GRU(6))},
+        {},
+    ),
     "a product, made anew": ({"background": backgrounds.Uniform() * backgrounds.Mask(forbidden={"le"})}, {}),
 }
 

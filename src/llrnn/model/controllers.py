@@ -361,24 +361,26 @@ class LSTM(Recurrent):
     _tensors_per_layer = 2
 
 
-class Stacked(Controller):
-    """Controllers on top of each other: what one puts out, the next takes in."""
+class Composite(Controller):
+    """Controllers as one: its state is theirs, one after another. How they are joined is `scan`."""
+
+    kind: str
 
     def __init__(self, *parts: Controller) -> None:
         super().__init__()
-        for below, above in pairwise(parts):
-            if below.hidden != above.inputs:
-                raise ConfigError(
-                    f"a stack needs matching sizes, but {below!r} puts out {below.hidden} "
-                    f"and {above!r} takes {above.inputs}"
-                )
         if not parts:
-            raise ConfigError("a stack needs at least one controller")
+            raise ConfigError(f"{type(self).__name__} needs at least one controller, found none")
         self.parts = nn.ModuleList(parts)
-        self.inputs, self.hidden = parts[0].inputs, parts[-1].hidden
 
     def _controllers(self) -> list[Controller]:
         return [part for part in self.parts if isinstance(part, Controller)]
+
+    def _with_states(self, state: Hidden) -> Iterator[tuple[Controller, Hidden]]:
+        """Each part with its own of the state."""
+        start = 0
+        for part in self._controllers():
+            yield part, state[start : start + part.state_size]
+            start += part.state_size
 
     @property
     def state_size(self) -> int:
@@ -388,41 +390,60 @@ class Stacked(Controller):
     def reads_conditions(self) -> bool:  # type: ignore[override]
         return any(part.reads_conditions for part in self._controllers())
 
+    @property
+    def same_operations(self) -> bool:  # type: ignore[override]
+        return all(part.same_operations for part in self._controllers())
+
     def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
         return tuple(tensor for part in self._controllers() for tensor in part.initial(conditions, generator=generator))
 
-    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
-        x, start = psi, 0
-        after: list[Tensor] = []
-        for part in self._controllers():
-            width = part.state_size
-            x, own = part.scan(x, state[start : start + width], generator=generator)
-            after += own
-            start += width
-        return x, tuple(after)
-
     def settings(self) -> dict[str, Any]:
-        return {"kind": "stacked", "parts": [part.settings() for part in self._controllers()]}
+        return {"kind": self.kind, "parts": [part.settings() for part in self._controllers()]}
 
     def __repr__(self) -> str:
-        return f"Stacked({', '.join(repr(part) for part in self._controllers())})"
+        return f"{type(self).__name__}({', '.join(repr(part) for part in self._controllers())})"
 
 
-# A condition as a memory that a network can look at.
-#
-#     e_i = Σ_{f fires on symbol i of C} E_f                  the symbols of C with their input features
-#     m_1..S = the states of a network that reads e_1..S in both directions, or e_1..S themselves
-#
-# A `ConditionTokenizer` says what the symbols of a condition are (`text.conditions`). A category is one symbol: its
-# memory is one row, a learned vector, and to look at it is to read that vector. So conditions of a fixed size need
-# nothing else.
+class Stacked(Composite):
+    """Controllers on top of each other: what one puts out, the next takes in."""
+
+    kind = "stacked"
+
+    def __init__(self, *parts: Controller) -> None:
+        super().__init__(*parts)
+        for below, above in pairwise(parts):
+            if below.hidden != above.inputs:
+                raise ConfigError(
+                    f"a stack needs matching sizes, but {below!r} puts out {below.hidden} "
+                    f"and {above!r} takes {above.inputs}"
+                )
+        self.inputs, self.hidden = parts[0].inputs, parts[-1].hidden
+
+    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
+        x, after = psi, list[Tensor]()
+        for part, own in self._with_states(state):
+            x, left = part.scan(x, own, generator=generator)
+            after += left
+        return x, tuple(after)
 
 
-_OTHER = "Other"  # fires on a symbol of which nothing is known
-_END: Token = ("End",)  # behind the last symbol, so that there is always something to look at
-_NETWORKS: dict[str, type[nn.RNNBase]] = {"lstm": TorchLSTM, "gru": nn.GRU}
-_KNOWN_BYTES = 64 * 2**20  # of conditions whose symbols are kept
-_BYTES_A_SYMBOL, _BYTES_A_COLUMN = 80, 8  # of a list, and of a place in it; small numbers are shared
+class Joined(Composite):
+    """Controllers side by side: each reads its own part of ψ, and h has what all of them put out."""
+
+    kind = "joined"
+
+    def __init__(self, *parts: Controller) -> None:
+        super().__init__(*parts)
+        self.inputs, self.hidden = sum(part.inputs for part in parts), sum(part.hidden for part in parts)
+
+    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
+        found, after = list[Tensor](), list[Tensor]()
+        inputs = torch.split(psi, [part.inputs for part in self._controllers()], -1)
+        for (part, own), read in zip(self._with_states(state), inputs, strict=True):
+            h, left = part.scan(read, own, generator=generator)
+            found.append(h)
+            after += left
+        return torch.cat(found, -1), tuple(after)
 
 
 class Silent(Controller):
@@ -443,49 +464,21 @@ class Silent(Controller):
         return "Silent()"
 
 
-class Joined(Controller):
-    """Controllers side by side: each reads its own part of ψ, and h has what all of them put out."""
+# A condition as a memory that a network can look at.
+#
+#     e_i = Σ_{f fires on symbol i of C} E_f                  the symbols of C with their input features
+#     m_1..S = the states of a network that reads e_1..S in both directions, or e_1..S themselves
+#
+# A `ConditionTokenizer` says what the symbols of a condition are (`text.conditions`). A category is one symbol: its
+# memory is one row, a learned vector, and to look at it is to read that vector. So conditions of a fixed size need
+# nothing else.
 
-    def __init__(self, *parts: Controller) -> None:
-        super().__init__()
-        if not parts:
-            raise ConfigError("controllers side by side need at least one, found none")
-        self.parts = nn.ModuleList(parts)
-        self.inputs, self.hidden = sum(part.inputs for part in parts), sum(part.hidden for part in parts)
 
-    def _controllers(self) -> list[Controller]:
-        return [part for part in self.parts if isinstance(part, Controller)]
-
-    @property
-    def state_size(self) -> int:
-        return sum(part.state_size for part in self._controllers())
-
-    @property
-    def reads_conditions(self) -> bool:  # type: ignore[override]
-        return any(part.reads_conditions for part in self._controllers())
-
-    @property
-    def same_operations(self) -> bool:  # type: ignore[override]
-        return all(part.same_operations for part in self._controllers())
-
-    def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
-        return tuple(tensor for part in self._controllers() for tensor in part.initial(conditions, generator=generator))
-
-    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
-        parts, start = self._controllers(), 0
-        found, after = list[Tensor](), list[Tensor]()
-        for part, own in zip(parts, torch.split(psi, [part.inputs for part in parts], -1), strict=True):
-            h, left = part.scan(own, state[start : start + part.state_size], generator=generator)
-            start += part.state_size
-            found.append(h)
-            after += left
-        return torch.cat(found, -1), tuple(after)
-
-    def settings(self) -> dict[str, Any]:
-        return {"kind": "joined", "parts": [part.settings() for part in self._controllers()]}
-
-    def __repr__(self) -> str:
-        return f"Joined({', '.join(repr(part) for part in self._controllers())})"
+_OTHER = "Other"  # fires on a symbol of which nothing is known
+_END: Token = ("End",)  # behind the last symbol, so that there is always something to look at
+_NETWORKS: dict[str, type[nn.RNNBase]] = {"lstm": TorchLSTM, "gru": nn.GRU}
+_KNOWN_BYTES = 64 * 2**20  # of conditions whose symbols are kept
+_BYTES_A_SYMBOL, _BYTES_A_COLUMN = 80, 8  # of a list, and of a place in it; small numbers are shared
 
 
 class Encoder(nn.Module):
@@ -738,10 +731,9 @@ def make_controller(settings: dict[str, Any]) -> Controller:
     """A controller from what `settings()` or a configuration says."""
     given = dict(settings)
     kind = given.pop("kind", "lstm")
-    if kind == "stacked":
-        return Stacked(*(make_controller(part) for part in given["parts"]))
-    if kind == "joined":
-        return Joined(*(make_controller(part) for part in given["parts"]))
+    for composite in (Stacked, Joined):
+        if kind == composite.kind:
+            return composite(*(make_controller(part) for part in given["parts"]))
     if kind == "first state":
         return FirstState(make_controller(given["controller"]), NumericFields.restored(given["fields"]))
     if kind == "attentive":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from llrnn.cli.options import AsJson, Device, device_named, make_output_folder, print_json, say
+from llrnn.cli.options import AsJson, Changes, Device, device_named, make_output_folder, print_json, say
 from llrnn.ground.errors import ConfigError, LLRNNError
 from llrnn.ground.files import write_atomically
 
@@ -393,9 +393,7 @@ def bench_french_verb(
 def bench_adaptive_verb(
     data: Data,
     seconds: Annotated[float, typer.Option(min=1, help="Training time of each.")] = 120.0,
-    changes: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of every configuration.")
-    ] = None,
+    changes: Changes = None,
     configs: Configs = Path("configs/table4"),
     threads: Threads = 1,
     device: Device = "cpu",
@@ -428,9 +426,7 @@ def bench_curve_verb(
     pilot: Annotated[float, typer.Option(min=0.1, help="Seconds after which the rate is chosen.")] = 60.0,
     cutoffs: Annotated[str, typer.Option(help="Where the clusters of the adaptive softmax begin.")] = "2000,10000",
     sentences: Annotated[int, typer.Option(min=1, help="Of the validation text.")] = 200,
-    changes: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of every configuration.")
-    ] = None,
+    changes: Changes = None,
     configs: Configs = Path("configs/table4"),
     threads: Threads = 1,
     device: Device = "cpu",
