@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import llrnn
-from llrnn import Corpus, Vocabulary, contextual, features
+from llrnn import Corpus, Vocabulary, contextual, features, french
 from llrnn.ground.errors import ConfigError, FeatureError, LexiconError
 from llrnn.inference.explanation import Comparison
 from llrnn.knowledge.contextual import Agreement, Governors
@@ -276,6 +276,28 @@ def test_readings_of_a_treebank(tmp_path: Path) -> None:
     assert Readings.from_tsv(tmp_path / "r.tsv")("la") == {frozenset({"POS:DET", "Number:Sing"}): 4.0}
     estimated = Agreement.estimated("french", corpus)
     assert copy.deepcopy(estimated).names == estimated.names
+
+
+def test_what_was_estimated_is_read_again(tmp_path: Path) -> None:
+    """A file has the rules, the readings and the counts: the same governors with the same weights."""
+    treebank = llrnn.Corpus.from_sentences(french.sentences(60, seed=3)).lowercased()
+    vocabulary = Vocabulary.from_corpus(treebank)
+    first = Agreement.estimated("french", treebank)
+    first.to_file(tmp_path / "agreement.json.gz")
+    again = Agreement.from_file(tmp_path / "agreement.json.gz", name="other")
+    one, other = first.bind(vocabulary), again.bind(vocabulary)
+    for row in list(treebank)[:10]:
+        a, b = one.initial(), other.initial()
+        for symbol in vocabulary.locate(list(row.words), place="row")[0].tolist():
+            a, b = one.advance(a, symbol), other.advance(b, symbol)
+            assert a == b
+    assert again.name == "other"
+    (tmp_path / "wrong.json").write_text('["a", "list"]\n')
+    with pytest.raises(LexiconError, match="as `llrnn data agreement` writes it, found another file"):
+        Agreement.from_file(tmp_path / "wrong.json")
+    loaded = Agreement.restored(one.saved())
+    with pytest.raises(FeatureError, match="was loaded with a model"):
+        loaded.to_file(tmp_path / "again.json")
 
 
 def test_words_are_added_and_removed(agreement: Agreement, vocabulary: Vocabulary, tmp_path: Path) -> None:

@@ -564,18 +564,29 @@ class AgreementConfig(Strict):
     """Whether a word agrees with who governs it; as an input, who that is."""
 
     kind: Literal["agreement"]
-    rules: str = Field(min_length=1, description="agreement: french, estonian, turkish, or a file .toml of one's own")
+    file: str | None = Field(
+        None, description="agreement: what `llrnn data agreement` wrote, instead of the other keys"
+    )
+    rules: str = Field("", description="agreement: french, estonian, turkish, or a file .toml of one's own")
     treebanks: list[str] = Field([], description="agreement: CoNLL-U files with readings, and what comes after what")
     readings: list[str] = Field([], description="agreement: files of readings, form TAB weight TAB attributes")
     name: str = Field("agreement", min_length=1, description="what explanations and --expert call it")
 
     @model_validator(mode="after")
     def _somebody_knows_words(self) -> Self:
-        if not (self.treebanks or self.readings):
+        if self.file is not None:
+            refuse_unused(
+                self, ["rules", "treebanks", "readings"], "is to be estimated from", "file = ..., which has it"
+            )
+        elif not self.rules:
+            raise ValueError('agreement needs rules = "french", say, or file = ... that `llrnn data agreement` wrote')
+        elif not (self.treebanks or self.readings):
             raise ValueError("agreement needs treebanks = [...] or readings = [...], which say what words can be")
         return self
 
     def make(self, lowercase: bool) -> Agreement:
+        if self.file is not None:
+            return Agreement.from_file(self.file, name=self.name)
         readings = reduce(or_, map(Readings.from_tsv, self.readings), Readings())
         sentences = [one for path in self.treebanks for one in Corpus.from_conllu(path, lowercase=lowercase)]
         if not sentences:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from llrnn.layer.matrix import WeightCache, needs_gradient
 from llrnn.layer.priors import ContextValues, Prior
@@ -25,6 +26,8 @@ from llrnn.layer.priors import ContextValues, Prior
 if TYPE_CHECKING:
     from llrnn.layer.loglinear import LogLinear
     from llrnn.layer.steered import Steered
+
+_ALIGNED = 8  # hidden units: products in half precision are slow on a GPU where rows begin elsewhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +113,9 @@ def folded(given: Given) -> tuple[LogLinear, Tensor, list[ContextValues], Steere
             kept += own
     o = torch.cat(offset, 2).squeeze(1)  # (N, J)
     if steered is None:
-        return _widened(layer, tuple(columns), kept), torch.cat([h, o], 1), others, None
-    return _widened(layer, (), kept), h, others, _with_offset(steered, o, columns, kept)
+        o = F.pad(o, (0, -(h.shape[1] + len(columns)) % _ALIGNED))
+        return _widened(layer, (tuple(columns), o.shape[1]), kept), torch.cat([h, o], 1), others, None
+    return _widened(layer, ((), 0), kept), h, others, _with_offset(steered, o, columns, kept)
 
 
 def _with_offset(steered: Steered, o: Tensor, columns: Sequence[int], kept: Sequence[int]) -> Steered:
@@ -122,8 +126,8 @@ def _with_offset(steered: Steered, o: Tensor, columns: Sequence[int], kept: Sequ
     return steered._replace(scale=scale, offset=offset)
 
 
-def _widened(layer: LogLinear, columns: tuple[int, ...], kept: Sequence[int]) -> LogLinear:
-    """With J more hidden units, each the weight of one column; cached while no gradient is asked for."""
+def _widened(layer: LogLinear, columns: tuple[tuple[int, ...], int], kept: Sequence[int]) -> LogLinear:
+    """With J more hidden units, each the weight of one column, or of none; cached while no gradient is asked for."""
     make = partial(_made, layer, columns, tuple(kept))
     if needs_gradient(*layer.parameters()) or not layer.caches:
         return make()
@@ -134,10 +138,10 @@ def _widened(layer: LogLinear, columns: tuple[int, ...], kept: Sequence[int]) ->
     return found[1]
 
 
-def _made(layer: LogLinear, columns: tuple[int, ...], kept: tuple[int, ...]) -> LogLinear:
-    m, J = len(layer.weight), len(columns)
+def _made(layer: LogLinear, columns: tuple[tuple[int, ...], int], kept: tuple[int, ...]) -> LogLinear:
+    m, (picked, J) = len(layer.weight), columns
     picks = layer.weight.new_zeros(m, J)
-    picks[list(columns), range(J)] = 1.0
+    picks[list(picked), range(len(picked))] = 1.0
     context = layer.context_weight[list(kept)]
     tensors = {
         "weight": torch.cat([layer.weight, picks], 1),

@@ -10,6 +10,7 @@ that they touch any number of words at no cost (`layer.linear`); 0 on words that
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.arrays import ByteCache, Floats, Ints
-from llrnn.ground.errors import FeatureError
+from llrnn.ground.errors import FeatureError, LexiconError
+from llrnn.ground.files import StrPath, write_lines
 from llrnn.knowledge.contextual.base import LinearFeature
 from llrnn.knowledge.features import Features
 from llrnn.knowledge.process import Batch, PackedStates, Saved
@@ -29,7 +31,7 @@ from llrnn.languages.agreement.machine import Counts, Machine, RoleReading, Stac
 from llrnn.languages.agreement.machine import State as Hypotheses
 from llrnn.languages.agreement.rules import AgreementRules, Bundle, Relation, fits
 from llrnn.text.lexicon import Readings, token_reading
-from llrnn.text.readers import Sentence
+from llrnn.text.readers import Sentence, read_lines
 from llrnn.text.vocabulary import Revision, Vocabulary
 
 _RARE = 0.01  # the share of a form's tokens below which a reading is an error of the treebank
@@ -257,6 +259,7 @@ class Agreement(LinearFeature[GovernorState]):
     """Whether a word agrees with who governs it, for each relation and attribute of the rules of a language.
 
         Agreement.estimated("french", treebank)            rules that come with the library, readings of a treebank
+        Agreement.from_file("agreement.json.gz")           what `to_file` or `llrnn data agreement` has estimated before
         Agreement(AgreementRules.from_file("mine.toml"), Readings.from_tsv("readings.tsv"))
 
     `roles`: how often roles come in which context (`estimated` counts them), None for uniform; `name`: before the names
@@ -288,6 +291,33 @@ class Agreement(LinearFeature[GovernorState]):
         some = sentences[:: -(-len(sentences) // _COUNTED) or 1]
         tagged = ([_read(rules, token_reading(t, rules.lemmas), t.form) for t in one.tokens] for one in some)
         return cls(rules, own if readings is None else own | readings, roles=count_roles(rules, tagged), name=name)
+
+    @classmethod
+    def from_file(cls, path: StrPath, *, name: str = "agreement") -> Agreement:
+        """What `to_file` wrote: rules, readings and counts, with nothing left to estimate."""
+        try:
+            lines = (text for _, text in read_lines(path, error=LexiconError))
+            first = json.loads(next(lines))
+            rules = AgreementRules.from_table(first["table"], first["rules"])
+            entries = {form: {frozenset(a.split()): w for a, w in own} for form, own in map(json.loads, lines)}
+        except (StopIteration, ValueError, KeyError, TypeError) as cause:
+            wanted = "knowledge of agreement is required, as `llrnn data agreement` writes it"
+            raise LexiconError(f"{wanted}, found another file ({cause!r}); write it anew", path=path) from None
+        return cls(rules, Readings(entries), roles=_counted(first["roles"]), name=name)
+
+    def to_file(self, path: StrPath) -> None:
+        """Write the rules, and what was estimated, before it is bound to a vocabulary; `.gz` compresses it."""
+        if self._readings is None:
+            raise FeatureError(f"{self!r} was loaded with a model, and has the readings of its words only")
+        first = {"rules": self.rules.name, "table": dict(self.rules.table), "roles": self._told_roles()}
+        readings = [
+            [form, [[" ".join(sorted(reading)), weight] for reading, weight in own.items()]]
+            for form, own in self._readings.entries.items()
+        ]
+        write_lines(path, (json.dumps(one, ensure_ascii=False) for one in [first, *readings]))
+
+    def _told_roles(self) -> list[list[object]] | None:
+        return self._roles and [[list(context), dict(own)] for context, own in self._roles.items()]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -421,7 +451,7 @@ class Agreement(LinearFeature[GovernorState]):
             "rules": self.rules.name,
             "table": dict(self.rules.table),
             "kinds": [[kind.role, [sorted(one) for one in kind.bundle]] for kind in kinds],
-            "roles": self._roles and [[list(context), dict(own)] for context, own in self._roles.items()],
+            "roles": self._told_roles(),
         }
         tensors = {
             "counts": torch.tensor([len(own) for own in readings]),
@@ -436,7 +466,7 @@ class Agreement(LinearFeature[GovernorState]):
         fields, tensors = saved.fields, {name: tensor.tolist() for name, tensor in saved.tensors.items()}
         rules = AgreementRules.from_table(fields["table"], fields["rules"])
         kinds = [RoleReading(role, tuple(map(frozenset, bundle))) for role, bundle in fields["kinds"]]
-        roles = fields["roles"] and {tuple(context): own for context, own in fields["roles"]}
+        roles = _counted(fields["roles"])
         pairs = iter([(kinds[kind], weight) for kind, weight in zip(tensors["kind"], tensors["weight"], strict=True)])
         readings = [tuple(islice(pairs, count)) for count in tensors["counts"]]
         made = cls(rules, Readings(), roles=roles, name=fields["name"])
@@ -445,6 +475,11 @@ class Agreement(LinearFeature[GovernorState]):
 
     def __repr__(self) -> str:
         return f"Agreement({self.rules.name})"
+
+
+def _counted(told: Iterable[tuple[Sequence[object], Mapping[str, float]]] | None) -> Counts | None:
+    """The counts of roles from what a file says of them."""
+    return told and {tuple(context): own for context, own in told}
 
 
 def _largest(hypotheses: Hypotheses, relation: str, rules: AgreementRules) -> tuple[int, Bundle] | None:
