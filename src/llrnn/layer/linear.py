@@ -113,9 +113,9 @@ def folded(given: Given) -> tuple[LogLinear, Tensor, list[ContextValues], Steere
             kept += own
     o = torch.cat(offset, 2).squeeze(1)  # (N, J)
     if steered is None:
-        o = F.pad(o, (0, -(h.shape[1] + len(columns)) % _ALIGNED))
-        return _widened(layer, (tuple(columns), o.shape[1]), kept), torch.cat([h, o], 1), others, None
-    return _widened(layer, ((), 0), kept), h, others, _with_offset(steered, o, columns, kept)
+        o = F.pad(o, (0, _aligned(h.shape[1], len(columns)) - len(columns)))
+        return _widened(layer, tuple(columns), kept), torch.cat([h, o], 1), others, None
+    return _widened(layer, (), kept), h, others, _with_offset(steered, o, columns, kept)
 
 
 def _with_offset(steered: Steered, o: Tensor, columns: Sequence[int], kept: Sequence[int]) -> Steered:
@@ -126,7 +126,7 @@ def _with_offset(steered: Steered, o: Tensor, columns: Sequence[int], kept: Sequ
     return steered._replace(scale=scale, offset=offset)
 
 
-def _widened(layer: LogLinear, columns: tuple[tuple[int, ...], int], kept: Sequence[int]) -> LogLinear:
+def _widened(layer: LogLinear, columns: tuple[int, ...], kept: Sequence[int]) -> LogLinear:
     """With J more hidden units, each the weight of one column, or of none; cached while no gradient is asked for."""
     make = partial(_made, layer, columns, tuple(kept))
     if needs_gradient(*layer.parameters()) or not layer.caches:
@@ -138,10 +138,16 @@ def _widened(layer: LogLinear, columns: tuple[tuple[int, ...], int], kept: Seque
     return found[1]
 
 
-def _made(layer: LogLinear, columns: tuple[tuple[int, ...], int], kept: tuple[int, ...]) -> LogLinear:
-    m, (picked, J) = len(layer.weight), columns
+def _aligned(hidden: int, n: int) -> int:
+    """n, or a few more: the units for n columns."""
+    return n + -(hidden + n) % _ALIGNED
+
+
+def _made(layer: LogLinear, columns: tuple[int, ...], kept: tuple[int, ...]) -> LogLinear:
+    (m, H), n = layer.weight.shape, len(columns)
+    J = _aligned(H, n) if columns else 0
     picks = layer.weight.new_zeros(m, J)
-    picks[list(picked), range(len(picked))] = 1.0
+    picks[list(columns), range(n)] = 1.0
     context = layer.context_weight[list(kept)]
     tensors = {
         "weight": torch.cat([layer.weight, picks], 1),

@@ -317,7 +317,7 @@ class Agreement(LinearFeature[GovernorState]):
         write_lines(path, (json.dumps(one, ensure_ascii=False) for one in [first, *readings]))
 
     def _told_roles(self) -> list[list[object]] | None:
-        return self._roles and [[list(context), dict(own)] for context, own in self._roles.items()]
+        return None if self._roles is None else [[list(context), dict(own)] for context, own in self._roles.items()]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -479,7 +479,7 @@ class Agreement(LinearFeature[GovernorState]):
 
 def _counted(told: Iterable[tuple[Sequence[object], Mapping[str, float]]] | None) -> Counts | None:
     """The counts of roles from what a file says of them."""
-    return told and {tuple(context): own for context, own in told}
+    return None if told is None else {tuple(context): own for context, own in told}
 
 
 def _largest(hypotheses: Hypotheses, relation: str, rules: AgreementRules) -> tuple[int, Bundle] | None:
