@@ -1,4 +1,4 @@
-"""Knowledge of agreement, estimated once, beside a prepared folder: `agreement.json.gz`, which `configs/agreement` reads.
+"""Knowledge of agreement, estimated once, beside a prepared folder: `agreement.json.gz` for `configs/agreement`.
 
     python scripts/agreement_data.py french runs/table4/prepared ../shared/data
     python scripts/agreement_data.py estonian runs/estonian/prepared

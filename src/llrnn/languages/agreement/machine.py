@@ -43,6 +43,7 @@ class ClauseState(NamedTuple):
     phase: str
     subject: Governor | None = None
     gap: Governor | None = None
+    verb: Governor | None = None  # a finite verb whose subject was not there before it
 
 
 class Stack(NamedTuple):
@@ -166,12 +167,21 @@ def _noun(stack: Stack, word: Governor, rules: AgreementRules, bare: bool | None
     bundle = word.bundle if stack.group is None else merged(word.bundle, stack.group.bundle)
     agrees = 1.0 if stack.group is None else _CLASH ** clashes(stack.group.bundle, word.bundle)
     noun = Governor(merged(rules.group, bundle), word.place)
-    inside = stack.hidden or (bare and bool(stack.heads) and stack.link == "")
+    apposed = bare and bool(stack.heads) and stack.link == "" and _same_case(stack.heads[0].bundle, bundle, rules)
+    inside = stack.hidden or apposed
     after = stack._replace(group=None, heads=(noun, *(stack.heads[:1] if inside else ())), hidden=False, link="")
     if inside:  # of a preposition, or a name after a noun: le président chirac
         return [(agrees, after)]
     after = after._replace(predicate=False)
     return [(agrees * weight, way) for weight, way in _placed(stack, after, noun, rules)]
+
+
+def _same_case(first: Bundle, second: Bundle, rules: AgreementRules) -> bool:
+    """As an apposition has it; a genitive before its noun has another."""
+    if "Case" not in rules.attributes:
+        return True
+    own, other = (bundle[rules.attributes.index("Case")] for bundle in (first, second))
+    return not (own and other) or bool(own & other)
 
 
 def _oblique(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
@@ -189,6 +199,8 @@ def _placed(stack: Stack, after: Stack, noun: Governor, rules: AgreementRules) -
             both = Governor(joined(top.subject.bundle, noun.bundle, rules), top.subject.place)
             together = after.with_top(top._replace(subject=both))
             return [(0.8, together), (0.2, after)] if len(stack.heads) > 1 else [(1.0, together)]
+        if _speaks(top.subject, rules):  # moi qui vous parle, ben kitap: what comes later is something else
+            return [(0.95, after), (0.05, after.with_top(top._replace(subject=noun)))]
         if stack.link == "comma":  # an apposition, a list
             return [(0.7, after), (0.3, after.with_top(top._replace(subject=noun)))]
         return [(0.4, after), (0.6, after.with_top(top._replace(subject=noun)))]
@@ -204,6 +216,12 @@ def _placed(stack: Stack, after: Stack, noun: Governor, rules: AgreementRules) -
         main = Stack((*stack.clauses[:due], stack.clauses[due]._replace(subject=noun)), heads=(noun,))
         ways = [(weight * (1 - share), way) for weight, way in ways] + [(share, main)]
     return ways
+
+
+def _speaks(subject: Governor, rules: AgreementRules) -> bool:
+    """Whether it is the first or the second person."""
+    person = subject.bundle[rules.attributes.index("Person")] if "Person" in rules.attributes else frozenset()
+    return bool(person) and person <= {"1", "2"}
 
 
 def _due(stack: Stack, *, with_subject: bool) -> int | None:
@@ -270,10 +288,10 @@ def _finite(stack: Stack, word: Governor, rules: AgreementRules, phase: str = DO
     """A finite verb: of this clause, of one around it that waits for its verb, or of the same subject once more."""
 
     def closed(clauses: Sequence[ClauseState], clause: ClauseState) -> Stack:
-        gap = clause.gap if phase == PERFECT else None
-        return Stack((*clauses, clause._replace(phase=phase, gap=gap)), predicate=phase == COPULA)
+        gap, verb = clause.gap if phase == PERFECT else None, word if clause.subject is None and late else None
+        return Stack((*clauses, clause._replace(phase=phase, gap=gap, verb=verb)), predicate=phase == COPULA)
 
-    top, ways = stack.top, Ways()
+    top, ways, late = stack.top, Ways(), any(one.name == "late subject" for one in rules.relations)
     if top.phase == OPEN:
         agrees = 0.15 if top.subject is None else _CLASH ** clashes(top.subject.bundle, word.bundle)
         ways.append((agrees, closed(stack.clauses[:-1], top)))
@@ -369,6 +387,9 @@ def governors(stack: Stack, relation: str, rules: AgreementRules) -> list[tuple[
         if stack.link and top.subject is not None:
             found.append((0.6 if stack.link == "and" and found else 0.2 if found else 0.7, top.subject))
         return [(weight, one) for weight, one in found if one is not None]
+    if relation == "late subject":
+        late = top.verb is not None and top.subject is None and stack.group is None and not stack.hidden
+        return [(1.0, top.verb)] if late and top.verb is not None else []
     if relation == "head":
         return [] if stack.group is None else [(1.0, stack.group)]
     shares = _shares(stack)
@@ -479,7 +500,10 @@ def _renumbered(stack: Stack) -> tuple[Stack, tuple[int, ...]]:
             kept.append(one.place)
         return Governor(one.bundle, kept.index(one.place))
 
-    clauses = tuple(one._replace(subject=numbered(one.subject), gap=numbered(one.gap)) for one in stack.clauses)
+    clauses = tuple(
+        one._replace(subject=numbered(one.subject), gap=numbered(one.gap), verb=numbered(one.verb))
+        for one in stack.clauses
+    )
     heads = tuple(found for one in stack.heads if (found := numbered(one)) is not None)
     return stack._replace(clauses=clauses, group=numbered(stack.group), heads=heads), tuple(kept)
 

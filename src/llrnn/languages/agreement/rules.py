@@ -32,7 +32,7 @@ ROLES = frozenset(
         *("perfect", "copula again", "infinitive", "gerund", "participle", "other"),
     }
 )
-RELATIONS = ("subject", "attribute", "modifier", "head")
+RELATIONS = ("subject", "late subject", "attribute", "modifier", "head")
 _KEYS = {"attributes", "group", "unmarked", "coordinated", "mixed", "roles", "relations"}
 _RELATION_KEYS = {"words", "attributes"}
 
