@@ -33,7 +33,7 @@ ACT = "inform(name='la luna';food=thai)"
 
 
 def served_models() -> list[Served]:
-    """Named `french`, with a trigram as expert and as background on offer, `softmax` and `waiter`."""
+    """Named `french`, with a trigram as expert and as background on offer, `softmax`, `syntax` and `waiter`."""
     bait = [Sentence((Token(BAIT), Token(HOSTILE), Token(".")))] * 12
     corpus = Corpus.from_sentences([*french.sentences(500), *bait]).lowercased()
     vocabulary = Vocabulary.from_corpus(corpus)
@@ -46,12 +46,19 @@ def served_models() -> list[Served]:
         controller=LSTM(hidden=32),
     )
     plain = LLRNN(vocabulary, output_features=features.Identity(), controller=LSTM(hidden=16))
+    agreeing = LLRNN(  # untrained: who governs is told, whatever it counts
+        vocabulary,
+        output_features=features.Identity(top=20),
+        contextual=[contextual.Agreement.estimated("french", corpus[:200])],
+        controller=LSTM(hidden=8),
+    )
     for model in (knowing, plain):
         for _ in train(model, corpus, epochs=1, learning_rate=0.01):
             pass
     return [
         Served("french", knowing, {"trigram": backgrounds.NGram.from_corpus(corpus, order=3)}),
         Served("softmax", plain),
+        Served("syntax", agreeing),
         Served("waiter", waiter()),
     ]
 

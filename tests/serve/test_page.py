@@ -235,6 +235,16 @@ def test_two_words_compared(page: Page) -> None:
     assert page.total() == pytest.approx(found["rival"]["log_p"], abs=6e-5)
 
 
+def test_the_governor_of_a_word_is_named(page: Page) -> None:
+    page.open(model="syntax", prefix="les maisons de le voisin", word="sont", rival="est")
+    page.explains("Why sont, and not est?")
+    told = page.browser.text(".why .message")
+    assert "sont agrees with maisons (Number:Plur), 4 words back." in told
+    assert "est clashes with maisons (Number:Plur), 4 words back." in told
+    found = page.ask("explain", model="syntax", prefix="les maisons de le voisin", word="sont")["word"]["remarks"]
+    assert "agrees with maisons (Person:3), 4 words back" in [text for _, text in found]
+
+
 # --- weights by hand --------------------------------------------------------------------------------------------------
 
 
