@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,12 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.options import AsJson, Changes, DataFolder, ModelFolder, require_output_file, say
+from llrnn.cli.options import AsJson, Changes, DataFolder, ModelFolder, find_modules_here, require_output_file, say
 from llrnn.config import read_config, reference, schema
-from llrnn.config.draft import analyser_named, draft_config
+from llrnn.config.draft import draft_config
 from llrnn.ground.errors import ConfigError, warn
 from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
+from llrnn.text.morphology import analyser_named
 from llrnn.training.runs import Records
 
 
@@ -34,7 +34,7 @@ def init_verb(
     ] = None,
     analyser: Annotated[
         list[str] | None,
-        typer.Option(help="What says of any word what it is: lefff:FILE, lexique:FILE, or MODULE:FUNCTION, your own."),
+        typer.Option(help="What says of any word what it is: zeyrek, pymorphy3, hfst:FILE, MODULE:FUNCTION, ..."),
     ] = None,
     lists: Annotated[
         list[str] | None,
@@ -59,8 +59,8 @@ def init_verb(
     require_output_file(out)
     if out.exists() and not force:
         raise ConfigError(f"--out {out}: a file that is not there yet is required; name another, or say --force")
-    if analyser and "" not in sys.path:
-        sys.path.insert(0, "")  # a module of one's own lies in this folder
+    if analyser:
+        find_modules_here()
     draft = draft_config(
         files,
         out=out,

@@ -8,6 +8,7 @@ import contextlib
 import json
 import math
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import wraps
@@ -487,6 +488,12 @@ def print_outcomes(outcomes: list[Outcome], *, as_json: bool) -> int:
         elif one.found is not None and not as_json:
             show.text(" ".join((*one.found.prefix, *one.found.words)))
     return 2 if any(one.problem is not None for one in outcomes) else 0
+
+
+def find_modules_here() -> None:
+    """A module of one's own, such as an analyser, lies in this folder."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
 
 
 def read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None) -> Corpus:

@@ -33,6 +33,7 @@ from llrnn.cli.options import (
     batching_for,
     device_named,
     distortions,
+    find_modules_here,
     interruptible,
     make_output_folder,
     print_json,
@@ -92,6 +93,7 @@ from llrnn.text import french
 from llrnn.text.corpus import Corpus, EncodedText, Format
 from llrnn.text.datasets import DATASETS, get
 from llrnn.text.lexicon import Lexicon, is_comment
+from llrnn.text.morphology import analyser_named
 from llrnn.text.others import in_words
 from llrnn.text.raw import tokenised_lines
 from llrnn.text.readers import read_entries, read_lines
@@ -727,6 +729,39 @@ def data_vectors_verb(
     tokens = sum(counts[word] for word in found.words) / max(counts.total(), 1)
     types = f"{len(found):,} of {len(counts):,} types ({len(found) / max(len(counts), 1):.1%})"
     show.text(f"{types}, {tokens:.1%} of {counts.total():,} tokens have a vector: {out}")
+
+
+@data_app.command("readings")
+def data_readings_verb(
+    texts: Annotated[list[Path], typer.Argument(help="Texts or lists of words: all their words are analysed.")],
+    analyser: Annotated[
+        str, typer.Option(help="zeyrek, estnltk, pyvoikko, pymorphy3, hfst:FILE, unimorph:FILE, hunspell:FILE, ...")
+    ],
+    out: Annotated[Path, typer.Option(help="The table to write: form, weight, attributes.")],
+    lowercase: Annotated[bool, typer.Option(help="Lowercase every word.")] = True,
+    weigh: Annotated[
+        Path | None, typer.Option(help="A text, annotated or not, that says which kinds are frequent (EM).")
+    ] = None,
+) -> None:
+    """Run a morphological analyser once over the words of texts, and keep what it says.
+
+    \b
+    Example: llrnn data readings train.conllu valid.conllu --analyser zeyrek --weigh train.conllu --out readings.tsv
+    Example: llrnn data readings words.txt --analyser hfst:analyser-sme.hfstol --out readings.tsv
+    """
+    require_output_file(out)
+    find_modules_here()
+    counts = sum((Counter(Corpus.from_file(path, lowercase=lowercase).counts()) for path in texts), Counter[str]())
+    found = analyser_named(analyser).table(sorted(counts))
+    if weigh:
+        text = Corpus.from_file(weigh, lowercase=lowercase)
+        kinds = Counter(kind for sentence in text for token in sentence.tokens if (kind := token.attributes()))
+        found = found.fitted(text.counts(), kinds)
+    found.to_tsv(out)
+    several = sum(len(own) > 1 for own in found.entries.values()) / max(len(found), 1)
+    tokens = sum(counts[form] for form in found.entries) / max(counts.total(), 1)
+    types = f"{len(found):,} of {len(counts):,} types ({len(found) / max(len(counts), 1):.1%})"
+    show.text(f"{types}, {tokens:.1%} of {counts.total():,} tokens have readings, {several:.1%} several: {out}")
 
 
 @pairs_app.command("make")

@@ -18,7 +18,6 @@ import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from importlib import import_module
 from itertools import islice
 from operator import add
 from pathlib import Path
@@ -41,9 +40,10 @@ from llrnn.config.wordlists import (
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_atomically
 from llrnn.knowledge.backgrounds.base import symbol_mass
-from llrnn.text.analysers import has_tags, hunspell, lefff, lexique
+from llrnn.text.analysers import has_tags, hunspell
 from llrnn.text.corpus import Corpus, Format, format_of
 from llrnn.text.lexicon import Lexicon, has_counts, read_frequencies
+from llrnn.text.morphology import Analyser, FromLexicon
 from llrnn.text.others import SENTENCE, Overlap
 from llrnn.text.raw import raw_reason, tokenised_lines
 from llrnn.text.readers import read_lines
@@ -128,7 +128,7 @@ def draft_config(
     valid: Sequence[str | Path] = (),
     lexicons: Sequence[str | Path] = (),
     dictionaries: Sequence[str | Path] = (),
-    analysers: Mapping[str, Lexicon] | None = None,
+    analysers: Mapping[str, Analyser] | None = None,
     lists: Sequence[str | Path] = (),
     vectors: str | Path | None = None,
     lowercase: bool = True,
@@ -137,7 +137,7 @@ def draft_config(
     """Look at texts and at what is known beside them, and draft a configuration that `llrnn train` takes as it is.
 
     `files` are CoNLL-U or plain text; of several, names with `dev` and `test` are those parts, as in UD. `lexicons` are
-    tables of form and attributes, or annotated texts; `dictionaries` hunspell's `.dic`; `analysers` lexicons that know
+    tables of form and attributes, or annotated texts; `dictionaries` hunspell's `.dic`; `analysers` know
     words by rule (`analyser_named`); `lists` files of words, with or without counts, or `wordfreq:LANGUAGE`; `vectors`
     a file of word vectors. Raw text is cut into words unless `tokenise` is false. Files that had to be made are written
     at once, into `OUT-data`; the configuration by `write`.
@@ -176,6 +176,7 @@ class _Known:
     corpora: tuple[str, ...] = ()
     analysed: bool = False  # an analyser says what forms are
     listed: Collection[str] = ()
+    readings: tuple[str, ...] = ()  # tables of readings with weights
 
 
 @dataclass
@@ -276,7 +277,7 @@ class _Drafting:
         texts: _Texts,
         lexicons: list[str],
         dictionaries: list[Path],
-        by_rule: dict[str, Lexicon],
+        by_rule: dict[str, Analyser],
         lists: list[str],
     ) -> _Known:
         found: dict[str, Frequencies] = {name: self.read_list(name, texts.train) for name in lists}
@@ -293,8 +294,8 @@ class _Drafting:
             self.found.append(f"all lists: {len(listed):,} forms; {_coverage(listed, texts)}")
         known = {word for word in (*texts.train.counts(), *listed) if is_form(word)}
         for dic in analysed:
-            by_rule[dic.stem] = hunspell(dic, forms=known, lowercase=self.lowercase)
-        lexicon = self.analysed(by_rule, texts, known)
+            by_rule[dic.stem] = FromLexicon(hunspell(dic, forms=known, lowercase=self.lowercase))
+        lexicon, readings = self.analysed(by_rule, texts, known)
         tables = [name for name in lexicons if text_kind_of_lexicon(name) == "tsv"]
         corpora = [name for name in lexicons if name not in tables]
         for name in lexicons:
@@ -304,7 +305,12 @@ class _Drafting:
             path = self.made("frequencies.tsv")
             write_frequencies(path, listed)
         return _Known(
-            None if path is None else str(path), (*tables, *lexicon), tuple(corpora), bool(by_rule), listed.keys()
+            None if path is None else str(path),
+            (*tables, *lexicon),
+            tuple(corpora),
+            bool(by_rule),
+            listed.keys(),
+            tuple(readings),
         )
 
     def read_list(self, name: str, train: Corpus) -> Frequencies:
@@ -324,16 +330,24 @@ class _Drafting:
             self.found.append(f"{dic}: stems only: {reason}")
         return {form: count for form, count in dictionary_forms(dic, train).items() if is_form(form)}
 
-    def analysed(self, by_rule: Mapping[str, Lexicon], texts: _Texts, forms: Collection[str]) -> list[str]:
-        """Tables of what analysers say of the forms of the text and of lists."""
-        made = []
+    def analysed(
+        self, by_rule: Mapping[str, Analyser], texts: _Texts, forms: Collection[str]
+    ) -> tuple[list[str], list[str]]:
+        """What analysers say of the forms of the text and of lists: tables of attributes, and of readings with weights,
+        where the analyser has them."""
+        lexicons, weighted = [], []
         for name, analyser in by_rule.items():
-            known = Lexicon.from_mapping({form: analyser(form) for form in sorted(forms) if analyser(form)})
+            readings = analyser.table(sorted(forms))
+            known = readings.lexicon()
             self.found.append(f"analyser {name}: {_known_by(known, texts)}")
-            path = self.made("lexicon-" + re.sub(r"[^\w-]+", "-", name) + ".tsv")
-            known.to_tsv(path)
-            made.append(str(path))
-        return made
+            end = re.sub(r"[^\w-]+", "-", name) + ".tsv"
+            if any(len({*own.values()}) > 1 for own in readings.entries.values()):
+                weighted.append(str(self.made(f"readings-{end}")))
+                readings.to_tsv(weighted[-1])
+            else:
+                lexicons.append(str(self.made(f"lexicon-{end}")))
+                known.to_tsv(lexicons[-1])
+        return lexicons, weighted
 
     def read_lexicon(self, name: str, is_table: bool) -> Lexicon:
         if is_table:
@@ -453,27 +467,6 @@ def _known_by(lexicon: Lexicon, texts: _Texts) -> str:
     return f"{len(lexicon.entries):,} forms; {_coverage(forms, texts)}"
 
 
-def analyser_named(name: str) -> Lexicon:
-    """What `--analyser` names: `lefff:FILE`, `lexique:FILE`, or `MODULE:FUNCTION`, one's own, from form to attributes.
-
-    analyser_named("my_tags:attributes")("maisons")       # {"POS:NOUN", "Number:Plur"}
-    """
-    kind, colon, rest = name.partition(":")
-    if not (kind and colon and rest):
-        raise ConfigError(
-            f"--analyser is lefff:FILE, lexique:FILE or MODULE:FUNCTION, from form to attributes, found {name!r}"
-        )
-    if kind in ("lefff", "lexique"):
-        return (lefff if kind == "lefff" else lexique)(rest)
-    try:
-        function = getattr(import_module(kind), rest)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"--analyser {name}: {error}; put the module {kind}.py into this folder, or install it, with {rest} in it"
-        ) from None
-    return Lexicon.from_function(function)
-
-
 # The file.
 
 
@@ -484,6 +477,9 @@ def _toml(given: _Drafting, texts: _Texts, known: _Known, vectors: str | None) -
     has_attributes = texts.annotated or known.tsv or known.corpora
     if has_attributes:
         features.append(('{ kind = "attributes", listed = true }', "what the lexicon says of listed words"))
+    for table in known.readings:
+        row = f'{{ kind = "readings", tsv = {_text(table)}, levels = 4, listed = true }}'
+        features.append((row, "what the analyser says of listed words, by its probability"))
     features.append(('{ kind = "orthographic" }', "endings, length and shape, of any word"))
     if vectors is not None:
         row = f'{{ kind = "vectors", file = {_text(vectors)}, components = 300, any_case = true, top = 60000 }}'

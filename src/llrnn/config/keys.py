@@ -46,7 +46,7 @@ from llrnn.languages.grammars.automaton import Over
 from llrnn.model.controllers import Attentive, Controller, Encoder, FirstState, make_controller
 from llrnn.text.conditions import Characters, ConditionTokenizer, NumericFields, Slots, Whole, Words
 from llrnn.text.corpus import Corpus
-from llrnn.text.lexicon import Lexicon, Readings
+from llrnn.text.lexicon import Lexicon, Probabilities, Readings
 from llrnn.text.others import RUN, OnOverlap, When
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vocabulary import EOS, Domain
@@ -106,6 +106,22 @@ class TableConfig(FeatureConfig):
 
     def bare(self, lexicon: Lexicon) -> Features:
         return features.Function(Lexicon.from_tsv(self.tsv), name=self.name)
+
+
+class ReadingsConfig(FeatureConfig):
+    """What an analyser says of words, each attribute as its probability."""
+
+    kind: Literal["readings"]
+    tsv: str = Field(description="a table of form, weight and attributes, as `llrnn data readings` writes it")
+    without: list[str] = Field(
+        ["Lemma", "Kind"], description="names of attributes to leave out; Kind is a reading as a whole"
+    )
+    levels: int | None = Field(None, ge=1, description="steps that probabilities are rounded to: fewer classes")
+    name: str = Field("Readings", description="the group's name in reports")
+
+    def bare(self, lexicon: Lexicon) -> Features:
+        known = Probabilities(Readings.from_tsv(self.tsv), tuple(self.without), self.levels)
+        return features.Function(known, name=self.name)
 
 
 class AffixConfig(FeatureConfig):
@@ -169,7 +185,7 @@ class VectorsConfig(FeatureConfig):
 
 
 AnyFeature = Annotated[
-    IdentityConfig | TableConfig | AffixConfig | NumericConfig | VectorsConfig | PlainFeatureConfig,
+    IdentityConfig | TableConfig | ReadingsConfig | AffixConfig | NumericConfig | VectorsConfig | PlainFeatureConfig,
     Field(discriminator="kind"),
 ]
 

@@ -90,6 +90,21 @@ class Tags:
         return self._whole[name] if name in self._whole else next(begun, None)
 
 
+class _AsWritten(Tags):
+    """Fields and affixes by their own names, where nobody has said what they mean: `po:verb`, `Affix:-ler`; `Affix:-`
+    for a stem of which nothing is known."""
+
+    def attributes(self, fields: Iterable[str]) -> frozenset[str]:
+        return Tags.attributes(self, fields) or frozenset({"Affix:-"})
+
+    def meaning(self, name: str) -> frozenset[str] | None:
+        kind, _, value = name.partition(":")
+        return frozenset({f"{kind}:{_NOT_IN_ATTRIBUTES.sub('_', value)}"}) if value and kind != "st" else None
+
+
+AS_WRITTEN = _AsWritten({})
+
+
 # French: what the fields of the dictionary `fr` (Grammalecte; Debian's hunspell-fr) mean.
 #
 # Stems have a category (`po:nom`, `po:v1_it_q__a`), and a gender and number where these are fixed; affix rules add
@@ -456,6 +471,12 @@ class Rule:
     flags: Flags
     fields: tuple[str, ...]
 
+    @property
+    def name(self) -> str:
+        """What it attaches, as a field: `Affix:-ux`, `Affix:re-`."""
+        affix = _NOT_IN_ATTRIBUTES.sub("_", self.affix)
+        return f"Affix:{affix}-" if self.is_prefix else f"Affix:-{affix}"
+
     def applies(self, word: str, *, full_strip: bool) -> bool:
         ends = word.startswith(self.strip) if self.is_prefix else word.endswith(self.strip)
         whole = bool(self.strip) and len(word) <= len(self.strip) and not full_strip
@@ -761,20 +782,22 @@ def hunspell(
 
 
 def hunspell_readings(
-    dic: StrPath, forms: Iterable[str], *, lemmas: Iterable[str] = (), weight: float = 0.2
+    dic: StrPath, forms: Iterable[str], *, lemmas: Iterable[str] | None = (), weight: float = 0.2
 ) -> Readings:
     """The readings of forms in a hunspell dictionary one by one, lowercased, each of this weight beside counted ones.
 
-    `lemmas`: those of which readings say that they are theirs.
+    `lemmas`: those of which readings say that they are theirs; None for all. Of a language whose fields nobody has
+    explained, fields and affixes have their own names.
 
         hunspell_readings("/usr/share/hunspell/fr.dic", vocabulary.words, lemmas=["être", "avoir"])
     """
-    tags, named = _tags_for(dic), frozenset(map(lemma_attribute, lemmas))
+    tags = _tags_for(dic) if has_tags(dic) else AS_WRITTEN
+    named = None if lemmas is None else frozenset(map(lemma_attribute, lemmas))
     found: dict[str, dict[frozenset[str], float]] = {}
     wanted = frozenset(map(str.lower, forms))
     affixes = AffixFile(_beside(dic), without=tags.joins)
-    for form, attributes in _listed(str(dic), affixes, tags, str.lower, True, wanted):
-        kept = frozenset(one for one in attributes if not one.startswith("Lemma:") or one in named)
+    for form, attributes in _derived(str(dic), affixes, tags, str.lower, True, wanted):
+        kept = frozenset(one for one in attributes if named is None or one in named or not one.startswith("Lemma:"))
         found.setdefault(form.lower(), {})[kept] = weight
     return Readings(found)
 
@@ -816,28 +839,13 @@ def _expanded(
     (dic, _), (aff, _) = paths
     normal = str.lower if lowercase else str
     found: dict[str, frozenset[str]] = {}
-    for form, attributes in _attributed(dic, AffixFile(aff, without=tags.joins), tags, normal, lemmas, wanted):
+    for form, attributes in _derived(dic, AffixFile(aff, without=tags.joins), tags, normal, lemmas, wanted):
         _enter(found, normal(form), attributes)
     shared: dict[frozenset[str], frozenset[str]] = {}  # equal sets of attributes are one object, since there are few
     return Lexicon({form: shared.setdefault(attributes, attributes) for form, attributes in found.items()})
 
 
-def _attributed(
-    dic: str,
-    file: AffixFile,
-    tags: Tags,
-    normal: Callable[[str], str],
-    lemmas: bool,
-    wanted: frozenset[str] | None,
-) -> Iterable[tuple[str, frozenset[str]]]:
-    """The forms that may be used with the attributes of all their readings, as they are written in the dictionary."""
-    found: dict[str, frozenset[str]] = {}
-    for form, attributes in _listed(dic, file, tags, normal, lemmas, wanted):
-        _enter(found, form, attributes)
-    return found.items()
-
-
-def _listed(
+def _derived(
     dic: str,
     file: AffixFile,
     tags: Tags,
@@ -851,7 +859,7 @@ def _listed(
 
     @cache  # few combinations for many forms
     def attributes_of(fields: frozenset[str], rules: tuple[Rule, ...]) -> frozenset[str]:
-        return tags.attributes((*fields, *(field for rule in rules for field in rule.fields)))
+        return tags.attributes((*fields, *(field for rule in rules for field in (*rule.fields, rule.name))))
 
     for line in _entries(dic, file.encoding):
         stem, flags, fields = file.entry(line)

