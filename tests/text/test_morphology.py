@@ -28,7 +28,7 @@ Capture = pytest.CaptureFixture[str]
 Entries = Mapping[str, Mapping[frozenset[str], float]]
 
 
-def said(analyser: Analyser, form: str) -> dict[str, float]:
+def said(analyser: Analyser, form: str) -> dict[str, Any]:
     """Readings as text, the attributes sorted."""
     return {" ".join(sorted(reading)): pytest.approx(weight) for reading, weight in analyser(form).items()}
 
