@@ -216,6 +216,41 @@ def test_what_is_prepared(data: Path, tmp_path: Path) -> None:
     assert (out / "manifest.json").stat().st_mtime_ns == before
 
 
+def test_little_text_is_cut_and_has_no_lists(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first sentences up to so many words; the other texts stay whole, and nothing outside of them is opened."""
+    out = tmp_path / "et-20k"
+    monkeypatch.setitem(open_data.NO_LISTS, "et-20k", replace(open_data.NO_LISTS["et-20k"], words=100))
+    with opened_files() as opened:
+        open_data.prepare(data, out, "et-20k")
+    assert not any("hunspell" in path for path in opened)
+    train, valid = (Corpus.from_file(out / f"{part}.conllu") for part in ("train", "valid"))
+    assert [s.words for s in train] == [s.words for s in texts()[0].lowercased()][: len(train)]
+    assert train[: len(train) - 1].tokens < 100 <= train.tokens
+    assert len(valid) == len(texts()[1])
+    assert not (out / "frequencies.tsv").exists()
+    sizes = open_data.NO_LISTS["et-20k"].byte_pairs
+    assert all((out / f"bpe-{size}" / "units.json").exists() for size in sizes)
+
+
+def test_the_chosen_tries_are_trained_with_other_seeds(data: Path, configs: Path, tmp_path: Path) -> None:
+    prepared = tmp_path / "et"
+    write_conllu(data / "ud_estonian" / "xx-test.conllu", texts()[2])
+    open_data.prepare(data, prepared, "et")
+    wanted = study.jobs(prepared, configs, ["llrnn"])
+    places = {"data": prepared, "out": prepared / "models", "device": torch.device("cpu")}
+    for job in wanted:
+        study.run_one(job, **places)
+    (again,) = study.seeded(wanted, prepared, 2, "cpu")["llrnn"]
+    assert again == replace(wanted[1], seed=1)
+    study.run_one(again, **places)
+    found = study.chosen_and_tested(data, prepared, "et", configs, ["llrnn"], seeds=2)["systems"]["llrnn"]
+    (other,) = found["seeds"]
+    assert other["tests"]["test1"]["words"] == found["tests"]["test1"]["words"]
+    assert other["tests"]["test1"]["bits"] != found["tests"]["test1"]["bits"]
+    shown = [one["tests"]["test1"]["bits_per_character"] for one in (found, other)]
+    assert f"| {sum(shown) / 2:.3f} |" in study.table({"et": {"budget": 1, "systems": {"llrnn": found}}})
+
+
 @pytest.mark.slow
 def test_a_training_command_runs_by_itself(data: Path, configs: Path, tmp_path: Path) -> None:
     """With nothing but the prepared folder: the command is what a machine without our packages gets."""
@@ -343,7 +378,7 @@ def test_a_model_of_other_tries_is_refused(data: Path, configs: Path, tmp_path: 
         study.jobs(prepared, configs)
 
 
-@pytest.mark.parametrize("folder", ["configs/open", "configs/open/small", "configs/open/more"])
+@pytest.mark.parametrize("folder", ["configs/open", "configs/open/small", "configs/open/little", "configs/open/more"])
 def test_the_committed_configurations_are_read(folder: str, tmp_path: Path) -> None:
     for name, (path, tries) in study.systems(ROOT / folder).items():
         for changes in tries:
@@ -359,7 +394,8 @@ def test_the_committed_configurations_are_read(folder: str, tmp_path: Path) -> N
             places = [*own, *config.vocabulary.files] if name in ("bpe", "characters") else own
             (place,) = {Path(place).parent for place in places}  # all of one size
             more = f"-{open_data.MORE}" if folder.endswith("more") else ""
-            sizes = open_data.MORE_BYTE_PAIRS if more else open_data.BYTE_PAIRS
+            little = next(iter(open_data.NO_LISTS.values())).byte_pairs
+            sizes = open_data.MORE_BYTE_PAIRS if more else little if folder.endswith("little") else open_data.BYTE_PAIRS
             folders = {"characters": [f"characters{more}"], "bpe": [f"bpe-{size}{more}" for size in sizes]}
             assert place.name in folders.get(name, [tmp_path.name])
             groups = [*config.features.output, *(config.features.input or [])]

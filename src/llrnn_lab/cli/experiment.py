@@ -271,7 +271,10 @@ def rare_words_verb(
 def open_vocabulary_verb(
     data: Data,
     out: Out,
-    languages: Annotated[list[str] | None, typer.Option("--language", help="fr, tr or et; all by default.")] = None,
+    languages: Annotated[
+        list[str] | None,
+        typer.Option("--language", help="fr, tr or et, all by default; tr-20k or et-20k: 20,000 words, no lists."),
+    ] = None,
     configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path("configs/open"),
     parallel: Parallel = 1,
     engine: EngineName = "local",
@@ -281,6 +284,7 @@ def open_vocabulary_verb(
     only: Annotated[
         list[str] | None, typer.Option(help="Only models with this in their name: bpe, llrnn.try0.")
     ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How often the chosen try of each system is trained.")] = 1,
     device: Device = "cpu",
 ) -> None:
     """Bits per character of four models without unknown words, on French, Turkish and Estonian.
@@ -293,9 +297,8 @@ def open_vocabulary_verb(
 
     device_named(device)
     chosen = languages or list(open_data.LANGUAGES)
-    strange = [language for language in chosen if language not in open_data.LANGUAGES]
-    if strange:
-        raise ConfigError(f"--language must be one of {', '.join(open_data.LANGUAGES)}, found {strange[0]!r}")
+    for language in chosen:
+        open_data.language_named(language)
     open_vocabulary.run(
         data,
         out,
@@ -307,6 +310,7 @@ def open_vocabulary_verb(
         sentences=sentences,
         vectors=vectors,
         only=only or (),
+        seeds=seeds,
         tell=tell,
     )
     typer.echo((out / "open-vocabulary.md").read_text(encoding="utf8"))

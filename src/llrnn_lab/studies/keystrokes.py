@@ -232,10 +232,8 @@ def prepared(data: Path, out: Path, language: str, tell: Callable[[str], None]) 
     whole, folder = out / name, out / language
     open_data.prepare(data, whole, name, tell=tell)
     if little:
-        train, sentences, count = Corpus.from_file(whole / "train.conllu", lowercase=True), 0, 0
-        while count < LITTLE and sentences < len(train):
-            count, sentences = count + len(train[sentences].words), sentences + 1
-        open_data.prepare(data, folder, name, tell=tell, sentences=sentences)
+        train = open_data.first_words(Corpus.from_file(whole / "train.conllu", lowercase=True), LITTLE)
+        open_data.prepare(data, folder, name, tell=tell, sentences=len(train))
     return folder
 
 

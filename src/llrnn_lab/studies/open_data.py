@@ -1,7 +1,7 @@
 """The data of the open-vocabulary study: nothing in it was learnt from a test text.
 
     train, valid (.conllu)                   lowercased; French cuts valid off the end of train, others have UD's dev
-    frequencies.tsv                          words of outside lists, with their relative frequencies
+    frequencies.tsv                          words of outside lists, with their relative frequencies; not for `NO_LISTS`
     lexicon.tsv                              attributes of training words and listed words
     characters/, bpe-2000/, ...              the same texts as units: train.txt, valid.txt, units.txt, units.json
     manifest.json                            which files were opened, counts, and how much of valid the lists cover
@@ -81,6 +81,9 @@ class Language:
     expanded: bool = False  # whether the dictionary's affixes are attached
     analyser: bool = False  # whether the dictionary says what forms are
     others: bool = False  # whether there are other texts
+    lists: bool = True  # whether anything is known of words beside the text
+    words: int | None = None  # of the training text, which is cut after the sentence that reaches it
+    byte_pairs: tuple[int, ...] = BYTE_PAIRS
 
 
 LANGUAGES = {
@@ -117,11 +120,18 @@ LANGUAGES = {
 
 LITTLE_TEXT = ("tr", "et")
 
+# Little text and no list of words: what is the case for most languages.
+NO_LISTS = {
+    f"{name}-20k": replace(LANGUAGES[name], lists=False, words=20_000, byte_pairs=(500, 1000, 2000))
+    for name in LITTLE_TEXT
+}
+
 
 def language_named(name: str) -> Language:
-    if name not in LANGUAGES:
-        raise ConfigError(f"the language must be one of {', '.join(LANGUAGES)}, found {name!r}; choose one of them")
-    return LANGUAGES[name]
+    known = LANGUAGES | NO_LISTS
+    if name not in known:
+        raise ConfigError(f"the language must be one of {', '.join(known)}, found {name!r}; choose one of them")
+    return known[name]
 
 
 def prepare(
@@ -157,11 +167,12 @@ def _prepare(data: Path, out: Path, language: str, sentences: int | None) -> Non
     out.mkdir(parents=True, exist_ok=True)
     for part, corpus in texts.items():
         write_atomically(out / f"{part}.conllu", "".join(f"{line}\n" for line in conllu(corpus)).encode())
-    write_frequencies(out / "frequencies.tsv", listed)
+    if given.lists:
+        write_frequencies(out / "frequencies.tsv", listed)
     lexicon = _lexicon(given, texts["train"], listed)
     lexicon.to_tsv(out / "lexicon.tsv")
     write_units(out / "characters", Characters.from_corpus(texts["train"]), texts)
-    for size in BYTE_PAIRS:
+    for size in given.byte_pairs:
         write_units(out / f"bpe-{size}", BytePairs.from_corpus(texts["train"], size), texts)
     manifest = _manifest(language, files, texts, lists, listed, lexicon)
     write_atomically(out / "manifest.json", json.dumps(manifest, ensure_ascii=False, indent=1).encode())
@@ -263,7 +274,14 @@ def _texts(data: Path, given: Language, sentences: int | None) -> tuple[list[Pat
     if given.valid is None:
         (whole,) = read
         read = list(whole.split(len(whole) - min(VALIDATION, len(whole) // 10)))
-    return files, dict(zip(("train", "valid"), read, strict=True))
+    train, valid = read
+    return files, {"train": train if given.words is None else first_words(train, given.words), "valid": valid}
+
+
+def first_words(corpus: Corpus, words: int) -> Corpus:
+    """The first sentences, up to the one with which there are so many words."""
+    ends = np.cumsum([len(sentence.words) for sentence in corpus])
+    return corpus[: int(np.searchsorted(ends, words)) + 1]
 
 
 def _found(folder: Path, pattern: str) -> Path:
@@ -278,6 +296,8 @@ def frequency_lists(language: str, train: Corpus) -> dict[str, Frequencies]:
     """Outside lists of forms by their names, each with relative frequencies; forms that no text can hold left out."""
     given = language_named(language)
     lists: dict[str, Frequencies] = {}
+    if not given.lists:
+        return lists
     if given.wordfreq:
         lists["wordfreq"] = from_wordfreq(language)
     if given.expanded:

@@ -266,11 +266,13 @@ def run(
     sentences: int | None = None,
     vectors: Path | None = None,
     only: Sequence[str] = (),
+    seeds: int = 1,
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Prepare, train what is missing, choose, test; what is done already is not done again.
 
-    `vectors` is a file of word vectors: other texts and vectors are prepared too, for configurations that read them.
+    With more `seeds` than one, the chosen try of each system is trained with each of them. `vectors` is a file of word
+    vectors: other texts and vectors are prepared too, for configurations that read them.
     `only` models with one of these words in their names are trained, compared and tested.
     """
     for language in languages:
@@ -280,43 +282,75 @@ def run(
         wanted = jobs(prepared, configs_of(language, configs), only)
         models = prepared / "models"
         run_jobs(wanted, data=prepared, out=models, device=device, parallel=processes, engine=engine, tell=tell)
-        result = chosen_and_tested(data, prepared, language, configs_of(language, configs), only, device=device)
+        again = [job for jobs in seeded(wanted, prepared, seeds, device).values() for job in jobs]
+        run_jobs(again, data=prepared, out=models, device=device, parallel=processes, engine=engine, tell=tell)
+        own = configs_of(language, configs)
+        result = chosen_and_tested(data, prepared, language, own, only, seeds=seeds, device=device)
         write_atomically(prepared / "result.json", json.dumps(result, ensure_ascii=False, indent=1).encode())
     return gathered(out)
 
 
 def configs_of(language: str, configs: Path) -> Path:
-    """The configurations for a language: those with little text have their own, where there are any."""
-    small = configs / "small"
-    return small if language in open_data.LITTLE_TEXT and small.is_dir() else configs
+    """The configurations for a language: those with little text, and those without lists, have their own if any."""
+    named = "little" if language in open_data.NO_LISTS else "small" if language in open_data.LITTLE_TEXT else ""
+    return configs / named if (configs / named).is_dir() else configs
 
 
 def gathered(out: Path) -> dict[str, Any]:
     """The results of all languages that have any, also as one table, `open-vocabulary.json` and `.md`."""
-    found = [out / language / "result.json" for language in open_data.LANGUAGES]
+    found = [out / language / "result.json" for language in (*open_data.LANGUAGES, *open_data.NO_LISTS)]
     results = {path.parent.name: json.loads(path.read_bytes()) for path in found if path.exists()}
     write_results(out, "open-vocabulary", results, table(results))
     return results
 
 
 def chosen_and_tested(
-    data: Path, prepared: Path, language: str, configs: Path, only: Sequence[str] = (), *, device: str = "cpu"
+    data: Path,
+    prepared: Path,
+    language: str,
+    configs: Path,
+    only: Sequence[str] = (),
+    *,
+    seeds: int = 1,
+    device: str = "cpu",
 ) -> dict[str, Any]:
     """Choose a try of each system on the validation text; only when all are chosen, open the tests."""
+    wanted = jobs(prepared, configs, only)
     tries: dict[str, list[dict[str, Any]]] = {}
-    for job in jobs(prepared, configs, only):
+    for job in wanted:
         tries.setdefault(job.config.stem, []).append(_validated(job, prepared, device))
     chosen = {name: _best(found) for name, found in tries.items()}
+    further = {
+        name: [_validated(job, prepared, device) for job in again]
+        for name, again in seeded(wanted, prepared, seeds, device).items()
+    }
     texts = open_data.test_corpora(data, language)
     seen = _text(prepared, "train").counts()
     made: dict[str, Any] = {}
     for name, index in chosen.items():
         one = tries[name][index]
-        folder, cut = prepared / "models" / one["folder"], _units(prepared, one["units"])
-        tests = evaluate_folder(folder, texts, seen, cut=cut, device=device)
+        models, cut = prepared / "models", _units(prepared, one["units"])
+        tests = evaluate_folder(models / one["folder"], texts, seen, cut=cut, device=device)
         made[name] = {"chosen": index, "parameters": one["parameters"], "tries": tries[name], "tests": tests}
+        if seeds > 1:
+            again = [
+                evaluate_folder(models / other["folder"], texts, seen, cut=cut, device=device)
+                for other in further[name]
+            ]
+            made[name]["seeds"] = [
+                {"valid": other["valid"], "tests": found} for other, found in zip(further[name], again, strict=True)
+            ]
     sizes = json.loads((prepared / "models" / "sizes.json").read_bytes())
     return {"language": language, "budget": sizes["budget"], "systems": made}
+
+
+def seeded(wanted: Sequence[Job], prepared: Path, seeds: int, device: str) -> dict[str, list[Job]]:
+    """The chosen try of each system with the other seeds."""
+    found: dict[str, list[Job]] = {}
+    for job in wanted if seeds > 1 else ():
+        found.setdefault(job.config.stem, []).append(job)
+    best = {name: tries[_best([_validated(job, prepared, device) for job in tries])] for name, tries in found.items()}
+    return {name: [replace(job, seed=seed) for seed in range(1, seeds)] for name, job in best.items()}
 
 
 def _best(tries: Sequence[Mapping[str, Any]]) -> int:
@@ -379,7 +413,10 @@ def _text(prepared: Path, part: str) -> Corpus:
 
 
 def table(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """A table for each language and test: bits per character of the whole text and by band, a row for each system."""
+    """A table for each language and test: bits per character of the whole text and by band, a row for each system.
+
+    Where systems were trained with several seeds, the means over them.
+    """
     parts = []
     for language, result in results.items():
         found = result["systems"]
@@ -395,10 +432,24 @@ def _table(found: Mapping[str, Mapping[str, Any]], test: str) -> str:
     header = ["system", "parameters", "valid", "test", *(f"{band} (n = {some[band]['words']:,})" for band in bands)]
     rows = []
     for name, one in found.items():
-        valid = one["tries"][one["chosen"]]["valid"]
-        cells = [valid, one["tests"][test], *(one["tests"][test]["by_band"][band] for band in bands)]
-        rows.append([name, f"{one['parameters']:,}", *map(_cell, cells), f"{one['tests'][test]['log_perplexity']:.3f}"])
+        valid, tested = over_seeds(one, test)
+        cells = [valid, tested, *(tested["by_band"][band] for band in bands)]
+        rows.append([name, f"{one['parameters']:,}", *map(_cell, cells), f"{tested['log_perplexity']:.3f}"])
     return markdown([*header, "nats a word"], rows)
+
+
+def over_seeds(system: Mapping[str, Any], test: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The figures of the chosen try on the validation text and on a test, each the mean over its seeds."""
+    first = {"valid": system["tries"][system["chosen"]]["valid"], "tests": system["tests"]}
+    all_of_it = [first, *system.get("seeds", ())]
+    return _mean([one["valid"] for one in all_of_it]), _mean([one["tests"][test] for one in all_of_it])
+
+
+def _mean(figures: Sequence[Any]) -> Any:
+    """Of numbers, by their names."""
+    if isinstance(figures[0], Mapping):
+        return {name: _mean([one[name] for one in figures]) for name in figures[0]}
+    return None if figures[0] is None else sum(figures) / len(figures)
 
 
 def _cell(part: Mapping[str, Any]) -> str:
