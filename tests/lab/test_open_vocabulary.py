@@ -237,12 +237,12 @@ def test_the_chosen_tries_are_trained_with_other_seeds(data: Path, configs: Path
     write_conllu(data / "ud_estonian" / "xx-test.conllu", texts()[2])
     open_data.prepare(data, prepared, "et")
     wanted = study.jobs(prepared, configs, ["llrnn"])
-    places = {"data": prepared, "out": prepared / "models", "device": torch.device("cpu")}
+    models, device = prepared / "models", torch.device("cpu")
     for job in wanted:
-        study.run_one(job, **places)
+        study.run_one(job, data=prepared, out=models, device=device)
     (again,) = study.seeded(wanted, prepared, 2, "cpu")["llrnn"]
     assert again == replace(wanted[1], seed=1)
-    study.run_one(again, **places)
+    study.run_one(again, data=prepared, out=models, device=device)
     found = study.chosen_and_tested(data, prepared, "et", configs, ["llrnn"], seeds=2)["systems"]["llrnn"]
     (other,) = found["seeds"]
     assert other["tests"]["test1"]["words"] == found["tests"]["test1"]["words"]
