@@ -93,10 +93,10 @@ def test_parts_by_their_names_and_by_cutting(here: Path) -> None:
 # --- what is written -------------------------------------------------------------------------------------------------
 
 
-def same_as_the_study(words: int, study: str) -> None:
+def same_as_the_study(words: int, study: str, *, lists: bool = True) -> None:
     """The sizes for a text of so many words are those of the study's configuration."""
     corpus = Corpus.from_sentences([[f"w{i % (words // 3)}" for i in range(k, k + 20)] for k in range(0, words, 20)])
-    made, hand = sizes_for(corpus), read_config(CONFIGS / study)
+    made, hand = sizes_for(corpus, lists=lists), read_config(CONFIGS / study)
     spelling, identity = hand.domains[1], hand.features.output[0]
     assert made.hidden == hand.controller.hidden
     assert (made.layers, made.dropout) == (hand.controller.layers, 0.5)
@@ -115,6 +115,19 @@ def same_as_the_study(words: int, study: str) -> None:
 )
 def test_sizes_are_those_of_the_study(words: int, study: str) -> None:
     same_as_the_study(words, study)
+
+
+@pytest.mark.parametrize(("words", "study"), [(20_000, "open/little/llrnn.toml"), (350_000, "open/llrnn.toml")])
+def test_sizes_without_lists_are_those_of_the_study(words: int, study: str) -> None:
+    same_as_the_study(words, study, lists=False)
+
+
+def test_without_a_list_spelling_is_learnt_from_all_words(here: Path) -> None:
+    without, listed = (draft_config(["mine.txt"], out="c.toml", lists=lists) for lists in ((), ("words.txt",)))
+    spellings = [draft.config.domains[1] for draft in (without, listed)]
+    assert [one.min_counts for one in spellings] == [[0], [0, 0, 0, 2]]  # type: ignore[union-attr]
+    assert spellings[0].seen_at_most is None  # type: ignore[union-attr]
+    assert (without.config.controller.layers, listed.config.controller.layers) == (1, 2)  # type: ignore[union-attr]
 
 
 def test_plain_text_is_trained_at_the_first_try(here: Path, capsys: Capture) -> None:

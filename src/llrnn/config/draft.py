@@ -5,9 +5,9 @@
     draft.write()                    # then: llrnn train config.toml --out runs/mine
 
 Sizes are those of `configs/open`, which were chosen on validation texts: Turkish and Estonian, 37,000 and 56,000 words,
-for little text, French, 355,000 words, for more of it, and French with two million words of other text for much of it.
-What had to be made (lists joined and weighted, attributes of words, raw text cut into words) lies in a folder beside
-the configuration, `config-data`.
+for little text (20,000 of them where there is no list of words), French, 355,000 words, for more of it, and French with
+two million words of other text for much of it. What had to be made (lists joined and weighted, attributes of words, raw
+text cut into words) lies in a folder beside the configuration, `config-data`.
 """
 
 from __future__ import annotations
@@ -77,20 +77,29 @@ class Sizes:
     average: float
     epochs: int
     dropout: float = 0.5
+    pruned: bool = True  # spelling is learnt from rare words, without rare n-grams; else from all there is
 
 
+_NO_LIST = Sizes(
+    384, 1, 500, 6, 300, 5, (4, 8, 12), 0.2, 512, 0.002, 0.01, 0.99, 40, pruned=False
+)  # configs/open/little
 _LITTLE = Sizes(256, 2, 500, 6, 1500, 6, (4, 8, 12), 0.2, 512, 0.001, 0.01, 0.99, 40)  # configs/open/small
 _MORE = Sizes(512, 2, 2500, 5, 500, 4, (4, 7, 10), 0.1, 2048, 0.003, 0.01, 0.998, 40)  # configs/open
 _MUCH = Sizes(768, 2, 8000, 5, 500, 4, (4, 7, 10), 0.1, 2048, 0.0015, 0.05, 0.998, 14)  # configs/open/more
+_SMALLEST = {True: 36_000, False: 20_000}  # words: the smallest text that was measured, with lists and without
 _BOUNDS = (120_000, 1_500_000)  # words: where little text ends, and where much of it begins
 
 
-def sizes_for(train: Corpus) -> Sizes:
-    """Sizes for a text; below the smallest that was measured, everything shrinks with it."""
+def sizes_for(train: Corpus, *, lists: bool = True) -> Sizes:
+    """Sizes for a text, and for one without `lists` of words; below the smallest measured, everything shrinks with it.
+
+    sizes_for(corpus, lists=False).layers       # 1, of little text
+    """
     counts, words = train.counts(), train.tokens
-    chosen = _LITTLE if words < _BOUNDS[0] else _MORE if words < _BOUNDS[1] else _MUCH
+    little = _LITTLE if lists else _NO_LIST
+    chosen = little if words < _BOUNDS[0] else _MORE if words < _BOUNDS[1] else _MUCH
     often = sum(count >= _OFTEN for count in counts.values())
-    batch = max(64, min(chosen.batch, words // 70))
+    batch = max(64, min(chosen.batch, words * chosen.batch // _SMALLEST[lists]))
     average = min(chosen.average, round(1 - 0.3 * batch / max(words, batch), 3))
     return Sizes(
         **{
@@ -471,8 +480,8 @@ def _known_by(lexicon: Lexicon, texts: _Texts) -> str:
 
 
 def _toml(given: _Drafting, texts: _Texts, known: _Known, vectors: str | None) -> str:
-    sizes, seen = sizes_for(texts.train), texts.train.counts()
-    rare = sum(count <= RARE for count in seen.values()) >= _ENOUGH_RARE
+    sizes, seen = sizes_for(texts.train, lists=known.lists is not None), texts.train.counts()
+    rare = sizes.pruned and sum(count <= RARE for count in seen.values()) >= _ENOUGH_RARE
     features = [(f'{{ kind = "identity", top = {sizes.identity} }}', "the most frequent words by themselves")]
     has_attributes = texts.annotated or known.tsv or known.corpora
     if has_attributes:
@@ -513,7 +522,7 @@ def _toml(given: _Drafting, texts: _Texts, known: _Known, vectors: str | None) -
         "[[domains]]                        # and whatever is left, spelled",
         'kind = "spelling"',
         f"order = {sizes.order}",
-        "min_counts = [0, 0, 0, 2]",
+        "min_counts = [0, 0, 0, 2]" if sizes.pruned else "min_counts = [0]                   # no n-gram is left out",
         *(["seen_at_most = 2                   # learnt from rare words: new words are like them"] if rare else []),
         f"endings = {sizes.endings}",
         f"longest = {sizes.longest}",
