@@ -127,7 +127,7 @@ def test_without_a_list_spelling_is_learnt_from_all_words(here: Path) -> None:
     spellings = [draft.config.domains[1] for draft in (without, listed)]
     assert [one.min_counts for one in spellings] == [[0], [0, 0, 0, 2]]  # type: ignore[union-attr]
     assert spellings[0].seen_at_most is None  # type: ignore[union-attr]
-    assert (without.config.controller.layers, listed.config.controller.layers) == (1, 2)  # type: ignore[union-attr]
+    assert (without.config.controller.layers, listed.config.controller.layers) == (1, 2)
 
 
 def test_plain_text_is_trained_at_the_first_try(here: Path, capsys: Capture) -> None:
