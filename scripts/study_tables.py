@@ -18,6 +18,7 @@ SHOWN = (
     *("adaptation", "frozen_adaptation", "frozen_cost", "rescoring", "open_vocabulary", "rare_words", "added_words"),
     *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "constraint_cold", "kenlm", "objectives"),
     *("campaign", "other_texts", "attack", "bodies", "french_knowledge", "french_trials", "open_classes"),
+    *("open_more", "fewer_classes", "bands"),
     *("template_pairs", "suite_pairs", "turkish_pairs"),
     "typing",
 )
@@ -124,6 +125,36 @@ def open_classes() -> str:
             cells += ["–"] * (3 - len(cells))
             rows.append([language, symbols, found["body"], f"{classes:,}", label, str(len(seeds)), *cells])
     return markdown(["", "words + cells", "LSTM", "classes", "how", "seeds", "valid", *TESTS], rows)
+
+
+def fewer_classes() -> str:
+    """The best French model with fewer classes, mean of three seeds: what it loses."""
+    found = read("coarsening.json")["full"]
+    fine = {name: statistics.fmean(found["fine"][name]) for name in ("valid", *TESTS)}
+    rows = [["42,313", "every class", *(f"{value:.4f}" for value in fine.values())]]
+    for classes, ways in found["coarsened"].items():
+        trained = found["trained on, by learning rate"].get(classes, {})
+        shown = {**ways, **{f"and {rate} as learning rate for some epochs": one for rate, one in trained.items()}}
+        for how, one in shown.items():
+            cells = [
+                f"{statistics.fmean(one[name]) - value:+.4f}" if name in one else "–" for name, value in fine.items()
+            ]
+            rows.append([f"{int(classes):,}", how, *cells])
+    return markdown(["classes", "how", "valid", *TESTS], rows)
+
+
+def bands() -> str:
+    """An adaptor of low rank for rare words: what it would lose, by how much cheaper the sum would be."""
+
+    def told(count: int | None, rank: int | None) -> str:
+        which = "the rest" if count is None else f"{count:,}"
+        return f"{which}: {rank or 'full'}"
+
+    rows = [
+        [", ".join(told(*band) for band in one["bands"]), f"{one['fewer']:.1f}", f"{one['lost']:+.4f}"]
+        for one in sorted(read("coarsening.json")["full"]["bands"]["rows"], key=lambda one: float(one["fewer"]))
+    ]
+    return markdown(["classes: rank of the adaptor", "times fewer multiplications", "valid"], rows)
 
 
 def experts() -> str:
@@ -284,10 +315,18 @@ BANDS = ("unseen", "1-5", "6-50", "more")
 
 def open_vocabulary(language: str, test: str) -> str:
     """Bits per character by band; the last row is ours against the best other."""
-    systems = read("open-vocabulary.json")[language]["systems"]
+    return _open_table(read("open-vocabulary.json")[language]["systems"], f"{language}, {test}", test)
+
+
+def open_more(test: str) -> str:
+    """The same where every system has other texts and vectors, French."""
+    return _open_table(read("open-vocabulary-more.json")["systems"], f"fr, {test}", test)
+
+
+def _open_table(systems: Mapping[str, Any], label: str, test: str) -> str:
     bits = {name: _bits(systems[name], test) for name in OPEN}
     bands = systems["llrnn"]["tests"][test]["by_band"]
-    header = [f"{language}, {test}", "parameters", "valid", "test", *(f"{b} ({bands[b]['words']:,})" for b in BANDS)]
+    header = [label, "parameters", "valid", "test", *(f"{b} ({bands[b]['words']:,})" for b in BANDS)]
     rows = [[OPEN[name], f"{systems[name]['parameters']:,}", *(f"{b:.3f}" for b in bits[name])] for name in OPEN]
     ours, *others = (values[1:] for values in bits.values())
     gains = [f"{100 * (our / min(their) - 1):.1f} %" for our, *their in zip(ours, *others, strict=True)]
