@@ -79,9 +79,16 @@ def novel(system: str, size: int = 10007) -> str:
     return f"{math.exp(run[system]['test']):.0f}"
 
 
+def with_knowledge(model: str, test: str = "test1", digits: int = 2) -> str:
+    """The log-perplexity of a model that has word vectors, and maybe other texts: mean of its seeds."""
+    (row,) = (row for row in read("french-knowledge.json")["rows"] if row["name"] == model)
+    return f"{statistics.fmean(row[test]):.{digits}f}"
+
+
 def bits(language: str, test: str = "test1") -> tuple[float, float]:
-    """Bits per character of the LL-RNN, and of the best of the others."""
-    systems = read("open-vocabulary.json")[language]["systems"]
+    """Bits per character of the LL-RNN, and of the best of the others; "more": French with other texts and vectors."""
+    more = language == "more"
+    systems = (read("open-vocabulary-more.json") if more else read("open-vocabulary.json")[language])["systems"]
     of = {name: one["tests"][test]["bits_per_character"] for name, one in systems.items()}
     return of.pop("llrnn"), min(of.values())
 

@@ -21,6 +21,7 @@ from results import (
     parsed,
     read,
     trial,
+    with_knowledge,
     without_lists,
 )
 from study_tables import SIZES, TESTS
@@ -64,6 +65,8 @@ def experiments() -> Iterator[str]:
         experts,
         adaptation,
         open_vocabulary,
+        open_more,
+        knowledge,
         open_classes,
         rare_words,
         added_words,
@@ -156,6 +159,29 @@ def open_vocabulary() -> Iterator[str]:
     }
     yield f"LL-RNN {seeds['llrnn test1']} on test1 and {seeds['llrnn test2']} on test2"
     yield f"character LSTM {seeds['characters test1']} and {seeds['characters test2']} ("
+
+
+def open_more() -> Iterator[str]:
+    """French with other texts and vectors for all."""
+    first, second = bits("more"), bits("more", "test2")
+    gains = [100 * (1 - ours / theirs) for ours, theirs in (first, second)]
+    yield f"**{first[0]:.3f} / {second[0]:.3f} bits per character**, {gains[0]:.1f} and {gains[1]:.1f} % below the best"
+    systems = read("open-vocabulary-more.json")["systems"]
+
+    def seeds(runs: Sequence[dict[str, dict[str, dict[str, float]]]], test: str) -> str:
+        return joined([run["tests"][test]["bits_per_character"] for run in runs], 3)
+
+    ours, theirs = systems["llrnn"]["more_seeds"], systems["bpe"]["more_seeds_of_the_second_try"]
+    yield f"LL-RNN {seeds(ours, 'test1')} on test1 and {seeds(ours, 'test2')} on test2"
+    yield f"BPE with dropout 0.35 {seeds(theirs, 'test1')} and {seeds(theirs, 'test2')}"
+
+
+def knowledge() -> Iterator[str]:
+    """French with vectors and other texts, against a softmax that has both."""
+    ours, theirs = ([with_knowledge(f"vectors-other{way}", test, 3) for test in TESTS] for way in ("", "-softmax"))
+    yield f"**One model at {' / '.join(ours)}**"
+    gains = [float(rival) - float(our) for our, rival in zip(ours, theirs, strict=True)]
+    yield f"{' / '.join(theirs)},\n  so that {gains[0]:.2f} / {gains[1]:.2f} nats are what the features"
 
 
 def rare_words() -> Iterator[str]:
