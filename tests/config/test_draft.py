@@ -12,9 +12,9 @@ import pytest
 from llrnn import Corpus, cli, french, load
 from llrnn.config import Config, read_config
 from llrnn.config.draft import draft_config, sizes_for
-from llrnn.config.wordlists import joined, weighted_by_spelling
+from llrnn.config.wordlists import derived_forms, joined, weighted_by_spelling
 from llrnn.ground.errors import ConfigError, LLRNNError
-from llrnn.text.lexicon import has_counts, read_frequencies
+from llrnn.text.lexicon import Lexicon, has_counts, read_frequencies
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -128,6 +128,20 @@ def test_without_a_list_spelling_is_learnt_from_all_words(here: Path) -> None:
     assert [one.min_counts for one in spellings] == [[0], [0, 0, 0, 2]]  # type: ignore[union-attr]
     assert spellings[0].seen_at_most is None  # type: ignore[union-attr]
     assert (without.config.controller.layers, listed.config.controller.layers) == (1, 2)
+
+
+def test_without_a_list_forms_are_derived_from_annotated_text(here: Path) -> None:
+    draft = draft_config(["mine.conllu"], out="c.toml")
+    assert "derived from lemmas and inflections: " in str(draft)
+    corpus = Corpus.from_file("mine.conllu", lowercase=True)
+    train = corpus[: len(corpus) - (draft.config.corpus.valid_last or 0)]
+    forms, lexicon = derived_forms(train)
+    assert set(read_frequencies("c-data/frequencies.tsv")) == set(forms)
+    table, seen = Lexicon.from_tsv("c-data/lexicon-derived.tsv"), train.counts()
+    assert {form: table(form) for form in table.forms()} == {w: lexicon(w) for w in forms if seen[w] < 3}
+    assert draft.config.controller.layers == 1
+    assert "derived" not in str(draft_config(["mine.conllu"], out="d.toml", lists=["words.txt"]))
+    assert "derived" not in str(draft_config(["mine.txt"], out="e.toml"))  # no lemmas
 
 
 def test_plain_text_is_trained_at_the_first_try(here: Path, capsys: Capture) -> None:

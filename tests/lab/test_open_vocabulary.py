@@ -23,7 +23,7 @@ from helpers import sentence_log_probs, shaken, small_corpus, small_model
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, evaluate, features, french, load
 from llrnn.config import read_config
 from llrnn.config.project import Project
-from llrnn.config.wordlists import from_wordfreq, joined
+from llrnn.config.wordlists import derived_forms, from_wordfreq, joined
 from llrnn.ground.errors import ConfigError, LexiconError, MissingExtraError
 from llrnn.ground.files import write_atomically
 from llrnn.text.lexicon import Lexicon, read_frequencies
@@ -227,7 +227,12 @@ def test_little_text_is_cut_and_has_no_lists(data: Path, tmp_path: Path, monkeyp
     assert [s.words for s in train] == [s.words for s in texts()[0].lowercased()][: len(train)]
     assert train[: len(train) - 1].tokens < 100 <= train.tokens
     assert len(valid) == len(texts()[1])
-    assert not (out / "frequencies.tsv").exists()
+    derived, lexicon = derived_forms(train)
+    assert read_frequencies(out / "frequencies.tsv") == pytest.approx(derived, rel=1e-3)
+    attributes, seen = Lexicon.from_tsv(out / "lexicon.tsv"), train.counts()
+    rare = [form for form in derived if seen[form] < open_data.OFTEN]
+    assert rare
+    assert all(attributes(form) == lexicon(form) for form in rare)
     sizes = open_data.NO_LISTS["et-20k"].byte_pairs
     assert all((out / f"bpe-{size}" / "units.json").exists() for size in sizes)
 

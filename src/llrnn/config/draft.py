@@ -29,6 +29,7 @@ from llrnn.config.project import Project, parse_config
 from llrnn.config.wordlists import (
     RARE,
     Frequencies,
+    derived_forms,
     dictionary_forms,
     from_wordfreq,
     is_form,
@@ -186,6 +187,7 @@ class _Known:
     analysed: bool = False  # an analyser says what forms are
     listed: Collection[str] = ()
     readings: tuple[str, ...] = ()  # tables of readings with weights
+    derived: bool = False  # the list is made of the text itself
 
 
 @dataclass
@@ -301,6 +303,7 @@ class _Drafting:
             self.found.append(f"list {name}: {len(forms):,} forms; {_coverage(forms, texts)}")
         if len(found) > 1:
             self.found.append(f"all lists: {len(listed):,} forms; {_coverage(listed, texts)}")
+        derived = [] if found or by_rule or analysed else self.derived(texts, listed)
         known = {word for word in (*texts.train.counts(), *listed) if is_form(word)}
         for dic in analysed:
             by_rule[dic.stem] = FromLexicon(hunspell(dic, forms=known, lowercase=self.lowercase))
@@ -315,12 +318,27 @@ class _Drafting:
             write_frequencies(path, listed)
         return _Known(
             None if path is None else str(path),
-            (*tables, *lexicon),
+            (*tables, *lexicon, *derived),
             tuple(corpora),
             bool(by_rule),
             listed.keys(),
             tuple(readings),
+            bool(derived),
         )
+
+    def derived(self, texts: _Texts, listed: Frequencies) -> list[str]:
+        """Forms derived from little annotated text are listed; and a table of the attributes of those rarely seen."""
+        if not texts.annotated or texts.train.tokens >= _BOUNDS[0]:
+            return []
+        forms, lexicon = derived_forms(texts.train)
+        if not forms:
+            return []
+        listed |= forms
+        seen = texts.train.counts()
+        path = self.made("lexicon-derived.tsv")
+        Lexicon.from_mapping({form: lexicon(form) for form in forms if seen[form] < _OFTEN}).to_tsv(path)
+        self.found.append(f"derived from lemmas and inflections: {len(forms):,} forms; {_coverage(forms, texts)}")
+        return [str(path)]
 
     def read_list(self, name: str, train: Corpus) -> Frequencies:
         """Of a file, or of wordfreq; one without counts is weighted by how the text is spelled."""
@@ -480,7 +498,7 @@ def _known_by(lexicon: Lexicon, texts: _Texts) -> str:
 
 
 def _toml(given: _Drafting, texts: _Texts, known: _Known, vectors: str | None) -> str:
-    sizes, seen = sizes_for(texts.train, lists=known.lists is not None), texts.train.counts()
+    sizes, seen = sizes_for(texts.train, lists=known.lists is not None and not known.derived), texts.train.counts()
     rare = sizes.pruned and sum(count <= RARE for count in seen.values()) >= _ENOUGH_RARE
     features = [(f'{{ kind = "identity", top = {sizes.identity} }}', "the most frequent words by themselves")]
     has_attributes = texts.annotated or known.tsv or known.corpora

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import accumulate, islice
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from llrnn.ground.files import write_atomically
 from llrnn.languages.domains.spelling import CharacterModel
 from llrnn.text.analysers import AffixFile, encoding_of, read_encoded, split_flags
 from llrnn.text.corpus import Corpus
+from llrnn.text.lexicon import Lexicon
 from llrnn.text.readers import Line
 from llrnn.text.vocabulary import EOS
 
@@ -31,6 +33,9 @@ MOST_DERIVED = 50_000_000  # forms of a dictionary that are gone through; 15 mil
 _FEW = 1000  # forms, added to each ending's: one that makes a few is not likely because one of them was seen
 _SAMPLED = 400  # entries of a dictionary that say how many forms all make
 RARE = 2  # times a rare word is seen, at most
+_LONGEST_OLD = 4  # characters at the end of a lemma that an inflection replaces
+_SUBLINEAR = 0.7  # a lemma of twice as many forms is not twice as likely to have another
+_FAR = 0.25  # of the likeliest reading
 _SMASHED = re.compile(r"\d\d")
 
 
@@ -77,6 +82,79 @@ def joined(lists: Mapping[str, Frequencies], train: Corpus) -> Frequencies:
         scale = share / sum(new.values()) if total and new else 1.0
         total |= {form: count * scale for form, count in new.items()}
     return total
+
+
+# Forms that an annotated text does not have, of lemmas and endings that it has.
+
+
+@dataclass(frozen=True)
+class Inflection:
+    """How words of a part of speech change: `i` becomes `ies`, Number:Plur, where a lemma ends so."""
+
+    pos: str
+    old: str  # the end of the lemma, from the last character that stays
+    new: str
+    attributes: frozenset[str]
+
+    @classmethod
+    def shown_by(cls, form: str, lemma: str, pos: str, attributes: frozenset[str]) -> Inflection | None:
+        """What a word shows; None where lemma and form have too little in common."""
+        pairs = enumerate(zip(form, lemma, strict=False))
+        same = next((place for place, (one, other) in pairs if one != other), min(len(form), len(lemma)))
+        old = lemma[same - 1 :]
+        return cls(pos, old, form[same - 1 :], attributes) if same >= 2 and len(old) <= _LONGEST_OLD else None
+
+
+def derived_forms(train: Corpus, most: int = 50_000) -> tuple[Frequencies, Lexicon]:
+    """The likeliest forms made of the lemmas and inflections of an annotated text, and their attributes.
+
+        f(x) ∝ Σ_{lemma l, inflection i: i(l) = x} n(l)^0.7 · n(i) / Σ_{i' that fits l} n(i')
+
+    n(l) is how many forms of a lemma there are, n(i) how many words show an inflection, two or more. A form that the
+    text has does not count for itself: it is derived where it would be if it were new, so that the words seen once say
+    how many of the new words are derived, too. A text without lemmas gives none.
+
+        frequencies, lexicon = derived_forms(Corpus.from_conllu("train.conllu", lowercase=True))
+    """
+    found = {
+        (token.form, lemma, token.pos or "", frozenset(token.attributes()))
+        for sentence in train
+        for token in sentence.tokens
+        if token.form.isalpha() and (lemma := "".join(filter(str.isalpha, token.lemma or "")).lower())
+    }
+    shown = dict.fromkeys(sorted(found, key=lambda one: (*one[:3], sorted(one[3]))))  # the same in every process
+    forms: dict[tuple[str, str], set[str]] = {}
+    for form, lemma, pos, _ in shown:
+        forms.setdefault((lemma, pos), set()).add(form)
+    times = Counter(Inflection.shown_by(*one) for one in shown)
+    fitting: dict[tuple[str, str], list[tuple[Inflection, int]]] = {}
+    for inflection, n in times.items():
+        if inflection is not None and n > 1:
+            fitting.setdefault((inflection.pos, inflection.old), []).append((inflection, n))
+    weight: dict[str, dict[frozenset[str], float]] = {}
+    for (lemma, pos), own in forms.items():
+        ends = (lemma[-size:] for size in range(1, min(len(lemma), _LONGEST_OLD) + 1))
+        known = [one for end in ends for one in fitting.get((pos, end), ())]
+        whole = sum(n for _, n in known)
+        for inflection, n in known:
+            form = lemma.removesuffix(inflection.old) + inflection.new
+            itself = (form, lemma, pos, inflection.attributes) in shown
+            others = len(own) - (form in own)
+            if others and n - itself > 1:
+                readings, reading = weight.setdefault(form, {}), inflection.attributes
+                share = (n - itself) / (whole - itself)
+                readings[reading] = readings.get(reading, 0.0) + others**_SUBLINEAR * share
+    f = {form: sum(readings.values()) for form, readings in weight.items()}
+    kept = sorted(f, key=lambda form: (-f[form], form))[:most]
+    total = sum(f[form] for form in kept)
+    likely = {form: _likely(weight[form]) for form in kept}
+    return {form: f[form] / total for form in kept}, Lexicon.from_mapping(likely)
+
+
+def _likely(readings: Mapping[frozenset[str], float]) -> frozenset[str]:
+    """The attributes of all readings but those that are far from the likeliest."""
+    least = _FAR * max(readings.values())
+    return frozenset[str]().union(*(attributes for attributes, weight in readings.items() if weight >= least))
 
 
 def write_frequencies(path: Path, listed: Frequencies) -> None:

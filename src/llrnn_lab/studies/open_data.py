@@ -1,7 +1,8 @@
 """The data of the open-vocabulary study: nothing in it was learnt from a test text.
 
     train, valid (.conllu)                   lowercased; French cuts valid off the end of train, others have UD's dev
-    frequencies.tsv                          words of outside lists, with their relative frequencies; not for `NO_LISTS`
+    frequencies.tsv                          words of outside lists, with their relative frequencies; for `NO_LISTS`,
+                                             forms derived from the lemmas and inflections of the training text
     lexicon.tsv                              attributes of training words and listed words
     characters/, bpe-2000/, ...              the same texts as units: train.txt, valid.txt, units.txt, units.json
     manifest.json                            which files were opened, counts, and how much of valid the lists cover
@@ -36,6 +37,7 @@ import numpy as np
 
 from llrnn.config.wordlists import (
     Frequencies,
+    derived_forms,
     expanded_forms,
     from_wordfreq,
     is_form,
@@ -164,12 +166,14 @@ def _prepare(data: Path, out: Path, language: str, sentences: int | None) -> Non
     files, texts = _texts(data, given, sentences)
     lists = frequency_lists(language, texts["train"])
     listed = joined(lists, texts["train"])
+    lexicon = _lexicon(given, texts["train"], listed)
+    if not given.lists:
+        listed, derived = derived_forms(texts["train"])
+        lists, lexicon = {"derived": listed}, rarely_seen(derived, texts["train"]) | lexicon
     out.mkdir(parents=True, exist_ok=True)
     for part, corpus in texts.items():
         write_atomically(out / f"{part}.conllu", "".join(f"{line}\n" for line in conllu(corpus)).encode())
-    if given.lists:
-        write_frequencies(out / "frequencies.tsv", listed)
-    lexicon = _lexicon(given, texts["train"], listed)
+    write_frequencies(out / "frequencies.tsv", listed)
     lexicon.to_tsv(out / "lexicon.tsv")
     write_units(out / "characters", Characters.from_corpus(texts["train"]), texts)
     for size in given.byte_pairs:
@@ -324,6 +328,12 @@ def _lexicon(given: Language, train: Corpus, listed: Collection[str]) -> Lexicon
         forms = {word for word in (*counts, *listed) if is_form(word)}
         known = analysers.hunspell(_dictionary(given), forms=forms) | known
     return known
+
+
+def rarely_seen(lexicon: Lexicon, train: Corpus) -> Lexicon:
+    """A lexicon without the words whose own annotation counts."""
+    seen = train.counts()
+    return Lexicon.from_mapping({form: lexicon(form) for form in lexicon.forms() if seen[form] < OFTEN})
 
 
 def write_units(folder: Path, units: Units, texts: Mapping[str, Corpus]) -> None:
