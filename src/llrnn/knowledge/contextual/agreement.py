@@ -14,14 +14,16 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice, product
 from typing import NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from llrnn.ground.arrays import ByteCache, Floats, Ints
+from llrnn.ground.arrays import ByteCache, Floats
 from llrnn.ground.errors import FeatureError, LexiconError
 from llrnn.ground.files import StrPath, write_lines
 from llrnn.knowledge.contextual.base import LinearFeature
@@ -39,6 +41,9 @@ _CACHED = 256 * 2**20  # bytes: of what was said of the sentences of a text
 _COUNTED = 4_000  # sentences: more would tell little more of roles
 _MOST = 200_000  # stacks of which it is remembered what they say
 _UNKNOWN = (("noun", 0.5), ("name", 0.3), ("modifier", 0.2))  # the roles of a form that nobody knows
+
+
+Said = npt.NDArray[np.float32]
 
 
 class GovernorState(NamedTuple):
@@ -121,20 +126,17 @@ def word_kinds(rules: AgreementRules, name: str) -> list[tuple[str, Relation]]:
 
 
 class _Followed(NamedTuple):
-    """Hypotheses of some states side by side, `counts` of each, and the last state."""
+    """What is said at the positions of a sentence, and the last state."""
 
-    counts: Ints  # (n,)
-    profile: Ints  # (E,) what each says of governors, by a number of `Followed`
-    weight: Floats  # (E,)
-    distance: Floats  # (n, relations): log(1 + how many words back the governor is), 0 where there is none
+    said: Said  # (n, values + relations): P(A:v), then log(1 + how many words back the governor is)
     last: GovernorState
 
 
 @dataclass(frozen=True)
 class _Packed(PackedStates[GovernorState]):
-    """The same of a batch of states."""
+    """The same at the positions of a batch."""
 
-    found: _Followed
+    said: Said
 
 
 class Followed:
@@ -158,15 +160,13 @@ class Followed:
         self._profile_of: dict[Stack, int] = {}  # what a stack says of governors, of which many say the same
         self._profiles: dict[tuple[tuple[tuple[float, Bundle], ...], ...], int] = {}
         self._rows: list[Floats] = []
+        self._first = self._of_states([self.initial])[0]
 
-    def expected(self, states: Sequence[GovernorState]) -> tuple[Floats, Floats]:
+    def expected(self, states: Sequence[GovernorState]) -> tuple[Tensor, Tensor]:
         """P(A:v) for all of `values` at N states, (N, values), and how far back governors are, (N, relations)."""
-        found = states.found if isinstance(states, _Packed) else self._of_states(states)
-        if not len(found.counts):
-            return np.zeros((0, len(self.values))), np.zeros((0, len(self.rules.relations)))
-        rows = np.array(self._rows)[found.profile]
-        first = np.cumsum(found.counts) - found.counts
-        return np.add.reduceat(found.weight[:, None] * rows, first, axis=0), found.distance
+        said = states.said if isinstance(states, _Packed) else self._of_states(states)
+        parts = torch.from_numpy(said).split([len(self.values), len(self.rules.relations)], 1)
+        return parts[0], parts[1]
 
     def _profile(self, stack: Stack) -> int:
         if len(self._profile_of) > _MOST:
@@ -199,8 +199,17 @@ class Followed:
             return self.initial
         return GovernorState(self.machine.advance(state.hypotheses, symbol, state.place), state.place + 1)
 
+    def rows(self, rows: Sequence[list[int]], eos: int) -> tuple[Said, list[GovernorState]]:
+        """What is said at all positions of rows that begin with an end of sentence, (B, T, ·), and the last states."""
+        said, last = np.empty((len(rows), len(rows[0]), len(self._first)), dtype=np.float32), []
+        for own, row in zip(said, rows, strict=True):
+            found = self.sentence(row, eos)
+            own[: len(found.said)], own[len(found.said) :] = found.said, self._first
+            last.append(found.last if len(found.said) == len(row) else self.initial)
+        return said, last
+
     def sentence(self, row: list[int], eos: int) -> _Followed:
-        """What follows the words of a row that begins with an end of sentence; remembered, without what fills it up."""
+        """What follows the words of a row that begins with an end of sentence, without what fills it up; remembered."""
         length = len(row)
         while length > 1 and row[length - 1] == eos:
             length -= 1
@@ -210,20 +219,20 @@ class Followed:
             for symbol in row[:length]:
                 state = self.advance(state, symbol, eos)
                 found.append(state)
-            return self._of_states(found)
+            return _Followed(self._of_states(found), state)
 
-        own, filled = self._sentences.get(tuple(row[:length]), make), len(row) - length
-        return _side_by_side([own, self._of_states([self.initial] * filled)]) if filled else own
+        return self._sentences.get(tuple(row[:length]), make)
 
-    def _of_states(self, states: Sequence[GovernorState]) -> _Followed:
+    def _of_states(self, states: Sequence[GovernorState]) -> Said:
+        """What hypotheses say, each as much as it weighs."""
         flat = [one for state in states for one in state.hypotheses]
-        return _Followed(
-            np.array([len(state.hypotheses) for state in states], dtype=np.int64),
-            np.array([self._profile(one.stack) for one in flat], dtype=np.int64),
-            np.array([one.weight for one in flat]),
-            np.array([self.distances(state) for state in states]).reshape(len(states), -1),
-            states[-1] if states else self.initial,
-        )
+        rows = np.array([self._rows[self._profile(one.stack)] for one in flat]).reshape(len(flat), len(self.values))
+        first = np.cumsum([0, *(len(state.hypotheses) for state in states[:-1])])
+        weighted = np.array([one.weight for one in flat])[:, None] * rows
+        said = np.add.reduceat(weighted, first, axis=0) if states else weighted
+        distance = np.array([self.distances(state) for state in states]).reshape(len(states), -1)
+        found: Said = np.concatenate([said, distance], 1).astype(np.float32)
+        return found
 
     def distances(self, state: GovernorState) -> list[float]:
         """For each relation, log(1 + how many words back the governor of the best hypothesis is)."""
@@ -237,22 +246,7 @@ class Followed:
 
 
 def _bytes_of(row: tuple[int, ...], found: _Followed) -> int:
-    return (
-        400 + 40 * len(row) + sum(part.nbytes for part in (found.counts, found.profile, found.weight, found.distance))
-    )
-
-
-def _picked(found: _Followed, keep: Sequence[bool]) -> _Followed:
-    if all(keep):
-        return found
-    kept = np.array(keep)
-    own = np.repeat(kept, found.counts)
-    return _Followed(found.counts[kept], found.profile[own], found.weight[own], found.distance[kept], found.last)
-
-
-def _side_by_side(parts: Sequence[_Followed]) -> _Followed:
-    counts, profile, weight, distance = (np.concatenate([part[i] for part in parts]) for i in range(4))
-    return _Followed(counts, profile, weight, distance, parts[-1].last)
+    return 400 + 40 * len(row) + found.said.nbytes
 
 
 class Agreement(LinearFeature[GovernorState]):
@@ -353,6 +347,7 @@ class Agreement(LinearFeature[GovernorState]):
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         bound = super().bind(vocabulary)
+        vars(bound).pop("_by_value", None)
         if self._readings is None:  # it was loaded, and knows the words that it was saved with
             if len(self.followed.readings) != len(vocabulary):
                 raise FeatureError(f"{self!r} knows {len(self.followed.readings)} words, not {len(vocabulary)}")
@@ -379,26 +374,32 @@ class Agreement(LinearFeature[GovernorState]):
         self, states: Sequence[GovernorState], batch: Batch
     ) -> tuple[Sequence[GovernorState], Sequence[GovernorState]]:
         """What was said of a sentence is remembered: the next epoch reads it again."""
-        eos, rows, mask = self.vocabulary.eos, batch.inputs.tolist(), batch.mask.tolist()
+        eos, rows = self.vocabulary.eos, batch.inputs.tolist()
         if any(row[0] != eos for row in rows):
             return super().follow(states, batch)
-        found = [self.followed.sentence(row, eos) for row in rows]
-        kept = [_picked(own, keep) for own, keep in zip(found, mask, strict=True)]
-        return _Packed(sum(map(sum, mask)), _side_by_side(kept)), [own.last for own in found]
+        said, last = self.followed.rows(rows, eos)
+        kept = said[batch.mask.cpu().numpy()]
+        return _Packed(len(kept), kept), last
 
     def slopes(self, states: Sequence[GovernorState]) -> Tensor:
-        expected, at = self.followed.expected(states)[0], {name: j for j, name in enumerate(self.columns)}
-        made = np.zeros((len(expected), len(self.names), len(at)), dtype=np.float32)
+        expected = self.followed.expected(states)[0]
+        return (expected @ self._by_value).view(len(expected), len(self.names), len(self.columns))
+
+    @cached_property
+    def _by_value(self) -> Tensor:
+        """The slope of every value, (values, names · columns)."""
+        at = {name: j for j, name in enumerate(self.columns)}
+        made = torch.zeros(len(self.followed.values), len(self.names), len(at))
         called = {kind.words: name for name, kind in word_kinds(self.rules, self.name)}
         for i, (relation, attribute) in enumerate(self._pairs):
             said = at[f"{called[relation.words]}.{attribute}:said"]
             for v, (own, of, value) in enumerate(self.followed.values):
                 if (own, of) == (relation.name, attribute):
                     j = at[f"{called[relation.words]}.{attribute}:{value}"]
-                    made[:, 2 * i, j] = expected[:, v]
-                    made[:, 2 * i + 1, j] = -expected[:, v]
-                    made[:, 2 * i + 1, said] += expected[:, v]
-        return torch.from_numpy(made)
+                    made[v, 2 * i, j] = 1.0
+                    made[v, 2 * i + 1, j] = -1.0
+                    made[v, 2 * i + 1, said] += 1.0
+        return made.flatten(1)
 
     def told(self, prefix: str | Sequence[str]) -> dict[str, str]:
         """Who governs the word after a prefix, by relation: 'auteurs (Number:Plur Person:3), 6 words back'."""

@@ -269,7 +269,7 @@ class Governors(Following[GovernorState], ContextualInput[GovernorState]):
         return (*said, *(f"{name} {relation.name} distance" for relation in own.rules.relations))
 
     def numbers(self, states: Sequence[GovernorState]) -> Tensor:
-        return torch.from_numpy(np.concatenate(self._agreement.followed.expected(states), 1)).float()
+        return torch.cat(self._agreement.followed.expected(states), 1)
 
     def revised(self, revision: Revision) -> Self:
         return self._changed(revision.vocabulary, _agreement=self._agreement.revised(revision))

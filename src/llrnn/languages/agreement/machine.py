@@ -65,8 +65,9 @@ class Stack(NamedTuple):
         return self._replace(clauses=(*self.clauses[:-1], clause), **changes)  # type: ignore[arg-type]
 
     def pushed(self, clause: ClauseState) -> Stack:
-        clauses = self.clauses if len(self.clauses) < _DEEPEST else (self.clauses[0], *self.clauses[2:])
-        return Stack((*clauses, clause))
+        """A clause in the one before; of that, once it had its verb, nothing will be asked again."""
+        before = self.clauses if self.top.phase == OPEN else (*self.clauses[:-1], _PASSED)
+        return Stack((*(before if len(before) < _DEEPEST else (before[0], *before[2:])), clause))
 
     def summary(self) -> Context:
         """What the role of the next word depends on."""
@@ -75,6 +76,7 @@ class Stack(NamedTuple):
         return top.kind, top.phase, top.subject is not None, len(self.clauses) > 1, *state, self.last
 
 
+_PASSED = ClauseState("main", DONE)
 FIRST = Stack((ClauseState("main", OPEN),))
 _NEW = -1  # the place of the word that is read now
 _NONE = -2  # of no word: what agrees with nobody
@@ -491,21 +493,20 @@ def _totals(roles: Counts) -> dict[str, float]:
 
 def _renumbered(stack: Stack) -> tuple[Stack, tuple[int, ...]]:
     """With governors numbered in the order in which they stand, and where each was before."""
-    kept: list[int] = []
+    order: dict[int, int] = {}
 
     def numbered(one: Governor | None) -> Governor | None:
         if one is None or one.place == _NONE:
             return one
-        if one.place not in kept:
-            kept.append(one.place)
-        return Governor(one.bundle, kept.index(one.place))
+        place = order.setdefault(one.place, len(order))
+        return one if place == one.place else Governor(one.bundle, place)
 
     clauses = tuple(
-        one._replace(subject=numbered(one.subject), gap=numbered(one.gap), verb=numbered(one.verb))
-        for one in stack.clauses
+        [ClauseState(one[0], one[1], numbered(one[2]), numbered(one[3]), numbered(one[4])) for one in stack.clauses]
     )
-    heads = tuple(found for one in stack.heads if (found := numbered(one)) is not None)
-    return stack._replace(clauses=clauses, group=numbered(stack.group), heads=heads), tuple(kept)
+    heads = tuple([found for one in stack.heads if (found := numbered(one)) is not None])
+    made = Stack(clauses, numbered(stack.group), heads, stack.hidden, stack.link, stack.predicate, stack.last)
+    return made, tuple(order)
 
 
 def count_roles(rules: AgreementRules, sentences: Iterable[Sequence[RoleReading]]) -> Counts:

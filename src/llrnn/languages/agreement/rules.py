@@ -12,7 +12,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -138,11 +138,13 @@ def fits(patterns: Sequence[Pattern], reading: Collection[str], form: str) -> bo
     )  # fmt: skip
 
 
+@lru_cache(1 << 14)
 def merged(first: Bundle, second: Bundle) -> Bundle:
     """What both say together; where they clash, what the second says."""
     return tuple((a & b or b) if a and b else a or b for a, b in zip(first, second, strict=True))
 
 
+@lru_cache(1 << 14)
 def clashes(first: Bundle, second: Bundle) -> int:
     """In how many attributes two can not agree."""
     return sum(bool(a) and bool(b) and not a & b for a, b in zip(first, second, strict=True))
