@@ -165,8 +165,8 @@ class Followed:
     def expected(self, states: Sequence[GovernorState]) -> tuple[Tensor, Tensor]:
         """P(A:v) for all of `values` at N states, (N, values), and how far back governors are, (N, relations)."""
         said = states.said if isinstance(states, _Packed) else self._of_states(states)
-        parts = torch.from_numpy(said).split([len(self.values), len(self.rules.relations)], 1)
-        return parts[0], parts[1]
+        whole, n = torch.from_numpy(said), len(self.values)
+        return whole[:, :n], whole[:, n:]
 
     def _profile(self, stack: Stack) -> int:
         if len(self._profile_of) > _MOST:
