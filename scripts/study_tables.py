@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from llrnn_lab.studies import added_words as added
@@ -20,6 +21,7 @@ SHOWN = (
     *("campaign", "other_texts", "attack", "bodies", "french_knowledge", "french_trials", "open_classes"),
     *("open_more", "fewer_classes", "bands"),
     *("template_pairs", "suite_pairs", "turkish_pairs"),
+    *("agreement_gains", "agreement_constructions", "agreement_phenomena", "agreement_estonian"),
     "typing",
 )
 TESTS = ("test1", "test2")
@@ -248,6 +250,99 @@ def turkish_pairs() -> str:
     found = read("pairs.json")["turkish"]["turblimp"]
     rows = [[name.replace("_", " "), *_cells(share)] for name, share in found["by_group"].items()]
     return markdown(["phenomenon", "right", "pairs"], [*rows, ["all", *_cells(found["overall"])]])
+
+
+BOTH = ("without", "with")
+AGREEING = ("01 past participle agreement", "02 verb inflection", "11 adjective agreement")  # of QFrBLiMP
+
+
+def agreement_gains() -> str:
+    """French without and with knowledge of agreement: means of three seeds, and their spread."""
+    found = read("agreement.json")["french"]
+    wanted: dict[str, Callable[[Any], float]] = {
+        "log-perplexity, test1": lambda run: run["tests"]["test1"],
+        "log-perplexity, test2": lambda run: run["tests"]["test2"],
+        "templates, mean of 24 constructions": lambda run: _mean(one["mean_of_groups"] for one in run["templates"]),
+        "treebanks": lambda run: run["treebanks"]["overall"]["accuracy"],
+        **{
+            f"gender at a distance, {band} words": partial(_accuracy, "gender_at_a_distance", "by_distance", band)
+            for band in ("0-2", "3-6", "7+")
+        },
+        "QFrBLiMP, all": lambda run: run["qfrblimp"]["overall"]["accuracy"],
+        "QFrBLiMP, agreement": lambda run: _together(run["qfrblimp"]["by_group"], AGREEING),
+    }
+    rows = []
+    for name, value in wanted.items():
+        scale, digits = (1, 3) if "perplexity" in name else (100, 1)
+        values = [[scale * value(run) for run in found[what]] for what in BOTH]
+        rows.append([name, *(mean_and_spread(own, digits) for own in values)])
+    return markdown(["", *BOTH], rows)
+
+
+def _accuracy(suite: str, by: str, key: str, run: Any) -> float:
+    share: float = run[suite][by][key]["accuracy"]
+    return share
+
+
+def _together(groups: Mapping[str, Any], names: Sequence[str]) -> float:
+    """Over the pairs of several groups."""
+    right = sum(groups[name]["accuracy"] * groups[name]["count"] for name in names)
+    return float(right / sum(groups[name]["count"] for name in names))
+
+
+def _mean(values: Iterable[float]) -> float:
+    return statistics.fmean(values)
+
+
+def agreement_constructions() -> str:
+    """Constructed pairs, three seeds of models and three of pairs: means, and the lowest of the nine with it."""
+    found = read("agreement.json")["french"]
+    rows = []
+    for name in found["with"][0]["templates"][0]["by_group"]:
+        without, own = (
+            [100 * one["by_group"][name]["accuracy"] for run in found[what] for one in run["templates"]]
+            for what in BOTH
+        )
+        rows.append([name, f"{_mean(without):.1f}", f"{_mean(own):.1f}", f"{min(own):.1f}"])
+    return markdown(["construction", *BOTH, "lowest of nine"], rows)
+
+
+def agreement_phenomena() -> str:
+    """QFrBLiMP, means of three seeds."""
+    found = read("agreement.json")["french"]
+    groups = found["with"][0]["qfrblimp"]["by_group"]
+    rows = [
+        [
+            name[3:],
+            *(
+                f"{100 * _mean(run['qfrblimp']['by_group'][name]['accuracy'] for run in found[what]):.1f}"
+                for what in BOTH
+            ),
+            f"{share['count']}",
+        ]
+        for name, share in groups.items()
+    ]
+    return markdown(["phenomenon", *BOTH, "pairs scored"], rows)
+
+
+def agreement_estonian() -> str:
+    """A treebank of Estonian: pairs of its tests, by kind, and perplexities."""
+    found = read("agreement.json")["estonian"]
+    groups = found["with"][0]["pairs"]["by_group"]
+    wanted: dict[str, Callable[[Any], float]] = {
+        f"pairs, all {found['with'][0]['pairs']['overall']['count']}": lambda run: run["pairs"]["overall"]["accuracy"],
+        **{
+            f"{name} ({share['count']})": partial(_accuracy, "pairs", "by_group", name)
+            for name, share in groups.items()
+        },
+        "log-perplexity, test1": lambda run: run["tests"]["test1"],
+        "log-perplexity, test2": lambda run: run["tests"]["test2"],
+    }
+    rows = []
+    for name, value in wanted.items():
+        scale, digits = (1, 3) if "perplexity" in name else (100, 1)
+        rows.append([name, *(mean_and_spread([scale * value(run) for run in found[what]], digits) for what in BOTH)])
+    return markdown(["", *BOTH], rows)
 
 
 def small() -> str:
