@@ -139,6 +139,14 @@ class _Packed(PackedStates[GovernorState]):
     said: Said
 
 
+class _Profile(NamedTuple):
+    """What a stack says of all `values`, and which of its words is the governor of each relation, -1 for none."""
+
+    stack: Stack
+    row: Floats
+    places: tuple[int, ...]
+
+
 class Followed:
     """What a vocabulary makes of the knowledge; features and inputs share it, so that text is followed once."""
 
@@ -157,9 +165,8 @@ class Followed:
             if rules.attributes[i] == attribute
         ]
         self._sentences: ByteCache[tuple[int, ...], _Followed] = ByteCache(_CACHED, _bytes_of)
-        self._profile_of: dict[Stack, int] = {}  # what a stack says of governors, of which many say the same
-        self._profiles: dict[tuple[tuple[tuple[float, Bundle], ...], ...], int] = {}
-        self._rows: list[Floats] = []
+        self._profile_of: dict[int, _Profile] = {}  # by the number of the object: to hash a stack takes long
+        self._rows: dict[tuple[tuple[tuple[float, Bundle], ...], ...], Floats] = {}  # many stacks say the same
         self._first = self._of_states([self.initial])[0]
 
     def expected(self, states: Sequence[GovernorState]) -> tuple[Tensor, Tensor]:
@@ -168,20 +175,20 @@ class Followed:
         whole, n = torch.from_numpy(said), len(self.values)
         return whole[:, :n], whole[:, n:]
 
-    def _profile(self, stack: Stack) -> int:
-        if len(self._profile_of) > _MOST:
-            self._profile_of.clear()
-        if stack not in self._profile_of:
-            self._profile_of[stack] = self._numbered(stack)
-        return self._profile_of[stack]
+    def _profile(self, stack: Stack) -> _Profile:
+        found = self._profile_of.get(id(stack))
+        if found is None or found.stack is not stack:
+            if len(self._profile_of) > _MOST:
+                self._profile_of.clear()
+            found = self._profile_of[id(stack)] = self._made_profile(stack)
+        return found
 
-    def _numbered(self, stack: Stack) -> int:
+    def _made_profile(self, stack: Stack) -> _Profile:
         own = [governors(stack, relation.name, self.rules) for relation in self.rules.relations]
         said = tuple(tuple((weight, one.bundle) for weight, one in found) for found in own)
-        if said not in self._profiles:
-            self._profiles[said] = len(self._rows)
-            self._rows.append(self._row(said))
-        return self._profiles[said]
+        if said not in self._rows:
+            self._rows[said] = self._row(said)
+        return _Profile(stack, self._rows[said], tuple(found[0][1].place if found else -1 for found in own))
 
     def _row(self, said: Sequence[Sequence[tuple[float, Bundle]]]) -> Floats:
         at, row = {one: i for i, one in enumerate(self.values)}, np.zeros(len(self.values))
@@ -226,7 +233,7 @@ class Followed:
     def _of_states(self, states: Sequence[GovernorState]) -> Said:
         """What hypotheses say, each as much as it weighs."""
         flat = [one for state in states for one in state.hypotheses]
-        rows = np.array([self._rows[self._profile(one.stack)] for one in flat]).reshape(len(flat), len(self.values))
+        rows = np.array([self._profile(one.stack).row for one in flat]).reshape(len(flat), len(self.values))
         first = np.cumsum([0, *(len(state.hypotheses) for state in states[:-1])])
         weighted = np.array([one.weight for one in flat])[:, None] * rows
         said = np.add.reduceat(weighted, first, axis=0) if states else weighted
@@ -235,14 +242,9 @@ class Followed:
         return found
 
     def distances(self, state: GovernorState) -> list[float]:
-        """For each relation, log(1 + how many words back the governor of the best hypothesis is)."""
-        return [math.log1p(back) for back in (self.back(state, r.name) for r in self.rules.relations)]
-
-    def back(self, state: GovernorState, relation: str) -> int:
-        """How many words back the governor of the best hypothesis is, 0 where there is none."""
-        best = state.hypotheses[0]
-        found = governors(best.stack, relation, self.rules)
-        return state.place - best.words[found[0][1].place] if found and found[0][1].place >= 0 else 0
+        """For each relation, log(1 + how many words back the best governor is, 0 if there is none)."""
+        stack, _, words = state.hypotheses[0]
+        return [math.log1p(state.place - words[at]) if at >= 0 else 0.0 for at in self._profile(stack).places]
 
 
 def _bytes_of(row: tuple[int, ...], found: _Followed) -> int:

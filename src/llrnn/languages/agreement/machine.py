@@ -417,6 +417,13 @@ State = tuple[WeightedStack, ...]  # the best first; a value: nothing in it belo
 _Way = tuple[Stack, float, tuple[int, ...]]
 
 
+class _Known(NamedTuple):
+    """A stack, and what it becomes with a reading."""
+
+    stack: Stack
+    after: dict[int, list[_Way]]
+
+
 class Machine:
     """Hypotheses over words that are numbered; what a stack becomes with a reading is computed once.
 
@@ -430,8 +437,9 @@ class Machine:
         self, rules: AgreementRules, readings: Sequence[Sequence[tuple[RoleReading, float]]], roles: Counts | None
     ) -> None:
         self.rules, self._roles, self._total = rules, roles, _totals(roles or {})
-        self._after: dict[Stack, dict[int, list[_Way]]] = {}
-        self._same: dict[Stack, Stack] = {}  # one object for equal stacks
+        self._sums = {context: sum(counts.values()) for context, counts in (roles or {}).items()}
+        self._known: dict[int, _Known] = {}  # by the number of the object: to hash a stack takes long
+        self._same: dict[Stack, _Known] = {}  # one for equal stacks
         kinds: dict[RoleReading, int] = {}
         self._readings: list[tuple[tuple[int, float], ...]] = []
         for one in readings:
@@ -442,11 +450,12 @@ class Machine:
     def advance(self, state: State, word: int, place: int) -> State:
         """The hypotheses after one more word; `place`: the number of the word in its sentence."""
         if len(self._same) > _MOST_STACKS:
-            self._after, self._same = {}, {}
+            self._known, self._same = {}, {}
         found: dict[tuple[int, tuple[int, ...]], float] = {}
         stacks: dict[int, Stack] = {}
         for stack, weight, words in state:
-            after = self._after.setdefault(stack, {})
+            known = self._known.get(id(stack))
+            after = (self._one(stack) if known is None or known.stack is not stack else known).after
             for kind, share in self._readings[word]:
                 ways = after.get(kind)
                 if ways is None:
@@ -461,20 +470,29 @@ class Machine:
         total = sum(weight for _, weight in kept_ones)
         return tuple([WeightedStack(stacks[made], weight / total, words) for (made, words), weight in kept_ones])
 
+    def _one(self, stack: Stack) -> _Known:
+        """What is known of a stack, or of one that is equal."""
+        found = self._same.get(stack)
+        if found is None:
+            found = self._same[stack] = self._known[id(stack)] = _Known(stack, {})
+        return found
+
     def _ways(self, stack: Stack, reading: RoleReading) -> list[_Way]:
-        likely, found = self._likely(stack, reading.role), dict[tuple[Stack, tuple[int, ...]], float]()
+        likely, found = self._likely(stack, reading.role), dict[tuple[int, tuple[int, ...]], tuple[Stack, float]]()
         for weight, after in follow(stack, reading, self.rules):
-            made, kept = _renumbered(after)
-            key = self._same.setdefault(made, made), kept
-            found[key] = found.get(key, 0.0) + weight * likely
-        return [(after, weight, kept) for (after, kept), weight in found.items()]
+            renumbered, kept = _renumbered(after)
+            made = self._one(renumbered).stack
+            before = found.get((id(made), kept))
+            found[id(made), kept] = made, weight * likely + (0.0 if before is None else before[1])
+        return [(after, weight, kept) for (_, kept), (after, weight) in found.items()]
 
     def _likely(self, stack: Stack, role: str) -> float:
         """P(role | context), which is P(role) where the context is rare."""
         if self._roles is None:
             return 1.0
-        counts = self._roles.get(stack.summary(), {})
-        return (counts.get(role, 0.0) + _FEW * self._total.get(role, 1e-3)) / (sum(counts.values()) + _FEW)
+        context = stack.summary()
+        counts, total = self._roles.get(context, {}), self._sums.get(context, 0.0)
+        return (counts.get(role, 0.0) + _FEW * self._total.get(role, 1e-3)) / (total + _FEW)
 
 
 def _by_weight(item: tuple[object, float]) -> float:
