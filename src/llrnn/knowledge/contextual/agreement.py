@@ -139,7 +139,7 @@ class _Packed(PackedStates[GovernorState]):
     said: Said
 
 
-class _Profile(NamedTuple):
+class _StackProfile(NamedTuple):
     """What a stack says of all `values`, and which of its words is the governor of each relation, -1 for none."""
 
     stack: Stack
@@ -165,7 +165,7 @@ class Followed:
             if rules.attributes[i] == attribute
         ]
         self._sentences: ByteCache[tuple[int, ...], _Followed] = ByteCache(_CACHED, _bytes_of)
-        self._profile_of: dict[int, _Profile] = {}  # by the number of the object: to hash a stack takes long
+        self._profile_of: dict[int, _StackProfile] = {}  # by the number of the object: to hash a stack takes long
         self._rows: dict[tuple[tuple[tuple[float, Bundle], ...], ...], Floats] = {}  # many stacks say the same
         self._first = self._of_states([self.initial])[0]
 
@@ -175,7 +175,7 @@ class Followed:
         whole, n = torch.from_numpy(said), len(self.values)
         return whole[:, :n], whole[:, n:]
 
-    def _profile(self, stack: Stack) -> _Profile:
+    def _profile(self, stack: Stack) -> _StackProfile:
         found = self._profile_of.get(id(stack))
         if found is None or found.stack is not stack:
             if len(self._profile_of) > _MOST:
@@ -183,12 +183,12 @@ class Followed:
             found = self._profile_of[id(stack)] = self._made_profile(stack)
         return found
 
-    def _made_profile(self, stack: Stack) -> _Profile:
+    def _made_profile(self, stack: Stack) -> _StackProfile:
         own = [governors(stack, relation.name, self.rules) for relation in self.rules.relations]
         said = tuple(tuple((weight, one.bundle) for weight, one in found) for found in own)
         if said not in self._rows:
             self._rows[said] = self._row(said)
-        return _Profile(stack, self._rows[said], tuple(found[0][1].place if found else -1 for found in own))
+        return _StackProfile(stack, self._rows[said], tuple(found[0][1].place if found else -1 for found in own))
 
     def _row(self, said: Sequence[Sequence[tuple[float, Bundle]]]) -> Floats:
         at, row = {one: i for i, one in enumerate(self.values)}, np.zeros(len(self.values))

@@ -417,7 +417,7 @@ State = tuple[WeightedStack, ...]  # the best first; a value: nothing in it belo
 _Way = tuple[Stack, float, tuple[int, ...]]
 
 
-class _Known(NamedTuple):
+class _KnownStack(NamedTuple):
     """A stack, and what it becomes with a reading."""
 
     stack: Stack
@@ -438,8 +438,8 @@ class Machine:
     ) -> None:
         self.rules, self._roles, self._total = rules, roles, _totals(roles or {})
         self._sums = {context: sum(counts.values()) for context, counts in (roles or {}).items()}
-        self._known: dict[int, _Known] = {}  # by the number of the object: to hash a stack takes long
-        self._same: dict[Stack, _Known] = {}  # one for equal stacks
+        self._known: dict[int, _KnownStack] = {}  # by the number of the object: to hash a stack takes long
+        self._same: dict[Stack, _KnownStack] = {}  # one for equal stacks
         kinds: dict[RoleReading, int] = {}
         self._readings: list[tuple[tuple[int, float], ...]] = []
         for one in readings:
@@ -470,11 +470,11 @@ class Machine:
         total = sum(weight for _, weight in kept_ones)
         return tuple([WeightedStack(stacks[made], weight / total, words) for (made, words), weight in kept_ones])
 
-    def _one(self, stack: Stack) -> _Known:
+    def _one(self, stack: Stack) -> _KnownStack:
         """What is known of a stack, or of one that is equal."""
         found = self._same.get(stack)
         if found is None:
-            found = self._same[stack] = self._known[id(stack)] = _Known(stack, {})
+            found = self._same[stack] = self._known[id(stack)] = _KnownStack(stack, {})
         return found
 
     def _ways(self, stack: Stack, reading: RoleReading) -> list[_Way]:
