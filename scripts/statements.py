@@ -343,7 +343,6 @@ _LIST = "the size of a list of others: forms of `llrnn_lab.studies.open_data.fro
 _STEP = "scripts/time_configs.py prints it, for models that are not committed"
 _EXAMPLE = "an example from a model of some minutes, which is not committed; the command stands beside it"
 WITHOUT_A_FILE: dict[str, dict[str, str]] = {
-    "README.md": {"310,256 listed forms of a frequency list": _LIST},
     "measured.md": {"310,256 forms of a frequency list": _LIST},
     "faq.md": {
         "310,256 forms of a list": _LIST,
