@@ -36,7 +36,7 @@ VERBS = {
     "coarsen": ("llrnn.cli.features:coarsen_verb", "Fewer classes for a trained model, where least is lost."),
     "adapt": ("llrnn.cli.verbs:adapt_verb", "Adapt a model to a domain: a frozen base, a small model on top."),
     "mix": ("llrnn.cli.mixing:mix_verb", "Mix models into one, with weights fitted on a text."),
-    "rescore": ("llrnn.cli.verbs:rescore_verb", "Rescore n-best lists with a model: word error rates."),
+    "rescore": ("llrnn.cli.rescore:rescore_verb", "Rescore n-best lists with a model: word error rates."),
     "export": ("llrnn.cli.export:export_app", "Write a model as one small file that other programs read."),
     "words": ("llrnn.cli.verbs:words_app", "Add words to a trained model and remove them, without training."),
     "serve": ("llrnn.cli.serve:serve_verb", "Serve models over HTTP: an API, and a page for people."),

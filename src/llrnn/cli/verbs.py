@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from functools import partial, reduce
 from operator import or_
 from pathlib import Path
@@ -55,19 +54,7 @@ from llrnn.ground.files import write_lines
 from llrnn.inference.adaptation import adaptor, base_log_perplexity, default_settings, open_base
 from llrnn.inference.evaluation import evaluate
 from llrnn.inference.explanation import explain
-from llrnn.inference.nbest import (
-    Errors,
-    NBestLists,
-    References,
-    errors_of_lists,
-    oracle,
-    read_kaldi,
-    read_nbest,
-    read_references,
-    write_nbest,
-)
 from llrnn.inference.pairs import make_pairs, read_pairs, score_pairs, write_pairs
-from llrnn.inference.rescoring import Rescored, SharedScores, Weights, rescore, score_lists, tune
 from llrnn.inference.scores import score as score_texts
 from llrnn.inference.templates import french_templates, read_templates, template_pairs, template_sentences
 from llrnn.model.checkpoint import load
@@ -836,134 +823,3 @@ def _words_of(paths: list[Path]) -> set[str]:
     lists = [path for path in paths if path.name.removesuffix(".gz").endswith(".tsv")]
     found = {line.text.split("\t")[0] for path in lists for line in read_entries(path) if not is_comment(line.text)}
     return found.union(*(Corpus.from_file(path).counts() for path in paths if path not in lists))
-
-
-NAME = "llrnn"  # of the model's score
-
-
-def rescore_verb(
-    context: typer.Context,
-    model: ModelFolder,
-    nbest: Annotated[Path, typer.Argument(help="N-best lists: utterance TAB hypothesis TAB score ...")],
-    references: Annotated[
-        Path | None, typer.Option(help="What was said, for the error rates: utterance word ...")
-    ] = None,
-    dev: Annotated[Path | None, typer.Option(help="Other n-best lists, to find the weights on.")] = None,
-    dev_references: Annotated[Path | None, typer.Option(help="What was said there.")] = None,
-    weights: Annotated[
-        str | None, typer.Option(help=f"Fixed weights: am=1,lm=0.5,{NAME}=0.8,words=0.1 (words: for each word).")
-    ] = None,
-    scores: Annotated[
-        list[Path] | None, typer.Option(help="NBEST is Kaldi's text, and this a file of its costs, called after it.")
-    ] = None,
-    dev_scores: Annotated[list[Path] | None, typer.Option(help="The same for --dev.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The lists with the new score, best first, .tsv or .tsv.gz.")] = None,
-    device: Device = "cpu",
-    seed: Seed = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Rescore n-best lists with a model: word error rates.
-
-    Example: llrnn rescore runs/french nbest.tsv --references ref.txt --dev dev.tsv --dev-references devref.txt
-    """
-    if dev is None:
-        refuse_idle(context, "without --dev, on which weights are tuned", "seed")
-    if (dev is None) != (dev_references is None):
-        raise ConfigError("--dev and --dev-references belong together, found one of them; give both or neither")
-    if dev is not None and weights is not None:
-        raise ConfigError("weights are given by --weights or found on --dev, found both; leave one out")
-    if bool(dev_scores) != bool(dev is not None and scores):
-        raise ConfigError("--dev-scores belong to --dev as --scores belong to NBEST; give files of scores for both")
-    if out is not None:
-        require_output_file(out)
-    given = None if weights is None else Weights.parse(weights)
-    test = _Part.read(nbest, scores, references)
-    if NAME in test.lists.names:
-        raise ConfigError(f"{nbest}: the scores must leave the name {NAME!r} to the model, found it; rename the column")
-    development = None if dev is None else _Part.read(dev, dev_scores, dev_references)
-    if development is not None and development.lists.names != test.lists.names:
-        raise ConfigError(
-            f"--dev {dev}: {test.lists.names} are required as in {nbest}, found {development.lists.names}"
-        )
-    if given is not None:
-        given.for_scores((*test.lists.names, NAME))  # before the work, so that none is lost
-    loaded = load(model).to(device_named(device))
-    chosen, origin = given, "given"
-    if development is not None and development.references is not None:
-        tuned = tune(development.scored(loaded)[0], development.references, seed=seed)
-        chosen, origin = tuned.weights, f"tuned on {dev}, error rate {tuned.errors.rate:.2%} there"
-    scored, shared = test.scored(loaded)
-    result = rescore(scored, {}, chosen)
-    if out is not None:
-        write_nbest(out, result.lists)
-    rates = {} if test.references is None else _errors(scored, result, test.references)
-    if as_json:
-        print_json(_described_choice(result, shared, rates, origin if chosen else "equal"))
-        return
-    _show_choice(result, shared, rates, origin if chosen else "equal, 1 for each score; --dev finds better ones")
-    if out is not None:
-        show.text(f"lists: {out}")
-    elif test.references is None:
-        for utterance, words in result.best.items():
-            show.line(" ".join((utterance, *words)))
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Lists, and what was said if it is known."""
-
-    lists: NBestLists
-    references: References | None
-
-    @classmethod
-    def read(cls, nbest: Path, scores: Sequence[Path] | None, references: Path | None) -> _Part:
-        lists = read_kaldi(nbest, scores) if scores else read_nbest(nbest)
-        known = {entry.utterance for entry in lists}
-        found = None if references is None else read_references(references, known)
-        missing = sorted(known - {*found}) if found is not None else []
-        if missing:
-            raise ConfigError(f"{references}: every utterance of {nbest} is required, found none for {missing[0]!r}")
-        return cls(lists, found)
-
-    def scored(self, model: LLRNN) -> tuple[NBestLists, SharedScores]:
-        found = score_lists(model, self.lists.lists)
-        return self.lists.with_scores(NAME, found.log_probs), found
-
-
-def _errors(scored: NBestLists, result: Rescored, references: References) -> dict[str, Errors]:
-    """The errors of each score alone, of all together, and of the best choice that the lists allow."""
-    counted = errors_of_lists(scored, references)
-    found = {}
-    for name in scored.names:
-        alone = Weights.only(name, scored.names)
-        found[f"{name} alone"] = sum(
-            (own[alone.choose(entry)] for entry, own in zip(scored, counted, strict=True)), Errors()
-        )
-    return {**found, "rescored": result.errors(references), "oracle": oracle(counted)}
-
-
-def _described_choice(result: Rescored, shared: SharedScores, rates: dict[str, Errors], origin: str) -> dict[str, Any]:
-    return {
-        "weights": result.weights,
-        "weights_from": origin,
-        "utterances": len(result.lists),
-        "hypotheses": result.lists.n_hypotheses,
-        "steps": shared.steps,
-        "steps_without_sharing": shared.steps_without_sharing,
-        "errors": {name: {**asdict(errors), "rate": errors.rate} for name, errors in rates.items()},
-        "best": {utterance: " ".join(words) for utterance, words in result.best.items()},
-    }
-
-
-def _show_choice(result: Rescored, shared: SharedScores, rates: dict[str, Errors], origin: str) -> None:
-    show.out.print(
-        f"{len(result.lists):,} utterances, {result.lists.n_hypotheses:,} hypotheses; shared prefixes: "
-        f"{shared.steps:,} steps instead of {shared.steps_without_sharing:,}"
-    )
-    show.text(f"weights ({origin}): {result.weights}")
-    if rates:
-        rows = [["chosen by", "word error rate", "substitutions", "deletions", "insertions", "words"]]
-        for name, errors in rates.items():
-            counts = (errors.substitutions, errors.deletions, errors.insertions, errors.words)
-            rows.append([name, f"{errors.rate:.2%}", *(f"{count:,}" for count in counts)])
-        show.table(*rows)
