@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from helpers import small_corpus, small_model, tiny_model
 from llrnn import LLRNN, Vocabulary, backgrounds, cli, contextual, features
-from llrnn.cli.verbs import rescore_verb
+from llrnn.cli.rescore import rescore_verb
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, LLRNNWarning, UnknownWordError
 from llrnn.inference.nbest import (
     Errors,
