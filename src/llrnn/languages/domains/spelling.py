@@ -341,19 +341,16 @@ def series(step: Callable[[Floats], Floats], alpha: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Forward:
-    """α for every length, over the P product states that can be reached."""
+    """α for every length, over pairs of states."""
 
-    model: CharacterModel
-    state: Ints  # (P,) the model's state
-    label: Ints  # (P,)
-    moves: NDArray[np.int32]  # (P, A)
+    pairs: PairedStates
     alpha: list[Floats]  # for t = 0, 1, ...: (P,)
     ended: Floats  # (T + 1, labels)
     _sorted: dict[int, tuple[Ints, Ints]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, product: PairedStates) -> Forward:
-        alpha = [np.zeros(len(product.state))]
+    def of(cls, pairs: PairedStates) -> Forward:
+        alpha = [np.zeros(len(pairs.state))]
         alpha[0][0] = 1.0
         ended = []
         while alpha[-1].sum() > _NOTHING:
@@ -362,9 +359,9 @@ class Forward:
                     f"a spelling must end, but {alpha[-1].sum():.1e} of its mass is longer than {_LONGEST} characters; "
                     "give it words to learn from that end, or a lower order"
                 )
-            ended.append(product.ended(alpha[-1]))
-            alpha.append(product.step(alpha[-1]))
-        return cls(product.model, product.state, product.label, product.moves, alpha, np.stack(ended))
+            ended.append(pairs.ended(alpha[-1]))
+            alpha.append(pairs.step(alpha[-1]))
+        return cls(pairs, alpha, np.stack(ended))
 
     def draw(
         self, labels: Ints, in_band: Callable[[Ints], NDArray[np.bool_]], count: int, rng: np.random.Generator
@@ -375,22 +372,22 @@ class Forward:
         columns = np.full((count, int(length.max(initial=0))), -1)
         at = np.zeros(count, dtype=np.int64)
         members = np.concatenate([self._members[label] for label in labels.tolist()])
-        end = self.model.prob[self.state[members], -1]
+        end = self.pairs.model.prob[self.pairs.state[members], -1]
         for t in range(int(length.max(initial=0)), 0, -1):
             new = np.flatnonzero(length == t)
             if len(new):
                 at[new] = members[_choose(self.alpha[t][members] * end, len(new), rng)]
             going = np.flatnonzero(length >= t)
-            columns[going, t - 1] = self.model.last[self.state[at[going]]]
+            columns[going, t - 1] = self.pairs.model.last[self.pairs.state[at[going]]]
             self._step_back(at, going, t, rng)
-        draw = self.model.alphabet.draw
+        draw = self.pairs.model.alphabet.draw
         return ["".join(draw(int(column), rng) for column in row[row >= 0]) for row in columns]
 
     @cached_property
     def _members(self) -> list[Ints]:
         """The states of each label."""
-        order = np.argsort(self.label, kind="stable")
-        first = np.searchsorted(self.label[order], np.arange(self.ended.shape[1] + 1))
+        order = np.argsort(self.pairs.label, kind="stable")
+        first = np.searchsorted(self.pairs.label[order], np.arange(self.ended.shape[1] + 1))
         return [order[first[i] : first[i + 1]] for i in range(self.ended.shape[1])]
 
     def _step_back(self, at: Ints, going: Ints, t: int, rng: np.random.Generator) -> None:
@@ -398,16 +395,16 @@ class Forward:
         states, which = np.unique(at[going], return_inverse=True)
         for number, state in enumerate(states.tolist()):
             mine = going[which == number]
-            column = int(self.model.last[self.state[state]])
+            column = int(self.pairs.model.last[self.pairs.state[state]])
             before = self._ways_into(state, column)
-            weights = self.alpha[t - 1][before] * self.model.prob[self.state[before], column]
+            weights = self.alpha[t - 1][before] * self.pairs.model.prob[self.pairs.state[before], column]
             at[mine] = before[_choose(weights, len(mine), rng)]
 
     def _ways_into(self, state: int, column: int) -> Ints:
         """The states from which a character leads to this one."""
         if column not in self._sorted:
-            order = np.argsort(self.moves[:, column], kind="stable")
-            self._sorted[column] = order, self.moves[order, column].astype(np.int64)
+            order = np.argsort(self.pairs.moves[:, column], kind="stable")
+            self._sorted[column] = order, self.pairs.moves[order, column].astype(np.int64)
         order, targets = self._sorted[column]
         first, last = np.searchsorted(targets, [state, state + 1])
         return np.asarray(order[first:last], dtype=np.int64)
