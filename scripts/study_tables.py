@@ -270,10 +270,11 @@ def agreement_gains() -> str:
         },
         "QFrBLiMP, all": lambda run: run["qfrblimp"]["overall"]["accuracy"],
         "QFrBLiMP, agreement": lambda run: _together(run["qfrblimp"]["by_group"], AGREEING),
+        "words a second in training": lambda run: run["words_per_second"],
     }
     rows = []
     for name, value in wanted.items():
-        scale, digits = (1, 3) if "perplexity" in name else (100, 1)
+        scale, digits = (1, 3) if "perplexity" in name else (1, 0) if "second" in name else (100, 1)
         values = [[scale * value(run) for run in found[what]] for what in BOTH]
         rows.append([name, *(mean_and_spread(own, digits) for own in values)])
     return markdown(["", *BOTH], rows)
