@@ -138,6 +138,35 @@ def test_laws(agreement: Agreement, vocabulary: Vocabulary) -> None:
     check_contextual_input(Governors(agreement), vocabulary, prefixes=10, length=12)
 
 
+def _read(rules: str, *entries: str) -> Agreement:
+    """Words and their only reading, `majad POS:NOUN Case:Nom`."""
+    readings = {form: {frozenset(said): 1.0} for form, *said in map(str.split, entries)}
+    return Agreement(rules, Readings(readings)).bind(Vocabulary(["</s>", *readings]))
+
+
+def test_other_languages() -> None:
+    """A genitive is no subject; a subject may follow its verb; a noun after *I* is its object."""
+    estonian = _read(
+        "estonian",
+        "mehe POS:NOUN Case:Gen Number:Sing",
+        "majad POS:NOUN Case:Nom Number:Plur",
+        "seal POS:ADV",
+        "olid POS:AUX Lemma:olema VerbForm:Fin Number:Plur Person:3",
+    )
+    assert estonian.told("mehe majad")["subject"] == "majad (Number:Plur Person:3), 1 word back"
+    assert estonian.told("seal olid")["late subject"] == "olid (Number:Plur), 1 word back"
+    assert "late subject" not in estonian.told("majad olid")
+    check_contextual(estonian, estonian.vocabulary, prefixes=6, length=6)
+    turkish = _read(
+        "turkish",
+        "ben POS:PRON Case:Nom Number:Sing Person:1 PronType:Prs",
+        "kitap POS:NOUN Case:Nom Number:Sing Person:3",
+        "okuyan POS:VERB VerbForm:Part",
+        "okudum POS:VERB Number:Sing Person:1",
+    )
+    assert turkish.told("ben okuyan kitap")["subject"] == "ben (Number:Sing Person:1), 3 words back"
+
+
 def _model(agreement: Agreement, vocabulary: Vocabulary, **changes: Any) -> LLRNN:
     given: dict[str, Any] = {"contextual": [agreement, contextual.Repeated(5)], "tied": True}
     model = LLRNN(vocabulary, output_features=features.Suffixes(2), controller=LSTM(12), **(given | changes)).double()
