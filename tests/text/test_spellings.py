@@ -21,11 +21,12 @@ from llrnn import LLRNN, Vocabulary
 from llrnn.ground import bundle as bundles
 from llrnn.ground.errors import CheckpointError, UnknownWordError, VocabularyError
 from llrnn.ground.files import sealed_json
-from llrnn.languages.domains import Numbers
+from llrnn.languages.domains import Numbers, Regular, Spelling
 from llrnn.model import network as models
 from llrnn.model.scoring import score
+from llrnn.text import vocabulary as vocabulary_module
 from llrnn.text.corpus import EncodedText
-from llrnn.text.vocabulary import EOS, Spellings
+from llrnn.text.vocabulary import EOS, Domain, Spellings
 from strategies import QUICK
 
 WORDS = [EOS, "été", "le", "l", "lé", "zut", "𝒳", "les", "a" * 300, "‹x›", *(f"w{i}" for i in range(400))]
@@ -107,6 +108,49 @@ def test_what_a_vocabulary_must_hold_is_checked() -> None:
         Vocabulary(Spellings.of([EOS]), unknown="u")
     with pytest.raises(VocabularyError, match="one count"):
         Vocabulary(Spellings.of([EOS]), counts=[1, 2, 3])
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=4), unique=True, min_size=2), st.data())
+@QUICK
+def test_words_that_come_and_go(words: list[str], data: st.DataObject) -> None:
+    """The arrays are those of the list that is left, or longer."""
+    cut = data.draw(st.integers(1, len(words) - 1))
+    longer, whole = Spellings.of(words[:cut]).with_words(words[cut:]), Spellings.of(words)
+    stay = np.array(sorted(data.draw(st.sets(st.integers(0, len(words) - 1)))), dtype=np.int64)
+    fewer, left = whole.of_words(stay), Spellings.of([words[i] for i in stay.tolist()])
+    for found, expected in ((longer, whole), (fewer, left)):
+        for name, array in expected.arrays().items():
+            np.testing.assert_array_equal(found.arrays()[name], array)
+
+
+@pytest.mark.parametrize("domains", [[], [Numbers("fr")], [Numbers("fr"), Spelling(["abc", "bcd", "cab"], order=2)]])
+def test_many_words_are_revised_as_few_are(domains: list[Domain], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left of the cells is subtracted, and the same as if every word were looked up again."""
+    few = Vocabulary([EOS, "le", "7", "abc", "12"], counts=[3, 2, 1, 1, 0], domains=domains)
+    new, stay = ["bab", "41", "zut"], np.array([0, 1, 3, 5])
+    expected = few.with_words(new, [4, 0, 1])
+    monkeypatch.setattr(vocabulary_module, "MANY_WORDS", 2)
+    found = few.with_words(new, [4, 0, 1])
+    assert found == expected
+    assert found.counts == expected.counts
+    assert "cell_log_mass" in found.__dict__ or not domains  # none of the words was looked up again
+    np.testing.assert_allclose(found.log_left, expected.log_left, rtol=1e-12)
+    again = found.of_words(stay)
+    assert again.words == (EOS, "le", "abc", "bab")
+    assert again.counts[:4] == (3, 2, 1, 4)
+    expected = Vocabulary(again.words, counts=[3, 2, 1, 4], domains=domains)
+    np.testing.assert_allclose(again.log_left, expected.log_left, rtol=1e-12)
+
+
+def test_a_cell_of_which_nothing_is_left_is_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By subtraction it would be rounding."""
+    digits = Regular({"digit": "[0-9]"}, dict.fromkeys("0123456789", 0.1))
+    most = Vocabulary([EOS, *"012345678"], domains=[digits])
+    monkeypatch.setattr(vocabulary_module, "MANY_WORDS", 2)
+    full = most.with_words(["9"], [0])
+    assert full.log_left.tolist() == [-np.inf]
+    back = full.of_words(np.arange(10))
+    np.testing.assert_allclose(back.log_left, most.log_left, rtol=1e-12)
 
 
 # --- folders -------------------------------------------------------------------------------------------------------

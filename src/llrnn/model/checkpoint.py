@@ -165,6 +165,7 @@ def _build(
         unknown=data.unknown,
         domains=[_domain(saved, f"domains.{i}", tensors) for i, saved in enumerate(data.domains)],
         checked=True,
+        log_left=tensors["symbols.log_left"].numpy() if "symbols.log_left" in tensors else None,
     )
     output = _features("output", data.output_features, tensors, len(vocabulary))
     own_input = data.input_features

@@ -11,8 +11,8 @@ begin with u is in closed form (`Domain.log_mass_of`), and is made when it is as
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import overload
 
@@ -37,11 +37,16 @@ class Completion:
 
     word: str
     log_p: float  # log p(x | K)
-    cell: str | None = None
+    find_cell: Callable[[], str | None] = field(default=lambda: None, repr=False, compare=False)
 
     @property
     def p(self) -> float:
         return math.exp(self.log_p)
+
+    @cached_property
+    def cell(self) -> str | None:
+        """The cell of a string that is not listed, found when it is asked for."""
+        return self.find_cell()
 
     def __str__(self) -> str:
         return self.word
@@ -146,7 +151,7 @@ class Completions(Sequence[Completion], Renderable):
 
     def _completion(self, log: float, text: str, new: bool) -> Completion:
         vocabulary, written = self._after.vocabulary, self.letters + text[len(self._typed) :]
-        return Completion(written, log, vocabulary.symbol(vocabulary.id(text)) if new else None)
+        return Completion(written, log, lambda: vocabulary.symbol(vocabulary.id(text)) if new else None)
 
     @overload
     def __getitem__(self, place: int) -> Completion: ...

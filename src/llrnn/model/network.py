@@ -48,11 +48,10 @@ from llrnn.model.controllers import (
     untouched_init,
 )
 from llrnn.text.corpus import TrainingSummary
-from llrnn.text.vocabulary import Spellings, Vocabulary
+from llrnn.text.vocabulary import MANY_WORDS, Vocabulary
 
 FEATURE_ARRAYS = ("class_of", "offsets", "columns", "values")
 _FEW = 4  # times as many classes as words in a batch: then their rows alone are composed
-MANY_WORDS = 100_000  # as many are saved as arrays (`text.spellings`)
 
 
 class FeatureEmbedding(nn.Module):
@@ -537,8 +536,10 @@ def _describe_words(vocabulary: Vocabulary, data: dict[str, Any], tensors: dict[
     else:
         small = int(counts.max()) < 2**31 and int(counts.min()) >= 0
         tensors["symbols.counts"] = counts.int() if small else counts  # half as much to check on opening
-        arrays = Spellings.of(vocabulary.words).arrays()
+        arrays = vocabulary.spellings.arrays()
         tensors.update({f"symbols.{name}": torch.from_numpy(array) for name, array in arrays.items()})
+        if vocabulary.is_open:
+            tensors["symbols.log_left"] = torch.from_numpy(vocabulary.log_left)
 
 
 def _describe_features(side: str, features: FeatureMatrix, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:

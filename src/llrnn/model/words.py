@@ -302,14 +302,14 @@ def add(model: LLRNN, entries: Iterable[Entry]) -> LLRNN:
     given, old = list(entries), model.vocabulary
     _check_new(given, old)
     forms = [entry.form for entry in given]
-    new = _with_words(old, [*old.words, *forms], [*old.counts[: len(old.words)], *(e.count or 0 for e in given)])
+    new = old.with_words(forms, [entry.count or 0 for entry in given])
     cells, log_q = old.in_domains(forms)
     revision = _adding(given, old, new, cells, log_q)
     columns = [FeatureColumns(_fine(model, side), old) for side in _sides(model)]
     check_attributes(given, columns)
     looks = [None if cell < 0 else old.cells[cell] for cell in cells.tolist()]
     rows = [[own.row(entry, cell) for entry, cell in zip(given, looks, strict=True)] for own in columns]
-    sides = [with_rows(side, new, len(old.words)) for side, new in zip(_sides(model), rows, strict=True)]
+    sides = [with_rows(side, new, old.n_words) for side, new in zip(_sides(model), rows, strict=True)]
     return _rebuilt(model, revision, sides, {"words added": len(given)})
 
 
@@ -320,16 +320,16 @@ def remove(model: LLRNN, forms: Iterable[str]) -> LLRNN:
     """
     gone, old = dict.fromkeys(forms), model.vocabulary
     _check_gone(gone, old)
-    stay = np.array([i for i, word in enumerate(old.words) if word not in gone], dtype=np.int64)
-    new = _with_words(old, [old.words[i] for i in stay], [old.counts[i] for i in stay])
+    stay = np.delete(np.arange(old.n_words), [old.id(word) for word in gone])
+    new = old.of_words(stay)
     revision = _removing(list(gone), old, new, stay)
-    symbols = np.concatenate([stay, np.arange(len(old.words), len(old))])
+    symbols = np.concatenate([stay, np.arange(old.n_words, len(old))])
     sides = [of_symbols(side, symbols) for side in _sides(model)]
     return _rebuilt(model, revision, sides, {"words removed": len(gone)})
 
 
 def _check_new(given: Sequence[Entry], old: Vocabulary) -> None:
-    symbols = set(old.symbols)
+    cells = {f"‹{cell.name}›" for cell in old.cells}
     for entry in given:
         problem = check_string(entry.form)
         if problem is not None or entry.form == EOS:
@@ -337,7 +337,7 @@ def _check_new(given: Sequence[Entry], old: Vocabulary) -> None:
             raise VocabularyError(f"{entry} can be no new word: {why}; correct it, or leave it out")
         if entry.count is not None and entry.count < 1:
             raise VocabularyError(f"the count of {entry} must be a whole number above 0, found {entry.count}")
-    listed = [entry for entry in given if entry.form in symbols]
+    listed = [entry for entry in given if entry.form in old or entry.form in cells]
     if listed:
         raise VocabularyError(f"{len(listed)} of the new words are listed already: {some(listed)}; leave them out")
     if len({entry.form for entry in given}) < len(given):
@@ -355,17 +355,6 @@ def _check_gone(gone: Iterable[str], old: Vocabulary) -> None:
         raise VocabularyError(
             f"{len(missing)} of the words are not listed: {some([repr(word) for word in missing])}; leave them out"
         )
-
-
-def _with_words(old: Vocabulary, words: Sequence[str], counts: Sequence[int]) -> Vocabulary:
-    return Vocabulary(
-        words,
-        counts=[*counts, *old.counts[len(old.words) :]],
-        unknown=old.unknown,
-        domains=old.domains,
-        as_new=old.as_new.intersection(words),
-        checked=True,
-    )
 
 
 def _sides(model: LLRNN) -> list[FeatureMatrix]:
@@ -399,7 +388,7 @@ def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], d
     earlier = model.provenance
     made.provenance = {**earlier, **{key: earlier.get(key, 0) + count for key, count in done.items()}}
     made.radius = dict(model.radius)
-    words, seen = revision.kept[: len(revision.vocabulary.words)], model.training_summary
+    words, seen = revision.kept[: revision.vocabulary.n_words], model.training_summary
     stays = words[words >= 0]
     # its sentences are hashes of the numbers of words: forgotten, where these mean other words now
     if seen is not None and np.array_equal(stays, np.arange(len(stays))):
@@ -426,11 +415,11 @@ def _renamed_rows(model: LLRNN, names: Sequence[str]) -> Tensor:
 
 
 def _adding(given: Sequence[Entry], old: Vocabulary, new: Vocabulary, cells: Ints, log_q: Floats) -> Revision:
-    n, left, now = len(old.words), old.log_left, new.log_left
+    n, left, now = old.n_words, old.log_left, new.log_left
     counted = np.array([entry.count is not None for entry in given], dtype=bool)
-    _check_counts(given, (counted | (cells >= 0)).tolist(), sum(old.counts))
+    _check_counts(given, (counted | (cells >= 0)).tolist(), old.total)
     source = np.where(counted, -1, cells + n)
-    share = np.array([0.0 if e.count is None else np.log(e.count) - np.log(sum(old.counts)) for e in given])
+    share = np.array([0.0 if e.count is None else np.log(e.count) - np.log(old.total) for e in given])
     if len(left):
         share = np.where(counted, share, log_q - left[cells])
     return Revision(
@@ -456,7 +445,7 @@ def _check_counts(given: Sequence[Entry], known: Sequence[bool], total: int) -> 
 
 
 def _removing(gone: Sequence[str], old: Vocabulary, new: Vocabulary, stay: Ints) -> Revision:
-    n, left, now = len(old.words), old.log_left, new.log_left
+    n, left, now = old.n_words, old.log_left, new.log_left
     kept, source = np.arange(n, len(old)), np.arange(n, len(old))
     change = _change(left, now)
     cells, log_q = old.in_domains(gone)

@@ -26,6 +26,7 @@ from llrnn.ground.arrays import Bools, Floats, Ints
 from llrnn.ground.errors import DomainError
 
 KINDS = ("lowercase", "uppercase", "digit", "space", "sign")
+_FEW = 8  # strings: as many are read one by one
 LOWER, UPPER, DIGIT, SPACE, SIGN = range(len(KINDS))
 LINE_BREAKS = frozenset("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")  # where str.splitlines breaks
 # what a reader would expect as an example of a kind; other characters are tried after these
@@ -203,6 +204,8 @@ class DFA:
 
     def label_all(self, strings: Sequence[str]) -> Ints:
         """The answers for many strings, one position of all of them at a time."""
+        if len(strings) < _FEW:
+            return np.array([self.label(string) for string in strings], dtype=np.int64)
         n = len(self.labels)
         moves = np.pad(self.moves, ((0, 1), (0, 1)), constant_values=n)  # and what is not permitted
         lengths = np.array([len(string) for string in strings], dtype=np.int64)

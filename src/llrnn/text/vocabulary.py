@@ -252,6 +252,23 @@ class Spellings:
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {name: getattr(self, name) for name in ARRAYS}
 
+    def with_words(self, words: Sequence[str]) -> Spellings:
+        """With others behind, which must be new: of those that are there none is read, but for where they belong."""
+        new = Spellings.of(words)
+        places = [bisect_left(self.order, new._coded(number), key=self._coded) for number in new.order.tolist()]
+        ends = np.concatenate([self.ends, new.ends + np.int64(len(self.text))])
+        order = np.insert(self.order.astype(np.int64), places, new.order + np.int64(len(self)))
+        return Spellings(np.concatenate([self.text, new.text]), _narrow(ends), _narrow(order))
+
+    def of_words(self, stay: Ints) -> Spellings:
+        """Some of them, by rising number."""
+        sizes = np.diff(self.ends, prepend=0)
+        kept, number = np.zeros(len(self), dtype=bool), np.zeros(len(self), dtype=np.int64)
+        kept[stay], number[stay] = True, np.arange(len(stay))
+        order = self.order[kept[self.order]]
+        text = self.text[np.repeat(kept, sizes)]
+        return Spellings(text, _narrow(np.cumsum(sizes[stay], dtype=np.int64)), _narrow(number[order]))
+
     def __len__(self) -> int:
         return len(self.ends)
 
@@ -288,6 +305,7 @@ def _narrow(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.integer[Any]]:
 EOS = "</s>"
 _WITNESSES = 5  # strings of each cell on which features must agree
 _MOST_DRAWS = 1 << 20  # strings drawn in search of one that is not listed
+MANY_WORDS = 100_000  # from there on they are kept, and changed, as arrays
 _SHARE_LOOKED_UP = 1 / 20  # of all words: from there on, a dictionary is taken to be faster (an estimate)
 
 
@@ -303,11 +321,13 @@ class Vocabulary:
         domains: Sequence[Domain] = (),
         as_new: Iterable[str] = (),
         checked: bool = False,
+        log_left: Floats | None = None,
     ) -> None:
         """`as_new`: words that a text to train on first shows as their cells, so that a model learns to expect others.
 
         `checked`: the domains were those of a vocabulary before, so they are disjoint and sound. `Spellings` were the
-        words of a vocabulary before too: none of them is looked at until it is asked for.
+        words of a vocabulary before too: none of them is looked at until it is asked for. `log_left`: log Q'(c) of all
+        cells, where it is known; else all words are looked up in the domains when it is first asked for.
         """
         self._spellings = words if isinstance(words, Spellings) else None
         self._looked_up = 0
@@ -319,6 +339,8 @@ class Vocabulary:
         self.as_new = frozenset(as_new)
         self._cell_names = tuple(f"‹{cell.name}›" for domain in self.domains for cell in domain.cells)
         self._counts = counts if counts is None or isinstance(counts, np.ndarray) else tuple(counts)
+        if log_left is not None:
+            self._set_left(log_left)
         self._check()
         if not checked:
             self._check_as_new()
@@ -330,6 +352,11 @@ class Vocabulary:
     def words(self) -> tuple[str, ...]:
         """The listed words; where they come from a large file, this makes all of them."""
         return tuple(self._spellings or ())
+
+    @property
+    def spellings(self) -> Spellings:
+        """The listed words as arrays."""
+        return self._spellings or Spellings.of(self.words)
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
@@ -468,6 +495,70 @@ class Vocabulary:
     def log_left(self) -> Floats:
         """The same for all domains together, (C,)."""
         return np.concatenate(self.cell_log_mass) if self.domains else np.zeros(0)
+
+    def _set_left(self, log_left: Floats) -> None:
+        sizes = [len(domain.cells) for domain in self.domains]
+        if log_left.shape != (sum(sizes),) or not (log_left < np.inf).all():
+            raise VocabularyError(f"what is left of {sum(sizes)} cells must be as many numbers, found {log_left.shape}")
+        self.cell_log_mass = tuple(np.split(log_left, np.cumsum(sizes)[:-1])) if sizes else ()
+
+    @cached_property
+    def total(self) -> int:
+        """The sum of all counts."""
+        return int(np.sum(self._counts, dtype=np.int64)) if self._counts is not None else 0
+
+    def with_words(self, words: Sequence[str], counts: Sequence[int]) -> Vocabulary:
+        """With other words behind the listed ones, which must be new.
+
+        Of many listed ones none is looked at: what comes out of the cells is subtracted from what was left of them.
+        """
+        given = np.insert(self._all_counts, self.n_words, counts)
+        if self.n_words < MANY_WORDS:
+            return self._revised((*self.words, *words), given)
+        return self._revised(self.spellings.with_words(words), given, self._left_with(words, -1.0))
+
+    def of_words(self, stay: Ints) -> Vocabulary:
+        """With some of its words, by rising id."""
+        gone = np.delete(np.arange(self.n_words), stay)
+        given = np.delete(self._all_counts, gone)
+        if self.n_words < MANY_WORDS:
+            return self._revised([self.words[word] for word in stay.tolist()], given)
+        left = [self.symbol(word) for word in gone.tolist()]
+        return self._revised(self.spellings.of_words(stay), given, self._left_with(left, 1.0), gone=left)
+
+    @property
+    def _all_counts(self) -> Ints:
+        given = np.asarray(() if self._counts is None else self._counts, dtype=np.int64)
+        return np.pad(given, (0, len(self) - len(given)))
+
+    def _revised(
+        self, words: Iterable[str] | Spellings, counts: Ints, log_left: Floats | None = None, gone: Iterable[str] = ()
+    ) -> Vocabulary:
+        as_new = self.as_new.difference(gone) if isinstance(words, Spellings) else self.as_new.intersection(words)
+        return Vocabulary(
+            words,
+            counts=counts,
+            unknown=self.unknown,
+            domains=self.domains,
+            as_new=as_new,
+            checked=True,
+            log_left=log_left,
+        )
+
+    def _left_with(self, words: Sequence[str], sign: float) -> Floats | None:
+        """What is left of the cells when words come (−1) or go (1); None where that is too little to be subtracted."""
+        if not self.domains:
+            return None
+        cells, log_q = self.in_domains(words)
+        own = cells >= 0
+        change = sign * np.bincount(cells[own], weights=np.exp(log_q[own]), minlength=len(self.log_left))
+        whole = np.exp(np.concatenate([domain.log_mass for domain in self.domains]))
+        before = np.exp(self.log_left)
+        left = np.minimum(before + change, whole)
+        if ((change != 0) & (np.minimum(left, before) < _SAFE_SHARE * whole)).any():
+            return None
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.where(change != 0, np.log(left), self.log_left))
 
     def id(self, word: str, *, place: str = "") -> int:
         """The id of a word, or of its cell; `place` says in the error where the word was found."""
@@ -616,7 +707,9 @@ class Revision:
 
     def log_masses(self, log_b: Floats) -> Floats:
         """log b' over V' from log b over V."""
-        found: Floats = np.where(self.source >= 0, log_b[self.source], np.logaddexp.reduce(log_b)) + self.log_share
+        most = log_b.max()
+        whole = most + np.log(np.exp(log_b - most).sum()) if most > -np.inf else most
+        found: Floats = np.where(self.source >= 0, log_b[self.source], whole) + self.log_share
         return found
 
     def new_ids(self, n_symbols: int) -> Ints:
