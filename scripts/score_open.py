@@ -14,8 +14,9 @@ from pathlib import Path
 
 import typer
 
+from llrnn.text import units
 from llrnn.text.corpus import Corpus
-from llrnn_lab.studies import open_data, units
+from llrnn_lab.studies import open_data
 from llrnn_lab.studies.open_vocabulary import evaluate_folder
 
 

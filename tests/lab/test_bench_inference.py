@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from llrnn import load
-from llrnn.model.network import MANY_WORDS
-from llrnn.text.vocabulary import EOS
+from llrnn.text.vocabulary import EOS, MANY_WORDS
 from llrnn_lab.bench import dense_peer
 from llrnn_lab.bench.inference import compared, made_up_model, opening, sampling, scoring
 from llrnn_lab.bench.inference_floors import Rates, measured_rates, with_floors

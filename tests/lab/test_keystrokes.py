@@ -13,9 +13,9 @@ from llrnn.ground.errors import ConfigError
 from llrnn.inference.keyboard import Keyboard, keyboard_bytes
 from llrnn.knowledge.backgrounds import Discounted
 from llrnn.languages.domains import Spelling
+from llrnn.text.units import Characters
 from llrnn_lab.studies import keystrokes
 from llrnn_lab.studies.keystrokes import FromFile, FromModel, Listed, NGrams, Spelt, Typist
-from llrnn_lab.studies.units import Characters
 
 
 class Always:

@@ -27,12 +27,12 @@ from llrnn.config.wordlists import derived_forms, from_wordfreq, joined
 from llrnn.ground.errors import ConfigError, LexiconError, MissingExtraError
 from llrnn.ground.files import write_atomically
 from llrnn.text.lexicon import Lexicon, read_frequencies
+from llrnn.text.units import BytePairs, Characters, decode
 from llrnn.text.vectors import WordVectors
 from llrnn_lab.studies import open_data
 from llrnn_lab.studies import open_vocabulary as study
 from llrnn_lab.studies import prepare as preparing
 from llrnn_lab.studies.jobs import Job
-from llrnn_lab.studies.units import BytePairs, Characters, decode
 
 ROOT = Path(__file__).parents[2]
 

@@ -138,6 +138,7 @@ def model_info(folder: Path) -> dict[str, Any]:
         "domains": [repr(domain) for domain in vocabulary.domains],
         "cells": len(vocabulary) - vocabulary.n_words,
         "unknown": vocabulary.unknown,
+        "units": "words" if vocabulary.units is None else vocabulary.units.kind,
         "lowercase": model.reads_lowercase,
         "classes": matrix.n_classes,
         "features": dict(Counter(matrix.groups)),
@@ -165,6 +166,7 @@ def _show_info(found: dict[str, Any]) -> None:
     trained, features = found["training"], ", ".join(f"{name} {count:,}" for name, count in found["features"].items())
     rest = "; every other string by " + ", ".join(found["domains"]) + f", {found['cells']:,} cells"
     unknown = f"; all others are {found['unknown']}" if found["unknown"] else "; others are refused"
+    unknown = unknown if found["units"] == "words" else f" {found['units']}, which spell every word"
     rows = {
         "words": f"{found['words']:,} listed{rest if found['domains'] else unknown}"
         + ("; lowercased" if found["lowercase"] else ""),
@@ -172,7 +174,7 @@ def _show_info(found: dict[str, Any]) -> None:
         "context": ", ".join(found["contextual"]) or "none",
         "background": found["background"],
         "network": f"{found['controller']}, {found['parameters']:,} parameters",
-        "trained on": _trained_on(trained),
+        "trained on": _trained_on(trained, found["units"]),
         "files": ", ".join(f"{name} ({size / 1e6:,.1f} MB)" for name, size in found["files"].items()),
     }
     show.text(f"{found['model']}{': ' + found['name'] if found['name'] else ''}")
@@ -180,8 +182,10 @@ def _show_info(found: dict[str, Any]) -> None:
         show.text(f"{name + ':':12} {value}")
 
 
-def _trained_on(trained: dict[str, Any]) -> str:
-    amount = f"{trained['sentences']:,} sentences, {trained['words']:,} words" if "words" in trained else "nothing yet"
-    files = f" ({', '.join(trained['files'])})" if trained["files"] else ""
-    best = f"; best validation {trained['best_validation']:.4f} nats a word, epoch {trained['best_epoch']}"
+def _trained_on(trained: dict[str, Any], units: str) -> str:
+    amount = (
+        f"{trained['sentences']:,} sentences, {trained['words']:,} {units}" if "words" in trained else "nothing yet"
+    )
+    files, one = f" ({', '.join(trained['files'])})" if trained["files"] else "", "word" if units == "words" else "unit"
+    best = f"; best validation {trained['best_validation']:.4f} nats a {one}, epoch {trained['best_epoch']}"
     return f"{amount}{files}{best if 'best_epoch' in trained else ''}"

@@ -281,7 +281,9 @@ def generate_verb(
     temperature: Annotated[float, typer.Option(help="Below 1 cooler, above 1 hotter.")] = 1.0,
     top_k: Annotated[int | None, typer.Option(help="Sample from the k most probable words.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Sample from the smallest set of this mass.")] = None,
-    max_words: Annotated[int, typer.Option(min=1, help="Stop after so many words.")] = 60,
+    max_words: Annotated[
+        int, typer.Option(min=1, help="Stop after so many words, or units where it predicts these.")
+    ] = 60,
     condition: Condition = None,
     conditions: ConditionFile = None,
     features: Annotated[bool, typer.Option("--features", help="Print each word with its features.")] = False,

@@ -773,11 +773,19 @@ class CorpusConfig(Strict):
     conditions: Literal["plain", "act"] = Field("plain", description="act: every condition is a dialog act")
     delexicalised: list[str] = Field([], description="slots whose values are replaced by placeholders in the targets")
     lowercase: bool = Field(True, description="lowercase every word")
+    units: Literal["words", "characters", "bpe"] = Field(
+        "words", description="what the model predicts: words, or the characters or byte pairs that spell them"
+    )
+    bpe_size: int = Field(4000, ge=2, description="units = bpe: how many there are, at most [byte pairs]")
 
     @model_validator(mode="after")
     def _some_text(self) -> CorpusConfig:
         if bool(self.train) == (self.embedded is not None):
             raise ValueError("give either train = [files] or embedded = {...}")
+        if self.units != "bpe":
+            refuse_unused(self, ["bpe_size"], "is for units = 'bpe'", f"units = {self.units!r}")
+        if self.units != "words":
+            refuse_unused(self, ["other", "delexicalised"], "is for units = 'words'", f"units = {self.units!r}")
         if self.valid and self.valid_last:
             raise ValueError("give either valid = [files] or valid_last = n")
         if self.embedded is not None:
@@ -882,6 +890,11 @@ class Config(Strict):
             refuse_unused(
                 self.lexicon, attributes, "is for features of kind = 'attributes'", "kind = 'softmax'", "lexicon."
             )
+        if self.corpus.units != "words":
+            found = f"corpus.units = {self.corpus.units!r}, which spell every word"
+            refuse_unused(self, ["domains", "contextual"], "is for units = 'words'", found)
+            of_words = ["files", "top", "min_count", "lists", "unknown"]
+            refuse_unused(self.vocabulary, of_words, "is for units = 'words'", found, "vocabulary.")
         if not self.domains:
             refuse_unused(self.vocabulary, ["as_new"], "is for domains", "none", "vocabulary.")
         return self

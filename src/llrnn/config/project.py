@@ -47,6 +47,7 @@ from llrnn.text.others import OtherText
 from llrnn.text.raw import warn_if_raw
 from llrnn.text.readers import Sentence
 from llrnn.text.shards import BuiltCorpus
+from llrnn.text.units import BytePairs, Characters, Units
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.settings import problems
 
@@ -124,12 +125,14 @@ class Project:
         warn_if_raw(corpora["train"])
         if config.condition is not None:
             _require_conditions(corpora, config.condition)
+        cut = _units(config, corpora)
+        texts = corpora if cut is None else {part: cut.corpus(corpus) for part, corpus in corpora.items()}
         grammars = _agreements(config)
         context = tuple(_contextual(one, config, corpora, grammars) for one in config.contextual)
         lexicon = _lexicon(config, corpora, context)
-        vocabulary = _vocabulary(config, corpora, _said_by_knowledge(config, lexicon, context))
+        vocabulary = _vocabulary(config, texts, _said_by_knowledge(config, lexicon, context), cut)
         output, given = _features(config, lexicon)
-        background = _primed(config.background.primed, _background(config, corpora), corpora, vocabulary)
+        background = _primed(config.background.primed, _background(config, texts), corpora, vocabulary)
         languages = [config.background.grammar, config.background.automaton, config.background.dictionary]
         background = reduce(mul, [language.make() for language in languages if language is not None], background)
         output = _coarsened(config.features.coarsen, output, background, vocabulary)
@@ -326,8 +329,24 @@ def _said_by_knowledge(config: Config, lexicon: Lexicon, context: Sequence[Conte
     return [*tables, *(form for form in lexicon.forms() if lexicon(form) & attributes)]
 
 
-def _vocabulary(config: Config, corpora: dict[str, Corpus], said: Sequence[str]) -> Vocabulary:
-    given = config.vocabulary
+def _units(config: Config, corpora: dict[str, Corpus]) -> Units | None:
+    """How words are cut, learnt from the training text; None where they are not."""
+    if config.corpus.units == "words":
+        return None
+    if any(isinstance(corpus, BuiltCorpus) for corpus in corpora.values()):
+        raise ConfigError(
+            f"corpus.units = {config.corpus.units!r} needs a text in memory, but a built corpus has words as numbers; "
+            "give files"
+        )
+    if config.corpus.units == "characters":
+        return Characters.from_corpus(corpora["train"])
+    return BytePairs.from_corpus(corpora["train"], config.corpus.bpe_size)
+
+
+def _vocabulary(
+    config: Config, corpora: dict[str, Corpus], said: Sequence[str], units: Units | None = None
+) -> Vocabulary:
+    given, symbols = config.vocabulary, [] if units is None else units.symbols()
     texts = _named_parts("vocabulary", given.parts, corpora) + [_read([path], config) for path in given.files]
     counts = sum((Counter(corpus.counts()) for corpus in texts), Counter())
     # the symbol that a built corpus has in the place of unknown words is that of the vocabulary too
@@ -338,9 +357,10 @@ def _vocabulary(config: Config, corpora: dict[str, Corpus], said: Sequence[str])
         top=given.top,
         min_count=given.min_count,
         unknown=given.unknown if given.unknown is not None else next(built, None),
-        others=[*(word for path in given.lists for word in read_frequencies(path)), *said],
+        others=[*(word for path in given.lists for word in read_frequencies(path)), *said, *symbols],
         domains=[domain.make(counts) for domain in config.domains],
         as_new=discount if given.as_new is None else given.as_new,
+        units=units,
     )
 
 

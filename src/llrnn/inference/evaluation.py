@@ -176,16 +176,17 @@ def evaluate(
     """
     text = EncodedText.encode(corpus, model.vocabulary)
     found = tally(model, text, batching)
-    words, characters = int(found.words.sum()), corpus.characters
+    counted, nats = int(found.words.sum()), float(found.nats.sum())
+    words, characters = corpus.tokens + len(corpus), corpus.characters
     return Evaluation(
         words=words,
         sentences=len(corpus),
         characters=characters,
-        log_perplexity=found.log_perplexity,
-        bits_per_character=float(found.nats.sum() / math.log(2) / max(characters, 1)),
-        by_frequency=_by_frequency(model, found),
+        log_perplexity=nats / max(words, 1),
+        bits_per_character=nats / math.log(2) / max(characters, 1),
+        by_frequency=_by_frequency(model, found) if model.vocabulary.units is None else {},  # seen are units
         by_feature=_by_feature(model, found),
-        audit=_audit(model, corpus, text, words, contexts_checked, seed),
+        audit=_audit(model, corpus, text, counted, contexts_checked, seed),
     )
 
 
@@ -215,8 +216,11 @@ def _by_feature(model: LLRNN, found: Tally) -> dict[str, Slice]:
 
 def _audit(model: LLRNN, corpus: Corpus, text: EncodedText, counted: int, contexts: int, seed: int) -> Audit:
     unknown = model.vocabulary.unknown
+    units = model.vocabulary.units
     outside = sum(n for word, n in corpus.counts().items() if word not in model.vocabulary)
-    if model.vocabulary.is_open:
+    if units is not None:
+        policy = "every word was spelled out, by its units"
+    elif model.vocabulary.is_open:
         policy = f"{outside} words that are not listed were spelled out, each with its own probability"
     elif unknown is None:
         policy = "every word is listed; there is no unknown-word symbol"
@@ -227,7 +231,7 @@ def _audit(model: LLRNN, corpus: Corpus, text: EncodedText, counted: int, contex
         worst_sum_error=worst,
         contexts_checked=min(contexts, counted),
         words_counted=counted,
-        words_expected=corpus.tokens + len(corpus),
+        words_expected=sum(len(sentence) + 1 for sentence in text.sentences) if units else corpus.tokens + len(corpus),
         unknown_policy=policy,
         seen_in_training=None if model.training_summary is None else model.training_summary.share_of(text),
         coverage=_coverage(model, text),

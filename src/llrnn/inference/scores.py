@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from llrnn.ground.arrays import Floats
+from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError
 from llrnn.ground.files import StrPath
@@ -31,6 +31,7 @@ from llrnn.model.network import LLRNN
 from llrnn.model.pretrained import holds_model
 from llrnn.model.scoring import sentence_log_probs
 from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.units import Units
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 Unit = Literal["nats", "bits", "log10"]
@@ -248,11 +249,19 @@ def _scores(
     unknown = None if vocabulary.unknown is None else vocabulary.id(vocabulary.unknown)
     made = []
     for sentence, symbols, log_p in zip(corpus, text.sentences, log_probs, strict=True):
+        if vocabulary.units is not None:
+            symbols, log_p = _by_word(sentence.words, symbols, log_p, vocabulary.units)
         pairs = zip(sentence.words, symbols.tolist(), strict=True)
         known = (symbol != unknown or word == vocabulary.unknown for word, symbol in pairs)
         converted = tuple((log_p * factor).tolist())
         made.append(SentenceScore((*sentence.words, EOS), converted, (*known, True), unit))
     return TextScores(tuple(made), unit)
+
+
+def _by_word(words: Sequence[str], symbols: Ints, log_p: Floats, units: Units) -> tuple[Ints, Floats]:
+    """The first unit of each word, and the sum over all of them; the end of the sentence is the last sum."""
+    first = np.cumsum([0, *(len(units.of(word)) for word in words)])
+    return symbols[first[:-1]], np.add.reduceat(log_p, first)
 
 
 def _perplexity(log_prob: float, words: int, unit: str) -> float:

@@ -24,6 +24,7 @@ from llrnn.languages import domains
 from llrnn.model.controllers import Controller, make_controller, skip_init
 from llrnn.model.network import FEATURE_ARRAYS, LLRNN, require_finite
 from llrnn.model.pretrained import bundle_name, find_folder, holds_model
+from llrnn.text import units
 from llrnn.text.corpus import TrainingSummary
 from llrnn.text.vocabulary import ARRAYS, Domain, Spellings, Vocabulary
 
@@ -64,6 +65,7 @@ class _ModelData(BaseModel):
     background: _SourceData
     domains: list[_DomainData] = []
     radius: dict[str, float] = {}
+    units: dict[str, Any] | None = None
 
 
 def load(
@@ -166,6 +168,7 @@ def _build(
         domains=[_domain(saved, f"domains.{i}", tensors) for i, saved in enumerate(data.domains)],
         checked=True,
         log_left=tensors["symbols.log_left"].numpy() if "symbols.log_left" in tensors else None,
+        units=None if data.units is None else units.restored(data.units),
     )
     output = _features("output", data.output_features, tensors, len(vocabulary))
     own_input = data.input_features

@@ -10,10 +10,12 @@ begin with u is in closed form (`Domain.log_mass_of`), and is made when it is as
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count, islice
 from typing import overload
 
 import numpy as np
@@ -28,7 +30,10 @@ from llrnn.layer.loglinear import Distribution
 from llrnn.model.controllers import evaluating
 from llrnn.model.decode import read_prefix
 from llrnn.model.network import LLRNN
+from llrnn.text.units import OTHER, Units
 from llrnn.text.vocabulary import log_mass_without
+
+_LONGEST_WORD = 100  # units
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,10 @@ class NextWords:
         weight = np.where(left > -np.inf, self.log_p(cells) - np.where(left > -np.inf, left, 0.0), -np.inf)
         return np.split(weight, np.cumsum(sizes)[:-1])
 
+    def cell_of(self, text: str) -> str | None:
+        """The cell of a string that is not listed."""
+        return self.vocabulary.symbol(self.vocabulary.id(text))
+
     def best_listed(self, letters: str, k: int) -> list[tuple[float, str]]:
         """The k best listed words that begin with the letters, and those that tie with the last of them."""
         if not letters:
@@ -132,6 +141,89 @@ class NextWords:
         return float(np.logaddexp.reduce(every)) if len(every) else -math.inf
 
 
+class NextUnits(NextWords):
+    """The same where a word is several symbols, characters or byte pairs (`text.units`).
+
+        p(x | K) = Π p(unit | K, units before it)        which falls with every unit: what is best comes first
+
+    Words that hold a character that is not listed are proposed where it was typed. Byte pairs count as a word is cut.
+    """
+
+    def __init__(self, model: LLRNN, p: Distribution, state: ModelState, units: Units) -> None:
+        super().__init__(model, p)
+        self._model, self._state, self._units = model, state, units
+
+    def cell_of(self, text: str) -> str | None:
+        return None
+
+    def best_listed(self, letters: str, k: int) -> list[tuple[float, str]]:
+        return []
+
+    def best_strings(self, letters: str, k: int, least: float) -> Iterator[tuple[float, str]]:
+        return islice(self._ranked(letters, least), k)
+
+    def _ranked(self, letters: str, least: float) -> Iterator[tuple[float, str]]:
+        """By falling log p; of the ways on from a place only the best that has not been followed waits."""
+        order, waiting = count(), list[tuple[float, int, _Place, int]]()
+
+        def wait(place: _Place, rank: int) -> None:
+            if rank < len(place.ways):
+                heapq.heappush(waiting, (-(place.log + place.ways[rank][0]), next(order), place, rank))
+
+        wait(_Place(0.0, "", (), self._ways(letters, "", self.p), self._state), 0)
+        while waiting:
+            negative, _, place, rank = heapq.heappop(waiting)
+            log, (_, symbol, piece) = -negative, place.ways[rank]
+            if not log >= least or log == -math.inf:
+                return
+            wait(place, rank + 1)
+            text, path = place.text + piece, (*place.path, symbol)
+            if text.endswith("\n"):
+                if self.vocabulary.symbols_of([text[:-1]]) == [*path]:
+                    yield log, text[:-1]
+            elif len(path) < _LONGEST_WORD:
+                p, state = self._model.step(place.state, [symbol])
+                wait(_Place(log, text, path, self._ways(letters, text, p), state), 0)
+
+    def _ways(self, letters: str, text: str, p: Distribution) -> list[tuple[float, int, str]]:
+        """log p, symbol and text of the units that may come next, best first."""
+        found, rest, log_p = list[tuple[float, int, str]](), letters[len(text) :], p.log_probs()[0].double().tolist()
+        for symbol, piece in enumerate(self._pieces):
+            if piece is None:  # any character that is not listed: the one that was typed
+                if rest and rest[0] not in self._units.listed and self.vocabulary.symbol(symbol) == OTHER:
+                    found.append((log_p[symbol] + self._units.log_inside(rest[0]), symbol, rest[0]))
+            elif piece.startswith(rest) or rest.startswith(piece):
+                found.append((log_p[symbol], symbol, piece))
+        return sorted((one for one in found if text or one[2] != "\n"), key=lambda one: -one[0])
+
+    @cached_property
+    def _pieces(self) -> list[str | None]:
+        return [self._units.text_of(self.vocabulary.symbol(symbol)) for symbol in range(len(self.vocabulary))]
+
+    def log_mass(self, letters: str) -> float:
+        """Over the units that first reach the last of the letters: what comes behind them sums to one."""
+        found, waiting = list[float](), [(0.0, "", self.p, self._state)]
+        while waiting:
+            before, text, p, state = waiting.pop()
+            for log, symbol, piece in self._ways(letters, text, p):
+                if len((text + piece).rstrip("\n")) >= len(letters):
+                    found.append(before + log)
+                elif log > -math.inf:
+                    waiting.append((before + log, text + piece, *self._model.step(state, [symbol])))
+        return float(np.logaddexp.reduce(found)) if found else -math.inf
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The beginning of a word: its log p, what it spells, its units, the ways on, and the state after it."""
+
+    log: float
+    text: str
+    path: tuple[int, ...]
+    ways: list[tuple[float, int, str]]
+    state: ModelState
+
+
 class Completions(Sequence[Completion], Renderable):
     """The best words, best first: a sequence of `Completion`.
 
@@ -150,8 +242,8 @@ class Completions(Sequence[Completion], Renderable):
         self.best = tuple(self._completion(*one) for one in best)
 
     def _completion(self, log: float, text: str, new: bool) -> Completion:
-        vocabulary, written = self._after.vocabulary, self.letters + text[len(self._typed) :]
-        return Completion(written, log, lambda: vocabulary.symbol(vocabulary.id(text)) if new else None)
+        written, cell_of = self.letters + text[len(self._typed) :], self._after.cell_of
+        return Completion(written, log, lambda: cell_of(text) if new else None)
 
     @overload
     def __getitem__(self, place: int) -> Completion: ...
@@ -207,15 +299,21 @@ class Completer:
         model, known = self.model, self._read
         if not known:
             p, state = read_prefix(model, (), [self._condition])
-            known.append(("", NextWords(model, p), state))
+            known.append(("", self._next(p, state), state))
         same = 0
         while same < min(len(words), len(known) - 1) and known[same + 1][0] == words[same]:
             same += 1
         del known[same + 1 :]
         for word in words[same:]:
-            p, state = model.step(known[-1][2], [model.vocabulary.id(word, place="prefix")])
-            known.append((word, NextWords(model, p), state))
+            state = known[-1][2]
+            for symbol in model.vocabulary.symbols_of([word], place="prefix"):
+                p, state = model.step(state, [symbol])
+            known.append((word, self._next(p, state), state))
         return known[-1][1]
+
+    def _next(self, p: Distribution, state: ModelState) -> NextWords:
+        units = self.model.vocabulary.units
+        return NextWords(self.model, p) if units is None else NextUnits(self.model, p, state, units)
 
 
 def complete(

@@ -25,6 +25,7 @@ from llrnn.model.network import LLRNN
 from llrnn.model.words import some, try_add_from_conditions, warn_unlisted, words_by_column
 from llrnn.text.conditions import Conditions, lowercased, parse_act
 from llrnn.text.corpus import relexicalise
+from llrnn.text.units import decode
 
 WIDEST_BEAM = 500  # its square is how many hypotheses a step compares
 _FROZEN = 1e-6  # a temperature below what float32 can tell apart: only the most probable word is left
@@ -277,7 +278,7 @@ def _grown(model: LLRNN, state: ModelState, beams: list[_Beam]) -> tuple[Distrib
 
 def read_prefix(model: LLRNN, prefix: tuple[str, ...], conditions: Sequence[object]) -> tuple[Distribution, ModelState]:
     """The distribution after the prefix, for each condition, and the state that it was made from."""
-    ids = model.vocabulary.ids(prefix, place="prefix")
+    ids = model.vocabulary.symbols_of(prefix, place="prefix")
     distribution, state = model.step(model.start(conditions), [model.vocabulary.eos] * len(conditions))
     for word in ids:
         distribution, state = model.step(state, [word] * len(conditions))
@@ -295,6 +296,8 @@ def _finish(
     finished = bool(words) and words[-1] == model.vocabulary.eos
     spoken = words[:-1] if finished else words
     spelled = [model.vocabulary.symbol(word) for word in spoken]
+    if model.vocabulary.units is not None:
+        return Generated(prefix, tuple(decode(spelled, whole=False)), log_prob, finished)
     if any(word >= model.vocabulary.n_words for word in spoken):
         seed = 0 if generator is None else int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
         rng = np.random.default_rng(seed)

@@ -465,6 +465,8 @@ class LLRNN(nn.Module):
         }
         if self.radius:
             data["radius"] = self.radius
+        if self.vocabulary.units is not None:
+            data["units"] = self.vocabulary.units.data()
         tensors = self.weights()
         _describe_words(self.vocabulary, data, tensors)
         for i, domain in enumerate(self.vocabulary.domains):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from os import PathLike, fspath
 from pathlib import PurePath
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from llrnn.text.readers import (
     read_words,
 )
 from llrnn.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from llrnn.text.units import Units
 
 __all__ = [
     "Corpus",
@@ -404,12 +407,23 @@ class EncodedText:
         """Look every word up; one that the vocabulary has no place for is an error that names the sentence."""
         if isinstance(corpus, Stored):
             return corpus.encoded(vocabulary)
+        if vocabulary.units is not None:
+            return cls._of_units(corpus, vocabulary, vocabulary.units)
         known = _look_up(corpus, vocabulary)
         pairs = [[known[word] for word in sentence.words] for sentence in corpus]
         sentences = tuple(np.array([symbol for symbol, _ in row], dtype=np.int64) for row in pairs)
         inside = tuple(np.array([log for _, log in row], dtype=np.float64) for row in pairs)
         conditions = tuple(sentence.condition for sentence in corpus)
         return cls(sentences, conditions, vocabulary.eos, None, inside if vocabulary.is_open else None)
+
+    @classmethod
+    def _of_units(cls, corpus: Corpus, vocabulary: Vocabulary, units: Units) -> EncodedText:
+        """Every word as its units, the last of which has what they leave open."""
+        known = {word: vocabulary.ids(units.of(word)) for word in corpus.counts()}
+        left = {word: [*[0.0] * (len(ids) - 1), units.log_inside(word)] for word, ids in known.items()}
+        sentences = tuple(_joined([known[word] for word in one.words], np.int64) for one in corpus)
+        inside = tuple(_joined([left[word] for word in one.words], np.float64) for one in corpus)
+        return cls(sentences, tuple(one.condition for one in corpus), vocabulary.eos, None, inside)
 
     @classmethod
     def to_train_on(cls, corpus: Corpus, vocabulary: Vocabulary) -> EncodedText:
@@ -420,7 +434,8 @@ class EncodedText:
         if isinstance(corpus, Stored):
             return corpus.encoded(vocabulary, to_train_on=True)
         text = cls.encode(corpus, vocabulary)
-        keys = np.array([sentence_key(sentence.words) for sentence in corpus], dtype=np.int64)
+        cut = (lambda words: words) if vocabulary.units is None else vocabulary.units.sentence
+        keys = np.array([sentence_key(cut(sentence.words)) for sentence in corpus], dtype=np.int64)
         new = sorted(vocabulary.as_new)
         others = dict(zip(vocabulary.ids(new), vocabulary.cells_of(new), strict=True))
         # which string of a cell it was does not depend on the weights: training leaves it out
@@ -565,6 +580,10 @@ def _first_shown_as(sentences: Sequence[Ints], others: dict[int, int]) -> Sequen
     for symbol, place in zip(symbols.tolist(), first.tolist(), strict=True):
         joined[place] = others.get(symbol, symbol)
     return tuple(np.split(joined, ends[:-1]))
+
+
+def _joined(rows: Sequence[Sequence[float]], dtype: type[Any]) -> Any:
+    return np.array([one for row in rows for one in row], dtype=dtype)
 
 
 def _look_up(corpus: Corpus, vocabulary: Vocabulary) -> dict[str, tuple[int, float]]:

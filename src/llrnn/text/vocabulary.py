@@ -37,6 +37,7 @@ from llrnn.text.automata import DFA, check_string
 
 if TYPE_CHECKING:
     from llrnn.text.corpus import Corpus
+    from llrnn.text.units import Units
 
 
 OUTSIDE = -1
@@ -322,19 +323,21 @@ class Vocabulary:
         as_new: Iterable[str] = (),
         checked: bool = False,
         log_left: Floats | None = None,
+        units: Units | None = None,
     ) -> None:
         """`as_new`: words that a text to train on first shows as their cells, so that a model learns to expect others.
 
         `checked`: the domains were those of a vocabulary before, so they are disjoint and sound. `Spellings` were the
         words of a vocabulary before too: none of them is looked at until it is asked for. `log_left`: log Q'(c) of all
-        cells, where it is known; else all words are looked up in the domains when it is first asked for.
+        cells, where it is known; else all words are looked up in the domains when it is first asked for. `units`: the
+        listed words are parts of words, characters or byte pairs, and a word of a text is several of them.
         """
         self._spellings = words if isinstance(words, Spellings) else None
         self._looked_up = 0
         if not isinstance(words, Spellings):
             words = self.words = tuple(words)
         self.n_words = len(words)
-        self.unknown = unknown
+        self.unknown, self.units = unknown, units
         self.domains = tuple(domains) if checked else disjoint(domains)
         self.as_new = frozenset(as_new)
         self._cell_names = tuple(f"‹{cell.name}›" for domain in self.domains for cell in domain.cells)
@@ -428,11 +431,13 @@ class Vocabulary:
         others: Iterable[str] = (),
         domains: Sequence[Domain] = (),
         as_new: float = 0.0,
+        units: Units | None = None,
     ) -> Vocabulary:
         """All types of the corpora seen `min_count` times, or the `top` most frequent, and `others`, from lists.
 
         `unknown` names a symbol for all other words; `domains` hold them. Of the words that are in no list, a share of
-        `as_new` was new when it was first seen, and is to be expected as new: see `EncodedText.to_train_on`.
+        `as_new` was new when it was first seen, and is to be expected as new: see `EncodedText.to_train_on`. `units`:
+        how words are cut, where the corpora are of units.
         """
         counts: Counter[str] = Counter()
         for corpus in corpora:
@@ -448,7 +453,7 @@ class Vocabulary:
         listed = with_others(listed, unknown, counts.total(), sum(map(len, corpora)))
         symbols = by_frequency(listed)
         chosen = [word for word in frequent if word not in from_lists and _chance(word) < as_new]
-        made = cls(symbols, counts=[listed[s] for s in symbols], unknown=unknown, domains=domains)
+        made = cls(symbols, counts=[listed[s] for s in symbols], unknown=unknown, domains=domains, units=units)
         if chosen and not domains:
             raise VocabularyError(
                 f"only words of an open vocabulary can train as new, found {chosen[0]!r}; give domains"
@@ -512,6 +517,8 @@ class Vocabulary:
 
         Of many listed ones none is looked at: what comes out of the cells is subtracted from what was left of them.
         """
+        if self.units is not None:
+            raise VocabularyError("a model of units spells every word, so that none can be added; type it as it is")
         given = np.insert(self._all_counts, self.n_words, counts)
         if self.n_words < MANY_WORDS:
             return self._revised((*self.words, *words), given)
@@ -567,6 +574,10 @@ class Vocabulary:
 
     def ids(self, words: Iterable[str], *, place: str = "") -> list[int]:
         return [self.id(word, place=place) for word in words]
+
+    def symbols_of(self, words: Iterable[str], *, place: str = "") -> list[int]:
+        """The ids of a text: one for each word, or those of its units."""
+        return self.ids(words if self.units is None else self.units.sentence(words), place=place)
 
     def locate(self, words: Sequence[str], *, place: str = "") -> tuple[Ints, Floats]:
         """Ids of words or of their cells, and log q(x) / Q'(c) of which string of the cell it is, 0 if listed."""

@@ -35,12 +35,13 @@ from llrnn.languages.ngrams import EMPTY, Trie, estimate
 from llrnn.model.checkpoint import load
 from llrnn.model.completion import Completer
 from llrnn.model.network import LLRNN
+from llrnn.text import units
 from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.units import END, Units
 from llrnn.text.vocabulary import Vocabulary
-from llrnn_lab.studies import open_data, units
+from llrnn_lab.studies import open_data
 from llrnn_lab.studies.jobs import Job, trained
 from llrnn_lab.studies.tables import markdown, write_results
-from llrnn_lab.studies.units import END, Units
 
 SHOWN = 3
 LETTERS = (0, 1, 2, 3)

@@ -53,9 +53,9 @@ from llrnn.text.corpus import Corpus
 from llrnn.text.french import conllu
 from llrnn.text.lexicon import Lexicon, read_frequencies
 from llrnn.text.others import Overlap
+from llrnn.text.units import END, BytePairs, Characters, Units, decode
 from llrnn.text.vectors import WordVectors, cases
 from llrnn_lab.studies.prepare import find_source, other_sentences, other_treebanks, write_text
-from llrnn_lab.studies.units import END, BytePairs, Characters, Units, decode
 
 DICTIONARIES = Path("/usr/share/hunspell")
 MORE = "more"  # what is made from other texts too

@@ -37,12 +37,13 @@ from llrnn.inference.evaluation import BANDS
 from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, walk
+from llrnn.text import units
 from llrnn.text.corpus import Corpus, EncodedText
-from llrnn_lab.studies import open_data, units
+from llrnn.text.units import Units
+from llrnn_lab.studies import open_data
 from llrnn_lab.studies.engines import Engine
 from llrnn_lab.studies.jobs import Job, run_jobs, trained
 from llrnn_lab.studies.tables import markdown, write_results
-from llrnn_lab.studies.units import Units
 
 Floats = NDArray[np.float64]
 

@@ -112,7 +112,9 @@ def keyboard_bytes(model: LLRNN, *, words: int | None = None) -> bytes:
 def _check(model: LLRNN) -> None:
     """Refuse what a reader of a page of code cannot follow."""
     found = None
-    if model.contextual or model.contextual_inputs:
+    if model.vocabulary.units is not None:
+        found = "units in the place of words"
+    elif model.contextual or model.contextual_inputs:
         found = "contextual features"
     elif not model.background.is_static:
         found = f"a background that depends on the context ({model.background!r})"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from llrnn.ground.errors import CheckpointError, CorpusError, MissingExtraError
 from llrnn.text.corpus import Corpus
+from llrnn.text.units import END, OTHER, BytePairs, Characters, Units, decode, load
 from llrnn.text.vocabulary import Vocabulary
-from llrnn_lab.studies.units import END, OTHER, BytePairs, Characters, Units, decode, load
 from strategies import QUICK
 
 # Signs with a meaning of their own, what looks like an escape, spaces within words, and what plain text cannot hold.

@@ -20,11 +20,12 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from llrnn.ground.errors import CheckpointError, CorpusError, MissingExtraError
 from llrnn.ground.files import write_atomically
@@ -45,6 +46,7 @@ _LOST = "\N{REPLACEMENT CHARACTER}"  # what is shown for a character that was no
 class Units(ABC):
     """A way to cut words: `of` a word, `log_inside` it, and a whole `corpus`."""
 
+    kind: ClassVar[str]
     listed: frozenset[str]  # characters
     _known: dict[str, list[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -80,14 +82,26 @@ class Units(ABC):
             yield OTHER
             yield from map(_written, self.pieces(run))
 
+    def text_of(self, symbol: str) -> str | None:
+        """What a unit is in a word, a line break for its end; None for a character that is not listed, and no unit."""
+        return self._texts.get(symbol)
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        return {_written(piece): piece for piece in self.raw()}
+
     def log_inside(self, word: str) -> float:
         """What the units leave open: which characters those are that are not listed, in nats."""
         unlisted = sum(character not in self.listed for character in word)
         return -unlisted * math.log(_PERMITTED - len(self.listed)) if unlisted else 0.0
 
+    def sentence(self, words: Iterable[str]) -> list[str]:
+        """The units of all words."""
+        return [unit for word in words for unit in self.of(word)]
+
     def corpus(self, corpus: Corpus) -> Corpus:
         """The same sentences with units for words."""
-        sentences = [[unit for word in sentence.words for unit in self.of(word)] for sentence in corpus]
+        sentences = [self.sentence(sentence.words) for sentence in corpus]
         return Corpus.from_sentences(sentences, name=corpus.name)
 
     def save(self, path: Path) -> None:
@@ -97,6 +111,8 @@ class Units(ABC):
 @dataclass(frozen=True)
 class Characters(Units):
     """A unit for each character, and one for the end of the word."""
+
+    kind = "characters"
 
     @classmethod
     def from_corpus(cls, train: Corpus) -> Characters:
@@ -109,12 +125,14 @@ class Characters(Units):
         return (*self.listed, _RAW_END)
 
     def data(self) -> dict[str, Any]:
-        return {"kind": "characters", "listed": sorted(self.listed)}
+        return {"kind": self.kind, "listed": sorted(self.listed)}
 
 
 @dataclass(frozen=True)
 class BytePairs(Units):
     """Frequent neighbours become one unit, again and again (Sennrich et al., 2016); never across words."""
+
+    kind = "byte-pairs"
 
     merges: tuple[tuple[str, str], ...] = ()  # in the order in which they were found
     _rank: dict[tuple[str, str], int] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -142,27 +160,38 @@ class BytePairs(Units):
         return (*self.listed, _RAW_END, *(left + right for left, right in self.merges))
 
     def data(self) -> dict[str, Any]:
-        return {"kind": "byte-pairs", "listed": sorted(self.listed), "merges": self.merges}
+        return {"kind": self.kind, "listed": sorted(self.listed), "merges": self.merges}
 
 
 def load(path: Path) -> Units:
     """The inverse of `Units.save`."""
     try:
-        data = json.loads(path.read_bytes())
-        listed = frozenset(data["listed"])
-        if data["kind"] == "characters":
-            return Characters(listed)
-        if data["kind"] == "byte-pairs":
-            return BytePairs(listed, tuple((left, right) for left, right in data["merges"]))
+        return restored(json.loads(path.read_bytes()))
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise CheckpointError(f"{path}: units must be a file written by Units.save, found {error!r}") from None
-    raise CheckpointError(f"{path}: units are characters or byte-pairs, found {data['kind']!r}; write the file anew")
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}; write the file anew") from None
 
 
-def decode(units: Iterable[str]) -> list[str]:
-    """The words that the units make up; a character that was not listed is shown as a replacement character."""
+def restored(data: Mapping[str, Any]) -> Units:
+    """The inverse of `Units.data`."""
+    listed = frozenset(data["listed"])
+    if data["kind"] == Characters.kind:
+        return Characters(listed)
+    if data["kind"] == BytePairs.kind:
+        return BytePairs(listed, tuple((left, right) for left, right in data["merges"]))
+    raise CheckpointError(f"units are characters or byte-pairs, found {data['kind']!r}")
+
+
+def decode(units: Iterable[str], *, whole: bool = True) -> list[str]:
+    """The words that the units make up; a character that was not listed is shown as a replacement character.
+
+    `whole=False`: the last word may be cut off.
+    """
     *words, rest = "".join(units).split(END)
-    if rest:
+    if rest and not whole:
+        words.append(rest)
+    elif rest:
         raise CorpusError(f"the last unit must end a word with {END!r}, found {rest!r} after it; give whole words")
     return [_TOKENS.sub(_read, word) for word in words]
 
