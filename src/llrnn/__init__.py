@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from llrnn.model.network import LLRNN
     from llrnn.model.own import from_module
     from llrnn.model.scoring import Continuous, Sentences, Sliding, Windows
+    from llrnn.model.transfer import transfer
     from llrnn.serve.client import Client
     from llrnn.text import french
     from llrnn.text.corpus import Corpus, Sentence, Token
@@ -65,6 +66,7 @@ _HOMES = {
     "model.controllers": "GRU LSTM Controller Elman Stacked register_controller",
     "model.modern": "MinGRU Mogrifier Transformer",
     "model.completion": "Completer complete",
+    "model.transfer": "transfer",
     "model.decode": "Greedy Sampling generate",
     "model.checkpoint": "load",
     "model.network": "LLRNN",
@@ -129,6 +131,7 @@ __all__ = [
     "score",
     "testing",
     "train",
+    "transfer",
     "words",
 ]
 

@@ -13,7 +13,7 @@ from llrnn.ground.errors import ConfigError
 from llrnn.inference.keyboard import Keyboard, keyboard_bytes
 from llrnn.knowledge.backgrounds import Discounted
 from llrnn.languages.domains import Spelling
-from llrnn.text.units import Characters
+from llrnn.text.units import CharacterUnits
 from llrnn_lab.studies import keystrokes
 from llrnn_lab.studies.keystrokes import FromFile, FromModel, Listed, NGrams, Spelt, Typist
 
@@ -45,7 +45,7 @@ def test_every_system_proposes_words_that_begin_so() -> None:
     )
     shaken(model, 0.2)
     trie = keystrokes.n_grams(corpus, vocabulary, 3)
-    cut = Characters.from_corpus(corpus)
+    cut = CharacterUnits.from_corpus(corpus)
     units = cut.corpus(corpus)
     spelt = LLRNN(Vocabulary.from_corpus(units), output_features=features.Identity(), controller=LSTM(4))
     systems: dict[str, Typist] = {

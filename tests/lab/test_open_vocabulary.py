@@ -27,7 +27,7 @@ from llrnn.config.wordlists import derived_forms, from_wordfreq, joined
 from llrnn.ground.errors import ConfigError, LexiconError, MissingExtraError
 from llrnn.ground.files import write_atomically
 from llrnn.text.lexicon import Lexicon, read_frequencies
-from llrnn.text.units import BytePairs, Characters, decode
+from llrnn.text.units import BytePairs, CharacterUnits, decode
 from llrnn.text.vectors import WordVectors
 from llrnn_lab.studies import open_data
 from llrnn_lab.studies import open_vocabulary as study
@@ -290,7 +290,7 @@ def test_words_of_a_word_model_are_scored_in_the_order_of_the_text() -> None:
 def test_a_word_is_the_product_of_its_units(kind: str) -> None:
     pytest.importorskip("tokenizers")
     train = small_corpus()
-    cut = Characters.from_corpus(train) if kind == "characters" else BytePairs.from_corpus(train, 80)
+    cut = CharacterUnits.from_corpus(train) if kind == "characters" else BytePairs.from_corpus(train, 80)
     model = LLRNN(Vocabulary([*cut.symbols(), "</s>"]), output_features=features.Identity(), controller=GRU(5)).double()
     shaken(model, 2.0)
     corpus = Corpus.from_sentences([["le", "☃x☃", "chats"], ["la"], ["un", "petit", "arbre", "vert"]])
@@ -314,7 +314,7 @@ def test_a_model_that_does_not_tell_unknown_words_apart_is_refused() -> None:
         study.word_log_probs(model, small_corpus()[:2])
 
 
-def unlisted_words(corpus: Corpus, cut: Characters | BytePairs) -> list[str]:
+def unlisted_words(corpus: Corpus, cut: CharacterUnits | BytePairs) -> list[str]:
     return [word for sentence in corpus for word in sentence.words if cut.log_inside(word) < 0]
 
 

@@ -18,7 +18,7 @@ from llrnn.config import read_config
 from llrnn.ground.errors import ConfigError, VocabularyError
 from llrnn.inference.keyboard import keyboard_bytes
 from llrnn.inference.scores import score
-from llrnn.text.units import BytePairs, Characters, Units
+from llrnn.text.units import BytePairs, CharacterUnits, Units
 
 Capture = pytest.CaptureFixture[str]
 CONFIG = """
@@ -41,7 +41,7 @@ learning_rate = 0.01
 
 def cut(kind: str, corpus: Corpus) -> Units:
     if kind == "characters":
-        return Characters.from_corpus(corpus)
+        return CharacterUnits.from_corpus(corpus)
     pytest.importorskip("tokenizers")
     return BytePairs.from_corpus(corpus, 60)
 

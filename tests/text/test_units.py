@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from llrnn.ground.errors import CheckpointError, CorpusError, MissingExtraError
 from llrnn.text.corpus import Corpus
-from llrnn.text.units import END, OTHER, BytePairs, Characters, Units, decode, load
+from llrnn.text.units import END, OTHER, BytePairs, CharacterUnits, Units, decode, load
 from llrnn.text.vocabulary import Vocabulary
 from strategies import QUICK
 
@@ -55,7 +55,7 @@ def all_units(corpus: Corpus) -> list[Units]:
     """Every way to cut; each character twice in training, so that all are listed."""
     pytest.importorskip("tokenizers")
     twice = corpus + corpus
-    return [Characters.from_corpus(twice), BytePairs.from_corpus(twice, 60)]
+    return [CharacterUnits.from_corpus(twice), BytePairs.from_corpus(twice, 60)]
 
 
 @QUICK
@@ -93,7 +93,7 @@ def test_any_word_has_units_that_the_vocabulary_lists(texts: list[list[str]], wo
 
 
 def test_characters_seen_once_teach_the_probability_of_others() -> None:
-    units = Characters.from_corpus(corpus_of("aab bz", "abb"))
+    units = CharacterUnits.from_corpus(corpus_of("aab bz", "abb"))
     assert units.listed == {"a", "b"}
     assert units.of("bz") == ["b", OTHER, END]
     assert units.log_inside("zaz") == -2 * math.log(0x110000 - 2048 - 10 - 2)
@@ -101,7 +101,7 @@ def test_characters_seen_once_teach_the_probability_of_others() -> None:
 
 def test_the_probability_of_all_strings_adds_up_to_one() -> None:
     """With units drawn alike: the words of one character, summed in both of their forms, are p(unit) · p(end)."""
-    units = Characters.from_corpus(corpus_of("ab ab"))
+    units = CharacterUnits.from_corpus(corpus_of("ab ab"))
     p_unit = 1 / len(units.symbols())
     permitted = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
     permitted = [one for one in permitted if len(f"x{one}x".splitlines()) == 1]
@@ -117,7 +117,7 @@ def test_byte_pairs_are_what_is_frequent_and_never_cross_words() -> None:
     assert f"er{END}" in units.symbols()
     assert units.of("donner")[-1].endswith(f"er{END}")
     assert len(units.symbols()) <= 21
-    assert len(units.of("parler")) < len(Characters.from_corpus(train).of("parler"))
+    assert len(units.of("parler")) < len(CharacterUnits.from_corpus(train).of("parler"))
     assert units == BytePairs.from_corpus(train, 20)  # the same, whatever the hash seed and threads do
     with_other = units.of("don☃er")
     assert with_other.count(OTHER) == 1
@@ -153,7 +153,7 @@ def test_a_file_that_holds_no_units_is_refused(content: str, tmp_path: Path) -> 
 
 
 def test_what_is_no_word_is_refused() -> None:
-    units = Characters.from_corpus(corpus_of("aa"))
+    units = CharacterUnits.from_corpus(corpus_of("aa"))
     for wrong in ("", "a\nb", "a\u2028b"):
         with pytest.raises(CorpusError, match="a word must be a non-empty text on one line"):
             units.of(wrong)

@@ -75,6 +75,7 @@ from llrnn.model.ensembles import member
 from llrnn.model.network import LLRNN
 from llrnn.model.pretrained import holds_model
 from llrnn.model.scoring import score
+from llrnn.model.transfer import transfer
 from llrnn.model.words import add, read_words, remove
 from llrnn.text import french
 from llrnn.text.corpus import Corpus, EncodedText, Format
@@ -104,6 +105,9 @@ def train_verb(
     changes: Changes = None,
     data: DataFolder = Path("data"),
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    begin: Annotated[
+        Path | None, typer.Option("--from", help="A model whose weights to begin with, as far as they fit, by name.")
+    ] = None,
     device: Device = "cpu",
     seed: Annotated[int | None, typer.Option(help="The same as --set training.seed=N.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only the result.")] = False,
@@ -112,13 +116,21 @@ def train_verb(
 
     \b
     Example: llrnn train configs/embedded.toml --out runs/embedded
+    Example: llrnn train turkish.toml --from runs/estonian --out runs/turkish
     Example: torchrun --nproc-per-node 2 -m llrnn train configs/embedded.toml --out runs/embedded
     """
     seeded = [] if seed is None else [f"training.seed={seed}"]
     with interruptible() as stop, join_workers() as workers, show.only_if(workers.leads):
+        if begin is not None and resume:
+            raise ConfigError("--from begins a run, and --resume goes on with one; leave --from out")
         settings = read_config(config, [*(changes or []), *seeded], data=data)
+        source = None if begin is None else load(begin)
         project = Project.from_config(settings)
-        model = project.model().to(workers.device(device_named(device)))
+        model = project.model()
+        if source is not None:
+            show.text(f"{begin}: {transfer(model, source)}")
+            model.provenance["from"] = str(begin)
+        model = model.to(workers.device(device_named(device)))
         bar = TrainingBar(quiet=quiet or not workers.leads, epochs=settings.training.epochs)
         run = train(
             model,

@@ -47,7 +47,7 @@ from llrnn.text.others import OtherText
 from llrnn.text.raw import warn_if_raw
 from llrnn.text.readers import Sentence
 from llrnn.text.shards import BuiltCorpus
-from llrnn.text.units import BytePairs, Characters, Units
+from llrnn.text.units import BytePairs, CharacterUnits, Units
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.settings import problems
 
@@ -339,7 +339,7 @@ def _units(config: Config, corpora: dict[str, Corpus]) -> Units | None:
             "give files"
         )
     if config.corpus.units == "characters":
-        return Characters.from_corpus(corpora["train"])
+        return CharacterUnits.from_corpus(corpora["train"])
     return BytePairs.from_corpus(corpora["train"], config.corpus.bpe_size)
 
 

@@ -109,13 +109,13 @@ class Units(ABC):
 
 
 @dataclass(frozen=True)
-class Characters(Units):
+class CharacterUnits(Units):
     """A unit for each character, and one for the end of the word."""
 
     kind = "characters"
 
     @classmethod
-    def from_corpus(cls, train: Corpus) -> Characters:
+    def from_corpus(cls, train: Corpus) -> CharacterUnits:
         return cls(listed_characters(train))
 
     def pieces(self, run: str) -> list[str]:
@@ -176,8 +176,8 @@ def load(path: Path) -> Units:
 def restored(data: Mapping[str, Any]) -> Units:
     """The inverse of `Units.data`."""
     listed = frozenset(data["listed"])
-    if data["kind"] == Characters.kind:
-        return Characters(listed)
+    if data["kind"] == CharacterUnits.kind:
+        return CharacterUnits(listed)
     if data["kind"] == BytePairs.kind:
         return BytePairs(listed, tuple((left, right) for left, right in data["merges"]))
     raise CheckpointError(f"units are characters or byte-pairs, found {data['kind']!r}")

@@ -53,7 +53,7 @@ from llrnn.text.corpus import Corpus
 from llrnn.text.french import conllu
 from llrnn.text.lexicon import Lexicon, read_frequencies
 from llrnn.text.others import Overlap
-from llrnn.text.units import END, BytePairs, Characters, Units, decode
+from llrnn.text.units import END, BytePairs, CharacterUnits, Units, decode
 from llrnn.text.vectors import WordVectors, cases
 from llrnn_lab.studies.prepare import find_source, other_sentences, other_treebanks, write_text
 
@@ -175,7 +175,7 @@ def _prepare(data: Path, out: Path, language: str, sentences: int | None) -> Non
         write_atomically(out / f"{part}.conllu", "".join(f"{line}\n" for line in conllu(corpus)).encode())
     write_frequencies(out / "frequencies.tsv", listed)
     lexicon.to_tsv(out / "lexicon.tsv")
-    write_units(out / "characters", Characters.from_corpus(texts["train"]), texts)
+    write_units(out / "characters", CharacterUnits.from_corpus(texts["train"]), texts)
     for size in given.byte_pairs:
         write_units(out / f"bpe-{size}", BytePairs.from_corpus(texts["train"], size), texts)
     manifest = _manifest(language, files, texts, lists, listed, lexicon)
@@ -193,7 +193,7 @@ def _prepare_more(data: Path, out: Path, language: str, vectors: Path, sentences
     known = _vectors(vectors, [*dict.fromkeys((*texts["train"].counts(), *listed))])
     known.save(out / "vectors.npz")
     everything = reduce(add, others.values(), texts["train"])
-    cuts: dict[str, Units] = {f"characters-{MORE}": Characters.from_corpus(everything)}
+    cuts: dict[str, Units] = {f"characters-{MORE}": CharacterUnits.from_corpus(everything)}
     cuts |= {f"bpe-{size}-{MORE}": BytePairs.from_corpus(everything, size) for size in MORE_BYTE_PAIRS}
     cuts |= {f"bpe-{size}": BytePairs.from_corpus(texts["train"], size) for size in BYTE_PAIRS[-1:]}
     for name, cut in cuts.items():
