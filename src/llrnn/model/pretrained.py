@@ -50,6 +50,11 @@ def bundle_name(folder: str | PathLike[str]) -> str:
     """Under which name a folder holds a model, `model` or `config`; an error that says what it is where it does not."""
     if has_bundle(folder, "model"):
         return "model"
+    if has_bundle(folder, "ngram"):
+        raise CheckpointError(
+            f"{folder}: a model folder is required, as `llrnn train --out` writes it, found n-grams, which "
+            "`llrnn score` and --background take"
+        )
     kind = _model_type(Path(folder))
     if kind not in (None, "llrnn"):
         raise CheckpointError(

@@ -11,11 +11,12 @@ exactly, from their end to their beginning.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -315,28 +316,27 @@ def series(step: Callable[[Floats], Floats], alpha: Floats) -> Floats:
     size = float(np.linalg.norm(alpha))
     if size == 0.0:
         return alpha
-    basis, columns = [alpha / size], list[Floats]()
-    while True:
-        new, column = basis[-1] - step(basis[-1]), np.zeros(len(basis) + 1)
+    basis, H = np.empty((32, len(alpha))), np.zeros((33, 32))
+    basis[0] = alpha / size
+    for n in count(1):
+        known = basis[:n]
+        new = known[-1] - step(known[-1])
         for _ in range(2):  # twice is enough
-            parts = np.array([one @ new for one in basis])
-            new = new - sum(part * one for part, one in zip(parts, basis, strict=True))
-            column[:-1] += parts
-        column[-1] = np.linalg.norm(new)
-        columns.append(column)
-        H = np.zeros((len(basis) + 1, len(basis)))
-        for number, own in enumerate(columns):
-            H[: len(own), number] = own
-        right = np.zeros(len(basis) + 1)
+            parts = known @ new
+            new -= parts @ known
+            H[:n, n - 1] += parts
+        H[n, n - 1] = left = np.linalg.norm(new)
+        right = np.zeros(n + 1)
         right[0] = size
-        y = np.linalg.lstsq(H, right, rcond=None)[0]
-        if np.linalg.norm(H @ y - right) < _NOTHING_LEFT * size or column[-1] < _NOTHING_LEFT:
-            return np.asarray(sum(part * one for part, one in zip(y, basis, strict=True)))
-        if len(basis) > _LONGEST:
-            raise DomainError(
-                "a spelling must end, but the sum over its longer strings does not settle; lower its order"
-            )
-        basis.append(new / column[-1])
+        y = np.linalg.lstsq(H[: n + 1, :n], right, rcond=None)[0]
+        if np.linalg.norm(H[: n + 1, :n] @ y - right) < _NOTHING_LEFT * size or left < _NOTHING_LEFT:
+            return np.asarray(y @ known)
+        if n > _LONGEST:
+            break
+        if n == len(basis):
+            basis, H = np.concatenate([basis, np.empty_like(basis)]), np.pad(H, (0, n))
+        basis[n] = new / left
+    raise DomainError("a spelling must end, but the sum over its longer strings does not settle; lower its order")
 
 
 @dataclass(frozen=True, eq=False)
@@ -419,13 +419,15 @@ def _choose(weights: Floats, count: int, rng: np.random.Generator) -> Ints:
 
 
 def _forward_step(prob: Floats, moves: NDArray[np.int32]) -> Callable[[Floats], Floats]:
-    """What takes α_t to α_{t+1}: all moves sorted by where they lead, so that each sum is over neighbours."""
+    """What takes α_t to α_{t+1}: a sparse matrix, a row for each state with the moves that lead to it."""
     P, A = moves.shape
     order = np.argsort(moves, axis=None, kind="stable")
-    # nothing leads back to the beginning, state 0; every other state was reached by some move
-    first = np.searchsorted(moves.ravel()[order], np.arange(1, P))
-    source, by_target = (order // A).astype(np.int32), prob[:, :A].ravel()[order]
-    return lambda alpha: np.concatenate([[0.0], np.add.reduceat(alpha[source] * by_target, first)])
+    first = np.searchsorted(moves.ravel()[order], np.arange(P + 1))
+    parts = (first, order // A, prob[:, :A].ravel()[order])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR", UserWarning)  # beta since torch 1.10
+        matrix = torch.sparse_csr_tensor(*map(torch.from_numpy, parts), size=(P, P), check_invariants=False)
+    return lambda alpha: np.asarray((matrix @ torch.from_numpy(alpha)).numpy())
 
 
 class Spelling(Domain):
