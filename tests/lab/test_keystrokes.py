@@ -21,7 +21,7 @@ from llrnn_lab.studies.keystrokes import FromFile, FromModel, Listed, NGrams, Sp
 class Always:
     """Shows the same words whenever they fit."""
 
-    def propose(self, prefix: Sequence[str], letters: str) -> list[str]:
+    def propose(self, prefix: Sequence[str], letters: str, k: int = keystrokes.SHOWN) -> list[str]:
         return [word for word in ("la", "reine") if word.startswith(letters)] if letters else []
 
 
@@ -31,6 +31,22 @@ def test_keys_are_counted() -> None:
     assert (found["keys"], found["characters"]) == (2 + 2 + 5, 3 + 6 + 5)
     assert found["saved"] == pytest.approx(1 - 9 / 14)
     assert found["top3"] == {"0": 0.0, "1": pytest.approx(2 / 3), "2": 0.5, "3": 0.5}
+
+
+class Ranked:
+    """Shows the first words of a list that fit."""
+
+    def propose(self, prefix: Sequence[str], letters: str, k: int = keystrokes.SHOWN) -> list[str]:
+        words = ("aa", "ab", "ac", "ad", "adb", "ae", "adc")
+        return [word for word in words if word.startswith(letters)][:k]
+
+
+def test_words_that_were_passed_over_are_not_shown_again() -> None:
+    """adc: aa ab ac, again for a, ad adb adc for ad: three keys; without those passed over ad adb ae for a: three, too.
+    ae: aa ab ac twice, and the space; without those passed over it is shown for a."""
+    both = keystrokes.typed(Ranked(), [["adc", "ae"]])
+    assert both["keys"] == 3 + 3
+    assert both["passed over"] == pytest.approx(1 - (3 + 2) / (4 + 3))
 
 
 def test_every_system_proposes_words_that_begin_so() -> None:

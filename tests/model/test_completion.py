@@ -197,6 +197,15 @@ def test_a_completer_reads_each_word_once_and_says_the_same() -> None:
         assert [c.log_p for c in once] == pytest.approx([c.log_p for c in again], abs=1e-12)
 
 
+def test_words_that_were_passed_over_are_left_out() -> None:
+    model = open_model()
+    every = [one.word for one in complete(model, "le", "a", k=8)]
+    passed = {every[0], every[3], "zut"}
+    assert [one.word for one in complete(model, "le", "a", k=4, without=passed)] == [
+        one for one in every if one not in passed
+    ][:4]
+
+
 def test_capitals_are_kept_as_they_are_typed_where_the_text_is_lowercase() -> None:
     model = open_model(lowercase=True)
     small, large = complete(model, "le", "p"), complete(model, "Le", "P")

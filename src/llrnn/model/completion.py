@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count, islice
@@ -231,15 +231,18 @@ class Completions(Sequence[Completion], Renderable):
     `share(one)`: p(x | K, begins with the letters).
     """
 
-    def __init__(self, after: NextWords, prefix: Sequence[str], letters: str, k: int) -> None:
+    def __init__(
+        self, after: NextWords, prefix: Sequence[str], letters: str, k: int, without: Collection[str] = ()
+    ) -> None:
         self.prefix, self.letters, self._after = tuple(prefix), letters, after
         self._typed = letters.lower() if after.lowercase else letters
+        passed, k = {*without}, k + len({*without})  # so many more, of which these are taken out
         listed = after.best_listed(self._typed, k)
         least = sorted(listed, reverse=True)[k - 1][0] if len(listed) >= k else -math.inf
         found = [(log, text, False) for log, text in listed]
         found += [(log, text, True) for log, text in after.best_strings(self._typed, k, least)]
-        best = sorted(found, key=lambda one: (-one[0], one[1]))[:k]
-        self.best = tuple(self._completion(*one) for one in best)
+        best = (self._completion(*one) for one in sorted(found, key=lambda one: (-one[0], one[1]))[:k])
+        self.best = tuple(one for one in best if one.word not in passed)[: k - len(passed)]
 
     def _completion(self, log: float, text: str, new: bool) -> Completion:
         written, cell_of = self.letters + text[len(self._typed) :], self._after.cell_of
@@ -283,8 +286,10 @@ class Completer:
         self.model, self._condition = model, condition
         self._read: list[tuple[str, NextWords, ModelState]] = []
 
-    def complete(self, prefix: str | Sequence[str] = "", letters: str = "", *, k: int = 3) -> Completions:
-        """The k best words after the prefix that begin with the letters."""
+    def complete(
+        self, prefix: str | Sequence[str] = "", letters: str = "", *, k: int = 3, without: Collection[str] = ()
+    ) -> Completions:
+        """The k best words after the prefix that begin with the letters, those of `without` left out."""
         if k < 1:
             raise ConfigError(f"k must be 1 or more, found {k}")
         if letters[:1].isspace():
@@ -292,7 +297,7 @@ class Completer:
         words = tuple(prefix.split()) if isinstance(prefix, str) else tuple(prefix)
         words = tuple(word.lower() for word in words) if self.model.reads_lowercase else words
         with torch.no_grad(), evaluating(self.model):
-            return Completions(self.after(words), words, letters, k)
+            return Completions(self.after(words), words, letters, k, without)
 
     def after(self, words: tuple[str, ...]) -> NextWords:
         """What may come after these words."""
@@ -323,15 +328,17 @@ def complete(
     *,
     k: int = 3,
     condition: object = None,
+    without: Collection[str] = (),
 ) -> Completions:
     """The k best words after the prefix that begin with the letters typed so far, domains included, exactly.
 
-    Where the model's text is lowercase, capitals that are typed stay as they are typed. A `Completer` does the same for
+    `without`: words that are not wanted, such as those that were shown for fewer letters and not taken. Where the
+    model's text is lowercase, capitals that are typed stay as they are typed. A `Completer` does the same for
     a text that grows, and reads each word once.
 
         complete(model, "la reine est", "gr").best[0].word
     """
-    return Completer(model, condition=condition).complete(prefix, letters, k=k)
+    return Completer(model, condition=condition).complete(prefix, letters, k=k, without=without)
 
 
 def split_letters(text: str) -> tuple[str, str]:

@@ -4,7 +4,8 @@
 
 Before every key three words are shown. Where the word is among them, one key accepts it with its space; else the next
 letter is typed, and in the end the space. Words are the tokens of the treebank, lowercased; what came before is the
-true text. Top 3 after n letters: how often the word is shown when n letters are typed, of words that are longer.
+true text. Top 3 after n letters: how often the word is shown when n letters are typed, of words that are longer. A word
+that was shown and not accepted is not wanted: *passed over*, it is left out from then on, and others are shown.
 
     list + trigram      Kneser-Ney over all listed words, those of the lists too: unseen ones share what is left alike
     list + 5-gram       the same with five words
@@ -57,8 +58,8 @@ _LONGEST = 24  # letters that a beam adds
 class Typist(Protocol):
     """Proposes words: what each system is."""
 
-    def propose(self, prefix: Sequence[str], letters: str) -> list[str]:
-        """The best words, best first."""
+    def propose(self, prefix: Sequence[str], letters: str, k: int = SHOWN) -> list[str]:
+        """The k best words, best first."""
 
 
 class FromModel:
@@ -67,17 +68,17 @@ class FromModel:
     def __init__(self, model: LLRNN) -> None:
         self._keyboard = Completer(model)
 
-    def propose(self, prefix: Sequence[str], letters: str) -> list[str]:
-        return [one.word for one in self._keyboard.complete(prefix, letters, k=SHOWN)]
+    def propose(self, prefix: Sequence[str], letters: str, k: int = SHOWN) -> list[str]:
+        return [one.word for one in self._keyboard.complete(prefix, letters, k=k)]
 
 
 class Listed(FromModel):
     """The same without the strings of domains: what these are worth."""
 
     @torch.no_grad()
-    def propose(self, prefix: Sequence[str], letters: str) -> list[str]:
-        found = self._keyboard.after(tuple(prefix)).best_listed(letters, SHOWN)
-        return [word for _, word in sorted(found, key=lambda one: (-one[0], one[1]))[:SHOWN]]
+    def propose(self, prefix: Sequence[str], letters: str, k: int = SHOWN) -> list[str]:
+        found = self._keyboard.after(tuple(prefix)).best_listed(letters, k)
+        return [word for _, word in sorted(found, key=lambda one: (-one[0], one[1]))[:k]]
 
 
 class FromFile:
@@ -86,8 +87,8 @@ class FromFile:
     def __init__(self, keyboard: Keyboard) -> None:
         self._keyboard = keyboard
 
-    def propose(self, prefix: Sequence[str], letters: str) -> list[str]:
-        return [word for word, _ in self._keyboard.complete(prefix, letters, SHOWN)]
+    def propose(self, prefix: Sequence[str], letters: str, k: int = SHOWN) -> list[str]:
+        return [word for word, _ in self._keyboard.complete(prefix, letters, k)]
 
 
 class NGrams:
@@ -109,12 +110,12 @@ class NGrams:
             return np.asarray(found)
         return np.logaddexp(math.log(1 - self._share) + found, math.log(self._share) + self._log_b)
 
-    def propose(self, prefix: Sequence[str], letters: str) -> list[str]:
+    def propose(self, prefix: Sequence[str], letters: str, k: int = SHOWN) -> list[str]:
         if self._words != tuple(prefix):
             self._words, self._log_p = tuple(prefix), self.log_p(prefix)
         symbols = self._vocabulary.beginning_with(letters)
         log_p = self._log_p[symbols]
-        best = np.argpartition(-log_p, SHOWN)[:SHOWN] if len(log_p) > SHOWN else np.arange(len(log_p))
+        best = np.argpartition(-log_p, k)[:k] if len(log_p) > k else np.arange(len(log_p))
         ranked = sorted(best.tolist(), key=lambda i: -log_p[i])
         return [self._vocabulary.symbol(int(symbols[i])) for i in ranked]
 
@@ -128,7 +129,7 @@ class Spelt:
         self._read: list[tuple[int, Any, Any]] = []  # unit, log p of the next, state
 
     @torch.no_grad()
-    def propose(self, prefix: Sequence[str], letters: str) -> list[str]:
+    def propose(self, prefix: Sequence[str], letters: str, k: int = SHOWN) -> list[str]:
         ids = [unit for word in prefix for unit in self._cut.of(word)] + (self._cut.of(letters)[:-1] if letters else [])
         log_p, state = self._after([self._model.vocabulary.id(unit) for unit in ids])
         going: list[tuple[float, list[int]]] = [(0.0, [])]
@@ -142,8 +143,8 @@ class Spelt:
             grown.sort(key=lambda one: -one[0])
             done += [(log, own[:-1]) for log, _, own in grown if own[-1] == self._end and (length or letters)]
             kept = [one for one in grown if one[2][-1] not in (self._end, self._model.vocabulary.eos)][:_BEAM]
-            done = sorted(done, key=lambda one: -one[0])[:SHOWN]
-            if not kept or (len(done) == SHOWN and done[-1][0] >= kept[0][0]):
+            done = sorted(done, key=lambda one: -one[0])[:k]
+            if not kept or (len(done) == k and done[-1][0] >= kept[0][0]):
                 break
             going = [(log, own) for log, _, own in kept]
             p, state = self._model.step(state.select([row for _, row, _ in kept]), [own[-1] for _, _, own in kept])
@@ -173,28 +174,37 @@ def _best(log_p: torch.Tensor, k: int) -> tuple[list[list[float]], list[list[int
 
 def typed(typist: Typist, text: Iterable[Sequence[str]]) -> dict[str, Any]:
     """What a typist saves on a text, how often it is right after some letters, and how long a key takes."""
-    used = plain = 0
+    used = without = plain = 0
     right: dict[int, list[bool]] = {n: [] for n in LETTERS}
     seconds = list[float]()
     for sentence in text:
         for place, word in enumerate(sentence):
-            accepted = False
+            accepted = taken = False  # of all words, of those that were not passed over
+            passed: set[str] = set()
             for n in range(len(word)):
-                if accepted and n > max(LETTERS):
+                if accepted and taken and n > max(LETTERS):
                     break
                 began = time.process_time()
-                shown = typist.propose(sentence[:place], word[:n])
+                found = typist.propose(sentence[:place], word[:n], SHOWN + len(passed))
                 took = time.process_time() - began
                 if n in right:
-                    right[n].append(word in shown)
-                if not accepted:
+                    right[n].append(word in found[:SHOWN])
+                if not (accepted and taken):
                     seconds.append(took)
+                if not accepted:
                     used += 1
-                    accepted = word in shown
+                    accepted = word in found[:SHOWN]
+                if not taken:
+                    without += 1
+                    shown = [one for one in found if one not in passed][:SHOWN]
+                    taken = word in shown
+                    passed |= set() if taken else {*shown}
             used += not accepted  # the space
+            without += not taken
             plain += len(word) + 1
     return {
         "saved": 1 - used / plain,
+        "passed over": 1 - without / plain,
         "keys": used,
         "characters": plain,
         "top3": {str(n): statistics.fmean(found) if found else None for n, found in right.items()},
@@ -318,11 +328,13 @@ def _measured(
 
 def table(results: dict[str, Any]) -> str:
     """A row for each language and system."""
-    header = ["language", "system", "keys saved", *(f"top 3 after {n}" for n in LETTERS), "ms a key, median", "p95"]
+    tops = [f"top 3 after {n}" for n in LETTERS]
+    header = ["language", "system", "keys saved", "without those passed over", *tops, "ms a key, median", "p95"]
     rows = []
     for language, result in results.items():
         for name, one in result["systems"].items():
             right = [f"{one['top3'][str(n)]:.1%}" for n in LETTERS]
             times = [f"{one['milliseconds'][which]:.2f}" for which in ("median", "p95")]
-            rows.append([language, name, f"{one['saved']:.1%}", *right, *times])
+            without = f"{one['passed over']:.1%}" if "passed over" in one else "–"  # measured since 17 November 2026
+            rows.append([language, name, f"{one['saved']:.1%}", without, *right, *times])
     return markdown(header, rows)

@@ -423,10 +423,10 @@ def _forward_step(prob: Floats, moves: NDArray[np.int32]) -> Callable[[Floats], 
     P, A = moves.shape
     order = np.argsort(moves, axis=None, kind="stable")
     first = np.searchsorted(moves.ravel()[order], np.arange(P + 1))
-    parts = (first, order // A, prob[:, :A].ravel()[order])
+    rows, columns, values = map(torch.from_numpy, (first, order // A, prob[:, :A].ravel()[order]))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR", UserWarning)  # beta since torch 1.10
-        matrix = torch.sparse_csr_tensor(*map(torch.from_numpy, parts), size=(P, P), check_invariants=False)
+        matrix = torch.sparse_csr_tensor(rows, columns, values, size=(P, P), check_invariants=False)
     return lambda alpha: np.asarray((matrix @ torch.from_numpy(alpha)).numpy())
 
 
