@@ -22,7 +22,7 @@ SHOWN = (
     *("open_more", "fewer_classes", "bands"),
     *("template_pairs", "suite_pairs", "turkish_pairs"),
     *("agreement_gains", "agreement_constructions", "agreement_phenomena", "agreement_estonian"),
-    "typing",
+    *("typing", "little_text", "little_parts", "little_spelling"),
 )
 TESTS = ("test1", "test2")
 SIZES = (10000, 5000, 3000, 2500, 2000, 1000, 500, 10)
@@ -433,6 +433,35 @@ def _bits(system: Mapping[str, Any], test: str) -> list[float]:
     found = system["tests"][test]
     parts = [system["tries"][system["chosen"]]["valid"], found, *(found["by_band"][band] for band in BANDS)]
     return [part["bits_per_character"] for part in parts]
+
+
+def little_text(language: str) -> str:
+    """Bits per character of the validation text by band: models of little text, one seed."""
+    found = [one for one in read("little-text.json")["models"] if one["language"] == language]
+    bands = found[0]["valid"]["by_band"]
+    header = [f"{language}, validation", "all", *(f"{b} ({bands[b]['words']:,})" for b in BANDS)]
+    rows = []
+    for one in found:
+        parts = [one["valid"], *(one["valid"]["by_band"][band] for band in BANDS)]
+        rows.append([one["model"], *(f"{part['bits_per_character']:.3f}" for part in parts)])
+    return markdown(header, rows)
+
+
+def little_parts() -> str:
+    """Bits a word of what a model says: new or not, which word or cell, which letters."""
+    rows = []
+    for model, bands in read("little-text.json")["parts"].items():
+        for band in BANDS:
+            named = ("new or listed", "which of these", "letters")
+            rows.append([model, f"{band} ({bands[band]['words']:,})", *(f"{bands[band][part]:.2f}" for part in named)])
+    return markdown(["et-20k, validation", "words", "new or listed", "which of these", "letters"], rows)
+
+
+def little_spelling() -> str:
+    """Bits per character of unseen words by spelling alone."""
+    found = read("little-text.json")["spelling"]
+    rows = [[name, *(f"{one[name]:.3f}" for one in found.values())] for name in next(iter(found.values()))]
+    return markdown(["unseen words, by their letters alone", *found], rows)
 
 
 def rare_words() -> str:

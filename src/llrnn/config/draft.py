@@ -333,7 +333,7 @@ class _Drafting:
         forms, lexicon = derived_forms(texts.train)
         if not forms:
             return []
-        listed |= forms
+        listed |= weighted_by_spelling(forms, texts.train)
         seen = texts.train.counts()
         path = self.made("lexicon-derived.tsv")
         Lexicon.from_mapping({form: lexicon(form) for form in forms if seen[form] < _OFTEN}).to_tsv(path)

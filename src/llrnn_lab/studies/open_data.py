@@ -168,7 +168,8 @@ def _prepare(data: Path, out: Path, language: str, sentences: int | None) -> Non
     listed = joined(lists, texts["train"])
     lexicon = _lexicon(given, texts["train"], listed)
     if not given.lists:
-        listed, derived = derived_forms(texts["train"])
+        forms, derived = derived_forms(texts["train"])
+        listed = weighted_by_spelling(forms, texts["train"])
         lists, lexicon = {"derived": listed}, rarely_seen(derived, texts["train"]) | lexicon
     out.mkdir(parents=True, exist_ok=True)
     for part, corpus in texts.items():
