@@ -287,10 +287,8 @@ _ESTONIAN_NOUNS = _estonian_nouns()
 
 
 class Vabamorf(Analyser):
-    """Estonian, by vabamorf of `estnltk`: all readings of a form alike; it guesses nothing.
-
-    Compounds and derivations are `Compound:` with their last part, and the number of parts.
-    """
+    """Estonian, by vabamorf of `estnltk`: all readings of a form alike; it guesses nothing. A compound has `Compound:`
+    and its last part."""
 
     def __init__(self) -> None:
         tool = _installed("estnltk.vabamorf.morf", "estnltk").Vabamorf.instance()
