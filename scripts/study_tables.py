@@ -247,9 +247,14 @@ def suite_pairs() -> str:
 
 
 def turkish_pairs() -> str:
-    found = read("pairs.json")["turkish"]["turblimp"]
-    rows = [[name.replace("_", " "), *_cells(share)] for name, share in found["by_group"].items()]
-    return markdown(["phenomenon", "right", "pairs"], [*rows, ["all", *_cells(found["overall"])]])
+    """Without and with knowledge of agreement."""
+    both = [read("agreement.json")["turkish"][what] for what in BOTH]
+    groups = [[one["by_group"][name] for one in both] for name in both[0]["by_group"]]
+    rows = [
+        [name.replace("_", " "), *(_cells(share)[0] for share in own), f"{own[0]['count']:,}"]
+        for name, own in zip([*both[0]["by_group"], "all"], [*groups, [one["overall"] for one in both]], strict=True)
+    ]
+    return markdown(["phenomenon", *BOTH, "pairs"], rows)
 
 
 BOTH = ("without", "with")
