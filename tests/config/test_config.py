@@ -232,6 +232,7 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
                 for key in ["identity", "attributes", "prefixes", "suffixes", "shape", "orthographic", "numeric"]
             },
             "table": {"tsv": "t.tsv"},
+            "readings": {"tsv": "r.tsv"},
             "vectors": {"file": "x.vec"},
         },
     ),
