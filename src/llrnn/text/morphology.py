@@ -9,6 +9,7 @@ the table of `Readings` that it makes is a file, and answers as the tool does.
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from abc import ABC, abstractmethod
@@ -170,6 +171,7 @@ class Zeyrek(Analyser):
 
     def __init__(self) -> None:
         tool = _installed("zeyrek", "zeyrek").MorphAnalyzer()
+        logging.getLogger("zeyrek.rulebasedanalyzer").setLevel(logging.ERROR)  # it warns of every reading that it finds
         self._parse: Callable[[str], Iterable[Any]] = tool._parse  # analyze() cuts a text into words first, by NLTK
 
     def readings(self, form: str) -> Iterator[tuple[str, Iterable[str], float]]:
