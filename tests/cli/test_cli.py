@@ -267,6 +267,19 @@ def test_another_seed_writes_another_text(capsys: Capture, run: str) -> None:
     assert done(capsys, "generate", run, "--seed", "1") != done(capsys, "generate", run, "--seed", "2")
 
 
+def test_complete(capsys: Capture, run: str) -> None:
+    """For people and for programs: the same words."""
+    found = as_json(capsys, "complete", run, "l", "-k", "2")
+    assert found["letters"] == "l"
+    assert len(found["best"]) == 2
+    out = done(capsys, "complete", run, "l", "-k", "2")
+    for one in found["best"]:
+        assert one.keys() == {"word", "log_p", "p", "cell", "share"}
+        assert one["word"].startswith("l")
+        assert one["word"] in out
+        assert 0 < one["p"] <= one["share"] <= 1
+
+
 def test_generate_with_features(capsys: Capture, run: str) -> None:
     out = done(capsys, "generate", run, "--prefix", "la", "--features", "--max-words", "3")
     assert "Gender:Fem" in out

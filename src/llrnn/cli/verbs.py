@@ -381,7 +381,7 @@ def complete_verb(
     wanted = None if condition is None else read_condition(loaded, condition)
     check_condition(loaded, wanted)
     found = complete(prepared(loaded, [wanted]), *split_letters(text), k=k, condition=wanted)
-    best = [{**asdict(one), "p": one.p, "share": found.share(one)} for one in found]
+    best = [{**one.as_dict(), "share": found.share(one)} for one in found]
     told = {"prefix": found.prefix, "letters": found.letters, "log_mass": found.log_mass, "best": best}
     say(told, as_json, lambda _: show.out.print(found))
 

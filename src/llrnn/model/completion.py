@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count, islice
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -52,6 +52,10 @@ class Completion:
     def cell(self) -> str | None:
         """The cell of a string that is not listed, found when it is asked for."""
         return self.find_cell()
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs."""
+        return {"word": self.word, "log_p": self.log_p, "p": self.p, "cell": self.cell}
 
     def __str__(self) -> str:
         return self.word

@@ -353,7 +353,7 @@ class CompleteQuestion(Question[CompleteRequest]):
     def _answer(self, p: Distribution) -> Answer:
         asked, after = self.request, NextWords(self.model, require_finite(p))
         found = Completions(after, self.asked.words, asked.letters, asked.k)
-        best = [{**asdict(one), "p": one.p, "share": found.share(one) if asked.mass else None} for one in found.best]
+        best = [{**one.as_dict(), "share": found.share(one) if asked.mass else None} for one in found.best]
         mass = finite(found.log_mass) if asked.mass else None
         return {**self.header(), "letters": asked.letters, "best": best, "log_mass": mass}
 
