@@ -496,7 +496,7 @@ def test_every_system_reads_other_texts_and_vectors(more_data: Path, tmp_path: P
         job = Job(system, ROOT / "configs" / "open" / "more" / f"{system}.toml", tuple(changes), study=study.STUDY)
         study.run_one(job, data=prepared, out=models, device=torch.device("cpu"))
         found = json.loads((job.folder(models) / "valid.json").read_bytes())
-        assert found["epochs"] == 1 + (5 if system == "characters" else 8)
+        assert found["epochs"] == 1 + (3 if system == "characters" else 6)
         assert 1.0 < found["valid"]["bits_per_character"] < 8.0
 
 
