@@ -14,6 +14,7 @@ from llrnn import GRU, LLRNN, Corpus, Lexicon, Vocabulary, backgrounds, contextu
 from llrnn.knowledge.backgrounds import Background
 from llrnn.knowledge.contextual import ContextualFeature
 from llrnn.knowledge.features import Features
+from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.controllers import Controller
 from llrnn.text.corpus import EncodedText, TrainingSummary
 from llrnn.text.vectors import WordVectors
@@ -129,3 +130,17 @@ def walked(model: LLRNN, words: Sequence[str], *, end: bool = True) -> float:
         total += float(distribution.log_probs()[0, word])
         fed = word
     return total
+
+
+def banded_features(single: int, n_features: int, *bands: tuple[int, int]) -> FeatureMatrix:
+    """Words with some sparse features, then bands of words with dense ones of their own; a class for each word."""
+    rng = np.random.default_rng(0)
+    rows = [np.sort(rng.permutation(n_features)[: 1 + s % 4]) for s in range(single)]
+    groups = ["sparse"] * n_features
+    for number, (n, r) in enumerate(bands):
+        rows += [len(groups) + np.arange(r)] * n
+        groups += [f"band {number}"] * r
+    columns = np.concatenate(rows)
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    names = tuple(f"f{k}" for k in range(len(groups)))
+    return FeatureMatrix(names, tuple(groups), np.arange(len(rows)), offsets, columns, rng.normal(size=len(columns)))

@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 from typer.testing import CliRunner
 
+from helpers import banded_features
 from llrnn.cli import app
 from llrnn.knowledge.features import FeatureMatrix
 from llrnn.layer import ways
-from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, MakeBlocks, Pairs, log_sums, mean_loss
+from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, MakeBlocks, Pairs, SpreadBlocks, log_sums, mean_loss
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import SparseMatrix
 from llrnn.layer.ways import Size
@@ -36,6 +37,9 @@ def test_counts_of_a_small_case() -> None:
     assert ways.composed(size).additions == 12 * 5
     assert ways.direct(size, training=True).multiplications == 3 * 10 * 3 * 5
     assert ways.direct(size, training=True).additions == 2 * 12 * 10
+    banded = size._replace(bands=ways.Bands(rows=4, entries=6, spread=8))
+    assert ways.composed(banded).multiplications == 10 * (4 * 5 + 8)
+    assert ways.composed(banded).additions == 6 * 5
 
 
 @pytest.mark.parametrize(
@@ -62,7 +66,7 @@ def test_a_gpu_composes_unless_there_are_many_more_classes_than_features() -> No
 @pytest.mark.parametrize("row", RECORDED["rows"], ids=lambda row: f"{row['config']}-{row['positions']}")
 def test_what_is_chosen_on_a_gpu_is_within_a_fifth_of_the_better_way(row: dict[str, Any]) -> None:
     """Both ways were measured on an H200 at the sizes of our configurations (scripts/measure_costs.py cuda)."""
-    size = Size(*(row[name] for name in Size._fields))
+    size = Size(*(row[name] for name in Size._fields[:-1]))  # no bands
     taken = ways.cheapest(size, training=row["training"], costs=ways.unit_costs("cuda")).name
     assert row[taken] <= 1.2 * min(row["composed"], row["direct"])
 
@@ -95,7 +99,7 @@ def test_sharing_pays_for_many_repeated_positions_only() -> None:
 @pytest.mark.timing
 def test_what_is_picked_is_faster_where_the_model_sees_a_large_difference() -> None:
     torch.manual_seed(0)
-    phi, (N, G, m, _, H) = _phi(2000, 60), Size(512, 2000, 60, 0, 128)
+    phi, (N, G, m, H) = _phi(2000, 60), (512, 2000, 60, 128)
     h, weight, bias = (torch.randn(*shape).requires_grad_() for shape in ((N, H), (m, H), (m,)))
     pairs, offset = Pairs(torch.arange(N), torch.randint(G, (N,))), torch.zeros(G)
     seconds: dict[str, list[float]] = {"composed": [], "direct": []}
@@ -135,6 +139,11 @@ def _identity(n: int) -> SparseMatrix:
     return SparseMatrix(FeatureMatrix(names, names, numbers[:-1], numbers, numbers[:-1], np.ones(n)))
 
 
+def _banded(single: int, n_features: int, *bands: tuple[int, int]) -> SparseMatrix:
+    """Some classes with sparse features, then bands of classes with dense ones of their own."""
+    return SparseMatrix(banded_features(single, n_features, *bands))
+
+
 class Case:
     """Random weights, masses with a class that has none, and pairs that name some positions twice and some never."""
 
@@ -158,6 +167,9 @@ class Case:
         h, weight, bias = self.leaves
         if way == "direct":
             return h, weight, bias, partial(DirectBlocks, phi=self.phi, offset=self.offset)
+        if self.phi.spreads:
+            inner = self.phi.core
+            return h, inner @ weight, inner @ bias, partial(SpreadBlocks, phi=self.phi, offset=self.offset, keeps=keeps)
         return h, self.phi @ weight, self.phi @ bias + self.offset, partial(ComposedBlocks, keeps=keeps)
 
     def written_out(self) -> tuple[Tensor, Tensor]:
@@ -169,7 +181,12 @@ class Case:
         return torch.logsumexp(x, 1), x[self.pairs.row, self.pairs.klass]
 
 
-CASES = {"classes": lambda: Case(_phi(29, 11)), "identity": lambda: Case(_identity(29))}
+CASES = {
+    "classes": lambda: Case(_phi(29, 11)),
+    "identity": lambda: Case(_identity(29)),
+    "bands": lambda: Case(_banded(9, 7, (8, 3), (12, 2))),
+    "one band": lambda: Case(_banded(0, 0, (29, 4))),
+}
 
 
 @pytest.mark.parametrize("rows", [5, 100])
@@ -202,8 +219,9 @@ def test_the_mean_loss_with_its_gradients(name: str, way: str, rows: int) -> Non
 
 
 @pytest.mark.parametrize("way", ["composed", "direct"])
-def test_a_position_where_nothing_is_possible_has_no_gradient(way: str) -> None:
-    case = CASES["classes"]()
+@pytest.mark.parametrize("name", CASES)
+def test_a_position_where_nothing_is_possible_has_no_gradient(name: str, way: str) -> None:
+    case = CASES[name]()
     case.offset.fill_(float("-inf"))
     log_sum, _ = log_sums(*case.arguments(way, True), case.pairs, 5, keeps=True)
     assert bool((log_sum == float("-inf")).all())

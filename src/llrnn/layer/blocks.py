@@ -3,6 +3,7 @@
     log_sum_n = log Σ_s exp x[n, s]         d log_sum / dx = e / t                  e = exp(x − max), t its sum over s
 
     composed    x = h Mᵀ + b      M = Φ W (G, H), b = Φ c + log B           dh = f∘(e M),  dM = eᵀ (f∘h),  db = eᵀ f
+    spread      x = S y + log B   y = h Mᵀ + b, M = Φ̃ W, Φ = S Φ̃              dy = f∘(e S), then as composed
     direct      x = Φ (W h + c) + log B               da = Φᵀ (f∘e),        dh = daᵀ W,    dW = da hᵀ,     dc = da 1
 
 f = g / t is what a position has in common: composed, it is multiplied into the small matrices, and e stays as it was
@@ -103,6 +104,42 @@ class ComposedBlocks(Blocks):
         self._add_to_weight(part, exps.t(), h * f[:, None])
         self.d_weight.index_add_(0, pairs.klass, h[pairs.row] * g_asked[:, None])
         self.d_bias.addmv_(exps.t(), f).index_add_(0, pairs.klass, g_asked)
+
+
+class SpreadBlocks(Blocks):
+    """From M (P, H) and b (P,) of Φ̃, with the constants S and log B (G,)."""
+
+    def __init__(
+        self, h: Tensor, weight: Tensor, bias: Tensor, *, phi: SparseMatrix, offset: Tensor, keeps: bool = False
+    ) -> None:
+        super().__init__(h, weight, bias)
+        self._parts = [(part.classes, part.inner, part.as_dtype(h.dtype)) for part in phi.spreads]
+        self._single = self._parts[0][0].start  # classes that are no band's
+        self._offset, self._keeps, self._buffer = offset, keeps, torch.empty(0)
+
+    def scores(self, part: slice) -> Tensor:
+        y, R = torch.addmm(self.bias, self.h[part], self.weight.t()), part.stop - part.start
+        if self._keeps or len(self._buffer) < R:
+            self._buffer = self.h.new_empty(R, len(self._offset))
+        x = self._buffer[:R]
+        torch.add(y[:, : self._single], self._offset[: self._single], out=x[:, : self._single])
+        for classes, inner, spread in self._parts:
+            torch.addmm(self._offset[classes], y[:, inner], spread.t(), out=x[:, classes])
+        return x
+
+    def add(self, part: slice, exps: Tensor, f: Tensor, pairs: Pairs, g_asked: Tensor) -> None:
+        d_y = exps.new_empty(len(exps), len(self.weight))
+        torch.mul(exps[:, : self._single], f[:, None], out=d_y[:, : self._single])
+        own = pairs.klass < self._single
+        d_y.index_put_((pairs.row[own], pairs.klass[own]), g_asked[own], accumulate=True)
+        for classes, inner, spread in self._parts:
+            d_band = torch.mm(exps[:, classes], spread).mul_(f[:, None])
+            own = (pairs.klass >= classes.start) & (pairs.klass < classes.stop)
+            d_band.index_add_(0, pairs.row[own], spread[pairs.klass[own] - classes.start] * g_asked[own, None])
+            d_y[:, inner] = d_band
+        torch.mm(d_y, self.weight, out=self.d_h[part])
+        self._add_to_weight(part, d_y.t(), self.h[part])
+        self.d_bias += d_y.sum(0)
 
 
 class DirectBlocks(Blocks):

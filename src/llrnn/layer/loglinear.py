@@ -110,15 +110,15 @@ class LogLinear(Readout):
         if isinstance(offset, Tensor) and h.shape[0] <= ways.FEW_POSITIONS and not torch.is_grad_enabled():
             cached = self._few.get(partial(self._for_few, h, offset), self.weight, self.bias, offset)
             if cached is not None:
-                return torch.addmm(cached[1], h, cached[0])
+                return self.phi.spread(torch.addmm(cached[1], h, cached[0]), offset)
         if ways.work(self, h).name == "direct":
             return self.direct_scores(h) + offset
         return self.composed_scores(h, offset)
 
     def composed_scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
-        """h (Φ W)ᵀ + Φ c: composes the weights once, then it is the softmax of a G-word vocabulary."""
+        """S (h (Φ̃ W)ᵀ + Φ̃ c): composes the weights once, then it is the softmax of a G-word vocabulary, if S is 1."""
         weight, bias = self.composed(offset)
-        return torch.addmm(bias, h, weight.t())
+        return self.phi.spread(torch.addmm(bias, h, weight.t()), offset)
 
     def direct_scores(self, h: Tensor) -> Tensor:
         """Φ (W h + c), on a CPU as many positions at a time as fit the cache: for few positions, or few features."""
@@ -126,10 +126,10 @@ class LogLinear(Readout):
         return torch.cat([product(self.phi, self.adaptor(x).t().contiguous()).t() for x in torch.split(h, rows)])
 
     def composed(self, offset: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
-        """Φ W (G, H) and Φ c + offset (G,)."""
-        make = partial(composed, self.phi, self.weight, self.bias)
+        """Φ W (G, H) and Φ c + offset (G,); where there are bands, Φ̃ W (P, H) and Φ̃ c, without offset."""
+        make = partial(composed, self.phi.core, self.weight, self.bias)
         weight, bias = self._products.get(make, self.weight, self.bias) if self.caches else make()
-        return weight, bias + offset if isinstance(offset, Tensor) or offset else bias
+        return weight, bias if self.phi.spreads or (isinstance(offset, float) and not offset) else bias + offset
 
     def _for_few(self, h: Tensor, offset: Tensor) -> tuple[Tensor, Tensor] | None:
         """What one question to the cache answers at every step of a generation; None where composing does not pay."""
@@ -141,7 +141,7 @@ class LogLinear(Readout):
     @property
     def caches(self) -> bool:
         """Whether Φ W and Φ c are kept from one call to the next: while nobody asks for their gradient."""
-        return can_be_cached(self.phi.n_classes * self.weight.shape[1], self.weight, self.bias)
+        return can_be_cached(self.phi.core.n_classes * self.weight.shape[1], self.weight, self.bias)
 
     def clear_cache(self) -> None:
         """Forget Φ W and Φ c. Needed only after a write that torch does not count, as through `weight.data`."""

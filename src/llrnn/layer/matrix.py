@@ -5,6 +5,12 @@
 
 Everything that the log-linear layer does costs G, not |V|; `class_of` and `members` lead to classes and back.
 
+Where rare words have a few real-valued features of their own (a band: `inference.coarsening.condense`), Φ is a product
+
+    Φ = S Φ̃      Φ̃ (P, m): the other classes as they are, one row for each feature of a band;  S = diag(1, Y_1, Y_2, …)
+
+and Φ a is (Φ̃ a), whose rows are much fewer, spread over the classes of a band by a product with Y_b (n_b, r_b).
+
     FeatureMatrix     names and arrays, as they are compiled and saved
     SparseMatrix      the same ready to be multiplied, on any device, with gradients
     KernelMatrix      the same as GPU kernels read it: long rows cut into pieces, so that many processors share them
@@ -13,8 +19,8 @@ Everything that the log-linear layer does costs G, not |V|; `class_of` and `memb
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Generic, NamedTuple, TypeVar, cast
@@ -35,9 +41,21 @@ _OFTEN = 16  # a feature of more than a sixteenth of all words is a dense column
 _DENSE = 4  # of Φ itself: a feature of more than a quarter of all classes, where there are
 _FEWEST_DENSE = 16  # such features, over
 _FEWEST_CLASSES = 1_000  # classes: word vectors
+_NARROW = 2  # a band has so many times more classes than features, or it is none
 _OF_AN_ENTRY = 6  # entries of dense columns cost as much as one that is looked up
 _MOST_CACHED = 1 << 28  # bytes of a product with Φ: larger ones are made anew where they are needed
 T = TypeVar("T")
+
+
+class Band(NamedTuple):
+    """Classes that have some columns of Φ for themselves, and no others: a dense block."""
+
+    classes: slice
+    columns: slice
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.classes.stop - self.classes.start, self.columns.stop - self.columns.start
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +151,24 @@ class FeatureMatrix:
             and np.array_equal(self.columns, np.arange(G))
             and bool(np.all(self.values == 1.0))
         )
+
+    @cached_property
+    def bands(self) -> tuple[Band, ...]:
+        """Runs of classes, up to the last one, that have all features of a group, at the end, and no others."""
+        found, end = list[Band](), self.n_classes
+        starts = [j for j in range(self.n_features) if j == 0 or self.groups[j] != self.groups[j - 1]]
+        for first, last in reversed([*pairwise([*starts, self.n_features])]):
+            r = last - first
+            own = np.flatnonzero((self.columns >= first) & (self.columns < last))
+            n = len(own) // r
+            entries = slice(self.offsets[end] - n * r, self.offsets[end])
+            is_full = np.array_equal(self.columns[entries], np.tile(np.arange(first, last), n))
+            is_run = self.offsets[end - n] == entries.start and len(own) == n * r
+            if not (_NARROW * r <= n and is_full and is_run):
+                break
+            found.append(Band(slice(end - n, end), slice(first, last)))
+            end -= n
+        return tuple(reversed(found))
 
     @cached_property
     def column_of(self) -> dict[str, int]:
@@ -328,12 +364,25 @@ class DenseColumns(_Constants):
         return into.index_copy_(0, self.column, (self.as_dtype(factor.dtype).t() @ factor).to(into.dtype))
 
 
+class Spread(_Constants):
+    """Y_b (n, r) of a band: its classes, and the rows of Φ̃ that are its features."""
+
+    def __init__(self, classes: slice, inner: slice, values: Floats) -> None:
+        super().__init__(values=values)
+        self.classes, self.inner = classes, inner
+
+
 class SparseMatrix(torch.nn.Module):
-    """The constant matrix Φ (G × m) of a feature matrix, ready to be multiplied; its dense columns stand apart."""
+    """The constant matrix Φ (G × m) of a feature matrix, ready to be multiplied; its dense columns stand apart.
+
+    `core` is Φ̃, and `spreads` are the blocks Y_b of S, where there are bands; else Φ itself, and none.
+    """
 
     def __init__(self, features: FeatureMatrix) -> None:
         super().__init__()
         self.n_classes, self.n_features = features.n_classes, features.n_features
+        self.spreads = torch.nn.ModuleList(_spreads(features))
+        self._core = SparseMatrix(_core(features)) if features.bands else None
         self.is_identity = features.is_identity
         rows = np.repeat(np.arange(features.n_classes), np.diff(features.offsets))
         often = DenseColumns.worth_it(features)
@@ -346,6 +395,23 @@ class SparseMatrix(torch.nn.Module):
         by_column = np.argsort(columns, kind="stable")
         self._rows = CompressedRows(_ends(rows, self.n_classes), columns, values)
         self._columns = CompressedRows(_ends(columns, self.n_features), rows[by_column], values[by_column])
+
+    @property
+    def core(self) -> SparseMatrix:
+        return self._core or self
+
+    @property
+    def spread_entries(self) -> int:
+        """Σ n_b r_b: the multiplications of S at a position."""
+        return sum(part.values.numel() for part in self.spreads)
+
+    def spread(self, inner: Tensor, offset: Tensor | float = 0.0) -> Tensor:
+        """Scores of all classes from those of the rows of Φ̃, (N, P) -> (N, G), and an offset; themselves without S."""
+        if self._core is None:
+            return inner
+        single = inner[:, : self.spreads[0].inner.start]
+        parts = (inner[:, part.inner] @ part.as_dtype(inner.dtype).t() for part in self.spreads)
+        return torch.cat([single, *parts], 1) + offset
 
     def for_kernels(self, like: Tensor) -> KernelMatrix:
         """Φ as the kernels read it, for the device and dtype of its weights (at least float32); made once."""
@@ -396,6 +462,28 @@ class SparseMatrix(torch.nn.Module):
         if self._dense is None:
             return sums
         return sums + self._dense.as_dtype(dense.dtype)[classes] @ dense.index_select(0, self._dense.column)
+
+
+def _core(features: FeatureMatrix) -> FeatureMatrix:
+    """Φ̃: the classes before the first band, then one row for each column of a band."""
+    single, first = features.bands[0].classes.start, features.bands[0].columns.start
+    kept = features.offsets[: single + 1]
+    own = np.arange(first, features.n_features)
+    return replace(
+        features,
+        class_of=np.arange(single + len(own)),
+        offsets=np.concatenate([kept, kept[-1] + 1 + np.arange(len(own))]),
+        columns=np.concatenate([features.columns[: kept[-1]], own]),
+        values=np.concatenate([features.values[: kept[-1]], np.ones(len(own))]),
+    )
+
+
+def _spreads(features: FeatureMatrix) -> Iterator[Spread]:
+    for classes, columns in features.bands:
+        before = features.bands[0].classes.start - features.bands[0].columns.start  # rows of Φ̃ that are no band's
+        inner = slice(before + columns.start, before + columns.stop)
+        values = features.values[features.offsets[classes.start] : features.offsets[classes.stop]]
+        yield Spread(classes, inner, values.reshape(-1, columns.stop - columns.start))
 
 
 def _ends(of: Ints, count: int) -> Ints:

@@ -14,6 +14,7 @@ The scores a·φ_s have two ways of their own; training makes every product thre
 factor) and every sum with Φ twice:
 
     composed    h (Φ W)ᵀ + Φ c     N·G·H multiplications       E·H additions, once for all positions, or none if cached
+                where Φ = S Φ̃      N·(P·H + Σ n_b r_b)         bands of words with features of their own (`matrix`)
     direct      Φ (W h + c)        N·m·H multiplications       N·E additions, in blocks of 128 positions
 
 What is kept for backward, N·G numbers, is a question of its own. Where the gradient of log Z is known before (the mean
@@ -44,7 +45,7 @@ import torch
 from torch import Tensor
 
 from llrnn.layer import blocks, numerics
-from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, Pairs
+from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, MakeBlocks, Pairs, SpreadBlocks
 from llrnn.layer.chunked import Problem, plan_for, weighted_loss
 from llrnn.layer.masses import ClassMass
 from llrnn.layer.matrix import can_be_cached, needs_gradient
@@ -218,11 +219,20 @@ def _class_log_sums(
 def _block_log_sums(layer: LogLinear, h: Tensor, offset: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
     taken = work(layer, h)
     keeps = needs_gradient(h, layer.weight, layer.bias) and may_keep(taken.terms * h.element_size())
-    if taken.name == "direct":
-        way = partial(DirectBlocks, phi=layer.phi, offset=offset)
-        return blocks.log_sums(h, layer.weight, layer.bias, way, pairs, taken.block, keeps=keeps)
-    rows = len(h) if keeps else taken.block  # what is kept anyway need not be cut up
-    return blocks.log_sums(h, *layer.composed(offset), partial(ComposedBlocks, keeps=keeps), pairs, rows, keeps=keeps)
+    # what is kept anyway need not be cut up
+    rows = len(h) if keeps and taken.name == "composed" else taken.block
+    return blocks.log_sums(h, *_factors(layer, taken.name, offset, keeps=keeps), pairs, rows, keeps=keeps)
+
+
+def _factors(
+    layer: LogLinear, way: ScoreWay, offset: Tensor, *, keeps: bool = False
+) -> tuple[Tensor, Tensor, MakeBlocks]:
+    """The weights and biases that h is multiplied with, and the blocks that make scores of them."""
+    if way == "direct":
+        return layer.weight, layer.bias, partial(DirectBlocks, phi=layer.phi, offset=offset)
+    if layer.phi.spreads:
+        return *layer.composed(offset), partial(SpreadBlocks, phi=layer.phi, offset=offset, keeps=keeps)
+    return *layer.composed(offset), partial(ComposedBlocks, keeps=keeps)
 
 
 def exact_loss(p: Distribution, targets: Tensor, precision: Precision = "full", kept: Tensor | None = None) -> Tensor:
@@ -245,17 +255,16 @@ def mean_loss(layer: LogLinear, h: Tensor, offset: Tensor, klass: Tensor, precis
         return weighted_loss(h, layer.weight, layer.bias, problem, None, plan)[0]
     pairs = Pairs(torch.arange(len(h), device=h.device), klass)
     taken = work(layer, h, training=True)
-    if taken.name == "direct":
-        way = partial(DirectBlocks, phi=layer.phi, offset=offset)
-        return blocks.mean_loss(h, layer.weight, layer.bias, way, pairs, taken.block)
-    return blocks.mean_loss(h, *layer.composed(offset), ComposedBlocks, pairs, taken.block)
+    return blocks.mean_loss(h, *_factors(layer, taken.name, offset), pairs, taken.block)
 
 
 def work(layer: LogLinear, h: Tensor, *, training: bool = False) -> Work:
     """The cheaper way to the scores of all classes, (N, H) -> (N, G); in training also where no gradient is needed."""
     weight, bias, phi = layer.weight, layer.bias, layer.phi
     m, H = weight.shape
-    size, cached = Size(len(h), phi.n_classes, m, phi.entries, H), can_be_cached(phi.n_classes * H, weight, bias)
+    bands = Bands(phi.core.n_classes, phi.core.entries, phi.spread_entries) if phi.spreads else None
+    size = Size(len(h), phi.n_classes, m, phi.entries, H, bands)
+    cached = can_be_cached(phi.core.n_classes * H, weight, bias)
     training = training or (not cached and needs_gradient(h, weight, bias))
     costs = unit_costs(h.device.type, torch.get_num_threads())
     return cheapest(size, training=training, cached=cached, costs=costs)
@@ -295,6 +304,14 @@ CUDA = UnitCosts(  # an H200: python scripts/measure_costs.py fit docs/results/c
 )
 
 
+class Bands(NamedTuple):
+    """P rows and the entries of Φ̃, and Σ n_b r_b: where Φ is a product S Φ̃."""
+
+    rows: int
+    entries: int
+    spread: int
+
+
 class Size(NamedTuple):
     """N positions, G classes, m features, E entries of Φ (0 where Φ is the identity, which costs nothing), H."""
 
@@ -303,6 +320,7 @@ class Size(NamedTuple):
     features: int
     entries: int
     hidden: int
+    bands: Bands | None = None
 
 
 @dataclass(frozen=True)
@@ -331,17 +349,18 @@ class Work:
 
 def composed(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
     """h (Φ W)ᵀ + Φ c; `cached` where Φ W and Φ c are there already."""
-    N, G, _, E, H = size
+    N, G, _, E, H, bands = size
+    P, E, spread = bands or (G, E, 0)
     passes, sums = 3 if training else 1, 0 if cached else 2 if training else 1
     rows = min(max(N, 1), costs.composed_rows)
     blocks = -(-N // rows)
-    weights = 4 * H * (G * passes * blocks + E * sums)  # the rows of W that are summed are read as well
-    return Work("composed", passes * N * G * H, sums * E * H, sums * E, weights, N * G, blocks, 0, rows)
+    weights = 4 * ((P * H + spread) * passes * blocks + E * H * sums)  # the rows of W that are summed are read as well
+    return Work("composed", passes * N * (P * H + spread), sums * E * H, sums * E, weights, N * G, blocks, 0, rows)
 
 
 def direct(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
     """Φ (W h + c), of which nothing can be cached."""
-    N, G, m, E, H = size
+    N, G, m, E, H, _ = size
     passes, sums, rows = 3 if training else 1, 2 if training else 1, min(max(N, 1), costs.direct_rows)
     blocks = -(-N // rows)
     weights = 4 * m * H * passes * blocks
