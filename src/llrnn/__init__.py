@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from llrnn.ground import errors
     from llrnn.ground.errors import LLRNNError
     from llrnn.inference.coarsening import coarsen
+    from llrnn.inference.condensing import condense
     from llrnn.inference.evaluation import evaluate
     from llrnn.inference.explanation import explain, influence
     from llrnn.inference.mixing import mix
@@ -74,6 +75,7 @@ _HOMES = {
     "training.runs": "Records",
     "training.settings": "TrainingSettings",
     "inference.coarsening": "coarsen",
+    "inference.condensing": "condense",
     "inference.evaluation": "evaluate",
     "inference.explanation": "explain influence",
     "inference.mixing": "mix",
@@ -115,6 +117,7 @@ __all__ = [
     "backgrounds",
     "coarsen",
     "complete",
+    "condense",
     "contextual",
     "domains",
     "errors",

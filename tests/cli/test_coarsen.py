@@ -45,6 +45,22 @@ def test_a_trained_model_is_coarsened(place: Path, capsys: Capture) -> None:
     assert "--force" in refused(capsys, "coarsen", model, "--classes", "30", "--out", out)
 
 
+def test_a_trained_model_is_condensed(place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llrnn.inference.condensing._FIRST", 8)
+    model, valid, out = str(place / "seed0"), str(place / "valid.conllu"), str(place / "condensed")
+    given = ["coarsen", model, "--fewer", "1.5", "--out", out]
+    said = json.loads(done(capsys, *given, "--valid", valid, "--json"))
+    assert said["fewer"] >= 1.5
+    (found,) = json.loads(done(capsys, "evaluate", out, valid, "--json"))
+    assert abs(found["log_perplexity"] - said["log_perplexity"][1]) < 1e-6
+    assert found["audit"]["worst_sum_error"] < 1e-5
+    assert "times fewer multiplications than a softmax" in done(capsys, *given, "--valid", valid, "--force")
+    done(capsys, "generate", out, "--count", "2")
+    assert "--valid" in refused(capsys, *given, "--force")
+    assert "both" in refused(capsys, *given, "--valid", valid, "--classes", "30", "--force")
+    assert "neither" in refused(capsys, "coarsen", model, "--out", out, "--force")
+
+
 def test_a_configuration_is_coarsened(place: Path, capsys: Capture) -> None:
     config, out = str(place / "quick.toml"), str(place / "by config")
     classes = ["--set", "features.coarsen.classes=30"]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from helpers import banded_features
 from llrnn.layer import kernels, twin
 from llrnn.layer.chunked import Plan, Problem, weighted_loss
 from llrnn.layer.matrix import FeatureMatrix, KernelMatrix, SparseMatrix
@@ -72,6 +73,48 @@ def test_both_ways_are_the_written_out_sum(kind: str, rows: int) -> None:
     exact = (g[0] * (expected[0] - expected[1])).sum()
     torch.testing.assert_close(loss, exact)
     torch.testing.assert_close(torch.autograd.grad(3 * loss, leaves), torch.autograd.grad(3 * exact, leaves))
+
+
+BANDS = {"bands": (27, 12, (26, 5), (30, 3)), "bands alone": (0, 0, (40, 7), (43, 2))}
+
+
+def _banded(kind: str, device: str) -> tuple[SparseMatrix, Tensor]:
+    features = banded_features(*BANDS[kind])
+    dense = torch.zeros(G, features.n_features, dtype=torch.float64)
+    row = np.repeat(np.arange(G), np.diff(features.offsets))
+    dense[row, features.columns] = torch.from_numpy(features.values)
+    return SparseMatrix(features).to(device), dense.to(device)
+
+
+@pytest.mark.parametrize("kind", BANDS)
+@pytest.mark.parametrize("rows", [N, 10])
+def test_bands_are_the_written_out_sum(kind: str, rows: int) -> None:
+    phi, dense = _banded(kind, "cpu")
+    leaves, log_mass, klass = _inputs("cpu", torch.float64, phi.n_features)
+    problem = Problem(phi.core.for_kernels(leaves[1]), log_mass, klass, tuple(phi.spreads))
+    weights = torch.randn(N, dtype=torch.float64)
+    log_sum, score = _reference(leaves, log_mass, klass, dense)
+    loss, surprisal = weighted_loss(*leaves, problem, weights, Plan(torch.float64, torch.float64, rows))
+    torch.testing.assert_close(surprisal, log_sum - score)
+    exact = (weights * (log_sum - score)).sum()
+    torch.testing.assert_close(loss, exact)
+    torch.testing.assert_close(torch.autograd.grad(3 * loss, leaves), torch.autograd.grad(3 * exact, leaves))
+
+
+@pytest.mark.skipif(not CUDA, reason="no GPU")
+@pytest.mark.parametrize("kind", BANDS)
+@pytest.mark.parametrize("rows", [N, 16])
+def test_bands_on_the_gpu(kind: str, rows: int) -> None:
+    phi, dense = _banded(kind, "cuda")
+    leaves, log_mass, klass = _inputs("cuda", torch.float32, phi.n_features)
+    h, weight, bias = (leaf.detach().double().requires_grad_() for leaf in leaves)
+    log_sum, score = _reference((h, weight, bias), log_mass, klass, dense)
+    gradients = torch.autograd.grad((log_sum - score).mean(), (h, weight, bias))
+    problem = Problem(phi.core.for_kernels(leaves[1]), log_mass, klass, tuple(phi.spreads))
+    for dtypes, tolerance in (((torch.float32, torch.float32), 1e-5), ((torch.float16, torch.bfloat16), 1e-2)):
+        loss, _ = weighted_loss(*leaves, problem, None, Plan(*dtypes, rows))
+        for one, other in zip(torch.autograd.grad(loss, leaves), gradients, strict=True):
+            assert float((one.double() - other).norm() / other.norm()) < tolerance
 
 
 def test_a_position_where_nothing_is_possible_has_no_gradient() -> None:

@@ -29,6 +29,7 @@ from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.coarsening import ClassCurve, class_curve, coarsen, merges_of, with_classes
+from llrnn.inference.condensing import condense
 from llrnn.knowledge.backgrounds.base import symbol_mass
 from llrnn.knowledge.features import FeatureSummary, compile_features, summarise
 from llrnn.layer import coarse, ways
@@ -194,8 +195,14 @@ def _of_model(folder: Path, valid: Path | None, numbers: Sequence[int]) -> Class
 def coarsen_verb(
     context: typer.Context,
     model: ModelFolder,
-    classes: Annotated[int, typer.Option(min=1, help="How many classes of output features there may be.")],
     out: Annotated[Path, typer.Option(help="The folder for the coarser model.")],
+    classes: Annotated[
+        int | None, typer.Option(min=1, help="Merge words: how many classes of output features there may be.")
+    ] = None,
+    fewer: Annotated[
+        float | None,
+        typer.Option(help="Condense features of rare words: how many times fewer multiplications than a softmax."),
+    ] = None,
     valid: Annotated[
         Path | None, typer.Option(help="A text: how features vary on it, and the log-perplexity before and after.")
     ] = None,
@@ -207,28 +214,47 @@ def coarsen_verb(
     force: Annotated[bool, typer.Option("--force", help="Replace another model in --out.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fewer classes for a trained model, where least is lost.
+    """A cheaper sum for a trained model, where least is lost.
 
-    The rows of rare words that are alike are merged into their mean; the weights stay.
+    --classes: the rows of rare words that are alike are merged into their mean; the weights stay.
+
+    --fewer: words stay apart, and rare ones are told apart by a few real-valued features of their own; this loses less
+    at the same number of multiplications, and needs a text (--valid).
 
     To train a model with fewer classes from the start, set features.coarsen in its configuration.
 
     \b
+    Example: llrnn coarsen runs/french --fewer 6 --valid valid.conllu --out runs/coarse
     Example: llrnn coarsen runs/french --classes 7000 --valid valid.conllu --out runs/coarse
     Example: llrnn train french.toml --set features.coarsen.classes=7000 --out runs/coarse
     """
     if valid is None:
         refuse_idle(context, "without --valid", "lowercase", "format", "batches")
+    if (classes is None) == (fewer is None):
+        found = "neither" if classes is None else "both"
+        raise ConfigError(f"found {found} of --classes and --fewer: give one of the two")
+    if fewer is not None and valid is None:
+        raise ConfigError("--fewer needs a text: give --valid")
     refuse_overwriting(out, None, force)
     opened = load(model)
     text = None if valid is None else read_for(opened, valid, format, lowercase)
-    made = coarsen(opened, classes, text=text, batching=None if text is None else batching_for(batches, opened, text))
+    batching = None if text is None else batching_for(batches, opened, text)
+    if fewer is not None and text is not None:
+        made = condense(opened, fewer, text=text, batching=batching)
+    elif classes is not None:
+        made = coarsen(opened, classes, text=text, batching=batching)
     make_output_folder(out)
     made.save(out)
-    say({"out": str(out), **made.provenance["coarsened"]}, as_json, partial(_show_coarsened, valid))
+    told = made.provenance["coarsened" if fewer is None else "condensed"]
+    say({"out": str(out), **told}, as_json, partial(_show_coarsened, valid))
 
 
 def _show_coarsened(valid: Path | None, found: dict[str, Any]) -> None:
     before, after = found.get("log_perplexity", (None, None))
     on = "" if before is None else f"; log-perplexity on {valid}: {before:.4f} before, {after:.4f} now"
-    show.text(f"{found['out']}: {found['before']:,} classes as {found['classes']:,}{on}")
+    if "bands" not in found:
+        show.text(f"{found['out']}: {found['before']:,} classes as {found['classes']:,}{on}")
+        return
+    bands = ", ".join(f"{n:,} by {r}" for n, r in found["bands"])
+    fewer = f"{found['fewer']:.1f} times fewer multiplications than a softmax"
+    show.text(f"{found['out']}: {fewer}; {found['alone']:,} classes as they were, {bands} features{on}")

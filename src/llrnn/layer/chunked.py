@@ -6,6 +6,8 @@
     D[n, s] = g_sum[n] · exp(x[n, s] + b[s] − log_sum[n]) + g_score[n] · [s = k(n)]           takes the place of x
     dh = D Φ W        dW = Φᵀ (Dᵀ h)        dc = Φᵀ (Dᵀ 1)
 
+Where Φ = S Φ̃ (bands, `layer.matrix`), y = h (Φ̃ W)ᵀ is made first, x = y Sᵀ, b = S Φ̃ c + log B, and D S stands for D.
+
     weighted_loss(...)     Σ_n w_n (log_sum[n] − score[n]) for weights known before: gradients in forward, 3 products
     composed, product      Φ W with its gradient, by the same kernels: torch's own sums of rows add up a row entry by
                            entry, so that one feature of two thousand classes takes as long as all others
@@ -17,7 +19,7 @@ replaced by their `twin`, for tests; what is computed there is in `layer.blocks`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple, cast
@@ -28,7 +30,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from llrnn.layer import kernels, twin
-from llrnn.layer.matrix import KernelMatrix, SparseMatrix
+from llrnn.layer.matrix import ALIGNED, KernelMatrix, SparseMatrix, Spread
 from llrnn.layer.numerics import MINUS_INFINITY
 
 _CHUNK_BYTES = 1 << 26  # of logits: half of them stay in the second-level cache of an H200
@@ -44,18 +46,22 @@ class Plan(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """The constants: Φ, the log-mass of every class (G,), and the class that is asked for at each position (N,)."""
+    """The constants: Φ, the log-mass of every class (G,), and the class that is asked for at each position (N,).
+
+    Where there are bands, Φ̃ and the blocks of S.
+    """
 
     phi: KernelMatrix
     log_mass: Tensor
     klass: Tensor
+    spreads: Sequence[Spread] = ()
 
 
 class ComposedWeights(NamedTuple):
-    """h as it came, Φ W in the type of the logits, and the bias of every class."""
+    """h as it came, Φ W (or Φ̃ W) in the type of the logits, and the bias of every class."""
 
     h: Tensor  # (N, H)
-    weight: Tensor  # (G, H)
+    weight: Tensor  # (G, H) or (P, H)
     bias: Tensor  # (G,)
 
 
@@ -82,7 +88,7 @@ class Chunks:
         self.composed, self.klass, self.plan, self.ops = composed, klass, plan, ops_for(composed.bias)
         self._rows = min(plan.rows, len(composed.h))
         self._h = converted(composed.h, plan.logits)
-        self._buffer = self._h.new_empty(self._rows, len(composed.weight))
+        self._buffer = self._h.new_empty(self._rows, len(composed.bias))
 
     def __iter__(self) -> Iterator[slice]:
         N = len(self.composed.h)
@@ -101,6 +107,29 @@ class Chunks:
         self.ops.log_sums(self.logits(part), self.composed.bias, self.klass[part], log_sum[part], score[part])
 
 
+class SpreadChunks(Chunks):
+    """x from y, of which the first columns are those of classes that are no band's."""
+
+    def __init__(self, composed: ComposedWeights, klass: Tensor, plan: Plan, spreads: Sequence[Spread]) -> None:
+        super().__init__(composed, klass, plan)
+        self.spreads, self.single = spreads, spreads[0].classes.start
+        self.inner = slice(self.single, spreads[-1].inner.stop)
+        self._buffer[:, spreads[-1].classes.stop :] = 0.0  # classes that fill up: what stands there must be a number
+        self.y = self._h.new_empty(self._rows, self.inner.stop - self.inner.start)
+
+    def within(self, part: Spread) -> slice:
+        """The columns of a band in y."""
+        return slice(part.inner.start - self.single, part.inner.stop - self.single)
+
+    def logits(self, part: slice) -> Tensor:
+        h, weight, x, y = self._h[part], self.composed.weight, self.current(part), self.y[: part.stop - part.start]
+        _product(h, weight[: self.single].t(), x[:, : self.single])
+        _product(h, weight[self.inner].t(), y)
+        for band in self.spreads:
+            _product(y[:, self.within(band)], band.as_dtype(x.dtype).t(), x[:, band.classes])
+        return x
+
+
 class Totals:
     """The gradients as they grow chunk by chunk; D takes the place of the logits."""
 
@@ -117,11 +146,40 @@ class Totals:
         d = x.view(self._h.dtype)  # of the same size
         of_chunk = (chunks.klass[part], log_sum[part], g_sum[part], None if g_score is None else g_score[part])
         chunks.ops.gradients(x, chunks.composed.bias, *of_chunk, d, self._columns)
+        self._add_products(part, d)
+
+    def _add_products(self, part: slice, d: Tensor) -> None:
         _product(d, self._weight, self._d_h[part])
         _product(d.t(), self._h[part], self._d_weight, adding=part.start > 0)
 
     def finished(self) -> Gradients:
         return Gradients(self._d_h, self._d_weight, self._columns.sum(0))
+
+
+class SpreadTotals(Totals):
+    """D S for D, and its columns likewise."""
+
+    def __init__(self, chunks: SpreadChunks) -> None:
+        super().__init__(chunks)
+        self._of = chunks
+        self._d_y = torch.empty_like(chunks.y, dtype=self._h.dtype)
+        self._d_weight[chunks.inner.stop :] = 0.0  # rows that fill up
+
+    def _add_products(self, part: slice, d: Tensor) -> None:
+        single, inner, d_y = self._of.single, self._of.inner, self._d_y[: len(d)]
+        for band in self._of.spreads:
+            _product(d[:, band.classes], band.as_dtype(d.dtype), d_y[:, self._of.within(band)])
+        _product(d[:, :single], self._weight[:single], self._d_h[part])
+        _product(d_y, self._weight[inner], self._d_h[part], adding=True)
+        _product(d[:, :single].t(), self._h[part], self._d_weight[:single], adding=part.start > 0)
+        _product(d_y.t(), self._h[part], self._d_weight[inner], adding=part.start > 0)
+
+    def finished(self) -> Gradients:
+        by_class, of_bias = self._columns.sum(0), self._columns.new_zeros(len(self._d_weight))
+        of_bias[: self._of.single] = by_class[: self._of.single]
+        for band in self._of.spreads:
+            of_bias[band.inner] = band.as_dtype(by_class.dtype).t() @ by_class[band.classes]
+        return Gradients(self._d_h, self._d_weight, of_bias)
 
 
 def ops_for(tensor: Tensor) -> ModuleType:
@@ -184,8 +242,8 @@ class _WeightedLoss(torch.autograd.Function):
         ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, weights: Tensor | None, plan: Plan
     ) -> tuple[Tensor, Tensor]:
         composed = compose(h, weight, bias, problem, plan)
-        chunks = Chunks(composed, problem.klass, plan)
-        totals = Totals(chunks) if any(ctx.needs_input_grad[:3]) else None
+        chunks = _chunks(composed, problem, plan)
+        totals = _totals(chunks) if any(ctx.needs_input_grad[:3]) else None
         log_sum, score = composed.bias.new_empty(2, len(h))
         w = torch.full_like(log_sum, 1 / len(h)) if weights is None else weights.to(log_sum.dtype).contiguous()
         for part in chunks:
@@ -206,8 +264,20 @@ class _WeightedLoss(torch.autograd.Function):
         return *decompose(found, ctx.phi, grads[0], ctx.dtypes), None, None, None
 
 
+def _chunks(composed: ComposedWeights, problem: Problem, plan: Plan) -> Chunks:
+    if problem.spreads:
+        return SpreadChunks(composed, problem.klass, plan, problem.spreads)
+    return Chunks(composed, problem.klass, plan)
+
+
+def _totals(chunks: Chunks) -> Totals:
+    return SpreadTotals(chunks) if isinstance(chunks, SpreadChunks) else Totals(chunks)
+
+
 def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan) -> ComposedWeights:
     """Sums are float32, or float64 where h is; classes that fill up have weight 0 and no mass."""
+    if problem.spreads:
+        return _composed_with_bands(h, weight, bias, problem, plan)
     dtype, rows = torch.promote_types(h.dtype, torch.float32), problem.phi.rows
     h, weight, c, offset = h.contiguous(), weight.contiguous(), bias.to(dtype), problem.log_mass.to(dtype)
     missing = rows.n_rows - len(offset)
@@ -218,6 +288,22 @@ def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Pla
     if missing:
         weight, c = F.pad(weight, (0, 0, 0, missing)), F.pad(c, (0, missing))
     return ComposedWeights(h, converted(weight, plan.logits), c + offset)
+
+
+def _composed_with_bands(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan) -> ComposedWeights:
+    """Φ̃ W, and S Φ̃ c + log B of the classes."""
+    dtype = torch.promote_types(h.dtype, torch.float32)
+    offset, inner = problem.log_mass.to(dtype), bias.to(dtype)
+    if problem.phi.identity:  # nothing but bands
+        product, sums = converted(weight.contiguous(), plan.logits), inner
+    else:
+        product, sums = _composed_sums(problem.phi, weight.contiguous(), inner, None, plan.logits)
+    parts = [sums[: problem.spreads[0].classes.start]]
+    parts += [band.as_dtype(dtype) @ sums[band.inner] for band in problem.spreads]
+    of_classes = torch.cat(parts) + offset
+    return ComposedWeights(
+        h.contiguous(), product, F.pad(of_classes, (0, -len(offset) % ALIGNED), value=MINUS_INFINITY)
+    )
 
 
 def decompose(

@@ -35,13 +35,13 @@ from torch.nn import functional as F
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import FeatureError, quoted
 
-_ALIGNED = 8  # classes come in eights, filled up with empty ones: matrix units read rows of 16 bytes
+ALIGNED = 8  # classes come in eights, filled up with empty ones: matrix units read rows of 16 bytes
 _LONGEST_PIECE = 64  # entries that one program adds up: a feature of a tenth of all words must not be one long sum
 _OFTEN = 16  # a feature of more than a sixteenth of all words is a dense column
 _DENSE = 4  # of Φ itself: a feature of more than a quarter of all classes, where there are
 _FEWEST_DENSE = 16  # such features, over
 _FEWEST_CLASSES = 1_000  # classes: word vectors
-_NARROW = 2  # a band has so many times more classes than features, or it is none
+NARROW = 2  # a band has so many times more classes than features, or it is none
 _OF_AN_ENTRY = 6  # entries of dense columns cost as much as one that is looked up
 _MOST_CACHED = 1 << 28  # bytes of a product with Φ: larger ones are made anew where they are needed
 T = TypeVar("T")
@@ -164,7 +164,7 @@ class FeatureMatrix:
             entries = slice(self.offsets[end] - n * r, self.offsets[end])
             is_full = np.array_equal(self.columns[entries], np.tile(np.arange(first, last), n))
             is_run = self.offsets[end - n] == entries.start and len(own) == n * r
-            if not (_NARROW * r <= n and is_full and is_run):
+            if not (NARROW * r <= n and is_full and is_run):
                 break
             found.append(Band(slice(end - n, end), slice(first, last)))
             end -= n
@@ -418,7 +418,7 @@ class SparseMatrix(torch.nn.Module):
         dtype = torch.promote_types(like.dtype, torch.float32)
         found = _for_kernels.get(self)
         if found is None or found.rows.values.device != like.device or found.rows.values.dtype != dtype:
-            rows = self._rows.for_kernels(like.device, dtype, _ALIGNED), self._columns.for_kernels(like.device, dtype)
+            rows = self._rows.for_kernels(like.device, dtype, ALIGNED), self._columns.for_kernels(like.device, dtype)
             dense = None if self._dense is None else copy.deepcopy(self._dense).to(like.device)
             found = _for_kernels[self] = KernelMatrix(*rows, self.is_identity, dense)
         return found

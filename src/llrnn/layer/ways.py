@@ -250,7 +250,7 @@ def exact_loss(p: Distribution, targets: Tensor, precision: Precision = "full", 
 def mean_loss(layer: LogLinear, h: Tensor, offset: Tensor, klass: Tensor, precision: Precision = "full") -> Tensor:
     """The mean of log_sum − score of one class a position, (N,); nothing of size N × G is kept. Half on a GPU only."""
     if h.is_cuda:  # always composed: chunk by chunk, by the kernels
-        problem = Problem(layer.phi.for_kernels(layer.weight), offset, klass)
+        problem = Problem(layer.phi.core.for_kernels(layer.weight), offset, klass, tuple(layer.phi.spreads))
         plan = plan_for(h, layer.phi.n_classes, exact=precision == "full")
         return weighted_loss(h, layer.weight, layer.bias, problem, None, plan)[0]
     pairs = Pairs(torch.arange(len(h), device=h.device), klass)
@@ -258,13 +258,17 @@ def mean_loss(layer: LogLinear, h: Tensor, offset: Tensor, klass: Tensor, precis
     return blocks.mean_loss(h, *_factors(layer, taken.name, offset), pairs, taken.block)
 
 
+def size_of(layer: LogLinear, positions: int) -> Size:
+    """What decides."""
+    phi, (m, H) = layer.phi, layer.weight.shape
+    bands = Bands(phi.core.n_classes, phi.core.entries, phi.spread_entries) if phi.spreads else None
+    return Size(positions, phi.n_classes, m, phi.entries, H, bands)
+
+
 def work(layer: LogLinear, h: Tensor, *, training: bool = False) -> Work:
     """The cheaper way to the scores of all classes, (N, H) -> (N, G); in training also where no gradient is needed."""
-    weight, bias, phi = layer.weight, layer.bias, layer.phi
-    m, H = weight.shape
-    bands = Bands(phi.core.n_classes, phi.core.entries, phi.spread_entries) if phi.spreads else None
-    size = Size(len(h), phi.n_classes, m, phi.entries, H, bands)
-    cached = can_be_cached(phi.core.n_classes * H, weight, bias)
+    weight, bias, size = layer.weight, layer.bias, size_of(layer, len(h))
+    cached = can_be_cached(layer.phi.core.n_classes * size.hidden, weight, bias)
     training = training or (not cached and needs_gradient(h, weight, bias))
     costs = unit_costs(h.device.type, torch.get_num_threads())
     return cheapest(size, training=training, cached=cached, costs=costs)

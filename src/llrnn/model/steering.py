@@ -167,7 +167,7 @@ def swap(
     others, changed = experts or {}, tables or {}
     require_experts(model, others)
     _require(changed, [*tables_of(model)], "table")
-    swapped = _untied(model)
+    swapped = untied(model)
     if background is not None:
         swapped.background = background.bind(model.vocabulary)
     swapped.contextual = tuple(
@@ -250,7 +250,7 @@ def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:
     steer(model, [Change.parse("POS:VERB=+0.5"), Change("Gender:*", scale=0.0)])
     """
     scale, offset = scale_and_offset(model, changes)
-    steered = _untied(model)
+    steered = untied(model)
     layer, m = steered.layer, model.output_features.n_features
     with torch.no_grad():
         for W, c, own in (
@@ -263,7 +263,7 @@ def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:
     return steered
 
 
-def _untied(model: LLRNN) -> LLRNN:
+def untied(model: LLRNN) -> LLRNN:
     """The same model with parameters of its own, untied: a change of the output is none of the input.
 
     Knowledge is shared, for it is large and never changes.

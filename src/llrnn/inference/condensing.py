@@ -1,0 +1,259 @@
+"""A trained model with fewer multiplications in Z: rare words are told apart by a few real features of their own.
+
+    a·φ(x) = m(x)·h + d(x)          m = φ W (H,), d = φ·c
+
+Classes stand in bands by falling mass, each band as large as all before it. In all but the first ones m(x)·h is kept in
+the r directions u of h that tell most apart there; over the positions of a text, as probable as the band is there, with
+
+    μ = E_b[h],  R Rᵀ = Cov_b(h),  u: the first eigenvectors of Σ_x p(x) (m(x) R)ᵀ (m(x) R)
+
+    m(x)·h ≈ Σ_j (m(x) R u_j) (u_jᵀ R⁻¹ (h − μ)) + m(x)·μ               lost: ½ Σ of the other eigenvalues, in nats
+
+So m(x) R u_j are the features of x, and u_jᵀ R⁻¹ their rows of W; one more feature, of weight 0 and bias 1, is what is
+constant. That is an LL-RNN as any other, whose sum takes r (n + H) multiplications for the n classes of a band instead
+of n H (`layer.matrix`). The ranks are those that lose least at a given number of multiplications: a direction is taken
+while its eigenvalue over n + H is worth it, in whichever band it is.
+
+Nothing of it is merged: every class keeps a score of its own. The network goes on reading words by all their features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.errors import ConfigError
+from llrnn.knowledge.backgrounds.base import symbol_mass
+from llrnn.knowledge.contextual.base import LinearFeature
+from llrnn.layer.loglinear import LogLinear
+from llrnn.layer.matrix import NARROW, FeatureMatrix
+from llrnn.model.network import LLRNN
+from llrnn.model.scoring import Batching, Sentences, score, walk
+from llrnn.model.steering import untied
+from llrnn.text.corpus import Corpus, EncodedText
+
+_FIRST = 256  # classes of the first band
+_EIGHTS, _WIDE = 8, 128  # features of a band come in eights, since matrix units read 16 bytes, if H is so large
+_WORDS = 512  # positions at a time whose probabilities of all classes are written out
+_OF_THE_LARGEST = 1e-7  # variances of h below this, of the largest, count as this
+
+
+def condense(model: LLRNN, fewer: float, *, text: Corpus, batching: Batching | None = None) -> LLRNN:
+    """The model with so many times fewer multiplications in Z than a softmax over V has; itself is left as it is.
+
+    `text`: some thousand sentences, on which h varies as it will; `batching`: how it is scored. Rare words get
+    real-valued features of their own, named after those that they stand for most; inputs and outputs are not tied then.
+    `provenance["condensed"]` tells classes and features of the bands, and the log-perplexity before and after.
+    `llrnn.train` trains it on as any other model.
+
+        small = condense(model, 6.0, text=Corpus.from_file("valid.txt"))
+    """
+    if fewer <= 1.0:
+        raise ConfigError(f"condense(model, N) needs N over 1, times fewer multiplications, found {fewer}")
+    linear = [name for one in model.contextual if isinstance(one, LinearFeature) for name in one.names]
+    if linear:
+        raise ConfigError(f"{linear[0]!r} is made of features that rare words would lose: coarsen(model, N) keeps them")
+    encoded = EncodedText.encode(text, model.vocabulary)
+    V, H = model.output_features.n_symbols, model.layer.weight.shape[1]
+    bands = _bands(model, _Moments.of(model, encoded))
+    ranks = _ranks(bands, V, H, fewer)
+    made = _with_bands(model, bands, ranks)
+    scores = score(model, encoded, batching), score(made, encoded, batching)
+    told = {
+        "fewer": V * H / _multiplications(bands, ranks, H),
+        "alone": sum(band.n for band, r in zip(bands, ranks, strict=True) if r is None),
+        "bands": [[band.n, r] for band, r in zip(bands, ranks, strict=True) if r is not None],
+        "log_perplexity": [one.log_perplexity for one in scores],
+    }
+    made.provenance = {**model.provenance, "condensed": told}
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """Of a text: the mean probability of each class, and for each band of them that of the band and moments of h."""
+
+    order: Ints  # (G,) the classes by falling mass
+    edges: list[int]  # of the bands in this order
+    share: Floats  # (G,) in this order
+    total: Floats  # (B,)
+    first: Floats  # (B, H)
+    second: Floats  # (B, H, H)
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, model: LLRNN, text: EncodedText) -> _Moments:
+        class_of, G = model.output_features.class_of, model.output_features.n_classes
+        mass = np.bincount(class_of, symbol_mass(model.background, model.vocabulary), G)
+        mass[class_of[list(model.vocabulary.tails)]] = np.inf  # bounds of their real-valued features hold: they stay
+        order = np.argsort(-mass, kind="stable")
+        edges = [0, *(size for size in (_FIRST << i for i in range(40)) if size < G), G]
+        B, H = len(edges) - 1, model.layer.weight.shape[1]
+        made = cls(order, edges, np.zeros(G), np.zeros(B), np.zeros((B, H)), np.zeros((B, H, H)))
+        placed = torch.from_numpy(order).to(model.device)
+        for _, p in walk(model, text, Sentences(_WORDS)):
+            made._add(p.h, p.class_probabilities()[:, placed])
+        return made
+
+    def _add(self, h: Tensor, probabilities: Tensor) -> None:
+        self.share[:] += probabilities.sum(0, dtype=torch.float64).cpu().numpy()
+        for b, (start, stop) in enumerate(pairwise(self.edges)):
+            own = probabilities[:, start:stop].sum(1).to(h.dtype)  # (N,)
+            weighted = h * own[:, None]
+            self.total[b] += float(own.sum())
+            self.first[b] += weighted.sum(0).double().cpu().numpy()
+            self.second[b] += (weighted.t() @ h).double().cpu().numpy()
+
+    def roots(self, b: int) -> tuple[Floats, Floats, Floats]:
+        """μ, R and R⁻¹; a band that is seldom probable has its covariance from all positions as well."""
+        H, total = self.first.shape[1], float(self.total[b])
+        everywhere = self.first.sum(0) / self.total.sum()
+        common = self.second.sum(0) / self.total.sum() - np.outer(everywhere, everywhere)
+        mean = (self.first[b] + everywhere) / (total + 1.0)
+        across = np.outer(self.first[b], mean)
+        own = self.second[b] - across - across.T + total * np.outer(mean, mean)
+        covariance = (own + H * common) / (total + H)
+        values, vectors = np.linalg.eigh(covariance)
+        root = np.sqrt(np.maximum(values, max(float(values.max()), 1e-30) * _OF_THE_LARGEST))
+        return mean, vectors * root, (vectors / root).T
+
+
+class _Band(NamedTuple):
+    """Some classes, their m and d, and the directions of h by what they tell apart."""
+
+    classes: Ints  # (n,)
+    weight: Floats  # m (n, H)
+    bias: Floats  # d (n,)
+    mean: Floats  # μ (H,)
+    root: Floats  # R (H, H)
+    inverse: Floats  # R⁻¹ (H, H)
+    directions: Floats  # u (H, H), one a row
+    nats: Floats  # (H,) what each is worth, falling
+
+    @property
+    def n(self) -> int:
+        return len(self.classes)
+
+    def factors(self, r: int) -> tuple[Floats, Floats, Floats]:
+        """The values of r features (n, r), the last one constant in h, and their rows of W (r, H) and c (r,)."""
+        u = self.directions[: r - 1]
+        values, rows = self.weight @ (self.root @ u.T), u @ self.inverse
+        size = np.sqrt((values**2).mean(0)) + 1e-30  # as large as other features, so that training takes them alike
+        values, rows = values / size, rows * size[:, None]
+        constant = self.bias + self.weight @ self.mean - values @ (rows @ self.mean)
+        return np.c_[values, constant], np.r_[rows, np.zeros((1, rows.shape[1]))], np.r_[np.zeros(len(u)), 1.0]
+
+
+def _bands(model: LLRNN, moments: _Moments) -> list[_Band]:
+    layer, found = model.layer, list[_Band]()
+    weight, bias = ((layer.phi @ part).detach().double().cpu().numpy() for part in (layer.weight, layer.bias))
+    share = moments.share / moments.share.sum()
+    for b, (start, stop) in enumerate(pairwise(moments.edges)):
+        classes = moments.order[start:stop]
+        mean, root, inverse = moments.roots(b)
+        scaled = (weight[classes] @ root) * np.sqrt(share[start:stop, None])
+        values, vectors = np.linalg.eigh(scaled.T @ scaled)
+        nats = np.maximum(values[::-1], 0.0) / 2
+        found.append(_Band(classes, weight[classes], bias[classes], mean, root, inverse, vectors.T[::-1], nats))
+    return found
+
+
+def _ranks(bands: Sequence[_Band], V: int, H: int, fewer: float) -> list[int | None]:
+    """How many features each band gets, None where it stays as it is, so that least is lost: by bisection."""
+    low, high = -60.0, 20.0  # of log nats a multiplication
+    for _ in range(60):
+        middle = (low + high) / 2
+        dear = _multiplications(bands, _ranks_at(bands, middle, H), H) > V * H / fewer
+        low, high = (middle, high) if dear else (low, middle)
+    found = _ranks_at(bands, high, H)
+    most = V * H / _multiplications(bands, found, H)
+    if most < fewer:
+        raise ConfigError(f"{most:.1f} times fewer multiplications are the most for this model, found {fewer}")
+    return found
+
+
+def _ranks_at(bands: Sequence[_Band], log_price: float, H: int) -> list[int | None]:
+    """Where a multiplication has this price."""
+    found, step = list[int | None](), _EIGHTS if H >= _WIDE else 1
+    for band in bands:
+        wanted = 1 + int((band.nats > np.exp(log_price) * (band.n + H)).sum())  # one of them constant
+        r = max(step, wanted // step * step)
+        found.append(None if r * (band.n + H) >= band.n * H or band.n < NARROW * r else r)
+    return found
+
+
+def _multiplications(bands: Sequence[_Band], ranks: Sequence[int | None], H: int) -> int:
+    return sum(b.n * H if r is None else r * (b.n + H) for b, r in zip(bands, ranks, strict=True))
+
+
+def _with_bands(model: LLRNN, bands: Sequence[_Band], ranks: Sequence[int | None]) -> LLRNN:
+    made, old = untied(model), model.layer
+    chosen = [(band, r) for band, r in zip(bands, ranks, strict=True) if r is not None]
+    alone = [band.classes for band, r in zip(bands, ranks, strict=True) if r is None]
+    values, weights, biases = zip(*(band.factors(r) for band, r in chosen), strict=True) if chosen else ((), (), ())
+    names = [
+        _names(model.output_features, b, *of)
+        for b, of in enumerate(zip([band for band, _ in chosen], values, strict=True))
+    ]
+    order = np.concatenate([*alone, *(band.classes for band, _ in chosen)])
+    made.output_features = _joined(model.output_features, order, sum(map(len, alone)), names, values)
+    made.layer = LogLinear(made.output_features, old.weight.shape[1], len(made.context_names), zero=True)
+    weight, bias = (
+        torch.cat([before.detach(), *(torch.from_numpy(part).to(before) for part in more)])
+        for before, more in ((old.weight, weights), (old.bias, biases))
+    )
+    made.layer.weight, made.layer.bias = nn.Parameter(weight), nn.Parameter(bias)
+    made.layer.context_weight, made.layer.context_bias = (
+        nn.Parameter(part.detach().clone(), part.requires_grad) for part in (old.context_weight, old.context_bias)
+    )
+    return made.to(model.device).train(model.training)
+
+
+def _joined(
+    matrix: FeatureMatrix, order: Ints, alone: int, names: Sequence[Sequence[str]], values: Sequence[Floats]
+) -> FeatureMatrix:
+    """Φ with its classes in this order, of which the first keep their rows and the others have dense ones."""
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    rows = [np.arange(*matrix.offsets[s : s + 2]) for s in order[:alone]]
+    kept = np.concatenate([*rows, np.zeros(0, dtype=np.int64)])
+    columns, widths, first = (
+        [matrix.columns[kept]],
+        [np.array([len(row) for row in rows], dtype=np.int64)],
+        matrix.n_features,
+    )
+    for part in values:
+        n, r = part.shape
+        columns.append(np.tile(np.arange(first, first + r), n))
+        widths.append(np.full(n, r))
+        first += r
+    return FeatureMatrix(
+        (*matrix.names, *(name for own in names for name in own)),
+        (*matrix.groups, *(f"band {b + 1}" for b, own in enumerate(names) for _ in own)),
+        place[matrix.class_of],
+        np.concatenate([[0], np.cumsum(np.concatenate(widths))]).astype(np.int64),
+        np.concatenate(columns).astype(np.int64),
+        np.concatenate([matrix.values[kept], *(part.ravel() for part in values)]),
+    )
+
+
+def _names(matrix: FeatureMatrix, number: int, band: _Band, values: Floats) -> list[str]:
+    """Each after the feature that goes up with it most, and the one that goes down with it."""
+    entries = [np.arange(*matrix.offsets[s : s + 2]) for s in band.classes]
+    row = np.repeat(np.arange(band.n), [len(own) for own in entries])
+    own = np.concatenate([*entries, np.zeros(0, dtype=np.int64)])
+    column, value = matrix.columns[own], matrix.values[own]
+    square = np.bincount(column, value**2, matrix.n_features)
+    found = list[str]()
+    for j in range(values.shape[1] - 1):
+        along = np.bincount(column, value * values[row, j], matrix.n_features) / np.sqrt(np.maximum(square, 1e-30))
+        up, down = matrix.names[int(along.argmax())], matrix.names[int(along.argmin())]
+        found.append(f"band {number + 1}.{j + 1} (+{up} -{down})")
+    return [*found, f"band {number + 1}, constant"]

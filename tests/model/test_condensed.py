@@ -1,0 +1,161 @@
+"""Condensed features: rare words by a few real-valued features of their own, in bands; the sum stays exact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import llrnn
+from brute import Brute
+from helpers import shaken, small_corpus, small_features, small_model, small_vectors
+from llrnn import LLRNN, backgrounds
+from llrnn.ground.errors import ConfigError
+from llrnn.inference import condensing
+from llrnn.inference.condensing import condense
+from llrnn.layer import ways
+from llrnn.model.scoring import score
+from llrnn.text.corpus import EncodedText
+from test_coarsened import dense
+
+H = 6
+
+
+@pytest.fixture(autouse=True)
+def small_bands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(condensing, "_FIRST", 8)
+
+
+def fine_model(*, tied: bool = True) -> LLRNN:
+    model = small_model(output_features=small_features() + small_vectors(), tied=tied).double()
+    shaken(model, 1.0)
+    return model.eval()
+
+
+def bands_of(model: LLRNN) -> list[condensing._Band]:
+    text = EncodedText.encode(small_corpus(), model.vocabulary)
+    return condensing._bands(model, condensing._Moments.of(model, text))
+
+
+def test_log_p_is_brute_force_with_the_new_features() -> None:
+    model = condense(fine_model(), 2.0, text=small_corpus())
+    matrix = model.output_features
+    assert len(matrix.bands) > 2
+    batch = next(iter(llrnn.Sentences(10_000).plan(EncodedText.encode(small_corpus()[:5], model.vocabulary))))
+    with torch.no_grad():
+        p, _ = model.scan(batch)
+        a, log_p = p.adaptor.numpy(), p.log_probs().numpy()
+        by_classes = p.log_prob(batch.picked(batch.targets), way="static").numpy()
+    log_b = model.background.prior([]).dense(1).log_b.double().numpy()
+    named = [dict(zip(matrix.names, row.tolist(), strict=True)) for row in dense(matrix)]
+    oracle = Brute(matrix.names, named, np.repeat(log_b, len(a), 0), np.zeros((len(a), len(named), 0)), a)
+    assert np.allclose(log_p, oracle.log_probs, atol=1e-9)
+    assert np.allclose(np.exp(log_p).sum(1), 1.0, atol=1e-12)
+    targets = batch.picked(batch.targets).numpy()
+    assert np.allclose(by_classes, oracle.log_probs[np.arange(len(targets)), targets], atol=1e-9)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_all_directions_of_h_are_the_model_itself(tied: bool) -> None:
+    fine = fine_model(tied=tied)
+    bands = bands_of(fine)
+    same = condensing._with_bands(fine, bands, [None, *[H + 1] * (len(bands) - 1)])
+    text = EncodedText.encode(small_corpus(), fine.vocabulary)
+    assert same.output_features.n_classes == fine.output_features.n_classes
+    assert same.output_features.bands
+    torch.testing.assert_close(score(same, text).log_probs, score(fine, text).log_probs, atol=1e-8, rtol=0)
+
+
+def test_what_is_lost_is_what_was_reckoned_and_less_with_more_features() -> None:
+    """To the second order: weights small enough that the third does not count."""
+    fine = fine_model()
+    with torch.no_grad():
+        fine.layer.weight.mul_(0.3)
+    fine = condensing.untied(fine)
+    text = EncodedText.encode(small_corpus(), fine.vocabulary)
+    bands = bands_of(fine)
+    losses = []
+    for r in (1, 3, 5):
+        made = condensing._with_bands(fine, bands, [None, *[r] * (len(bands) - 1)])
+        reckoned = sum(float(band.nats[r - 1 :].sum()) for band in bands[1:])
+        with torch.no_grad():
+            real = _divergence(fine, made, text)
+        assert real == pytest.approx(reckoned, rel=0.35)
+        losses.append(real)
+    assert losses[0] > losses[1] > losses[2]
+
+
+def _divergence(one: LLRNN, other: LLRNN, text: EncodedText) -> float:
+    """The mean of KL(one ‖ other) over the positions."""
+    batch = next(iter(llrnn.Sentences(10**6).plan(text)))
+    p, q = (model.scan(batch)[0].log_probs() for model in (one, other))
+    return float((p.exp() * (p - q)).sum(1).mean())
+
+
+def test_the_ranks_keep_to_the_budget_and_lose_no_more_than_equal_ranks_do() -> None:
+    bands, V = bands_of(fine_model()), 341
+    for fewer in (1.3, 2.0, 3.0):
+        ranks = condensing._ranks(bands, V, H, fewer)
+        cost = condensing._multiplications(bands, ranks, H)
+        assert cost <= V * H / fewer
+        lost = _lost(bands, ranks)
+        for alone in range(len(bands)):
+            for r in range(1, H):
+                equal: list[int | None] = [None if b < alone else r for b in range(len(bands))]
+                if condensing._multiplications(bands, equal, H) <= cost:
+                    assert _lost(bands, equal) >= lost
+
+
+def _lost(bands: list[condensing._Band], ranks: list[int | None]) -> float:
+    return sum(float(band.nats[r - 1 :].sum()) for band, r in zip(bands, ranks, strict=True) if r is not None)
+
+
+def test_a_condensed_model_is_a_model_as_any_other(tmp_path: Path) -> None:
+    fine, corpus = fine_model(), small_corpus()
+    made = condense(fine, 2.0, text=corpus)
+    told = made.provenance["condensed"]
+    assert told["fewer"] >= 2.0
+    text = EncodedText.encode(corpus, fine.vocabulary)
+    assert told["log_perplexity"] == [score(model, text).log_perplexity for model in (fine, made)]
+    size = ways.size_of(made.layer, 1)
+    assert ways.composed(size).multiplications == pytest.approx(341 * H / told["fewer"])
+    assert fine.tied
+    assert not made.tied
+    made.save(tmp_path)
+    again = llrnn.load(tmp_path)
+    assert again.output_features.bands == made.output_features.bands
+    torch.testing.assert_close(score(again, text).log_probs, score(made, text).log_probs)
+    rare = int(np.flatnonzero(made.output_features.class_of >= made.output_features.bands[-1].classes.start)[0])
+    assert any(name.startswith("band") and "(+" in name for name in made.output_features.row(rare))
+    explained = llrnn.explain(again, word=made.vocabulary.symbol(rare))
+    assert explained.total == pytest.approx(explained.log_p, abs=1e-6)
+    assert any(term.name.startswith("band") for term in explained.terms)
+    before = score(again, text).log_perplexity
+    for _ in llrnn.train(again, corpus, epochs=2, learning_rate=0.01):
+        pass
+    assert score(again, text).log_perplexity < before
+
+
+def test_a_background_that_follows_the_text() -> None:
+    corpus = small_corpus()
+    fine = small_model(
+        output_features=small_features() + small_vectors(), background=backgrounds.NGram.from_corpus(corpus, order=2)
+    ).double()
+    shaken(fine, 0.5)
+    made = condense(fine, 1.5, text=corpus)
+    batch = next(iter(llrnn.Sentences(10_000).plan(EncodedText.encode(corpus[:4], fine.vocabulary))))
+    with torch.no_grad():
+        p, _ = made.eval().scan(batch)
+        torch.testing.assert_close(p.log_probs().exp().sum(1), torch.ones(p.n, dtype=torch.float64))
+        words = batch.picked(batch.targets)
+        expected = p.log_probs()[torch.arange(p.n), words]
+        for way in ("words", "adding", "leaving"):
+            torch.testing.assert_close(p.log_prob(words, way=way), expected, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize(("fewer", "said"), [(1.0, "over 1"), (1000.0, "are the most for this model")])
+def test_mistakes(fewer: float, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        condense(fine_model(), fewer, text=small_corpus())
