@@ -17,6 +17,7 @@ from llrnn.inference import condensing
 from llrnn.inference.condensing import condense
 from llrnn.layer import ways
 from llrnn.model.scoring import score
+from llrnn.model.steering import untied
 from llrnn.text.corpus import EncodedText
 from test_coarsened import dense
 
@@ -73,7 +74,7 @@ def test_what_is_lost_is_what_was_reckoned_and_less_with_more_features() -> None
     fine = fine_model()
     with torch.no_grad():
         fine.layer.weight.mul_(0.3)
-    fine = condensing.untied(fine)
+    fine = untied(fine)
     text = EncodedText.encode(small_corpus(), fine.vocabulary)
     bands = bands_of(fine)
     losses = []

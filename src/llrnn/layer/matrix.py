@@ -381,7 +381,7 @@ class SparseMatrix(torch.nn.Module):
     def __init__(self, features: FeatureMatrix) -> None:
         super().__init__()
         self.n_classes, self.n_features = features.n_classes, features.n_features
-        self.spreads = torch.nn.ModuleList(_spreads(features))
+        self._spreads = torch.nn.ModuleList(_spreads(features))
         self._core = SparseMatrix(_core(features)) if features.bands else None
         self.is_identity = features.is_identity
         rows = np.repeat(np.arange(features.n_classes), np.diff(features.offsets))
@@ -398,7 +398,11 @@ class SparseMatrix(torch.nn.Module):
 
     @property
     def core(self) -> SparseMatrix:
-        return self._core or self
+        return self if self._core is None else self._core
+
+    @property
+    def spreads(self) -> tuple[Spread, ...]:
+        return cast(tuple[Spread, ...], tuple(self._spreads))
 
     @property
     def spread_entries(self) -> int:

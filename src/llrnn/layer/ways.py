@@ -250,7 +250,7 @@ def exact_loss(p: Distribution, targets: Tensor, precision: Precision = "full", 
 def mean_loss(layer: LogLinear, h: Tensor, offset: Tensor, klass: Tensor, precision: Precision = "full") -> Tensor:
     """The mean of log_sum − score of one class a position, (N,); nothing of size N × G is kept. Half on a GPU only."""
     if h.is_cuda:  # always composed: chunk by chunk, by the kernels
-        problem = Problem(layer.phi.core.for_kernels(layer.weight), offset, klass, tuple(layer.phi.spreads))
+        problem = Problem(layer.phi.core.for_kernels(layer.weight), offset, klass, layer.phi.spreads)
         plan = plan_for(h, layer.phi.n_classes, exact=precision == "full")
         return weighted_loss(h, layer.weight, layer.bias, problem, None, plan)[0]
     pairs = Pairs(torch.arange(len(h), device=h.device), klass)

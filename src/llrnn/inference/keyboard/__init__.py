@@ -75,8 +75,8 @@ def keyboard_bytes(model: LLRNN, *, words: int | None = None) -> bytes:
     output, read = model.output_features.class_of, model.input_features.class_of
     low, high = float(log_b[listed].min()), float(log_b[listed].max())
     step = (high - low) / 255 or 1.0
-    layer = model.layer
-    weight, bias = ((layer.phi @ part).detach().double().cpu().numpy() for part in (layer.weight, layer.bias))
+    phi, parameters = model.layer.phi, (model.layer.weight, model.layer.bias)
+    weight, bias = ((phi @ part).detach().double().cpu().numpy() for part in parameters)
     arrays: Arrays = {
         "class": output[listed].astype(np.uint16),
         "input_class": read[listed].astype(np.uint16),
