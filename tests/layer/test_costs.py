@@ -37,7 +37,7 @@ def test_counts_of_a_small_case() -> None:
     assert ways.composed(size).additions == 12 * 5
     assert ways.direct(size, training=True).multiplications == 3 * 10 * 3 * 5
     assert ways.direct(size, training=True).additions == 2 * 12 * 10
-    banded = size._replace(bands=ways.Bands(rows=4, entries=6, spread=8))
+    banded = size._replace(bands=ways.BandSize(rows=4, entries=6, spread=8))
     assert ways.composed(banded).multiplications == 10 * (4 * 5 + 8)
     assert ways.composed(banded).additions == 6 * 5
 

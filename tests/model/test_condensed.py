@@ -35,7 +35,7 @@ def fine_model(*, tied: bool = True) -> LLRNN:
     return model.eval()
 
 
-def bands_of(model: LLRNN) -> list[condensing._Band]:
+def bands_of(model: LLRNN) -> list[condensing._RareBand]:
     text = EncodedText.encode(small_corpus(), model.vocabulary)
     return condensing._bands(model, condensing._Moments.of(model, text))
 
@@ -109,7 +109,7 @@ def test_the_ranks_keep_to_the_budget_and_lose_no_more_than_equal_ranks_do() -> 
                     assert _lost(bands, equal) >= lost
 
 
-def _lost(bands: list[condensing._Band], ranks: list[int | None]) -> float:
+def _lost(bands: list[condensing._RareBand], ranks: list[int | None]) -> float:
     return sum(float(band.nats[r - 1 :].sum()) for band, r in zip(bands, ranks, strict=True) if r is not None)
 
 

@@ -125,7 +125,7 @@ class _Moments:
         return mean, vectors * root, (vectors / root).T
 
 
-class _Band(NamedTuple):
+class _RareBand(NamedTuple):
     """Some classes, their m and d, and the directions of h by what they tell apart."""
 
     classes: Ints  # (n,)
@@ -151,8 +151,8 @@ class _Band(NamedTuple):
         return np.c_[values, constant], np.r_[rows, np.zeros((1, rows.shape[1]))], np.r_[np.zeros(len(u)), 1.0]
 
 
-def _bands(model: LLRNN, moments: _Moments) -> list[_Band]:
-    layer, found = model.layer, list[_Band]()
+def _bands(model: LLRNN, moments: _Moments) -> list[_RareBand]:
+    layer, found = model.layer, list[_RareBand]()
     weight, bias = ((layer.phi @ part).detach().double().cpu().numpy() for part in (layer.weight, layer.bias))
     share = moments.share / moments.share.sum()
     for b, (start, stop) in enumerate(pairwise(moments.edges)):
@@ -161,11 +161,11 @@ def _bands(model: LLRNN, moments: _Moments) -> list[_Band]:
         scaled = (weight[classes] @ root) * np.sqrt(share[start:stop, None])
         values, vectors = np.linalg.eigh(scaled.T @ scaled)
         nats = np.maximum(values[::-1], 0.0) / 2
-        found.append(_Band(classes, weight[classes], bias[classes], mean, root, inverse, vectors.T[::-1], nats))
+        found.append(_RareBand(classes, weight[classes], bias[classes], mean, root, inverse, vectors.T[::-1], nats))
     return found
 
 
-def _ranks(bands: Sequence[_Band], V: int, H: int, fewer: float) -> list[int | None]:
+def _ranks(bands: Sequence[_RareBand], V: int, H: int, fewer: float) -> list[int | None]:
     """How many features each band gets, None where it stays as it is, so that least is lost: by bisection."""
     low, high = -60.0, 20.0  # of log nats a multiplication
     for _ in range(60):
@@ -179,7 +179,7 @@ def _ranks(bands: Sequence[_Band], V: int, H: int, fewer: float) -> list[int | N
     return found
 
 
-def _ranks_at(bands: Sequence[_Band], log_price: float, H: int) -> list[int | None]:
+def _ranks_at(bands: Sequence[_RareBand], log_price: float, H: int) -> list[int | None]:
     """Where a multiplication has this price."""
     found, step = list[int | None](), _EIGHTS if H >= _WIDE else 1
     for band in bands:
@@ -189,11 +189,11 @@ def _ranks_at(bands: Sequence[_Band], log_price: float, H: int) -> list[int | No
     return found
 
 
-def _multiplications(bands: Sequence[_Band], ranks: Sequence[int | None], H: int) -> int:
+def _multiplications(bands: Sequence[_RareBand], ranks: Sequence[int | None], H: int) -> int:
     return sum(b.n * H if r is None else r * (b.n + H) for b, r in zip(bands, ranks, strict=True))
 
 
-def _with_bands(model: LLRNN, bands: Sequence[_Band], ranks: Sequence[int | None]) -> LLRNN:
+def _with_bands(model: LLRNN, bands: Sequence[_RareBand], ranks: Sequence[int | None]) -> LLRNN:
     made, old = untied(model), model.layer
     chosen = [(band, r) for band, r in zip(bands, ranks, strict=True) if r is not None]
     alone = [band.classes for band, r in zip(bands, ranks, strict=True) if r is None]
@@ -244,7 +244,7 @@ def _joined(
     )
 
 
-def _names(matrix: FeatureMatrix, number: int, band: _Band, values: Floats) -> list[str]:
+def _names(matrix: FeatureMatrix, number: int, band: _RareBand, values: Floats) -> list[str]:
     """Each after the feature that goes up with it most, and the one that goes down with it."""
     entries = [np.arange(*matrix.offsets[s : s + 2]) for s in band.classes]
     row = np.repeat(np.arange(band.n), [len(own) for own in entries])

@@ -261,7 +261,7 @@ def mean_loss(layer: LogLinear, h: Tensor, offset: Tensor, klass: Tensor, precis
 def size_of(layer: LogLinear, positions: int) -> Size:
     """What decides."""
     phi, (m, H) = layer.phi, layer.weight.shape
-    bands = Bands(phi.core.n_classes, phi.core.entries, phi.spread_entries) if phi.spreads else None
+    bands = BandSize(phi.core.n_classes, phi.core.entries, phi.spread_entries) if phi.spreads else None
     return Size(positions, phi.n_classes, m, phi.entries, H, bands)
 
 
@@ -308,7 +308,7 @@ CUDA = UnitCosts(  # an H200: python scripts/measure_costs.py fit docs/results/c
 )
 
 
-class Bands(NamedTuple):
+class BandSize(NamedTuple):
     """P rows and the entries of Φ̃, and Σ n_b r_b: where Φ is a product S Φ̃."""
 
     rows: int
@@ -324,7 +324,7 @@ class Size(NamedTuple):
     features: int
     entries: int
     hidden: int
-    bands: Bands | None = None
+    bands: BandSize | None = None
 
 
 @dataclass(frozen=True)
