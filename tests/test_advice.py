@@ -351,7 +351,7 @@ def test_names_of_every_reading(reading: Words | Slots | Characters | Whole) -> 
     ("expert", "told"),
     [
         ("{kind='expert', order=2, folds=0}", "without cross-fitting (folds = 0)"),
-        ("{kind='expert', order=2, files=['./train.txt']}", "without cross-fitting (files = ['./train.txt'])"),
+        ("{kind='expert', order=2, files=['./train.txt']}", ""),  # cross-fitted
         ("{kind='expert', order=2, folds=10}", ""),
         ("{kind='expert', order=2, folds=0, parts=['valid']}", ""),
         ("{kind='expert', order=2, files=['other.txt'], restrict=true}", ""),

@@ -15,10 +15,9 @@ OTHERS = {  # what is given in the place of a model folder, and what is said of 
     "empty.txt": "but this is a file",
     "folder": "folder holds no complete model",
     "broken": "broken/model.json: not JSON",
-    "counts": "found n-grams, which `llrnn score` and --background take",
+    "counts": "found n-grams, which evaluate, score, rescore, generate, complete and explain take",
 }
 WITH_A_MODEL = [
-    ["complete", "MODEL", "le"],
     ["export", "keyboard", "MODEL", "--out", "o.kb"],
     ["info", "MODEL"],
     ["mix", "MODEL", "model", "--weights", "0.5,0.5", "--out", "new"],
@@ -58,6 +57,11 @@ WRONG_FILES = [
     (["coarsen", "model", "--classes", "0", "--out", "new"], "--classes"),
     (["export", "keyboard", "model", "--out", "o.kb"], "found the controller GRU"),
     (["complete", "model", "zorglub le"], "zorglub"),
+    (["complete", "nowhere", "le"], "a model folder is required"),
+    (["complete", "folder", "le"], "folder holds no complete model"),
+    (["complete", "empty.txt", "le"], "empty.txt: text is required, but the file is empty"),
+    (["evaluate", "text.txt", "text.txt"], "a model is required"),
+    (["explain", "text.txt", "--word", "le"], "an ARPA file is required"),
     (["complete", "model", "le", "--background", "nowhere"], "nowhere"),
 ]
 

@@ -17,6 +17,7 @@ from llrnn.cli.options import (
     batching_for,
     device_named,
     make_output_folder,
+    numbers_in,
     read_for,
     refuse_idle,
     refuse_overwriting,
@@ -74,7 +75,7 @@ def mix_verb(
         members,
         kind="gated" if gated else "product" if product else "mixture",
         valid=text,
-        weights=None if weights is None else _numbers("--weights", weights),
+        weights=None if weights is None else numbers_in("--weights", weights),
         batching=None if text is None else batching_for(batches, members[0], text),
         names=names,
         seed=seed,
@@ -82,13 +83,6 @@ def mix_verb(
     make_output_folder(out)
     mixed.save(out)
     say({"out": str(out), "models": names, **mixed.provenance["mixed"]}, as_json, partial(_show_mixed, valid))
-
-
-def _numbers(option: str, text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ConfigError(f"{option} {text}: numbers with commas between them are required, such as 0.6,0.4") from None
 
 
 def _show_mixed(valid: Path | None, found: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The verbs `llrnn ngram ...`: estimate, convert, query, perplexity."""
+"""The verbs `llrnn ngram ...`: estimate, convert, query, perplexity, interpolate, prune, distil."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 import signal
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -17,21 +17,29 @@ import torch
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.options import AsJson, Lowercase, handling, say
+from llrnn.cli.options import AsJson, Lowercase, OovPolicy, handling, numbers_in, oov_policy, say
 from llrnn.ground.arrays import Ints
-from llrnn.ground.errors import ConfigError, CorpusError
-from llrnn.inference.scores import numbers_of, over_own_words
+from llrnn.ground.errors import ConfigError, CorpusError, UnknownWordError
+from llrnn.ground.files import STANDARD
+from llrnn.inference.mixing import fitted_shares
+from llrnn.inference.scores import numbers_of
 from llrnn.knowledge.backgrounds import NGram
+from llrnn.knowledge.backgrounds.ngram import over_own_words
 from llrnn.languages.ngrams import (
     UNKNOWN,
+    NGramTable,
     Scratch,
     estimate,
     estimate_on_disk,
+    interpolated,
+    pruned,
     read_stream,
     read_table,
     stream_pieces,
+    with_unknown,
     write_table,
 )
+from llrnn.text.corpus import Oov
 from llrnn.text.readers import read_lines
 from llrnn.text.shards import BuiltCorpus, is_built
 from llrnn.text.vocabulary import EOS, Vocabulary
@@ -39,7 +47,9 @@ from llrnn.text.vocabulary import EOS, Vocabulary
 ngram_app = typer.Typer()
 
 ModelPath = Annotated[Path, typer.Argument(help="An ARPA file (plain or gzip), or a folder that `estimate` wrote.")]
-Texts = Annotated[list[Path], typer.Argument(help="Text files, plain or gzip: one sentence a line, or .conllu.")]
+Texts = Annotated[
+    list[Path], typer.Argument(help="Text files, plain or gzip: one sentence a line, or .conllu; - is standard input.")
+]
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kKMGT]?)B?")
 _FACTOR = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _LEAST_MEMORY = 1_000_000
@@ -51,7 +61,7 @@ def estimate_verb(
         list[Path],
         typer.Argument(help="Text files, plain or gzip: one sentence a line, or .conllu; or one built corpus."),
     ],
-    out: Annotated[Path, typer.Option(help="NAME.arpa or NAME.arpa.gz; any other name becomes a folder of arrays.")],
+    out: Annotated[Path, typer.Option(help="NAME.arpa, NAME.arpa.gz, - for standard output; else a folder of arrays.")],
     order: Annotated[int, typer.Option(min=1, max=20, help="How many words, the predicted one included.")] = 5,
     min_counts: Annotated[
         str, typer.Option(help="The least count by order, such as 1,1,2: rarer n-grams are pruned.")
@@ -104,7 +114,7 @@ def estimate_verb(
         "seconds_writing": time.perf_counter() - estimated,
         "notes": table.notes,
     }
-    say(report, as_json, _show_estimated)
+    told(report, out, as_json, _show_estimated)
 
 
 @dataclass
@@ -196,7 +206,7 @@ def _bytes(text: str) -> int:
 @ngram_app.command("convert")
 def convert_verb(
     source: ModelPath,
-    target: Annotated[Path, typer.Argument(help="NAME.arpa, NAME.arpa.gz, or a folder.")],
+    target: Annotated[Path, typer.Argument(help="NAME.arpa, NAME.arpa.gz, - for standard output, or a folder.")],
 ) -> None:
     """From one form to another: ARPA, gzip, a folder of arrays that opens at once.
 
@@ -204,13 +214,18 @@ def convert_verb(
     """
     table = read_table(source)
     write_table(table, target)
-    show.text(f"{target}: {table!r}")
+    told(
+        {"out": str(target), "ngrams": [len(level) for level in table.levels]},
+        target,
+        False,
+        lambda _: show.text(f"{target}: {table!r}"),
+    )
 
 
 @ngram_app.command("query")
 def query_verb(
     model: ModelPath,
-    sentence: Annotated[str, typer.Argument(help="Words separated by spaces.")],
+    sentence: Annotated[str, typer.Argument(help="Words separated by spaces, or - for a line of standard input.")],
     following: Annotated[int, typer.Option("--next", min=0, help="List so many of the most probable next words.")] = 0,
     lowercase: Lowercase = False,
     as_json: AsJson = False,
@@ -221,8 +236,9 @@ def query_verb(
     Example: llrnn ngram query corpus.arpa "le chat dort"
     Example: llrnn ngram query corpus.arpa "le chat" --next 5
     """
-    ngram = over_own_words(read_table(model))
+    ngram = open_ngram(model)
     vocabulary = ngram.vocabulary
+    sentence = next((line for _, line in read_lines(sentence)), "") if sentence == STANDARD else sentence
     words = (sentence.lower() if lowercase else sentence).split()
     ids = [vocabulary.eos, *numbers_of(words, vocabulary)]
     if following:
@@ -244,35 +260,75 @@ def _following(ngram: NGram, vocabulary: Vocabulary, ids: list[int], count: int)
 
 
 @ngram_app.command("perplexity")
-def perplexity_verb(model: ModelPath, texts: Texts, lowercase: Lowercase = False, as_json: AsJson = False) -> None:
-    """Perplexity of texts, with and without the words that the model does not list.
+def perplexity_verb(
+    model: ModelPath, texts: Texts, lowercase: Lowercase = False, oov: OovPolicy = None, as_json: AsJson = False
+) -> None:
+    """Perplexity of texts as SRILM counts it, with and without the words that the model does not list.
 
+    ppl is over words and ends of sentences, ppl1 over words alone; words that --oov skip leaves out are in neither.
+
+    \b
     Example: llrnn ngram perplexity corpus.arpa test.txt
+    Example: zcat test.txt.gz | llrnn ngram perplexity corpus.arpa - --oov skip
     """
-    ngram = over_own_words(read_table(model))
-    vocabulary = ngram.vocabulary
-    results = [_perplexity(ngram, vocabulary, path, lowercase) for path in texts]
+    policy = oov_policy(oov)
+    ngram = open_ngram(model, policy)
+    results = [_perplexity(ngram, path, lowercase, policy) for path in texts]
     say(results, as_json, _show_perplexity)
 
 
-def _perplexity(ngram: NGram, vocabulary: Vocabulary, path: Path, lowercase: bool) -> dict[str, Any]:
+def open_ngram(path: Path, oov: Oov | None = None) -> NGram:
+    """An n-gram model over its own words; with `skip`, one that can read words that it does not list."""
+    table = read_table(path)
+    return over_own_words(with_unknown(table) if oov == "skip" else table)
+
+
+def _perplexity(ngram: NGram, path: Path, lowercase: bool, oov: Oov | None) -> dict[str, Any]:
+    found = _read_text(ngram, path, lowercase, oov)
+    log_prob, listed, ends = found.log_prob, found.log_prob[found.known], int(found.ends.sum())
+    counted = listed[listed.isfinite()] if oov == "skip" else log_prob
+    total = float(counted.sum())
+    return {
+        "text": str(path),
+        "sentences": ends,
+        "words": len(log_prob),
+        "unknown": len(log_prob) - len(listed),
+        "zero_probabilities": int((~listed.isfinite()).sum()),
+        "log10_prob": total / math.log(10),
+        "log_perplexity": -total / len(counted),
+        "perplexity": _exp(-total / len(counted)),
+        "ppl1": _exp(-total / max(1, len(counted) - ends)),
+        "perplexity_without_unknown": _exp(float(-listed.mean())),
+    }
+
+
+def _exp(nats: float) -> float:
+    return math.exp(nats) if nats < 709.0 else math.inf
+
+
+@dataclass(frozen=True)
+class _Text:
+    """log p of all words of a text, ends of sentences included; which are listed, and which are ends; each (N,)."""
+
+    log_prob: torch.Tensor
+    known: torch.Tensor
+    ends: torch.Tensor
+
+
+def _read_text(ngram: NGram, path: Path, lowercase: bool, oov: Oov | None) -> _Text:
+    vocabulary = ngram.vocabulary
     stream, words = read_stream([path], lowercase=lowercase)
     if len(stream) < 3:
         raise CorpusError("text is required, found no word; give a file with sentences", path=path)
     if not (stream == 1).any():
         words[1] = EOS  # the text has no <unk>, so that the model need not list it
-    number = np.array(numbers_of(words, vocabulary), dtype=np.int64)
     known = torch.from_numpy(np.array([word in vocabulary and word != UNKNOWN for word in words])[stream[1:]])
+    missing = [word for word in words if word not in vocabulary]
+    if missing and oov == "error":
+        raise UnknownWordError(missing[0], size=len(vocabulary), place=str(path), others=missing[1:])
+    number = np.array(numbers_of(words, vocabulary, place=str(path)), dtype=np.int64)
     log_prob, _ = ngram.score(number[stream])
-    return {
-        "text": str(path),
-        "sentences": int((stream[1:] == 0).sum()),
-        "words": len(log_prob),
-        "unknown": int((~known).sum()),
-        "log_perplexity": float(-log_prob.mean()),
-        "perplexity": float((-log_prob.mean()).exp()),  # torch's exp: infinity, where that of math overflows
-        "perplexity_without_unknown": float((-log_prob[known].mean()).exp()),
-    }
+    return _Text(log_prob, known, torch.from_numpy(stream[1:] == 0))
 
 
 def _show_query(rows: list[dict[str, Any]]) -> None:
@@ -287,8 +343,93 @@ def _show_query(rows: list[dict[str, Any]]) -> None:
 
 
 def _show_perplexity(results: list[dict[str, Any]]) -> None:
-    rows = [["text", "words", "not listed", "log-perplexity", "perplexity", "without the not listed"]]
+    rows = [["text", "sentences", "words", "OOVs", "zeroprobs", "logprob (log10)", "ppl", "ppl1"]]
     for row in results:
-        figures = [f"{row[key]:.3f}" for key in ("log_perplexity", "perplexity", "perplexity_without_unknown")]
-        rows.append([row["text"], f"{row['words']:,}", f"{row['unknown']:,}", *figures])
+        counts = (row["sentences"], row["words"] - row["sentences"], row["unknown"], row["zero_probabilities"])
+        figures = [f"{row['log10_prob']:.2f}", f"{row['perplexity']:.3f}", f"{row['ppl1']:.3f}"]
+        rows.append([row["text"], *(f"{count:,}" for count in counts), *figures])
     show.table(*rows)
+
+
+@ngram_app.command("interpolate")
+def interpolate_verb(
+    models: Annotated[
+        list[Path], typer.Argument(help="ARPA files or n-gram folders over the same words, two or more.")
+    ],
+    out: Annotated[Path, typer.Option(help="NAME.arpa, NAME.arpa.gz, - for standard output; else a folder.")],
+    text: Annotated[
+        Path | None, typer.Option(help="A text that none was estimated on: the weights are fitted to it, by EM.")
+    ] = None,
+    weights: Annotated[str | None, typer.Option(help="Fixed weights: 0.7,0.3")] = None,
+    lowercase: Lowercase = False,
+    as_json: AsJson = False,
+) -> None:
+    """One model for the weighted mean of several, with weights fitted on a text.
+
+    \b
+    Example: llrnn ngram interpolate news.arpa talk.arpa --text dev.txt --out both.arpa.gz
+    Example: llrnn ngram interpolate news.arpa talk.arpa --weights 0.7,0.3 --out both.arpa.gz
+    """
+    if (text is None) == (weights is None):
+        raise ConfigError("weights are fitted on --text or given by --weights, found both or neither; give one of them")
+    tables, names = [read_table(path) for path in models], list(map(str, models))
+    alone: list[float] | None = None
+    if text is not None:
+        if str(text) == STANDARD:
+            raise ConfigError("--text is read once for each model, found -; give it as a file")
+        equal = [1.0 / len(tables)] * len(tables)
+        interpolated([_unigrams(one) for one in tables], equal, names=names)  # words that differ are told first
+        log_p = torch.stack([_read_text(over_own_words(one), text, lowercase, None).log_prob for one in tables])
+        shares, alone = fitted_shares(log_p), (-log_p.mean(1)).exp().tolist()
+    else:
+        shares = numbers_in("--weights", weights or "")
+    table = interpolated(tables, shares, names=names)
+    write_table(table, out)
+    report: dict[str, Any] = {"out": str(out), "models": names, "weights": shares, "perplexities": alone}
+    report["ngrams"] = [len(level) for level in table.levels]
+    if text is not None:
+        report["perplexity"] = _perplexity(over_own_words(table), text, lowercase, None)["perplexity"]
+    told(report, out, as_json, _show_interpolated)
+
+
+def _unigrams(table: NGramTable) -> NGramTable:
+    return NGramTable(table.words, table.levels[:1])
+
+
+def told(report: dict[str, Any], out: Path, as_json: bool, show_it: Callable[[dict[str, Any]], None]) -> None:
+    """What was done; where the model itself goes to standard output, on the other stream."""
+    if str(out) == STANDARD:
+        show.note(f"{report['out']}: {'/'.join(f'{count:,}' for count in report['ngrams'])} n-grams")
+    else:
+        say(report, as_json, show_it)
+
+
+def _show_interpolated(report: dict[str, Any]) -> None:
+    alone = report["perplexities"] or [math.nan] * len(report["models"])
+    rows = [["model", "weight", "perplexity"]]
+    for name, weight, own in zip(report["models"], report["weights"], alone, strict=True):
+        rows.append([name, f"{weight:.4f}", "" if math.isnan(own) else f"{own:.3f}"])
+    rows.append([report["out"], "", f"{report['perplexity']:.3f}" if "perplexity" in report else ""])
+    show.table(*rows)
+    show.text(f"{report['out']}: {'/'.join(f'{count:,}' for count in report['ngrams'])} n-grams")
+
+
+@ngram_app.command("prune")
+def prune_verb(
+    model: ModelPath,
+    out: Annotated[Path, typer.Option(help="NAME.arpa, NAME.arpa.gz, - for standard output; else a folder.")],
+    threshold: Annotated[
+        float, typer.Option(help="n-grams that raise the perplexity by less than this share leave.")
+    ] = 1e-8,
+    as_json: AsJson = False,
+) -> None:
+    """Fewer n-grams: those leave without which the model changes least, by relative entropy (Stolcke).
+
+    Example: llrnn ngram prune corpus.arpa --threshold 1e-7 --out small.arpa.gz
+    """
+    table = read_table(model)
+    made = pruned(table, threshold)
+    write_table(made, out)
+    report = {"out": str(out), "before": [len(level) for level in table.levels]}
+    report["ngrams"] = [len(level) for level in made.levels]
+    told(report, out, as_json, lambda _: show.text(f"{out}: {made!r}, before {table!r}"))

@@ -16,7 +16,7 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from threading import Event
 from types import FrameType
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, cast, get_args, get_type_hints
 
 import torch
 import typer
@@ -26,17 +26,19 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from llrnn.cli import show
 from llrnn.ground.bundle import has_bundle, held_by
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError
+from llrnn.ground.files import STANDARD
 from llrnn.ground.rendering import visible_json
 from llrnn.inference.rescoring import Distortion, measure_distortion
 from llrnn.knowledge.backgrounds import Automaton, Grammar
 from llrnn.knowledge.backgrounds.constraint import Constraint
-from llrnn.model.checkpoint import find_device, load, open_background
+from llrnn.languages.ngrams import is_arpa
+from llrnn.model.checkpoint import find_device, open_background, open_model
 from llrnn.model.decode import Generated, condition_kind, prepared, read_condition, warn_of_unknown_names
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching, Sentences
 from llrnn.model.steering import Change, constrained, experts, require_experts, steer, swap, tables_of
 from llrnn.text.conditions import lowercased
-from llrnn.text.corpus import Corpus, delexicalise, warn_of_capitals
+from llrnn.text.corpus import Corpus, Oov, delexicalise, warn_of_capitals
 from llrnn.text.raw import warn_if_raw
 from llrnn.text.readers import read_lines
 from llrnn.text.shards import BuiltCorpus, is_built
@@ -51,6 +53,16 @@ Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everythin
 Lowercase = Annotated[bool, typer.Option("--lowercase", help="Lowercase every word first.")]
 TextFormat = Annotated[str, typer.Option("--format", help="auto, conllu, text, jsonl or tsv.")]
 ModelFolder = Annotated[Path, typer.Argument(help="A model folder, as `llrnn train --out` writes it.")]
+AnyModel = Annotated[Path, typer.Argument(help="A model folder, or n-grams: an ARPA file or its folder.")]
+OovPolicy = Annotated[
+    str | None,
+    typer.Option(
+        "--oov",
+        metavar="skip|unk|error",
+        help="Words that the model does not list: left out of all sums, counted as <unk>, or refused; by default "
+        "counted as <unk> where the model has it, else refused.",
+    ),
+]
 DataFolder = Annotated[Path, typer.Option("--data", help="What {data} stands for in a configuration.")]
 ConfigFile = Annotated[Path, typer.Argument(help="A TOML configuration; see configs/ for examples.")]
 Changes = Annotated[
@@ -97,13 +109,36 @@ def refuse_idle(context: typer.Context, reason: str, *names: str) -> None:
 def require_models_and_texts(folders: list[Path], files: list[Path], pairs: bool) -> None:
     """What `evaluate` needs; which of its arguments is what, they show themselves."""
     for path in files:
-        if not path.exists():
+        if not (path.exists() or str(path) == STANDARD):
             raise ConfigError(f"{path}: no such file or folder; give model folders first, then texts")
     if not folders:
         listed = ", ".join(map(str, files))
-        raise ConfigError(f"a model folder is required, as `llrnn train --out` writes it, found only files: {listed}")
+        raise ConfigError(
+            "a model is required, a folder as `llrnn train --out` writes it or an ARPA file, found only "
+            f"texts: {listed}"
+        )
     if not (files or pairs):
         raise ConfigError(f"{folders[-1]}: a text to evaluate on is required behind the models, or --pairs; found none")
+
+
+def oov_policy(given: str | None) -> Oov | None:
+    """--oov as it was written, checked."""
+    if given not in (None, *get_args(Oov)):
+        raise ConfigError(f"--oov is skip, unk or error, found {given!r}; choose one")
+    return cast(Oov | None, given)
+
+
+def numbers_in(option: str, text: str) -> list[float]:
+    """Numbers with commas between them."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"{option} {text}: numbers with commas between them are required, such as 0.6,0.4") from None
+
+
+def is_model(path: Path) -> bool:
+    """Whether an argument is a model and not a text: a folder that is no built corpus, or an ARPA file."""
+    return not is_built(path) if path.is_dir() else path.is_file() and is_arpa(path)
 
 
 def split_option(option: str, required: str) -> tuple[str, str]:
@@ -116,7 +151,7 @@ def split_option(option: str, required: str) -> tuple[str, str]:
 
 def require_output_file(out: Path) -> None:
     """A file that can be written; checked before the work that it is to hold."""
-    if out.is_dir() or not out.parent.is_dir():
+    if str(out) != STANDARD and (out.is_dir() or not out.parent.is_dir()):
         raise ConfigError(f"--out {out}: a file in a folder that exists is required; name another, or make the folder")
 
 
@@ -252,9 +287,9 @@ class ModelOptions:
         typer.Option(help="With --constraint: what is forbidden is possible, for this factor; 0 by default."),
     ] = None
 
-    def open(self, folder: Path, device: str) -> LLRNN:
-        """The model of a folder with the options applied, but for the constraint."""
-        return self.steered(load(folder)).to(device_named(device))
+    def open(self, folder: Path, device: str, *, oov: Oov | None = None) -> LLRNN:
+        """The model of a folder, or n-grams, with the options applied, but for the constraint."""
+        return self.steered(open_model(folder, oov=oov)).to(device_named(device))
 
     def steered(self, model: LLRNN) -> LLRNN:
         """Other knowledge first, then experts, then weights; the model itself where nothing is to change."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,16 +13,20 @@ import typer
 
 from llrnn.cli import show
 from llrnn.cli.options import (
+    AnyModel,
     AsJson,
     Device,
-    ModelFolder,
+    OovPolicy,
     Seed,
     device_named,
+    make_output_folder,
+    oov_policy,
     print_json,
     refuse_idle,
     require_output_file,
 )
 from llrnn.ground.errors import ConfigError
+from llrnn.ground.files import STANDARD, write_lines
 from llrnn.inference.nbest import (
     Errors,
     NBestLists,
@@ -30,19 +36,23 @@ from llrnn.inference.nbest import (
     read_kaldi,
     read_nbest,
     read_references,
+    write_kaldi,
     write_nbest,
 )
 from llrnn.inference.rescoring import Rescored, SharedScores, Weights, rescore, score_lists, tune
-from llrnn.model.checkpoint import load
+from llrnn.model.checkpoint import open_model
 from llrnn.model.network import LLRNN
+from llrnn.text.corpus import Oov
 
 NAME = "llrnn"  # of the model's score
 
 
 def rescore_verb(
     context: typer.Context,
-    model: ModelFolder,
-    nbest: Annotated[Path, typer.Argument(help="N-best lists: utterance TAB hypothesis TAB score ...")],
+    model: AnyModel,
+    nbest: Annotated[
+        Path, typer.Argument(help="N-best lists, - for standard input: utterance TAB hypothesis TAB score ...")
+    ],
     references: Annotated[
         Path | None, typer.Option(help="What was said, for the error rates: utterance word ...")
     ] = None,
@@ -55,14 +65,24 @@ def rescore_verb(
         list[Path] | None, typer.Option(help="NBEST is Kaldi's text, and this a file of its costs, called after it.")
     ] = None,
     dev_scores: Annotated[list[Path] | None, typer.Option(help="The same for --dev.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The lists with the new score, best first, .tsv or .tsv.gz.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The lists with the new score, best first: .tsv, .tsv.gz, or - for standard output. Of Kaldi's lists "
+            "a folder with text, a file of costs for each score, and best: the hypotheses keep their numbers."
+        ),
+    ] = None,
+    oov: OovPolicy = None,
     device: Device = "cpu",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Rescore n-best lists with a model: word error rates.
 
+    \b
     Example: llrnn rescore runs/french nbest.tsv --references ref.txt --dev dev.tsv --dev-references devref.txt
+    Example: zcat nbest.tsv.gz | llrnn rescore corpus.arpa - --out - --oov skip
+    Example: llrnn rescore runs/french nbest/text --scores nbest/am --scores nbest/lm --out rescored
     """
     if dev is None:
         refuse_idle(context, "without --dev, on which weights are tuned", "seed")
@@ -73,7 +93,8 @@ def rescore_verb(
     if bool(dev_scores) != bool(dev is not None and scores):
         raise ConfigError("--dev-scores belong to --dev as --scores belong to NBEST; give files of scores for both")
     if out is not None:
-        require_output_file(out)
+        make_output_folder(out) if scores else require_output_file(out)
+    policy = oov_policy(oov)
     given = None if weights is None else Weights.parse(weights)
     test = _Part.read(nbest, scores, references)
     if NAME in test.lists.names:
@@ -85,25 +106,37 @@ def rescore_verb(
         )
     if given is not None:
         given.for_scores((*test.lists.names, NAME))  # before the work, so that none is lost
-    loaded = load(model).to(device_named(device))
+    loaded = open_model(model).to(device_named(device))
     chosen, origin = given, "given"
     if development is not None and development.references is not None:
-        tuned = tune(development.scored(loaded)[0], development.references, seed=seed)
+        tuned = tune(development.scored(loaded, policy)[0], development.references, seed=seed)
         chosen, origin = tuned.weights, f"tuned on {dev}, error rate {tuned.errors.rate:.2%} there"
-    scored, shared = test.scored(loaded)
+    scored, shared = test.scored(loaded, policy)
     result = rescore(scored, {}, chosen)
     if out is not None:
-        write_nbest(out, result.lists)
+        _write(out, result, kaldi=bool(scores))
     rates = {} if test.references is None else _errors(scored, result, test.references)
     if as_json:
         print_json(_described_choice(result, shared, rates, origin if chosen else "equal"))
         return
-    _show_choice(result, shared, rates, origin if chosen else "equal, 1 for each score; --dev finds better ones")
+    said = origin if chosen else "equal, 1 for each score; --dev finds better ones"
+    with redirect_stdout(sys.stderr if str(out) == STANDARD else sys.stdout):
+        _show_choice(result, shared, rates, said)
+    if str(out) == STANDARD:
+        return
     if out is not None:
         show.text(f"lists: {out}")
     elif test.references is None:
         for utterance, words in result.best.items():
             show.line(" ".join((utterance, *words)))
+
+
+def _write(out: Path, result: Rescored, *, kaldi: bool) -> None:
+    if not kaldi:
+        write_nbest(out, result.lists)
+        return
+    write_kaldi(out, result.lists)
+    write_lines(out / "best", (" ".join((utterance, *words)) for utterance, words in result.best.items()))
 
 
 @dataclass(frozen=True)
@@ -123,8 +156,8 @@ class _Part:
             raise ConfigError(f"{references}: every utterance of {nbest} is required, found none for {missing[0]!r}")
         return cls(lists, found)
 
-    def scored(self, model: LLRNN) -> tuple[NBestLists, SharedScores]:
-        found = score_lists(model, self.lists.lists)
+    def scored(self, model: LLRNN, oov: Oov | None) -> tuple[NBestLists, SharedScores]:
+        found = score_lists(model, self.lists.lists, oov=oov)
         return self.lists.with_scores(NAME, found.log_probs), found
 
 
@@ -148,6 +181,7 @@ def _described_choice(result: Rescored, shared: SharedScores, rates: dict[str, E
         "hypotheses": result.lists.n_hypotheses,
         "steps": shared.steps,
         "steps_without_sharing": shared.steps_without_sharing,
+        "oovs": dict(shared.oovs),
         "errors": {name: {**asdict(errors), "rate": errors.rate} for name, errors in rates.items()},
         "best": {utterance: " ".join(words) for utterance, words in result.best.items()},
     }
@@ -158,6 +192,10 @@ def _show_choice(result: Rescored, shared: SharedScores, rates: dict[str, Errors
         f"{len(result.lists):,} utterances, {result.lists.n_hypotheses:,} hypotheses; shared prefixes: "
         f"{shared.steps:,} steps instead of {shared.steps_without_sharing:,}"
     )
+    if shared.oovs:
+        words = ", ".join(map(repr, [*shared.oovs][:4])) + (", ..." if len(shared.oovs) > 4 else "")
+        show.out.print(f"OOVs: {sum(shared.oovs.values()):,} words of {len(shared.oovs):,} types: ", end="")
+        show.text(words)
     show.text(f"weights ({origin}): {result.weights}")
     if rates:
         rows = [["chosen by", "word error rate", "substitutions", "deletions", "insertions", "words"]]

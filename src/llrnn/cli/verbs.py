@@ -16,6 +16,7 @@ import typer
 
 from llrnn.cli import show
 from llrnn.cli.options import (
+    AnyModel,
     AsJson,
     Changes,
     Condition,
@@ -26,6 +27,7 @@ from llrnn.cli.options import (
     Lowercase,
     ModelFolder,
     ModelOptions,
+    OovPolicy,
     Seed,
     TextFormat,
     TrainingBar,
@@ -34,7 +36,9 @@ from llrnn.cli.options import (
     distortions,
     find_modules_here,
     interruptible,
+    is_model,
     make_output_folder,
+    oov_policy,
     print_json,
     print_outcomes,
     read_for,
@@ -50,7 +54,7 @@ from llrnn.config import described_keys, read_config
 from llrnn.config.keys import AgreementConfig
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
-from llrnn.ground.files import write_lines
+from llrnn.ground.files import STANDARD, write_lines
 from llrnn.inference.adaptation import adaptor, base_log_perplexity, default_settings, open_base
 from llrnn.inference.evaluation import evaluate
 from llrnn.inference.explanation import explain
@@ -161,7 +165,10 @@ def train_verb(
 @with_model_options
 def evaluate_verb(
     context: typer.Context,
-    models: Annotated[list[Path], typer.Argument(help="Model folders, then text files or built corpora.")],
+    models: Annotated[
+        list[Path],
+        typer.Argument(help="Model folders or ARPA files, then text files, - for standard input, or built corpora."),
+    ],
     options: ModelOptions,
     lowercase: Annotated[
         bool | None, typer.Option(help="Lowercase every word first; as the model was trained by default.")
@@ -178,6 +185,7 @@ def evaluate_verb(
             "sliding, from fresh states; training, as the model was; or with sizes, as training.batches in TOML."
         ),
     ] = "sentences",
+    oov: OovPolicy = None,
     device: Device = "cpu",
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -193,16 +201,22 @@ def evaluate_verb(
     Example: llrnn evaluate runs/french test.conllu --batches '{kind="continuous", rows=64, length=32}'
     Example: llrnn evaluate runs/embedded test.conllu --change POS:VERB=+0.5
     Example: llrnn evaluate runs/free runs/held test.tsv --constraint geo.lark
+    Example: zcat test.txt.gz | llrnn evaluate corpus.arpa runs/french - --oov skip
     """
-    folders = [path for path in models if path.is_dir() and not is_built(path)]
+    folders = [path for path in models if is_model(path)]
     files = [path for path in models if path not in folders]
     require_models_and_texts(folders, files, bool(pairs))
     if not any(not is_built(path) for path in files):
         refuse_idle(context, "without a text to read", "lowercase", "format")
     if options.constraint is not None or not files:
         refuse_idle(context, "where no text is drawn", "seed")
-    opened = ((folder, options.open(folder, device)) for folder in folders)
+    if Path(STANDARD) in files and len(folders) > 1:
+        raise ConfigError("standard input is read once, found several models for -; give it as a file")
+    policy = oov_policy(oov)
+    opened = ((folder, options.open(folder, device, oov=policy)) for folder in folders)
     language = options.language()
+    if not files or language is not None:
+        refuse_idle(context, "where no text is evaluated word by word", "oov")
     if language is not None:
         if pairs:
             raise ConfigError("--constraint is measured on texts, not on --pairs; leave one of them out")
@@ -214,10 +228,15 @@ def evaluate_verb(
             corpus = read_for(model, file, format, lowercase)
             warn_of_unknown_names(model, corpus.conditions)
             batching = batching_for(batches, model, corpus)
-            result = evaluate(prepared(model, corpus.conditions), corpus, batching=batching, seed=seed)
-            results.append({"model": str(folder), "text": str(file), "perplexity": result.perplexity, **asdict(result)})
+            result = evaluate(prepared(model, corpus.conditions), corpus, batching=batching, seed=seed, oov=policy)
+            own = {name: getattr(result, name) for name in ("perplexity", "ppl1", "log10_prob")}
+            results.append({"model": str(folder), "text": str(file), **own, **asdict(result)})
             if not as_json:
                 show.evaluation(f"{folder} on {file}", result)
+                if policy is not None:
+                    counts = f"{result.words - result.sentences:,} words, {result.oovs:,} OOVs"
+                    figures = f"logprob (log10) {result.log10_prob:.4f}, ppl {result.perplexity:.4f}"
+                    show.text(f"{result.sentences:,} sentences, {counts}: {figures}, ppl1 {result.ppl1:.4f}")
         for file in pairs or []:
             scores = score_pairs(model, read_pairs(file))
             results.append({"model": str(folder), "pairs": str(file), **scores.summary()})
@@ -234,7 +253,8 @@ def score_verb(
     text: Annotated[str, typer.Argument(help="A text file, or - for standard input, one sentence a line.")],
     options: ModelOptions,
     by: Annotated[str, typer.Option(help="A row for each of these: words or sentences.")] = "words",
-    unit: Annotated[str, typer.Option(help="nats, bits or log10.")] = "nats",
+    unit: Annotated[str | None, typer.Option(help="nats, bits or log10; log10 by default for ARPA files.")] = None,
+    oov: OovPolicy = None,
     lowercase: Annotated[
         bool | None, typer.Option(help="Lowercase every word first; as the model was trained by default.")
     ] = None,
@@ -259,16 +279,16 @@ def score_verb(
         raise ConfigError("choose one form: --json or --jsonl")
     if as_json or as_jsonl:
         refuse_idle(context, "with --json and --jsonl, which tell both", "by")
-    file, kind = Path(text), "text" if text == "-" and format == "auto" else format
-    scorer: LLRNN | Path = model
+    file, scorer, policy = Path(text), cast(LLRNN | Path, model), oov_policy(oov)
+    unit = unit or ("log10" if model.is_file() else "nats")
     if holds_model(model):
         scorer = options.constrained(options.open(model, device))
-        corpus = read_for(scorer, file, kind, lowercase)
+        corpus = read_for(scorer, file, format, lowercase)
         warn_of_unknown_names(scorer, corpus.conditions)
     else:
         refuse_idle(context, "with an n-gram model", "device", *(one.name for one in fields(ModelOptions)))
-        corpus = Corpus.from_file(file, format=kind, lowercase=bool(lowercase))  # type: ignore[arg-type]
-    scores = score_texts(scorer, corpus, unit=unit, lowercase=False)  # type: ignore[arg-type]
+        corpus = Corpus.from_file(file, format=format, lowercase=bool(lowercase))  # type: ignore[arg-type]
+    scores = score_texts(scorer, corpus, unit=unit, lowercase=False, oov=policy)  # type: ignore[arg-type]
     if as_json:
         listed = [one.plain() for one in scores.sentences]
         print_json({"model": str(model), "text": text, **scores.totals(), "scores": listed})
@@ -284,7 +304,7 @@ def score_verb(
 @with_model_options
 def generate_verb(
     context: typer.Context,
-    model: ModelFolder,
+    model: AnyModel,
     options: ModelOptions,
     prefix: Annotated[str, typer.Option(help="The words to go on from, separated by spaces.")] = "",
     count: Annotated[int, typer.Option(min=1, help="How many texts.")] = 1,
@@ -359,7 +379,7 @@ def _strategy(greedy: bool, beam: int | None, sampling: Sampling) -> Strategy:
 
 @with_model_options
 def complete_verb(
-    model: ModelFolder,
+    model: AnyModel,
     text: Annotated[
         str, typer.Argument(help="The text so far; letters after its last space are the word being typed.")
     ],
@@ -388,7 +408,7 @@ def complete_verb(
 
 @with_model_options
 def explain_verb(
-    model: ModelFolder,
+    model: AnyModel,
     word: Annotated[str, typer.Option(help="The word to explain.")],
     options: ModelOptions,
     prefix: Annotated[str, typer.Option(help="The words before it.")] = "",

@@ -23,6 +23,7 @@ from llrnn.ground.files import read_file
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, Discounted, NGram, Primed, Uniform, Unigram, entity_words
 from llrnn.knowledge.backgrounds.base import absolute_discount, symbol_mass
+from llrnn.knowledge.backgrounds.ngram import estimated_on
 from llrnn.knowledge.contextual import (
     Agreement,
     ContextualFeature,
@@ -457,26 +458,29 @@ def _primed(
 def _ngram(given: keys.NGramsConfig, config: Config, corpora: dict[str, Corpus]) -> Background:
     """From a file, from other texts, or from the corpus itself; cross-fitted where the network trains on it."""
     if given.arpa is not None:
-        return NGram.from_arpa(given.arpa, restrict=given.restrict)
+        found = NGram.from_arpa(given.arpa, restrict=given.restrict)
+        sign = estimated_on(found.table, corpora["train"], corpora.get("valid"))
+        if sign is not None:
+            raise ConfigError(
+                f"{given.arpa}: n-grams of another text than the network's are required, but these were estimated on "
+                f"the training text ({sign}): the network would trust them too much; count parts = ['train'], which is "
+                "cross-fitted, or give n-grams of another text"
+            )
+        return found
     if given.files is not None:
         files = {Path(file).resolve() for file in given.files}
-        if files & {Path(file).resolve() for file in config.corpus.train}:
-            _warn_of_own_text(f"files = {given.files}")
-        also_read = files & {Path(file).resolve() for other in config.corpus.other for file in other.files}
+        read = [*config.corpus.train, *(file for other in config.corpus.other for file in other.files)]
+        also_read = files & {Path(file).resolve() for file in read}  # the network trains on them: cross-fitted
         text, folds = _read(given.files, config), given.folds if also_read else 0
     else:
         if given.folds == 0 and "train" in given.parts:
-            _warn_of_own_text("folds = 0")
+            warn(
+                "n-grams of the training text itself, without cross-fitting (folds = 0), predict it far better than "
+                "any other: the network will trust them too much; count parts = ['train'] with folds = 10, or others"
+            )
         text, folds = reduce(add, _named_parts("n-grams", given.parts, corpora)), given.folds
     order, least = given.order, given.min_counts
     return NGram.from_corpus(text, order=order, min_counts=least, folds=folds, restrict=given.restrict)
-
-
-def _warn_of_own_text(found: str) -> None:
-    warn(
-        f"n-grams of the training text itself, without cross-fitting ({found}), predict it far better than any other: "
-        "the network will trust them too much; count parts = ['train'] with folds = 10, or another text"
-    )
 
 
 Agreements = Mapping[str, Agreement]

@@ -1,8 +1,9 @@
 """Files of the user: read only where they are plain files, replaced as a whole or not at all.
 
 Reading. A FIFO without a writer is waited for for ever, and a device has no end: `open_file` refuses both, whatever is
-read (corpora, lexicons, tables, configurations, models). What is read as a whole has a largest size (`read_file`).
-All that can be wrong with a path is an OSError, also a NUL character in it.
+read (corpora, lexicons, tables, configurations, models). A pipe that a shell has opened already, `<(zcat text.gz)`, is
+read. What is read as a whole has a largest size (`read_file`). All that can be wrong with a path is an OSError, also a
+NUL character in it.
 
 Writing. The new content goes into a temporary file beside the old one, is synced to the disk and renamed; then the
 folder is synced. A process killed at any point, a full disk or a power cut leaves the old file or the new one; whoever
@@ -21,6 +22,7 @@ import json
 import os
 import re
 import stat
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike, fspath
@@ -31,14 +33,16 @@ from llrnn.ground.errors import CorpusError
 
 StrPath = str | PathLike[str]
 
+STANDARD = "-"  # standard input where something is read, standard output where it is written
 _PIECE = 1 << 20  # bytes that are read at once
+_OPENED = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")  # what somebody else has opened: its pipes have a writer
 _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 
 
 def open_file(path: StrPath) -> io.BufferedReader:
-    """A plain file, to read its bytes, or `-` for standard input, which is read once; anything else is an OSError that
-    says what was found and what to do."""
-    if fspath(path) == "-":
+    """A plain file, to read its bytes, a pipe of the shell, or `-` for standard input, each read once; anything else is
+    an OSError that says what was found and what to do."""
+    if fspath(path) == STANDARD:
         return os.fdopen(os.dup(0), "rb")
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # or a pipe would be waited for
@@ -48,7 +52,9 @@ def open_file(path: StrPath) -> io.BufferedReader:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), fspath(path))
-        if not stat.S_ISREG(mode):
+        if stat.S_ISFIFO(mode) and fspath(path).startswith(_OPENED):
+            os.set_blocking(descriptor, True)
+        elif not stat.S_ISREG(mode):
             found = _KINDS.get(stat.S_IFMT(mode), "no file")
             raise OSError(
                 errno.EINVAL, f"a file is required, but this is {found}; copy what it gives into a file", fspath(path)
@@ -84,13 +90,24 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def write_lines(path: StrPath, lines: Iterable[str]) -> None:
-    """A text file of the user, compressed where its name ends in .gz: the same lines, the same bytes."""
+    """A text file of the user, compressed where its name ends in .gz: the same lines, the same bytes; `-` is standard
+    output."""
     content = "".join(f"{line}\n" for line in lines).encode()
+    if fspath(path) == STANDARD:
+        write_standard(content)
+        return
     content = gzip.compress(content, mtime=0) if fspath(path).endswith(".gz") else content
     try:
         write_atomically(Path(path), content)
     except OSError as cause:
         raise CorpusError(f"the file cannot be written: {cause.strerror or cause}", path=path) from cause
+
+
+def write_standard(content: bytes) -> None:
+    """To standard output, behind whatever was printed before."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.flush()
 
 
 @contextlib.contextmanager

@@ -24,9 +24,10 @@ from llrnn.inference.mixing import fitted_shares
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, HuggingFace, Mixture, Model, NGram
 from llrnn.knowledge.backgrounds.neural import tokenised, vocabulary_of
+from llrnn.knowledge.backgrounds.ngram import over_own_words
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.features import Features
-from llrnn.languages.ngrams import UNKNOWN, read_table
+from llrnn.languages.ngrams import read_table
 from llrnn.model.controllers import LSTM, make_controller
 from llrnn.model.network import LLRNN
 from llrnn.model.pretrained import holds_model
@@ -71,9 +72,8 @@ def open_base(path: str | PathLike[str]) -> Base:
     if (path / "config.json").exists():
         background = HuggingFace.from_folder(path)
         return Base(vocabulary_of(background.tokenizer), background, tokenizer=background.tokenizer)
-    table = read_table(path)
-    vocabulary = Vocabulary(table.words, unknown=UNKNOWN if UNKNOWN in table.index else None)
-    return Base(vocabulary, NGram(table))
+    background = over_own_words(read_table(path))
+    return Base(background.vocabulary, background)
 
 
 def base_of(model: LLRNN) -> Base:

@@ -21,7 +21,7 @@ from llrnn.ground.rendering import Line, Renderable, Sheet, Strong, TextTable
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching, Tally, tally, walk
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus, EncodedText, Oov, treat_unknown
 from llrnn.training.objectives import BackgroundSampler
 
 # How far log Z is from what it would be with the true values of real-valued features on the tails of domains.
@@ -130,6 +130,19 @@ class Evaluation(Renderable):
     by_frequency: dict[str, Slice]
     by_feature: dict[str, Slice]
     audit: Audit
+    oovs: int = 0  # words that the vocabulary does not list; with `oov="skip"` they are not among `words`
+
+    @property
+    def log10_prob(self) -> float:
+        """log10 p of all words that count, ends of sentences included."""
+        return -self.log_perplexity * self.words / math.log(10.0)
+
+    @property
+    def ppl1(self) -> float:
+        """SRILM's ppl1: the same log p over words without ends of sentences; nan where there is no word."""
+        words = self.words - self.sentences
+        nats = self.log_perplexity * self.words / words if words else math.nan
+        return math.exp(nats) if nats < 709.0 else math.inf if nats == nats else nats
 
     def sound(self, of: str) -> Evaluation:
         """Return self; raise an AuditError, which names it as `of`, where its audit fails."""
@@ -166,18 +179,26 @@ def evaluate(
     batching: Batching | None = None,
     contexts_checked: int = 64,
     seed: int = 0,
+    oov: Oov | None = None,
 ) -> Evaluation:
     """Score every word and end of sentence of the corpus, and audit the figure.
 
     `batching` says how the text is cut (sentence by sentence unless given), `contexts_checked` at how many contexts Σ p
-    is summed word by word, `seed` which ones.
+    is summed word by word, `seed` which ones. `oov`: what becomes of words that the vocabulary does not list, `skip`,
+    `unk` or `error`, see `treat_unknown`; skipped ones are in no figure.
 
         print(evaluate(model, Corpus.from_file("test.conllu")))
     """
+    corpus, missing = treat_unknown(corpus, model.vocabulary, oov)
     text = EncodedText.encode(corpus, model.vocabulary)
-    found = tally(model, text, batching)
+    found, oovs = tally(model, text, batching), missing.total()
+    words, characters, unknown = corpus.tokens + len(corpus), corpus.characters, model.vocabulary.unknown
+    if oov == "skip" and unknown is not None:
+        own = np.arange(len(model.vocabulary)) == model.vocabulary.id(unknown)
+        words -= int(found.words[own].sum())
+        characters -= sum((len(word) + 1) * n for word, n in corpus.counts().items() if _is_unknown(word, model))
+        found = Tally(np.where(own, 0, found.words), np.where(own, 0.0, found.nats))
     counted, nats = int(found.words.sum()), float(found.nats.sum())
-    words, characters = corpus.tokens + len(corpus), corpus.characters
     return Evaluation(
         words=words,
         sentences=len(corpus),
@@ -186,14 +207,21 @@ def evaluate(
         bits_per_character=nats / math.log(2) / max(characters, 1),
         by_frequency=_by_frequency(model, found) if model.vocabulary.units is None else {},  # seen are units
         by_feature=_by_feature(model, found),
-        audit=_audit(model, corpus, text, counted, contexts_checked, seed),
+        audit=_audit(model, corpus, text, counted, contexts_checked, seed, oovs if oov == "skip" else None),
+        oovs=oovs,
     )
+
+
+def _is_unknown(word: str, model: LLRNN) -> bool:
+    return word not in model.vocabulary or word == model.vocabulary.unknown
 
 
 def _by_frequency(model: LLRNN, found: Tally) -> dict[str, Slice]:
     """By how often the word was seen in training."""
     seen = model.training_summary.counts if model.training_summary is not None else np.array(model.vocabulary.counts)
-    slices = {}
+    slices: dict[str, Slice] = {}
+    if not seen.any():
+        return slices  # n-grams do not say how often
     for low, high, name in BANDS:
         inside = (seen >= low) & (seen <= high)
         words = int(found.words[inside].sum())
@@ -214,11 +242,16 @@ def _by_feature(model: LLRNN, found: Tally) -> dict[str, Slice]:
     return {phi.names[k]: Slice(int(words_of[k]), float(nats_of[k] / words_of[k])) for k in order}
 
 
-def _audit(model: LLRNN, corpus: Corpus, text: EncodedText, counted: int, contexts: int, seed: int) -> Audit:
+def _audit(
+    model: LLRNN, corpus: Corpus, text: EncodedText, counted: int, contexts: int, seed: int, skipped: int | None
+) -> Audit:
     unknown = model.vocabulary.unknown
     units = model.vocabulary.units
     outside = sum(n for word, n in corpus.counts().items() if word not in model.vocabulary)
-    if units is not None:
+    left_out = 0 if skipped is None else sum(n for word, n in corpus.counts().items() if _is_unknown(word, model))
+    if skipped is not None:
+        policy = f"{skipped} words outside the vocabulary were left out"
+    elif units is not None:
         policy = "every word was spelled out, by its units"
     elif model.vocabulary.is_open:
         policy = f"{outside} words that are not listed were spelled out, each with its own probability"
@@ -231,7 +264,9 @@ def _audit(model: LLRNN, corpus: Corpus, text: EncodedText, counted: int, contex
         worst_sum_error=worst,
         contexts_checked=min(contexts, counted),
         words_counted=counted,
-        words_expected=sum(len(sentence) + 1 for sentence in text.sentences) if units else corpus.tokens + len(corpus),
+        words_expected=sum(len(sentence) + 1 for sentence in text.sentences)
+        if units
+        else corpus.tokens + len(corpus) - left_out,
         unknown_policy=policy,
         seen_in_training=None if model.training_summary is None else model.training_summary.share_of(text),
         coverage=_coverage(model, text),

@@ -15,10 +15,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field, replace
 from itertools import groupby
 from os import fspath
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class Hypothesis:
 
     words: Words
     scores: tuple[float, ...] = ()
+    rank: int | None = field(default=None, compare=False)  # its number in Kaldi's files
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class NBestLists:
         """The same lists with one more score for every hypothesis."""
         lists = []
         for entry, own in zip(self.lists, scores, strict=True):
-            scored = (Hypothesis(h.words, (*h.scores, new)) for h, new in zip(entry.hypotheses, own, strict=True))
+            scored = (replace(h, scores=(*h.scores, new)) for h, new in zip(entry.hypotheses, own, strict=True))
             lists.append(NBest(entry.utterance, tuple(scored)))
         return NBestLists((*self.names, name), tuple(lists))
 
@@ -182,7 +183,7 @@ def read_kaldi(path: StrPath, scores: Sequence[StrPath], *, negate: bool = True)
     ranked: dict[str, list[tuple[int, Hypothesis]]] = {}
     for key, line in texts.items():
         utterance, rank = _ranked(line, key)
-        hypothesis = Hypothesis(tuple(line.text.split()[1:]), tuple(column[key] for column in columns))
+        hypothesis = Hypothesis(tuple(line.text.split()[1:]), tuple(column[key] for column in columns), rank)
         ranked.setdefault(utterance, []).append((rank, hypothesis))
     lists = (
         NBest(utterance, tuple(hypothesis for _, hypothesis in sorted(own, key=lambda pair: pair[0])))
@@ -241,6 +242,23 @@ def read_references(path: StrPath, known: Container[str] | None = None) -> dict[
 def write_nbest(path: StrPath, lists: NBestLists) -> None:
     """Write what `read_nbest` reads, header included. The file is there as a whole or not at all."""
     write_lines(path, ["\t".join((*_HEADER, *lists.names)), *(row for entry in lists for row in _rows(entry))])
+
+
+def write_kaldi(folder: StrPath, lists: NBestLists) -> None:
+    """Write what `read_kaldi` reads: `text`, and a file of costs for each score, under its name.
+
+    Hypotheses keep the numbers that they were read with, so that other files of the same lists stay right; lists that
+    have none are numbered anew. The order of the lines is that of the numbers.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    named = [
+        (f"{join_words([entry.utterance])}-{number if h.rank is None else h.rank}", h)
+        for entry in lists
+        for number, h in sorted(enumerate(entry.hypotheses, 1), key=lambda pair: pair[1].rank or pair[0])
+    ]
+    write_lines(Path(folder) / "text", (" ".join((key, join_words(h.words))).rstrip() for key, h in named))
+    for place, name in enumerate(lists.names):
+        write_lines(Path(folder) / name, (f"{key} {0.0 - h.scores[place]!r}" for key, h in named))
 
 
 def _rows(entry: NBest) -> Iterator[str]:

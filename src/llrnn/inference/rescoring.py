@@ -19,8 +19,9 @@ rows of a level are the distinct prefixes of that length, `ModelState.select` ha
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, groupby
 
 import numpy as np
@@ -40,7 +41,7 @@ from llrnn.model.controllers import evaluating
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, score, walk
 from llrnn.model.steering import swap
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus, EncodedText, Oov
 from llrnn.text.vocabulary import EOS
 
 __all__ = [
@@ -67,6 +68,7 @@ class SharedScores:
     log_probs: list[list[float]]
     steps: int  # distinct prefixes
     steps_without_sharing: int  # words and ends
+    oovs: Mapping[str, int] = field(default_factory=dict)  # words that the model does not list
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,42 @@ class ModelScorer:
         return score_lists(self.model, lists, rows=self.rows).log_probs
 
 
-def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024) -> SharedScores:
-    """Score lists by a model, as many together as have about `rows` hypotheses; see `score_sentences`."""
+def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024, oov: Oov | None = None) -> SharedScores:
+    """Score lists by a model, as many together as have about `rows` hypotheses; see `score_sentences`.
+
+    `oov`: what becomes of words that the model does not list, as for `treat_unknown`: with `skip` they add nothing.
+    """
     named = [(f"utterance {entry.utterance}", [h.words for h in entry.hypotheses]) for entry in lists]
-    return score_sentences(model, named, rows=rows, called="hypotheses")
+    missing = unknown_words(model, lists)
+    if missing and oov is not None:
+        named = _treated(model, named, missing, oov)
+    found = score_sentences(model, named, rows=rows, called="hypotheses")
+    return found if not missing else replace(found, oovs=missing)
+
+
+def unknown_words(model: LLRNN, lists: Iterable[NBest]) -> Counter[str]:
+    """The words of lists that a model does not list, and in how many places each stands."""
+    vocabulary = model.vocabulary
+    if vocabulary.is_open or vocabulary.units is not None:
+        return Counter()
+    words = Counter(chain.from_iterable(h.words for entry in lists for h in entry.hypotheses))
+    small = model.reads_lowercase
+    return Counter({word: n for word, n in words.items() if (word.lower() if small else word) not in vocabulary})
+
+
+def _treated(
+    model: LLRNN, named: Sequence[tuple[str, Sequence[Words]]], missing: Counter[str], oov: Oov
+) -> list[tuple[str, Sequence[Words]]]:
+    """The hypotheses as the model is to read them."""
+    place, first = next((name, word) for name, own in named for words in own for word in words if word in missing)
+    others, unknown = [word for word in missing if word != first], model.vocabulary.unknown
+    if oov == "error":
+        raise UnknownWordError(first, size=len(model.vocabulary), place=place, others=others)
+    if oov == "unk" and unknown is None:
+        raise ConfigError(f"--oov unk: {place}: the model has no symbol for words such as {first!r}; take --oov skip")
+    if oov == "unk":
+        return [*named]
+    return [(name, [tuple(word for word in words if word not in missing) for words in own]) for name, own in named]
 
 
 def score_sentences(

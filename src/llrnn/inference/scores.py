@@ -4,6 +4,9 @@
     log p(sentence) = Σ_t log p(x_t | x_1 … x_{t-1})             its end, x_{T+1} = EOS, included
     perplexity = exp(−mean log p)                                over words and ends, or over words alone
 
+    SRILM's:  ppl = 10^(−log10 p / (words + sentences))          words: without OOVs and zero probabilities
+              ppl1 = 10^(−log10 p / words)                       the same log p, ends included, over fewer
+
 Probabilities are exact, and in an open vocabulary those of strings: p(x) = p(cell) · q(x | cell). They are the numbers
 that `evaluate` adds up; only a word that is impossible is no error here: its log p is minus infinity.
 """
@@ -23,14 +26,14 @@ from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError
 from llrnn.ground.files import StrPath
-from llrnn.knowledge.backgrounds.ngram import NGram
-from llrnn.languages.ngrams import UNKNOWN, NGramTable, read_table
+from llrnn.knowledge.backgrounds.ngram import NGram, over_own_words
+from llrnn.languages.ngrams import UNKNOWN, read_table, with_unknown
 from llrnn.model.checkpoint import load
 from llrnn.model.decode import prepared
 from llrnn.model.network import LLRNN
 from llrnn.model.pretrained import holds_model
 from llrnn.model.scoring import sentence_log_probs
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus, EncodedText, Oov, Sentence, treat_unknown
 from llrnn.text.units import Units
 from llrnn.text.vocabulary import EOS, Vocabulary
 
@@ -45,19 +48,24 @@ class SentenceScore:
     """One sentence: its words, the last of which is its end, and log p of each, in the unit."""
 
     words: tuple[str, ...]
-    log_p: tuple[float, ...]
+    log_p: tuple[float, ...]  # NaN: the word is left out of all sums
     known: tuple[bool, ...]  # False: the model does not list the word, and its symbol for unknown words stands for it
     unit: Unit = "nats"
 
     @property
+    def counted(self) -> list[float]:
+        """log p of what counts: all, or those that `oov="skip"` leaves."""
+        return [one for one in self.log_p if not math.isnan(one)]
+
+    @property
     def log_prob(self) -> float:
         """log p of the sentence, its end included."""
-        return math.fsum(self.log_p)
+        return math.fsum(self.counted)
 
     @property
     def log_prob_without_end(self) -> float:
         """log p of its words alone."""
-        return math.fsum(self.log_p[:-1])
+        return math.fsum(one for one in self.log_p[:-1] if not math.isnan(one))
 
     @property
     def surprisals(self) -> tuple[float, ...]:
@@ -67,7 +75,7 @@ class SentenceScore:
     @property
     def perplexity(self) -> float:
         """Over its words and its end; the same in all units."""
-        return _perplexity(self.log_prob, len(self.log_p), self.unit)
+        return _perplexity(self.log_prob, len(self.counted), self.unit)
 
     def plain(self) -> dict[str, Any]:
         """For JSON, under the names of the server."""
@@ -83,8 +91,14 @@ class TextScores:
 
     @property
     def words(self) -> int:
-        """How many words, ends of sentences included."""
-        return sum(len(one.words) for one in self.sentences)
+        """How many words count, ends of sentences included."""
+        return sum(len(one.counted) for one in self.sentences)
+
+    @property
+    def zero_probabilities(self) -> int:
+        """How many words are listed, but impossible where they stand, and therefore left out."""
+        pairs = (pair for one in self.sentences for pair in zip(one.log_p, one.known, strict=True))
+        return sum(math.isnan(log_p) and known for log_p, known in pairs)
 
     @property
     def unknown(self) -> dict[str, int]:
@@ -112,11 +126,18 @@ class TextScores:
         """Over words alone: ends are left out of the sum and of the count; nan where there is no word."""
         return _perplexity(self.log_prob_without_ends, self.words - len(self.sentences), self.unit)
 
+    @property
+    def ppl1(self) -> float:
+        """SRILM's ppl1: log p of all that counts, ends included, over the words alone; nan where there is no word."""
+        return _perplexity(self.log_prob, self.words - len(self.sentences), self.unit)
+
     def totals(self) -> dict[str, Any]:
         """The figures of the whole text."""
-        names = ("unit", "words", "log_prob", "log_prob_without_ends", "perplexity", "perplexity_without_ends")
+        names = ("unit", "words", "log_prob", "log_prob_without_ends", "perplexity", "perplexity_without_ends", "ppl1")
         own = {name: getattr(self, name) for name in names}
-        return {**own, "sentences": len(self.sentences), "unknown": self.unknown}
+        unknown = self.unknown
+        told = {"oovs": sum(unknown.values()), "zero_probabilities": self.zero_probabilities, "unknown": unknown}
+        return {**own, "sentences": len(self.sentences), **told}
 
     def rows(self, by: By = "words") -> Iterator[dict[str, Any]]:
         """A row for each word or for each sentence, numbered from 1; `pandas.DataFrame(scores.rows())` takes them.
@@ -132,7 +153,7 @@ class TextScores:
                     named = zip(("word", "surprisal", "known"), row, strict=True)
                     yield {"sentence_id": number, "word_id": place, **dict(named)}
             else:
-                figures = {"words": len(one.words), "log_prob": one.log_prob, "perplexity": one.perplexity}
+                figures = {"words": len(one.counted), "log_prob": one.log_prob, "perplexity": one.perplexity}
                 text = " ".join(one.words[:-1])
                 yield {"sentence_id": number, **figures, "unknown": one.known.count(False), "sentence": text}
 
@@ -149,7 +170,7 @@ class TextScores:
         return (
             f"{len(self.sentences):,} sentences, {self.words:,} words with ends of sentence: log p {self.log_prob:.4f} "
             f"{self.unit}, perplexity {self.perplexity:.3f}; without ends {self.log_prob_without_ends:.4f} "
-            f"{self.unit}, perplexity {self.perplexity_without_ends:.3f}{told}"
+            f"{self.unit}, perplexity {self.perplexity_without_ends:.3f}; ppl1 {self.ppl1:.3f}{told}"
         )
 
 
@@ -160,12 +181,15 @@ def score(
     conditions: Sequence[object] | None = None,
     unit: Unit = "nats",
     lowercase: bool | None = None,
+    oov: Oov | None = None,
 ) -> TextScores:
     """log p of every word of each text, the end of the sentence included.
 
     `model`: a model, its folder, or an n-gram model (an ARPA file, or a folder that `llrnn ngram` wrote). `texts`:
     sentences as strings of words, as sequences of words, or a corpus; `conditions`, one for each. `unit`: nats, bits or
-    log10. Words are lowercased first if `lowercase` says so, by default where the model was trained so.
+    log10. Words are lowercased first if `lowercase` says so, by default where the model was trained so. `oov`: `skip`
+    leaves words that the model does not list out of all sums, and words without any probability; `unk` and `error` are
+    as for `treat_unknown`.
 
         scores = score(model, ["elle dort .", "il dort bien ."], unit="bits")
         for row in scores.rows():
@@ -173,44 +197,64 @@ def score(
     """
     if unit not in UNITS:
         raise ConfigError(f"unit must be {', '.join(UNITS)}, found {unit!r}; choose one")
-    opened = model if isinstance(model, LLRNN) else open_scorer(model)
+    opened = model if isinstance(model, LLRNN) else open_scorer(model, oov=oov)
     small = isinstance(opened, LLRNN) and opened.reads_lowercase if lowercase is None else lowercase
     corpus = _corpus(texts, conditions)
     corpus = corpus.lowercased() if small else corpus
-    if isinstance(opened, LLRNN):
-        ready = prepared(opened, corpus.conditions) if any(one is not None for one in corpus.conditions) else opened
-        text = EncodedText.encode(corpus, ready.vocabulary)
-        return _scores(corpus, ready.vocabulary, text, sentence_log_probs(ready, text), unit)
-    if any(one is not None for one in corpus.conditions):
-        raise ConfigError("an n-gram model does not look at conditions, found a text that has some; leave them out")
-    numbers_of(sorted(corpus.counts()), opened.vocabulary)  # which says what an n-gram model lacks
-    text = EncodedText.encode(corpus, opened.vocabulary)
-    return _scores(corpus, opened.vocabulary, text, _by_ngrams(opened, text), unit)
+    if isinstance(opened, NGram):
+        if any(one is not None for one in corpus.conditions):
+            raise ConfigError("an n-gram model does not look at conditions, found a text that has some; leave them out")
+        if oov is None:
+            numbers_of(sorted(corpus.counts()), opened.vocabulary)  # which says what an n-gram model lacks
+    read, _ = treat_unknown(corpus, opened.vocabulary, oov)
+    if isinstance(opened, NGram):
+        text = EncodedText.encode(read, opened.vocabulary)
+        found = _scores(read, opened.vocabulary, text, _by_ngrams(opened, text), unit)
+    else:
+        ready = prepared(opened, read.conditions) if any(one is not None for one in read.conditions) else opened
+        text = EncodedText.encode(read, ready.vocabulary)
+        found = _scores(read, ready.vocabulary, text, sentence_log_probs(ready, text), unit)
+    return found if oov != "skip" else TextScores(tuple(map(_skipping, corpus, found.sentences)), unit)
 
 
-def open_scorer(path: StrPath) -> LLRNN | NGram:
-    """What a path holds: the model of a folder, or an n-gram model."""
+def _skipping(sentence: Sentence, found: SentenceScore) -> SentenceScore:
+    """The score of a sentence with unknown words, and impossible ones, left out of its sums."""
+    words = (*sentence.words, EOS)
+    log_p = [
+        one if known and one > -math.inf else math.nan for one, known in zip(found.log_p, found.known, strict=True)
+    ]
+    if len(words) == len(found.words):
+        return replace(found, log_p=tuple(log_p))
+    left = iter(zip(found.words, log_p, strict=True))  # without the words that the model has no symbol for
+    here, its = next(left)
+    told = []
+    for word in words:
+        known = word == here
+        told.append((its if known else math.nan, known))
+        here, its = next(left, ("", math.nan)) if known else (here, its)
+    return SentenceScore(words, tuple(p for p, _ in told), tuple(known for _, known in told), found.unit)
+
+
+def open_scorer(path: StrPath, *, oov: Oov | None = None) -> LLRNN | NGram:
+    """What a path holds: the model of a folder, or an n-gram model (`oov="skip"`: one that can read unknown words)."""
     if not Path(path).exists():
         raise ConfigError(f"{path}: no such file or folder; give a model folder or an ARPA file")
     if holds_model(path):
         return load(path)
     if Path(path).is_dir() and not has_bundle(Path(path), "ngram"):
         raise ConfigError(f"{path}: the folder holds neither a model nor n-grams; give a model folder or an ARPA file")
-    return over_own_words(read_table(Path(path)))
+    table = read_table(Path(path))
+    return over_own_words(with_unknown(table) if oov == "skip" else table)
 
 
-def over_own_words(table: NGramTable) -> NGram:
-    """An n-gram model over the words that it lists; `<unk>`, if it is one of them, stands for all others."""
-    return NGram(table).bind(Vocabulary(table.words, unknown=UNKNOWN if UNKNOWN in table.index else None))
-
-
-def numbers_of(words: Sequence[str], vocabulary: Vocabulary) -> list[int]:
-    """The numbers of words in an n-gram model."""
+def numbers_of(words: Sequence[str], vocabulary: Vocabulary, *, place: str = "") -> list[int]:
+    """The numbers of words in an n-gram model; `place`: where they come from, for the message about unknown ones."""
     unknown = [word for word in words if word not in vocabulary]
     if unknown and vocabulary.unknown is None:
         raise BackgroundError(
-            f"the model has no {UNKNOWN}, and does not list {len(unknown)} of the words, such as {unknown[0]!r}; "
-            "estimate it with a vocabulary that holds them"
+            f"{place}{': ' if place else ''}the model has no {UNKNOWN}, and does not list {len(unknown)} of the words, "
+            f"such as {unknown[0]!r}; "
+            "estimate it with a vocabulary that holds them, or leave them out: --oov skip"
         )
     return vocabulary.ids(words)
 

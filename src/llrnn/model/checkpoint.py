@@ -13,19 +13,21 @@ import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
-from llrnn.ground.bundle import Bundle, read_bundle
+from llrnn.ground.bundle import Bundle, has_bundle, read_bundle
 from llrnn.ground.errors import CheckpointError, ConfigError, LLRNNError
 from llrnn.knowledge import backgrounds, contextual
 from llrnn.knowledge.backgrounds import Background
+from llrnn.knowledge.backgrounds.ngram import over_own_words
 from llrnn.knowledge.contextual import ContextualFeature, ContextualInput
 from llrnn.knowledge.features import FeatureMatrix
 from llrnn.knowledge.process import Saved
 from llrnn.languages import domains
-from llrnn.model.controllers import Controller, make_controller, skip_init
+from llrnn.languages.ngrams import NGramTable, read_table, with_unknown
+from llrnn.model.controllers import Controller, Silent, make_controller, skip_init
 from llrnn.model.network import FEATURE_ARRAYS, LLRNN, require_finite
 from llrnn.model.pretrained import bundle_name, find_folder, holds_model
 from llrnn.text import units
-from llrnn.text.corpus import TrainingSummary
+from llrnn.text.corpus import Oov, TrainingSummary
 from llrnn.text.vocabulary import ARRAYS, Domain, Spellings, Vocabulary
 
 
@@ -79,7 +81,7 @@ def load(
     verify: bool = True,
     copy: bool = False,
 ) -> LLRNN:
-    """Read a model that `LLRNN.save` or `save_pretrained` wrote; it is in eval mode.
+    """Read a model that `LLRNN.save` or `save_pretrained` wrote; it is in eval mode. See `open_model` for n-grams.
 
     `background`, `contextual`, `contextual_inputs`: instead of those in the folder; classes of one's own are given
     again here. So is a `controller`, as it was made: its weights are loaded. `device`: where the model goes, cpu or
@@ -194,6 +196,38 @@ def _build(
     unused = {name for name in tensors if name.startswith(("weights.", "buffers."))} - model.weights().keys()
     _require(not unused, f"{', '.join(sorted(unused)[:3])}, which the model has no place for")
     return model
+
+
+def holds_ngrams(path: str | PathLike[str]) -> bool:
+    """Whether a path is an n-gram model: a folder of `llrnn ngram`, or a file or pipe, which can only be ARPA."""
+    return has_bundle(path, "ngram") or (Path(path).exists() and not Path(path).is_dir())
+
+
+def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:
+    """The model of a folder, or n-grams as a model: an ARPA file, or a folder of `llrnn ngram`.
+
+    `oov="skip"`: n-grams without `<unk>` can read unknown words, so that these can be left out of all sums.
+
+        evaluate(open_model("corpus.arpa"), Corpus.from_file("test.txt"))
+    """
+    if not holds_ngrams(path):
+        return load(path)
+    table = read_table(path)
+    return ngram_model(with_unknown(table) if oov == "skip" else table)
+
+
+def ngram_model(table: NGramTable) -> LLRNN:
+    """n-grams as a model over their own words: p = b, without features and without a network.
+
+    evaluate(ngram_model(read_arpa("corpus.arpa")), Corpus.from_file("test.txt"))
+    """
+    background = over_own_words(table)
+    n, none = len(background.vocabulary), np.zeros(0, dtype=np.int64)
+    features = FeatureMatrix((), (), np.zeros(n, dtype=np.int64), np.zeros(2, dtype=np.int64), none, np.zeros(0))
+    model = LLRNN(
+        background.vocabulary, output_features=features, background=background, controller=Silent(), seed=None
+    )
+    return model.eval()
 
 
 def _controller(settings: dict[str, Any]) -> Controller:

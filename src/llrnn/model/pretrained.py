@@ -53,7 +53,7 @@ def bundle_name(folder: str | PathLike[str]) -> str:
     if has_bundle(folder, "ngram"):
         raise CheckpointError(
             f"{folder}: a model folder is required, as `llrnn train --out` writes it, found n-grams, which "
-            "`llrnn score` and --background take"
+            "evaluate, score, rescore, generate, complete and explain take, and --background"
         )
     kind = _model_type(Path(folder))
     if kind not in (None, "llrnn"):

@@ -6,18 +6,18 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from os import PathLike, fspath
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args, overload
 
 import numpy as np
 
 from llrnn.ground.arrays import Bools, Floats, Ints
-from llrnn.ground.errors import CorpusError, TrainingError, UnknownWordError, warn
-from llrnn.ground.files import StrPath
+from llrnn.ground.errors import ConfigError, CorpusError, TrainingError, UnknownWordError, warn
+from llrnn.ground.files import STANDARD, StrPath
 from llrnn.text.conditions import Act, Conditions, check_conditions, fields_of
 from llrnn.text.readers import (
     Multiword,
@@ -213,6 +213,8 @@ def format_of(path: StrPath, format: Format) -> str:
         raise CorpusError(
             f"format must be 'auto', 'conllu', 'text', 'jsonl' or 'tsv', found {format!r}; choose one", path=path
         )
+    if fspath(path) == STANDARD or fspath(path).startswith("/dev/fd/"):
+        return "text"  # a pipe has no extension
     name = PurePath(path).name.lower().removesuffix(".gz")
     for extension, told in _EXTENSIONS.items():
         if name.endswith(extension):
@@ -620,6 +622,48 @@ class TrainingSummary:
         """The share of a text's distinct sentences that were seen."""
         asked = text.fingerprints()
         return float(np.isin(asked, self.sentences).mean()) if len(asked) else 0.0
+
+
+Oov = Literal["skip", "unk", "error"]  # what becomes of words that a vocabulary does not list
+
+
+def treat_unknown(corpus: Corpus, vocabulary: Vocabulary, oov: Oov | None) -> tuple[Corpus, Counter[str]]:
+    """A text as a model is to read it, and the words that its vocabulary does not list, with their counts.
+
+    `oov`: `error` refuses such words; `unk` needs a symbol for them, which they count as; `skip` leaves them out of all
+    sums: they are read as that symbol, or, where there is none, not at all. None: `unk` where there is a symbol.
+
+        text, missing = treat_unknown(corpus, model.vocabulary, "skip")
+    """
+    if oov not in (None, *get_args(Oov)):
+        raise ConfigError(f"--oov is skip, unk or error, found {oov!r}; choose one")
+    if isinstance(corpus, Stored):
+        if oov is not None:
+            raise ConfigError(f"{corpus.name}: a built corpus was settled when it was built; leave --oov out")
+        return corpus, Counter()
+    if vocabulary.is_open or vocabulary.units is not None:
+        return corpus, Counter()  # every word has its own probability
+    counts = corpus.counts()
+    missing = Counter({word: n for word, n in counts.items() if word not in vocabulary})
+    if not missing:
+        return corpus, missing
+    if oov == "unk" and vocabulary.unknown is None:
+        raise ConfigError(
+            f"--oov unk: the model has no symbol for the {len(missing):,} words of the text that it does not list, "
+            f"such as {next(iter(missing))!r}; --oov skip leaves them out"
+        )
+    if oov == "error":
+        first, *others = missing
+        place = next(one.name for one in corpus if first in one.words)
+        raise UnknownWordError(first, size=len(vocabulary), place=place, others=others)
+    if oov == "skip" and vocabulary.unknown is None:
+        return Corpus(tuple(_without(sentence, missing) for sentence in corpus), corpus.name), missing
+    return corpus, missing
+
+
+def _without(sentence: Sentence, missing: Container[str]) -> Sentence:
+    kept = tuple(token for token in sentence.tokens if token.form not in missing)
+    return replace(sentence, tokens=kept)
 
 
 def warn_of_capitals(vocabulary: Vocabulary, corpus: Corpus) -> None:

@@ -26,6 +26,7 @@ from llrnn.knowledge.backgrounds.base import Background, UnboundBackground
 from llrnn.knowledge.process import Batch, PackedStates, S, Saved, State
 from llrnn.languages.ngrams import (
     EMPTY,
+    UNKNOWN,
     DenseRows,
     Level,
     NGramRows,
@@ -36,6 +37,7 @@ from llrnn.languages.ngrams import (
     read_arpa,
     read_table,
     revised,
+    with_unknown,
 )
 from llrnn.languages.ngrams.arpa import SHARING, described, table_from
 from llrnn.layer.priors import DensePrior, Exceptions, Prior, SparsePrior, Table
@@ -435,6 +437,41 @@ class NGram(Background[int]):
 
     def __repr__(self) -> str:
         return f"NGram(order={self.order}, {self.table.size} n-grams)"
+
+
+def over_own_words(table: NGramTable) -> NGram:
+    """An n-gram model over the words that it lists; `<unk>`, if it is one of them, stands for all others."""
+    return NGram(table).bind(Vocabulary(table.words, unknown=UNKNOWN if UNKNOWN in table.index else None))
+
+
+_LISTED, _GAP, _SAMPLED = 0.9, 1.0, 2000  # share of n-grams, nats a word, sentences
+
+
+def estimated_on(table: NGramTable, corpus: Corpus, held_out: Corpus | None = None) -> str | None:
+    """What shows that n-grams were estimated on a text, or None: nearly all of its longest n-grams are listed, or it is
+    far more probable than a text that is held out.
+
+    estimated_on(read_arpa("corpus.arpa"), train, valid)
+    """
+    ngram = over_own_words(with_unknown(table))
+    nats, listed = _fit(ngram, corpus)
+    if ngram.order > 2 and listed >= _LISTED:
+        return f"{listed:.0%} of its {ngram.order}-grams are listed"
+    other = _fit(ngram, held_out)[0] if held_out is not None and len(held_out) else nats
+    return f"its words have {nats:.2f} nats, those of held-out text {other:.2f}" if other > nats + _GAP else None
+
+
+def _fit(ngram: NGram, corpus: Corpus) -> tuple[float, float]:
+    """Nats a listed word over some sentences, and the share of places whose n-gram of the full order is listed."""
+    some = corpus[:: max(1, len(corpus) // _SAMPLED)]
+    plain = Corpus.from_sentences([sentence.words for sentence in some])
+    text = EncodedText.encode(plain, ngram.vocabulary)
+    log_prob, length = ngram.score(text.stream())
+    place = np.concatenate([np.arange(n) for n in text.lengths])
+    known = torch.from_numpy(np.concatenate([[*(w in ngram.vocabulary for w in s.words), True] for s in plain]))
+    deep = torch.from_numpy(place >= ngram.order - 2) & known
+    nats = float(-log_prob[known].mean()) if known.any() else 0.0
+    return nats, float((length[deep] == ngram.order).double().mean()) if deep.any() else 0.0
 
 
 def _static_tables(table: NGramTable) -> tuple[Table, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from llrnn.languages.ngrams.arpa import read_arpa, read_table, write_arpa, write_table
+from llrnn.languages.ngrams.arpa import is_arpa, read_arpa, read_table, write_arpa, write_table
+from llrnn.languages.ngrams.combine import interpolated, normalised, pruned
 from llrnn.languages.ngrams.kneser_ney import (
     Scratch,
     count_ngrams,
@@ -24,6 +25,7 @@ from llrnn.languages.ngrams.table import (
     completed,
     for_vocabulary,
     revised,
+    with_unknown,
     written_out,
 )
 
@@ -43,11 +45,16 @@ __all__ = [
     "estimate",
     "estimate_on_disk",
     "for_vocabulary",
+    "interpolated",
+    "is_arpa",
+    "normalised",
+    "pruned",
     "read_arpa",
     "read_stream",
     "read_table",
     "revised",
     "stream_pieces",
+    "with_unknown",
     "write_arpa",
     "write_table",
     "written_out",

@@ -33,7 +33,7 @@ import gzip
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import islice, repeat
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NoReturn
@@ -46,7 +46,7 @@ from torch import Tensor
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.bundle import read_bundle, write_bundle
 from llrnn.ground.errors import BackgroundError, CheckpointError, LLRNNError, PlacedError, quoted
-from llrnn.ground.files import StrPath, replacing
+from llrnn.ground.files import STANDARD, StrPath, replacing, write_standard
 from llrnn.languages.ngrams.table import UNKNOWN, Level, NGramTable, Shared, places_of, written_out
 from llrnn.text.readers import read_lines
 from llrnn.text.vocabulary import EOS
@@ -57,6 +57,7 @@ _SLACK = 1e-6  # by which rounding may lift log10 p above 0
 _LOG_10 = np.log(10.0)
 _UNKNOWN, _OTHER_UNKNOWN = UNKNOWN.encode(), b"<UNK>"  # some tools write the latter
 _COUNT = re.compile(r"ngram ([0-9]{1,3}) ?= ?([0-9]{1,18})")
+_SNIFFED = 20  # lines of a file of which is not known what it is
 _DATA, _END = "\\data\\", "\\end\\"
 
 _Bools = NDArray[np.bool_]
@@ -92,6 +93,20 @@ def read_arpa(path: StrPath) -> NGramTable:
     # 1 for every back-off weight that was not given: nothing follows there
     whole = [replace(level, log_backoff=np.nan_to_num(level.log_backoff, nan=0.0)) for level in levels]
     return NGramTable(tuple(name for name in file.names if name != BOS), tuple(whole))
+
+
+def is_arpa(path: StrPath) -> bool:
+    """Whether a file is an ARPA file: by its name, or by `\\data\\` near its beginning.
+
+    >>> is_arpa("corpus.arpa.gz")
+    True
+    """
+    if fspath(path).removesuffix(".gz").endswith(".arpa"):
+        return True
+    try:
+        return any(line.strip() == _DATA for _, line in islice(read_lines(path), _SNIFFED))
+    except PlacedError:
+        return False
 
 
 class _ArpaFile:
@@ -307,9 +322,14 @@ _REPLACED = {BOS: "a beginning of sentences", "<UNK>": "<unk>"}  # what a reader
 
 
 def write_arpa(table: NGramTable, path: StrPath) -> None:
-    """Write or replace the file, atomically; gzip if its name ends in .gz. The bytes depend on the table alone."""
+    """Write or replace the file, atomically; gzip if its name ends in .gz; `-` is standard output. The bytes depend on
+    the table alone."""
     table = written_out(table)
     _check_words(table)
+    if fspath(path) == STANDARD:
+        for lines in _lines(table):
+            write_standard(f"{lines}\n".encode())
+        return
     try:
         with replacing(Path(path)) as file:
             packed = gzip.GzipFile("", "wb", 4, file, mtime=0) if fspath(path).endswith(".gz") else None
@@ -459,8 +479,8 @@ def _is_sound_share(shared: Shared, n_words: int) -> bool:
 
 
 def write_table(table: NGramTable, path: str | PathLike[str]) -> None:
-    """Write an n-gram model to an ARPA file if the name ends in .arpa or .gz, otherwise to a folder."""
-    if Path(path).suffix in (".arpa", ".gz"):
+    """Write an n-gram model to an ARPA file if the name ends in .arpa or .gz or is `-`, otherwise to a folder."""
+    if Path(path).suffix in (".arpa", ".gz") or fspath(path) == STANDARD:
         write_arpa(table, path)
     else:
         write_bundle(path, "ngram", *described(written_out(table)))

@@ -226,6 +226,20 @@ def completed(table: NGramTable) -> NGramTable:
     return replace(table, levels=tuple(levels))
 
 
+def with_unknown(table: NGramTable) -> NGramTable:
+    """The same model with `<unk>` among its words, of mass 10^-99 where it had none: it can be read, and left out."""
+    if UNKNOWN in table.index:
+        return table
+    V, first = len(table.words), table.levels[0]
+    unigrams = Level(
+        np.append(first.context, 0),
+        np.append(first.word, V),
+        np.append(first.log_prob, -99.0 * np.log(10.0)),
+        np.append(first.log_backoff, 0.0),
+    )
+    return NGramTable((*table.words, UNKNOWN), (unigrams, *table.levels[1:]), table.notes)
+
+
 def places_of(levels: Sequence[Level], words: Ints) -> Ints:
     """The places of n-grams given by their words, (m, k) -> (m,)."""
     place = words[:, 0]

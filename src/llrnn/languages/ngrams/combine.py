@@ -1,0 +1,186 @@
+"""n-gram models made of others: mixed, pruned by relative entropy, or projected from exact distributions.
+
+All of them choose which n-grams are listed and with what probability; what back-off weights then have to be follows:
+
+    backoff(c) = (1 − Σ_{x listed} p(x | c)) / (1 − Σ_{x listed} p(x | suffix of c))            `normalised`
+
+mixture     p(x | c) = Σ_i λ_i p_i(x | c) where any model lists c x (SRILM's -mix-lm)
+pruning     c x leaves where that changes the model by less than a threshold (Stolcke 1998): with p' without it,
+
+    D(p ‖ p') = −p(c) { p(x|c) [log p'(x|c) − log p(x|c)] + [log backoff'(c) − log backoff(c)] Σ_{y not listed} p(y|c) }
+
+    and the perplexity rises by e^D − 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from llrnn.ground.arrays import Bools, Floats, Ints
+from llrnn.ground.errors import BackgroundError, ConfigError, quoted
+from llrnn.languages.ngrams.table import Level, NGramTable, backed_off, written_out
+
+_LEAST = 1e-12  # mass that rounding may leave where nothing is left
+_NO_MASS = -99.0 * np.log(10.0)
+
+
+def normalised(table: NGramTable) -> NGramTable:
+    """The same n-grams and probabilities with the back-off weights that make every context sum to 1.
+
+    Contexts that list nothing keep a weight of 1.
+    """
+    levels = [replace(table.levels[0], log_backoff=np.zeros(len(table.words)))]
+    for n, level in enumerate(table.levels[1:], 2):
+        below = replace(table, levels=tuple(levels))
+        history = below.history(n - 1)[level.context]
+        lower = backed_off(below, history[:, 1:], level.word)
+        weights = _backoffs(level.context, level.log_prob, lower, len(levels[-1]))
+        levels[-1] = replace(levels[-1], log_backoff=weights)
+        levels.append(replace(level, log_backoff=np.zeros(len(level))))
+    return replace(table, levels=tuple(levels))
+
+
+def _backoffs(context: Ints, log_prob: Floats, lower: Floats, n_contexts: int) -> Floats:
+    """log backoff of each context, 0 where it lists nothing."""
+    listed = np.bincount(context, weights=np.exp(log_prob), minlength=n_contexts)
+    covered = np.bincount(context, weights=np.exp(lower), minlength=n_contexts)
+    left, open_below = 1.0 - listed, 1.0 - covered
+    found = np.full(n_contexts, _NO_MASS)  # all of the mass is listed
+    some = (left > _LEAST) & (open_below > _LEAST)
+    found[some] = np.log(left[some]) - np.log(open_below[some])
+    return np.where(np.bincount(context, minlength=n_contexts) == 0, 0.0, np.minimum(found, -_NO_MASS))
+
+
+def interpolated(
+    tables: Sequence[NGramTable], weights: Sequence[float], *, names: Sequence[str] | None = None
+) -> NGramTable:
+    """One back-off model for the mixture Σ λ_i p_i of models over the same words.
+
+    Where any of them lists an n-gram, the probability is that of the mixture; elsewhere it is backed off.
+
+        interpolated([read_arpa("news.arpa"), read_arpa("talk.arpa")], [0.7, 0.3])
+    """
+    names = names or [f"model {n}" for n in range(1, len(tables) + 1)]
+    if len(tables) < 2 or len(weights) != len(tables):
+        raise ConfigError(f"two models or more and a weight for each are required, found {len(tables)}, {len(weights)}")
+    if not all(0 < weight < 1 for weight in weights) or abs(sum(weights) - 1.0) > 1e-6:
+        raise ConfigError(f"weights must be above 0 and sum to 1, found {', '.join(f'{w:g}' for w in weights)}")
+    first = written_out(tables[0])
+    parts = [
+        first,
+        *(_over_words_of(first, names[0], written_out(t), n) for t, n in zip(tables[1:], names[1:], strict=True)),
+    ]
+    V, log_weights = len(first.words), np.log(np.asarray(weights) / np.sum(weights))
+    levels, places = list[Level](), [np.zeros(1, dtype=np.int64) for _ in parts]  # where contexts are in the new levels
+    for n in range(1, max(part.order for part in parts) + 1):
+        own = [part.levels[n - 1] if n <= part.order else None for part in parts]
+        keys = [
+            np.zeros(0, np.int64) if one is None else place[one.context] * V + one.word
+            for one, place in zip(own, places, strict=True)
+        ]
+        union = np.unique(np.concatenate(keys))
+        places = [np.searchsorted(union, key) for key in keys]
+        context, word = union // V, union % V
+        history = _history(levels, context)
+        mixed = np.logaddexp.reduce(
+            [log_weight + backed_off(part, history, word) for log_weight, part in zip(log_weights, parts, strict=True)]
+        )
+        levels.append(Level(context, word, mixed, np.zeros(len(union))))
+    return normalised(NGramTable(first.words, tuple(levels)))
+
+
+def _history(levels: Sequence[Level], context: Ints) -> Ints:
+    """The words of contexts, (m,) -> (m, k)."""
+    columns = list[Ints]()
+    for level in reversed(levels):
+        columns.append(level.word[context])
+        context = level.context[context]
+    return np.stack(columns[::-1], 1) if columns else np.zeros((len(context), 0), dtype=np.int64)
+
+
+def _over_words_of(first: NGramTable, name: str, table: NGramTable, other: str) -> NGramTable:
+    """The same model with its words in the order of the first one's."""
+    for here, its, there, others in ((first, name, table, other), (table, other, first, name)):
+        more = [word for word in there.words if word not in here.index]
+        if more:
+            raise BackgroundError(
+                f"models over the same words are required, but {others} lists {len(more):,} that {its} does not, such "
+                f"as {quoted(more[0])}; estimate both with one list: llrnn ngram estimate --words FILE"
+            )
+    number = np.array([first.index[word] for word in table.words])
+    levels, place = list[Level](), np.zeros(1, dtype=np.int64)
+    for level in table.levels:
+        key = place[level.context] * len(number) + number[level.word]
+        order = np.argsort(key)
+        place = np.empty(len(key), dtype=np.int64)
+        place[order] = np.arange(len(key))
+        levels.append(
+            Level(
+                *(
+                    column[order]
+                    for column in (key // len(number), key % len(number), level.log_prob, level.log_backoff)
+                )
+            )
+        )
+    return NGramTable(first.words, tuple(levels))
+
+
+def pruned(table: NGramTable, threshold: float) -> NGramTable:
+    """Without the n-grams, of order 2 and more, that raise the perplexity by less than the share `threshold`.
+
+    Highest order first; an n-gram that longer ones begin with stays. The weights are those of a normalised model.
+
+        pruned(read_arpa("corpus.arpa"), 1e-8)
+    """
+    if not threshold > 0:
+        raise ConfigError(f"a threshold above 0 is required, such as 1e-8, found {threshold}")
+    table = normalised(written_out(table))
+    for n in range(table.order, 1, -1):
+        rise = np.expm1(_distances(table, n))
+        needed = np.zeros(len(table.levels[n - 1]), dtype=bool)
+        if n < table.order:
+            needed[table.levels[n].context] = True
+        table = _keeping(table, n, needed | (rise >= threshold))
+    return normalised(table)
+
+
+def _distances(table: NGramTable, n: int) -> Floats:
+    """D(p ‖ p') for each n-gram of order n, if it alone were not listed."""
+    level, below = table.levels[n - 1], table.levels[n - 2]
+    history = table.history(n - 1)[level.context]
+    lower = backed_off(replace(table, levels=table.levels[: n - 1]), history[:, 1:], level.word)
+    listed = np.bincount(level.context, weights=np.exp(level.log_prob), minlength=len(below))[level.context]
+    covered = np.bincount(level.context, weights=np.exp(lower), minlength=len(below))[level.context]
+    left, p, q = np.maximum(1.0 - listed, _LEAST), np.exp(level.log_prob), np.exp(lower)
+    log_backoff = np.log(left) - np.log(np.maximum(1.0 - covered, _LEAST))
+    after = np.log(left + p) - np.log(np.maximum(1.0 - covered + q, _LEAST))
+    log_context = _log_joint(table, history)
+    found: Floats = -np.exp(log_context) * (p * (after + lower - level.log_prob) + left * (after - log_backoff))
+    return np.maximum(found, 0.0)
+
+
+def _log_joint(table: NGramTable, history: Ints) -> Floats:
+    """log of the probability that a place of the text is behind these words, by the chain rule of the model.
+
+    An end of sentence is certain to be behind something; that it begins a sentence is how often sentences end.
+    """
+    total = np.zeros(len(history))
+    for k in range(history.shape[1]):
+        total += backed_off(table, history[:, :k], history[:, k])
+    return total
+
+
+def _keeping(table: NGramTable, n: int, keep: Bools) -> NGramTable:
+    """Without some n-grams of order n, which nothing longer begins with."""
+    levels, kept = list(table.levels), np.flatnonzero(keep)
+    place = np.full(len(keep), -1)
+    place[kept] = np.arange(len(kept))
+    levels[n - 1] = levels[n - 1].selected(kept)
+    if n < table.order:
+        levels[n] = replace(levels[n], context=place[levels[n].context])
+    while len(levels) > 1 and len(levels[-1]) == 0:
+        levels.pop()
+    return replace(table, levels=tuple(levels))
