@@ -98,9 +98,9 @@ def test_pruning_takes_what_changes_the_model_least(sentences: list[list[str]], 
         rise = math.expm1(divergence(table, gram))
         if abs(rise - threshold) > 1e-9:
             assert (gram in kept) == (rise > threshold)
-    for gram in kept:
-        assert len(gram) == 1 or gram[:-1] in kept
-        assert listed(small)[gram][0] == pytest.approx(grams[gram][0])
+    for left in kept:
+        assert len(left) == 1 or left[:-1] in kept
+        assert listed(small)[left][0] == pytest.approx(grams[left][0])
 
 
 def test_a_threshold_is_above_nought() -> None:

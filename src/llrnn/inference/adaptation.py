@@ -72,8 +72,8 @@ def open_base(path: str | PathLike[str]) -> Base:
     if (path / "config.json").exists():
         background = HuggingFace.from_folder(path)
         return Base(vocabulary_of(background.tokenizer), background, tokenizer=background.tokenizer)
-    background = over_own_words(read_table(path))
-    return Base(background.vocabulary, background)
+    ngram = over_own_words(read_table(path))
+    return Base(ngram.vocabulary, ngram)
 
 
 def base_of(model: LLRNN) -> Base:

@@ -87,7 +87,9 @@ def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024, oov: 
 
     `oov`: what becomes of words that the model does not list, as for `treat_unknown`: with `skip` they add nothing.
     """
-    named = [(f"utterance {entry.utterance}", [h.words for h in entry.hypotheses]) for entry in lists]
+    named: list[tuple[str, Sequence[Words]]] = [
+        (f"utterance {entry.utterance}", [h.words for h in entry.hypotheses]) for entry in lists
+    ]
     missing = unknown_words(model, lists)
     if missing and oov is not None:
         named = _treated(model, named, missing, oov)

@@ -117,14 +117,7 @@ def _over_words_of(first: NGramTable, name: str, table: NGramTable, other: str) 
         order = np.argsort(key)
         place = np.empty(len(key), dtype=np.int64)
         place[order] = np.arange(len(key))
-        levels.append(
-            Level(
-                *(
-                    column[order]
-                    for column in (key // len(number), key % len(number), level.log_prob, level.log_backoff)
-                )
-            )
-        )
+        levels.append(Level(key // len(number), key % len(number), level.log_prob, level.log_backoff).selected(order))
     return NGramTable(first.words, tuple(levels))
 
 
