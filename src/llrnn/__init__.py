@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from llrnn.layer import LogLinear
     from llrnn.model import testing, words
     from llrnn.model.checkpoint import load
+    from llrnn.model.classic import FeedForward, Jordan, Reservoir
     from llrnn.model.completion import Completer, complete
     from llrnn.model.controllers import GRU, LSTM, Controller, Elman, Stacked, register_controller
     from llrnn.model.decode import Greedy, Sampling, generate
@@ -65,6 +66,7 @@ _HOMES = {
     "model.own": "from_module",
     "model.scoring": "Continuous Sentences Sliding Windows",
     "model.controllers": "GRU LSTM Controller Elman Stacked register_controller",
+    "model.classic": "FeedForward Jordan Reservoir",
     "model.modern": "MinGRU Mogrifier Transformer",
     "model.completion": "Completer complete",
     "model.transfer": "transfer",
@@ -95,7 +97,9 @@ __all__ = [
     "Controller",
     "Corpus",
     "Elman",
+    "FeedForward",
     "Greedy",
+    "Jordan",
     "KnowledgeBase",
     "LLRNNError",
     "Lexicon",
@@ -104,6 +108,7 @@ __all__ = [
     "Mogrifier",
     "OtherText",
     "Records",
+    "Reservoir",
     "Sampling",
     "Sentence",
     "Sentences",

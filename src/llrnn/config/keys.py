@@ -293,13 +293,51 @@ class TransformerConfig(ControllerConfig):
     window: int = Field(128, ge=1, description="how far attention sees [words]")
 
 
+class FeedForwardConfig(ControllerConfig):
+    """Bengio's network: a window of words, and no memory."""
+
+    kind: Literal["feedforward"]
+    words: int = Field(4, ge=1, description="how many words it sees [words]")
+
+
+class JordanConfig(ControllerConfig):
+    """A recurrence through what the network puts out."""
+
+    kind: Literal["jordan"]
+
+
+class ReservoirConfig(ControllerConfig):
+    """An echo state network, which is not trained."""
+
+    kind: Literal["reservoir"]
+    radius: float = Field(0.9, ge=0, description="spectral radius, below 1")
+    seed: int = Field(0, ge=0, description="of the reservoir")
+
+    @field_validator("radius")
+    @classmethod
+    def _forgets(cls, radius: float) -> float:
+        if radius >= 1:
+            raise ValueError(
+                f"a reservoir needs a spectral radius below 1, found {radius}: its states diverge; give 0.9"
+            )
+        return radius
+
+
 def _of_kind(default: str) -> BeforeValidator:
     """A table that does not say its kind is of the default one."""
     return BeforeValidator(lambda table: {"kind": default, **table} if isinstance(table, dict) else table)
 
 
 AnyController = Annotated[
-    RecurrentConfig | MinGRUConfig | MogrifierConfig | TransformerConfig, Field(discriminator="kind"), _of_kind("lstm")
+    RecurrentConfig
+    | MinGRUConfig
+    | MogrifierConfig
+    | TransformerConfig
+    | FeedForwardConfig
+    | JordanConfig
+    | ReservoirConfig,
+    Field(discriminator="kind"),
+    _of_kind("lstm"),
 ]
 
 

@@ -39,8 +39,9 @@ from llrnn.layer.numerics import MINUS_INFINITY, require_numbers
 from llrnn.layer.priors import DensePrior, Prior
 from llrnn.model.controllers import evaluating
 from llrnn.model.network import LLRNN
-from llrnn.model.scoring import Sentences, score, walk
+from llrnn.model.scoring import Sentences, score, sentence_log_probs, walk
 from llrnn.model.steering import swap
+from llrnn.text.conditions import lowercased
 from llrnn.text.corpus import Corpus, EncodedText, Oov
 from llrnn.text.vocabulary import EOS
 
@@ -73,13 +74,34 @@ class SharedScores:
 
 @dataclass(frozen=True)
 class ModelScorer:
-    """A model as a scorer."""
+    """A model as a scorer; with `conditions`, one for each utterance: a question before an answer, a topic, a user.
+
+    ModelScorer(model, conditions={"utt7": "what kind of food would you like ?"})
+    """
 
     model: LLRNN
     rows: int = 1024
+    conditions: Mapping[str, object] | None = None
 
     def __call__(self, lists: Sequence[NBest], /) -> list[list[float]]:
-        return score_lists(self.model, lists, rows=self.rows).log_probs
+        if self.conditions is None:
+            return score_lists(self.model, lists, rows=self.rows).log_probs
+        missing = next((entry.utterance for entry in lists if entry.utterance not in self.conditions), None)
+        if missing is not None:
+            raise CorpusError(f"every utterance needs a condition, found none for {missing!r}; add it")
+        return _conditioned(self.model, lists, self.conditions)
+
+
+def _conditioned(model: LLRNN, lists: Sequence[NBest], conditions: Mapping[str, object]) -> list[list[float]]:
+    """log p of every hypothesis given the condition of its utterance: hypotheses as the sentences of a text."""
+    fit, given = (str.lower, lowercased) if model.reads_lowercase else (str, lambda condition: condition)
+    said = Corpus.from_sentences([list(map(fit, h.words)) for entry in lists for h in entry.hypotheses])
+    asked = [given(conditions[entry.utterance]) for entry in lists for _ in entry.hypotheses]
+    joined = [replace(sentence, condition=one) for sentence, one in zip(said, asked, strict=True)]
+    text = EncodedText.encode(Corpus.from_sentences(joined), model.vocabulary)
+    with torch.no_grad(), evaluating(model):
+        total = iter([float(own.sum()) for own in sentence_log_probs(model, text)])
+    return [[next(total) for _ in entry.hypotheses] for entry in lists]
 
 
 def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024, oov: Oov | None = None) -> SharedScores:

@@ -2,6 +2,7 @@
 
 from llrnn.model import words
 from llrnn.model.checkpoint import load
+from llrnn.model.classic import FeedForward, Jordan, Reservoir
 from llrnn.model.controllers import GRU, LSTM, Attentive, Controller, Elman, Encoder, Stacked, register_controller
 from llrnn.model.decode import Generated, Greedy, Sampling, generate, prepared, write
 from llrnn.model.ensembles import gated, mixture, product
@@ -20,10 +21,13 @@ __all__ = [
     "Controller",
     "Elman",
     "Encoder",
+    "FeedForward",
     "Generated",
     "Greedy",
+    "Jordan",
     "MinGRU",
     "Mogrifier",
+    "Reservoir",
     "Sampling",
     "Sentences",
     "Sliding",

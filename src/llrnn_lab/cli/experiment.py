@@ -234,17 +234,36 @@ def rescoring_verb(
         "configs/rescoring/llrnn.toml"
     ),
     n: Annotated[int, typer.Option(min=2, help="Hypotheses in a list.")] = 50,
+    lists: Annotated[str, typer.Option(help="simulated: French, an error model; dstc2: of a real recogniser.")] = (
+        "simulated"
+    ),
+    configs: Annotated[Path, typer.Option(help="--lists dstc2: the configurations of the models.")] = Path(
+        "configs/rescoring/dstc2"
+    ),
     sentences: Annotated[int | None, typer.Option(min=20, help="Cut every text short, for a trial.")] = None,
+    changes: Changes = None,
     device: Device = "cpu",
     seed: Seed = 0,
 ) -> None:
-    """N-best lists from an error model: word error rates with an n-gram, and with an LL-RNN.
+    """N-best lists chosen anew with an n-gram, a softmax and LL-RNNs: word error rates.
 
+    \b
     Example: llrnn experiment rescoring --data ../shared/data --out runs/rescoring
+    Example: llrnn experiment rescoring --lists dstc2 --data ../shared/data --out runs/dstc2
     """
-    from llrnn_lab.studies import rescoring
+    from llrnn_lab.studies import real_lists, rescoring
 
     device_named(device)
+    if lists not in ("simulated", "dstc2"):
+        raise ConfigError(f"--lists must be simulated or dstc2, found {lists!r}")
+    if lists == "dstc2":
+        heard = real_lists.run(
+            data, out, configs=configs, seed=seed, lists=sentences, changes=changes or (), device=device, tell=tell
+        )
+        typer.echo(real_lists.table(heard))
+        return
+    if changes:
+        raise ConfigError("--set is for --lists dstc2; change the file of --config instead")
     found = rescoring.run(data, out, config=config, n=n, sentences=sentences, seed=seed, device=device, tell=tell)
     typer.echo(rescoring.table(found))
 
