@@ -67,11 +67,8 @@ def test_lists_are_read_by_rank_and_dialogue(data: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::llrnn.ground.errors.LLRNNWarning")  # of so little text
-def test_the_whole_of_it_in_seconds(
-    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_whole_of_it_in_seconds(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = data / "out"
-    monkeypatch.setattr(real_lists, "FOLDS", 2)
     found = real_lists.run(data, out, configs=CONFIGS, changes=SMALL)
     assert json.loads((out / "dstc2.json").read_bytes()) == found
     assert [*found["rows"]] == [

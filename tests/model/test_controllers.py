@@ -399,6 +399,7 @@ def test_a_window_is_all_that_a_feed_forward_network_sees() -> None:
     h = controller.scan(psi, controller.initial([None]))[0]
     alone = torch.cat([torch.zeros(1, 0, 3, dtype=torch.double), psi[:, 3:6]], 1)
     close(controller.scan(alone, controller.initial([None]))[0][:, 2], h[:, 5])
+    assert isinstance(controller, FeedForward)
     by_hand = torch.tanh(psi[0, 3:6].flatten() @ controller.weight[0].t() + controller.bias[0])
     close(by_hand, h[0, 5])
 

@@ -74,7 +74,7 @@ def _minimum(loss: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
         value.backward()  # type: ignore[no-untyped-call]
         return value.item()
 
-    optimizer.step(closure)
+    optimizer.step(closure)  # type: ignore[no-untyped-call]
     return w.detach()
 
 

@@ -54,7 +54,8 @@ WITHOUT_DEV = (NGRAM, "softmax", "llrnn", "names")  # the 44,497 words alone
 WITH_DEV = (NGRAM, "softmax-question", "question-names")  # and the development answers
 WAYS = ("weights", "vote", "learned")
 SLOTS = ("food", "area", "pricerange")
-FOLDS = 4
+FOLDS = 2  # of the development lists, for models that read their answers
+_HELD = 4  # and for the penalty of the learned layer
 _SCALES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # of the vote, chosen on the development lists
 _PENALTIES = (0.03, 0.1)  # l2 of the learned layer, chosen by cross-validation
 _OFTEN = 8  # lists that must disagree about a word before it has a weight
@@ -316,8 +317,8 @@ def _disputed(part: Part) -> list[str]:
     """The words about which enough lists disagree."""
     counts: Counter[str] = Counter()
     for entry in part.as_transcribed:
-        said = [{*h.words} for h in entry.hypotheses]
-        counts.update(set.union(*said) - set.intersection(*said))
+        said = [frozenset(h.words) for h in entry.hypotheses]
+        counts.update(frozenset.union(*said) - frozenset.intersection(*said))
     return sorted(word for word, count in counts.items() if count >= _OFTEN)
 
 
@@ -345,7 +346,8 @@ def _choices(
     weights = tune(scored[0], dev.references, seed=seed).weights
     settled: dict[str, Any] = {"weights": dict(weights)}
     if way == "weights":
-        return _Chosen(*(np.array([weights.choose(one) for one in own]) for own in scored), settled)
+        ours, theirs = (np.array([weights.choose(one) for one in own]) for own in scored)
+        return _Chosen(ours, theirs, settled)
     votes = {scale: _voted(scored[0], weights, scale) for scale in _SCALES}
     errors = _errors(dev)
     scale = min(votes, key=lambda one: _total(errors, votes[one]))
@@ -362,7 +364,7 @@ def _learned(
     """The penalty by cross-validation over dialogues; the weights then from all development lists."""
     words = _disputed(dev)
     lists, errors = _features(dev, dev_scores, listed, words), _errors(dev)
-    folds = dev.dialogues % FOLDS
+    folds = dev.dialogues % _HELD
     held: dict[float, Ints] = {}
     for l2 in _PENALTIES:
         chosen = np.zeros(len(lists), dtype=np.int64)
