@@ -451,6 +451,13 @@ class PrimedConfig(Strict):
         return self
 
 
+class RecentConfig(Strict):
+    """Words of a running text come again: the words before are a part of the background."""
+
+    weight: float = Field(0.2, gt=0, lt=1, description="of the words before, beside the background of the given kind")
+    window: int = Field(500, ge=1, description="how far back, over ends of sentences [words]")
+
+
 _NO_SETTINGS = {"kind", "name", "buckets"}  # of a language: what it is, not how it is made
 
 
@@ -507,6 +514,7 @@ class BackgroundConfig(Strict):
     """What is likely before the network has its say: of any kind, times what is possible at all."""
 
     primed: PrimedConfig | None = Field(None, description="words that need evidence in the condition")
+    recent: RecentConfig | None = Field(None, description="words come again; the files are running texts")
     grammar: GrammarConfig | None = Field(None, description="a grammar that every text is a string of")
     automaton: AutomatonConfig | None = Field(None, description="an automaton that every text is a string of")
     dictionary: DictionaryConfig | None = Field(None, description="words, and values, that every text is spelled of")
@@ -933,6 +941,7 @@ class Config(Strict):
             refuse_unused(self, ["domains", "contextual"], "is for units = 'words'", found)
             of_words = ["files", "top", "min_count", "lists", "unknown"]
             refuse_unused(self.vocabulary, of_words, "is for units = 'words'", found, "vocabulary.")
+            refuse_unused(self.background, ["recent"], "is for units = 'words'", found, "background.")
         if not self.domains:
             refuse_unused(self.vocabulary, ["as_new"], "is for domains", "none", "vocabulary.")
         return self

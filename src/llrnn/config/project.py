@@ -21,7 +21,17 @@ from llrnn.config.keys import Config
 from llrnn.ground.errors import ConfigError, ZeroMassError, warn
 from llrnn.ground.files import read_file
 from llrnn.knowledge import features
-from llrnn.knowledge.backgrounds import Background, Discounted, NGram, Primed, Uniform, Unigram, entity_words
+from llrnn.knowledge.backgrounds import (
+    Background,
+    Discounted,
+    Mixture,
+    NGram,
+    Primed,
+    Recent,
+    Uniform,
+    Unigram,
+    entity_words,
+)
 from llrnn.knowledge.backgrounds.base import absolute_discount, symbol_mass
 from llrnn.knowledge.backgrounds.ngram import estimated_on
 from llrnn.knowledge.contextual import (
@@ -78,6 +88,7 @@ def _require_loaded(config: Config, corpora: Mapping[str, Corpus]) -> None:
         "lexicon.values": bool(config.lexicon.values),
         "lexicon.columns": bool(config.lexicon.columns),
         "background.primed": config.background.primed is not None,
+        "background.recent": config.background.recent is not None,
         "the background of n-grams": _counts_parts(config.background, built),
         "an expert of n-grams": any(
             _counts_parts(one, built) for one in [*config.contextual, *config.contextual_inputs]
@@ -133,7 +144,8 @@ class Project:
         lexicon = _lexicon(config, corpora, context)
         vocabulary = _vocabulary(config, texts, _said_by_knowledge(config, lexicon, context), cut)
         output, given = _features(config, lexicon)
-        background = _primed(config.background.primed, _background(config, texts), corpora, vocabulary)
+        base = _recent(config.background.recent, _background(config, texts))
+        background = _primed(config.background.primed, base, corpora, vocabulary)
         languages = [config.background.grammar, config.background.automaton, config.background.dictionary]
         background = reduce(mul, [language.make() for language in languages if language is not None], background)
         output = _coarsened(config.features.coarsen, output, background, vocabulary)
@@ -271,7 +283,12 @@ def _named_parts(table: str, parts: Sequence[str], corpora: dict[str, Corpus]) -
 
 
 def read_corpora(config: Config) -> dict[str, Corpus]:
-    """train, and valid and test where there are any."""
+    """train, and valid and test where there are any; running texts, where words come again."""
+    corpora, recent = _read_parts(config), config.background.recent
+    return corpora if recent is None else {part: text.running(recent.window) for part, text in corpora.items()}
+
+
+def _read_parts(config: Config) -> dict[str, Corpus]:
     given, own = config.corpus, config.corpus.embedded
     if own is not None:
         return embedded_corpora(own.train, own.valid, own.test, own.seed, given.lowercase)
@@ -441,6 +458,12 @@ def _background(config: Config, corpora: dict[str, Corpus]) -> Background:
             return Discounted.from_corpus(*_named_parts("background", parts, corpora), frequencies=frequencies)
         case ngrams:
             return _ngram(ngrams, config, corpora)
+
+
+def _recent(given: keys.RecentConfig | None, base: Background) -> Background:
+    if given is None:
+        return base
+    return Mixture(base, Recent(given.window), weights=[1.0 - given.weight, given.weight])
 
 
 def _primed(

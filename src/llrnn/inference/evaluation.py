@@ -21,6 +21,7 @@ from llrnn.ground.rendering import Line, Renderable, Sheet, Strong, TextTable
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching, Tally, tally, walk
+from llrnn.model.words import as_read
 from llrnn.text.corpus import Corpus, EncodedText, Oov, treat_unknown
 from llrnn.training.objectives import BackgroundSampler
 
@@ -187,9 +188,12 @@ def evaluate(
     is summed word by word, `seed` which ones. `oov`: what becomes of words that the vocabulary does not list, `skip`,
     `unk` or `error`, see `treat_unknown`; skipped ones are in no figure.
 
+    Where the background looks at the words before a sentence (`backgrounds.Recent`), the corpus is one running text.
+
         print(evaluate(model, Corpus.from_file("test.conllu")))
     """
     corpus, missing = treat_unknown(corpus, model.vocabulary, oov)
+    model, corpus = as_read(model, corpus)
     text = EncodedText.encode(corpus, model.vocabulary)
     found, oovs = tally(model, text, batching), missing.total()
     words, characters, unknown = corpus.tokens + len(corpus), corpus.characters, model.vocabulary.unknown

@@ -82,6 +82,7 @@ class Process(ABC, Generic[S]):
     _vocabulary: Vocabulary | None = None
     _error: type[LLRNNError] = LLRNNError  # what its misuse raises
     needs_condition = False  # whether there must be one
+    text_before = 0  # how many words before a sentence it looks at, where the condition is a `Before`
 
     @property
     def is_static(self) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, pairwise
@@ -29,8 +29,8 @@ from llrnn.knowledge.features import Numeric, Shape
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.network import LLRNN
 from llrnn.text.automata import check_string
-from llrnn.text.conditions import values_of
-from llrnn.text.corpus import TrainingSummary
+from llrnn.text.conditions import Before, values_of, words_of
+from llrnn.text.corpus import Corpus, TrainingSummary
 from llrnn.text.lexicon import is_comment
 from llrnn.text.readers import Line, read_entries
 from llrnn.text.vocabulary import EOS, Cell, Revision, Vocabulary
@@ -39,6 +39,7 @@ __all__ = [
     "Entry",
     "add",
     "add_from_conditions",
+    "as_read",
     "read_words",
     "remove",
     "try_add_from_conditions",
@@ -470,6 +471,8 @@ def _change(left: Floats, now: Floats) -> Floats:
 # knowledge could point at, but one of the many strings of its cell. Each word of the condition's values is added as if
 # it had been seen once, with the feature `Value:slot` where the model has one. Copied values, priming and look-ups then
 # point at it as at any other; the weights are the same. Words of a table that is swapped in are added in the same way.
+# A word that a running text has brought (`Before`) is added with the mass that it had in its cell, so that no
+# probability changes: what a cache adds to it is said by the cache, `backgrounds.Recent`.
 
 
 def value_attribute(slot: str) -> str:
@@ -490,17 +493,39 @@ def add_from_conditions(
         return model
     if any(constraint.over == "characters" for constraint in model.background.constraints):
         return model
-    slots: dict[str, set[str]] = {}
+    conditions, slots = list(conditions), dict[str, set[str]]()
     values = chain.from_iterable(values_of(condition) for condition in conditions)
     for slot, words in chain(values, (others or {}).items()):
         for word in words:
             if word not in model.vocabulary and check_string(word) is None:
                 slots.setdefault(word, set()).add(slot)
-    if not slots:
+    read = _read_before(model, conditions, slots)
+    if not slots and not read:
         return model
     known = {*model.output_features.names, *model.input_features.names}
     attributes = {word: frozenset(map(value_attribute, of)) & known for word, of in slots.items()}
-    return add(model, [Entry(word, attributes[word], count=1) for word in sorted(slots)])
+    new = [Entry(word, attributes[word], count=1) for word in sorted(slots)]
+    return add(model, [*new, *map(Entry, read)])
+
+
+def _read_before(model: LLRNN, conditions: Sequence[object], others: Collection[str]) -> list[str]:
+    """Strings of domains that a running text has brought, where the background knows that words come again."""
+    texts = conditions if model.background.text_before else ()
+    said = {word for one in texts if isinstance(one, Before | str) for word in words_of(one)}
+    new = sorted(word for word in said if word not in model.vocabulary and word not in others)
+    return [word for word, cell in zip(new, model.vocabulary.cells_of(new).tolist(), strict=True) if cell >= 0]
+
+
+def as_read(model: LLRNN, corpus: Corpus) -> tuple[LLRNN, Corpus]:
+    """A model that looks at the words before, and a running text as it reads it: the words of the text are listed.
+
+    They have the probability that they had; other models stay as they are, and so does a corpus that has conditions.
+    """
+    window = model.background.text_before
+    if not window:
+        return model, corpus
+    text = corpus if any(one is not None for one in corpus.conditions) else corpus.running(window)
+    return add_from_conditions(model, [*text.conditions, Before(tuple(text.counts()))]), text
 
 
 def try_add_from_conditions(

@@ -67,11 +67,28 @@ class Act:
         return f"{self.name}({';'.join(map(str, self.slots))})"
 
 
+@dataclass(frozen=True)
+class Before:
+    """The words that a running text has before a sentence, the last one last: the condition of that sentence."""
+
+    words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> Before:
+        """Before.of("elle est partie .")"""
+        return cls(tuple(text.split()))
+
+    def __str__(self) -> str:
+        return " ".join(self.words)
+
+
 def lowercased(condition: object) -> object:
     """A condition with every text in it lowercased; the names of fields stay as they are."""
     check_depth(condition)
     if isinstance(condition, str):
         return condition.lower()
+    if isinstance(condition, Before):
+        return Before(tuple(word.lower() for word in condition.words))
     if isinstance(condition, Act):
         return Act(condition.name, tuple(Slot(one.name, one.value and one.value.lower()) for one in condition.slots))
     if isinstance(condition, Mapping):
@@ -217,6 +234,8 @@ def words_of(condition: object) -> list[str]:
     """All words of a condition, in order: those of a text, or those of the values of its slots."""
     if isinstance(condition, str):
         return condition.split()
+    if isinstance(condition, Before):
+        return list(condition.words)
     return [word for _, text in fields_of(condition) if text is not None for word in text.split()]
 
 

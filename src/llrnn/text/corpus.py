@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from os import PathLike, fspath
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args, overload
@@ -18,7 +18,7 @@ import numpy as np
 from llrnn.ground.arrays import Bools, Floats, Ints
 from llrnn.ground.errors import ConfigError, CorpusError, TrainingError, UnknownWordError, warn
 from llrnn.ground.files import STANDARD, StrPath
-from llrnn.text.conditions import Act, Conditions, check_conditions, fields_of
+from llrnn.text.conditions import Act, Before, Conditions, check_conditions, fields_of
 from llrnn.text.readers import (
     Multiword,
     PlainTokens,
@@ -168,6 +168,18 @@ class Corpus:
             replace(sentence, tokens=tuple(replace(token, form=token.form.lower()) for token in sentence.tokens))
             for sentence in self.sentences
         )
+        return Corpus(tuple(sentences), self.name)
+
+    def running(self, window: int) -> Corpus:
+        """The same corpus as one running text: the condition of a sentence is the `window` words before it."""
+        if window < 1:
+            raise CorpusError(f"a window of one word or more is required, found {window}")
+        if any(sentence.condition is not None for sentence in self):
+            raise CorpusError("the sentences of a running text have no conditions of their own, found some")
+        words = [word for sentence in self for word in sentence.words]
+        ends = list(accumulate((len(sentence.tokens) for sentence in self), initial=0))[: len(self)]
+        before = (Before(tuple(words[max(0, end - window) : end])) for end in ends)
+        sentences = (replace(one, condition=own) for one, own in zip(self, before, strict=True))
         return Corpus(tuple(sentences), self.name)
 
     def split(self, *sizes: int) -> tuple[Corpus, ...]:
@@ -568,8 +580,8 @@ class EncodedText:
 
 
 def _plain(condition: object) -> str:
-    """An act as it is written; another object that is not plain data by its type: its repr may hold an address."""
-    return str(condition) if isinstance(condition, Act) else type(condition).__qualname__
+    """An act, or a text, as it is written; another object by its type: its repr may hold an address."""
+    return str(condition) if isinstance(condition, Act | Before) else type(condition).__qualname__
 
 
 def _first_shown_as(sentences: Sequence[Ints], others: dict[int, int]) -> Sequence[Ints]:

@@ -37,6 +37,7 @@ from llrnn.inference.evaluation import BANDS
 from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, walk
+from llrnn.model.words import as_read
 from llrnn.text import units
 from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.units import Units
@@ -191,8 +192,8 @@ def word_log_probs(model: LLRNN, corpus: Corpus, cut: Units | None = None) -> li
             f"every word must have a probability of its own, but this model counts all unknown words as {unknown!r}; "
             "give it a domain that spells them instead of vocabulary.unknown"
         )
-    text = EncodedText.encode(corpus if cut is None else cut.corpus(corpus), model.vocabulary)
-    found = _in_order(model, text)
+    ready, read = as_read(model, corpus if cut is None else cut.corpus(corpus))
+    found = _in_order(ready, EncodedText.encode(read, ready.vocabulary))
     if cut is None:
         return found
     return [_of_words(log_probs, sentence.words, cut) for log_probs, sentence in zip(found, corpus, strict=True)]

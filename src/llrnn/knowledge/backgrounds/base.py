@@ -163,6 +163,10 @@ class Combined(Background[Together]):
     def reads_conditions(self) -> bool:
         return any(part.reads_conditions for part in self._parts)
 
+    @property
+    def text_before(self) -> int:  # type: ignore[override]
+        return max(part.text_before for part in self._parts)
+
     def initial(self, condition: object = None) -> Together:
         return tuple(part.initial(condition) for part in self._parts)
 

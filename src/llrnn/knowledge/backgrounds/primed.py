@@ -11,6 +11,8 @@ without evidence, and m₀, m₁(C), m₂(C) the masses of the base on the rest,
     log-likelihood = Σ_targets n₁ log boost + n₂ log absent − n log(m₀ + boost · m₁(C) + absent · m₂(C)) + constant
 
 is concave in (log boost, log absent).
+
+`Recent` is what the text itself says: words come again.
 """
 
 from __future__ import annotations
@@ -235,6 +237,64 @@ class Primed(Combined):
 
     def __repr__(self) -> str:
         return f"Primed({self.base!r}, {len(self.entities)} entities{' and all cells' if self._factor.cells else ''})"
+
+
+class Recent(Background[tuple[int, ...]]):
+    """The words of the text so far (a cache): n(x) / N among the last `window` words, those before the sentence too.
+
+        b(C, K, x) = n(x) / N        C: the words before the sentence (`Before`, or a text); K: those of the sentence
+
+    Only listed words come again; `words.add_from_conditions` lists those that the text has brought. As there is nothing
+    at first, it stands beside another background:
+
+        Mixture(Unigram.from_corpus(train), Recent(500), weights=[0.9, 0.1])
+    """
+
+    _nothing: Table  # once it is bound
+
+    def __init__(self, window: int = 500) -> None:
+        if window < 1:
+            raise BackgroundError(f"Recent(window=...) must be 1 or more, found {window}")
+        self.text_before = window
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        bound._nothing = Table(torch.full((len(vocabulary),), MINUS_INFINITY, dtype=torch.float64))
+        return bound
+
+    def initial(self, condition: object = None) -> tuple[int, ...]:
+        words = conditions.words_of(condition)[-self.text_before :]
+        return tuple(self.vocabulary.id(word) for word in words if word in self.vocabulary)
+
+    def advance(self, state: tuple[int, ...], symbol: int) -> tuple[int, ...]:
+        """A cell is no word that comes again, nor is the end of a sentence."""
+        if symbol == self.vocabulary.eos or symbol >= self.vocabulary.n_words:
+            return state
+        return (*state, symbol)[-self.text_before :]
+
+    def prior(self, states: Sequence[tuple[int, ...]]) -> Prior:
+        counted = [np.unique(np.array(state, dtype=np.int64), return_counts=True) for state in states]
+        sizes = torch.tensor([len(words) for words, _ in counted], dtype=torch.long)
+        none = np.zeros(0, dtype=np.int64)
+        word, n = (
+            torch.from_numpy(np.concatenate([none, *parts]))
+            for parts in ([w for w, _ in counted], [k for _, k in counted])
+        )
+        total = torch.tensor([len(state) for state in states], dtype=torch.float64)
+        position = torch.repeat_interleave(sizes)
+        exceptions = Exceptions(position, word, n.double().log() - total[position].log())
+        return SparsePrior(
+            (self._nothing,), torch.full((len(states), 1), MINUS_INFINITY, dtype=torch.float64), exceptions
+        )
+
+    def revised(self, revision: Revision) -> Self:
+        return self.bind(revision.vocabulary)
+
+    def saved(self) -> Saved:
+        return Saved("recent", {"window": self.text_before})
+
+    def __repr__(self) -> str:
+        return f"Recent(window={self.text_before})"
 
 
 def entity_words(

@@ -1,0 +1,189 @@
+"""`Recent`: words of a running text come again. By hand, in float64, over strings: those that nobody listed too."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from llrnn import GRU, LLRNN, Corpus, Vocabulary, complete, evaluate, features, load
+from llrnn.config import read_config
+from llrnn.config.project import Project
+from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError
+from llrnn.knowledge.backgrounds import Background, Discounted, Mixture, Recent
+from llrnn.languages.domains import Numbers, Spelling
+from llrnn.model.testing import check_background
+from llrnn.model.words import as_read
+from llrnn.text.conditions import Before
+from llrnn_lab.studies.open_vocabulary import word_log_probs
+
+TRAIN = Corpus.from_sentences(
+    [s.split() for s in ("the cat sleeps here", "a dog sleeps there", "the dog eats", "2 cats eat", "a house sleeps")]
+)
+TEXT = Corpus.from_sentences(
+    [s.split() for s in ("the zebra eats", "a zebra sleeps", "the okapi eats 17 zebras", "okapi and zebra sleeps 17")]
+)
+WEIGHT, WINDOW = 0.25, 6
+
+
+def model_with(background: Background) -> LLRNN:
+    """Random weights, in float64."""
+    held = [Numbers("fr"), Spelling(sorted(TRAIN.counts()), order=3, endings=4, longest=2, lengths=(4,))]
+    phi = features.Identity(top=4) + features.CellAttributes()
+    vocabulary = Vocabulary.from_corpus(TRAIN, domains=held)
+    model = LLRNN(vocabulary, output_features=phi, background=background, controller=GRU(6)).double().eval()
+    with torch.no_grad():
+        generator = torch.Generator().manual_seed(1)
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+    return model
+
+
+def base() -> Background:
+    return Discounted.from_corpus(TRAIN)
+
+
+def with_recent(weight: float = WEIGHT) -> LLRNN:
+    return model_with(Mixture(base(), Recent(WINDOW), weights=[1 - weight, weight]))
+
+
+def log_b(model: LLRNN, word: str) -> float:
+    """log b of a string by the background that does not look at the text."""
+    symbol, inside = model.vocabulary.locate([word])
+    return float(model.background.prior([]).dense(1).log_b[0, int(symbol[0])]) + float(inside[0])
+
+
+@torch.no_grad()
+def by_hand(plain: LLRNN, corpus: Corpus) -> list[list[float]]:
+    """p(x) = p₀(x) r(x) / Σ p₀ r, r(x) = 1 − w + w n(x) / (N b(x)): Σ is 1 − w and what the words before add."""
+    read, found = list[str](), list[list[float]]()
+    for sentence in corpus:
+        state, fed, row = plain.start(), plain.vocabulary.eos, list[float]()
+        for word in (*sentence.words, "</s>"):
+            p, state = plain.step(state, [fed])
+            log_p = p.log_probs()[0].numpy()
+
+            def log_plain(one: str, log_p: np.ndarray = log_p) -> float:
+                symbol, inside = plain.vocabulary.locate([one])
+                return float(log_p[int(symbol[0])] + inside[0])
+
+            counts = Counter(read[-WINDOW:])
+            more = {x: WEIGHT * n / counts.total() / math.exp(log_b(plain, x)) for x, n in counts.items()}
+            # without any word before there is nothing beside the base
+            total = math.fsum([1 - WEIGHT, *(math.exp(log_plain(x)) * r for x, r in more.items())])
+            row.append(log_plain(word) + math.log((1 - WEIGHT + more.get(word, 0.0)) / total))
+            fed = int(plain.vocabulary.id(word))
+            read += [word] if word != "</s>" else []
+        found.append(row)
+    return found
+
+
+def test_it_is_what_the_counts_say_of_all_strings() -> None:
+    found = word_log_probs(with_recent(), TEXT)
+    for one, other in zip(found, by_hand(model_with(base()), TEXT), strict=True):
+        assert one == pytest.approx(other, abs=1e-9)
+
+
+def test_a_word_that_was_read_is_listed_with_the_probability_that_it_had() -> None:
+    plain, cached = model_with(base()), with_recent()
+    ready, read = as_read(cached, TEXT)
+    assert {"zebra", "okapi", "17", "and"} <= {*ready.vocabulary.words} - {*cached.vocabulary.words}
+    ready.background = ready.background.parts[0]  # type: ignore[attr-defined]
+    for one, other in zip(word_log_probs(ready, TEXT), word_log_probs(plain, TEXT), strict=True):
+        assert one == pytest.approx(other, abs=1e-9)
+    assert as_read(plain, TEXT) == (plain, TEXT)
+    assert read.conditions[0] == Before(())
+    assert read.conditions[2] == Before(("the", "zebra", "eats", "a", "zebra", "sleeps"))
+
+
+def test_what_was_read_comes_again() -> None:
+    first, again = (word_log_probs(with_recent(), TEXT)[i][1] for i in (0, 1))
+    assert again > first + 1
+    assert [
+        str(one) for one in complete(as_read(with_recent(), TEXT)[0], "", "okap", condition=Before(("okapi",)), k=1)
+    ] == ["okapi"]
+
+
+def test_the_laws_hold() -> None:
+    vocabulary = Vocabulary.from_corpus(TRAIN)
+    check_background(
+        Mixture(base(), Recent(3), weights=[0.5, 0.5]),
+        vocabulary,
+        conditions=(None, "the dog eats", Before(("the", "?"))),
+    )
+
+
+def test_evaluation_reads_a_running_text_and_sums_to_one(tmp_path: Path) -> None:
+    model = with_recent()
+    model.save(tmp_path / "m")
+    found = evaluate(load(tmp_path / "m"), TEXT)
+    bits = -sum(row.sum() for row in word_log_probs(model, TEXT)) / math.log(2) / TEXT.characters
+    assert found.bits_per_character == pytest.approx(bits, abs=1e-9)
+    assert not found.audit.problems()
+
+
+def test_cells_and_ends_are_no_words_that_come_again() -> None:
+    vocabulary = with_recent().vocabulary
+    recent = Recent(2).bind(vocabulary)
+    state: tuple[int, ...] = recent.initial("the dog unlisted")
+    assert state == (vocabulary.id("dog"),)
+    for symbol in (vocabulary.eos, vocabulary.n_words, vocabulary.id("a"), vocabulary.id("a")):
+        state = recent.advance(state, symbol)
+    assert state == (vocabulary.id("a"),) * 2
+
+
+CONFIG = """
+[corpus]
+embedded = { train = 60, valid = 10, test = 5, seed = 1 }
+[features]
+output = [{ kind = "identity", top = 50 }, { kind = "orthographic" }]
+[[domains]]
+kind = "spelling"
+order = 3
+[background]
+kind = "discounted"
+recent = { weight = 0.3, window = 40 }
+[controller]
+kind = "gru"
+hidden = 8
+"""
+
+
+def project(tmp_path: Path, *changes: str) -> Project:
+    path = tmp_path / "c.toml"
+    path.write_text(CONFIG)
+    return Project.from_config(read_config(path, list(changes)))
+
+
+def test_a_configuration_reads_running_texts(tmp_path: Path) -> None:
+    made = project(tmp_path)
+    assert made.background.text_before == 40
+    assert all(isinstance(one, Before) for corpus in made.corpora.values() for one in corpus.conditions)
+    assert len(made.corpora["train"].conditions[-1].words) == 40  # type: ignore[attr-defined]
+
+
+MISTAKES: Sequence[tuple[str, str]] = (
+    ("background.recent={weight=1.5}", "less than 1"),
+    ("background.recent={window=0}", "greater than or equal to 1"),
+    ("corpus.units='characters'", "units = 'words'"),
+)
+
+
+@pytest.mark.parametrize(("change", "told"), MISTAKES)
+def test_mistakes_are_told(tmp_path: Path, change: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        project(tmp_path, change)
+
+
+def test_mistakes_in_python_are_told() -> None:
+    with pytest.raises(BackgroundError, match="1 or more, found 0"):
+        Recent(0)
+    with pytest.raises(CorpusError, match="one word or more"):
+        TEXT.running(0)
+    with pytest.raises(CorpusError, match="no conditions of their own"):
+        TEXT.running(3).running(3)
