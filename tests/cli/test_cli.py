@@ -62,7 +62,7 @@ VERBS += ["data get", "data vectors", "experiment table4", "experiment prepare",
 VERBS += ["pairs templates"]
 VERBS += ["bench ngram", "ngram estimate", "ngram convert", "ngram query", "ngram perplexity", "rescore"]
 VERBS += ["adapt", "mix", "experiment adaptation", "experiment rescoring", "words add", "words remove"]
-VERBS += ["bench", "bench beam", "bench constraint", "bench gpu", "serve"]
+VERBS += ["compare", "bench", "bench beam", "bench constraint", "bench gpu", "serve"]
 VERBS += ["complete", "export keyboard", "experiment typing"]
 VERBS += ["corpus build", "corpus show", "corpus check", "corpus tokenise"]
 VERBS += ["init", "info", "config reference", "config schema", "config check"]
@@ -405,7 +405,7 @@ def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
         assert found.stdout.startswith(f"llrnn {llrnn.__version__}\n")
 
 
-@pytest.mark.parametrize("verb", ["bench", "experiment"])
+@pytest.mark.parametrize("verb", ["bench", "compare", "experiment"])
 def test_without_the_lab_its_verbs_say_how_to_get_it(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:

@@ -1,0 +1,537 @@
+"""Every language model of the field on one text, one table, one plot: what De Mulder, Bethard and Moens (2015) miss.
+
+    llrnn compare CORPUS --out DIR          the same words, the same unknown words, the same splits for all rows
+
+A row is trained `tries` times with the first seed (learning rates; of caches their length, of dynamic evaluation its
+step), the best on the validation text is kept, and the other seeds take it over. A run is a folder with `result.json`
+and log p of every word of the validation and test text; what is there is not done again. Caches, mixtures and hybrids
+are made of these numbers. All networks read sentences, and have the log-unigram bias; dropout is the same for all.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.bundle import has_bundle
+from llrnn.ground.errors import ConfigError
+from llrnn.ground.files import write_atomically
+from llrnn.inference.mixing import fitted_shares
+from llrnn.knowledge import contextual, features
+from llrnn.knowledge.backgrounds import NGram, Unigram
+from llrnn.model.checkpoint import load
+from llrnn.model.classic import FeedForward, Jordan, Reservoir
+from llrnn.model.controllers import GRU, LSTM, Controller, Elman
+from llrnn.model.modern import Transformer
+from llrnn.model.network import LLRNN
+from llrnn.model.scoring import Sentences, sentence_log_probs
+from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.lexicon import Lexicon, cluster_words
+from llrnn.text.vocabulary import EOS, Vocabulary
+from llrnn.training.loop import train
+from llrnn_lab.studies.outputs import (
+    BinaryTree,
+    MaxEnt,
+    Output,
+    Peer,
+    PeerSettings,
+    TwoLevel,
+    brown_classes,
+    frequency_classes,
+    peer_log_probs,
+    train_peer,
+)
+from llrnn_lab.studies.tables import markdown, mean_and_spread, require_pyplot, write_results
+
+RATES = (0.003, 0.001, 0.01)
+LENGTHS = (200, 1000, 50)  # of a cache [words]
+STEPS = (0.05, 0.2, 0.01)  # of dynamic evaluation
+_UNKNOWN = "<unk>"
+_MOST_BROWN = 64  # classes: each further word costs their cube
+_CHUNK = 10  # sentences between two steps of dynamic evaluation
+_BAGS = 3
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all rows share."""
+
+    hidden: int = 128
+    dropout: float = 0.3
+    epochs: int = 10
+    patience: int = 2
+    words: int = 512  # in a batch
+    tries: int = 2
+    seeds: int = 3
+    min_count: int = 2  # rarer words are <unk>
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Training, validation and test text over one vocabulary."""
+
+    train: Corpus
+    valid: Corpus
+    test: Corpus
+    min_count: int
+
+    @classmethod
+    def read(
+        cls,
+        files: Sequence[Path],
+        valid: Path | None,
+        test: Path | None,
+        *,
+        min_count: int,
+        sentences: int | None = None,
+    ) -> Texts:
+        """Without other files, the last tenth of the corpus is the test, and the tenth before it for validation."""
+        read = [one for path in files for one in Corpus.from_file(path, lowercase=True)]
+        whole = Corpus.from_sentences(read)[:sentences]
+        tenth = len(whole) // 10
+        cuts = [None if path is None else Corpus.from_file(path, lowercase=True)[:sentences] for path in (test, valid)]
+        for place, cut in enumerate(cuts):
+            if cut is None:
+                if tenth < 2:
+                    raise ConfigError(f"{files[0]}: 20 sentences or more are required to cut, found {len(whole)}")
+                whole, cuts[place] = whole[:-tenth], whole[-tenth:]
+        last, before = cuts
+        assert last is not None
+        assert before is not None
+        return cls(whole, before, last, min_count)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary.from_corpus(self.train, min_count=self.min_count, unknown=_UNKNOWN)
+
+    @cached_property
+    def encoded(self) -> dict[str, EncodedText]:
+        parts = {"train": self.train, "valid": self.valid, "test": self.test}
+        return {name: EncodedText.encode(corpus, self.vocabulary) for name, corpus in parts.items()}
+
+    def stream(self, part: str) -> Ints:
+        """EOS, a sentence, EOS, ..."""
+        text = self.encoded[part]
+        return np.array([text.eos, *(s for one in text.sentences for s in (*one.tolist(), text.eos))], dtype=np.int64)
+
+    @cached_property
+    def counts(self) -> Floats:
+        """Of each symbol in the training text, half more, so that none is 0."""
+        return np.asarray(np.bincount(self.stream("train")[1:], minlength=len(self.vocabulary)) + 0.5, np.float64)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """log p of every word and end, in the order of the texts, and what it cost."""
+
+    valid: Floats
+    test: Floats
+    parameters: int
+    seconds: float
+
+
+def scored(of: Callable[[str], Floats], parameters: int, seconds: float) -> Scored:
+    """Both texts, by what says log p of one."""
+    return Scored(of("valid"), of("test"), parameters, seconds)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The rows of the table by their names: `rows[name](value, seed)` trains one run."""
+
+    texts: Texts
+    settings: Settings
+    out: Path
+    tell: Tell = field(default=lambda text: None)
+
+    # --- runs
+
+    def run(self, name: str, value: float, seed: int) -> Scored:
+        """One run of a row, done now or before."""
+        folder = self.folder(name, value, seed)
+        if not (folder / "result.json").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            found = ROWS[name].make(self, value, seed, folder)
+            np.savez(folder / "scores.npz", valid=found.valid, test=found.test)
+            said = {"parameters": found.parameters, "seconds": found.seconds, "valid": -float(found.valid.mean())}
+            write_atomically(folder / "result.json", json.dumps(said).encode())
+            self.tell(f"{name}, {value:g}, seed {seed}: valid {said['valid']:.3f}, {found.seconds:.0f} s")
+        said = json.loads((folder / "result.json").read_bytes())
+        with np.load(folder / "scores.npz") as scores:
+            return Scored(scores["valid"], scores["test"], said["parameters"], said["seconds"])
+
+    def folder(self, name: str, value: float, seed: int) -> Path:
+        return self.out / "runs" / f"{name.replace(' ', '-').replace(',', '')}.{value:g}.seed{seed}"
+
+    def best(self, name: str) -> float:
+        """What is best on the validation text, of as many values as every row may try; with the first seed."""
+        values = ROWS[name].values[: self.settings.tries]
+        return max(values, key=lambda value: float(self.run(name, value, 0).valid.mean()))
+
+    def row(self, name: str, seeds: int) -> dict[str, Any]:
+        value = self.best(name)
+        runs = [self.run(name, value, seed) for seed in range(seeds if ROWS[name].random else 1)]
+        return {
+            "tried": list(ROWS[name].values[: self.settings.tries]),
+            "chosen": value,
+            "seeds": len(runs),
+            "parameters": runs[0].parameters,
+            "seconds": [run.seconds for run in runs],
+            "valid": [-float(run.valid.mean()) for run in runs],
+            "test": [-float(run.test.mean()) for run in runs],
+        }
+
+    # --- how rows are made
+
+    def network(self, model: LLRNN, rate: float, seed: int, folder: Path, text: Corpus | None = None) -> Scored:
+        """Train one of our models and score the texts."""
+        settings, clock = self.settings, folder / "seconds"
+        model = model.to(torch.device(settings.device))
+        before = float(clock.read_text()) if clock.exists() else 0.0
+        started = time.process_time() if settings.device == "cpu" else time.perf_counter()
+        now = time.process_time if settings.device == "cpu" else time.perf_counter
+        for _ in train(
+            model,
+            text or self.texts.train,
+            valid=self.texts.valid,
+            folder=folder,
+            resume=has_bundle(folder, "training"),
+            learning_rate=rate,
+            weight_decay=0.01,
+            epochs=settings.epochs,
+            patience=settings.patience,
+            batches={"kind": "sentences", "words": settings.words},
+            seed=seed,
+            checkpoint_every=100_000,
+        ):
+            write_atomically(clock, str(before + now() - started).encode())
+        seconds = before + now() - started
+        trained = sum(own.numel() for own in model.parameters())
+        fixed = sum(own.numel() for own in model.controller.buffers())
+        return scored(lambda part: self._scores(model, part), trained + fixed, seconds)
+
+    def _scores(self, model: LLRNN, part: str) -> Floats:
+        with torch.no_grad():
+            return np.concatenate(sentence_log_probs(model, self.texts.encoded[part]))
+
+    def model(self, controller: Controller, seed: int, **options: Any) -> LLRNN:
+        """A softmax with the log-unigram bias, unless `options` say otherwise."""
+        given = {"output_features": features.Identity(), **options}
+        background = Unigram.from_corpus(self.texts.train, smoothing=0.5)
+        return LLRNN(self.texts.vocabulary, background=background, controller=controller, seed=seed, **given)
+
+    def body(self, kind: Callable[..., Controller] = LSTM, **options: Any) -> Controller:
+        return kind(self.settings.hidden, dropout=self.settings.dropout, **options)
+
+    def peer(self, controller: Controller, output: Output, rate: float, seed: int) -> Scored:
+        settings, started = self.settings, time.process_time()
+        peer = Peer(len(self.texts.vocabulary), controller, output, seed=seed).to(settings.device)
+        how = PeerSettings(rate, settings.epochs, settings.patience, settings.words, seed)
+        train_peer(peer, self.texts.encoded["train"], self.texts.encoded["valid"], how)
+        seconds = time.process_time() - started
+        text = self.texts.encoded
+        size = sum(own.numel() for own in peer.parameters())
+        return scored(lambda part: np.concatenate(peer_log_probs(peer, text[part])), size, seconds)
+
+    def classes(self, kind: str) -> Ints:
+        """The class of each symbol: by frequency, Brown's, or our clusters."""
+        path, size = self.out / f"classes-{kind}.npy", len(self.texts.vocabulary)
+        if not path.exists():
+            n = max(2, min(round(math.sqrt(size)), _MOST_BROWN if kind == "brown" else size))
+            found = {"frequency": self._by_frequency, "brown": self._brown, "ours": self._clusters}[kind](n)
+            np.save(path, found)
+        return np.asarray(np.load(path))
+
+    def _by_frequency(self, n: int) -> Ints:
+        return frequency_classes(self.texts.counts, n)
+
+    def _brown(self, n: int) -> Ints:
+        return brown_classes(self.texts.stream("train"), len(self.texts.vocabulary), n)
+
+    def _clusters(self, n: int) -> Ints:
+        """Words that have none, the end and <unk> among them, are a class."""
+        seen = sum(count >= 5 for count in self.texts.train.counts().values())
+        made = cluster_words(
+            (one.words for one in self.texts.train),
+            sizes=(max(1, min(n, seen)),),
+            min_count=5,
+            dimensions=min(100, seen),
+        )
+        names = [min(made(word), default="") for word in self.texts.vocabulary.symbols]
+        return np.unique(names, return_inverse=True)[1]
+
+
+Make = Callable[[Comparison, float, int, Path], Scored]
+
+
+@dataclass(frozen=True)
+class Row:
+    """How one run is made, what may be tried, and whether seeds differ."""
+
+    make: Make
+    values: Sequence[float] = RATES
+    random: bool = True
+
+
+def _network(kind: Callable[..., Controller], **options: Any) -> Row:
+    def make(c: Comparison, rate: float, seed: int, folder: Path) -> Scored:
+        return c.network(c.model(c.body(kind, **options), seed), rate, seed, folder)
+
+    return Row(make)
+
+
+def _reservoir(c: Comparison, rate: float, seed: int, folder: Path) -> Scored:
+    body = Reservoir(4 * c.settings.hidden, inputs=c.settings.hidden, seed=seed)
+    return c.network(c.model(body, seed), rate, seed, folder)
+
+
+def _classes(kind: str) -> Row:
+    """One level: classes as the only features, words at their unigram shares."""
+
+    def make(c: Comparison, rate: float, seed: int, folder: Path) -> Scored:
+        of = dict(zip(c.texts.vocabulary.symbols, c.classes(kind).tolist(), strict=True))
+        phi = features.Attributes(
+            Lexicon.from_mapping({word: {f"Class:{own}"} for word, own in of.items() if word != EOS})
+        )
+        model = c.model(c.body(), seed, output_features=phi, input_features=features.Identity())
+        return c.network(model, rate, seed, folder)
+
+    return Row(make)
+
+
+def _two_level(kind: str) -> Row:
+    def make(c: Comparison, rate: float, seed: int, folder: Path) -> Scored:
+        return c.peer(c.body(), TwoLevel(c.settings.hidden, c.classes(kind), c.texts.counts), rate, seed)
+
+    return Row(make)
+
+
+def _tree(c: Comparison, rate: float, seed: int, folder: Path) -> Scored:
+    return c.peer(c.body(), BinaryTree(c.settings.hidden, c.texts.counts), rate, seed)
+
+
+def _maxent(c: Comparison, rate: float, seed: int, folder: Path) -> Scored:
+    return c.peer(c.body(Elman), MaxEnt(c.settings.hidden, c.texts.encoded["train"], c.texts.counts), rate, seed)
+
+
+def _kneser_ney(c: Comparison, value: float, seed: int, folder: Path) -> Scored:
+    started = time.process_time()
+    ngram = NGram.from_corpus(c.texts.train, order=5, folds=0).bind(c.texts.vocabulary)
+    assert isinstance(ngram, NGram)
+    seconds = time.process_time() - started
+    return scored(lambda part: ngram.score(c.texts.stream(part))[0].double().numpy(), ngram.table.size, seconds)
+
+
+def _llrnn(c: Comparison, rate: float, seed: int, folder: Path) -> Scored:
+    """Words, endings, what annotation says of words, and a cross-fitted 5-gram that the network listens to."""
+    lexicon = Lexicon.from_corpus(c.texts.train)
+    phi = features.Identity() + features.Suffixes(3, min_count=5) + features.Attributes(lexicon)
+    expert = contextual.Expert(NGram.from_corpus(c.texts.train, order=5), name="kn")
+    model = c.model(c.body(), seed, output_features=phi, contextual=[expert])
+    return c.network(model, rate, seed, folder)
+
+
+def _bagging(c: Comparison, rate: float, seed: int, folder: Path) -> Scored:
+    """LSTMs of texts whose sentences are drawn with replacement, in equal shares."""
+    bags = []
+    for bag in range(_BAGS):
+        rng = np.random.default_rng([seed, bag])
+        drawn = Corpus.from_sentences(
+            [c.texts.train.sentences[i] for i in rng.integers(0, len(c.texts.train), len(c.texts.train))]
+        )
+        own = folder / f"bag{bag}"
+        own.mkdir(exist_ok=True)
+        bags.append(c.network(c.model(c.body(), seed * _BAGS + bag), rate, seed * _BAGS + bag, own, drawn))
+    return _mixed(bags, [1 / _BAGS] * _BAGS)
+
+
+def _mixed(parts: Sequence[Scored], shares: Sequence[float] | None = None) -> Scored:
+    """Σ λ p, λ from the validation text unless given."""
+    found = shares or fitted_shares(torch.from_numpy(np.stack([part.valid for part in parts])))
+    log = np.log(found)[:, None]
+
+    def joint(text: str) -> Floats:
+        return np.asarray(np.logaddexp.reduce(np.stack([getattr(part, text) for part in parts]) + log))
+
+    return scored(joint, sum(part.parameters for part in parts), sum(part.seconds for part in parts))
+
+
+def _chosen(c: Comparison, name: str, seed: int) -> Scored:
+    return c.run(name, c.best(name), seed)
+
+
+def _hybrid(first: str, second: str) -> Row:
+    def make(c: Comparison, value: float, seed: int, folder: Path) -> Scored:
+        return _mixed([_chosen(c, first, seed), _chosen(c, second, 0)])
+
+    return Row(make, (1.0,))
+
+
+def _of_seeds(c: Comparison, value: float, seed: int, folder: Path) -> Scored:
+    """All seeds of the LSTM in equal shares."""
+    n = max(2, c.settings.seeds)
+    return _mixed([_chosen(c, "LSTM", own) for own in range(n)], [1 / n] * n)
+
+
+def _cache(c: Comparison, length: float, seed: int, folder: Path) -> Scored:
+    """(1 − λ) p + λ · share of the word among the last ones, ends of sentences too; λ from the validation text."""
+    lstm = _chosen(c, "LSTM", seed)
+    cached = scored(lambda part: _recent(c.texts.stream(part), int(length)), 0, 0.0)
+    return _mixed([lstm, cached])
+
+
+def _recent(stream: Ints, length: int) -> Floats:
+    """log of the share of each symbol among the `length` before it; −infinity where it is not among them."""
+    counts, found = dict[int, int](), np.full(len(stream) - 1, -np.inf)
+    for t, symbol in enumerate(stream.tolist()):
+        if t and counts.get(symbol, 0):
+            found[t - 1] = math.log(counts[symbol] / min(t, length))
+        counts[symbol] = counts.get(symbol, 0) + 1
+        if t >= length:
+            counts[int(stream[t - length])] -= 1
+    return found
+
+
+def _dynamic(c: Comparison, step: float, seed: int, folder: Path) -> Scored:
+    """The LSTM takes a gradient step behind every few sentences of the text that it is evaluated on."""
+    lstm, started = _chosen(c, "LSTM", seed), time.process_time()
+    place = c.folder("LSTM", c.best("LSTM"), seed)
+    valid, test = (_followed(load(place), c.texts.encoded[part], step) for part in ("valid", "test"))
+    return Scored(valid, test, lstm.parameters, lstm.seconds + time.process_time() - started)
+
+
+def _followed(model: LLRNN, text: EncodedText, step: float) -> Floats:
+    found = []
+    for first in range(0, len(text.sentences), _CHUNK):
+        rows = slice(first, first + _CHUNK)
+        some = EncodedText(text.sentences[rows], text.conditions[rows], text.eos)
+        found += sentence_log_probs(model, some)
+        model.zero_grad()
+        for batch in Sentences(10**9).plan(some):
+            (-model.log_prob(batch).mean()).backward()  # type: ignore[no-untyped-call]
+        with torch.no_grad():
+            for own in model.parameters():
+                if own.grad is not None:
+                    own.sub_(own.grad, alpha=step)
+    return np.concatenate(found)
+
+
+ROWS: Mapping[str, Row] = {
+    "KN5": Row(_kneser_ney, (5.0,), random=False),
+    "feed-forward": _network(FeedForward),
+    "Elman": _network(Elman),
+    "GRU": _network(GRU),
+    "LSTM": _network(LSTM),
+    "Jordan": _network(Jordan),
+    "Transformer": _network(Transformer, layers=2, heads=4),
+    "reservoir": Row(_reservoir),
+    "classes by frequency": _classes("frequency"),
+    "classes of Brown": _classes("brown"),
+    "our classes": _classes("ours"),
+    "two-level by frequency": _two_level("frequency"),
+    "two-level of Brown": _two_level("brown"),
+    "two-level our classes": _two_level("ours"),
+    "hierarchical softmax": Row(_tree),
+    "Elman with n-gram features": Row(_maxent),
+    "LSTM and cache": Row(_cache, LENGTHS),
+    "LSTM dynamic": Row(_dynamic, STEPS),
+    "LSTM bagging": Row(_bagging, RATES[:1]),
+    "LSTM mixture of seeds": Row(_of_seeds, (1.0,), random=False),
+    "LSTM and KN5": _hybrid("LSTM", "KN5"),
+    "LL-RNN": Row(_llrnn),
+    "LL-RNN and KN5": _hybrid("LL-RNN", "KN5"),
+}
+OFTEN = ("KN5", "feed-forward", "Elman", "GRU", "LSTM", "LL-RNN")  # with all seeds; the others have one
+
+
+def compare(
+    texts: Texts,
+    out: Path,
+    settings: Settings | None = None,
+    *,
+    only: Sequence[str] = (),
+    seconds: float | None = None,
+    tell: Tell = lambda text: None,
+) -> dict[str, Any]:
+    """Run what has not been run, and write compare.json, compare.md and compare.png.
+
+        compare(Texts.read([Path("novel.txt")], None, None, min_count=2), Path("runs/compare"))
+
+    `only`: rows by their names; `seconds`: begin no further row after so many.
+    """
+    settings = settings or Settings()
+    unknown = [name for name in only if name not in ROWS]
+    if unknown:
+        raise ConfigError(f"--only must be a row of the table, found {unknown[0]!r}: one of {', '.join(ROWS)}")
+    out.mkdir(parents=True, exist_ok=True)
+    torch.optim.AdamW([torch.zeros(1, requires_grad=True)])  # imports much, which is no row's cost
+    one, started = Comparison(texts, settings, out, tell), time.monotonic()
+    found: dict[str, Any] = {
+        "words": {part: len(texts.stream(part)) - 1 for part in ("train", "valid", "test")},
+        "vocabulary": len(texts.vocabulary),
+        "unknown": float(np.mean(texts.stream("test")[1:] == texts.vocabulary.id(_UNKNOWN))),
+        "settings": {name: getattr(settings, name) for name in Settings.__dataclass_fields__},
+        "rows": {},
+    }
+    for name in only or ROWS:
+        if seconds is not None and time.monotonic() - started > seconds:
+            tell(f"{name}: not begun, {seconds:g} seconds are over; run the same command again")
+            continue
+        found["rows"][name] = one.row(name, settings.seeds if name in OFTEN else 1)
+        write_results(out, "compare", found, table(found))
+    plot(found, out / "compare.png")
+    return found
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """A row for each model: what it costs, and its perplexity."""
+    rows = []
+    for name, row in found["rows"].items():
+        perplexities = [math.exp(nats) for nats in row["test"]]
+        rows.append(
+            [
+                name,
+                f"{row['parameters']:,}",
+                f"{np.mean(row['seconds']):.1f}",
+                str(row["seeds"]),
+                mean_and_spread(row["valid"]),
+                mean_and_spread(row["test"]),
+                mean_and_spread(perplexities, 1),
+            ]
+        )
+    header = ["model", "parameters", "seconds", "seeds", "valid, nats", "test, nats", "test perplexity"]
+    return markdown(header, rows)
+
+
+def plot(found: Mapping[str, Any], path: Path) -> None:
+    """Test perplexity against parameters and against training seconds."""
+    pyplot = require_pyplot()
+    figure, both = pyplot.subplots(1, 2, figsize=(13, 6), sharey=True)
+    for axes, key, title in zip(both, ("parameters", "seconds"), ("parameters", "training, seconds"), strict=True):
+        for name, row in found["rows"].items():
+            x, y = max(1e-3, float(np.mean(row[key]))), math.exp(float(np.mean(row["test"])))
+            axes.plot(
+                x, y, "s" if name.startswith("LL-RNN") else "o", color="C3" if name.startswith("LL-RNN") else "C0"
+            )
+            axes.annotate(name, (x, y), fontsize=7, xytext=(4, 2), textcoords="offset points")
+        axes.set_xscale("log")
+        axes.set_xlabel(title)
+        axes.grid(visible=True, alpha=0.3)
+    both[0].set_yscale("log")
+    both[0].set_ylabel("test perplexity")
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
