@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import torch
 from helpers import walked
 from llrnn.ground.errors import CorpusError
 from llrnn.inference.pairs import Pair, PairScores, read_pairs, score_pairs
-from llrnn.inference.suites import is_contracted
+from llrnn.inference.suites import as_the_text_has_it, is_contracted
 from llrnn.knowledge.backgrounds import Unigram
 from llrnn.knowledge.features import Identity, Suffixes
 from llrnn.model.controllers import GRU
@@ -133,6 +134,17 @@ def model_of(*sentences: str) -> LLRNN:
         controller=GRU(hidden=8),
         seed=3,
     ).double()
+
+
+def test_the_turkish_copula() -> None:
+    """At the end of a clause it may be a word of its own, if the text of the model has it as one."""
+    words = ["</s>", "titiz", "iz", "dikkatli", "siniz", "geldim", "gel", ",", ".", "biz", "dim"]
+    vocabulary = Vocabulary(words, counts=[1] * 10 + [0])
+    read = partial(as_the_text_has_it, language="tr", vocabulary=vocabulary, lowercase=True)
+    assert read(("Biz", "titiziz", ".")) == [("biz", "titiziz", "."), ("biz", "titiz", "iz", ".")]
+    assert len(read(("titiziz", ",", "dikkatlisiniz", "."))) == 4
+    assert read(("titiziz", "biz", ".")) == [("titiziz", "biz", ".")]  # a word follows
+    assert read(("geldim", ".")) == [("geldim", ".")]  # *dim* is listed, but no word of the text
 
 
 def test_the_readings_of_running_text_are_summed(tmp_path: Path) -> None:

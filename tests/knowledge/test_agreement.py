@@ -16,6 +16,7 @@ from llrnn.inference.explanation import Comparison
 from llrnn.knowledge.contextual import Agreement, Governors
 from llrnn.knowledge.process import Batch
 from llrnn.languages.agreement import AgreementRules
+from llrnn.languages.domains import Spelling
 from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
 from llrnn.model.testing import check_contextual, check_contextual_input, check_features
@@ -167,6 +168,73 @@ def test_other_languages() -> None:
     assert turkish.told("ben okuyan kitap")["subject"] == "ben (Number:Sing Person:1), 3 words back"
 
 
+@pytest.mark.parametrize(
+    ("prefix", "governor"),
+    [
+        ("büyük çocuklar", "çocuklar (Number:Plur Person:3), 1 word back"),  # an adjective does not say the number
+        ("kız çocuklar parkta", "çocuklar (Number:Plur Person:3), 2 words back"),  # of two nouns the last is the head
+        ("çocuklar kitap", "çocuklar (Number:Plur Person:3), 2 words back"),  # an object without an ending
+        ("onlar bu kitap", "onlar (Number:Plur Person:3), 3 words back"),  # a pronoun stays the subject
+        ("çocuklar için", None),  # a postposition hides what is before it
+    ],
+)
+def test_turkish(prefix: str, governor: str | None) -> None:
+    turkish = _read(
+        "turkish",
+        "büyük POS:ADJ Number:Sing Case:Nom Person:3",
+        "kız POS:NOUN Case:Nom Number:Sing",
+        "kitap POS:NOUN Case:Nom Number:Sing",
+        "çocuklar POS:NOUN Case:Nom Number:Plur",
+        "parkta POS:NOUN Case:Loc Number:Sing",
+        "onlar POS:PRON Case:Nom Number:Plur Person:3",
+        "bu POS:DET",
+        "için POS:ADP",
+        "okudular POS:VERB Number:Plur Person:3",
+        "okuyan POS:VERB VerbForm:Part Number:Sing Person:3",
+    )
+    found = turkish.followed.expected([_after(turkish, prefix)])[0][0]
+    plural = float(found[turkish.followed.values.index(("subject", "Number", "Plur"))])
+    assert plural < 0.2 if governor is None else turkish.told(prefix)["subject"] == governor
+    assert governor is None or plural > 0.5
+    assert turkish.static is not None
+    assert turkish.static("okudular") and not turkish.static("okuyan")  # VerbForm:none
+    check_contextual(turkish, turkish.vocabulary, prefixes=6, length=6)
+
+
+def _after(agreement: Agreement, prefix: str) -> Any:
+    state = agreement.initial()
+    for word in prefix.split():
+        state = agreement.advance(state, agreement.vocabulary.id(word))
+    return state
+
+
+def test_what_nobody_knows_is_read_as_what_looks_like_it() -> None:
+    """In an open vocabulary: a word that is not listed, or that has no readings, as the known forms of its cell."""
+    verb, noun = frozenset({"POS:VERB", "Number:Plur", "Person:3"}), frozenset({"POS:NOUN", "Case:Nom", "Number:Sing"})
+    forms = ["geldiler", "gittiler", "aldılar", "verdiler", "kapı", "masa", "oda", "gidiler"]
+    spelling = Spelling([*forms, "yazdılar"], order=3, endings=3, longest=3, lengths=(4,))
+    vocabulary = Vocabulary(["</s>", *forms, "kaldiler"], counts=[1] * 10, domains=[spelling])
+    known = {form: {verb if form.endswith("er") else noun: 1.0} for form in forms if form != "gidiler"}
+    agreement = Agreement("turkish", Readings(known | {"sevdiler": {noun: 1.0}})).bind(vocabulary)
+    assert agreement.static is not None
+    static = agreement.static.fitted(vocabulary)
+    cell = [one for one in known if vocabulary.cells_of([one]) == vocabulary.cells_of(["kaldiler"])]
+    assert set(cell) >= {"geldiler", "gittiler"}
+    name, mean = "agreement.subject.Number:Plur", sum(one in ("geldiler", "gittiler", "verdiler") for one in cell)
+    for word in (
+        "kaldiler",
+        "gidiler",
+        "bildiler",
+        "sevdiler",
+    ):  # listed without readings; not listed; known, not listed
+        assert vocabulary.cells_of([word]) == vocabulary.cells_of(["kaldiler"])
+        assert static(word)[name] == pytest.approx(mean / (len(cell) + 1), abs=0.006)
+    assert static("geldiler")[name] == 1.0 and not static("kapı")
+    compiled = features.compile_features(agreement.static, vocabulary)  # which asks strings of every cell
+    assert compiled.row(vocabulary.id("bildiler")) == compiled.row(vocabulary.id("kaldiler"))
+    check_contextual(agreement, vocabulary, prefixes=6, length=6)
+
+
 def _model(agreement: Agreement, vocabulary: Vocabulary, **changes: Any) -> LLRNN:
     given: dict[str, Any] = {"contextual": [agreement, contextual.Repeated(5)], "tied": True}
     model = LLRNN(vocabulary, output_features=features.Suffixes(2), controller=LSTM(12), **(given | changes)).double()
@@ -265,6 +333,9 @@ def test_a_network_learns_to_trust_it(agreement: Agreement, vocabulary: Vocabula
         ({"attributes": ["Number"], "roles": {"verbs": ["POS:VERB"]}, "relations": {}}, "'verbs'"),
         ({"attributes": ["Number"], "roles": {"verb": "POS:VERB"}, "relations": {}}, "list of patterns"),
         ({"attributes": ["Number"], "roles": {"verb": ["VERB"]}, "relations": {}}, "Name:Value"),
+        ({"attributes": ["Number"], "roles": {}, "relations": {}, "later": 2}, "later"),
+        ({"attributes": ["Number"], "roles": {}, "relations": {}, "head": "middle"}, "head"),
+        ({"attributes": ["Number"], "roles": {}, "relations": {}, "invariable": ["verbs"]}, "'verbs'"),
         (
             {
                 "attributes": ["Number"],

@@ -198,4 +198,29 @@ def is_lowercase(vocabulary: Vocabulary) -> bool:
 def as_the_text_has_it(words: Words, language: str, vocabulary: Vocabulary, *, lowercase: bool) -> Sequence[Words]:
     """What the words of running text may be in the text of a model."""
     words = tuple(map(str.lower, words)) if lowercase else words
-    return readings(words, vocabulary, contracted=is_contracted(vocabulary)) if language == "fr" else [words]
+    if language == "fr":
+        return readings(words, vocabulary, contracted=is_contracted(vocabulary))
+    return _with_copulas(words, vocabulary) if language == "tr" else [words]
+
+
+# The Turkish copula, which is written at the end of its predicate, and is a word of its own in UD treebanks:
+# öğretmen im, dikkatli siniz, güzel di, iyi ymişler. It stands before a sign, where a clause ends.
+_ENDINGS = "m|n|k|n[ıiuü]z|l[ae]r|[ıiuü]m|s[ıiuü]n(?:[ıiuü]z)?|[ıiuü]z"
+_PAST = f"y?(?:[dt][ıiuü]|s[ae]|m[ıiuü]ş)(?:{_ENDINGS})?"
+_COPULA = re.compile(f"y?[ıiuü][mz]|s[ıiuü]n(?:[ıiuü]z)?|l[ae]rd[ıiuü]r|[dt][ıiuü]r(?:l[ae]r)?|{_PAST}")
+
+
+def _with_copulas(words: Words, vocabulary: Vocabulary) -> list[Words]:
+    """With a predicate as one word, and with its copula apart, if the text of the model has such words."""
+    found: list[Words] = [()]
+    for word, after in zip(words, (*words[1:], "."), strict=True):
+        ways = [(word,)]
+        if not after[:1].isalnum():
+            cut = [(word[:i], word[i:]) for i in range(2, len(word)) if _COPULA.fullmatch(word, i)]
+            ways += [both for both in cut if both[0] in vocabulary and _occurs(both[1], vocabulary)]
+        found = [(*before, *way) for before in found for way in ways]
+    return found
+
+
+def _occurs(word: str, vocabulary: Vocabulary) -> bool:
+    return word in vocabulary and vocabulary.counts[vocabulary.id(word)] > 0

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, repeat
-from typing import Any, Generic, Self
+from typing import Any, Generic, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -64,6 +64,10 @@ class PackedStates(Sequence[S]):
 
     def __getitem__(self, index: Any) -> Any:
         raise TypeError(f"the states in {type(self).__name__} cannot be taken one by one")
+
+    def taken(self, places: Sequence[int]) -> PackedStates[S] | None:
+        """Those at some places; None where its process must follow these anew."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -138,10 +142,9 @@ class Process(ABC, Generic[S]):
         """
         if self.is_static:
             return [], states
-        seen = self.scan(states, batch.inputs.tolist())
-        rows = zip(seen, batch.mask.tolist(), strict=True)
-        kept = [s for row, keep in rows for s, k in zip(row, keep, strict=True) if k]
-        return kept, [row[-1] for row in seen]
+        seen = self.scan(states, batch.read.rows)
+        flat, counting = list(chain.from_iterable(seen)), batch.read.counting
+        return flat if counting is None else [flat[place] for place in counting], [row[-1] for row in seen]
 
     def revised(self, revision: Revision) -> Self:
         """The same knowledge over a vocabulary with words added or removed; it says of the others what it said.
@@ -171,6 +174,13 @@ class Process(ABC, Generic[S]):
 # B sequences side by side: what is read of them, and where they stand.
 
 
+class BatchRead(NamedTuple):
+    """What knowledge reads of a batch, as numbers of Python: a GPU is not asked for them, and not waited for."""
+
+    rows: list[list[int]]  # the inputs
+    counting: list[int] | None  # the numbers of the positions that count, row by row; None where all of them do
+
+
 @dataclass(frozen=True)
 class Batch:
     """B rows of T symbols: inputs x_t, targets x_{t+1}, which positions count, and the condition of each row.
@@ -193,6 +203,11 @@ class Batch:
         """The numbers of the positions that count, row by row, (N,); None where all of them do."""
         return None if bool(self.mask.all()) else self.mask.flatten().nonzero().view(-1)
 
+    @cached_property
+    def read(self) -> BatchRead:
+        """The inputs, and the positions that count; taken along to other devices."""
+        return BatchRead(self.inputs.tolist(), None if self.positions is None else self.positions.tolist())
+
     @property
     def n_positions(self) -> int:
         """N"""
@@ -206,7 +221,7 @@ class Batch:
     def everywhere(self) -> Batch:
         """The same, where every position counts."""
         made = replace(self, mask=torch.ones_like(self.mask))
-        vars(made)["positions"] = None
+        vars(made).update(positions=None, read=BatchRead(self.read.rows, None))
         return made
 
     def tensors(self) -> dict[str, Tensor]:
@@ -226,7 +241,9 @@ class Batch:
         if self.mask.device == device:
             return self
         moved = {k: part.to(device, non_blocking=device.type == "cuda") for k, part in self.tensors().items()}
-        return self.with_tensors(moved)
+        made = self.with_tensors(moved)
+        vars(made)["read"] = self.read
+        return made
 
     def pinned(self) -> Batch:
         """In memory from which a GPU copies by itself."""

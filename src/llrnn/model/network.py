@@ -509,9 +509,11 @@ def as_batch(inputs: Batch | Tensor, targets: Tensor | None, ignore_index: int) 
 
 def _counting(states: Sequence[State], batch: Batch) -> Sequence[State] | None:
     """Of the states at all positions, those at positions that count; None where they cannot be taken one by one."""
-    if batch.positions is None:
+    if batch.read.counting is None:
         return states
-    return None if isinstance(states, PackedStates) else [states[place] for place in batch.positions.tolist()]
+    if isinstance(states, PackedStates):
+        return states.taken(batch.read.counting)
+    return [states[place] for place in batch.read.counting]
 
 
 def require_finite(tensors: Mapping[str, Tensor]) -> None:

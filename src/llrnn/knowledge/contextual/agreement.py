@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -37,6 +37,7 @@ from llrnn.text.readers import Sentence, read_lines
 from llrnn.text.vocabulary import Revision, Vocabulary
 
 _RARE = 0.01  # the share of a form's tokens below which a reading is an error of the treebank
+_FEW_FORMS = 0.05  # of those that look alike: what fewer of them are is not said
 _CACHED = 256 * 2**20  # bytes: of what was said of the sentences of a text
 _COUNTED = 4_000  # sentences: more would tell little more of roles
 _MOST = 200_000  # stacks of which it is remembered what they say
@@ -54,7 +55,45 @@ class GovernorState(NamedTuple):
 
 
 def _read(rules: AgreementRules, attributes: frozenset[str], form: str) -> RoleReading:
-    return RoleReading(rules.role(attributes, form), rules.bundle(attributes))
+    role = rules.role(attributes, form)
+    return RoleReading(role, rules.bundle(attributes, role))
+
+
+class Lookalikes:
+    """As which known forms a string is read: as itself, or, if nobody knows it, as all that are in its cell.
+
+    Cells are those of an open vocabulary (`text.vocabulary`); in a closed one a form that nobody knows is like no other.
+    A string that is not listed is read as its cell, so that all strings of a cell are read alike.
+    """
+
+    def __init__(self, readings: Readings, vocabulary: Vocabulary) -> None:
+        self.readings, self.vocabulary = readings, vocabulary
+        known = [form for form, own in readings.entries.items() if own] if vocabulary.is_open else []
+        self._of_cell: dict[int, list[str]] = {}
+        for form, cell in zip(known, vocabulary.cells_of(known).tolist(), strict=True):
+            self._of_cell.setdefault(cell, []).append(form)
+
+    def of(self, strings: Sequence[str]) -> list[tuple[int, Sequence[str]]]:
+        """For each string its cell, -1 if it is read as itself, and the forms that it is read as."""
+        found = [(-1, [one] if one in self.vocabulary and self.readings(one) else []) for one in strings]
+        if self.vocabulary.is_open:
+            new = [i for i, (_, own) in enumerate(found) if not own]
+            for i, cell in zip(new, self.vocabulary.cells_of([strings[i] for i in new]).tolist(), strict=True):
+                found[i] = cell, self.of_cell(cell)
+        return found
+
+    def of_cell(self, cell: int) -> list[str]:
+        """The known forms of a cell, by its number."""
+        return self._of_cell.get(cell, [])
+
+    def pooled(self, forms: Sequence[str]) -> Mapping[frozenset[str], float]:
+        """The readings of several forms, each form alike."""
+        found: dict[frozenset[str], float] = {}
+        for own in map(self.readings, forms):
+            total = math.fsum(own.values())
+            for reading, weight in own.items():
+                found[reading] = found.get(reading, 0.0) + weight / total
+        return found
 
 
 class WordForms(Features):
@@ -62,16 +101,44 @@ class WordForms(Features):
 
     agreement.subject.Number:Plur     some reading is a finite verb, which that relation is of, and can be plural
     agreement.subject.Number:said     some reading is one, and says its number
+
+    Of a word that nobody knows: the mean over the known forms that look like it (`Lookalikes`).
     """
 
     def __init__(self, rules: AgreementRules, readings: Readings, name: str) -> None:
         self._rules, self._readings, self._name = rules, readings, name
+        self._alike: Lookalikes | None = None
+        self._of_cell: dict[int, Mapping[str, float]] = {}
+        self._cell: dict[str, int] = {}
 
     @property
     def group(self) -> str:
         return "Agreement"
 
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        alike = Lookalikes(self._readings, vocabulary)
+        if not vocabulary.is_open:
+            return self._fitted(vocabulary, _alike=alike)
+        asked = [*vocabulary.words, *chain.from_iterable(vocabulary.witnesses.values())]  # all at once is cheaper
+        cells = {one: cell for one, (cell, _) in zip(asked, alike.of(asked), strict=True)}
+        means = {cell: self._mean(alike.of_cell(cell)) for cell in set(cells.values())}
+        return self._fitted(vocabulary, _alike=alike, _cell=cells, _of_cell=means)
+
     def __call__(self, symbol: str) -> Mapping[str, float]:
+        cell = self._cell.get(symbol)
+        if cell is None and self._alike is not None:
+            cell, forms = self._alike.of([symbol])[0]
+            return self._of_form(symbol) if forms == [symbol] else self._mean(forms)
+        return self._of_form(symbol) if cell is None or cell < 0 else self._of_cell[cell]
+
+    def _mean(self, forms: Sequence[str]) -> Mapping[str, float]:
+        """Over forms, without what few of them are, in hundredths: so cells of one kind are one class."""
+        found: dict[str, float] = {}
+        for name, value in (pair for form in forms for pair in self._of_form(form).items()):
+            found[name] = found.get(name, 0.0) + value / len(forms)
+        return {name: round(value, 2) for name, value in found.items() if value >= _FEW_FORMS}
+
+    def _of_form(self, symbol: str) -> Mapping[str, float]:
         found: dict[str, float] = {}
         readings = self._readings(symbol)
         least = _RARE * sum(readings.values())
@@ -88,10 +155,29 @@ class WordForms(Features):
         return f"WordForms({self._rules.name})"
 
 
-def compiled_readings(rules: AgreementRules, readings: Readings, form: str) -> tuple[tuple[RoleReading, float], ...]:
+Compiled = tuple[tuple[RoleReading, float], ...]
+
+
+def compiled_symbols(rules: AgreementRules, readings: Readings, vocabulary: Vocabulary) -> list[Compiled]:
+    """The readings of every symbol of a vocabulary."""
+    alike, of_cell = Lookalikes(readings, vocabulary), dict[int, Compiled]()
+
+    def compiled(symbol: str, cell: int) -> Compiled:
+        if cell < 0:
+            return compiled_readings(rules, readings(symbol), symbol)
+        if cell not in of_cell:
+            of_cell[cell] = compiled_readings(rules, alike.pooled(alike.of_cell(cell)), symbol)
+        return of_cell[cell]
+
+    words = vocabulary.words
+    listed = [compiled(word, cell) for word, (cell, _) in zip(words, alike.of(words), strict=True)]
+    return listed + [compiled(vocabulary.symbols[i], i) for i in range(len(words), len(vocabulary))]
+
+
+def compiled_readings(rules: AgreementRules, readings: Mapping[frozenset[str], float], form: str) -> Compiled:
     """The readings of a form by role and what they say, with shares; what says less than another is counted to it."""
     found: dict[RoleReading, float] = {}
-    for attributes, weight in readings(form).items():
+    for attributes, weight in readings.items():
         reading = _read(rules, attributes, form)
         found[reading] = found.get(reading, 0.0) + weight
     if not found:
@@ -137,6 +223,9 @@ class _Packed(PackedStates[GovernorState]):
     """The same at the positions of a batch."""
 
     said: Said
+
+    def taken(self, places: Sequence[int]) -> _Packed:
+        return _Packed(len(places), self.said[places])
 
 
 class _StackProfile(NamedTuple):
@@ -355,7 +444,7 @@ class Agreement(LinearFeature[GovernorState]):
                 raise FeatureError(f"{self!r} knows {len(self.followed.readings)} words, not {len(vocabulary)}")
             return bound
         if id(vocabulary) not in self._made:
-            own = [compiled_readings(self.rules, self._readings, symbol) for symbol in vocabulary.symbols]
+            own = compiled_symbols(self.rules, self._readings, vocabulary)
             self._made[id(vocabulary)] = Followed(self.rules, own, self._roles)
         bound._bound = self._made[id(vocabulary)]
         return bound
@@ -376,11 +465,12 @@ class Agreement(LinearFeature[GovernorState]):
         self, states: Sequence[GovernorState], batch: Batch
     ) -> tuple[Sequence[GovernorState], Sequence[GovernorState]]:
         """What was said of a sentence is remembered: the next epoch reads it again."""
-        eos, rows = self.vocabulary.eos, batch.inputs.tolist()
+        eos, (rows, counting) = self.vocabulary.eos, batch.read
         if any(row[0] != eos for row in rows):
             return super().follow(states, batch)
         said, last = self.followed.rows(rows, eos)
-        kept = said[batch.mask.cpu().numpy()]
+        flat = said.reshape(-1, said.shape[2])
+        kept = flat if counting is None else flat[counting]
         return _Packed(len(kept), kept), last
 
     def slopes(self, states: Sequence[GovernorState]) -> Tensor:
@@ -440,7 +530,7 @@ class Agreement(LinearFeature[GovernorState]):
         vocabulary, kept = revision.vocabulary, revision.kept.tolist()
         if self._readings is not None:
             return self._changed(vocabulary, _found=None)
-        unknown = compiled_readings(self.rules, Readings(), "x")
+        unknown = compiled_readings(self.rules, {}, "x")
         own = [self.followed.readings[i] if i >= 0 else unknown for i in kept]
         return self._changed(vocabulary, _bound=Followed(self.rules, own, self._roles), _found=None)
 

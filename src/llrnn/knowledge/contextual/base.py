@@ -164,7 +164,8 @@ class LinearFeature(ContextualFeature[S]):
         if self._found is None:
             raise FeatureError(f"{self!r} must know the static features of a model before it is used: .on(features)")
         own, columns = self._found
-        return LinearValues(self.slopes(states)[:, :, list(own)], columns)
+        slopes = self.slopes(states)
+        return LinearValues(slopes if len(own) == slopes.shape[2] else slopes[:, :, list(own)], columns)
 
 
 class Repeated(ContextualFeature[tuple[int, ...]]):

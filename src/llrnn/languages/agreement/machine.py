@@ -24,6 +24,7 @@ _LEAST = 0.004  # the share of one that is kept
 _DEEPEST = 4  # clauses in one another
 _MOST_STACKS = 200_000  # that are remembered, with what they become
 _CLASH = 0.1  # how likely two that should agree do not: readings are incomplete, texts have errors
+_SUBJECT = 0.4  # how likely a noun without an ending of case is a subject: two of five are, in Turkish treebanks
 _FEW = 5.0  # so many times P(role) is added to the counts of a context
 
 OPEN, DONE, COPULA, PERFECT = "open", "done", "copula", "perfect"  # before the finite verb of a clause; after it
@@ -44,6 +45,7 @@ class ClauseState(NamedTuple):
     subject: Governor | None = None
     gap: Governor | None = None
     verb: Governor | None = None  # a finite verb whose subject was not there before it
+    sure: bool = False  # its subject is a word that is never anything else: il, onlar
 
 
 class Stack(NamedTuple):
@@ -170,6 +172,8 @@ def _noun(stack: Stack, word: Governor, rules: AgreementRules, bare: bool | None
     agrees = 1.0 if stack.group is None else _CLASH ** clashes(stack.group.bundle, word.bundle)
     noun = Governor(merged(rules.group, bundle), word.place)
     apposed = bare and bool(stack.heads) and stack.link == "" and _same_case(stack.heads[0].bundle, bundle, rules)
+    if apposed and rules.head_last and not stack.hidden:
+        return _last_noun(stack, noun, rules)
     inside = stack.hidden or apposed
     after = stack._replace(group=None, heads=(noun, *(stack.heads[:1] if inside else ())), hidden=False, link="")
     if inside:  # of a preposition, or a name after a noun: le président chirac
@@ -178,12 +182,59 @@ def _noun(stack: Stack, word: Governor, rules: AgreementRules, bare: bool | None
     return [(agrees * weight, way) for weight, way in _placed(stack, after, noun, rules)]
 
 
+def _last_noun(stack: Stack, noun: Governor, rules: AgreementRules) -> Ways:
+    """A noun after another, where the last one is the head: it stands in the place of the first (kız çocuklar)."""
+    first, top = stack.heads[0], stack.top
+    after = stack._replace(group=None, heads=(noun, *stack.heads[1:]), hidden=False, link="")
+    if top.phase == OPEN and top.subject is None:  # the first was taken for an object
+        return [(1.0, after.with_top(top._replace(subject=noun)))]
+    own = first == top.subject and not top.sure and top.phase == OPEN
+    together = after.with_top(top._replace(subject=noun)) if own else after
+    if not own or stack.last not in _NOUNS:
+        return [(1.0, after._replace(heads=(noun, *stack.heads[:1])))]
+    apart = after._replace(heads=(noun, first))  # çocuk kitap okuyor: what follows is an object
+    plain = not _marked(first, rules)  # what stands before another noun is in the singular: çocuklar kitap okuyor
+    return [(0.6, together), (0.4, apart)] if plain else [(0.05, together), (0.95, apart)]
+
+
+def _marked(noun: Governor, rules: AgreementRules) -> bool:
+    return any(bool(said) and said <= many for said, many in zip(noun.bundle, rules.coordinated, strict=True) if many)
+
+
 def _same_case(first: Bundle, second: Bundle, rules: AgreementRules) -> bool:
     """As an apposition has it; a genitive before its noun has another."""
     if "Case" not in rules.attributes:
         return True
     own, other = (bundle[rules.attributes.index("Case")] for bundle in (first, second))
     return not (own and other) or bool(own & other)
+
+
+def _indefinite(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
+    """A noun without an ending of case: with a determiner as any other; alone a subject, or an object: kitap okudum."""
+    if stack.group is not None:
+        return _noun(stack, word, rules)
+    subject, object_ = _noun(stack, word, rules), _oblique(stack, word, rules)
+    return [(_SUBJECT * w, way) for w, way in subject] + [((1 - _SUBJECT) * w, way) for w, way in object_]
+
+
+def _not_the_subject(stack: Stack, share: float) -> Ways:
+    """After a noun that was taken for the subject, what says that it hardly is: with this share it is none."""
+    top = stack.top
+    taken = stack.last in _NOUNS and top.phase == OPEN and bool(stack.heads) and stack.heads[0] == top.subject
+    if not taken or top.sure:
+        return [(1.0, stack)]
+    return [(1 - share, stack), (share, stack.with_top(top._replace(subject=None)))]
+
+
+def _postposition(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
+    """It hides the group before it: bebek gibi."""
+    return _not_the_subject(stack, 0.9)
+
+
+def _possessed(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
+    """The head of two nouns, of which its case hides both: kitap fuarında."""
+    first = [(1.0, stack)] if stack.heads and _marked(stack.heads[0], rules) else _not_the_subject(stack, 0.8)
+    return [(share * weight, way) for share, one in first for weight, way in _oblique(one, word, rules)]
 
 
 def _oblique(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
@@ -201,11 +252,11 @@ def _placed(stack: Stack, after: Stack, noun: Governor, rules: AgreementRules) -
             both = Governor(joined(top.subject.bundle, noun.bundle, rules), top.subject.place)
             together = after.with_top(top._replace(subject=both))
             return [(0.8, together), (0.2, after)] if len(stack.heads) > 1 else [(1.0, together)]
-        if _speaks(top.subject, rules):  # moi qui vous parle, ben kitap: what comes later is something else
+        if top.sure or _speaks(top.subject, rules):  # moi qui vous parle, ben kitap: what comes later is something else
             return [(0.95, after), (0.05, after.with_top(top._replace(subject=noun)))]
         if stack.link == "comma":  # an apposition, a list
             return [(0.7, after), (0.3, after.with_top(top._replace(subject=noun)))]
-        return [(0.4, after), (0.6, after.with_top(top._replace(subject=noun)))]
+        return [(1 - rules.later, after), (rules.later, after.with_top(top._replace(subject=noun)))]
     if top.subject is None:  # le livre qu' aime le ministre
         return [(1.0, after.with_top(top._replace(subject=noun)))]
     ways = [(1.0, after)]
@@ -240,12 +291,13 @@ def _subject(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
         return [(1.0, stack._replace(group=None, heads=(word,), hidden=False, link=""))]
     top, after = stack.top, stack._replace(group=None, heads=(), hidden=False, link="", predicate=False)
     if top.phase == OPEN:
-        return [(1.0, after.with_top(top._replace(subject=word)))]
-    fresh = after.with_top(ClauseState("main" if top.kind == "main" else top.kind, OPEN, word))
+        return [(1.0, after.with_top(top._replace(subject=word, sure=True)))]
+    fresh = after.with_top(ClauseState("main" if top.kind == "main" else top.kind, OPEN, word, sure=True))
     due = _due(stack, with_subject=False)
     if due is None:
         return [(1.0, fresh)]
-    return [(0.7, Stack((*stack.clauses[:due], stack.clauses[due]._replace(subject=word)))), (0.3, fresh)]
+    main = stack.clauses[due]._replace(subject=word, sure=True)
+    return [(0.7, Stack((*stack.clauses[:due], main))), (0.3, fresh)]
 
 
 def _inverted(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
@@ -346,7 +398,10 @@ def perfect_governor(stack: Stack, rules: AgreementRules) -> Governor:
     return stack.top.gap or Governor(rules.unmarked, _NONE)
 
 
-_IN_GROUPS = frozenset({"determiner", "modifier", "participle", "noun", "name", "oblique", "end"})
+_NOUNS = frozenset({"noun", "name", "indefinite"})
+_IN_GROUPS = frozenset(
+    {"determiner", "modifier", "participle", "noun", "name", "oblique", "indefinite", "possessed", "end"}
+)
 _ACTS = {
     "end": _end,
     "comma": _comma,
@@ -358,6 +413,9 @@ _ACTS = {
     "name": _noun,
     "pronoun": _noun,
     "oblique": _oblique,
+    "indefinite": _indefinite,
+    "possessed": _possessed,
+    "postposition": _postposition,
     "subject": _subject,
     "inverted": _inverted,
     "clitic": _clitic,
@@ -382,7 +440,11 @@ def governors(stack: Stack, relation: str, rules: AgreementRules) -> list[tuple[
             ways = [] if stack.last == "determiner" else _without_noun(stack, rules)
             return [(weight * share, one) for weight, way in ways for share, one in governors(way, relation, rules)]
         if top.phase == OPEN:
-            return [] if top.subject is None else [(1.0, top.subject)]
+            if top.subject is None:
+                return []
+            beside = rules.head_last and not top.sure and stack.last in _NOUNS and stack.heads[:1] == (top.subject,)
+            # beside its verb a noun in the singular is rather an object: kitap okudum
+            return [(0.3 if beside and not _marked(top.subject, rules) else 1.0, top.subject)]
         due, found = _due(stack, with_subject=True), []
         if due is not None:
             found.append((0.4 if stack.link == "and" else 1.0, stack.clauses[due].subject))
@@ -519,9 +581,7 @@ def _renumbered(stack: Stack) -> tuple[Stack, tuple[int, ...]]:
         place = order.setdefault(one.place, len(order))
         return one if place == one.place else Governor(one.bundle, place)
 
-    clauses = tuple(
-        [ClauseState(one[0], one[1], numbered(one[2]), numbered(one[3]), numbered(one[4])) for one in stack.clauses]
-    )
+    clauses = tuple([ClauseState(one[0], one[1], *map(numbered, one[2:5]), one[5]) for one in stack.clauses])
     heads = tuple([found for one in stack.heads if (found := numbered(one)) is not None])
     made = Stack(clauses, numbered(stack.group), heads, stack.hidden, stack.link, stack.predicate, stack.last)
     return made, tuple(order)

@@ -4,7 +4,7 @@
     rules.role({"POS:DET", "Number:Plur"}, "les")           'determiner'
 
 A pattern is a list of conditions, all of which a reading must meet: `VerbForm:Part Tense:Past`; one may name several
-values, `Lemma:être|devenir`, and `form:qui|que` is the word itself.
+values, `Lemma:être|devenir`, `VerbForm:none` is a reading that names no form, and `form:qui|que` is the word itself.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ Pattern = tuple[tuple[str, frozenset[str]], ...]  # (name, values): one of them 
 
 ROLES = frozenset(
     {
-        *("end", "comma", "coordinator", "preposition", "determiner", "modifier", "noun", "name", "pronoun", "oblique"),
+        *("end", "comma", "coordinator", "preposition", "determiner", "modifier", "noun", "name", "pronoun"),
+        *("oblique", "indefinite", "possessed", "postposition"),
         *("subject", "inverted", "clitic", "subject relative", "object relative", "subordinator", "verb", "copula"),
         *("perfect", "copula again", "infinitive", "gerund", "participle", "other"),
     }
 )
 RELATIONS = ("subject", "late subject", "attribute", "modifier", "head")
-_KEYS = {"attributes", "group", "unmarked", "coordinated", "mixed", "roles", "relations"}
+_KEYS = {"attributes", "group", "unmarked", "coordinated", "mixed", "roles", "relations", "invariable", "later", "head"}
 _RELATION_KEYS = {"words", "attributes"}
 
 
@@ -59,6 +60,9 @@ class AgreementRules:
     mixed: Bundle
     roles: tuple[tuple[str, tuple[Pattern, ...]], ...]
     relations: tuple[Relation, ...]
+    invariable: frozenset[str] = frozenset()  # roles of words that say nothing of their group
+    later: float = 0.6  # how likely a second group before the verb is its subject, and not the first
+    head_last: bool = False  # of two nouns side by side: kız çocuklar; otherwise the first: le président Chirac
 
     @classmethod
     def named(cls, name: str) -> AgreementRules:
@@ -96,6 +100,13 @@ class AgreementRules:
             words = _patterns(own["words"], f"{name}: relations.{relation}")
             relations.append(Relation(relation, words, tuple(own["attributes"])))
 
+        invariable, later, head = table.get("invariable", []), table.get("later", 0.6), table.get("head", "first")
+        _require_known(invariable, ROLES, f"{name}: invariable", "a role")
+        if not isinstance(later, float) or not 0 <= later <= 1:
+            raise ConfigError(f"{name}: later must be a share such as 0.6, found {quoted(later)}")
+        if head not in ("first", "last"):
+            raise ConfigError(f'{name}: head must be "first" or "last", found {quoted(head)}')
+
         def said(key: str) -> Bundle:
             return _bundle(str(table.get(key, "")).split(), attributes)
 
@@ -109,15 +120,18 @@ class AgreementRules:
             mixed=said("mixed"),
             roles=roles,
             relations=tuple(relations),
+            invariable=frozenset(invariable),
+            later=later,
+            head_last=head == "last",
         )
 
     def role(self, reading: Collection[str], form: str) -> str:
         """The first role that a reading fits; `other` where none does."""
         return next((role for role, patterns in self.roles if fits(patterns, reading, form)), "other")
 
-    def bundle(self, reading: Collection[str]) -> Bundle:
-        """What a reading says of the attributes."""
-        return _bundle(tuple(reading), self.attributes)
+    def bundle(self, reading: Collection[str], role: str = "") -> Bundle:
+        """What a reading says of the attributes in this role."""
+        return _bundle(() if role in self.invariable else tuple(reading), self.attributes)
 
     @cached_property
     def lemmas(self) -> frozenset[str]:
@@ -131,11 +145,15 @@ SHIPPED = ("estonian", "french", "turkish")
 
 def fits(patterns: Sequence[Pattern], reading: Collection[str], form: str) -> bool:
     """Whether a reading of a form meets all conditions of one of the patterns."""
-    return any(
-        all(form in values if name == "form" else any(f"{name}:{value}" in reading for value in values)
-            for name, values in pattern)
-        for pattern in patterns
-    )  # fmt: skip
+    return any(all(_meets(reading, form, name, values) for name, values in pattern) for pattern in patterns)
+
+
+def _meets(reading: Collection[str], form: str, name: str, values: frozenset[str]) -> bool:
+    if name == "form":
+        return form in values
+    if any(f"{name}:{value}" in reading for value in values):
+        return True
+    return "none" in values and not any(one.startswith(f"{name}:") for one in reading)
 
 
 @lru_cache(1 << 14)
