@@ -62,7 +62,7 @@ def _read(rules: AgreementRules, attributes: frozenset[str], form: str) -> RoleR
 class Lookalikes:
     """As which known forms a string is read: as itself, or, if nobody knows it, as all that are in its cell.
 
-    Cells are those of an open vocabulary (`text.vocabulary`); in a closed one a form that nobody knows is like no other.
+    Cells are those of an open vocabulary (`text.vocabulary`); in a closed one, what nobody knows is like no other.
     A string that is not listed is read as its cell, so that all strings of a cell are read alike.
     """
 
