@@ -214,7 +214,7 @@ def _with_copulas(words: Words, vocabulary: Vocabulary) -> list[Words]:
     """With a predicate as one word, and with its copula apart, if the text of the model has such words."""
     found: list[Words] = [()]
     for word, after in zip(words, (*words[1:], "."), strict=True):
-        ways = [(word,)]
+        ways: list[Words] = [(word,)]
         if not after[:1].isalnum():
             cut = [(word[:i], word[i:]) for i in range(2, len(word)) if _COPULA.fullmatch(word, i)]
             ways += [both for both in cut if both[0] in vocabulary and _occurs(both[1], vocabulary)]

@@ -73,7 +73,7 @@ class Lookalikes:
         for form, cell in zip(known, vocabulary.cells_of(known).tolist(), strict=True):
             self._of_cell.setdefault(cell, []).append(form)
 
-    def of(self, strings: Sequence[str]) -> list[tuple[int, Sequence[str]]]:
+    def of(self, strings: Sequence[str]) -> list[tuple[int, list[str]]]:
         """For each string its cell, -1 if it is read as itself, and the forms that it is read as."""
         found = [(-1, [one] if one in self.vocabulary and self.readings(one) else []) for one in strings]
         if self.vocabulary.is_open:
