@@ -144,7 +144,7 @@ class WordForms(Features):
         least = _RARE * sum(readings.values())
         for name, relation in word_kinds(self._rules, self._name):
             own = [reading for reading, weight in readings.items() if weight >= least]
-            own = [reading for reading in own if fits(relation.words, reading, symbol)]
+            own = [frozenset(self._rules.said(one)) for one in own if fits(relation.words, one, symbol)]
             for attribute in relation.attributes:
                 values = {one for reading in own for one in reading if one.startswith(f"{attribute}:")}
                 if values:

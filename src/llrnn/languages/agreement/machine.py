@@ -445,6 +445,8 @@ def governors(stack: Stack, relation: str, rules: AgreementRules) -> list[tuple[
             beside = rules.head_last and not top.sure and stack.last in _NOUNS and stack.heads[:1] == (top.subject,)
             # beside its verb a noun in the singular is rather an object: kitap okudum
             return [(0.3 if beside and not _marked(top.subject, rules) else 1.0, top.subject)]
+        if rules.head_last and stack.last == "verb" and top.subject is not None:  # a particle: söyleyebilir misin
+            return [(1.0, top.subject)]
         due, found = _due(stack, with_subject=True), []
         if due is not None:
             found.append((0.4 if stack.link == "and" else 1.0, stack.clauses[due].subject))

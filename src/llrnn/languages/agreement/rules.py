@@ -34,7 +34,19 @@ ROLES = frozenset(
     }
 )
 RELATIONS = ("subject", "late subject", "attribute", "modifier", "head")
-_KEYS = {"attributes", "group", "unmarked", "coordinated", "mixed", "roles", "relations", "invariable", "later", "head"}
+_KEYS = {
+    "attributes",
+    "group",
+    "unmarked",
+    "coordinated",
+    "mixed",
+    "roles",
+    "relations",
+    "invariable",
+    "later",
+    "head",
+    "unsaid",
+}
 _RELATION_KEYS = {"words", "attributes"}
 
 
@@ -61,6 +73,9 @@ class AgreementRules:
     roles: tuple[tuple[str, tuple[Pattern, ...]], ...]
     relations: tuple[Relation, ...]
     invariable: frozenset[str] = frozenset()  # roles of words that say nothing of their group
+    unsaid: tuple[
+        tuple[str, tuple[Pattern, ...]], ...
+    ] = ()  # attributes, and readings that name them and do not say them
     later: float = 0.6  # how likely a second group before the verb is its subject, and not the first
     head_last: bool = False  # of two nouns side by side: kız çocuklar; otherwise the first: le président Chirac
 
@@ -101,6 +116,8 @@ class AgreementRules:
             relations.append(Relation(relation, words, tuple(own["attributes"])))
 
         invariable, later, head = table.get("invariable", []), table.get("later", 0.6), table.get("head", "first")
+        unsaid = table.get("unsaid", {})
+        _require_known(unsaid, attributes, f"{name}: unsaid", "an attribute")
         _require_known(invariable, ROLES, f"{name}: invariable", "a role")
         if not isinstance(later, float) or not 0 <= later <= 1:
             raise ConfigError(f"{name}: later must be a share such as 0.6, found {quoted(later)}")
@@ -121,6 +138,9 @@ class AgreementRules:
             roles=roles,
             relations=tuple(relations),
             invariable=frozenset(invariable),
+            unsaid=tuple(
+                (attribute, _patterns(own, f"{name}: unsaid.{attribute}")) for attribute, own in unsaid.items()
+            ),
             later=later,
             head_last=head == "last",
         )
@@ -131,7 +151,12 @@ class AgreementRules:
 
     def bundle(self, reading: Collection[str], role: str = "") -> Bundle:
         """What a reading says of the attributes in this role."""
-        return _bundle(() if role in self.invariable else tuple(reading), self.attributes)
+        return _bundle(() if role in self.invariable else self.said(reading), self.attributes)
+
+    def said(self, reading: Collection[str]) -> list[str]:
+        """A reading without the attributes that it names and does not say."""
+        silent = tuple(f"{attribute}:" for attribute, patterns in self.unsaid if fits(patterns, reading, ""))
+        return [one for one in reading if not one.startswith(silent)] if silent else list(reading)
 
     @cached_property
     def lemmas(self) -> frozenset[str]:
