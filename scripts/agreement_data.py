@@ -2,17 +2,24 @@
 
     python scripts/agreement_data.py french runs/table4/prepared ../shared/data
     python scripts/agreement_data.py estonian runs/estonian/prepared
+    python scripts/agreement_data.py turkish runs/open/tr                 readings.tsv by `llrnn data readings`
 
 French: counts and readings of the treebanks but GSD, lowercased (no source may know the words of tests better than
-others), and the readings of all words of the text in Debian's hunspell-fr. Of another language, whose lexicon is the
-text's: roles and readings are counted in the parts to train and to validate on; words that only tests have get each of
-their readings once, as `lexicon.tsv` has them. Pairs are made of each part for itself: `pairs-valid.jsonl` to look at,
-`pairs-test.jsonl` to test on.
+others), and the readings of all words of the text in Debian's hunspell-fr; of nouns to which that gives both genders,
+what determiners say before them in raw text (treebanks, Wikipedia, novels). Turkish: counts and readings of the text to
+train on, and those of an analyser, without predicates of one word, since the text has the copula apart. Of another
+language, whose lexicon is the text's: roles and readings are counted in the parts to train and to validate on; words
+that only tests have get each of their readings once, as `lexicon.tsv` has them. Pairs are made of each part for itself:
+`pairs-valid.jsonl` to look at, `pairs-test.jsonl` to test on.
 """
 
 from __future__ import annotations
 
+import re
 import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain, pairwise
 from pathlib import Path
 
 from llrnn import Corpus, Vocabulary
@@ -21,15 +28,61 @@ from llrnn.knowledge.contextual import Agreement
 from llrnn.languages.agreement import AgreementRules
 from llrnn.text.analysers import hunspell_readings
 from llrnn.text.lexicon import Readings
+from llrnn.text.readers import read_lines
 
 
 def _french(rules: AgreementRules, texts: dict[str, Corpus], data: Path) -> Agreement:
     treebanks = [path for path in sorted((data / "ud_french").glob("*.conllu")) if "gsd" not in path.name]
     sentences = [one for path in treebanks for one in Corpus.from_conllu(path, lowercase=True)]
     words = {word for text in texts.values() for sentence in text for word in sentence.words}
-    return Agreement.estimated(
-        rules, sentences, hunspell_readings("/usr/share/hunspell/fr.dic", words, lemmas=rules.lemmas)
-    )
+    known = hunspell_readings("/usr/share/hunspell/fr.dic", words, lemmas=rules.lemmas)
+    raw = _raw([*sorted((data / "wiki_french").glob("*.gz")), *sorted((data / "novels_french").glob("*.gz"))])
+    read = chain(raw, (one.words for one in sentences), (one.words for one in texts["train"]))
+    return Agreement.estimated(rules, sentences, _with_genders(known, read))
+
+
+_DETERMINERS = {
+    **dict.fromkeys(("le", "un", "ce", "cet", "au", "du", "aucun", "quel"), "Gender:Masc"),
+    **dict.fromkeys(("la", "une", "cette", "ma", "ta", "sa", "aucune", "quelle"), "Gender:Fem"),
+}
+
+
+def _with_genders(readings: Readings, texts: Iterable[Iterable[str]]) -> Readings:
+    """Nouns of two genders with each as often as determiners in the singular say it: le légume, une pendule."""
+    seen: dict[str, Counter[str]] = {}
+    for words in texts:
+        for before, word in pairwise(words):
+            if before in _DETERMINERS:
+                seen.setdefault(word, Counter())[_DETERMINERS[before]] += 1
+    both, entries = {"Gender:Masc", "Gender:Fem", "POS:NOUN"}, {}
+    for form, own in readings.entries.items():
+        entries[form] = found = dict[frozenset[str], float]()
+        counts = seen.get(form) or seen.get(form.removesuffix("s")) or Counter[str]()
+        for reading, weight in own.items():
+            if both <= reading and counts:
+                for gender in ("Gender:Masc", "Gender:Fem"):
+                    one = reading - {"Gender:Masc", "Gender:Fem"} | {gender}
+                    share = (counts[gender] + 0.1) / (counts.total() + 0.2)
+                    found[one] = found.get(one, 0.0) + weight * share
+            else:
+                found[reading] = found.get(reading, 0.0) + weight
+    return Readings(entries)
+
+
+def _raw(paths: Iterable[Path]) -> Iterator[list[str]]:
+    for path in paths:
+        for _, line in read_lines(path):
+            yield re.findall(r"[\w-]+|\S", line.lower())
+
+
+def _turkish(rules: AgreementRules, prepared: Path) -> Agreement:
+    analysed = Readings.from_tsv(prepared / "readings.tsv").entries
+    kept = {
+        form: {r: w for r, w in own.items() if r & {"POS:VERB", "POS:AUX"} or not any("Tense:" in one for one in r)}
+        for form, own in analysed.items()
+    }
+    text = Corpus.from_conllu(prepared / "train.conllu")
+    return Agreement.estimated(rules, text, Readings({form: own for form, own in kept.items() if own}))
 
 
 def _of_a_treebank(rules: AgreementRules, texts: dict[str, Corpus], out: Path) -> Agreement:
@@ -47,6 +100,9 @@ def _of_a_treebank(rules: AgreementRules, texts: dict[str, Corpus], out: Path) -
 
 def main(language: str, prepared: Path, data: Path | None = None) -> None:
     rules = AgreementRules.named(language)
+    if language == "turkish":
+        _turkish(rules, prepared).to_file(prepared / "agreement.json.gz")
+        return
     texts = {part: Corpus.from_conllu(prepared / f"{part}.conllu") for part in ("train", "valid", "test1", "test2")}
     made = _of_a_treebank(rules, texts, prepared) if data is None else _french(rules, texts, data)
     made.to_file(prepared / "agreement.json.gz")

@@ -583,7 +583,12 @@ def _renumbered(stack: Stack) -> tuple[Stack, tuple[int, ...]]:
         place = order.setdefault(one.place, len(order))
         return one if place == one.place else Governor(one.bundle, place)
 
-    clauses = tuple([ClauseState(one[0], one[1], *map(numbered, one[2:5]), one[5]) for one in stack.clauses])
+    clauses = tuple(
+        [
+            ClauseState(one[0], one[1], numbered(one[2]), numbered(one[3]), numbered(one[4]), one[5])
+            for one in stack.clauses
+        ]
+    )
     heads = tuple([found for one in stack.heads if (found := numbered(one)) is not None])
     made = Stack(clauses, numbered(stack.group), heads, stack.hidden, stack.link, stack.predicate, stack.last)
     return made, tuple(order)
