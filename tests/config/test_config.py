@@ -238,7 +238,8 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
     ),
     "controller": (
         Config.model_fields["controller"],
-        {key: {} for key in ["elman", "gru", "lstm", "mingru", "mogrifier", "transformer"]},
+        {key: {} for key in ["elman", "jordan", "gru", "lstm", "mingru", "mogrifier", "transformer"]}
+        | {key: {} for key in ["feedforward", "reservoir"]},
     ),
     "training.batches": (
         TrainingSettings.model_fields["batches"],

@@ -33,7 +33,7 @@ VERBS = {
     "complete": ("llrnn.cli.verbs:complete_verb", "The best next words that begin with the letters typed so far."),
     "explain": ("llrnn.cli.verbs:explain_verb", "Why this word: background + features − log Z, adding up exactly."),
     "features": ("llrnn.cli.features:features_verb", "What the features amount to, and how log Z will be computed."),
-    "coarsen": ("llrnn.cli.features:coarsen_verb", "Fewer classes for a trained model, where least is lost."),
+    "coarsen": ("llrnn.cli.features:coarsen_verb", "A cheaper sum for a trained model, where least is lost."),
     "adapt": ("llrnn.cli.verbs:adapt_verb", "Adapt a model to a domain: a frozen base, a small model on top."),
     "mix": ("llrnn.cli.mixing:mix_verb", "Mix models into one, with weights fitted on a text."),
     "rescore": ("llrnn.cli.rescore:rescore_verb", "Rescore n-best lists with a model: word error rates."),

@@ -9,6 +9,7 @@
     [background]  kind, ...                         [controller]  kind, hidden, layers, ...
     [[contextual]] kind, ...                        [condition]   how conditions are read, if there are any
     [[contextual_inputs]] kind, ...                 # what follows the context, as an input of the network
+    [[mixed]]     order, ...                        # n-grams in a sum with the model, by weights of the network
     [training]    see `TrainingSettings`
 
 Paths are relative to the folder in which the command runs; `{data}` in them stands for what `--data` says.
@@ -268,7 +269,7 @@ class ControllerConfig(Strict):
 class RecurrentConfig(ControllerConfig):
     """A recurrent network of the usual cells."""
 
-    kind: Literal["elman", "gru", "lstm"] = "lstm"
+    kind: Literal["elman", "jordan", "gru", "lstm"] = "lstm"
 
 
 class MinGRUConfig(ControllerConfig):
@@ -300,27 +301,12 @@ class FeedForwardConfig(ControllerConfig):
     words: int = Field(4, ge=1, description="how many words it sees [words]")
 
 
-class JordanConfig(ControllerConfig):
-    """A recurrence through what the network puts out."""
-
-    kind: Literal["jordan"]
-
-
 class ReservoirConfig(ControllerConfig):
     """An echo state network, which is not trained."""
 
     kind: Literal["reservoir"]
-    radius: float = Field(0.9, ge=0, description="spectral radius, below 1")
+    radius: float = Field(0.9, ge=0, description="spectral radius, below 1: from there on its states diverge")
     seed: int = Field(0, ge=0, description="of the reservoir")
-
-    @field_validator("radius")
-    @classmethod
-    def _forgets(cls, radius: float) -> float:
-        if radius >= 1:
-            raise ValueError(
-                f"a reservoir needs a spectral radius below 1, found {radius}: its states diverge; give 0.9"
-            )
-        return radius
 
 
 def _of_kind(default: str) -> BeforeValidator:
@@ -329,13 +315,7 @@ def _of_kind(default: str) -> BeforeValidator:
 
 
 AnyController = Annotated[
-    RecurrentConfig
-    | MinGRUConfig
-    | MogrifierConfig
-    | TransformerConfig
-    | FeedForwardConfig
-    | JordanConfig
-    | ReservoirConfig,
+    RecurrentConfig | MinGRUConfig | MogrifierConfig | TransformerConfig | FeedForwardConfig | ReservoirConfig,
     Field(discriminator="kind"),
     _of_kind("lstm"),
 ]
@@ -562,6 +542,12 @@ AnyBackground = Annotated[
     Field(discriminator="kind"),
     _of_kind("uniform"),
 ]
+
+
+class MixedConfig(NGramsConfig):
+    """n-grams that the network mixes in, w(h) p: a sum, where an expert is a product."""
+
+    kind: Literal["ngram"] = "ngram"
 
 
 class RepeatedConfig(Strict):
@@ -917,6 +903,7 @@ class Config(Strict):
     background: AnyBackground = Field(UniformConfig(), description="what is likely before the network has its say")
     contextual: list[AnyContextual] = Field([], description="features of the context")
     contextual_inputs: list[AnyInput] = Field([], description="numbers of the context that the network reads")
+    mixed: list[MixedConfig] = Field([], description="n-grams that the network mixes in, a sum with weights w(h)")
     controller: AnyController = Field(RecurrentConfig(), description="the network that reads the text")
     condition: ConditionConfig | None = Field(None, description="what the targets are written from")
     tied: bool = Field(False, description="one set of weights for input and output features")
@@ -938,7 +925,7 @@ class Config(Strict):
             )
         if self.corpus.units != "words":
             found = f"corpus.units = {self.corpus.units!r}, which spell every word"
-            refuse_unused(self, ["domains", "contextual"], "is for units = 'words'", found)
+            refuse_unused(self, ["domains", "contextual", "mixed"], "is for units = 'words'", found)
             of_words = ["files", "top", "min_count", "lists", "unknown"]
             refuse_unused(self.vocabulary, of_words, "is for units = 'words'", found, "vocabulary.")
             refuse_unused(self.background, ["recent"], "is for units = 'words'", found, "background.")

@@ -91,7 +91,7 @@ def _require_loaded(config: Config, corpora: Mapping[str, Corpus]) -> None:
         "background.recent": config.background.recent is not None,
         "the background of n-grams": _counts_parts(config.background, built),
         "an expert of n-grams": any(
-            _counts_parts(one, built) for one in [*config.contextual, *config.contextual_inputs]
+            _counts_parts(one, built) for one in [*config.contextual, *config.contextual_inputs, *config.mixed]
         ),
     }
     for key in (key for key, is_set in needs_memory.items() if built and is_set):
@@ -129,6 +129,7 @@ class Project:
     contextual: tuple[ContextualFeature, ...]
     contextual_inputs: tuple[ContextualInput, ...] = ()
     others: tuple[OtherText, ...] = ()
+    mixed: tuple[Background, ...] = ()
 
     @classmethod
     def from_config(cls, config: Config) -> Project:
@@ -151,7 +152,8 @@ class Project:
         output = _coarsened(config.features.coarsen, output, background, vocabulary)
         inputs = tuple(_input(one, config, corpora, lexicon, grammars) for one in config.contextual_inputs)
         others = tuple(_other(one, config, corpora) for one in config.corpus.other)
-        made = cls(config, corpora, lexicon, vocabulary, output, given, background, context, inputs, others)
+        mixed = tuple(_ngram(one, config, corpora) for one in config.mixed)
+        made = cls(config, corpora, lexicon, vocabulary, output, given, background, context, inputs, others, mixed)
         made._warn_of_coverage()
         return made
 
@@ -184,6 +186,7 @@ class Project:
             controller=own.make() if config.condition is None else config.condition.controller(own, conditions),
             contextual=self.contextual,
             contextual_inputs=self._inputs(),
+            mixed=self.mixed,
             tied=config.tied,
             word_dropout=config.word_dropout,
             seed=config.training.seed,

@@ -38,7 +38,8 @@ from llrnn.ground.rendering import (
 )
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.loglinear import Distribution
-from llrnn.layer.priors import MINUS_INFINITY, Prior
+from llrnn.layer.mixed import MixedDistribution
+from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Prior
 from llrnn.model.controllers import evaluating
 from llrnn.model.decode import read_prefix
 from llrnn.model.network import LLRNN
@@ -214,6 +215,11 @@ def explain_next(
     """The same of a distribution at one position, and the state that it was made from."""
     here = state.knowledge[0][0]
     factors, parts = model.background.factors(here), model.background.shares(here)
+    if isinstance(distribution, MixedDistribution):  # the parts, and how much each is answerable; p_0 is one of them
+        names = ("log-linear", *map(repr, model.mixed))
+        said = zip(names, distribution.log_weights[0].tolist(), distribution.parts, strict=True)
+        parts = [(name, log_weight, DensePrior(part.log_probs())) for name, log_weight, part in said]
+        factors = [("mixture", distribution.prior)]
     own = zip(model.contextual, state.knowledge[1:], strict=False)
     remarks = {name: told for one, states in own for name, told in one.remarks(states[0], prefix).items()}
     chosen = _explanation(model, distribution, factors, parts, prefix, word, remarks)
@@ -283,6 +289,8 @@ def _factors(factors: Sequence[tuple[str, Prior]], symbol: int) -> tuple[tuple[s
 
 def _terms(model: LLRNN, distribution: Distribution, symbol: int) -> tuple[Term, ...]:
     """Of every feature that fires on the word and has a weight: a mixed model gives none to those that it has."""
+    if isinstance(distribution, MixedDistribution):
+        return ()
     a = (distribution.given.weights() * distribution.scale)[0]
     weights = dict(zip(model.feature_names, a.tolist(), strict=True))
     static = a.new_zeros(1, model.output_features.n_features)

@@ -59,6 +59,7 @@ class _ModelData(BaseModel):
     contextual: list[_SourceData]
     contextual_inputs: list[_SourceData] = []
     input_names: list[str] = []
+    mixed: list[_SourceData] = []
     tied: bool
     word_dropout: float
     provenance: dict[str, Any]
@@ -182,6 +183,7 @@ def _build(
         controller=controller or _controller(data.controller),
         contextual=context,
         contextual_inputs=inputs,
+        mixed=[backgrounds.restore(_source(one, f"mixed.{i}", tensors)) for i, one in enumerate(data.mixed)],
         tied=data.tied,
         word_dropout=data.word_dropout,
         seed=None,

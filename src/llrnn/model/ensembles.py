@@ -212,6 +212,7 @@ def _require_alike(first: LLRNN, other: LLRNN, name: str, other_name: str) -> No
         "background": _same_knowledge(first.background.saved(), other.background.saved()),
         "contextual features": _same_sources(first.contextual, other.contextual),
         "contextual inputs": _same_sources(first.contextual_inputs, other.contextual_inputs),
+        "distribution, without mixed parts": not (first.mixed or other.mixed),
     }
     for what, same in checks.items():
         if not same:

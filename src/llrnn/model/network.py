@@ -1,7 +1,7 @@
 """The LL-RNN: ψ → controller → log-linear layer.
 
     h_t = f(ψ_t, h_{t-1})               ψ_t = Σ_{f fires on x_t} E_f + v(C, x_1…x_t) U: words, and contextual inputs
-    p_t(x) ∝ b(K, x) · exp(a(h_t)·φ(K, x))
+    p_t(x) ∝ b(K, x) · exp(a(h_t)·φ(K, x))          or w_0(h_t) times that, and w_k(h_t) times what `mixed` parts say
 
 A model is one vocabulary, one background, one set of input and of output features and one controller. `log_prob` scores
 a batch by teacher forcing; `start` and `step` go symbol by symbol: the same numbers (a law of the tests).
@@ -35,6 +35,7 @@ from llrnn.layer.chunked import product
 from llrnn.layer.linear import AnyValues
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached
+from llrnn.layer.mixed import MixedDistribution
 from llrnn.layer.priors import Prior
 from llrnn.layer.steered import Steered
 from llrnn.model import pretrained
@@ -120,6 +121,7 @@ class LLRNN(nn.Module):
         controller: Controller | None = None,
         contextual: Sequence[ContextualFeature] = (),
         contextual_inputs: Sequence[ContextualInput] = (),
+        mixed: Sequence[Background] = (),
         tied: bool = False,
         word_dropout: float = 0.0,
         seed: int | None = 0,
@@ -127,7 +129,8 @@ class LLRNN(nn.Module):
         """`output_features` φ, `input_features` ψ (by default the same, not coarsened), `background` b (else uniform).
 
         `contextual`: features that depend on the context; `contextual_inputs`: numbers that do, which the network reads
-        beside the word; `tied`: one weight matrix for ψ and φ; `word_dropout`: the
+        beside the word; `mixed`: backgrounds that the network mixes in, w_k(h) p_k (`layer.mixed`); `tied`: one
+        weight matrix for ψ and φ; `word_dropout`: the
         share of input words that training drops; `seed`: of the initial weights, None skips initialisation. A
         controller that has weights already (trained, loaded, of a class of one's own) keeps them.
 
@@ -144,6 +147,7 @@ class LLRNN(nn.Module):
         on = self.output_features
         self.contextual = tuple(one.on(on) if isinstance(one, LinearFeature) else one for one in bound)
         self.contextual_inputs = tuple(one.bind(vocabulary) for one in contextual_inputs)
+        self.mixed = tuple(one.bind(vocabulary) for one in mixed)
         self.controller = controller or LSTM()
         # of real-valued features on the tails of domains: how far their true values may be (see `inference.bounds`)
         self.radius = dict(output_features.radius()) if isinstance(output_features, Features) else {}
@@ -154,6 +158,13 @@ class LLRNN(nn.Module):
         self.input_weight: nn.Parameter | None = None  # U: 0 at first, as if there were no contextual inputs
         if self.contextual_inputs:
             self.input_weight = nn.Parameter(torch.zeros(len(self.input_names), self.controller.inputs))
+        self.gate_weight: nn.Parameter | None = None  # U and u of the mixture's weights
+        self.gate_bias: nn.Parameter | None = None
+        if self.mixed:
+            parts = 1 + len(self.mixed)
+            self.gate_weight = nn.Parameter(torch.zeros(parts, self.controller.hidden))
+            self.gate_bias = nn.Parameter(torch.zeros(parts))
+        self._flat: list[LogLinear] = []  # made when it is needed, and no part of the weights
         self._check_names()
         self._initialise(seed)
 
@@ -217,8 +228,8 @@ class LLRNN(nn.Module):
 
     @property
     def processes(self) -> tuple[Process, ...]:
-        """What follows the prefix: the background, then the contextual features, then the contextual inputs."""
-        return (self.background, *self.contextual, *self.contextual_inputs)
+        """What follows the prefix: the background, the contextual features and inputs, and what is mixed in."""
+        return (self.background, *self.contextual, *self.contextual_inputs, *self.mixed)
 
     @property
     def needs_conditions(self) -> bool:
@@ -243,8 +254,9 @@ class LLRNN(nn.Module):
         batch = Batch(one, one, torch.ones_like(one, dtype=torch.bool))
         psi, followed = self._joined(self.embedding.few(fed)[:, None], batch, state)
         h, controller = self.controller.step(psi[:, 0], state.controller)
-        prior, values, known = self._follow(batch, state, followed)
-        return (layer or self.layer).distribution(h, prior, values), ModelState(controller, known)
+        prior, values, mixed, known = self._follow(batch, state, followed)
+        own = (layer or self.layer).distribution(h, prior, values)
+        return self._with_mixed(own, h, mixed), ModelState(controller, known)
 
     def scan(
         self,
@@ -263,8 +275,25 @@ class LLRNN(nn.Module):
         state = state or self.start(given, generator=generator)
         psi, followed = self._joined(self._drop_words(self.embedding(batch.inputs), generator), batch, state)
         h, controller = self.controller.scan(psi, state.controller, generator=generator)
-        prior, values, known = self._follow(batch, state, followed)
-        return (layer or self.layer).distribution(batch.picked(h), prior, values), ModelState(controller, known)
+        prior, values, mixed, known = self._follow(batch, state, followed)
+        h = batch.picked(h)
+        own = (layer or self.layer).distribution(h, prior, values)
+        return self._with_mixed(own, h, mixed), ModelState(controller, known)
+
+    def _with_mixed(self, own: Distribution, h: Tensor, mixed: Sequence[Prior]) -> Distribution:
+        """The mixture that the network sets, or what it is without one."""
+        if self.gate_weight is None:
+            return own
+        log_weights = torch.log_softmax(F.linear(h, self.gate_weight, self.gate_bias), -1)
+        return MixedDistribution(own, [prior.to(h.device) for prior in mixed], log_weights, self._flat_layer())
+
+    def _flat_layer(self) -> LogLinear:
+        """A layer over the same words that adds nothing."""
+        like = self.layer.weight
+        if not self._flat or (self._flat[0].bias.device, self._flat[0].bias.dtype) != (like.device, like.dtype):
+            made = LogLinear(self.output_features, 0, 0, zero=True).to(like.device, like.dtype).requires_grad_(False)
+            self._flat[:] = [made]
+        return self._flat[0]
 
     def forward(
         self,
@@ -336,7 +365,8 @@ class LLRNN(nn.Module):
         """v: what contextual inputs say at every position, those that do not count too, (B, T, k); and their states."""
         followed: Followed = {}
         whole, found = batch.everywhere(), list[Tensor]()
-        for one, states in zip(self.contextual_inputs, state.knowledge[1 + len(self.contextual) :], strict=True):
+        known = state.knowledge[1 + len(self.contextual) :]
+        for one, states in zip(self.contextual_inputs, known[: len(self.contextual_inputs)], strict=True):
             if one.state_key not in followed:
                 here, last = one.follow(states, whole)
                 followed[one.state_key] = here, tuple(last)
@@ -354,21 +384,22 @@ class LLRNN(nn.Module):
 
     def _follow(
         self, batch: Batch, state: ModelState, followed: Followed
-    ) -> tuple[Prior, list[AnyValues], tuple[tuple[State, ...], ...]]:
+    ) -> tuple[Prior, list[AnyValues], list[Prior], tuple[tuple[State, ...], ...]]:
         """What knowledge says at every position that counts, and its states after the last column.
 
         `followed`: states that contextual inputs have followed, at all positions.
         """
         counting = {key: (_counting(here, batch), last) for key, (here, last) in followed.items()}
         known: Followed = {key: (here, last) for key, (here, last) in counting.items() if here is not None}
-        outputs = (self.background, *self.contextual)
-        for process, states in zip(outputs, state.knowledge, strict=False):
-            if process.state_key not in known:
+        inputs = {id(one) for one in self.contextual_inputs}
+        for process, states in zip(self.processes, state.knowledge, strict=True):
+            if id(process) not in inputs and process.state_key not in known:
                 here, last = process.follow(states, batch)
                 known[process.state_key] = here, tuple(last)
         values: list[AnyValues] = [feature.values(known[feature.state_key][0]) for feature in self.contextual]
         after = tuple((followed if p.state_key in followed else known)[p.state_key][1] for p in self.processes)
-        return self.background.prior(known[self.background.state_key][0]), values, after
+        mixed = [one.prior(known[one.state_key][0]) for one in self.mixed]
+        return self.background.prior(known[self.background.state_key][0]), values, mixed, after
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the model as a folder of safetensors and JSON, atomically; `llrnn.load` reads it back."""
@@ -489,6 +520,8 @@ class LLRNN(nn.Module):
                 _describe_source(one.saved(), f"contextual_inputs.{i}", tensors)
                 for i, one in enumerate(self.contextual_inputs)
             ]
+        if self.mixed:
+            data["mixed"] = [_describe_source(one.saved(), f"mixed.{i}", tensors) for i, one in enumerate(self.mixed)]
         return data, tensors
 
 

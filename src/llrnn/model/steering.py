@@ -167,6 +167,11 @@ def swap(
     others, changed = experts or {}, tables or {}
     require_experts(model, others)
     _require(changed, [*tables_of(model)], "table")
+    if background is not None and background.constraints and model.mixed:
+        raise ConfigError(
+            f"the model mixes {model.mixed[0]!r} in, which would go on saying what {background!r} forbids; constrain a "
+            "model without mixed parts"
+        )
     swapped = untied(model)
     if background is not None:
         swapped.background = background.bind(model.vocabulary)
@@ -269,7 +274,7 @@ def untied(model: LLRNN) -> LLRNN:
     Knowledge is shared, for it is large and never changes.
     """
     shared = [model.vocabulary, model.output_features, model.input_features, model.background, *model.contextual]
-    shared += model.contextual_inputs
+    shared += [*model.contextual_inputs, *model.mixed, *model._flat]
     shared += [model.training_summary, *model.layer.buffers(), *model.embedding.buffers(), model.layer.classes.masses]
     made = copy.deepcopy(model, {id(part): part for part in shared})
     made.to(model.device)  # on a GPU this puts the weights of torch's RNNs back into one piece

@@ -379,6 +379,7 @@ def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], d
         controller=copy.deepcopy(model.controller),
         contextual=[feature.revised(revision) for feature in model.contextual],
         contextual_inputs=[one.revised(revision) for one in model.contextual_inputs],
+        mixed=[one.revised(revision) for one in model.mixed],
         tied=model.tied,
         word_dropout=model.word_dropout,
     ).to(device=model.device, dtype=model.layer.weight.dtype)

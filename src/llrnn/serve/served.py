@@ -150,6 +150,7 @@ def _with_background(model: LLRNN, background: Background) -> LLRNN:
     swapped = swap(model, background=background)
     swapped.embedding, swapped.controller, swapped.layer = model.embedding, model.controller, model.layer
     swapped.input_weight = model.input_weight
+    swapped.gate_weight, swapped.gate_bias = model.gate_weight, model.gate_bias
     return swapped
 
 

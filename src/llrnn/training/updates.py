@@ -499,6 +499,7 @@ def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) 
         and model.background.is_static
         and not model.contextual
         and not model.contextual_inputs
+        and not model.mixed
         and model.controller.same_operations
         and model.background.prior([]) is model.background.prior([])  # nothing is made anew, and copied, at every step
     )

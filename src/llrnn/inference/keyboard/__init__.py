@@ -115,8 +115,8 @@ def _check(model: LLRNN) -> None:
     found = None
     if model.vocabulary.units is not None:
         found = "units in the place of words"
-    elif model.contextual or model.contextual_inputs:
-        found = "contextual features"
+    elif model.contextual or model.contextual_inputs or model.mixed:
+        found = "contextual features, or mixed parts" if model.mixed else "contextual features"
     elif not model.background.is_static:
         found = f"a background that depends on the context ({model.background!r})"
     elif not isinstance(model.controller, LSTM):

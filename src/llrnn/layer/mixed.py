@@ -1,0 +1,53 @@
+"""A mixture whose weights the network sets at every step (the paper's footnote 21), beside log-linear experts.
+
+    p(x | K) = Σ_k w_k(h) p_k(x | K),      w = softmax(U h + u),      p_0: the log-linear distribution of the same h
+
+Each part is normalised by itself, so that the sum is one whatever the weights. A word that the log-linear part finds
+impossible, or an expert does, is as likely as the others say. Expert features, in contrast, multiply: log p_0 has
+a_e(h) · log b_e(x), and a word must please everybody. `log_prob` is differentiable, in h and in the weights of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import torch
+from torch import Tensor
+
+from llrnn.layer import ways
+from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.priors import LazyPrior, Prior
+
+
+class MixedDistribution(Distribution):
+    """Σ_k w_k p_k at N positions; `own` is p_0, `log_weights` are log w, (N, 1 + experts).
+
+    `flat`: a layer without a network over the same words, through which whatever asks for all words goes (samples,
+    entropy, the most probable words): these write out N × V.
+    """
+
+    def __init__(self, own: Distribution, experts: Sequence[Prior], log_weights: Tensor, flat: LogLinear) -> None:
+        nothing = own.h.new_zeros(own.n, 0)
+        self.parts = (own, *(Distribution(flat, nothing, prior, ()) for prior in experts))
+        self.log_weights = log_weights
+        shape = own.n, len(flat.classes.class_of)
+        super().__init__(flat, nothing, LazyPrior(shape, self._of_some, self._of_all, own.h), ())
+
+    def log_prob(self, word: Tensor, position: Tensor | None = None, *, way: ways.Way | None = None) -> Tensor:
+        return self._of_some(position, word)
+
+    def shares(self, word: Tensor) -> Tensor:
+        """w_k p_k / p of one word a position, (N, 1 + experts): who is answerable for it."""
+        return torch.softmax(self._said(None, word) + self.log_weights, 1)
+
+    def _said(self, position: Tensor | None, word: Tensor) -> Tensor:
+        return torch.stack([part.log_prob(word, position) for part in self.parts], 1)
+
+    def _of_some(self, position: Tensor | None, word: Tensor) -> Tensor:
+        weights = self.log_weights if position is None else self.log_weights[position]
+        return torch.logsumexp(self._said(position, word) + weights, 1)
+
+    def _of_all(self) -> Tensor:
+        rows = zip(self.parts, self.log_weights.unbind(1), strict=True)
+        return reduce(torch.logaddexp, (part.log_probs() + weight[:, None] for part, weight in rows))
