@@ -405,7 +405,7 @@ def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
         assert found.stdout.startswith(f"llrnn {llrnn.__version__}\n")
 
 
-@pytest.mark.parametrize("verb", ["bench", "compare", "experiment"])
+@pytest.mark.parametrize("verb", ["bench", "experiment"])
 def test_without_the_lab_its_verbs_say_how_to_get_it(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:

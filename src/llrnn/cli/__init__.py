@@ -46,10 +46,7 @@ VERBS = {
     "ngram": ("llrnn.cli.ngram:ngram_app", "Estimate, convert and query n-gram models."),
     "pairs": ("llrnn.cli.verbs:pairs_app", "Minimal pairs: does a model prefer the grammatical sentence?"),
     "bench": ("llrnn_lab.cli:bench_app", "Measure, always against a peer that does the same work in the same run."),
-    "compare": (
-        "llrnn_lab.cli.compare:compare_verb",
-        "Every language model of the field on one text: a table, a plot.",
-    ),
+    "compare": ("llrnn_lab.cli.compare:compare_verb", "Compare every language model of the field on one text."),
     "experiment": ("llrnn_lab.cli:experiment_app", "Whole studies; each can be stopped and run again."),
 }
 _LAB = "llrnn_lab"  # the verbs of the repository that the installed package does not have
