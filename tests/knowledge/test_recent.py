@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from llrnn import GRU, LLRNN, Corpus, Vocabulary, complete, evaluate, features, 
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError
-from llrnn.knowledge.backgrounds import Background, Discounted, Mixture, Recent
+from llrnn.knowledge.backgrounds import Background, Discounted, Inflections, Mixture, Recent
 from llrnn.languages.domains import Numbers, Spelling
 from llrnn.model.testing import check_background
 from llrnn.model.words import as_read
@@ -28,7 +28,7 @@ TRAIN = Corpus.from_sentences(
 TEXT = Corpus.from_sentences(
     [s.split() for s in ("the zebra eats", "a zebra sleeps", "the okapi eats 17 zebras", "okapi and zebra sleeps 17")]
 )
-WEIGHT, WINDOW = 0.25, 6
+WEIGHT, WINDOW, SHARE = 0.25, 6, 0.4
 
 
 def model_with(background: Background) -> LLRNN:
@@ -48,8 +48,13 @@ def base() -> Background:
     return Discounted.from_corpus(TRAIN)
 
 
-def with_recent(weight: float = WEIGHT) -> LLRNN:
-    return model_with(Mixture(base(), Recent(WINDOW), weights=[1 - weight, weight]))
+def rules() -> Inflections:
+    return Inflections.learnt(["zebra", "zebras", "cats", "cat", "house", "houses", "okapi", "okapis"], least=1)
+
+
+def with_recent(inflections: Inflections | None = None) -> LLRNN:
+    recent = Recent(WINDOW, inflections=inflections, share=SHARE)
+    return model_with(Mixture(base(), recent, weights=[1 - WEIGHT, WEIGHT]))
 
 
 def log_b(model: LLRNN, word: str) -> float:
@@ -59,8 +64,11 @@ def log_b(model: LLRNN, word: str) -> float:
 
 
 @torch.no_grad()
-def by_hand(plain: LLRNN, corpus: Corpus) -> list[list[float]]:
-    """p(x) = p₀(x) r(x) / Σ p₀ r, r(x) = 1 − w + w n(x) / (N b(x)): Σ is 1 − w and what the words before add."""
+def by_hand(plain: LLRNN, corpus: Corpus, inflections: Inflections | None = None) -> list[list[float]]:
+    """p(x) = p₀(x) r(x) / Σ p₀ r, r(x) = 1 − w + w n(x) / (N b(x)): Σ is 1 − w and what the words before add.
+
+    The sum runs over all strings that the words before speak for, whether a text will have them or not.
+    """
     read, found = list[str](), list[list[float]]()
     for sentence in corpus:
         state, fed, row = plain.start(), plain.vocabulary.eos, list[float]()
@@ -72,8 +80,15 @@ def by_hand(plain: LLRNN, corpus: Corpus) -> list[list[float]]:
                 symbol, inside = plain.vocabulary.locate([one])
                 return float(log_p[int(symbol[0])] + inside[0])
 
-            counts = Counter(read[-WINDOW:])
-            more = {x: WEIGHT * n / counts.total() / math.exp(log_b(plain, x)) for x, n in counts.items()}
+            counts = defaultdict[str, float](float)
+            for one in read[-WINDOW:]:
+                forms = inflections.forms(one) if inflections is not None and TRAIN.counts()[one] <= 2 else {}
+                for form, r in (
+                    {one: 1 - SHARE} | {x: SHARE * r for x, r in forms.items()} if forms else {one: 1.0}
+                ).items():
+                    counts[form] += r
+            said = math.fsum(counts.values())
+            more = {x: WEIGHT * n / said / math.exp(log_b(plain, x)) for x, n in counts.items()}
             # without any word before there is nothing beside the base
             total = math.fsum([1 - WEIGHT, *(math.exp(log_plain(x)) * r for x, r in more.items())])
             row.append(log_plain(word) + math.log((1 - WEIGHT + more.get(word, 0.0)) / total))
@@ -83,10 +98,32 @@ def by_hand(plain: LLRNN, corpus: Corpus) -> list[list[float]]:
     return found
 
 
-def test_it_is_what_the_counts_say_of_all_strings() -> None:
-    found = word_log_probs(with_recent(), TEXT)
-    for one, other in zip(found, by_hand(model_with(base()), TEXT), strict=True):
+@pytest.mark.parametrize("inflected", [False, True])
+def test_it_is_what_the_counts_say_of_all_strings(inflected: bool) -> None:
+    inflections = rules() if inflected else None
+    found = word_log_probs(with_recent(inflections), TEXT)
+    for one, other in zip(found, by_hand(model_with(base()), TEXT, inflections), strict=True):
         assert one == pytest.approx(other, abs=1e-9)
+
+
+def test_endings_are_learnt_from_stems_that_have_both() -> None:
+    found = rules()
+    assert found.rules[""]["s"] == pytest.approx(3 / (n_ends("") + 2))
+    assert found.forms("tapir") == pytest.approx({"tapirs": 1.0})
+    assert found.forms("ox") == {}
+    assert rules().forms("zebra").keys() == {"zebras"}
+
+
+def n_ends(ending: str) -> int:
+    """Words with a stem of four letters or more before an ending."""
+    return sum(
+        len(word) >= 4 + len(ending) for word in ("zebra", "zebras", "cats", "house", "houses", "okapi", "okapis")
+    )
+
+
+def test_other_forms_of_what_was_read_come_too() -> None:
+    plain, inflected = (word_log_probs(with_recent(one), TEXT)[2][4] for one in (None, rules()))
+    assert inflected > plain + 1  # zebras, after zebra
 
 
 def test_a_word_that_was_read_is_listed_with_the_probability_that_it_had() -> None:
@@ -119,7 +156,7 @@ def test_the_laws_hold() -> None:
 
 
 def test_evaluation_reads_a_running_text_and_sums_to_one(tmp_path: Path) -> None:
-    model = with_recent()
+    model = with_recent(rules())
     model.save(tmp_path / "m")
     found = evaluate(load(tmp_path / "m"), TEXT)
     bits = -sum(row.sum() for row in word_log_probs(model, TEXT)) / math.log(2) / TEXT.characters
@@ -147,7 +184,7 @@ kind = "spelling"
 order = 3
 [background]
 kind = "discounted"
-recent = { weight = 0.3, window = 40 }
+recent = { weight = 0.3, window = 40, inflected = 0.4 }
 [controller]
 kind = "gru"
 hidden = 8
@@ -181,7 +218,7 @@ def test_mistakes_are_told(tmp_path: Path, change: str, told: str) -> None:
 
 
 def test_mistakes_in_python_are_told() -> None:
-    with pytest.raises(BackgroundError, match="1 or more, found 0"):
+    with pytest.raises(BackgroundError, match="a window of 1 or more"):
         Recent(0)
     with pytest.raises(CorpusError, match="one word or more"):
         TEXT.running(0)

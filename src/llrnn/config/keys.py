@@ -436,6 +436,9 @@ class RecentConfig(Strict):
 
     weight: float = Field(0.2, gt=0, lt=1, description="of the words before, beside the background of the given kind")
     window: int = Field(500, ge=1, description="how far back, over ends of sentences [words]")
+    inflected: float = Field(
+        0.0, ge=0, lt=1, description="of a rare word's weight, what its other forms get; endings are learnt from train"
+    )
 
 
 _NO_SETTINGS = {"kind", "name", "buckets"}  # of a language: what it is, not how it is made

@@ -24,6 +24,7 @@ from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import (
     Background,
     Discounted,
+    Inflections,
     Mixture,
     NGram,
     Primed,
@@ -145,7 +146,7 @@ class Project:
         lexicon = _lexicon(config, corpora, context)
         vocabulary = _vocabulary(config, texts, _said_by_knowledge(config, lexicon, context), cut)
         output, given = _features(config, lexicon)
-        base = _recent(config.background.recent, _background(config, texts))
+        base = _recent(config.background.recent, _background(config, texts), corpora)
         background = _primed(config.background.primed, base, corpora, vocabulary)
         languages = [config.background.grammar, config.background.automaton, config.background.dictionary]
         background = reduce(mul, [language.make() for language in languages if language is not None], background)
@@ -463,10 +464,14 @@ def _background(config: Config, corpora: dict[str, Corpus]) -> Background:
             return _ngram(ngrams, config, corpora)
 
 
-def _recent(given: keys.RecentConfig | None, base: Background) -> Background:
+def _recent(given: keys.RecentConfig | None, base: Background, corpora: dict[str, Corpus]) -> Background:
     if given is None:
         return base
-    return Mixture(base, Recent(given.window), weights=[1.0 - given.weight, given.weight])
+    recent = Recent(given.window)
+    if given.inflected:
+        rules = Inflections.learnt(corpora["train"].counts())
+        recent = Recent(given.window, inflections=rules, share=given.inflected)
+    return Mixture(base, recent, weights=[1.0 - given.weight, given.weight])
 
 
 def _primed(

@@ -8,7 +8,7 @@ from llrnn.knowledge.backgrounds.base import Background, Discounted, Mask, Mixtu
 from llrnn.knowledge.backgrounds.constraint import Automaton, Dictionary, Grammar
 from llrnn.knowledge.backgrounds.neural import HuggingFace, Model
 from llrnn.knowledge.backgrounds.ngram import CrossFitted, NGram
-from llrnn.knowledge.backgrounds.primed import Primed, Recent, entity_words
+from llrnn.knowledge.backgrounds.primed import Inflections, Primed, Recent, entity_words
 from llrnn.knowledge.process import Saved, find_restorer
 from llrnn.languages.ngrams.arpa import SHARING
 
@@ -20,6 +20,7 @@ __all__ = [
     "Discounted",
     "Grammar",
     "HuggingFace",
+    "Inflections",
     "Mask",
     "Mixture",
     "Model",
@@ -44,7 +45,7 @@ _RESTORERS: dict[str, Restorer] = {
     "mixture": lambda saved, parts: Mixture(*parts, **saved.fields),
     "mask": lambda saved, parts: Mask(**saved.fields),
     "primed": lambda saved, parts: Primed(parts[0], **saved.fields),
-    "recent": lambda saved, parts: Recent(**saved.fields),
+    "recent": lambda saved, parts: Recent.restored(**saved.fields),
     "ngram": lambda saved, parts: NGram.restored(saved),
     SHARING: lambda saved, parts: NGram.restored(saved),
     "crossfitted": lambda saved, parts: CrossFitted.restored(parts[0], **saved.fields),

@@ -21,12 +21,13 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
 from typing import Self
 
 import numpy as np
 import torch
 
-from llrnn.ground.arrays import Floats
+from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import BackgroundError, ZeroMassError
 from llrnn.knowledge.backgrounds.base import Background, Combined, multiply
 from llrnn.knowledge.process import Batch, Saved, State
@@ -41,6 +42,9 @@ LogWeights = dict[int, float]  # a state: log b of the words and cells that have
 
 LEAST_ABSENT = 1e-6  # a fit never says 0: an entity without evidence that was not seen may still be said one day
 _WIDEST = 30.0  # |log weight| is looked for up to here; there is an optimum: all targets end with a word without weight
+MOST_FORMS = 40  # of one word that was read
+_RARE = 2  # how often a word was seen, at most, of which other forms are news
+_SHORTEST_STEM, _LONGEST_ENDING = 4, 4  # letters
 _HALVINGS = 50  # of an interval of that width: to 1e-13
 
 
@@ -239,27 +243,76 @@ class Primed(Combined):
         return f"Primed({self.base!r}, {len(self.entities)} entities{' and all cells' if self._factor.cells else ''})"
 
 
+class Inflections:
+    """How words of one stem change their endings, learnt from word types alone: `Inflections.learnt(corpus.counts())`.
+
+        r(e → e') = c(e, e') / (n(e) + 2)        c: stems that have both endings; n: words that end with e
+
+    Of a word s e the other forms are s e', each with the rate of the best rule that makes it.
+    """
+
+    def __init__(self, rules: Mapping[str, Mapping[str, float]]) -> None:
+        self.rules = {ending: dict(others) for ending, others in rules.items()}
+
+    @classmethod
+    def learnt(cls, words: Iterable[str], *, least: int = 3) -> Inflections:
+        """From word types; a rule that fewer than `least` stems follow is none."""
+        of_stem: dict[str, list[str]] = {}
+        for word in sorted({*words}):
+            for stem, ending in _splits(word) if word.isalpha() else ():
+                of_stem.setdefault(stem, []).append(ending)
+        n = Counter(ending for endings in of_stem.values() for ending in endings)
+        both = Counter(pair for endings in of_stem.values() for pair in permutations(endings, 2))
+        rules: dict[str, dict[str, float]] = {}
+        for (ending, other), count in sorted(both.items()):
+            if count >= least:
+                rules.setdefault(ending, {})[other] = count / (n[ending] + 2)
+        return cls(rules)
+
+    def forms(self, word: str) -> dict[str, float]:
+        """Other forms of a word, the likeliest `MOST_FORMS`, with shares that sum to one; none for some words."""
+        rate: dict[str, float] = {}
+        for stem, ending in _splits(word):
+            for other, r in self.rules.get(ending, {}).items():
+                rate[stem + other] = max(r, rate.get(stem + other, 0.0))
+        best = sorted(rate.items(), key=lambda one: (-one[1], one[0]))[:MOST_FORMS]
+        total = math.fsum(r for _, r in best)
+        return {form: r / total for form, r in best}
+
+
+def _splits(word: str) -> Iterator[tuple[str, str]]:
+    """Stems and endings that a word may consist of."""
+    for length in range(min(_LONGEST_ENDING, len(word) - _SHORTEST_STEM) + 1):
+        yield word[: len(word) - length], word[len(word) - length :]
+
+
 class Recent(Background[tuple[int, ...]]):
     """The words of the text so far (a cache): n(x) / N among the last `window` words, those before the sentence too.
 
         b(C, K, x) = n(x) / N        C: the words before the sentence (`Before`, or a text); K: those of the sentence
+        b(C, K, x) = Σ_y n(y) / N · ((1 − share) 1[x = y] + share · forms(y)[x])        with `inflections`
 
-    Only listed words come again; `words.add_from_conditions` lists those that the text has brought. As there is nothing
-    at first, it stands beside another background:
+    Forms are those of words that were counted twice at most: those of others are known. Only listed words come again;
+    `words.as_read` lists those of a text. What goes to forms that are not listed goes to their cells. As there is
+    nothing at first, it stands beside another background:
 
         Mixture(Unigram.from_corpus(train), Recent(500), weights=[0.9, 0.1])
     """
 
     _nothing: Table  # once it is bound
 
-    def __init__(self, window: int = 500) -> None:
-        if window < 1:
-            raise BackgroundError(f"Recent(window=...) must be 1 or more, found {window}")
-        self.text_before = window
+    def __init__(self, window: int = 500, *, inflections: Inflections | None = None, share: float = 0.3) -> None:
+        if window < 1 or not 0 < share < 1:
+            raise BackgroundError(
+                f"Recent needs a window of 1 or more, a share between 0 and 1, found {window}, {share}"
+            )
+        self.text_before, self.inflections, self.share = window, inflections, share
+        self._said: dict[int, tuple[Ints, Floats]] = {}  # by words: the symbols that they speak for, and how much
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         bound = super().bind(vocabulary)
         bound._nothing = Table(torch.full((len(vocabulary),), MINUS_INFINITY, dtype=torch.float64))
+        bound._said = {}
         return bound
 
     def initial(self, condition: object = None) -> tuple[int, ...]:
@@ -272,29 +325,52 @@ class Recent(Background[tuple[int, ...]]):
             return state
         return (*state, symbol)[-self.text_before :]
 
+    def _says(self, word: int) -> tuple[Ints, Floats]:
+        """What one word speaks for: itself and its other forms, by their symbols."""
+        if word not in self._said:
+            speaks = self.inflections is not None and self.vocabulary.counts[word] <= _RARE
+            forms = self.inflections.forms(self.vocabulary.symbol(word)) if self.inflections and speaks else {}
+            symbols = self.vocabulary.find(list(forms))[0] if forms else np.zeros(0, dtype=np.int64)
+            shares = self.share * np.array([*forms.values()]) * (symbols >= 0)
+            own = np.append(symbols[symbols >= 0], word), np.append(shares[symbols >= 0], 1.0 - shares.sum())
+            self._said[word] = own
+        return self._said[word]
+
+    def _counted(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
+        """The symbols that have mass at a state, and its logarithm."""
+        words, n = np.unique(np.array(state, dtype=np.int64), return_counts=True)
+        if self.inflections is None:
+            return words, np.log(n / max(1, len(state)))
+        said = [self._says(word) for word in words.tolist()]
+        symbols = np.concatenate([words[:0], *(one for one, _ in said)])
+        parts = np.concatenate([np.zeros(0), *(k / len(state) * m for k, (_, m) in zip(n.tolist(), said, strict=True))])
+        found, place = np.unique(symbols, return_inverse=True)
+        return found, np.log(np.bincount(place, weights=parts, minlength=len(found)))
+
     def prior(self, states: Sequence[tuple[int, ...]]) -> Prior:
-        counted = [np.unique(np.array(state, dtype=np.int64), return_counts=True) for state in states]
-        sizes = torch.tensor([len(words) for words, _ in counted], dtype=torch.long)
-        none = np.zeros(0, dtype=np.int64)
-        word, n = (
-            torch.from_numpy(np.concatenate([none, *parts]))
-            for parts in ([w for w, _ in counted], [k for _, k in counted])
-        )
-        total = torch.tensor([len(state) for state in states], dtype=torch.float64)
-        position = torch.repeat_interleave(sizes)
-        exceptions = Exceptions(position, word, n.double().log() - total[position].log())
-        return SparsePrior(
-            (self._nothing,), torch.full((len(states), 1), MINUS_INFINITY, dtype=torch.float64), exceptions
-        )
+        found = [self._counted(state) for state in states]
+        sizes = torch.tensor([len(words) for words, _ in found], dtype=torch.long)
+        word = torch.from_numpy(np.concatenate([np.zeros(0, dtype=np.int64), *(words for words, _ in found)]))
+        log_b = torch.from_numpy(np.concatenate([np.zeros(0), *(log for _, log in found)]))
+        none = torch.full((len(states), 1), MINUS_INFINITY, dtype=torch.float64)
+        return SparsePrior((self._nothing,), none, Exceptions(torch.repeat_interleave(sizes), word, log_b))
 
     def revised(self, revision: Revision) -> Self:
         return self.bind(revision.vocabulary)
 
     def saved(self) -> Saved:
-        return Saved("recent", {"window": self.text_before})
+        rules = None if self.inflections is None else self.inflections.rules
+        return Saved("recent", {"window": self.text_before, "share": self.share, "rules": rules})
+
+    @classmethod
+    def restored(
+        cls, window: int, share: float = 0.3, rules: Mapping[str, Mapping[str, float]] | None = None
+    ) -> Recent:
+        """From the fields of `saved`."""
+        return cls(window, inflections=None if rules is None else Inflections(rules), share=share)
 
     def __repr__(self) -> str:
-        return f"Recent(window={self.text_before})"
+        return f"Recent(window={self.text_before}{'' if self.inflections is None else f', {self.share:g} inflected'})"
 
 
 def entity_words(
