@@ -57,6 +57,9 @@ class FakeEngine(Engine):
     async def influence(self, request: InfluenceRequest) -> dict[str, Any]:
         return await self.next(request)
 
+    async def write(self, request: object) -> dict[str, Any]:
+        return await self.next(request)
+
     async def score(self, request: ScoreRequest) -> dict[str, Any]:
         return await self.next(request)
 

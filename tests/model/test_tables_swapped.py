@@ -27,7 +27,8 @@ from llrnn.knowledge.contextual import Copied, Expert, Lookup, Matching, Repeate
 from llrnn.knowledge.contextual.lookup import value_words
 from llrnn.knowledge.features import Attributes, Identity
 from llrnn.model.decode import prepared, write
-from llrnn.model.steering import Change, experts, steer, swap
+from llrnn.model.steering import Change, experts, steer, swap, tables_of
+from llrnn.serve.served import Files, Served
 from strategies import QUICK
 from test_cli import Capture, as_json, refused
 from test_lookup import ASKED, COLUMNS, KB, LOG_B, NEW, STATIC, V, batch_of, dumb_values, lookup, model_with
@@ -76,6 +77,22 @@ def test_words_of_values_by_example() -> None:
     assert value_words(values, corpus, 1.0) == ("city", "hall", "north", "old")
     assert value_words(values, corpus, 0.5) == ("centre", "city", "hall", "north", "old", "town")
     assert value_words([], corpus) == ()
+
+
+def test_a_served_table_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "db.jsonl"
+
+    def rewrite(kb: KnowledgeBase) -> None:
+        path.write_text("".join(json.dumps(dict(row)) + "\n" for row in kb.rows), encoding="utf8")
+
+    rewrite(KB)
+    model = model_with(lookup())
+    served = Served("tables", model, files=Files(tables={"db": path, "of another model": tmp_path / "never read"}))
+    rewrite(NEW)
+    assert tables_of(served.model)["db"].table.rows == KB.rows
+    served.reload()
+    assert tables_of(served.model)["db"].table.rows == NEW.rows
+    assert tables_of(model)["db"].table.rows == KB.rows
 
 
 # --- from Python ------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import warnings
@@ -16,9 +17,13 @@ from llrnn.ground.errors import ConfigError, CorpusError, EstimationWarning
 from llrnn.knowledge.contextual import ContextualFeature, Copied
 from llrnn.model.decode import beam_search_each, check_condition, generate, prepared, read_condition, write
 from llrnn.model.words import add_from_conditions
+from llrnn.serve.app import create_app
+from llrnn.serve.engine import Engine
+from llrnn.serve.messages import WriteRequest
 from llrnn.serve.served import Served
 from llrnn.text.conditions import parse_act
 from llrnn.text.corpus import EncodedText
+from web_client import client_of
 
 FOODS = ("thai", "greek", "french", "basque")
 CONFIG = """
@@ -322,3 +327,56 @@ def test_training_needs_a_condition_everywhere(capsys: Capture, folder: Path, tm
     code, _, err = run(capsys, *command, "--set", "corpus.conditions=plain")
     assert code == 2
     assert "a condition is required of every sentence" in err
+
+
+# --- over HTTP -------------------------------------------------------------------------------------------------------
+
+
+def test_texts_for_conditions_over_http_are_those_of_the_library(model: LLRNN) -> None:
+    given = {"act": "inform", "slots": {"name": "kiwiba lomo", "food": "thai"}}
+    texts = ["inform(name='kiwiba lomo';food=thai)", "inform(name=dorado;phone=5551234)"]
+    with client_of(create_app(Engine([Served("acts", model)]))) as client:
+        found = client.post("/v1/write", json={"conditions": [given, *texts], "beam": 4, "count": 3}).json()["texts"]
+        assert found[0] == found[1]
+        for text, one in zip(texts, found[1:], strict=True):
+            condition = read_condition(model, text)
+            (best,) = beam_search_each(prepared(model, [condition]), [condition], beam=4)
+            assert [written["words"] for written in one["best"]] == [[*expected.words] for expected in best[:3]]
+            assert one["best"][0]["log_prob"] == pytest.approx(best[0].log_prob, abs=1e-3)
+            assert one["warnings"] == []
+        greedy = {"condition": given, "greedy": True, "stream": False}
+        assert client.post("/v1/generate", json=greedy).json()["text"] == str(write(model, [parse_act(texts[0])])[0])
+
+
+def test_what_is_new_in_a_condition_is_told_with_what_is_known(model: LLRNN) -> None:
+    given = {"act": "inform", "slots": {"nam": "dorado", "food": "klingon"}}
+    with client_of(create_app(Engine([Served("acts", model)]))) as client:
+        (found,) = client.post("/v1/write", json={"conditions": [given]}).json()["texts"]
+        (names, values) = found["warnings"]
+        assert "'nam'" in names
+        assert "did you mean 'name'" in names
+        assert "food, " in names
+        assert "'klingon' in 'food'" in values
+        assert "(known: basque, french, greek, thai)" in values
+        done = client.post("/v1/generate", json={"condition": given, "stream": False}).json()
+        assert done["warnings"] == found["warnings"]
+        refused = client.post("/v1/write", json={"conditions": [given, "inform("]})
+        assert refused.status_code == 409
+        assert refused.json()["message"].startswith("condition 2: ")
+        refused = client.post("/v1/write", json={"conditions": [{"act": "inform", "food": "thai"}]})
+        assert '{"act": "inform", "slots": {"food": "thai"}}' in refused.json()["message"]
+
+
+def test_conditions_that_come_together_are_searched_together(model: LLRNN) -> None:
+    texts = tuple(f"inform(name=dorado;food={food})" for food in FOODS)
+    sizes: list[int] = []
+
+    async def ask() -> None:
+        engine = Engine([Served("acts", model)])
+        engine.observe_steps(lambda size, seconds: sizes.append(size))
+        await engine.write(WriteRequest(conditions=texts, beam=2))
+        await engine.close()
+
+    asyncio.run(ask())
+    assert sum(sizes) == len(texts)
+    assert max(sizes) > 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ipaddress
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import torch
 import typer
@@ -16,7 +17,11 @@ from llrnn.cli import show
 from llrnn.cli.options import Device, device_named, refuse_idle, split_option
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError, MissingExtraError
+from llrnn.model.steering import tables_of
 from llrnn.serve.messages import Limits
+
+if TYPE_CHECKING:
+    from llrnn.serve.served import Served
 
 HOST, PORT = "127.0.0.1", 8017
 TOKEN = "LLRNN_TOKEN"
@@ -36,6 +41,13 @@ def serve_verb(
         list[str] | None,
         typer.Option(metavar="NAME=PATH", help="A background on offer: an ARPA file, an n-gram or a model folder."),
     ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=PATH", help="Another table for models that look up NAME; read anew on SIGHUP."),
+    ] = None,
+    words: Annotated[
+        list[Path] | None, typer.Option(help="A list of words to add, as for `llrnn add`; read anew on SIGHUP.")
+    ] = None,
     token_file: Annotated[
         Path | None, typer.Option(help=f"A file with the token that clients must send; or set {TOKEN}.")
     ] = None,
@@ -49,6 +61,9 @@ def serve_verb(
     ] = Limits.client_connections,
     seconds: Annotated[float, typer.Option(min=0.1, help="Most seconds for a request.")] = Limits.seconds,
     threads: Annotated[int, typer.Option(min=1, help="Threads of a step; more help large models on idle cores.")] = 1,
+    access_log: Annotated[
+        bool, typer.Option("--access-log", help="A line for each request: address, endpoint, status, milliseconds.")
+    ] = False,
     device: Device = "cpu",
     demo: Annotated[bool, typer.Option("--demo", help="Serve the demo's models; trains them if need be.")] = False,
     demo_folder: Annotated[Path, typer.Option(help="Where the demo's models are.")] = Path("demo"),
@@ -66,7 +81,7 @@ def serve_verb(
     from llrnn.serve import app
     from llrnn.serve.engine import Engine
     from llrnn.serve.guard import LOCAL_HOSTS
-    from llrnn.serve.served import open_served
+    from llrnn.serve.served import Files, open_served
 
     if not demo:
         refuse_idle(context, "without --demo", "demo_folder")
@@ -76,6 +91,9 @@ def serve_verb(
     folders = named_folders(models or [])
     written = "--background is written NAME=PATH, as kn=runs/french.arpa.gz"
     paths = {name: Path(path) for name, path in (split_option(option, written) for option in background or [])}
+    written = "--table is written NAME=PATH, as restaurants=restaurants.tsv"
+    tables = {name: Path(path) for name, path in (split_option(option, written) for option in table or [])}
+    files = Files(tables, tuple(words or ()))
     device_named(device)
     os.environ.setdefault(_ONEDNN, "128")
     sys.setswitchinterval(0.001)  # seconds that a model's thread may keep the event loop and the others waiting
@@ -84,13 +102,26 @@ def serve_verb(
         folders = demo_models(demo_folder) | folders if demo else folders
         if not folders:
             raise ConfigError("serve needs a model folder, or --demo; found neither")
-        served = [open_served(path, name=name, backgrounds=paths, device=device) for name, path in folders.items()]
+        served = [
+            open_served(path, name=name, backgrounds=paths, files=files, device=device)
+            for name, path in folders.items()
+        ]
+        _require_tables(files.tables, served)
         engine = Engine(served, rows=rows)
         hosts = LOCAL_HOSTS | {app.in_url(name) for name in (host, *names)}
         if token is None and not _is_local(host):
             show.note(f"note: whoever reaches {host} can ask; --token-file or {TOKEN} sets a token")
         said = f"serving {', '.join(folders)} at {app.address_of(taken)} (Ctrl-C stops)"
-        app.serve(app.create_app(engine, limits, token=token, hosts=hosts), taken, ready=lambda: typer.echo(said))
+        made = app.create_app(engine, limits, token=token, hosts=hosts, access_log=access_log)
+        app.serve(made, taken, ready=lambda: typer.echo(said))
+
+
+def _require_tables(given: Mapping[str, Path], served: Sequence[Served]) -> None:
+    known = {name for one in served for name in tables_of(one.model)}
+    for name in given:
+        if name not in known:
+            there = f"these: {', '.join(sorted(known))}" if known else "none"
+            raise ConfigError(f"--table {name}: no served model looks up a table of this name, found {there}")
 
 
 def require_extra() -> None:

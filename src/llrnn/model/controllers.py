@@ -566,6 +566,19 @@ class Encoder(nn.Module):
         given = [*([condition.name] if isinstance(condition, Act) else []), *(slot for slot, _ in fields_of(condition))]
         return [name for name in dict.fromkeys(given) if name and name not in self.known_names]
 
+    def unknown_values(self, condition: object) -> dict[str, list[str]]:
+        """By slot, words of its values that no condition had which it was made for."""
+        found: dict[str, list[str]] = {}
+        for name in dict.fromkeys(name for token in self.reading.tokens(condition) for name in token):
+            slot, equals, word = name.partition("=")
+            if equals and slot in self.known_names and name not in self._column:
+                found.setdefault(slot, []).append(word)
+        return found
+
+    def known_values(self, slot: str) -> list[str]:
+        """The words that values of a slot had."""
+        return sorted(name.partition("=")[2] for name in self.names if name.startswith(f"{slot}="))
+
     @cached_property
     def known_names(self) -> frozenset[str]:
         """Whatever an act or a slot may be called: it is a feature, part of one, or for others to look at."""

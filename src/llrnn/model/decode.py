@@ -23,7 +23,7 @@ from llrnn.layer.numerics import require_numbers
 from llrnn.model.controllers import Encoder, evaluating
 from llrnn.model.network import LLRNN
 from llrnn.model.words import some, try_add_from_conditions, warn_unlisted, words_by_column
-from llrnn.text.conditions import Conditions, lowercased, parse_act
+from llrnn.text.conditions import Conditions, act_of, lowercased, parse_act
 from llrnn.text.corpus import relexicalise
 from llrnn.text.units import decode
 
@@ -328,12 +328,11 @@ def read_condition(model: LLRNN, text: str) -> object:
 
 
 def _parsed(text: str, kind: Conditions) -> object:
-    if kind == "act":
-        return parse_act(text)
-    if text.lstrip()[:1] not in ("{", "["):
-        return text
+    if text.lstrip()[:1] not in (("{",) if kind == "act" else ("{", "[")):
+        return parse_act(text) if kind == "act" else text
     try:
-        return json.loads(text)
+        found = json.loads(text)
+        return act_of(found) if kind == "act" else found
     except json.JSONDecodeError as error:
         raise CorpusError(f"column {error.pos + 1} of the condition {text!r}: JSON is required ({error.msg})") from None
     except (RecursionError, ValueError) as error:  # deeper than Python reads, or a number of thousands of digits
@@ -355,17 +354,42 @@ def check_condition(model: LLRNN, condition: object) -> None:
 
 def warn_of_unknown_names(model: LLRNN, conditions: Iterable[object]) -> None:
     """That acts or slots of conditions are new to the model, which ignores them: most likely they are misspelt."""
+    told = unknown_names_of(model, conditions)
+    if told is not None:
+        warn(told)
+
+
+_KNOWN = 20  # names and values that are listed beside one that is not known
+
+
+def warnings_of(model: LLRNN, condition: object) -> list[str]:
+    """What is new to the model in a condition: acts, slots, values, each with those that it knows."""
+    encoder = getattr(model.controller, "encoder", None)
+    if not isinstance(encoder, Encoder) or condition is None:
+        return []
+    names = unknown_names_of(model, [condition])
+    known = some(sorted(name for name in encoder.known_names if name.isidentifier()), _KNOWN)
+    found = [] if names is None else [f"{names} (known: {known})"]
+    for slot, words in encoder.unknown_values(condition).items():
+        listed = some(encoder.known_values(slot), _KNOWN)
+        found.append(f"no condition in training had {some([*map(repr, words)])} in {slot!r} (known: {listed})")
+    return found
+
+
+def unknown_names_of(model: LLRNN, conditions: Iterable[object]) -> str | None:
+    """What is to be said of acts and slots that the model does not know, if there are any."""
     encoder = getattr(model.controller, "encoder", None)
     if not isinstance(encoder, Encoder):
-        return
+        return None
     found = dict.fromkeys(name for condition in conditions for name in encoder.unknown_names(condition))
-    if found:
-        known = sorted(name for name in encoder.known_names if name.isidentifier())
-        near = [difflib.get_close_matches(name, known, n=1) for name in found]
-        meant = [repr(one[0]) for one in near if one]
-        advice = f"did you mean {', '.join(meant)}?" if meant else "check their spelling"
-        listed = some([*map(repr, found)])
-        warn(f"the model was trained without acts or slots of the name {listed}, and ignores them; {advice}")
+    if not found:
+        return None
+    known = sorted(name for name in encoder.known_names if name.isidentifier())
+    near = [difflib.get_close_matches(name, known, n=1) for name in found]
+    meant = [repr(one[0]) for one in near if one]
+    advice = f"did you mean {', '.join(meant)}?" if meant else "check their spelling"
+    listed = some([*map(repr, found)])
+    return f"the model was trained without acts or slots of the name {listed}, and ignores them; {advice}"
 
 
 def prepared(model: LLRNN, conditions: Sequence[object], tell: Callable[[str], None] = warn_unlisted) -> LLRNN:

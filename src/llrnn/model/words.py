@@ -73,9 +73,9 @@ def warn_unlisted(told: str) -> None:
     warnings.warn(told, EstimationWarning, stacklevel=3)
 
 
-def some(items: Sequence[object]) -> str:
+def some(items: Sequence[object], shown: int = _SHOWN) -> str:
     """The first few, as a message names them."""
-    return ", ".join(map(str, items[:_SHOWN])) + (", ..." if len(items) > _SHOWN else "")
+    return ", ".join(map(str, items[:shown])) + (", ..." if len(items) > shown else "")
 
 
 def read_words(path: StrPath, *, lowercase: bool = False) -> list[Entry]:

@@ -15,6 +15,7 @@ import gc
 import hashlib
 import logging
 import os
+import signal
 import socket
 import sys
 import threading
@@ -42,10 +43,13 @@ from starlette.types import Receive, Scope, Send
 import llrnn
 from llrnn.ground.errors import ConfigError
 from llrnn.serve import messages
+from llrnn.serve.completions import Completion, CompletionAnswer, CompletionError, CompletionRequest, error_body
 from llrnn.serve.guard import (
+    COMPLETIONS,
     CONTENT_TYPE,
     HEALTH,
     LOCAL_HOSTS,
+    PROBE,
     Gate,
     Guard,
     Metrics,
@@ -62,7 +66,9 @@ from llrnn.serve.messages import (
     Message,
     NextRequest,
     Refused,
+    ReloadRequest,
     ScoreRequest,
+    WriteRequest,
     at_most,
     most,
     refusal_of,
@@ -114,10 +120,18 @@ class EventStream(Response):
     client that goes away ends the generation; one that does not read is waited for no longer than a request may take.
     """
 
+    last = b""  # what stands at the end
+
     def __init__(self, events: Events, gate: Gate, saw: Callable[[str], None]) -> None:
         super().__init__()
         self.events, self.gate, self.saw = events, gate, saw
         self.has_begun = False
+
+    def written(self, name: str, data: dict[str, Any]) -> bytes:
+        return event_bytes(name, data)
+
+    def refusal(self, refused: Refused) -> bytes:
+        return event_bytes("error", refused.body())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -143,8 +157,8 @@ class EventStream(Response):
                 await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
                 self.has_begun = True
             self.saw(name)
-            await send({"type": "http.response.body", "body": event_bytes(name, data), "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+            await send({"type": "http.response.body", "body": self.written(name, data), "more_body": True})
+        await send({"type": "http.response.body", "body": self.last})
 
     async def _end(self, refused: Refused, receive: Receive, send: Send) -> None:
         """Say why; to a client that does not read nothing can be said, and its connection is cut (`serving`)."""
@@ -152,9 +166,21 @@ class EventStream(Response):
             raise refused
         try:
             async with asyncio.timeout(_LAST_WORDS):
-                await send({"type": "http.response.body", "body": event_bytes("error", refused.body())})
+                await send({"type": "http.response.body", "body": self.refusal(refused)})
         except TimeoutError:
             await until_gone(receive)
+
+
+class CompletionStream(EventStream):
+    """Chunks without a name, as clients of OpenAI-like servers read them."""
+
+    last = b"data: [DONE]\n\n"
+
+    def written(self, name: str, data: dict[str, Any]) -> bytes:
+        return b"data: %s\n\n" % json_bytes(data)
+
+    def refusal(self, refused: Refused) -> bytes:
+        return b"data: %s\n\n" % json_bytes(error_body(refused))
 
 
 # --- the OpenAPI description: requests and answers from their models, and every status that an endpoint may have ------
@@ -165,7 +191,10 @@ _REQUESTS: tuple[type[Message], ...] = (
     ExplainRequest,
     InfluenceRequest,
     GenerateRequest,
+    WriteRequest,
     ScoreRequest,
+    CompletionRequest,
+    ReloadRequest,
 )
 _ABOUT = "Next words, explanations, scores and texts from Log-Linear RNNs. docs/server.md is the guide."
 _SEVERAL = {"Retry-After": {"description": "seconds to wait", "schema": {"type": "integer"}, "required": True}}
@@ -174,7 +203,7 @@ _MEANINGS: dict[int, dict[str, Any]] = {
     401: {"description": "unauthorized"},
     404: {"description": "unknown_model, unknown_background, unknown_word, unknown_feature"},
     408: {"description": "slow_client"},
-    409: {"description": "impossible, condition"},
+    409: {"description": "impossible, condition, reload"},
     413: {"description": "body_too_large"},
     415: {"description": "not_json"},
     422: {"description": "invalid, or the code of a field's limit"},
@@ -187,9 +216,10 @@ OF_LISTS = (400, 401, 404, 422, 429, 500, 503)
 OF_FACTS = (400, 401, 500, 503)
 
 
-def errors_of(statuses: tuple[int, ...]) -> dict[int | str, dict[str, Any]]:
+def errors_of(path: str, statuses: tuple[int, ...]) -> dict[int | str, dict[str, Any]]:
     """The errors of an endpoint, all of one form."""
-    return {status: {"model": messages.ErrorAnswer, **_MEANINGS[status]} for status in statuses}
+    form = CompletionError if path == COMPLETIONS else messages.ErrorAnswer
+    return {status: {"model": form, **_MEANINGS[status]} for status in statuses}
 
 
 def request_body(message: type[Message]) -> dict[str, Any]:
@@ -252,18 +282,27 @@ class Endpoints:
         self.app, self.engine, self.gate, self.metrics = app, engine, gate, metrics
         self.began = time.monotonic()
 
-    def add_all(self) -> None:
+    def add_all(self, *, has_operator: bool) -> None:
+        """`has_operator`: whoever has the token may have tables read anew."""
+        if has_operator:
+            self._add_question("/v1/reload", ReloadRequest, messages.Reloaded, lambda _: self.engine.reload())
         self._add_question("/v1/next", NextRequest, messages.Next, self.engine.next)
         self._add_question("/v1/complete", CompleteRequest, messages.CompleteAnswer, self.engine.complete)
         self._add_question("/v1/explain", ExplainRequest, messages.ExplainAnswer, self.engine.explain)
         self._add_question("/v1/influence", InfluenceRequest, messages.InfluenceAnswer, self.engine.influence)
         self._add_question("/v1/score", ScoreRequest, messages.ScoreAnswer, self.engine.score)
+        self._add_question("/v1/write", WriteRequest, messages.WriteAnswer, self.engine.write)
         self._add("/v1/generate", messages.GenerateAnswer, self.generate, OF_QUESTIONS, GenerateRequest, EVENT_STREAM)
+        chunk = {"type": "object", "required": ["data"], "properties": {"data": {"type": "string"}}}
+        chunks = {"text/event-stream": {"itemSchema": chunk}}
+        self._add(COMPLETIONS, CompletionAnswer, self.completions, OF_QUESTIONS, CompletionRequest, chunks)
         self._add("/v1/models", messages.ModelsAnswer, self.models, OF_FACTS)
         self._add("/v1/models/{name}/features", messages.FeaturesAnswer, self.features, OF_LISTS)
         self._add("/v1/models/{name}/words", messages.WordsAnswer, self.words, OF_LISTS)
         self._add(HEALTH, messages.Health, self.health, (400, 500))
         self._add("/v1/metrics", None, self.counted, OF_FACTS, content={"text/plain": {"schema": {"type": "string"}}})
+        for path, same in ((PROBE, self.health), ("/metrics", self.counted)):  # where others look for them
+            self.app.add_api_route(path, same, include_in_schema=False, response_model=None)
 
     def _add_question(
         self,
@@ -299,7 +338,7 @@ class Endpoints:
             operation_id=path.rpartition("/")[2],
             response_model=None,
             response_class=JSONResponse if answer else Response,
-            responses={200: good, **errors_of(errors), **also},
+            responses={200: good, **errors_of(path, errors), **also},
             openapi_extra=request_body(message) if message else None,
         )
 
@@ -309,6 +348,20 @@ class Endpoints:
         if asked.stream:
             return EventStream(events, self.gate, self._saw)
         return await self._answer(unless_gone(self._whole(asked, events), request.receive))
+
+    async def completions(self, request: Request) -> Response:
+        asked = await _read(request, CompletionRequest, self.gate)
+        named = self.engine.find(asked.model).name
+        made = Completion(asked, self._counting, named)
+        if asked.stream:
+            return CompletionStream(made.chunks(), self.gate, lambda name: None)
+        return await self._answer(unless_gone(made.whole(), request.receive))
+
+    async def _counting(self, asked: GenerateRequest) -> Events:
+        async with aclosing(self.engine.generate(asked)) as events:
+            async for name, data in events:
+                self._saw(name)
+                yield name, data
 
     async def _answer(self, work: Work) -> Response:
         """What the work comes to, where there is room for it, and as long as a request may take."""
@@ -419,6 +472,7 @@ def create_app(
     token: str | None = None,
     hosts: Collection[str] = LOCAL_HOSTS,
     page: dict[str, PageFile] | None = None,
+    access_log: bool = False,
 ) -> FastAPI:
     """The server's application; `app.state.gate` tells whether it is stopping, and how busy it is."""
     gate = Gate(limits or Limits())
@@ -431,11 +485,11 @@ def create_app(
         await engine.close()
 
     app = FastAPI(version=llrnn.__version__, openapi_url=None, redirect_slashes=False, lifespan=lifespan)
-    app.state.gate, app.state.metrics = gate, metrics
-    app.add_middleware(Guard, gate=gate, metrics=metrics, hosts=hosts, token=token)
+    app.state.gate, app.state.metrics, app.state.engine = gate, metrics, engine
+    app.add_middleware(Guard, gate=gate, metrics=metrics, hosts=hosts, token=token, access_log=access_log)
     app.add_exception_handler(HTTPException, _refuse_http)
     app.add_exception_handler(RequestValidationError, _refuse_parameters)
-    Endpoints(app, engine, gate, metrics).add_all()
+    Endpoints(app, engine, gate, metrics).add_all(has_operator=token is not None)
     schema = described(app, needs_token=token is not None)
     app.openapi = lambda: schema  # type: ignore[method-assign] # FastAPI's way to change it
     description = json_bytes(schema)  # once: doing it in the event loop kept others waiting
@@ -516,6 +570,7 @@ def in_url(host: str) -> str:
 def serve(app: FastAPI, taken: socket.socket, *, ready: Callable[[], None]) -> None:
     """Answer until a signal comes; `ready` is called when the first connection may come."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+    logging.getLogger("llrnn.serve.access").setLevel(logging.INFO)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what clients do wrong is counted, not logged
     logging.getLogger("uvicorn.error").addFilter(_is_no_client_that_left)
     gate: Gate = app.state.gate
@@ -558,7 +613,20 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         gc.collect()
         gc.freeze()  # what is here now stays: looking through all of it again and again would hold up requests
+        if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(
+                signal.SIGHUP, lambda: setattr(self, "_reloading", loop.create_task(self._reload()))
+            )
         self.ready()
+
+    async def _reload(self) -> None:
+        """On SIGHUP, as usual: what was told to be served is read anew."""
+        try:
+            await self.config.app.state.engine.reload()  # type: ignore[union-attr]
+            log.warning("tables and lists of words were read anew")
+        except Refused as error:
+            log.error("%s", error.message)
 
     async def on_tick(self, counter: int) -> bool:
         if self.gate.stopping:

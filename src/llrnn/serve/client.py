@@ -30,7 +30,17 @@ from llrnn.ground.rendering import Term
 from llrnn.inference.explanation import Comparison, Explanation, Influence
 from llrnn.model.decode import chosen_strategy
 from llrnn.model.steering import Change
-from llrnn.serve.messages import CompleteAnswer, Finished, Health, Next, Score, ServedModel, Written
+from llrnn.serve.messages import (
+    CompleteAnswer,
+    ConditionTexts,
+    Finished,
+    Health,
+    Next,
+    Score,
+    ServedModel,
+    WriteAnswer,
+    Written,
+)
 
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _BROKEN = (OSError, http.client.HTTPException, ValueError, OverflowError)  # the last two: lengths that are none
@@ -306,6 +316,26 @@ class Client:
         way = {"greedy": greedy} if greedy else asdict(strategy)  # type: ignore[call-overload]
         asked = _query(query, prefix) | {"seed": seed, "max_words": max_words, **way}
         return Writing(self._transport.exchange("/v1/generate", asked | {"stream": True}))
+
+    def write(
+        self,
+        conditions: Sequence[str | Mapping[str, Any]],
+        *,
+        beam: int = 5,
+        count: int = 1,
+        max_words: int = 60,
+        model: str | None = None,
+        background: str = "own",
+    ) -> tuple[ConditionTexts, ...]:
+        """The best texts for each condition, by a beam; a condition is text or an object.
+
+        client.write([{"act": "inform", "slots": {"food": "thai"}}])[0].best[0].text
+        """
+        if isinstance(conditions, str | Mapping):
+            raise ConfigError(f"a list of conditions is required, found one: write [{str(conditions)[:40]}]")
+        asked = {"conditions": list(conditions), "beam": beam, "count": count, "max_words": max_words}
+        asked |= {"model": model, "background": background}
+        return self._transport.ask("/v1/write", lambda found: WriteAnswer.model_validate(found).texts, asked)
 
     def score(
         self, texts: Sequence[Prefix], *, conditions: Sequence[str | None] | None = None, **query: Unpack[QueryOptions]

@@ -33,7 +33,7 @@ from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.steered import Steered
 from llrnn.model.completion import Completions, NextWords
-from llrnn.model.decode import Generated, Strategy, chosen_strategy, spoken
+from llrnn.model.decode import Generated, Strategy, beam_search_each, chosen_strategy, spoken
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import Change, FeatureNames, scale_and_offset
 from llrnn.serve.messages import (
@@ -51,6 +51,7 @@ from llrnn.serve.messages import (
     Refused,
     ScoreRequest,
     TermAnswer,
+    WriteRequest,
     require,
     words_of,
 )
@@ -223,6 +224,9 @@ class Text:
     state: ModelState
     symbol: int = -1
     log_p: float = 0.0
+    alternatives: int = 0  # that are wanted beside each word
+    likely: tuple[dict[str, Any], ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def has_ended(self) -> bool:
@@ -241,6 +245,7 @@ class Text:
             "p": math.exp(log_p),
             "features": self.model.output_features.named(symbol),
             "cell": vocabulary.symbols[symbol] if is_cell else None,
+            "alternatives": list(self.likely),
         }
 
 
@@ -250,9 +255,18 @@ def chosen(texts: Sequence[Text], p: Distribution, state: ModelState) -> list[An
     symbols = torch.tensor([0 if isinstance(one, Exception) else one for one in drawn], device=p.h.device)
     log_p = p.log_prob(symbols).tolist()
     return [
-        one if isinstance(one, Exception) else replace(text, state=state.select([n]), symbol=one, log_p=log_p[n])
+        one
+        if isinstance(one, Exception)
+        else replace(text, state=state.select([n]), symbol=one, log_p=log_p[n], likely=_likely(text, p, n))
         for n, (text, one) in enumerate(zip(texts, drawn, strict=True))
     ]
+
+
+def _likely(text: Text, p: Distribution, n: int) -> tuple[dict[str, Any], ...]:
+    if not text.alternatives:
+        return ()
+    log_p, symbols = (part[0].tolist() for part in p.row(n).top(min(text.alternatives, len(text.model.vocabulary))))
+    return tuple(word(text.model, one, log) for one, log in zip(symbols, log_p, strict=True) if math.isfinite(log))
 
 
 def _draw(text: Text, p: Distribution, n: int) -> int:
@@ -284,7 +298,7 @@ class Question(ABC, Generic[R]):
     def __init__(self, served: Served, request: R) -> None:
         self.served, self.request = served, request
         ready = served.ready(request.background, request.condition)
-        self.model, self.condition = ready.model, ready.condition
+        self.model, self.condition, self.warnings = ready.model, ready.condition, ready.warnings
         self.asked = encode(ready, words_of(request.prefix), steering(ready, request.changes))
 
     @staticmethod
@@ -298,7 +312,7 @@ class Question(ABC, Generic[R]):
 
 
 @torch.no_grad()
-def answered(kind: type[Question[Any]], served: Served, requests: Sequence[Any]) -> list[Any]:
+def answered(kind: type[Any], served: Served, requests: Sequence[Any]) -> list[Any]:
     """An answer or a refusal for each request, those that can be answered together in one pass."""
     found = [settled(kind, served, request) for request in requests]
     groups: dict[Hashable, list[int]] = {}
@@ -400,7 +414,33 @@ class GenerateQuestion(_StatefulQuestion[GenerateRequest]):
         generator = torch.Generator(self.model.device).manual_seed(self.request.seed)
         given = self.request.model_dump(include={"greedy", "temperature", "top_k", "top_p"})
         strategy = chosen_strategy(**given)
-        return chosen([Text(self.model, self.asked, strategy, generator, state)], p, state)[0]
+        text = Text(self.model, self.asked, strategy, generator, state)
+        text = replace(text, alternatives=self.request.alternatives, warnings=self.warnings)
+        return chosen([text], p, state)[0]
+
+
+class WriteQuestion:
+    """One condition of a request: those of one model, width and length are searched side by side."""
+
+    def __init__(self, served: Served, asked: tuple[WriteRequest, str]) -> None:
+        self.request, condition = asked
+        ready = served.ready(self.request.background, condition)
+        self.model, self.condition, self.warnings = ready.model, ready.condition, ready.warnings
+        self.batch_key = self.request.width, self.request.max_words
+
+    @staticmethod
+    def answer(questions: Sequence[WriteQuestion]) -> list[Any]:
+        (width, most), conditions = questions[0].batch_key, [question.condition for question in questions]
+        found = beam_search_each(questions[0].model, conditions, beam=width, max_words=most)
+        return [question._answer(best) for question, best in zip(questions, found, strict=True)]
+
+    def _answer(self, best: Sequence[Generated]) -> Answer:
+        said = [spoken(self.model, one, self.condition) for one in best[: self.request.count]]
+        texts = [
+            {"text": str(one), "words": [*one.words], "log_prob": one.log_prob, "finished": one.finished}
+            for one in said
+        ]
+        return {"best": texts, "warnings": list(self.warnings)}
 
 
 class InfluenceQuestion(Question[InfluenceRequest]):
@@ -519,6 +559,15 @@ def query_cost(served: Served, request: Query) -> float:
     return cost
 
 
+def write_cost(served: Served, request: WriteRequest) -> float:
+    """Of one condition; several at once share their steps, so that a hypothesis costs less than a text alone."""
+    symbols = min(len(served.model.vocabulary) / 50, 5000)
+    read = sum(50 + symbols + len(one) / 4 for one in set(request.conditions))
+    cost = read / len(request.conditions) + request.max_words * request.width / 2
+    require("work", math.ceil(cost * len(request.conditions)))
+    return cost
+
+
 def score_cost(served: Served, request: ScoreRequest) -> float:
     """What all texts cost together, and every condition that is another."""
     cost = _words_cost(request, map(words_of, request.texts)) + _lookup_cost(served, request, request.conditions or ())
@@ -560,7 +609,8 @@ class Engine:
     def __init__(self, served: Sequence[Served], *, rows: int = 64) -> None:
         self._served = {one.name: one for one in served}
         self._batchers = {one.name: Batcher(rows) for one in served}  # who asks one model does not wait for another
-        self._models = {"models": [one.described for one in served]}
+        self._models: Answer = {}
+        self._describe()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -574,6 +624,21 @@ class Engine:
     async def close(self) -> None:
         """Answers what waits, and ends the threads."""
         await asyncio.gather(*(batcher.close() for batcher in self._batchers.values()))
+
+    async def reload(self) -> Answer:
+        """Tables and lists of words anew, beside the event loop; one that cannot be read changes nothing."""
+        for one in self._served.values():
+            try:
+                await asyncio.to_thread(one.reload)
+            except LLRNNError as error:
+                raise Refused(409, "reload", f"{one.name}: {error}; what was served before is served on") from None
+        self._describe()
+        return {"reloaded": list(self._served)}
+
+    def _describe(self) -> None:
+        named = [{"id": one, "object": "model", "created": 0, "owned_by": "llrnn"} for one in self._served]
+        described = [one.described for one in self._served.values()]
+        self._models = {"models": described, "object": "list", "data": named}
 
     async def next(self, request: NextRequest) -> Answer:
         return await self._ask(NextQuestion, request)
@@ -596,6 +661,19 @@ class Engine:
             await self._batchers[served.name].submit(scored, one_by_one(scored.add), piece, cost / len(pieces))
         return scored.answer()
 
+    async def write(self, request: WriteRequest) -> Answer:
+        served = self.find(request.model)
+        cost, batcher = write_cost(served, request), self._batchers[served.name]
+        run = partial(answered, WriteQuestion, served)
+        jobs = [batcher.submit(WriteQuestion, run, (request, one), cost) for one in request.conditions]
+        found = await asyncio.gather(*jobs, return_exceptions=True)
+        for place, one in enumerate(found):
+            if isinstance(one, Refused) and len(found) > 1:
+                raise Refused(one.status, one.code, f"condition {place + 1}: {one.message}")
+            if isinstance(one, BaseException):
+                raise one
+        return {"model": served.name, "background": request.background, "texts": found}
+
     async def generate(self, request: GenerateRequest) -> AsyncGenerator[tuple[str, Answer]]:
         """("word", …) for each word as it is chosen, then ("done", …)."""
         text: Any = await self._ask(GenerateQuestion, request)
@@ -613,7 +691,8 @@ class Engine:
         log_prob += text.log_p if text.has_ended else 0.0
         found = Generated(text.asked.words, tuple(words), log_prob, text.has_ended)
         said = spoken(text.model, found, text.asked.condition)
-        yield "done", {"text": str(said), "words": [*said.words], "log_prob": log_prob, "finished": said.finished}
+        told = {"text": str(said), "words": [*said.words], "log_prob": log_prob, "finished": said.finished}
+        yield "done", {**told, "warnings": list(text.warnings)}
 
     def models(self) -> Answer:
         return self._models

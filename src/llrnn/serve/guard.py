@@ -38,6 +38,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from llrnn.serve.completions import error_body
 from llrnn.serve.messages import Limits, Refused, require
 from llrnn.serve.served import CLIENT
 
@@ -86,9 +87,11 @@ class Metrics:
 
 
 log = logging.getLogger("llrnn.serve")
+access = logging.getLogger("llrnn.serve.access")
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
-HEALTH = "/v1/health"
+HEALTH, PROBE = "/v1/health", "/healthz"  # the second for whoever looks after containers
+COMPLETIONS = "/v1/completions"
 # styles, scripts, pictures and connections of the page are files of this server, and no other page may frame it
 _CSP = b"default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; frame-ancestors 'none'"
 _ALWAYS = [
@@ -179,9 +182,16 @@ class Guard:
     """The outermost layer of the application."""
 
     def __init__(
-        self, app: ASGIApp, *, gate: Gate, metrics: Metrics, hosts: Collection[str], token: str | None = None
+        self,
+        app: ASGIApp,
+        *,
+        gate: Gate,
+        metrics: Metrics,
+        hosts: Collection[str],
+        token: str | None = None,
+        access_log: bool = False,
     ) -> None:
-        self.app, self.gate, self.metrics = app, gate, metrics
+        self.app, self.gate, self.metrics, self.access_log = app, gate, metrics, access_log
         self.hosts = frozenset(host.lower() for host in hosts)
         self.token = None if token is None else token.encode()
 
@@ -199,7 +209,11 @@ class Guard:
         finally:
             self.gate.present -= 1
             endpoint = getattr(scope.get("route"), "path", "other")
-            self.metrics.answer(endpoint, answer.status, time.perf_counter() - began)
+            seconds = time.perf_counter() - began
+            self.metrics.answer(endpoint, answer.status, seconds)
+            if self.access_log:  # paths without their queries: words of users are no business of a log
+                asked = f"{CLIENT.get()[0]} {scope['method']} {endpoint} {answer.status} {1000 * seconds:.0f} ms"
+                access.info(asked)
 
     async def _answered(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         try:
@@ -222,10 +236,10 @@ class Guard:
             raise self.gate.limits.refused("header_bytes")
         self._check_host(_header(scope, b"host"))
         path = scope["path"]
-        if self.gate.stopping and path != HEALTH:
+        if self.gate.stopping and path not in (HEALTH, PROBE):
             message = "the server is stopping; ask another one, or try again later"
             raise Refused(503, "stopping", message, {"Retry-After": "5", "Connection": "close"})
-        is_open = path in ("/", HEALTH) or path.startswith("/page/")
+        is_open = path in ("/", HEALTH, PROBE) or path.startswith("/page/")
         if self.token is not None and not is_open:
             self._check_token(_header(scope, b"authorization") or b"")
 
@@ -249,7 +263,8 @@ class Guard:
 
     async def _refuse(self, refused: Refused, scope: Scope, receive: Receive, answer: _Answer) -> None:
         self.metrics.refuse(refused.code)
-        response = Response(json_bytes(refused.body()), refused.status, refused.headers, "application/json")
+        body = error_body(refused) if scope["path"] == COMPLETIONS else refused.body()
+        response = Response(json_bytes(body), refused.status, refused.headers, "application/json")
         with contextlib.suppress(ClientDisconnect):
             await response(scope, receive, answer.send)
 

@@ -12,6 +12,7 @@ these models: the engine's own dictionaries are sent as they are, which is faste
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -104,6 +105,10 @@ _ROWS: tuple[tuple[str, int, str, int, str, str], ...] = (
      "top must be at most {most}, found {found}; name single words in `words`"),
     ("completions", 50, "words that letters are completed to", 422, "top_too_large",
      "k must be at most {most}, found {found}; type another letter"),
+    ("beam", 20, "hypotheses of a beam, and texts for one condition", 422, "beam_too_wide",
+     "beam and count must be at most {most}, found {found}; ask for fewer"),
+    ("alternatives", 20, "words that are listed beside each that is generated", 422, "top_too_large",
+     "alternatives must be at most {most}, found {found}; ask /v1/next for more"),
     ("texts", 64, "texts to be scored at once", 422, "batch_too_large",
      "texts must list at most {most} texts, found {found}; score the others in a second request"),
     ("text_words", 4000, "words of all texts to be scored at once", 422, "batch_too_large",
@@ -210,8 +215,34 @@ def _whole(given: object) -> object:
 WHOLE = BeforeValidator(_whole)
 Name = Annotated[str, *_string("characters", "the name of a model, a background or a feature")]
 Word = Annotated[str, *_string("characters", "one word, as the model writes it")]
+
+
+def _as_text(given: object) -> object:
+    """An object as JSON: conditions are kept, compared and bounded as texts."""
+    if not isinstance(given, dict):
+        return given
+    text, longest = json.dumps(given, ensure_ascii=False), most("condition_characters")
+    if "\\u0000" in text or len(text) > longest:  # what a schema cannot say of an object
+        raise Refused(
+            409, "condition", f"a condition has at most {longest:,} characters as JSON, and no NUL; change it"
+        )
+    return text
+
+
+_CONDITION = "a dialog act, plain text or a JSON object, as the model was trained"
 Condition = Annotated[
-    str, *_string("condition_characters", "a dialog act, JSON text or plain text, as the model was trained")
+    str,
+    BeforeValidator(_as_text),
+    *_string("condition_characters", _CONDITION),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "pattern": _NO_NUL, "maxLength": most("condition_characters")},
+                {"type": "object"},
+            ],
+            "description": _CONDITION,
+        }
+    ),
 ]
 PrefixText = Annotated[str, *_string("prefix_characters", "words, separated by white space")]
 Text = Annotated[str, *_string("text_characters", "words, separated by white space")]
@@ -320,6 +351,7 @@ class GenerateRequest(Query):
     seed: Annotated[
         int, Field(strict=True, ge=0, le=LARGEST_SEED, description="the same seed, the same text"), WHOLE
     ] = 0
+    alternatives: Annotated[int, *_integer(0, "alternatives", "so many of the most probable words beside each")] = 0
     stream: Annotated[bool, Field(strict=True, description="events as they come, or one JSON object")] = True
 
 
@@ -344,6 +376,28 @@ class ScoreRequest(ModelQuery):
             required = f"conditions must have one entry for each of the {len(self.texts)} texts"
             raise Refused(409, "condition", f"{required}, found {given}; null is none")
         return self
+
+
+class ReloadRequest(Message):
+    """Read the tables and lists of words again that the server was started with; of whoever has its token."""
+
+
+class WriteRequest(Message):
+    """A text for each condition, or several: the best of a beam, which batches of others go through as well."""
+
+    model: Annotated[Name | None, Field(description="the name of a served model; the first one by default")] = None
+    background: Annotated[Name, Field(description="the name of a background on offer")] = "own"
+    conditions: Annotated[
+        tuple[Condition, ...], _items("texts", "what is to be said"), Field(min_length=1), at_most("texts")
+    ]
+    beam: Annotated[int, *_integer(1, "beam", "so many hypotheses; 1 is greedy")] = 5
+    count: Annotated[int, *_integer(1, "beam", "so many texts for each condition, best first")] = 1
+    max_words: Annotated[int, *_integer(1, "max_words", "stop after so many")] = 60
+
+    @property
+    def width(self) -> int:
+        """The beam, which is as wide as there are texts to be found."""
+        return max(self.beam, self.count)
 
 
 # --- what is wrong with a request, in our own words -------------------------------------------------------------------
@@ -563,9 +617,17 @@ class Written(Answer):
     p: float
     features: tuple[str, ...]
     cell: str | None
+    alternatives: Annotated[
+        tuple[Likely, ...], Field(description="the most probable words there, if they were asked for")
+    ] = ()
 
     def __str__(self) -> str:
         return self.word
+
+
+Warnings = Annotated[
+    tuple[str, ...], Field(description="acts, slots and values of the condition that are new to the model")
+]
 
 
 class Finished(Answer):
@@ -575,6 +637,7 @@ class Finished(Answer):
     words: tuple[str, ...]
     log_prob: float
     finished: Annotated[bool, Field(description="the model ended the sentence itself")]
+    warnings: Warnings = ()
 
     def __str__(self) -> str:
         return self.text
@@ -587,6 +650,34 @@ class GenerateAnswer(AskedAnswer):
     text: str
     log_prob: float
     finished: Annotated[bool, Field(description="the model ended the sentence itself")]
+    warnings: Warnings = ()
+
+
+class WrittenText(Answer):
+    """One text that says a condition."""
+
+    text: str
+    words: tuple[str, ...]
+    log_prob: float
+    finished: Annotated[bool, Field(description="the model ended the sentence itself")]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class ConditionTexts(Answer):
+    """What was written for one condition, best first."""
+
+    best: tuple[WrittenText, ...]
+    warnings: Warnings = ()
+
+
+class WriteAnswer(Answer):
+    """Texts for all conditions, in the order asked."""
+
+    model: str
+    background: str
+    texts: tuple[ConditionTexts, ...]
 
 
 class Score(Answer):
@@ -640,10 +731,21 @@ class ServedModel(Answer):
     example: Annotated[str, Field(description="a prefix that it can read")]
 
 
+class ModelName(Answer):
+    """A model as clients of OpenAI-like servers list it."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
 class ModelsAnswer(Answer):
     """All served models; the first one is the default."""
 
     models: tuple[ServedModel, ...]
+    object: Literal["list"] = "list"
+    data: tuple[ModelName, ...] = ()
 
 
 class FeatureAnswer(Answer):
@@ -666,6 +768,12 @@ class WordsAnswer(Answer):
 
     words: tuple[str, ...]
     matching: int
+
+
+class Reloaded(Answer):
+    """The models whose tables and lists were read anew."""
+
+    reloaded: tuple[str, ...]
 
 
 class Health(Answer):

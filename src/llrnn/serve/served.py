@@ -12,7 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -23,10 +23,12 @@ from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import ConfigError, LLRNNError, warn
 from llrnn.knowledge.backgrounds import Background, Uniform, Unigram
 from llrnn.model.checkpoint import load, open_background
-from llrnn.model.decode import check_condition, generate, looks_at_conditions, prepared, read_condition
+from llrnn.model.decode import check_condition, generate, looks_at_conditions, prepared, read_condition, warnings_of
 from llrnn.model.network import LLRNN
-from llrnn.model.steering import FeatureNames, swap
+from llrnn.model.steering import FeatureNames, swap, tables_of
+from llrnn.model.words import add, read_words
 from llrnn.serve.messages import Refused
+from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vocabulary import EOS
 
 OWN = "own"
@@ -44,18 +46,50 @@ class PreparedModel:
     model: LLRNN
     condition: object
     names: FeatureNames
+    warnings: tuple[str, ...] = ()  # what is new to the model in the condition
+
+
+@dataclass(frozen=True)
+class Files:
+    """What the operator keeps beside a model and may change while it is served: tables by name, and lists of words."""
+
+    tables: Mapping[str, Path] = field(default_factory=dict)
+    words: Sequence[Path] = ()
+
+    def read_for(self, model: LLRNN) -> LLRNN:
+        """The model with the tables that it looks up, and the words, as the files are now."""
+        own = {name: path for name, path in self.tables.items() if name in tables_of(model)}
+        tables = {name: KnowledgeBase.from_file(path, lowercase=model.reads_lowercase) for name, path in own.items()}
+        model = swap(model, tables=tables) if tables else model
+        entries = [one for path in self.words for one in read_words(path, lowercase=model.reads_lowercase)]
+        listed = {*model.vocabulary.words}
+        new = {one.form: one for one in entries if one.form not in listed}.values()
+        return add(model, new) if new else model
 
 
 class Served:
     """One model, by its name, with the backgrounds that may be put in the place of its own."""
 
-    def __init__(self, name: str, model: LLRNN, backgrounds: Mapping[str, Background] | None = None) -> None:
-        self.name, self.model = name, model.requires_grad_(False).eval()
-        others = {**_always_there(model), **(backgrounds or {})}
-        self.variants = {OWN: model} | {key: _with_background(model, other) for key, other in others.items()}
-        self.names = FeatureNames(model.feature_names)
-        self._told = False
-        self._ready: ByteCache[tuple[str, str | None], PreparedModel] = ByteCache(_READY_BYTES, self._bytes_of)
+    def __init__(
+        self,
+        name: str,
+        model: LLRNN,
+        backgrounds: Mapping[str, Background] | None = None,
+        files: Files = Files(),  # noqa: B008 (it is frozen)
+    ) -> None:
+        self.name, self._told = name, False
+        self._given, self._backgrounds, self._files = model.requires_grad_(False).eval(), backgrounds or {}, files
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the tables and lists of words anew; where that fails, everything stays as it is."""
+        model = self._files.read_for(self._given).requires_grad_(False).eval()
+        others = {**_always_there(model), **self._backgrounds}
+        variants = {OWN: model} | {key: _with_background(model, other) for key, other in others.items()}
+        names = FeatureNames(model.feature_names)
+        ready: ByteCache[tuple[str, str | None], PreparedModel] = ByteCache(_READY_BYTES, self._bytes_of)
+        self.model, self.variants, self.names, self._ready = model, variants, names, ready
+        self.__dict__.pop("described", None)
 
     def ready(self, background: str, condition: str | None) -> PreparedModel:
         """The model to ask; words of the condition are temporarily added."""
@@ -77,14 +111,17 @@ class Served:
             offered = ", ".join(self.variants)
             raise Refused(404, "unknown_background", f"{self.name} has no background {background!r}, only {offered}")
         model = self.variants[background]
+        told = list[str]()
         try:
             wanted = None if condition is None else read_condition(model, condition)
             check_condition(model, wanted)
-            listed = prepared(model, [wanted], tell=self._tell_once)
+            listed = prepared(model, [wanted], tell=told.append)
         except LLRNNError as error:
             raise Refused(409, "condition", str(error)) from None
-        same = listed.feature_names == self.names.names
-        return PreparedModel(listed, wanted, self.names if same else FeatureNames(listed.feature_names))
+        for one in told:
+            self._tell_once(one)
+        names = self.names if listed.feature_names == self.names.names else FeatureNames(listed.feature_names)
+        return PreparedModel(listed, wanted, names, (*warnings_of(model, wanted), *told))
 
     @property
     def conditions(self) -> Needs:
@@ -126,14 +163,20 @@ class Served:
 
 
 def open_served(
-    folder: Path, *, name: str | None = None, backgrounds: Mapping[str, Path] | None = None, device: str = "cpu"
+    folder: Path,
+    *,
+    name: str | None = None,
+    backgrounds: Mapping[str, Path] | None = None,
+    files: Files = Files(),  # noqa: B008 (it is frozen)
+    device: str = "cpu",
 ) -> Served:
     """A model folder, ready to be asked, with other backgrounds from files: n-grams or other models."""
     for key in backgrounds or {}:
         if key in _TAKEN:
             raise ConfigError(f"the background names {', '.join(_TAKEN)} are taken, found {key!r}; choose another")
     others = {key: open_background(path, restrict=True) for key, path in (backgrounds or {}).items()}
-    return Served(name or folder.resolve().name, load(folder, copy=True).to(torch.device(device)), others)
+    model = load(folder, copy=True).to(torch.device(device))
+    return Served(name or folder.resolve().name, model, others, files)
 
 
 def _always_there(model: LLRNN) -> dict[str, Background]:

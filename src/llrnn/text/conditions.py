@@ -136,6 +136,29 @@ def parse_act(text: str) -> Act:
     return Act(begun[1], tuple(slots))
 
 
+def act_of(data: object) -> Act:
+    """An act written as JSON: its name, and its slots with a value, several or none.
+
+    act_of({"act": "inform", "slots": {"food": "thai", "area": ["north", "centre"], "kids": None}})
+    """
+    slots = data.get("slots", {}) if isinstance(data, Mapping) else None
+    if not isinstance(data, Mapping) or not isinstance(slots, Mapping) or not {*data} <= {"act", "slots"}:
+        form = '{"act": "inform", "slots": {"food": "thai"}}'
+        raise CorpusError(f"a dialog act in JSON is written {form}, found {quoted(data)}")
+    written = [str(Slot(name, one)) for name, value in slots.items() for one in _values_in_json(name, value)]
+    return parse_act(f"{data.get('act', '')}({';'.join(written)})")
+
+
+def _values_in_json(name: str, value: object) -> Iterator[str | None]:
+    for one in value if isinstance(value, list) else [value]:
+        if isinstance(one, bool):
+            yield "yes" if one else "no"
+        elif one is None or (isinstance(one, str | int | float) and str(one).strip()):
+            yield None if one is None else str(one)
+        else:
+            raise CorpusError(f"the slot {name!r} takes a text, a number, a list of these or null, found {quoted(one)}")
+
+
 def _slot(text: str, place: int) -> tuple[Slot, int]:
     """A slot that begins at a place, and where it ends."""
     named = _SLOT.match(text, place)

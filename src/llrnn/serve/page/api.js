@@ -69,7 +69,7 @@ async function answered(path, options) {
   const headers = { ...options.headers, ...(own ? { Authorization: `Bearer ${own}` } : {}) };
   let answer;
   try {
-    answer = await fetch(path, { ...options, headers });
+    answer = await fetch(path.slice(1), { ...options, headers }); // relative: a proxy may have put us below a path
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "no_answer", "The server does not answer. Is it still running?");
