@@ -23,7 +23,7 @@ from llrnn.serve.messages import WriteRequest
 from llrnn.serve.served import Served
 from llrnn.text.conditions import parse_act
 from llrnn.text.corpus import EncodedText
-from web_client import client_of
+from web_client import client_of, running
 
 FOODS = ("thai", "greek", "french", "basque")
 CONFIG = """
@@ -380,3 +380,14 @@ def test_conditions_that_come_together_are_searched_together(model: LLRNN) -> No
     asyncio.run(ask())
     assert sum(sizes) == len(texts)
     assert max(sizes) > 1
+
+
+def test_the_client_writes_from_conditions(model: LLRNN) -> None:
+    given = {"act": "inform", "slots": {"name": "dorado", "food": "thai"}}
+    with running(create_app(Engine([Served("acts", model)]))) as address:
+        client = llrnn.Client(f"http://127.0.0.1:{address.port}")
+        one, other = client.write([given, "inform(name=dorado;food=greek)"], beam=3, count=2)
+        assert [str(text) for text in one.best] == [text.text for text in one.best]
+        assert len(other.best) == 2
+        with pytest.raises(ConfigError, match="a list of conditions"):
+            client.write(given)  # type: ignore[arg-type]

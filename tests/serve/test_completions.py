@@ -83,7 +83,7 @@ def test_log_probabilities_are_the_models_own(client: TestClient, model: LLRNN) 
     ):
         assert choice["text"][begin:].startswith(token)
         found = llrnn.explain(model, prefix=prefix, word=token.strip())
-        assert log_p == pytest.approx(found.log_p, abs=1e-4)  # type: ignore[union-attr]
+        assert log_p == pytest.approx(found.log_p, abs=1e-4)
         assert len(top) == 2
         assert all(one >= log_p - 1e-4 or token.strip() not in top for one in top.values())
         prefix += token
