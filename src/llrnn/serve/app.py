@@ -43,7 +43,7 @@ from starlette.types import Receive, Scope, Send
 import llrnn
 from llrnn.ground.errors import ConfigError
 from llrnn.serve import messages
-from llrnn.serve.completions import Completion, CompletionAnswer, CompletionError, CompletionRequest, error_body
+from llrnn.serve.completions import CompletionAnswer, CompletionError, CompletionRequest, CompletionWork, error_body
 from llrnn.serve.guard import (
     COMPLETIONS,
     CONTENT_TYPE,
@@ -352,7 +352,7 @@ class Endpoints:
     async def completions(self, request: Request) -> Response:
         asked = await _read(request, CompletionRequest, self.gate)
         named = self.engine.find(asked.model).name
-        made = Completion(asked, self._counting, named)
+        made = CompletionWork(asked, self._counting, named)
         if asked.stream:
             return CompletionStream(made.chunks(), self.gate, lambda name: None)
         return await self._answer(unless_gone(made.whole(), request.receive))

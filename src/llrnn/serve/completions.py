@@ -215,7 +215,7 @@ class _Pieces:
         return ready
 
 
-class Completion:
+class CompletionWork:
     """The answer to a request, whole or in chunks."""
 
     def __init__(self, request: CompletionRequest, generate: Generate, model: str) -> None:
