@@ -286,7 +286,7 @@ def test_while_a_slider_moves_one_request_is_on_its_way(page: Page) -> None:
     page.browser.script("""
         const real = window.fetch; window.now = 0; window.most = 0; window.all = 0;
         window.fetch = async (path, options) => {
-          if (path !== "/v1/next" || !options.body.includes('"feature"')) return real(path, options);
+          if (path !== "v1/next" || !options.body.includes('"feature"')) return real(path, options);
           window.now += 1; window.all += 1; window.most = Math.max(window.most, window.now);
           await new Promise((resolve) => setTimeout(resolve, 60));
           try { return await real(path, options); } finally { window.now -= 1; }
@@ -454,7 +454,7 @@ def test_writing_can_be_stopped(page: Page) -> None:
     page.browser.script("""
         const real = window.fetch;
         window.fetch = (path, options) => real(path, options).then((answer) => {
-          if (path !== "/v1/generate") return answer;
+          if (path !== "v1/generate") return answer;
           let parts = 0;
           const slow = new TransformStream({ async transform(part, out) {
             if (parts++) await new Promise((resolve) => setTimeout(resolve, 60000));
@@ -574,7 +574,7 @@ def test_a_busy_server_is_asked_again(page: Page) -> None:
     page.browser.script("""
         const real = window.fetch; window.refused = 0;
         window.fetch = async (path, options) => {
-          if (path !== "/v1/next" || window.refused++) return real(path, options);
+          if (path !== "v1/next" || window.refused++) return real(path, options);
           const body = JSON.stringify({ code: "too_many_requests", message: "later" });
           return new Response(body, { status: 429, headers: { "Retry-After": "1" } });
         };""")
