@@ -9,7 +9,7 @@ from typing import Any
 
 from llrnn_lab.studies import added_words as added
 from llrnn_lab.studies import frozen_adaptation as frozen
-from llrnn_lab.studies import keystrokes
+from llrnn_lab.studies import keystrokes, real_lists
 from llrnn_lab.studies import open_vocabulary as opened
 from llrnn_lab.studies import rescoring as rescored
 from llrnn_lab.studies.tables import agreement_table, markdown, mean_and_spread, perplexity_table
@@ -17,7 +17,16 @@ from results import DATASETS, RESULTS, RUNS, figures, log_perplexities, log_perp
 
 SHOWN = (
     *("table4", "experts", "ablations", "by_frequency", "agreement", "agreement_by_kind", "small"),
-    *("adaptation", "frozen_adaptation", "frozen_cost", "rescoring", "open_vocabulary", "rare_words", "added_words"),
+    *(
+        "adaptation",
+        "frozen_adaptation",
+        "frozen_cost",
+        "rescoring",
+        "real_lists_dstc2",
+        "open_vocabulary",
+        "rare_words",
+        "added_words",
+    ),
     *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "constraint_cold", "kenlm", "objectives"),
     *("campaign", "other_texts", "attack", "bodies", "french_knowledge", "french_trials", "open_classes"),
     *("open_more", "fewer_classes", "bands"),
@@ -404,6 +413,10 @@ def adaptation(*sizes: str) -> str:
 
 def rescoring() -> str:
     return rescored.table(read("rescoring.json"))
+
+
+def real_lists_dstc2() -> str:
+    return real_lists.table(read("dstc2.json"))
 
 
 OPEN = {
