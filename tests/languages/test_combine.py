@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from brute_ngrams import BOUNDARY, contexts, listed, log_p, stream_of
 from llrnn.ground.errors import BackgroundError, ConfigError
-from llrnn.languages.ngrams import NGramTable, estimate, interpolated, normalised, pruned
+from llrnn.languages.ngrams import Level, NGramTable, estimate, interpolated, normalised, pruned
 
 WORDS = (BOUNDARY, "a", "b", "c")
 texts = st.lists(st.lists(st.sampled_from(WORDS[1:]), max_size=5), min_size=2, max_size=12)
@@ -73,12 +73,11 @@ def test_weights_that_were_right_stay(sentences: list[list[str]]) -> None:
         assert log_p(after, context, word) == pytest.approx(log_p(before, context, word), abs=1e-6)
 
 
-def divergence(table: NGramTable, gram: tuple[str, ...]) -> float:
-    """D(p ‖ p') at the context of one n-gram, from its definition: p' is the model without it, normalised anew."""
-    grams, history = listed(table), gram[:-1]
-    own = {x for x in WORDS if (*history, x) in grams}
+def divergence(table: NGramTable, history: tuple[str, ...], gone: set[str]) -> float:
+    """D(p ‖ p') at a context, from its definition: p' is the model without some words, normalised anew."""
+    grams = listed(table)
+    kept = {x for x in WORDS if (*history, x) in grams} - gone
     backed = {x: math.exp(log_p(grams, history[1:], x)) for x in WORDS}
-    kept = own - {gram[-1]}
     p = {x: math.exp(log_p(grams, history, x)) for x in WORDS}
     weight = (1 - sum(p[x] for x in kept)) / (1 - sum(backed[x] for x in kept))
     after = {x: p[x] if x in kept else weight * backed[x] for x in WORDS}
@@ -94,13 +93,29 @@ def test_pruning_takes_what_changes_the_model_least(sentences: list[list[str]], 
     grams, kept = listed(table), {*listed(small)}
     assert kept <= {*grams}
     np.testing.assert_allclose(sums(small), 1.0, atol=1e-9)
-    for gram in (gram for gram in grams if len(gram) == 3):
-        rise = math.expm1(divergence(table, gram))
-        if abs(rise - threshold) > 1e-9:
-            assert (gram in kept) == (rise > threshold)
+    for history in {gram[:-1] for gram in grams if len(gram) == 3}:
+        own = {gram[-1] for gram in grams if gram[:-1] == history}
+        gone = {word for word in own if (*history, word) not in kept}
+        assert divergence(table, history, gone) <= len(gone) * threshold + 1e-9
+        cheapest = min(divergence(table, history, {word}) for word in own)
+        if abs(cheapest - threshold) > 1e-9:
+            assert bool(gone) == (cheapest <= threshold)
     for left in kept:
         assert len(left) == 1 or left[:-1] in kept
         assert listed(small)[left][0] == pytest.approx(grams[left][0])
+
+
+def test_a_context_that_lists_all_words_is_not_emptied() -> None:
+    """Any one of its words could be backed off to for nothing, but not all of them."""
+    levels = [
+        Level(np.zeros(4, np.int64), np.arange(4), np.log(np.full(4, 0.25)), np.zeros(4)),
+        Level(np.ones(4, np.int64), np.arange(4), np.log([0.7, 0.1, 0.1, 0.1]), np.zeros(4)),
+    ]
+    table = normalised(NGramTable(WORDS, tuple(levels)))
+    small = listed(pruned(table, 1e-6))
+    for word, wanted in zip(WORDS, [0.7, 0.1, 0.1, 0.1], strict=True):
+        assert math.exp(log_p(small, ("a",), word)) == pytest.approx(wanted)
+    assert 1 <= len(small) - 4 < 4
 
 
 def test_a_threshold_is_above_nought() -> None:

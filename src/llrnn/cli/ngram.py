@@ -8,6 +8,8 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -17,11 +19,23 @@ import torch
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.options import AsJson, Lowercase, OovPolicy, handling, numbers_in, oov_policy, say
+from llrnn.cli.options import (
+    AsJson,
+    Lowercase,
+    ModelFolder,
+    OovPolicy,
+    Seed,
+    handling,
+    numbers_in,
+    oov_policy,
+    read_for,
+    say,
+)
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import ConfigError, CorpusError, UnknownWordError
 from llrnn.ground.files import STANDARD
 from llrnn.inference.mixing import fitted_shares
+from llrnn.inference.projection import distil, sampled
 from llrnn.inference.scores import numbers_of
 from llrnn.knowledge.backgrounds import NGram
 from llrnn.knowledge.backgrounds.ngram import over_own_words
@@ -39,6 +53,7 @@ from llrnn.languages.ngrams import (
     with_unknown,
     write_table,
 )
+from llrnn.model.checkpoint import load
 from llrnn.text.corpus import Oov
 from llrnn.text.readers import read_lines
 from llrnn.text.shards import BuiltCorpus, is_built
@@ -419,7 +434,7 @@ def prune_verb(
     model: ModelPath,
     out: Annotated[Path, typer.Option(help="NAME.arpa, NAME.arpa.gz, - for standard output; else a folder.")],
     threshold: Annotated[
-        float, typer.Option(help="n-grams that raise the perplexity by less than this share leave.")
+        float, typer.Option(help="n-grams leave that change the model by no more than this each [nats a word].")
     ] = 1e-8,
     as_json: AsJson = False,
 ) -> None:
@@ -433,3 +448,47 @@ def prune_verb(
     report = {"out": str(out), "before": [len(level) for level in table.levels]}
     report["ngrams"] = [len(level) for level in made.levels]
     told(report, out, as_json, lambda _: show.text(f"{out}: {made!r}, before {table!r}"))
+
+
+@ngram_app.command("distil")
+def distil_verb(
+    model: ModelFolder,
+    out: Annotated[Path, typer.Option(help="NAME.arpa, NAME.arpa.gz, - for standard output; else a folder.")],
+    text: Annotated[
+        list[Path] | None,
+        typer.Option(help="Whose contexts count, in the words of the model: its training text, or more of it."),
+    ] = None,
+    order: Annotated[int, typer.Option(min=1, max=9, help="How many words, the predicted one included.")] = 5,
+    threshold: Annotated[
+        float, typer.Option(help="What the divergence may lose for each n-gram that is left out [nats a word].")
+    ] = 1e-8,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="For comparison: Kneser-Ney on so many sentences that the model writes."),
+    ] = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """The n-gram model that is nearest to a network, by its exact distributions over the contexts of a text.
+
+    \b
+    Example: llrnn ngram distil runs/french --text train.txt --order 5 --out french.arpa.gz
+    Example: llrnn ngram distil runs/french --sample 10000 --out sampled.arpa.gz
+    """
+    if (text is None) == (sample is None):
+        raise ConfigError("contexts come from --text, or a text is drawn by --sample, found both or neither; give one")
+    network, begun = load(model), time.perf_counter()
+    if sample is not None:
+        table = sampled(network, sample, order=order, seed=seed)
+    else:
+        corpus = reduce(add, (read_for(network, path, "auto", None) for path in text or ()))
+        table = distil(network, corpus, order=order, threshold=threshold, on_level=_note_level)
+    write_table(table, out)
+    report = {"out": str(out), "ngrams": [len(level) for level in table.levels]}
+    report |= {"megabytes": table.bytes / 1e6, "seconds": time.perf_counter() - begun}  # type: ignore[dict-item]
+    told(report, out, as_json, lambda _: show.text(f"{out}: {table!r}, {table.bytes / 1e6:.1f} MB of arrays"))
+
+
+def _note_level(n: int, contexts: int) -> None:
+    if show.err.is_terminal:
+        show.note(f"order {n}: {contexts:,} contexts")

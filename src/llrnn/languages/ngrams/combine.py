@@ -5,11 +5,9 @@ All of them choose which n-grams are listed and with what probability; what back
     backoff(c) = (1 − Σ_{x listed} p(x | c)) / (1 − Σ_{x listed} p(x | suffix of c))            `normalised`
 
 mixture     p(x | c) = Σ_i λ_i p_i(x | c) where any model lists c x (SRILM's -mix-lm)
-pruning     c x leaves where that changes the model by less than a threshold (Stolcke 1998): with p' without it,
+pruning     n-grams leave where that changes the model least (Stolcke 1998): with p' without the words R of a context c,
 
-    D(p ‖ p') = −p(c) { p(x|c) [log p'(x|c) − log p(x|c)] + [log backoff'(c) − log backoff(c)] Σ_{y not listed} p(y|c) }
-
-    and the perplexity rises by e^D − 1
+    D(p ‖ p') = p(c) { Σ_{x∈R} p(x|c) log(p(x|c) / p'(x|c)) + log(backoff(c) / backoff'(c)) Σ_{y not listed} p(y|c) }
 """
 
 from __future__ import annotations
@@ -122,9 +120,10 @@ def _over_words_of(first: NGramTable, name: str, table: NGramTable, other: str) 
 
 
 def pruned(table: NGramTable, threshold: float) -> NGramTable:
-    """Without the n-grams, of order 2 and more, that raise the perplexity by less than the share `threshold`.
+    """Without the n-grams, of order 2 and more, that change the model by no more than `threshold` each, in nats a word.
 
-    Highest order first; an n-gram that longer ones begin with stays. The weights are those of a normalised model.
+    Highest order first; an n-gram that longer ones begin with stays. The n-grams of a context that leave change it
+    together by no more than that times their number (Stolcke looks at each alone, as if the others stayed).
 
         pruned(read_arpa("corpus.arpa"), 1e-8)
     """
@@ -132,27 +131,42 @@ def pruned(table: NGramTable, threshold: float) -> NGramTable:
         raise ConfigError(f"a threshold above 0 is required, such as 1e-8, found {threshold}")
     table = normalised(written_out(table))
     for n in range(table.order, 1, -1):
-        rise = np.expm1(_distances(table, n))
         needed = np.zeros(len(table.levels[n - 1]), dtype=bool)
         if n < table.order:
             needed[table.levels[n].context] = True
-        table = _keeping(table, n, needed | (rise >= threshold))
+        table = _keeping(table, n, ~_cheapest(table, n, ~needed, threshold))
     return normalised(table)
 
 
-def _distances(table: NGramTable, n: int) -> Floats:
-    """D(p ‖ p') for each n-gram of order n, if it alone were not listed."""
+def _cheapest(table: NGramTable, n: int, may_leave: Bools, threshold: float) -> Bools:
+    """Which n-grams of order n leave: of each context those that cost least alone, while all of them together cost no
+    more than `threshold` each."""
     level, below = table.levels[n - 1], table.levels[n - 2]
     history = table.history(n - 1)[level.context]
     lower = backed_off(replace(table, levels=table.levels[: n - 1]), history[:, 1:], level.word)
-    listed = np.bincount(level.context, weights=np.exp(level.log_prob), minlength=len(below))[level.context]
-    covered = np.bincount(level.context, weights=np.exp(lower), minlength=len(below))[level.context]
-    left, p, q = np.maximum(1.0 - listed, _LEAST), np.exp(level.log_prob), np.exp(lower)
-    log_backoff = np.log(left) - np.log(np.maximum(1.0 - covered, _LEAST))
-    after = np.log(left + p) - np.log(np.maximum(1.0 - covered + q, _LEAST))
-    log_context = _log_joint(table, history)
-    found: Floats = -np.exp(log_context) * (p * (after + lower - level.log_prob) + left * (after - log_backoff))
-    return np.maximum(found, 0.0)
+    p, q = np.exp(level.log_prob), np.exp(lower)
+    left = np.maximum(1.0 - np.bincount(level.context, p, len(below)), _LEAST)[level.context]
+    free = np.maximum(1.0 - np.bincount(level.context, q, len(below)), _LEAST)[level.context]
+    joint, surprise = np.exp(_log_joint(table, history)), p * (level.log_prob - lower)
+
+    def cost(leaving: Floats, its_lower: Floats, its_surprise: Floats) -> Floats:
+        """D(p ‖ p') where words of these sums leave a context."""
+        rise = np.log((left + leaving) / (free + its_lower))  # log of the new back-off weight
+        return joint * (its_surprise - leaving * rise + left * (np.log(left / free) - rise))
+
+    alone = np.where(may_leave, cost(p, q, surprise), np.inf)
+    order = np.lexsort((alone, level.context))
+    begins = np.searchsorted(level.context, level.context)  # where the n-grams of each context begin
+    sums = [np.cumsum(np.where(may_leave, column, 0.0)[order]) for column in (p, q, surprise)]
+    within = [total - np.append(0.0, total)[begins] for total in sums]  # begins: the same in both orders
+    place = np.arange(len(order)) - begins + 1
+    left, free, joint = left[order], free[order], joint[order]
+    fits = (cost(*within) <= place * threshold) & np.isfinite(alone[order])
+    failed = np.cumsum(~fits)
+    leaves = failed - np.append(0, failed)[begins] == 0  # none before it fails
+    found = np.zeros(len(order), dtype=bool)
+    found[order] = leaves
+    return found
 
 
 def _log_joint(table: NGramTable, history: Ints) -> Floats:

@@ -1,0 +1,250 @@
+"""A network as a back-off n-gram model, the nearest one by its exact distributions.
+
+    p̄(x | c) = mean of p(x | K) over the places K of a text behind the words c
+
+Given which n-grams c x are listed, Σ_c P(c) KL( p̄(· | c) ‖ q(· | c) ) is least where q(x | c) = p̄(x | c) for those that
+are, and the back-off weight gives the rest its mass: so probabilities are the network's own, averaged, and nothing is
+sampled or smoothed. What is listed: everything that the text has, so that longer contexts have a place, and every word
+whose share in the divergence from the shorter context,
+
+    P(c) · [ p̄ log(p̄ / q') − p̄ + q' ],        q' = backoff(c) · q(x | suffix of c)
+
+is `threshold` or more; then `pruned` takes out what changes the model least. P(c) is how often c comes in the text.
+
+Where the background b does not depend on the context, a mean over places is one over classes, and exact: p(x | K) is
+b(x) r_s(K) with r_s(K) = exp(a·φ_s) / Z(K) for all words x of the class s, so that p̄(x | c) = b(x) · mean of r_s(K).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.errors import ConfigError
+from llrnn.languages.ngrams import EMPTY, UNKNOWN, Level, NGramTable, Trie, estimate, normalised, pruned
+from llrnn.languages.ngrams.table import places_of
+from llrnn.layer.loglinear import Distribution
+from llrnn.layer.priors import SparsePrior
+from llrnn.model.decode import Sampling, generate
+from llrnn.model.network import LLRNN
+from llrnn.model.scoring import Sentences, walk
+from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.vocabulary import Vocabulary
+
+_AT_ONCE = 1_000_000  # probabilities that are written out at a time: what stays in the cache
+_RATIO = 20.0  # log(p̄ / q') at most: words below threshold / (20 P(c)) need not be looked at
+
+
+@torch.no_grad()
+def distil(
+    model: LLRNN,
+    corpus: Corpus,
+    *,
+    order: int = 5,
+    threshold: float = 1e-8,
+    on_level: Callable[[int, int], None] = lambda n, count: None,
+) -> NGramTable:
+    """The n-gram model of this order that is nearest to a model over the contexts of a text, pruned.
+
+    `corpus`: its training text, or any other in its words, which need not be annotated: only contexts are taken from
+    it. `threshold`: what the divergence, in nats a word, may lose for each n-gram that is left out. `on_level` is told
+    of every order with the number of its contexts.
+
+        write_arpa(distil(load("runs/french"), Corpus.from_file("train.txt"), order=4), "french.arpa")
+    """
+    vocabulary = model.vocabulary
+    if vocabulary.is_open or vocabulary.units is not None:
+        raise ConfigError("n-grams are over listed words, found a model that spells words; take one with a list")
+    if model.needs_conditions:
+        raise ConfigError("n-grams have no condition, found a model that reads one; take one that does not")
+    if not 1 <= order <= 9 or not threshold > 0:
+        raise ConfigError(f"an order of 1 to 9 and a threshold above 0 are required, found {order} and {threshold}")
+    text = EncodedText.encode(corpus, vocabulary)
+    places = _Places.read(model, text, order)
+    words = _written(vocabulary)
+    V, N = len(words), len(places.target)
+    mean = places.mean(np.arange(N)).numpy()[places.class_of] + places.log_b
+    unigrams = Level(np.zeros(V, np.int64), np.arange(V), mean, np.zeros(V))
+    table = NGramTable(words, (unigrams,))
+    for n in range(2, order + 1):
+        context = places.contexts(n - 1)
+        on_level(n, int(context.max()) + 1 if len(context) else 0)
+        level = _level(places, context, n, table, threshold)
+        if not len(level):
+            break
+        table = normalised(NGramTable(words, (*table.levels, level)))
+    return pruned(table, threshold) if table.order > 1 else table
+
+
+def sampled(model: LLRNN, sentences: int, *, order: int = 5, seed: int = 0, max_words: int = 100) -> NGramTable:
+    """What `distil` is compared with: Kneser-Ney on sentences that the model writes.
+
+    sampled(load("runs/french"), 10_000)
+    """
+    vocabulary, generator = model.vocabulary, torch.Generator(model.device).manual_seed(seed)
+    found: list[Sequence[str]] = []
+    while len(found) < sentences:
+        count = min(256, sentences - len(found))
+        written = generate(model, count=count, strategy=Sampling(), generator=generator, max_words=max_words)
+        found += [one.words for one in written]
+    stream = EncodedText.encode(Corpus.from_sentences(found), vocabulary).stream()
+    return estimate(stream, _written(vocabulary), order=order)
+
+
+def _written(vocabulary: Vocabulary) -> tuple[str, ...]:
+    """The words as ARPA files can write them: `<unk>` for unknown ones, and no blanks within a word."""
+    found = tuple(UNKNOWN if word == vocabulary.unknown else "_".join(word.split()) for word in vocabulary.symbols)
+    if len({*found}) != len(found):
+        twice = next(one for one in found if found.count(one) > 1)
+        raise ConfigError(f"a word with a blank is written with _, but {twice!r} is a word already; rename it")
+    return found
+
+
+class _Places:
+    """The N places of a text: what the model predicts at each, what was there, and the words before it."""
+
+    def __init__(self, parts: Sequence[Distribution], target: Ints, before: Ints) -> None:
+        self.target, self.before = target, before  # (N,), (N, order - 1): the last word first, -1 before the beginning
+        self._parts, self._first = parts, np.cumsum([0, *(part.n for part in parts)])
+        plain = all(isinstance(part.prior, SparsePrior) and part.prior.is_static and not part.values for part in parts)
+        self._h = torch.cat([part.h for part in parts]) if plain else None  # else place by place
+        V = len(parts[0].classes.class_of)
+        self.class_of = parts[0].classes.class_of.cpu().numpy() if plain else np.arange(V)
+        self.log_b = parts[0].prior.dense(1).log_b[0].double().cpu().numpy() if plain else np.zeros(V)
+        self.n_classes = int(self.class_of.max()) + 1
+        self.members = np.argsort(self.class_of, kind="stable")
+        self.begins = np.searchsorted(self.class_of[self.members], np.arange(self.n_classes + 1))
+        self.largest = np.maximum.reduceat(self.log_b[self.members], self.begins[:-1])  # log b in each class
+
+    @classmethod
+    def read(cls, model: LLRNN, text: EncodedText, order: int) -> _Places:
+        parts, targets, before = list[Distribution](), list[Tensor](), list[Ints]()
+        for batch, distribution in walk(model, text, Sentences(4096)):
+            parts.append(distribution)
+            targets.append(batch.picked(batch.targets))
+            inputs = batch.inputs.cpu().numpy()
+            padded = np.pad(inputs, ((0, 0), (order, 0)), constant_values=-1)
+            last = [padded[:, order - k : order - k + inputs.shape[1]] for k in range(max(order - 1, 1))]
+            before.append(np.stack(last, -1)[batch.mask.cpu().numpy()])
+        return cls(parts, torch.cat(targets).cpu().numpy(), np.concatenate(before))
+
+    def log_ratios(self, places: Ints) -> Tensor:
+        """log r of every class at some places, (n, G)."""
+        if self._h is not None:
+            first = self._parts[0]
+            rows = self._h[torch.from_numpy(places).to(self._h.device)]
+            found = Distribution(first.layer, rows, first.prior, ())
+            return (found.scores - found.log_z[:, None].to(found.scores.dtype)).cpu()
+        which = np.searchsorted(self._first, places, side="right") - 1
+        pairs = zip(which.tolist(), (places - self._first[which]).tolist(), strict=True)
+        return torch.cat([self._parts[part].row(row).log_probs() for part, row in pairs]).cpu()
+
+    @property
+    def at_once(self) -> int:
+        """For how many places ratios are written out together."""
+        return max(1, _AT_ONCE // self.n_classes)
+
+    def mean(self, chosen: Ints) -> Tensor:
+        """log of the mean ratios over some places, float64 (G,)."""
+        parts = np.array_split(chosen, -(-len(chosen) // self.at_once))
+        total = torch.stack([self.log_ratios(part).exp().sum(0, dtype=torch.float64) for part in parts]).sum(0)
+        return (total / len(chosen)).log()
+
+    def words_above(self, log_ratio: Floats, least: Floats) -> tuple[Ints, Ints]:
+        """(row, word) wherever log r + log b is `least` or more, (C, G), (C,)."""
+        row, own = np.nonzero(log_ratio + self.largest >= least[:, None])
+        count = self.begins[own + 1] - self.begins[own]
+        which = np.repeat(np.arange(len(own)), count)
+        word = self.members[
+            np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count) + self.begins[own][which]
+        ]
+        row = row[which]
+        keep = log_ratio[row, self.class_of[word]] + self.log_b[word] >= least[row]
+        return row[keep], word[keep]
+
+    def contexts(self, length: int) -> Ints:
+        """The number of the context of so many words of each place, -1 where the sentence is too short for it."""
+        found = np.zeros(len(self.target), dtype=np.int64)
+        for word in self.before.T[:length]:
+            key = np.where((word >= 0) & (found >= 0), found * (self.before.max() + 1) + word, -1)
+            numbers, found = np.unique(key, return_inverse=True)
+            found = found.reshape(-1) - int(numbers[0] < 0)
+        return found
+
+
+def _blocks(context: Ints, rows: int) -> Iterator[tuple[Ints, Ints]]:
+    """The places that have a context, in the order of contexts, whole ones together: up to `rows` or one context."""
+    order = np.argsort(context, kind="stable")
+    order = order[np.searchsorted(context[order], 0) :]
+    ordered, begin = context[order], 0
+    while begin < len(order):
+        end = min(begin + rows, len(order))
+        if end < len(order) and ordered[end] == ordered[end - 1]:
+            whole = int(np.searchsorted(ordered, ordered[end], side="left"))
+            end = whole if whole > begin else int(np.searchsorted(ordered, ordered[begin], side="right"))
+        yield order[begin:end], ordered[begin:end]
+        begin = end
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """Some n-grams: the words before, the word, p̄, one row each."""
+
+    history: Ints
+    word: Ints
+    p: Floats
+
+
+def _level(places: _Places, context: Ints, n: int, table: NGramTable, threshold: float) -> Level:
+    """The n-grams of one order: those of the text, and those that shorter contexts predict worst."""
+    trie = Trie.from_table(table)
+    found = [_chosen(places, at, own, n, trie, threshold) for at, own in _blocks(context, places.at_once)]
+    history, word, p = (np.concatenate([getattr(part, name) for part in found]) for name in ("history", "word", "p"))
+    level = Level(places_of(table.levels, history), word, np.log(p), np.zeros(len(word)))
+    return level.selected(np.argsort(level.keys(len(table.words))))
+
+
+def _chosen(places: _Places, at: Ints, own: Ints, n: int, trie: Trie, threshold: float) -> _Listed:
+    """What is listed of the contexts of some places."""
+    numbers, first, group, count = np.unique(own, return_index=True, return_inverse=True, return_counts=True)
+    log_ratio = _mean_ratios(places, at, group, count).numpy()
+    share = threshold * len(places.target) / count  # threshold / P(c)
+    key = np.unique(group * trie.n_words + places.target[at])
+    row, word = places.words_above(log_ratio, np.log(share / _RATIO))
+    keys = np.union1d(row * trie.n_words + word, key)
+    observed, row, word = np.isin(keys, key), keys // trie.n_words, keys % trie.n_words
+    history = np.ascontiguousarray(places.before[at[first], : n - 1][:, ::-1])
+    mass = np.exp(log_ratio[row, places.class_of[word]].astype(np.float64) + places.log_b[word])
+    lower, keep = _lower(trie, history, row, word), observed
+    for _ in range(2):  # the second time with the back-off weight that the first choice leads to
+        left = 1.0 - np.bincount(row[keep], mass[keep], len(numbers))
+        open_below = 1.0 - np.bincount(row[keep], lower[keep], len(numbers))
+        q = lower * (np.maximum(left, 1e-9) / np.maximum(open_below, 1e-9))[row]
+        keep = observed | (mass * np.log(mass / q) - mass + q >= share[row])
+    return _Listed(history[row[keep]], word[keep], mass[keep])
+
+
+def _mean_ratios(places: _Places, at: Ints, group: Ints, count: Ints) -> Tensor:
+    """log of the mean ratios of each context, (C, G)."""
+    if len(count) == 1:
+        return places.mean(at)[None]
+    found = places.log_ratios(at)
+    if len(count) == len(at):
+        return found
+    total = torch.zeros(len(count), found.shape[1]).index_add_(0, torch.from_numpy(group), found.exp_())
+    return total.log_() - torch.from_numpy(np.log(count)).float()[:, None]
+
+
+def _lower(trie: Trie, history: Ints, row: Ints, word: Ints) -> Floats:
+    """q(x | suffix of c), by the orders below."""
+    shorter = torch.from_numpy(history[:, 1:].copy())
+    state = torch.full((len(history),), EMPTY)
+    if shorter.shape[1]:
+        state = trie.states(state, shorter)[:, -1]
+    log_q, _ = trie.log_prob_of(state[torch.from_numpy(row)], torch.from_numpy(word))
+    return log_q.exp().numpy()
