@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,8 +29,11 @@ from llrnn.cli.options import (
 )
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import STANDARD, write_lines
+from llrnn.inference.lattices import NAMES, Lattice, read_lattices, rescore_lattice
 from llrnn.inference.nbest import (
     Errors,
+    Hypothesis,
+    NBest,
     NBestLists,
     References,
     errors_of_lists,
@@ -39,7 +44,7 @@ from llrnn.inference.nbest import (
     write_kaldi,
     write_nbest,
 )
-from llrnn.inference.rescoring import Rescored, SharedScores, Weights, rescore, score_lists, tune
+from llrnn.inference.rescoring import Rescored, SharedScores, Weights, rescore, score_lists, tune, unknown_words
 from llrnn.model.checkpoint import open_model
 from llrnn.model.network import LLRNN
 from llrnn.text.corpus import Oov
@@ -72,6 +77,17 @@ def rescore_verb(
             "a folder with text, a file of costs for each score, and best: the hypotheses keep their numbers."
         ),
     ] = None,
+    lattices: Annotated[
+        bool, typer.Option("--lattices", help="NBEST has word lattices: Kaldi's text, or one in HTK's SLF.")
+    ] = False,
+    paths: Annotated[int, typer.Option(min=1, help="Of lattices: how many paths are listed.")] = 10,
+    beam: Annotated[
+        float, typer.Option(help="Of lattices: paths that are worse by more are cut off; by default none is.")
+    ] = math.inf,
+    merge: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of lattices, for networks: histories with the same last words are one."),
+    ] = None,
     oov: OovPolicy = None,
     device: Device = "cpu",
     seed: Seed = 0,
@@ -82,6 +98,7 @@ def rescore_verb(
     \b
     Example: llrnn rescore runs/french nbest.tsv --references ref.txt --dev dev.tsv --dev-references devref.txt
     Example: zcat nbest.tsv.gz | llrnn rescore corpus.arpa - --out - --oov skip
+    Example: llrnn rescore runs/french lattices.txt --lattices --weights am=0.1,lm=0,llrnn=1 --paths 100 --out best.tsv
     Example: llrnn rescore runs/french nbest/text --scores nbest/am --scores nbest/lm --out rescored
     """
     if dev is None:
@@ -95,23 +112,28 @@ def rescore_verb(
     if out is not None:
         make_output_folder(out) if scores else require_output_file(out)
     policy = oov_policy(oov)
+    if not lattices:
+        refuse_idle(context, "without --lattices", "paths", "beam", "merge")
+    elif scores or dev_scores:
+        raise ConfigError("--scores are files beside Kaldi's n-best lists, found them with --lattices; leave one out")
     given = None if weights is None else Weights.parse(weights)
-    test = _Part.read(nbest, scores, references)
+    search = _Search(paths, beam, merge) if lattices else None
+    test = _Part.read(nbest, scores, references, search)
     if NAME in test.lists.names:
         raise ConfigError(f"{nbest}: the scores must leave the name {NAME!r} to the model, found it; rename the column")
-    development = None if dev is None else _Part.read(dev, dev_scores, dev_references)
+    development = None if dev is None else _Part.read(dev, dev_scores, dev_references, search)
     if development is not None and development.lists.names != test.lists.names:
         raise ConfigError(
             f"--dev {dev}: {test.lists.names} are required as in {nbest}, found {development.lists.names}"
         )
     if given is not None:
         given.for_scores((*test.lists.names, NAME))  # before the work, so that none is lost
-    loaded = open_model(model).to(device_named(device))
+    loaded = open_model(model, oov=policy if lattices else None).to(device_named(device))
     chosen, origin = given, "given"
     if development is not None and development.references is not None:
-        tuned = tune(development.scored(loaded, policy)[0], development.references, seed=seed)
+        tuned = tune(development.scored(loaded, policy, None)[0], development.references, seed=seed)
         chosen, origin = tuned.weights, f"tuned on {dev}, error rate {tuned.errors.rate:.2%} there"
-    scored, shared = test.scored(loaded, policy)
+    scored, shared = test.scored(loaded, policy, chosen)
     result = rescore(scored, {}, chosen)
     if out is not None:
         _write(out, result, kaldi=bool(scores))
@@ -140,25 +162,48 @@ def _write(out: Path, result: Rescored, *, kaldi: bool) -> None:
 
 
 @dataclass(frozen=True)
+class _Search:
+    """How lattices are searched."""
+
+    n: int
+    beam: float
+    merge: int | None
+
+
+@dataclass(frozen=True)
 class _Part:
-    """Lists, and what was said if it is known."""
+    """Lists or lattices, and what was said if it is known."""
 
     lists: NBestLists
     references: References | None
+    lattices: Sequence[Lattice] = ()
+    search: _Search | None = None
 
     @classmethod
-    def read(cls, nbest: Path, scores: Sequence[Path] | None, references: Path | None) -> _Part:
-        lists = read_kaldi(nbest, scores) if scores else read_nbest(nbest)
+    def read(cls, nbest: Path, scores: Sequence[Path] | None, references: Path | None, search: _Search | None) -> _Part:
+        lattices = [] if search is None else read_lattices(nbest)
+        if search is not None:  # the lists are found later: they depend on the weights
+            lists = NBestLists(NAMES, tuple(NBest(one.utterance, (Hypothesis((), (0.0, 0.0)),)) for one in lattices))
+        else:
+            lists = read_kaldi(nbest, scores) if scores else read_nbest(nbest)
         known = {entry.utterance for entry in lists}
         found = None if references is None else read_references(references, known)
         missing = sorted(known - {*found}) if found is not None else []
         if missing:
             raise ConfigError(f"{references}: every utterance of {nbest} is required, found none for {missing[0]!r}")
-        return cls(lists, found)
+        return cls(lists, found, lattices, search)
 
-    def scored(self, model: LLRNN, oov: Oov | None) -> tuple[NBestLists, SharedScores]:
-        found = score_lists(model, self.lists.lists, oov=oov)
-        return self.lists.with_scores(NAME, found.log_probs), found
+    def scored(self, model: LLRNN, oov: Oov | None, weights: Weights | None) -> tuple[NBestLists, SharedScores]:
+        if self.search is None:
+            found = score_lists(model, self.lists.lists, oov=oov)
+            return self.lists.with_scores(NAME, found.log_probs), found
+        weights = weights or Weights(dict.fromkeys((*NAMES, NAME), 1.0))
+        search = partial(rescore_lattice, model, weights=weights, name=NAME, n=self.search.n, oov=oov)
+        done = [search(one, beam=self.search.beam, merge=self.search.merge) for one in self.lattices]
+        lists = NBestLists((*NAMES, NAME), tuple(one.best for one in done))
+        alone = sum(len(h.words) + 1 for entry in lists for h in entry.hypotheses)
+        oovs = unknown_words(model, lists)
+        return lists, SharedScores([], sum(one.steps for one in done), alone, oovs)
 
 
 def _errors(scored: NBestLists, result: Rescored, references: References) -> dict[str, Errors]:
@@ -189,8 +234,12 @@ def _described_choice(result: Rescored, shared: SharedScores, rates: dict[str, E
 
 def _show_choice(result: Rescored, shared: SharedScores, rates: dict[str, Errors], origin: str) -> None:
     show.out.print(
-        f"{len(result.lists):,} utterances, {result.lists.n_hypotheses:,} hypotheses; shared prefixes: "
-        f"{shared.steps:,} steps instead of {shared.steps_without_sharing:,}"
+        f"{len(result.lists):,} utterances, {result.lists.n_hypotheses:,} hypotheses; "
+        + (
+            f"shared prefixes: {shared.steps:,} steps instead of {shared.steps_without_sharing:,}"
+            if shared.log_probs
+            else f"lattices: {shared.steps:,} steps"
+        )
     )
     if shared.oovs:
         words = ", ".join(map(repr, [*shared.oovs][:4])) + (", ..." if len(shared.oovs) > 4 else "")

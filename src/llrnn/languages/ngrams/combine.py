@@ -152,7 +152,8 @@ def _cheapest(table: NGramTable, n: int, may_leave: Bools, threshold: float) -> 
     def cost(leaving: Floats, its_lower: Floats, its_surprise: Floats) -> Floats:
         """D(p ‖ p') where words of these sums leave a context."""
         rise = np.log((left + leaving) / (free + its_lower))  # log of the new back-off weight
-        return joint * (its_surprise - leaving * rise + left * (np.log(left / free) - rise))
+        found: Floats = joint * (its_surprise - leaving * rise + left * (np.log(left / free) - rise))
+        return found
 
     alone = np.where(may_leave, cost(p, q, surprise), np.inf)
     order = np.lexsort((alone, level.context))

@@ -1,0 +1,524 @@
+"""Word lattices: all hypotheses of a recogniser at once, rescored by a model.
+
+    utt7                                      Kaldi's text (lattice-copy ark,t; words by int2sym): from, to, word, and
+    0 1 il 1.2,10.5,                          graph cost, acoustic cost, alignment; costs are −log
+    1 2 dort 0.7,8.1,
+    2 0,0,                                    a state in which it may end; a blank line ends the lattice
+
+    J=0 S=0 E=1 W=il a=-10.5 l=-1.2           HTK's SLF: logarithms; words may stand on nodes, `I=1 W=il`
+
+A path has a total, Σ_i w_i · score_i + w · log p(its words) + words · |path|, as a hypothesis of a list has. Paths are
+followed word by word, all of one length together. Two of them are one from where they are at the same node, as long,
+and have the same history for the model:
+
+n-grams      the words that their state knows: all totals stay exact
+a network    all words, so that nothing is lost; or with `merge` the last words only: the best path goes on for all
+
+and what is left then is a graph again, of which the best paths are read one after the other (A*, exact).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import PurePath
+
+import numpy as np
+import torch
+
+from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.errors import ConfigError, CorpusError, quoted
+from llrnn.ground.files import StrPath
+from llrnn.inference.nbest import Hypothesis, NBest, NBestLists, Words
+from llrnn.inference.rescoring import FLOOR, Weights
+from llrnn.knowledge.backgrounds.ngram import NGram
+from llrnn.knowledge.process import ModelState
+from llrnn.languages.ngrams import EMPTY
+from llrnn.layer.loglinear import Distribution
+from llrnn.model.controllers import Silent, evaluating
+from llrnn.model.network import LLRNN
+from llrnn.text.corpus import Oov
+from llrnn.text.readers import Line, read_lines
+
+NAMES = ("am", "lm")
+_NOTHING = frozenset({"<eps>", "!NULL", "!ENTER", "!EXIT", "!SENT_START", "!SENT_END", "<s>", "</s>", "0"})
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An arc: a word, or None where nothing is said, and its logarithms, acoustic and language."""
+
+    source: int
+    target: int
+    word: str | None
+    scores: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The paths of one utterance: from `start` to one of `finals`, with scores of their own. There is no cycle."""
+
+    utterance: str
+    start: int
+    edges: tuple[Edge, ...]
+    finals: dict[int, tuple[float, float]]
+    place: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        self.order()
+        if not self.finals:
+            raise CorpusError(f"{self._where}: a lattice must have a state to end in, found none; was it cut short?")
+
+    @property
+    def _where(self) -> str:
+        return self.place or f"lattice {self.utterance}"
+
+    def order(self) -> list[int]:
+        """The states that the start leads to, each behind all that lead to it."""
+        after = defaultdict(list)
+        for edge in self.edges:
+            after[edge.source].append(edge.target)
+        found, open_, done = list[int](), set[int](), set[int]()
+        stack = [(self.start, iter(after[self.start]))]
+        open_.add(self.start)
+        while stack:
+            state, left = stack[-1]
+            further = next(left, None)
+            if further is None:
+                stack.pop()
+                open_.discard(state)
+                done.add(state)
+                found.append(state)
+            elif further in open_:
+                raise CorpusError(
+                    f"{self._where}: a lattice must have no cycle, found one through the states {further} and {state}; "
+                    "write it without loops (lattice-determinize, or lattice-rmali of a decoded one)"
+                )
+            elif further not in done:
+                open_.add(further)
+                stack.append((further, iter(after[further])))
+        return found[::-1]
+
+    def paths(self) -> Iterator[tuple[Words, tuple[float, float]]]:
+        """Every path, with its words and scores: exponentially many, for tests and small lattices."""
+        after = self._by_source()
+
+        def from_state(state: int) -> Iterator[tuple[Words, tuple[float, float]]]:
+            if state in self.finals:
+                yield (), self.finals[state]
+            for edge in after[state]:
+                for words, scores in from_state(edge.target):
+                    own = () if edge.word is None else (edge.word,)
+                    yield (*own, *words), (edge.scores[0] + scores[0], edge.scores[1] + scores[1])
+
+        return from_state(self.start)
+
+    def _by_source(self) -> dict[int, list[Edge]]:
+        found: dict[int, list[Edge]] = defaultdict(list)
+        for edge in self.edges:
+            found[edge.source].append(edge)
+        return found
+
+    def without_silence(
+        self, total: Callable[[tuple[float, float]], float]
+    ) -> tuple[dict[int, list[Edge]], dict[int, tuple[float, float]]]:
+        """For each state the arcs with words and the end that it reaches without a word, the best way to each."""
+        after, edges, finals = self._by_source(), dict[int, list[Edge]](), dict[int, tuple[float, float]]()
+        for state in reversed(self.order()):
+            best: dict[tuple[int, str], Edge] = {}
+            ends = [self.finals[state]] if state in self.finals else []
+            for edge in after[state]:
+                if edge.word is not None:
+                    _offer(best, edge, total)
+                    continue
+                for further in edges[edge.target]:
+                    _offer(best, replace(further, source=state, scores=_sum(edge.scores, further.scores)), total)
+                ends += [_sum(edge.scores, finals[edge.target])] if edge.target in finals else []
+            edges[state] = [*best.values()]
+            if ends:
+                finals[state] = max(ends, key=total)
+        return edges, finals
+
+
+def _offer(best: dict[tuple[int, str], Edge], edge: Edge, total: Callable[[tuple[float, float]], float]) -> None:
+    key = (edge.target, edge.word or "")
+    if key not in best or total(edge.scores) > total(best[key].scores):
+        best[key] = edge
+
+
+def _sum(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return one[0] + other[0], one[1] + other[1]
+
+
+# --- files
+
+
+def read_lattices(path: StrPath) -> list[Lattice]:
+    """Lattices of Kaldi's text, or the one of an SLF file: by what the first line says.
+
+    lattices = read_lattices("lat.txt.gz")
+    """
+    lines = [Line(path, number, text) for number, text in read_lines(path)]
+    first = next((line for line in lines if line.text.strip() and not line.text.startswith("#")), None)
+    if first is None:
+        raise CorpusError("at least one lattice is required, found none", path=path)
+    if "=" in first.text.split()[0]:
+        return [_read_slf(path, lines)]
+    return [*_read_kaldi(lines)]
+
+
+def _read_kaldi(lines: Sequence[Line]) -> Iterator[Lattice]:
+    block: list[Line] = []
+    for line in [*lines, None]:
+        if line is not None and line.text.strip():
+            block.append(line)
+        elif block:
+            yield _kaldi_lattice(block)
+            block = []
+
+
+def _kaldi_lattice(block: Sequence[Line]) -> Lattice:
+    head, *rest = block
+    if len(head.text.split()) != 1:
+        head.fail(
+            f"the name of an utterance alone is required, found {quoted(head.text)}; end lattices by a blank line"
+        )
+    edges, finals = list[Edge](), dict[int, tuple[float, float]]()
+    for line in rest:
+        fields = line.text.split()
+        if len(fields) <= 2:
+            finals[_state(line, fields[0])] = _costs(line, fields[1]) if len(fields) == 2 else (0.0, 0.0)
+            continue
+        word, cost = fields[2] if len(fields) < 5 else fields[3], fields[3:] if len(fields) < 5 else fields[4:]
+        if len(fields) > 5:
+            line.fail(f"from, to, word and costs are required, found {len(fields)} fields; write one arc a line")
+        scores = _costs(line, cost[0]) if cost else (0.0, 0.0)
+        said = None if word in _NOTHING else word
+        edges.append(Edge(_state(line, fields[0]), _state(line, fields[1]), said, scores))
+    if not edges and not finals:
+        head.fail(f"a lattice must have arcs, found none for {quoted(head.text)}; leave it out")
+    start = edges[0].source if edges else next(iter(finals))
+    return Lattice(head.text.strip(), start, tuple(edges), finals, f"{head.path}:{head.number}")
+
+
+def _state(line: Line, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        line.fail(f"the number of a state is required, found {quoted(text)}; correct it", text)
+    return int(text)
+
+
+def _costs(line: Line, text: str) -> tuple[float, float]:
+    """`graph,acoustic,alignment` as logarithms, acoustic first."""
+    parts = text.split(",")
+    try:
+        graph, acoustic = float(parts[0] or 0.0), float(parts[1]) if len(parts) > 1 and parts[1] else 0.0
+    except ValueError:
+        graph = acoustic = math.nan
+    if not (math.isfinite(graph) and math.isfinite(acoustic)):
+        line.fail(f"costs are written graph,acoustic,alignment, found {quoted(text)}; correct them", text)
+    return 0.0 - acoustic, 0.0 - graph
+
+
+def _read_slf(path: StrPath, lines: Sequence[Line]) -> Lattice:
+    header: dict[str, str] = {}
+    words: dict[int, str] = {}
+    edges: list[tuple[Line, dict[str, str]]] = []
+    for line in lines:
+        text = line.text.strip()
+        if not text or text.startswith("#"):
+            continue
+        found = dict(
+            part.split("=", 1) if "=" in part else line.fail(f"NAME=VALUE is required, found {quoted(part)}")
+            for part in text.split()
+        )
+        if "J" in found:
+            edges.append((line, found))
+        elif "I" in found:
+            words[_state(line, found["I"])] = found.get("W", found.get("WORD", "!NULL"))
+        else:
+            header |= found
+    made = []
+    for line, one in edges:
+        ends = [one.get("S", one.get("START")), one.get("E", one.get("END"))]
+        if None in ends:
+            line.fail("an arc needs S=from and E=to, found one without; correct it")
+        source, target = (_state(line, end or "") for end in ends)
+        word = one.get("W", one.get("WORD", words.get(target, "!NULL")))
+        scores = _logarithm(line, one, "a", "acoustic"), _logarithm(line, one, "l", "language")
+        made.append(Edge(source, target, None if word in _NOTHING else word, scores))
+    name = header.get("UTTERANCE", header.get("U", PurePath(path).name.split(".")[0]))
+    if not made:
+        raise CorpusError("a lattice must have arcs, J=, found none; was it cut short?", path=path)
+    sources, targets = {edge.source for edge in made}, {edge.target for edge in made}
+    start = int(header["start"]) if "start" in header else min(sources - targets, default=made[0].source)
+    ends_in = {int(header["end"])} if "end" in header else targets - sources
+    return Lattice(name, start, tuple(made), dict.fromkeys(ends_in, (0.0, 0.0)), str(path))
+
+
+def _logarithm(line: Line, found: dict[str, str], *names: str) -> float:
+    text = next((found[name] for name in names if name in found), "0")
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        line.fail(f"a logarithm is required, found {quoted(text)}; correct it", text)
+    return value
+
+
+# --- the model's side: the states of a level, one row for each history
+
+
+class _Rows:
+    """What a model says behind the histories of one level."""
+
+    def log_probs(self, row: Ints, word: Ints) -> Floats:
+        raise NotImplementedError
+
+    def advance(self, row: Ints, word: Ints) -> _Rows:
+        raise NotImplementedError
+
+
+class _NetworkRows(_Rows):
+    def __init__(self, model: LLRNN, state: ModelState, distribution: Distribution) -> None:
+        self._model, self._state, self._distribution = model, state, distribution
+
+    @classmethod
+    def begin(cls, model: LLRNN) -> _NetworkRows:
+        distribution, state = model.step(model.start(), [model.vocabulary.eos])
+        return cls(model, state, distribution)
+
+    def log_probs(self, row: Ints, word: Ints) -> Floats:
+        order = np.argsort(row, kind="stable")
+        device = self._model.device
+        asked = torch.from_numpy(word[order]).to(device), torch.from_numpy(row[order]).to(device)
+        found = np.empty(len(row))
+        found[order] = self._distribution.log_prob(*asked).double().nan_to_num(nan=FLOOR, neginf=FLOOR).cpu().numpy()
+        return found
+
+    def advance(self, row: Ints, word: Ints) -> _NetworkRows:
+        distribution, state = self._model.step(self._state.select(row.tolist()), word.tolist())
+        return _NetworkRows(self._model, state, distribution)
+
+
+class _NGramRows(_Rows):
+    def __init__(self, ngram: NGram, nodes: torch.Tensor) -> None:
+        self._trie, self._ngram, self.nodes = ngram.trie(torch.device("cpu")), ngram, nodes
+
+    @classmethod
+    def begin(cls, ngram: NGram) -> _NGramRows:
+        first = ngram.trie(torch.device("cpu")).states(torch.tensor([EMPTY]), torch.tensor([[ngram.vocabulary.eos]]))
+        return cls(ngram, first[:, 0])
+
+    def log_probs(self, row: Ints, word: Ints) -> Floats:
+        found, _ = self._trie.log_prob_of(self.nodes[torch.from_numpy(row)], torch.from_numpy(word))
+        return np.maximum(found.numpy(), FLOOR)
+
+    def advance(self, row: Ints, word: Ints) -> _NGramRows:
+        after = self._trie.states(self.nodes[torch.from_numpy(row)], torch.from_numpy(word)[:, None])
+        return _NGramRows(self._ngram, after[:, 0])
+
+
+# --- following the paths
+
+
+@dataclass(slots=True)
+class _Place:
+    """A node of the rescored graph: where paths are in the lattice and what the model knows of them."""
+
+    state: int
+    best: float
+    row: int
+    back: list[tuple[int, Edge, float]]  # the place before, the arc, log p of its word
+
+
+@dataclass(frozen=True)
+class LatticeScores:
+    """The best paths of a lattice with the model's score last, and how many histories the model was asked for."""
+
+    best: NBest
+    steps: int
+    places: int
+    pruned: bool  # whether anything was cut off
+
+
+def rescore_lattice(
+    model: LLRNN,
+    lattice: Lattice,
+    weights: Weights,
+    *,
+    name: str = "llrnn",
+    n: int = 1,
+    merge: int | None = None,
+    beam: float = math.inf,
+    width: int | None = None,
+    oov: Oov | None = None,
+) -> LatticeScores:
+    """The `n` best paths of a lattice by all scores together, words that differ only in time counted once.
+
+    `weights`: of `am`, `lm` and the model, called `name`, as for lists. `merge`: of a network, histories are one whose
+    last `merge` words are the same; n-grams merge by themselves, exactly. `beam`: paths that are worse than the best of
+    their length by more, what the lattice promises for the rest included, are cut off; `width`: at most so many go on.
+    With neither, and without `merge`, the result is exact.
+
+        rescore_lattice(model, read_lattices("lat.txt")[0], Weights({"am": 0.1, "lm": 0, "llrnn": 1}), n=10).best
+    """
+    if n < 1 or (merge is not None and merge < 1) or (width is not None and width < 1) or not beam > 0:
+        raise ConfigError("n, merge, width and beam must be above 0")
+    with torch.no_grad(), evaluating(model):
+        return _Search(model, lattice, weights.for_scores((*NAMES, name)), name, merge, beam, width, oov).run(n)
+
+
+class _Search:
+    def __init__(
+        self,
+        model: LLRNN,
+        lattice: Lattice,
+        weights: Weights,
+        name: str,
+        merge: int | None,
+        beam: float,
+        width: int | None,
+        oov: Oov | None,
+    ) -> None:
+        am, lm, own, words = weights.values()
+        self._own, self._per_word = own, words
+        self._total = lambda scores: am * max(scores[0], FLOOR) + lm * max(scores[1], FLOOR)
+        self._lattice, self._merge, self._beam, self._width = lattice, merge, beam, width
+        self._after, self._finals = lattice.without_silence(self._total)
+        self._hope = self._promises()
+        background = model.background
+        self._exact_key = isinstance(background, NGram) and isinstance(model.controller, Silent)
+        self._rows: _Rows = _NGramRows.begin(background) if self._exact_key else _NetworkRows.begin(model)  # type: ignore[arg-type]
+        self._symbols, self._skipped = _symbols(model, lattice, oov)
+        self._last: list[tuple[int, ...]] = [()]  # of each row, the words that histories are told by
+        self._eos = model.vocabulary.eos
+        self._places: list[_Place] = []
+        self._ended: list[tuple[int, float]] = []  # the place, log p of the end
+        self.steps, self.pruned = 1, False
+
+    def _promises(self) -> dict[int, float]:
+        """The best that the lattice's own scores, and the price of words, allow from each state on."""
+        found: dict[int, float] = {}
+        for state in reversed(self._lattice.order()):
+            options = [self._total(self._finals[state])] if state in self._finals else []
+            options += [self._total(e.scores) + self._per_word + found[e.target] for e in self._after[state]]
+            found[state] = max(options, default=-math.inf)
+        return found
+
+    def run(self, n: int) -> LatticeScores:
+        self._places.append(_Place(self._lattice.start, 0.0, 0, []))
+        level = [0]
+        while level:
+            level = self._level(level)
+        if not self._ended:
+            raise CorpusError(
+                f"lattice {self._lattice.utterance}: a path from the start to an end is required, found none"
+            )
+        return LatticeScores(NBest(self._lattice.utterance, self._nbest(n)), self.steps, len(self._places), self.pruned)
+
+    def _level(self, level: list[int]) -> list[int]:
+        """One word further; the places that are reached."""
+        asked = [(at, edge) for at in level for edge in self._after[self._places[at].state]]
+        ending = [at for at in level if self._places[at].state in self._finals]
+        rows = np.array(
+            [self._places[at].row for at, _ in asked] + [self._places[at].row for at in ending], dtype=np.int64
+        )
+        words = np.array([self._symbols[e.word or ""] for _, e in asked] + [self._eos] * len(ending), dtype=np.int64)
+        log_p = self._rows.log_probs(rows, words)
+        log_p[: len(asked)][[edge.word in self._skipped for _, edge in asked]] = 0.0
+        self._ended += [(at, float(p)) for at, p in zip(ending, log_p[len(asked) :], strict=True)]
+        reached: dict[tuple[int, object], list[tuple[float, int, Edge, float]]] = defaultdict(list)
+        keys = self._keys(rows[: len(asked)], words[: len(asked)])
+        for (at, edge), p, key in zip(asked, log_p.tolist(), keys, strict=False):
+            total = self._places[at].best + self._total(edge.scores) + self._own * p + self._per_word
+            reached[edge.target, key].append((total, at, edge, p))
+        return self._kept(reached)
+
+    def _keys(self, rows: Ints, words: Ints) -> Sequence[object]:
+        """What the model knows behind each word: which of them are the same from there on."""
+        if isinstance(self._rows, _NGramRows):
+            return self._rows.advance(rows, words).nodes.tolist() if len(rows) else []
+        pairs = [*zip(rows.tolist(), words.tolist(), strict=True)]
+        return pairs if self._merge is None else [(*self._last[row], word)[-self._merge :] for row, word in pairs]
+
+    def _kept(self, reached: dict[tuple[int, object], list[tuple[float, int, Edge, float]]]) -> list[int]:
+        """The places of the next level, and the model's rows for them."""
+        best_at = {at: max(one[0] for one in found) for at, found in reached.items()}
+        alive = {at: best for at, best in best_at.items() if self._hope[at[0]] > -math.inf}
+        if not alive:
+            return []
+        hoped = {at: best + self._hope[at[0]] for at, best in alive.items()}
+        least = max(hoped.values()) - self._beam
+        chosen = sorted((at for at in alive if hoped[at] >= least), key=lambda at: -hoped[at])[: self._width]
+        self.pruned |= len(chosen) < len(alive)
+        row_of: dict[object, int] = {}
+        feeding: list[tuple[int, int]] = []  # the row before and the word
+        level = []
+        for at in chosen:
+            state, key = at
+            best, before, edge, _ = max(reached[at], key=lambda one: one[0])
+            shared = key if self._merge is None or self._exact_key else (state, key)
+            if shared not in row_of:
+                row_of[shared] = len(feeding)
+                feeding.append((self._places[before].row, self._symbols[edge.word or ""]))
+            back = [(place, own, p) for _, place, own, p in reached[at]]
+            level.append(len(self._places))
+            self._places.append(_Place(state, best, row_of[shared], back))
+        self._feed(feeding)
+        return level
+
+    def _feed(self, feeding: list[tuple[int, int]]) -> None:
+        if self._merge is not None and not self._exact_key:
+            self._last = [(*self._last[row], word)[-self._merge :] for row, word in feeding]
+        self.steps += len(feeding)
+        self._rows = self._rows.advance(*(np.array(column, dtype=np.int64) for column in zip(*feeding, strict=True)))
+
+    def _nbest(self, n: int) -> tuple[Hypothesis, ...]:
+        """The best paths, from their ends back: what is before a place is known exactly."""
+        heap, turn = list[tuple[float, int, int, Words, tuple[float, float], float]](), count()
+        for at, p in self._ended:
+            place, scores = self._places[at], self._finals[self._places[at].state]
+            total = place.best + self._total(scores) + self._own * p
+            heapq.heappush(heap, (-total, next(turn), at, (), scores, p))
+        found: dict[Words, Hypothesis] = {}
+        while heap and len(found) < n:
+            rank, _, at, words, scores, log_p = heapq.heappop(heap)
+            place = self._places[at]
+            if not place.back:
+                found.setdefault(words, Hypothesis(words, (*scores, log_p)))
+                continue
+            for before, edge, p in place.back:
+                step = self._total(edge.scores) + self._own * p + self._per_word
+                loss = place.best - (self._places[before].best + step)
+                own = (edge.word or "", *words)
+                heapq.heappush(heap, (rank + loss, next(turn), before, own, _sum(edge.scores, scores), p + log_p))
+        return tuple(found.values())
+
+
+def _symbols(model: LLRNN, lattice: Lattice, oov: Oov | None) -> tuple[dict[str, int], set[str]]:
+    """The symbol of every word of a lattice, and the words that are skipped: read as unknown, but not scored."""
+    words = sorted({edge.word for edge in lattice.edges if edge.word is not None})
+    vocabulary, small = model.vocabulary, model.reads_lowercase
+    if vocabulary.is_open or vocabulary.units is not None:
+        raise ConfigError("lattices need a model over listed words, found one that spells; rescore an n-best list")
+    read = {word: word.lower() if small else word for word in words}
+    missing = [word for word in words if read[word] not in vocabulary]
+    if missing and (oov == "error" or vocabulary.unknown is None):
+        raise ConfigError(
+            f"lattice {lattice.utterance}: the word {missing[0]!r} is not among the {len(vocabulary):,} of the model, "
+            f"nor are {len(missing) - 1:,} others; take a model with <unk>, or n-grams with --oov skip"
+        )
+    return {word: vocabulary.id(own) for word, own in read.items()}, {*missing} if oov == "skip" else set()
+
+
+def rescore_lattices(
+    model: LLRNN, lattices: Sequence[Lattice], weights: Weights, *, name: str = "llrnn", n: int = 1, **options: object
+) -> NBestLists:
+    """The best paths of each lattice as lists; options as for `rescore_lattice`."""
+    found = (rescore_lattice(model, one, weights, name=name, n=n, **options).best for one in lattices)  # type: ignore[arg-type]
+    return NBestLists((*NAMES, name), tuple(found))

@@ -1,0 +1,197 @@
+"""Rescored lattices against the list of all their paths, which `rescore` scores one by one."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, cli, features
+from llrnn.ground.errors import ConfigError, CorpusError
+from llrnn.inference.lattices import Edge, Lattice, read_lattices, rescore_lattice
+from llrnn.inference.nbest import Hypothesis, NBest, NBestLists
+from llrnn.inference.rescoring import ModelScorer, Weights, rescore
+from llrnn.languages.ngrams import estimate
+from llrnn.model.checkpoint import ngram_model
+from llrnn.text.corpus import EncodedText
+from test_cli import Capture, as_json, done, refused
+
+WORDS = ("le", "la", "chat", "dort")
+CORPUS = Corpus.from_sentences([["le", "chat", "dort"], ["la", "chat"], ["le", "le", "dort"], ["dort", "la", "chat"]])
+VOCABULARY = Vocabulary.from_corpus(CORPUS)
+KALDI = "utt7\n0 1 le 1.5,10,1_2\n0 1 la 1,11,\n1 2 chat 0.5,2,\n1 2 <eps> 0,4,\n2 0.25,0,\n\nutt8\n0 1 dort 1,1,\n1\n"
+SLF = """VERSION=1.0
+UTTERANCE=utt7
+N=4 L=5
+I=0
+I=1 W=le
+I=2 W=la
+I=3 W=!NULL
+J=0 S=0 E=1 a=-10 l=-1.5
+J=1 S=0 E=2 a=-11 l=-1
+J=2 S=1 E=3 W=chat a=-2 l=-0.5
+J=3 S=2 E=3 W=chat a=-2 l=-0.5
+J=4 S=1 E=3 a=-4
+"""
+
+
+def network() -> LLRNN:
+    phi = features.Identity()
+    background = backgrounds.Unigram.from_corpus(CORPUS)
+    return LLRNN(VOCABULARY, output_features=phi, background=background, controller=LSTM(5), seed=2).eval()
+
+
+def ngrams() -> LLRNN:
+    return ngram_model(estimate(EncodedText.encode(CORPUS, VOCABULARY).stream(), VOCABULARY.symbols, order=3))
+
+
+MODELS = {"network": network(), "ngrams": ngrams()}
+scores = st.tuples(st.floats(-5, 0), st.floats(-5, 0))
+
+
+@st.composite
+def lattices(draw: st.DrawFn) -> Lattice:
+    """States in a row, arcs forward: a lattice in which every state is on a path."""
+    n = draw(st.integers(2, 5))
+    edges = [Edge(i, i + 1, draw(st.sampled_from(WORDS)), draw(scores)) for i in range(n - 1)]
+    for _ in range(draw(st.integers(0, 6))):
+        source = draw(st.integers(0, n - 2))
+        word = draw(st.sampled_from([*WORDS, None]))
+        edges.append(Edge(source, draw(st.integers(source + 1, n - 1)), word, draw(scores)))
+    return Lattice("u", 0, tuple(edges), {n - 1: draw(scores)})
+
+
+def by_list(model: LLRNN, lattice: Lattice, weights: Weights) -> list[tuple[tuple[str, ...], float]]:
+    """All paths as an n-best list, rescored; the best of those that have the same words."""
+    hypotheses = tuple(Hypothesis(words, scores) for words, scores in lattice.paths())
+    lists = NBestLists(("am", "lm"), (NBest("u", hypotheses),))
+    (entry,) = rescore(lists, {"llrnn": ModelScorer(model)}, weights).lists
+    found: dict[tuple[str, ...], float] = {}
+    for hypothesis, total in zip(entry.hypotheses, weights.totals(entry), strict=True):
+        found.setdefault(hypothesis.words, float(total))
+    return [*found.items()]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@settings(max_examples=40, deadline=None)
+@given(lattice=lattices(), own=st.floats(0.1, 2), words=st.floats(-1, 1), am=st.floats(0, 1))
+def test_a_lattice_is_the_list_of_its_paths(kind: str, lattice: Lattice, own: float, words: float, am: float) -> None:
+    weights = Weights({"am": am, "lm": 0.5, "llrnn": own, "words": words})
+    wanted = by_list(MODELS[kind], lattice, weights)
+    found = rescore_lattice(MODELS[kind], lattice, weights, n=len(wanted) + 3)
+    assert not found.pruned
+    assert {h.words for h in found.best.hypotheses} == {words for words, _ in wanted}
+    totals = weights.totals(found.best)
+    assert totals.tolist() == pytest.approx([total for _, total in wanted], abs=1e-4)
+    assert sorted(totals, reverse=True) == pytest.approx(totals.tolist(), abs=1e-4)
+
+
+def sausage(slots: int, *, alternatives: int = 2) -> Lattice:
+    words = WORDS[:alternatives]
+    edges = [Edge(i, i + 1, word, (-0.1 * k, -0.2)) for i in range(slots) for k, word in enumerate(words)]
+    return Lattice("u", 0, tuple(edges), {slots: (0.0, 0.0)})
+
+
+def test_histories_merge() -> None:
+    weights, lattice = Weights({"am": 1, "lm": 1, "llrnn": 1}), sausage(12)
+    exact = rescore_lattice(MODELS["ngrams"], lattice, weights, n=5)
+    assert exact.steps < 12 * 5 < 2**12  # trigrams: four histories at a state
+    merged = rescore_lattice(MODELS["network"], lattice, weights, n=5, merge=2)
+    assert merged.steps <= 1 + 2 + 11 * 4
+    all_of_them = by_list(MODELS["network"], lattice, weights)
+    totals = weights.totals(merged.best)
+    assert totals[0] <= all_of_them[0][1] + 1e-4
+    assert totals[0] >= all_of_them[0][1] - 0.5
+    narrow = rescore_lattice(MODELS["network"], lattice, weights, width=20)
+    assert narrow.pruned
+    assert narrow.steps <= 1 + 20 * 12
+    assert weights.totals(narrow.best)[0] == pytest.approx(all_of_them[0][1], abs=0.5)
+    near = rescore_lattice(MODELS["network"], lattice, weights, beam=2.0)
+    assert near.pruned
+    assert near.steps < 2**12
+    wide = rescore_lattice(MODELS["network"], lattice, weights, beam=1e9)
+    assert not wide.pruned
+
+
+def test_kaldi_and_slf(tmp_path: Path) -> None:
+    (tmp_path / "k.txt").write_text(KALDI, encoding="utf8")
+    (tmp_path / "u.slf").write_text(SLF, encoding="utf8")
+    first, second = read_lattices(tmp_path / "k.txt")
+    assert (first.utterance, second.utterance) == ("utt7", "utt8")
+    assert dict(second.paths()) == {("dort",): (-1.0, -1.0)}
+    assert dict(first.paths()) == {
+        ("le", "chat"): (-12.0, -2.25),
+        ("la", "chat"): (-13.0, -1.75),
+        ("le",): (-14.0, -1.75),
+        ("la",): (-15.0, -1.25),
+    }
+    (slf,) = read_lattices(tmp_path / "u.slf")
+    assert slf.utterance == "utt7"
+    assert dict(slf.paths()) == {("le", "chat"): (-12.0, -2.0), ("la", "chat"): (-13.0, -1.5), ("le",): (-14.0, -1.5)}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "u\n0 1 a 1,1,\n1 2 b 1,1,\n2 1 c 1,1,\n2\n",
+            r"l\.txt:1: .* no cycle, found one through the states 1 and 2",
+        ),
+        ("u\n0 1 a 1,1,\n", r"l\.txt:1: .* must have a state to end in"),
+        ("u\n0 1 a x,1,\n1\n", r"l\.txt:2.*graph,acoustic,alignment, found 'x,1,'"),
+        ("u\n0 1 a b 1,1, c\n1\n", r"l\.txt:2.*found 6 fields"),
+        ("u\n0 b a 1,1,\n1\n", r"l\.txt:2.*number of a state is required, found 'b'"),
+        ("u v\n0 1 a\n1\n", r"l\.txt:1.*the name of an utterance alone"),
+        ("u\n\nv\n0 1 a\n1\n", r"l\.txt:1.*a lattice must have arcs"),
+        ("N=2 L=1\nI=0\nI=1\nJ=0 S=0 W=a\n", r"l\.txt:4.*S=from and E=to"),
+        ("N=2 L=1\nI=0\nI=1\nJ=0 S=0 E=1 a=x\n", r"l\.txt:4.*a logarithm is required, found 'x'"),
+        ("N=2 L=2\nJ=0 S=0 E=1 W=a\nJ=1 S=1 E=0 W=b\n", r"no cycle"),
+        ("\n\n", "at least one lattice is required"),
+    ],
+)
+def test_a_bad_lattice_is_named(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "l.txt").write_text(text, encoding="utf8")
+    with pytest.raises(CorpusError, match=said):
+        read_lattices(tmp_path / "l.txt")
+
+
+def test_a_lattice_without_a_way_through() -> None:
+    broken = Lattice("u", 0, (Edge(0, 1, "le", (0.0, 0.0)), Edge(2, 3, "la", (0.0, 0.0))), {3: (0.0, 0.0)})
+    with pytest.raises(CorpusError, match="lattice u: a path from the start to an end is required"):
+        rescore_lattice(MODELS["network"], broken, Weights({"am": 1, "lm": 1, "llrnn": 1}))
+    with pytest.raises(ConfigError, match="above 0"):
+        rescore_lattice(MODELS["network"], broken, Weights({"am": 1, "lm": 1, "llrnn": 1}), n=0)
+
+
+def test_on_the_command_line(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    MODELS["network"].save("net")
+    Path("train.txt").write_text("".join(" ".join(one.words) + "\n" for one in CORPUS), encoding="utf8")
+    assert cli.run(["ngram", "estimate", "train.txt", "--order", "2", "--out", "u.arpa"]) == 0
+    Path("lat.txt").write_text(KALDI, encoding="utf8")
+    Path("ref.txt").write_text("utt7 la chat\nutt8 dort\n", encoding="utf8")
+    weights = ["--weights", "am=1,lm=0,llrnn=1"]
+    for model in ("net", "u.arpa"):
+        found = as_json(capsys, "rescore", model, "lat.txt", "--lattices", *weights, "--references", "ref.txt")
+        assert (found["best"]["utt7"], found["best"]["utt8"]) == ("le chat", "dort")
+        assert found["errors"]["rescored"]["rate"] == pytest.approx(1 / 3)
+    done(capsys, "rescore", "net", "lat.txt", "--lattices", "--paths", "3", "--out", "lists.tsv", *weights)
+    rows = Path("lists.tsv").read_text(encoding="utf8").splitlines()
+    assert rows[0] == "#utterance\thypothesis\tam\tlm\tllrnn"
+    assert sum(row.startswith("utt7") for row in rows) == 3
+    tuned = ["--dev", "lat.txt", "--dev-references", "ref.txt", "--references", "ref.txt"]
+    found = as_json(capsys, "rescore", "net", "lat.txt", "--lattices", "--paths", "9", *tuned)
+    assert found["errors"]["oracle"]["rate"] == 0.0
+    Path("bad.txt").write_text("u\n0 1 a 1,1,\n1 0 b 1,1,\n1\n", encoding="utf8")
+    assert "bad.txt:1: a lattice must have no cycle" in refused(capsys, "rescore", "net", "bad.txt", "--lattices")
+    Path("odd.txt").write_text("u\n0 1 zorg 1,1,\n1\n", encoding="utf8")
+    assert "lattice u: the word 'zorg'" in refused(capsys, "rescore", "net", "odd.txt", "--lattices")
+    skipped = as_json(capsys, "rescore", "u.arpa", "odd.txt", "--lattices", "--oov", "skip")
+    assert skipped["best"] == {"u": "zorg"}
+    assert "--lattices" in refused(capsys, "rescore", "net", "lat.txt", "--beam", "3")
+    missing = refused(capsys, "rescore", "net", "lat.txt", "--lattices", "--references", "train.txt")
+    assert "train.txt" in missing
+    assert math.isfinite(skipped["steps"])
