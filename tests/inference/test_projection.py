@@ -34,8 +34,9 @@ def network(*, expert: bool = False) -> LLRNN:
 
 
 def means(model: LLRNN, longest: int) -> dict[tuple[str, ...], np.ndarray]:
-    """The mean distribution behind every context, place by place, by steps."""
-    found = defaultdict(list)
+    """The mean distribution behind every context, place by place, by steps; behind a shorter context than the longest
+    that there are, every longer one counts once."""
+    found: dict[tuple[str, ...], dict[object, list[np.ndarray]]] = defaultdict(lambda: defaultdict(list))
     for sentence in SENTENCES:
         state, before = model.start(), list[str]()
         for word in [EOS, *sentence]:
@@ -43,8 +44,9 @@ def means(model: LLRNN, longest: int) -> dict[tuple[str, ...], np.ndarray]:
             before.append(word)
             row = distribution.log_probs()[0].double().exp().detach().numpy()
             for k in range(min(longest, len(before)) + 1):
-                found[tuple(before[len(before) - k :])].append(row)
-    return {context: np.mean(rows, 0) for context, rows in found.items()}
+                longer = tuple(before[len(before) - k - 1 :]) if k < min(longest, len(before)) else object()
+                found[tuple(before[len(before) - k :])][longer].append(row)
+    return {context: np.mean([np.mean(rows, 0) for rows in own.values()], 0) for context, own in found.items()}
 
 
 @pytest.mark.parametrize("expert", [False, True])

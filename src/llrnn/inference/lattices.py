@@ -316,7 +316,8 @@ class _NGramRows(_Rows):
 
     def log_probs(self, row: Ints, word: Ints) -> Floats:
         found, _ = self._trie.log_prob_of(self.nodes[torch.from_numpy(row)], torch.from_numpy(word))
-        return np.maximum(found.numpy(), FLOOR)
+        floored: Floats = np.maximum(found.numpy(), FLOOR)
+        return floored
 
     def advance(self, row: Ints, word: Ints) -> _NGramRows:
         after = self._trie.states(self.nodes[torch.from_numpy(row)], torch.from_numpy(word)[:, None])
@@ -385,9 +386,7 @@ class _Search:
         width: int | None,
         oov: Oov | None,
     ) -> None:
-        am, lm, own, words = weights.values()
-        self._own, self._per_word = own, words
-        self._total = lambda scores: am * max(scores[0], FLOOR) + lm * max(scores[1], FLOOR)
+        self._am, self._lm, self._own, self._per_word = weights.values()
         self._lattice, self._merge, self._beam, self._width = lattice, merge, beam, width
         self._after, self._finals = lattice.without_silence(self._total)
         self._hope = self._promises()
@@ -400,6 +399,10 @@ class _Search:
         self._places: list[_Place] = []
         self._ended: list[tuple[int, float]] = []  # the place, log p of the end
         self.steps, self.pruned = 1, False
+
+    def _total(self, scores: tuple[float, float]) -> float:
+        """What the lattice's own scores add."""
+        return self._am * max(scores[0], FLOOR) + self._lm * max(scores[1], FLOOR)
 
     def _promises(self) -> dict[int, float]:
         """The best that the lattice's own scores, and the price of words, allow from each state on."""

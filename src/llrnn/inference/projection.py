@@ -1,6 +1,6 @@
 """A network as a back-off n-gram model, the nearest one by its exact distributions.
 
-    p̄(x | c) = mean of p(x | K) over the places K of a text behind the words c
+    p̄(x | c) = mean of p(x | K) over the places K of a text behind the words c        (shorter c: `_Places.weights`)
 
 Given which n-grams c x are listed, Σ_c P(c) KL( p̄(· | c) ‖ q(· | c) ) is least where q(x | c) = p̄(x | c) for those that
 are, and the back-off weight gives the rest its mass: so probabilities are the network's own, averaged, and nothing is
@@ -52,8 +52,8 @@ def distil(
     """The n-gram model of this order that is nearest to a model over the contexts of a text, pruned.
 
     `corpus`: its training text, or any other in its words, which need not be annotated: only contexts are taken from
-    it. `threshold`: what the divergence, in nats a word, may lose for each n-gram that is left out. `on_level` is told
-    of every order with the number of its contexts.
+    it; it is cut at words that the model does not list. `threshold`: what the divergence, in nats a word, may lose for
+    each n-gram that is left out. `on_level` is told of every order with the number of its contexts.
 
         write_arpa(distil(load("runs/french"), Corpus.from_file("train.txt"), order=4), "french.arpa")
     """
@@ -64,11 +64,11 @@ def distil(
         raise ConfigError("n-grams have no condition, found a model that reads one; take one that does not")
     if not 1 <= order <= 9 or not threshold > 0:
         raise ConfigError(f"an order of 1 to 9 and a threshold above 0 are required, found {order} and {threshold}")
-    text = EncodedText.encode(corpus, vocabulary)
+    text = EncodedText.of_listed(corpus, vocabulary)
     places = _Places.read(model, text, order)
     words = _written(vocabulary)
     V, N = len(words), len(places.target)
-    mean = places.mean(np.arange(N)).numpy()[places.class_of] + places.log_b
+    mean = places.mean(np.arange(N), places.weights(0)).numpy()[places.class_of] + places.log_b
     unigrams = Level(np.zeros(V, np.int64), np.arange(V), mean, np.zeros(V))
     table = NGramTable(words, (unigrams,))
     for n in range(2, order + 1):
@@ -149,11 +149,26 @@ class _Places:
         """For how many places ratios are written out together."""
         return max(1, _AT_ONCE // self.n_classes)
 
-    def mean(self, chosen: Ints) -> Tensor:
-        """log of the mean ratios over some places, float64 (G,)."""
-        parts = np.array_split(chosen, -(-len(chosen) // self.at_once))
-        total = torch.stack([self.log_ratios(part).exp().sum(0, dtype=torch.float64) for part in parts]).sum(0)
-        return (total / len(chosen)).log()
+    def mean(self, chosen: Ints, weight: Floats) -> Tensor:
+        """log of the weighted mean ratios over some places, float64 (G,)."""
+        total = torch.zeros(self.n_classes, dtype=torch.float64)
+        for begin in range(0, len(chosen), self.at_once):
+            part = slice(begin, begin + self.at_once)
+            total += torch.from_numpy(weight[part]) @ self.log_ratios(chosen[part]).exp().double()
+        return (total / weight.sum()).log()
+
+    def weights(self, length: int) -> Floats:
+        """How much each place counts in the mean behind its context of so many words: each longer context once.
+
+        For where a shorter context is asked, the longer one is new: so frequent ones must not speak for all (the idea
+        of Kneser and Ney). Behind the longest contexts, and where a sentence has no longer one, every place counts.
+        """
+        found = np.ones(len(self.target))
+        if length < self.before.shape[1]:
+            longer = self.contexts(length + 1)
+            there = longer >= 0
+            found[there] = 1.0 / np.bincount(longer[there])[longer[there]]
+        return found
 
     def words_above(self, log_ratio: Floats, least: Floats) -> tuple[Ints, Ints]:
         """(row, word) wherever log r + log b is `least` or more, (C, G), (C,)."""
@@ -202,17 +217,17 @@ class _Listed:
 
 def _level(places: _Places, context: Ints, n: int, table: NGramTable, threshold: float) -> Level:
     """The n-grams of one order: those of the text, and those that shorter contexts predict worst."""
-    trie = Trie.from_table(table)
-    found = [_chosen(places, at, own, n, trie, threshold) for at, own in _blocks(context, places.at_once)]
+    trie, weight = Trie.from_table(table), places.weights(n - 1)
+    found = [_chosen(places, at, own, n, trie, weight[at], threshold) for at, own in _blocks(context, places.at_once)]
     history, word, p = (np.concatenate([getattr(part, name) for part in found]) for name in ("history", "word", "p"))
     level = Level(places_of(table.levels, history), word, np.log(p), np.zeros(len(word)))
     return level.selected(np.argsort(level.keys(len(table.words))))
 
 
-def _chosen(places: _Places, at: Ints, own: Ints, n: int, trie: Trie, threshold: float) -> _Listed:
+def _chosen(places: _Places, at: Ints, own: Ints, n: int, trie: Trie, weight: Floats, threshold: float) -> _Listed:
     """What is listed of the contexts of some places."""
     numbers, first, group, count = np.unique(own, return_index=True, return_inverse=True, return_counts=True)
-    log_ratio = _mean_ratios(places, at, group, count).numpy()
+    log_ratio = _mean_ratios(places, at, group, weight).numpy()
     share = threshold * len(places.target) / count  # threshold / P(c)
     key = np.unique(group * trie.n_words + places.target[at])
     row, word = places.words_above(log_ratio, np.log(share / _RATIO))
@@ -229,15 +244,17 @@ def _chosen(places: _Places, at: Ints, own: Ints, n: int, trie: Trie, threshold:
     return _Listed(history[row[keep]], word[keep], mass[keep])
 
 
-def _mean_ratios(places: _Places, at: Ints, group: Ints, count: Ints) -> Tensor:
-    """log of the mean ratios of each context, (C, G)."""
-    if len(count) == 1:
-        return places.mean(at)[None]
+def _mean_ratios(places: _Places, at: Ints, group: Ints, weight: Floats) -> Tensor:
+    """log of the weighted mean ratios of each context, (C, G)."""
+    contexts = int(group.max()) + 1
+    if contexts == 1:
+        return places.mean(at, weight)[None]
     found = places.log_ratios(at)
-    if len(count) == len(at):
+    if contexts == len(at):
         return found
-    total = torch.zeros(len(count), found.shape[1]).index_add_(0, torch.from_numpy(group), found.exp_())
-    return total.log_() - torch.from_numpy(np.log(count)).float()[:, None]
+    share = torch.from_numpy(weight / np.bincount(group, weight)[group]).to(found.dtype)
+    total = torch.zeros(contexts, found.shape[1], dtype=found.dtype)
+    return total.index_add_(0, torch.from_numpy(group), found.exp_() * share[:, None]).log_()
 
 
 def _lower(trie: Trie, history: Ints, row: Ints, word: Ints) -> Floats:
