@@ -155,7 +155,7 @@ class _Places:
         for begin in range(0, len(chosen), self.at_once):
             part = slice(begin, begin + self.at_once)
             total += torch.from_numpy(weight[part]) @ self.log_ratios(chosen[part]).exp().double()
-        return (total / weight.sum()).log()
+        return (total / float(weight.sum())).log()
 
     def weights(self, length: int) -> Floats:
         """How much each place counts in the mean behind its context of so many words: each longer context once.
