@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 import os
+import statistics
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from llrnn import LLRNN, LSTM, Corpus, Vocabulary, cli, features, french
-from llrnn.inference.nbest import read_kaldi
+from llrnn.inference.nbest import Hypothesis, NBest, read_kaldi
+from llrnn.inference.rescoring import Hotwords
 from llrnn.languages.ngrams import estimate, read_arpa, write_arpa
 from llrnn.text.corpus import EncodedText
 from test_cli import Capture, as_json, done, refused
@@ -244,3 +248,30 @@ def test_ngrams_of_the_training_text_are_recognised(capsys: Capture, tmp_path: P
         assert "estimated on the training text" in said
         assert "count parts = ['train']" in said
     assert cli.run(["features", f"{tmp_path}/c.toml", "--set", f"background.arpa={tmp_path}/b.arpa"]) == 0
+
+
+def test_hotwords_are_one_more_score(capsys: Capture) -> None:
+    Path("names.txt").write_text("chat dort\nle chat\nreine\n\nla tour d'or\n", encoding="utf8")
+    weights = "am=1,llrnn=0,hotwords=2"
+    found = as_json(capsys, "rescore", "u.arpa", "lists.tsv", "--hotwords", "names.txt", "--weights", weights)
+    assert found["best"]["u1"] == "le chat dort ."  # two words more are worth one of am
+    plain = as_json(capsys, "rescore", "u.arpa", "lists.tsv", "--weights", "am=1,llrnn=0")
+    assert plain["best"]["u1"] == "le zorg dort ."
+    Path("none.txt").write_text("\n\n", encoding="utf8")
+    assert "at least one name" in refused(capsys, "rescore", "u.arpa", "lists.tsv", "--hotwords", "none.txt")
+
+
+@pytest.mark.timing
+def test_hotwords_are_flat_in_time() -> None:
+    rng = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(20_000)]
+    drawn = [[words[i] for i in row] for row in rng.integers(0, 20_000, (1000, 20))]
+    lists = [NBest("u", tuple(Hypothesis(tuple(one)) for one in drawn))]
+    few, many = (Hotwords(f"w{a} w{b}" for a, b in rng.integers(0, 20_000, (n, 2))) for n in (100, 100_000))
+    times: dict[Hotwords, list[float]] = {few: [], many: []}
+    for _ in range(7):
+        for names, own in times.items():
+            begun = time.process_time()
+            names(lists)
+            own.append(time.process_time() - begun)
+    assert statistics.median(times[many]) < 5 * statistics.median(times[few])  # for a thousand times as many names

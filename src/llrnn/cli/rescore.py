@@ -44,12 +44,23 @@ from llrnn.inference.nbest import (
     write_kaldi,
     write_nbest,
 )
-from llrnn.inference.rescoring import Rescored, SharedScores, Weights, rescore, score_lists, tune, unknown_words
+from llrnn.inference.rescoring import (
+    Hotwords,
+    Rescored,
+    SharedScores,
+    Weights,
+    add_scores,
+    rescore,
+    score_lists,
+    tune,
+    unknown_words,
+)
 from llrnn.model.checkpoint import open_model
 from llrnn.model.network import LLRNN
 from llrnn.text.corpus import Oov
+from llrnn.text.readers import read_lines
 
-NAME = "llrnn"  # of the model's score
+NAME, HOTWORDS = "llrnn", "hotwords"  # of the scores that are added
 
 
 def rescore_verb(
@@ -76,6 +87,10 @@ def rescore_verb(
             help="The lists with the new score, best first: .tsv, .tsv.gz, or - for standard output. Of Kaldi's lists "
             "a folder with text, a file of costs for each score, and best: the hypotheses keep their numbers."
         ),
+    ] = None,
+    hotwords: Annotated[
+        Path | None,
+        typer.Option(help="Names that may well be said, one a line: one more score, the words that belong to any."),
     ] = None,
     lattices: Annotated[
         bool, typer.Option("--lattices", help="NBEST has word lattices: Kaldi's text, or one in HTK's SLF.")
@@ -112,28 +127,35 @@ def rescore_verb(
     if out is not None:
         make_output_folder(out) if scores else require_output_file(out)
     policy = oov_policy(oov)
+    if lattices and hotwords is not None:
+        raise ConfigError(
+            "--hotwords are a score of lists, found --lattices; write --paths to a list, and rescore that"
+        )
     if not lattices:
         refuse_idle(context, "without --lattices", "paths", "beam", "merge")
     elif scores or dev_scores:
         raise ConfigError("--scores are files beside Kaldi's n-best lists, found them with --lattices; leave one out")
     given = None if weights is None else Weights.parse(weights)
-    search = _Search(paths, beam, merge) if lattices else None
+    names = None if hotwords is None else Hotwords(line for _, line in read_lines(hotwords))
+    more = () if names is None else (HOTWORDS,)
+    search = _LatticeOptions(paths, beam, merge) if lattices else None
     test = _Part.read(nbest, scores, references, search)
-    if NAME in test.lists.names:
-        raise ConfigError(f"{nbest}: the scores must leave the name {NAME!r} to the model, found it; rename the column")
+    for name in {NAME, *more} & {*test.lists.names}:
+        raise ConfigError(f"{nbest}: the scores must leave the name {name!r} to us, found it; rename the column")
     development = None if dev is None else _Part.read(dev, dev_scores, dev_references, search)
     if development is not None and development.lists.names != test.lists.names:
         raise ConfigError(
             f"--dev {dev}: {test.lists.names} are required as in {nbest}, found {development.lists.names}"
         )
     if given is not None:
-        given.for_scores((*test.lists.names, NAME))  # before the work, so that none is lost
+        given.for_scores((*test.lists.names, NAME, *more))  # before the work, so that none is lost
     loaded = open_model(model, oov=policy if lattices else None).to(device_named(device))
     chosen, origin = given, "given"
     if development is not None and development.references is not None:
-        tuned = tune(development.scored(loaded, policy, None)[0], development.references, seed=seed)
+        tuned = tune(_with(names, development.scored(loaded, policy, None)[0]), development.references, seed=seed)
         chosen, origin = tuned.weights, f"tuned on {dev}, error rate {tuned.errors.rate:.2%} there"
     scored, shared = test.scored(loaded, policy, chosen)
+    scored = _with(names, scored)
     result = rescore(scored, {}, chosen)
     if out is not None:
         _write(out, result, kaldi=bool(scores))
@@ -153,6 +175,11 @@ def rescore_verb(
             show.line(" ".join((utterance, *words)))
 
 
+def _with(names: Hotwords | None, scored: NBestLists) -> NBestLists:
+    """The lists with the score of hotwords, where there are any."""
+    return scored if names is None else add_scores(scored, {HOTWORDS: names})
+
+
 def _write(out: Path, result: Rescored, *, kaldi: bool) -> None:
     if not kaldi:
         write_nbest(out, result.lists)
@@ -162,7 +189,7 @@ def _write(out: Path, result: Rescored, *, kaldi: bool) -> None:
 
 
 @dataclass(frozen=True)
-class _Search:
+class _LatticeOptions:
     """How lattices are searched."""
 
     n: int
@@ -177,10 +204,12 @@ class _Part:
     lists: NBestLists
     references: References | None
     lattices: Sequence[Lattice] = ()
-    search: _Search | None = None
+    search: _LatticeOptions | None = None
 
     @classmethod
-    def read(cls, nbest: Path, scores: Sequence[Path] | None, references: Path | None, search: _Search | None) -> _Part:
+    def read(
+        cls, nbest: Path, scores: Sequence[Path] | None, references: Path | None, search: _LatticeOptions | None
+    ) -> _Part:
         lattices = [] if search is None else read_lattices(nbest)
         if search is not None:  # the lists are found later: they depend on the weights
             lists = NBestLists(NAMES, tuple(NBest(one.utterance, (Hypothesis((), (0.0, 0.0)),)) for one in lattices))

@@ -273,17 +273,17 @@ def _logarithm(line: Line, found: dict[str, str], *names: str) -> float:
 # --- the model's side: the states of a level, one row for each history
 
 
-class _Rows:
+class _HistoryRows:
     """What a model says behind the histories of one level."""
 
     def log_probs(self, row: Ints, word: Ints) -> Floats:
         raise NotImplementedError
 
-    def advance(self, row: Ints, word: Ints) -> _Rows:
+    def advance(self, row: Ints, word: Ints) -> _HistoryRows:
         raise NotImplementedError
 
 
-class _NetworkRows(_Rows):
+class _NetworkRows(_HistoryRows):
     def __init__(self, model: LLRNN, state: ModelState, distribution: Distribution) -> None:
         self._model, self._state, self._distribution = model, state, distribution
 
@@ -305,7 +305,7 @@ class _NetworkRows(_Rows):
         return _NetworkRows(self._model, state, distribution)
 
 
-class _NGramRows(_Rows):
+class _NGramRows(_HistoryRows):
     def __init__(self, ngram: NGram, nodes: torch.Tensor) -> None:
         self._trie, self._ngram, self.nodes = ngram.trie(torch.device("cpu")), ngram, nodes
 
@@ -328,7 +328,7 @@ class _NGramRows(_Rows):
 
 
 @dataclass(slots=True)
-class _Place:
+class _Junction:
     """A node of the rescored graph: where paths are in the lattice and what the model knows of them."""
 
     state: int
@@ -371,10 +371,10 @@ def rescore_lattice(
     if n < 1 or (merge is not None and merge < 1) or (width is not None and width < 1) or not beam > 0:
         raise ConfigError("n, merge, width and beam must be above 0")
     with torch.no_grad(), evaluating(model):
-        return _Search(model, lattice, weights.for_scores((*NAMES, name)), name, merge, beam, width, oov).run(n)
+        return _LatticeSearch(model, lattice, weights.for_scores((*NAMES, name)), name, merge, beam, width, oov).run(n)
 
 
-class _Search:
+class _LatticeSearch:
     def __init__(
         self,
         model: LLRNN,
@@ -392,11 +392,11 @@ class _Search:
         self._hope = self._promises()
         background = model.background
         self._exact_key = isinstance(background, NGram) and isinstance(model.controller, Silent)
-        self._rows: _Rows = _NGramRows.begin(background) if self._exact_key else _NetworkRows.begin(model)  # type: ignore[arg-type]
+        self._rows: _HistoryRows = _NGramRows.begin(background) if self._exact_key else _NetworkRows.begin(model)  # type: ignore[arg-type]
         self._symbols, self._skipped = _symbols(model, lattice, oov)
         self._last: list[tuple[int, ...]] = [()]  # of each row, the words that histories are told by
         self._eos = model.vocabulary.eos
-        self._places: list[_Place] = []
+        self._places: list[_Junction] = []
         self._ended: list[tuple[int, float]] = []  # the place, log p of the end
         self.steps, self.pruned = 1, False
 
@@ -414,7 +414,7 @@ class _Search:
         return found
 
     def run(self, n: int) -> LatticeScores:
-        self._places.append(_Place(self._lattice.start, 0.0, 0, []))
+        self._places.append(_Junction(self._lattice.start, 0.0, 0, []))
         level = [0]
         while level:
             level = self._level(level)
@@ -471,7 +471,7 @@ class _Search:
                 feeding.append((self._places[before].row, self._symbols[edge.word or ""]))
             back = [(place, own, p) for _, place, own, p in reached[at]]
             level.append(len(self._places))
-            self._places.append(_Place(state, best, row_of[shared], back))
+            self._places.append(_Junction(state, best, row_of[shared], back))
         self._feed(feeding)
         return level
 
