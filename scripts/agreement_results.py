@@ -3,6 +3,8 @@
     python scripts/agreement_results.py french FOLDER       with.seed0.{train,templates,suites,treebanks,tests}.json, …
     python scripts/agreement_results.py estonian FOLDER     with-0.{pairs,tests}.json, …, log of training with-0.jsonl
     python scripts/agreement_results.py turkish FOLDER      with.json and without.json, pairs of TurBLiMP
+    python scripts/agreement_results.py turkish_subjects FOLDER     the same, subjects and verbs, but every fifth pair;
+                                                                    logs of training with.jsonl, without.jsonl
 
 Each language replaces its own part of the file. `configs/agreement` says how the models are trained.
 """
@@ -18,7 +20,8 @@ FILE = Path(__file__).parents[1] / "docs" / "results" / "agreement.json"
 COMMAND = (
     "scripts/agreement_data.py; llrnn train configs/agreement/best.toml and configs/table4/best.toml (French, H200), "
     "configs/agreement/treebank.toml with and without contextual features (Estonian), configs/open/small/llrnn.toml, "
-    "one layer of 128 units, 6 epochs, with and without (Turkish); llrnn evaluate MODEL --pairs ... --json"
+    "one layer of 128 units, 6 epochs, with and without (Turkish; turkish_subjects: 8 epochs, learning rate 0.003); "
+    "llrnn evaluate MODEL --pairs ... --json"
 )
 BOTH = ("without", "with")
 
@@ -80,9 +83,14 @@ def turkish(folder: Path) -> dict[str, Any]:
     return {what: _short(_json(folder / f"{what}.json")[0]) for what in BOTH}
 
 
+def turkish_subjects(folder: Path) -> dict[str, Any]:
+    return {what: _training(folder / f"{what}.jsonl") | _short(_json(folder / f"{what}.json")[0]) for what in BOTH}
+
+
 def main(language: str, folder: Path) -> None:
     before = _json(FILE) if FILE.exists() else {}
-    made = {"french": french, "estonian": estonian, "turkish": turkish}[language](folder)
+    known = (french, estonian, turkish, turkish_subjects)
+    made = {one.__name__: one for one in known}[language](folder)
     FILE.write_text(json.dumps({**before, "command": COMMAND, language: made}, indent=1) + "\n", "utf-8")
 
 
