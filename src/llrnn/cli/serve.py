@@ -46,7 +46,7 @@ def serve_verb(
         typer.Option(metavar="NAME=PATH", help="Another table for models that look up NAME; read anew on SIGHUP."),
     ] = None,
     words: Annotated[
-        list[Path] | None, typer.Option(help="A list of words to add, as for `llrnn add`; read anew on SIGHUP.")
+        list[Path] | None, typer.Option(help="A list of words to add, as for `llrnn words add`; read anew on SIGHUP.")
     ] = None,
     token_file: Annotated[
         Path | None, typer.Option(help=f"A file with the token that clients must send; or set {TOKEN}.")
