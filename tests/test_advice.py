@@ -213,7 +213,7 @@ MISTAKES: list[tuple[list[str], str, list[list[str]]]] = [
     ),
     (["evaluate", "test.txt", "base"], "", []),  # models and texts are told apart by what they are
     (["evaluate", "bsae", "test.txt"], "give model folders first, then texts", [["evaluate", "base", "test.txt"]]),
-    (["evaluate", "test.txt"], "a model folder is required", [["evaluate", "base", "test.txt"]]),
+    (["evaluate", "test.txt"], "a model is required, a folder", [["evaluate", "base", "test.txt"]]),
     (["evaluate", "base"], "a text to evaluate on is required", [["evaluate", "base", "test.txt"]]),
     (
         ["evaluate", "base", "test.txt", "--device", "gpu"],
@@ -228,7 +228,7 @@ MISTAKES: list[tuple[list[str], str, list[list[str]]]] = [
     ),
     (["evaluate", "base", "built", "--format", "text"], "leave it out", [["evaluate", "base", "built"]]),
     (["evaluate", "base", "other.txt"], "add it to the vocabulary", []),
-    (["generate", "other.arpa"], "a model folder is required", [["generate", "base"]]),
+    (["generate", "test.txt"], "or an ARPA file", [["generate", "base"], ["generate", "other.arpa"]]),
     (
         ["generate", "base", "--greedy", "--temperature", "2"],
         "choose one way",

@@ -595,9 +595,8 @@ def test_bad_frequencies(capsys: Capture, config: str, content: str, said: str) 
 def test_evaluate_needs_models_and_texts(capsys: Capture, trained: Path, run: str) -> None:
     test = str(trained / "test.conllu")
     assert f"{run}: a text to evaluate on is required" in refused(capsys, "evaluate", run)
-    assert f"a model folder is required, as `llrnn train --out` writes it, found only files: {test}" in refused(
-        capsys, "evaluate", test
-    )
+    required = "a model is required, a folder as `llrnn train --out` writes it or an ARPA file"
+    assert f"{required}, found only texts: {test}" in refused(capsys, "evaluate", test)
     assert refused(capsys, "evaluate", "typo", test).startswith("typo: no such file or folder")
     assert "Missing argument" in refused(capsys, "evaluate")
     assert "missing.conllu" in refused(capsys, "evaluate", run, "missing.conllu")
@@ -624,9 +623,7 @@ def test_folders_that_are_no_models(capsys: Capture, trained: Path, run: str) ->
         assert said in refused(capsys, "generate", folder)
         assert said in refused(capsys, "explain", folder, "--word", "la")
     assert "there is no such folder" in refused(capsys, "generate", "typo")
-    assert "a model folder is required, as `llrnn train --out` writes it, but this is a file" in refused(
-        capsys, "generate", test
-    )
+    assert "or an ARPA file, but this is another file" in refused(capsys, "generate", test)
     assert "File name too long" in refused(capsys, "generate", "a" * 300)
 
 

@@ -22,7 +22,7 @@ from llrnn.knowledge.contextual import ContextualFeature, ContextualInput
 from llrnn.knowledge.features import FeatureMatrix
 from llrnn.knowledge.process import Saved
 from llrnn.languages import domains
-from llrnn.languages.ngrams import NGramTable, read_table, with_unknown
+from llrnn.languages.ngrams import NGramTable, is_arpa, read_table, with_unknown
 from llrnn.model.controllers import Controller, Silent, make_controller, skip_init
 from llrnn.model.network import FEATURE_ARRAYS, LLRNN, require_finite
 from llrnn.model.pretrained import bundle_name, find_folder, holds_model
@@ -214,6 +214,9 @@ def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:
     """
     if not holds_ngrams(path):
         return load(path)
+    if Path(path).is_file() and not is_arpa(path):
+        required = "a model is required, a folder as `llrnn train --out` writes it or an ARPA file"
+        raise CheckpointError(f"{path}: {required}, but this is another file")
     table = read_table(path)
     return ngram_model(with_unknown(table) if oov == "skip" else table)
 
