@@ -59,9 +59,9 @@ WRONG_FILES = [
     (["complete", "model", "zorglub le"], "zorglub"),
     (["complete", "nowhere", "le"], "a model folder is required"),
     (["complete", "folder", "le"], "folder holds no complete model"),
-    (["complete", "empty.txt", "le"], "empty.txt: text is required, but the file is empty"),
+    (["complete", "empty.txt", "le"], "empty.txt: a model is required"),
     (["evaluate", "text.txt", "text.txt"], "a model is required"),
-    (["explain", "text.txt", "--word", "le"], "an ARPA file is required"),
+    (["explain", "text.txt", "--word", "le"], "or an ARPA file, but this is another file"),
     (["complete", "model", "le", "--background", "nowhere"], "nowhere"),
 ]
 
