@@ -58,18 +58,15 @@ class FeedForward(Layered):
         return {**super().settings(), "words": self.words}
 
 
-class Jordan(Layered):
-    """A recurrence through what the network puts out, and not through its hidden layer; one layer."""
+class _OneLayer(Layered):
+    """One layer, whose state is one vector."""
 
-    def __init__(self, hidden: int = 256, *, layers: int = 1, inputs: int | None = None, dropout: float = 0.0) -> None:
+    bias: Tensor
+
+    def __init__(self, hidden: int, layers: int, inputs: int | None, dropout: float) -> None:
         super().__init__(hidden, layers, inputs, dropout)
         if layers != 1:
-            raise ConfigError(f"Jordan has one layer, found layers = {layers}; leave it out")
-        self.read = nn.Parameter(torch.empty(hidden, self.inputs))  # U
-        self.back = nn.Parameter(torch.empty(hidden, hidden))  # V
-        self.out = nn.Parameter(torch.empty(hidden, hidden))  # P
-        self.bias, self.out_bias = nn.Parameter(torch.zeros(hidden)), nn.Parameter(torch.zeros(hidden))
-        init_part(self, list(self.named_parameters()))
+            raise ConfigError(f"{type(self).__name__} has one layer, found layers = {layers}; leave it out")
 
     @property
     def state_size(self) -> int:
@@ -77,6 +74,19 @@ class Jordan(Layered):
 
     def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
         return (self.bias.new_zeros(len(conditions), self.hidden),)
+
+
+class Jordan(_OneLayer):
+    """A recurrence through what the network puts out, and not through its hidden layer; one layer."""
+
+    def __init__(self, hidden: int = 256, *, layers: int = 1, inputs: int | None = None, dropout: float = 0.0) -> None:
+        super().__init__(hidden, layers, inputs, dropout)
+        self.read = nn.Parameter(torch.empty(hidden, self.inputs))  # U
+        self.back = nn.Parameter(torch.empty(hidden, hidden))  # V
+        self.out = nn.Parameter(torch.empty(hidden, hidden))  # P
+        self.bias: nn.Parameter = nn.Parameter(torch.zeros(hidden))
+        self.out_bias = nn.Parameter(torch.zeros(hidden))
+        init_part(self, list(self.named_parameters()))
 
     def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
         read = variational_dropout(psi, self.dropout, generator) @ self.read.t() + self.bias
@@ -88,7 +98,7 @@ class Jordan(Layered):
         return variational_dropout(torch.stack(said, 1), self.dropout, generator), (o,)
 
 
-class Reservoir(Layered):
+class Reservoir(_OneLayer):
     """An echo state network: drawn from `seed`, scaled to the spectral radius, and left as it is.
 
     `radius` must be below 1. Dropout is on what leaves it alone.
@@ -96,7 +106,6 @@ class Reservoir(Layered):
 
     read: Tensor
     back: Tensor
-    bias: Tensor
 
     def __init__(
         self,
@@ -109,8 +118,6 @@ class Reservoir(Layered):
         seed: int = 0,
     ) -> None:
         super().__init__(hidden, layers, inputs, dropout)
-        if layers != 1:
-            raise ConfigError(f"Reservoir has one layer, found layers = {layers}; leave it out")
         if not 0 <= radius < 1:
             raise ConfigError(
                 f"a reservoir needs a spectral radius of at least 0 and below 1, found {radius}: from 1 on its states "
@@ -127,13 +134,6 @@ class Reservoir(Layered):
         self.register_buffer("back", (back * (radius / largest if largest > 0 else 0.0)).float())
         self.register_buffer("read", (drawn(hidden, self.inputs) * (3 / self.inputs) ** 0.5).float())
         self.register_buffer("bias", (drawn(hidden) * 0.1).float())
-
-    @property
-    def state_size(self) -> int:
-        return 1
-
-    def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
-        return (self.bias.new_zeros(len(conditions), self.hidden),)
 
     def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
         with torch.no_grad():
