@@ -160,3 +160,10 @@ def test_a_background_that_follows_the_text() -> None:
 def test_mistakes(fewer: float, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         condense(fine_model(), fewer, text=small_corpus())
+
+
+def test_a_text_without_sentences_is_refused_and_one_sentence_is_a_text() -> None:
+    with pytest.raises(ConfigError, match="found no sentence"):
+        condense(fine_model(), 2.0, text=small_corpus()[:0])
+    made = condense(fine_model(), 2.0, text=small_corpus()[:1])
+    assert made.provenance["condensed"]["fewer"] >= 2.0

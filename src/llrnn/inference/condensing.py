@@ -57,6 +57,8 @@ def condense(model: LLRNN, fewer: float, *, text: Corpus, batching: Batching | N
     """
     if fewer <= 1.0:
         raise ConfigError(f"condense(model, N) needs N over 1, times fewer multiplications, found {fewer}")
+    if len(text) == 0:
+        raise ConfigError("condense needs a text, to see how the network's state varies, found no sentence; give some")
     linear = [name for one in model.contextual if isinstance(one, LinearFeature) for name in one.names]
     if linear:
         raise ConfigError(f"{linear[0]!r} is made of features that rare words would lose: coarsen(model, N) keeps them")
