@@ -139,6 +139,29 @@ def test_laws(agreement: Agreement, vocabulary: Vocabulary) -> None:
     check_contextual_input(Governors(agreement), vocabulary, prefixes=10, length=12)
 
 
+def test_pieces_and_the_middle_of_a_text(agreement: Agreement, vocabulary: Vocabulary) -> None:
+    """A piece of a text begins without an end of sentence, and is remembered; in the middle, what came before counts."""
+    bound = agreement.bind(vocabulary)
+    words = "les maisons que le ministre aime . le voisin".split()
+    ids = vocabulary.locate(words)[0].tolist()
+    rows = torch.tensor([ids[1:8], [vocabulary.eos, *ids[2:8]]])
+    batch = Batch(rows, rows, torch.ones(2, 7, dtype=torch.bool))
+    before = [bound.initial(), bound.advance(bound.initial(), ids[1])]
+    for states in ([bound.initial()] * 2, before, before[::-1]):
+        said, last = bound.follow(states, batch)
+        wanted, expected_last = [], []
+        for state, row in zip(states, rows.tolist(), strict=True):
+            for symbol in row:
+                state = bound.advance(state, symbol)
+                wanted.append(state)
+            expected_last.append(state)
+        assert torch.equal(bound.slopes(said), bound.slopes(wanted))
+        assert [one.place for one in last] == [one.place for one in expected_last]
+    held = len(bound.followed._sentences)
+    bound.follow([bound.initial()] * 2, batch)
+    assert len(bound.followed._sentences) == held > 0
+
+
 def _read(rules: str, *entries: str) -> Agreement:
     """Words and their only reading, `majad POS:NOUN Case:Nom`."""
     readings = {form: {frozenset(said): 1.0} for form, *said in map(str.split, entries)}

@@ -38,7 +38,7 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 
 _RARE = 0.01  # the share of a form's tokens below which a reading is an error of the treebank
 _FEW_FORMS = 0.05  # of those that look alike: what fewer of them are is not said
-_CACHED = 256 * 2**20  # bytes: of what was said of the sentences of a text
+_CACHED = 512 * 2**20  # bytes: of what was said of the sentences of a text; of French, 3 million words
 _COUNTED = 4_000  # sentences: more would tell little more of roles
 _MOST = 200_000  # stacks of which it is remembered what they say
 _UNKNOWN = (("noun", 0.5), ("name", 0.3), ("modifier", 0.2))  # the roles of a form that nobody knows
@@ -296,7 +296,7 @@ class Followed:
         return GovernorState(self.machine.advance(state.hypotheses, symbol, state.place), state.place + 1)
 
     def rows(self, rows: Sequence[list[int]], eos: int) -> tuple[Said, list[GovernorState]]:
-        """What is said at all positions of rows that begin with an end of sentence, (B, T, ·), and the last states."""
+        """What is said at all positions of rows from the initial state on, (B, T, ·), and the last states."""
         said, last = np.empty((len(rows), len(rows[0]), len(self._first)), dtype=np.float32), []
         for own, row in zip(said, rows, strict=True):
             found = self.sentence(row, eos)
@@ -305,7 +305,7 @@ class Followed:
         return said, last
 
     def sentence(self, row: list[int], eos: int) -> _Followed:
-        """What follows the words of a row that begins with an end of sentence, without what fills it up; remembered."""
+        """What follows the words of a row from the initial state on, without what fills it up; remembered."""
         length = len(row)
         while length > 1 and row[length - 1] == eos:
             length -= 1
@@ -466,8 +466,8 @@ class Agreement(LinearFeature[GovernorState]):
     ) -> tuple[Sequence[GovernorState], Sequence[GovernorState]]:
         """What was said of a sentence is remembered: the next epoch reads it again."""
         eos, (rows, counting) = self.vocabulary.eos, batch.read
-        if any(row[0] != eos for row in rows):
-            return super().follow(states, batch)
+        if any(row[0] != eos and state != self.followed.initial for row, state in zip(rows, states, strict=True)):
+            return super().follow(states, batch)  # the middle of a text: what came before counts
         said, last = self.followed.rows(rows, eos)
         flat = said.reshape(-1, said.shape[2])
         kept = flat if counting is None else flat[counting]
