@@ -140,7 +140,7 @@ def test_laws(agreement: Agreement, vocabulary: Vocabulary) -> None:
 
 
 def test_pieces_and_the_middle_of_a_text(agreement: Agreement, vocabulary: Vocabulary) -> None:
-    """A piece of a text begins without an end of sentence, and is remembered; in the middle, what came before counts."""
+    """A piece begins without an end of sentence, and is remembered; in the middle of a text what came before counts."""
     bound = agreement.bind(vocabulary)
     words = "les maisons que le ministre aime . le voisin".split()
     ids = vocabulary.locate(words)[0].tolist()
