@@ -142,7 +142,7 @@ def test_laws(agreement: Agreement, vocabulary: Vocabulary) -> None:
 def test_pieces_and_the_middle_of_a_text(agreement: Agreement, vocabulary: Vocabulary) -> None:
     """A piece begins without an end of sentence, and is remembered; in the middle of a text what came before counts."""
     bound = agreement.bind(vocabulary)
-    words = "les maisons que le ministre aime . le voisin".split()
+    words = ["les", "maisons", "que", "le", "ministre", "aime", ".", "le", "voisin"]
     ids = vocabulary.locate(words)[0].tolist()
     rows = torch.tensor([ids[1:8], [vocabulary.eos, *ids[2:8]]])
     batch = Batch(rows, rows, torch.ones(2, 7, dtype=torch.bool))
