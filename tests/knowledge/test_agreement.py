@@ -163,8 +163,10 @@ def test_pieces_and_the_middle_of_a_text(agreement: Agreement, vocabulary: Vocab
 
 
 def _read(rules: str, *entries: str) -> Agreement:
-    """Words and their only reading, `majad POS:NOUN Case:Nom`."""
-    readings = {form: {frozenset(said): 1.0} for form, *said in map(str.split, entries)}
+    """Words and a reading of each, `majad POS:NOUN Case:Nom`; those of one word alike often."""
+    readings: dict[str, dict[frozenset[str], float]] = {}
+    for form, *said in map(str.split, entries):
+        readings.setdefault(form, {})[frozenset(said)] = 1.0
     return Agreement(rules, Readings(readings)).bind(Vocabulary(["</s>", *readings]))
 
 
@@ -189,6 +191,35 @@ def test_other_languages() -> None:
         "okudum POS:VERB Number:Sing Person:1",
     )
     assert turkish.told("ben okuyan kitap")["subject"] == "ben (Number:Sing Person:1), 3 words back"
+
+
+def _said(agreement: Agreement, prefix: str, relation: str, attribute: str, value: str) -> float:
+    found = agreement.followed.expected([_after(agreement, prefix)])[0][0]
+    return float(found[agreement.followed.values.index((relation, attribute, value))])
+
+
+def test_what_is_sure_is_said_in_full() -> None:
+    french = _read(
+        "french",
+        "les POS:DET Number:Plur Gender:Masc",
+        "les POS:DET Number:Plur Gender:Fem",
+        "amies POS:NOUN Number:Plur Gender:Fem",
+        "et POS:CCONJ",
+        "chantent POS:VERB VerbForm:Fin Number:Plur Person:3",
+        "livre POS:NOUN Number:Sing Gender:Masc",
+        "livre POS:VERB VerbForm:Fin Number:Sing Person:3",
+        "roi POS:NOUN Number:Sing Gender:Masc",
+    )
+    # the same subject once more
+    assert _said(french, "les amies chantent et", "subject", "Number", "Plur") == pytest.approx(1.0)
+    # a determiner that can be either says neither
+    assert len(_after(french, "les amies").hypotheses) == 1
+    assert _said(french, "les amies", "modifier", "Gender", "Fem") == pytest.approx(1.0)
+    # where a verb comes, what was read as one was none
+    state = _after(french, "roi livre")
+    noun = sum(one.weight for one in state.hypotheses if one.stack.last != "verb")
+    assert 0.05 < noun < 0.95
+    assert _said(french, "roi livre", "subject", "Number", "Sing") > max(0.8, noun + 0.02)
 
 
 @pytest.mark.parametrize(

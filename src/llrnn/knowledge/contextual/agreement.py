@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice, product
+from itertools import chain, combinations, islice, product
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -29,7 +29,7 @@ from llrnn.ground.files import StrPath, write_lines
 from llrnn.knowledge.contextual.base import LinearFeature
 from llrnn.knowledge.features import Features
 from llrnn.knowledge.process import Batch, PackedStates, Saved
-from llrnn.languages.agreement.machine import Counts, Machine, RoleReading, Stack, count_roles, governors
+from llrnn.languages.agreement.machine import OPEN, Counts, Machine, RoleReading, Stack, count_roles, governors
 from llrnn.languages.agreement.machine import State as Hypotheses
 from llrnn.languages.agreement.rules import AgreementRules, Bundle, Relation, fits
 from llrnn.text.lexicon import Readings, token_reading
@@ -39,8 +39,10 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 _RARE = 0.01  # the share of a form's tokens below which a reading is an error of the treebank
 _FEW_FORMS = 0.05  # of those that look alike: what fewer of them are is not said
 _CACHED = 512 * 2**20  # bytes: of what was said of the sentences of a text; of French, 3 million words
+_SILENT = 0.05  # how much a hypothesis counts for the number of a verb if its verb was there, and none is due
 _COUNTED = 4_000  # sentences: more would tell little more of roles
 _MOST = 200_000  # stacks of which it is remembered what they say
+_POOLED = ("determiner", "modifier")  # roles of words of which one reading may say several things
 _UNKNOWN = (("noun", 0.5), ("name", 0.3), ("modifier", 0.2))  # the roles of a form that nobody knows
 
 
@@ -190,9 +192,23 @@ def compiled_readings(rules: AgreementRules, readings: Mapping[frozenset[str], f
         weight = found.pop(reading) if more else 0.0
         for one, share in more.items():
             found[one] += weight * share / sum(more.values())
+    found = _pooled(found)
     total = sum(found.values())
     kept = {reading: weight for reading, weight in found.items() if weight >= _RARE * total}
     return tuple((reading, weight / sum(kept.values())) for reading, weight in kept.items())
+
+
+def _pooled(found: Mapping[RoleReading, float]) -> dict[RoleReading, float]:
+    """Of a determiner or an adjective that can be several things one reading that can be all, if they differ in one
+    attribute: les, jeunes. What they leave open needs no hypotheses of its own."""
+    made = dict(found)
+    for first, second in combinations(sorted(found, key=str), 2):
+        if first in made and second in made and first.role == second.role and first.role in _POOLED:
+            differ = [i for i, (a, b) in enumerate(zip(first.bundle, second.bundle, strict=True)) if a != b]
+            if len(differ) == 1 and all(one.bundle[differ[0]] for one in (first, second)):
+                both = tuple(a | b for a, b in zip(first.bundle, second.bundle, strict=True))
+                made[RoleReading(first.role, both)] = made.pop(first) + made.pop(second)
+    return made
 
 
 def _says_more(one: RoleReading, other: RoleReading) -> bool:
@@ -233,6 +249,7 @@ class _StackProfile(NamedTuple):
 
     stack: Stack
     row: Floats
+    heard: Floats  # for each relation, how much it counts where a word in that relation comes
     places: tuple[int, ...]
 
 
@@ -253,6 +270,8 @@ class Followed:
             for i, value in said
             if rules.attributes[i] == attribute
         ]
+        names = [relation.name for relation in rules.relations]
+        self._relation_of = [names.index(relation) for relation, _, _ in self.values]
         self._sentences: ByteCache[tuple[int, ...], _Followed] = ByteCache(_CACHED, _bytes_of)
         self._profile_of: dict[int, _StackProfile] = {}  # by the number of the object: to hash a stack takes long
         self._rows: dict[tuple[tuple[tuple[float, Bundle], ...], ...], Floats] = {}  # many stacks say the same
@@ -277,7 +296,14 @@ class Followed:
         said = tuple(tuple((weight, one.bundle) for weight, one in found) for found in own)
         if said not in self._rows:
             self._rows[said] = self._row(said)
-        return _StackProfile(stack, self._rows[said], tuple(found[0][1].place if found else -1 for found in own))
+        places = tuple(found[0][1].place if found else -1 for found in own)
+        return _StackProfile(stack, self._rows[said], self._heard(stack, own), places)
+
+    def _heard(self, stack: Stack, own: Sequence[Sequence[object]]) -> Floats:
+        """A finite verb can hardly come in a clause that had one: where it comes, other hypotheses are right."""
+        pairs = zip(self.rules.relations, own, strict=True)
+        silent = [one.name == "subject" and not found and stack.top.phase != OPEN for one, found in pairs]
+        return np.where(silent, _SILENT, 1.0)
 
     def _row(self, said: Sequence[Sequence[tuple[float, Bundle]]]) -> Floats:
         at, row = {one: i for i, one in enumerate(self.values)}, np.zeros(len(self.values))
@@ -320,12 +346,17 @@ class Followed:
         return self._sentences.get(tuple(row[:length]), make)
 
     def _of_states(self, states: Sequence[GovernorState]) -> Said:
-        """What hypotheses say, each as much as it weighs."""
+        """What hypotheses say of a word in a relation, each as much as it weighs, and is heard."""
         flat = [one for state in states for one in state.hypotheses]
-        rows = np.array([self._profile(one.stack).row for one in flat]).reshape(len(flat), len(self.values))
+        profiles = [self._profile(one.stack) for one in flat]
+        rows = np.array([one.row for one in profiles]).reshape(len(flat), len(self.values))
         first = np.cumsum([0, *(len(state.hypotheses) for state in states[:-1])])
-        weighted = np.array([one.weight for one in flat])[:, None] * rows
-        said = np.add.reduceat(weighted, first, axis=0) if states else weighted
+        heard = np.array([one.heard for one in profiles]).reshape(len(flat), len(self.rules.relations))
+        weights = np.array([one.weight for one in flat])[:, None] * heard
+        said = rows  # of no states
+        if states:
+            all_heard = np.add.reduceat(weights, first)[:, self._relation_of]
+            said = np.add.reduceat(weights[:, self._relation_of] * rows, first) / all_heard
         distance = np.array([self.distances(state) for state in states]).reshape(len(states), -1)
         found: Said = np.concatenate([said, distance], 1).astype(np.float32)
         return found

@@ -448,10 +448,12 @@ def governors(stack: Stack, relation: str, rules: AgreementRules) -> list[tuple[
         if rules.head_last and stack.last == "verb" and top.subject is not None:  # a particle: söyleyebilir misin
             return [(1.0, top.subject)]
         due, found = _due(stack, with_subject=True), []
+        again = stack.link and top.subject is not None  # il entre et s' assoit
         if due is not None:
-            found.append((0.4 if stack.link == "and" else 1.0, stack.clauses[due].subject))
-        if stack.link and top.subject is not None:
-            found.append((0.6 if stack.link == "and" and found else 0.2 if found else 0.7, top.subject))
+            share = (0.4 if stack.link == "and" else 0.8) if again else 1.0
+            found.append((share, stack.clauses[due].subject))
+        if again:
+            found.append((1.0 - sum(share for share, _ in found), top.subject))
         return [(weight, one) for weight, one in found if one is not None]
     if relation == "late subject":
         late = top.verb is not None and top.subject is None and stack.group is None and not stack.hidden
