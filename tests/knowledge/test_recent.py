@@ -28,7 +28,7 @@ TRAIN = Corpus.from_sentences(
 TEXT = Corpus.from_sentences(
     [s.split() for s in ("the zebra eats", "a zebra sleeps", "the okapi eats 17 zebras", "okapi and zebra sleeps 17")]
 )
-WEIGHT, WINDOW, SHARE = 0.25, 6, 0.4
+WEIGHT, WINDOW, SHARE, FADING = 0.25, 6, 0.4, 3.0
 
 
 def model_with(background: Background) -> LLRNN:
@@ -52,8 +52,8 @@ def rules() -> Inflections:
     return Inflections.learnt(["zebra", "zebras", "cats", "cat", "house", "houses", "okapi", "okapis"], least=1)
 
 
-def with_recent(inflections: Inflections | None = None) -> LLRNN:
-    recent = Recent(WINDOW, inflections=inflections, share=SHARE)
+def with_recent(inflections: Inflections | None = None, fading: float | None = None) -> LLRNN:
+    recent = Recent(WINDOW, fading=fading, inflections=inflections, share=SHARE)
     return model_with(Mixture(base(), recent, weights=[1 - WEIGHT, WEIGHT]))
 
 
@@ -64,14 +64,18 @@ def log_b(model: LLRNN, word: str) -> float:
 
 
 @torch.no_grad()
-def by_hand(plain: LLRNN, corpus: Corpus, inflections: Inflections | None = None) -> list[list[float]]:
+def by_hand(
+    plain: LLRNN, corpus: Corpus, inflections: Inflections | None = None, fading: float | None = None
+) -> list[list[float]]:
     """p(x) = p₀(x) r(x) / Σ p₀ r, r(x) = 1 − w + w n(x) / (N b(x)): Σ is 1 − w and what the words before add.
 
     The sum runs over all strings that the words before speak for, whether a text will have them or not.
     """
     read, found = list[str](), list[list[float]]()
     for sentence in corpus:
-        state, fed, row = plain.start(), plain.vocabulary.eos, list[float]()
+        state, fed, row, before = plain.start(), plain.vocabulary.eos, list[float](), read[-WINDOW:]
+        f = [1.0 if fading is None else 1 / (1 + d / fading) for d in range(len(before), 0, -1)]
+        heard = [*zip(before, f, strict=True)]
         for word in (*sentence.words, "</s>"):
             p, state = plain.step(state, [fed])
             log_p = p.log_probs()[0].numpy()
@@ -81,28 +85,29 @@ def by_hand(plain: LLRNN, corpus: Corpus, inflections: Inflections | None = None
                 return float(log_p[int(symbol[0])] + inside[0])
 
             counts = defaultdict[str, float](float)
-            for one in read[-WINDOW:]:
+            for one, weight in heard:
                 forms = inflections.forms(one) if inflections is not None and TRAIN.counts()[one] <= 2 else {}
                 for form, r in (
                     {one: 1 - SHARE} | {x: SHARE * r for x, r in forms.items()} if forms else {one: 1.0}
                 ).items():
-                    counts[form] += r
+                    counts[form] += weight * r
             said = math.fsum(counts.values())
             more = {x: WEIGHT * n / said / math.exp(log_b(plain, x)) for x, n in counts.items()}
             # without any word before there is nothing beside the base
             total = math.fsum([1 - WEIGHT, *(math.exp(log_plain(x)) * r for x, r in more.items())])
             row.append(log_plain(word) + math.log((1 - WEIGHT + more.get(word, 0.0)) / total))
             fed = int(plain.vocabulary.id(word))
-            read += [word] if word != "</s>" else []
+            read, heard = ([*read, word], [*heard, (word, 1.0)]) if word != "</s>" else (read, heard)
         found.append(row)
     return found
 
 
 @pytest.mark.parametrize("inflected", [False, True])
-def test_it_is_what_the_counts_say_of_all_strings(inflected: bool) -> None:
+@pytest.mark.parametrize("fading", [None, FADING])
+def test_it_is_what_the_counts_say_of_all_strings(inflected: bool, fading: float | None) -> None:
     inflections = rules() if inflected else None
-    found = word_log_probs(with_recent(inflections), TEXT)
-    for one, other in zip(found, by_hand(model_with(base()), TEXT, inflections), strict=True):
+    found = word_log_probs(with_recent(inflections, fading), TEXT)
+    for one, other in zip(found, by_hand(model_with(base()), TEXT, inflections, fading), strict=True):
         assert one == pytest.approx(other, abs=1e-9)
 
 
@@ -149,14 +154,14 @@ def test_what_was_read_comes_again() -> None:
 def test_the_laws_hold() -> None:
     vocabulary = Vocabulary.from_corpus(TRAIN)
     check_background(
-        Mixture(base(), Recent(3), weights=[0.5, 0.5]),
+        Mixture(base(), Recent(3, fading=2), weights=[0.5, 0.5]),
         vocabulary,
         conditions=(None, "the dog eats", Before(("the", "?"))),
     )
 
 
 def test_evaluation_reads_a_running_text_and_sums_to_one(tmp_path: Path) -> None:
-    model = with_recent(rules())
+    model = with_recent(rules(), FADING)
     model.save(tmp_path / "m")
     found = evaluate(load(tmp_path / "m"), TEXT)
     bits = -sum(row.sum() for row in word_log_probs(model, TEXT)) / math.log(2) / TEXT.characters
@@ -167,11 +172,11 @@ def test_evaluation_reads_a_running_text_and_sums_to_one(tmp_path: Path) -> None
 def test_cells_and_ends_are_no_words_that_come_again() -> None:
     vocabulary = with_recent().vocabulary
     recent = Recent(2).bind(vocabulary)
-    state: tuple[int, ...] = recent.initial("the dog unlisted")
-    assert state == (vocabulary.id("dog"),)
+    state = recent.initial("the dog unlisted")
+    assert state == ((vocabulary.id("dog"),), ())
     for symbol in (vocabulary.eos, vocabulary.n_words, vocabulary.id("a"), vocabulary.id("a")):
         state = recent.advance(state, symbol)
-    assert state == (vocabulary.id("a"),) * 2
+    assert state == ((vocabulary.id("dog"),), (vocabulary.id("a"),) * 2)
 
 
 CONFIG = """
@@ -207,6 +212,7 @@ def test_a_configuration_reads_running_texts(tmp_path: Path) -> None:
 MISTAKES: Sequence[tuple[str, str]] = (
     ("background.recent={weight=1.5}", "less than 1"),
     ("background.recent={window=0}", "greater than or equal to 1"),
+    ("background.recent={fading=0}", "greater than 0"),
     ("corpus.units='characters'", "units = 'words'"),
 )
 
@@ -220,6 +226,8 @@ def test_mistakes_are_told(tmp_path: Path, change: str, told: str) -> None:
 def test_mistakes_in_python_are_told() -> None:
     with pytest.raises(BackgroundError, match="a window of 1 or more"):
         Recent(0)
+    with pytest.raises(BackgroundError, match="a fading above 0"):
+        Recent(fading=0)
     with pytest.raises(CorpusError, match="one word or more"):
         TEXT.running(0)
     with pytest.raises(CorpusError, match="no conditions of their own"):

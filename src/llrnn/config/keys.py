@@ -436,6 +436,7 @@ class RecentConfig(Strict):
 
     weight: float = Field(0.2, gt=0, lt=1, description="of the words before, beside the background of the given kind")
     window: int = Field(500, ge=1, description="how far back, over ends of sentences [words]")
+    fading: float | None = Field(None, gt=0, description="a word so far back counts half; all alike by default [words]")
     inflected: float = Field(
         0.0, ge=0, lt=1, description="of a rare word's weight, what its other forms get; endings are learnt from train"
     )

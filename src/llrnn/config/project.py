@@ -467,10 +467,10 @@ def _background(config: Config, corpora: dict[str, Corpus]) -> Background:
 def _recent(given: keys.RecentConfig | None, base: Background, corpora: dict[str, Corpus]) -> Background:
     if given is None:
         return base
-    recent = Recent(given.window)
+    recent = Recent(given.window, fading=given.fading)
     if given.inflected:
         rules = Inflections.learnt(corpora["train"].counts())
-        recent = Recent(given.window, inflections=rules, share=given.inflected)
+        recent = Recent(given.window, fading=given.fading, inflections=rules, share=given.inflected)
     return Mixture(base, recent, weights=[1.0 - given.weight, given.weight])
 
 

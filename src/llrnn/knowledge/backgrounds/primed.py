@@ -39,6 +39,8 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 
 Evidence = Callable[[object], Mapping[str, float]]
 LogWeights = dict[int, float]  # a state: log b of the words and cells that have evidence, by their ids
+Words = tuple[int, ...]
+Text = tuple[Words, Words]  # a state: the words before the sentence, and those of the sentence
 
 LEAST_ABSENT = 1e-6  # a fit never says 0: an entity without evidence that was not seen may still be said one day
 _WIDEST = 30.0  # |log weight| is looked for up to here; there is an optimum: all targets end with a word without weight
@@ -286,91 +288,135 @@ def _splits(word: str) -> Iterator[tuple[str, str]]:
         yield word[: len(word) - length], word[len(word) - length :]
 
 
-class Recent(Background[tuple[int, ...]]):
-    """The words of the text so far (a cache): n(x) / N among the last `window` words, those before the sentence too.
+class Recent(Background[Text]):
+    """The words of the text so far (a cache): those of the sentence, and the last `window` before it.
 
-        b(C, K, x) = n(x) / N        C: the words before the sentence (`Before`, or a text); K: those of the sentence
-        b(C, K, x) = Σ_y n(y) / N · ((1 − share) 1[x = y] + share · forms(y)[x])        with `inflections`
+        b(C, K, x) = n(x) / N,  n(x) = Σ_y f(y) 1[x = y]        C: the words before the sentence (`Before`, or a text)
+                                n(x) = Σ_y f(y) ((1 − share) 1[x = y] + share · forms(y)[x])        with `inflections`
 
-    Forms are those of words that were counted twice at most: those of others are known. Only listed words come again;
-    `words.as_read` lists those of a text. What goes to forms that are not listed goes to their cells. As there is
-    nothing at first, it stands beside another background:
+    f = 1 for words y of the sentence and, with `fading`, 1 / (1 + d / fading) for the word d places before it: at
+    that distance a word counts half. Forms are those of words that were counted twice at most: those of others are
+    known. Only listed words come again; `words.as_read` lists those of a text. What goes to forms that are not listed
+    goes to their cells. As there is nothing at first, it stands beside another background:
 
-        Mixture(Unigram.from_corpus(train), Recent(500), weights=[0.9, 0.1])
+        Mixture(Unigram.from_corpus(train), Recent(3000, fading=20), weights=[0.7, 0.3])
     """
 
-    _nothing: Table  # once it is bound
-
-    def __init__(self, window: int = 500, *, inflections: Inflections | None = None, share: float = 0.3) -> None:
-        if window < 1 or not 0 < share < 1:
+    def __init__(
+        self,
+        window: int = 500,
+        *,
+        fading: float | None = None,
+        inflections: Inflections | None = None,
+        share: float = 0.3,
+    ) -> None:
+        if window < 1 or not 0 < share < 1 or not (fading is None or 0 < fading < math.inf):
             raise BackgroundError(
-                f"Recent needs a window of 1 or more, a share between 0 and 1, found {window}, {share}"
+                "Recent needs a window of 1 or more, a share between 0 and 1 and a fading above 0, or none; "
+                f"found {window}, {share}, {fading}"
             )
-        self.text_before, self.inflections, self.share = window, inflections, share
+        self.text_before, self.fading, self.inflections, self.share = window, fading, inflections, share
+        self._ids: dict[str, int] = {}  # of words of texts before, -1 for those that are not listed: cached
         self._said: dict[int, tuple[Ints, Floats]] = {}  # by words: the symbols that they speak for, and how much
+        self._tables: dict[int, tuple[Words, float, Table]] = {}  # of the last answer, by the id of the words before
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         bound = super().bind(vocabulary)
-        bound._nothing = Table(torch.full((len(vocabulary),), MINUS_INFINITY, dtype=torch.float64))
-        bound._said = {}
+        bound._ids, bound._said, bound._tables = {}, {}, {}
         return bound
 
-    def initial(self, condition: object = None) -> tuple[int, ...]:
-        words = conditions.words_of(condition)[-self.text_before :]
-        return tuple(self.vocabulary.id(word) for word in words if word in self.vocabulary)
+    def initial(self, condition: object = None) -> Text:
+        words, ids, listed = conditions.words_of(condition)[-self.text_before :], self._ids, self.vocabulary
+        ids.update((word, listed.id(word) if word in listed else -1) for word in {*words} - ids.keys())
+        return tuple(symbol for symbol in map(ids.__getitem__, words) if symbol >= 0), ()
 
-    def advance(self, state: tuple[int, ...], symbol: int) -> tuple[int, ...]:
+    def advance(self, state: Text, symbol: int) -> Text:
         """A cell is no word that comes again, nor is the end of a sentence."""
         if symbol == self.vocabulary.eos or symbol >= self.vocabulary.n_words:
             return state
-        return (*state, symbol)[-self.text_before :]
+        before, words = state
+        return before, (*words, symbol)
 
-    def _says(self, word: int) -> tuple[Ints, Floats]:
-        """What one word speaks for: itself and its other forms, by their symbols."""
-        if word not in self._said:
-            speaks = self.inflections is not None and self.vocabulary.counts[word] <= _RARE
-            forms = self.inflections.forms(self.vocabulary.symbol(word)) if self.inflections and speaks else {}
-            symbols = self.vocabulary.find(list(forms))[0] if forms else np.zeros(0, dtype=np.int64)
-            shares = self.share * np.array([*forms.values()]) * (symbols >= 0)
-            own = np.append(symbols[symbols >= 0], word), np.append(shares[symbols >= 0], 1.0 - shares.sum())
-            self._said[word] = own
-        return self._said[word]
+    def _says(self, words: Sequence[int]) -> tuple[Ints, Floats, Ints]:
+        """What words speak for: symbols and shares, one word after the other, and how many symbols each has."""
+        new = [word for word in words if word not in self._said]
+        if new:
+            self._said |= dict(zip(new, self._spoken(new), strict=True))
+        said = [self._said[word] for word in words]
+        none: tuple[Ints, Floats] = np.zeros(0, dtype=np.int64), np.zeros(0)
+        symbols, shares = (np.concatenate(part) for part in zip(none, *said, strict=True))
+        return symbols, shares, np.array([len(own) for own, _ in said], dtype=np.int64)
 
-    def _counted(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
-        """The symbols that have mass at a state, and its logarithm."""
-        words, n = np.unique(np.array(state, dtype=np.int64), return_counts=True)
-        if self.inflections is None:
-            return words, np.log(n / max(1, len(state)))
-        said = [self._says(word) for word in words.tolist()]
-        symbols = np.concatenate([words[:0], *(one for one, _ in said)])
-        parts = np.concatenate([np.zeros(0), *(k / len(state) * m for k, (_, m) in zip(n.tolist(), said, strict=True))])
+    def _spoken(self, words: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
+        """For each word: itself and its other forms, by their symbols, which are looked up together."""
+        rules, counts = self.inflections, self.vocabulary.counts
+        forms = [rules.forms(self.vocabulary.symbol(word)) if rules and counts[word] <= _RARE else {} for word in words]
+        found = self.vocabulary.find([form for own in forms for form in own])[0]
+        ends = np.cumsum([len(own) for own in forms])
+        for word, own, symbols in zip(words, forms, np.split(found, ends[:-1]), strict=True):
+            shares = self.share * np.array([*own.values()])[symbols >= 0]
+            yield np.append(symbols[symbols >= 0], word), np.append(shares, 1.0 - shares.sum())
+
+    def _table(self, before: Words) -> tuple[Words, float, Table]:
+        """N, and log n(x) / N of all symbols, by the words before the sentence alone."""
+        if id(before) in self._tables:
+            return self._tables[id(before)]
+        distance = np.arange(len(before), 0, -1)
+        f = np.ones(len(before)) if self.fading is None else 1.0 / (1.0 + distance / self.fading)
+        words, place = np.unique(np.array(before, dtype=np.int64), return_inverse=True)
+        symbols, shares, sizes = self._says(words.tolist())
+        n = np.repeat(np.bincount(place, weights=f, minlength=len(words)), sizes) * shares
+        with np.errstate(divide="ignore"):
+            log_b = np.log(np.bincount(symbols, weights=n, minlength=len(self.vocabulary)) / (f.sum() or 1.0))
+        return before, float(f.sum()), Table(torch.from_numpy(log_b))
+
+    def _of_sentence(self, words: Words) -> tuple[Ints, Floats]:
+        """The symbols that the words of the sentence speak for, and n(x) by them."""
+        symbols, shares, _ = self._says(words)
         found, place = np.unique(symbols, return_inverse=True)
-        return found, np.log(np.bincount(place, weights=parts, minlength=len(found)))
+        return found, np.bincount(place, weights=shares, minlength=len(found))
 
-    def prior(self, states: Sequence[tuple[int, ...]]) -> Prior:
-        found = [self._counted(state) for state in states]
-        sizes = torch.tensor([len(words) for words, _ in found], dtype=torch.long)
-        word = torch.from_numpy(np.concatenate([np.zeros(0, dtype=np.int64), *(words for words, _ in found)]))
-        log_b = torch.from_numpy(np.concatenate([np.zeros(0), *(log for _, log in found)]))
-        none = torch.full((len(states), 1), MINUS_INFINITY, dtype=torch.float64)
-        return SparsePrior((self._nothing,), none, Exceptions(torch.repeat_interleave(sizes), word, log_b))
+    def prior(self, states: Sequence[Text]) -> Prior:
+        """A table for each text before, which the positions of a sentence share; its own words are exceptions."""
+        befores = {id(before): before for before, _ in states} or {0: ()}
+        self._tables = {key: self._table(before) for key, before in befores.items()}
+        column = {key: k for k, key in enumerate(befores)}
+        shift = np.full((len(states), len(befores)), MINUS_INFINITY)
+        rows: list[tuple[Ints, Floats]] = [(np.zeros(0, dtype=np.int64), np.zeros(0))]
+        for n, (before, words) in enumerate(states):
+            _, total, table = self._tables[id(before)]
+            symbols, own = self._of_sentence(words)
+            log_n = np.log(np.exp(table.log_b.numpy()[symbols]) * total + own)
+            rows.append((symbols, log_n - math.log(total + len(words) or 1.0)))
+            shift[n, column[id(before)]] = math.log(total / (total + len(words))) if total else 0.0
+        sizes = torch.tensor([len(symbols) for symbols, _ in rows[1:]], dtype=torch.long)
+        word, log_b = (torch.from_numpy(np.concatenate(part)) for part in zip(*rows, strict=True))
+        tables = tuple(table for _, _, table in self._tables.values())
+        return SparsePrior(tables, torch.from_numpy(shift), Exceptions(torch.repeat_interleave(sizes), word, log_b))
 
     def revised(self, revision: Revision) -> Self:
         return self.bind(revision.vocabulary)
 
     def saved(self) -> Saved:
         rules = None if self.inflections is None else self.inflections.rules
-        return Saved("recent", {"window": self.text_before, "share": self.share, "rules": rules})
+        fields = {"window": self.text_before, "fading": self.fading, "share": self.share, "rules": rules}
+        return Saved("recent", fields)
 
     @classmethod
     def restored(
-        cls, window: int, share: float = 0.3, rules: Mapping[str, Mapping[str, float]] | None = None
+        cls,
+        window: int,
+        share: float = 0.3,
+        rules: Mapping[str, Mapping[str, float]] | None = None,
+        fading: float | None = None,
     ) -> Recent:
-        """From the fields of `saved`."""
-        return cls(window, inflections=None if rules is None else Inflections(rules), share=share)
+        """From the fields of `saved`; a folder without `fading` is from when no word faded."""
+        return cls(window, fading=fading, inflections=None if rules is None else Inflections(rules), share=share)
 
     def __repr__(self) -> str:
-        return f"Recent(window={self.text_before}{'' if self.inflections is None else f', {self.share:g} inflected'})"
+        fading = "" if self.fading is None else f", fading={self.fading:g}"
+        inflected = "" if self.inflections is None else f", {self.share:g} inflected"
+        return f"Recent(window={self.text_before}{fading}{inflected})"
 
 
 def entity_words(
