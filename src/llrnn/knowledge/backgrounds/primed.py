@@ -359,8 +359,9 @@ class Recent(Background[Text]):
 
     def _table(self, before: Words) -> tuple[Words, float, Table]:
         """N, and log n(x) / N of all symbols, by the words before the sentence alone."""
-        if id(before) in self._tables:
-            return self._tables[id(before)]
+        kept = self._tables.get(id(before))
+        if kept is not None:
+            return kept
         distance = np.arange(len(before), 0, -1)
         f = np.ones(len(before)) if self.fading is None else 1.0 / (1.0 + distance / self.fading)
         words, place = np.unique(np.array(before, dtype=np.int64), return_inverse=True)
@@ -374,24 +375,25 @@ class Recent(Background[Text]):
         """The symbols that the words of the sentence speak for, and n(x) by them."""
         symbols, shares, _ = self._says(words)
         found, place = np.unique(symbols, return_inverse=True)
-        return found, np.bincount(place, weights=shares, minlength=len(found))
+        return found, np.bincount(place, weights=shares, minlength=len(found)).astype(np.float64)
 
     def prior(self, states: Sequence[Text]) -> Prior:
         """A table for each text before, which the positions of a sentence share; its own words are exceptions."""
         befores = {id(before): before for before, _ in states} or {0: ()}
-        self._tables = {key: self._table(before) for key, before in befores.items()}
+        said = {key: self._table(before) for key, before in befores.items()}
+        self._tables = said
         column = {key: k for k, key in enumerate(befores)}
         shift = np.full((len(states), len(befores)), MINUS_INFINITY)
         rows: list[tuple[Ints, Floats]] = [(np.zeros(0, dtype=np.int64), np.zeros(0))]
         for n, (before, words) in enumerate(states):
-            _, total, table = self._tables[id(before)]
+            _, total, table = said[id(before)]
             symbols, own = self._of_sentence(words)
             log_n = np.log(np.exp(table.log_b.numpy()[symbols]) * total + own)
             rows.append((symbols, log_n - math.log(total + len(words) or 1.0)))
             shift[n, column[id(before)]] = math.log(total / (total + len(words))) if total else 0.0
         sizes = torch.tensor([len(symbols) for symbols, _ in rows[1:]], dtype=torch.long)
         word, log_b = (torch.from_numpy(np.concatenate(part)) for part in zip(*rows, strict=True))
-        tables = tuple(table for _, _, table in self._tables.values())
+        tables = tuple(table for _, _, table in said.values())
         return SparsePrior(tables, torch.from_numpy(shift), Exceptions(torch.repeat_interleave(sizes), word, log_b))
 
     def revised(self, revision: Revision) -> Self:
