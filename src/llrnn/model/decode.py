@@ -144,7 +144,6 @@ def generate(
         generate(model, "le chat", temperature=0.7, top_p=0.9, count=3, seed=1)
         generate(model, "le chat", beam=5)[0]
     """
-    given = [condition] * count if conditions is None else conditions
     words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
     chosen = chosen_strategy(greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p)
     draws = [name for name, found in (("seed", seed), ("generator", generator)) if found is not None]
@@ -155,10 +154,11 @@ def generate(
     if beam is not None:
         if conditions is None and count > beam:
             raise ConfigError(f"a beam of {beam} finds so many texts at most, found count={count}; widen the beam")
-        found = beam_search_each(model, given[:1] if conditions is None else given, words, beam, max_words)
+        found = beam_search_each(model, [condition] if conditions is None else conditions, words, beam, max_words)
         return found[0][:count] if conditions is None else [best[0] for best in found]
     if seed is not None:
         generator = torch.Generator(model.device).manual_seed(seed)
+    given = [condition] * count if conditions is None else conditions
     with torch.no_grad(), evaluating(model):
         return _drawn(model, words, given, strategy or chosen, max_words, generator)
 
