@@ -150,10 +150,13 @@ def test_components_are_those_that_reach_each_other_ends_first(edges: list[tuple
 # limits and refusals
 
 
-def test_what_is_too_large_is_refused_with_the_limit() -> None:
-    many = A.times(1000).times(1000)
-    with pytest.raises(BackgroundError, match="needs more than 500,000 states or 5,000,000 moves"):
-        finite(many, over("a", many))
+def test_what_is_too_large_is_refused_with_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = A.times(100).times(1000)
+    assert (moves.MOST_STATES, moves.MOST_MOVES) == (500_000, 5_000_000)
+    with monkeypatch.context() as lower:
+        lower.setattr(moves, "MOST_STATES", 50_000)
+        with pytest.raises(BackgroundError, match="needs more than 50,000 states or 5,000,000 moves"):
+            finite(many, over("a", many))
     combined = matching("[ab]").repeated() + A + matching("[ab]").times(12)
     machine = compiled(combined, over("ab", combined), weighted=False)
     with pytest.raises(TooLargeError, match="needs more than 1,000 states"):

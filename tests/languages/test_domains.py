@@ -387,8 +387,9 @@ def test_a_cell_all_of_whose_strings_are_listed_is_gone() -> None:
         vocabulary.spell(symbol, 1, np.random.default_rng(0))
 
 
-def test_what_is_hardly_left_of_a_finite_cell_is_summed_anew() -> None:
+def test_what_is_hardly_left_of_a_finite_cell_is_summed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same in fractions: ten strings are listed, of which each weighs a hundred trillion times what is left."""
+    monkeypatch.setattr("llrnn.text.vocabulary._MOST_DRAWS", 10_000)  # a million would be as hopeless
     weight = {**{c: 0.07 + 0.001 * i for i, c in enumerate("abcdefghij")}, "x": 3e-16, "y": 4e-17}
     domain = Regular({"one": "[a-jxy]", "other": "[a-jxy]{2}"}, weight)
     listed = list("abcdefghij")
