@@ -1,7 +1,10 @@
-"""The pictures of docs/playground.md, taken in a real browser: PYTHONPATH=tests python scripts/screenshots.py [DEMO]
+"""The pictures of docs/playground.md, and the short sequence of docs/index.md, taken in a real browser:
 
-DEMO is the folder of `llrnn demo` (default: demo), whose models are trained where they are not there. Everything is
-seeded, so the pictures change only where the page or a model does. Needs what tests/serve/test_page.py needs.
+    PYTHONPATH=src:tests python scripts/screenshots.py [DEMO [NAME...]]
+
+DEMO is the folder of `llrnn demo` (default: demo), whose models are trained where they are not there; NAMEs choose some
+of the pictures. Everything is seeded, so they change only where the page or a model does. Needs what
+tests/serve/test_page.py needs.
 """
 
 from __future__ import annotations
@@ -39,6 +42,8 @@ WRITTEN = {
     "seed": 4,
     "stream": True,
 }
+WRITING = {"prefix": "la voiture", "seed": "4", "temperature": "0.7", "written": json.dumps(WRITTEN)}
+WRITTEN_ALL = "#writing-summary:not(:empty)"
 
 
 @dataclass(frozen=True)
@@ -55,31 +60,20 @@ class Shot:
 
 
 SHOTS = (
-    Shot("playground", WORD, last=".why"),
-    Shot("playground-dark", WORDS | {"influence": "Gender:Fem"}, last=".why", scheme="dark", ready=(".moved",)),
+    Shot("playground", WORD, last=".panel-body"),
+    Shot("playground-dark", WORDS | {"influence": "Gender:Fem"}, last=".panel-body", scheme="dark", ready=(".moved",)),
     Shot("playground-compare", WORDS, first=".why", last=".why"),
-    Shot(
-        "playground-weights",
-        WORD | {"change": "1,-2,Gender:Fem"},
-        first=".panel-body",
-        last=".steering",
-    ),
-    Shot(
-        "playground-influence",
-        WORD | {"influence": "Gender:Fem"},
-        first=".moves",
-        last=".moves",
-        ready=(".moved",),
-    ),
+    Shot("playground-weights", WORD | {"change": "1,-2,Gender:Fem"}, first=".panel-body", last=".panel-body"),
+    Shot("playground-influence", WORD | {"influence": "Gender:Fem"}, first=".moves", last=".moves", ready=(".moved",)),
     Shot("playground-two", WORDS | {"model2": "softmax"}, first="#panels", last=".why"),
-    Shot(
-        "playground-sentence",
-        {"prefix": "la voiture", "seed": "4", "temperature": "0.7", "written": json.dumps(WRITTEN)},
-        first="#writing",
-        last="#writing",
-        ready=("#writing-summary:not(:empty)",),
-    ),
+    Shot("playground-unknown", {"prefix": "la voitture de mon voisin est"}, first=".panel", last=".next"),
+    Shot("playground-sentence", WRITING, first="#writing", last="#writing", ready=(WRITTEN_ALL,)),
     Shot("playground-phone", WORDS, size=(360, 740), scheme="dark", last=".why"),
+    # the landing page's short sequence
+    Shot("tour-next", WORD, first=".next", last=".next"),
+    Shot("tour-why", WORDS, first=".why .head", last=".picture"),
+    Shot("tour-turn", WORD | {"change": "1,-3,Gender:Fem"}, first=".next", last=".next"),
+    Shot("tour-write", WRITING, size=(760, 900), first="#writing", last="#writing", ready=(WRITTEN_ALL,)),
 )
 
 
@@ -91,7 +85,8 @@ def main() -> None:
         running(create_app(engine)) as address,
         chromium(Path(profile)) as browser,
     ):
-        for shot in SHOTS:
+        chosen = sys.argv[2:] or [shot.name for shot in SHOTS]
+        for shot in (shot for shot in SHOTS if shot.name in chosen):
             take(browser, f"http://127.0.0.1:{address.port}/#{urlencode(shot.state)}", shot)
 
 

@@ -48,6 +48,9 @@ class FakeEngine(Engine):
         finally:
             self.ended += 1
 
+    async def read(self, request: object) -> dict[str, Any]:
+        return await self.next(request)
+
     async def complete(self, request: object) -> dict[str, Any]:
         return await self.next(request)
 
@@ -83,6 +86,9 @@ class FakeEngine(Engine):
 
     async def words(self, name: str, query: str, limit: int) -> dict[str, Any]:
         return {"words": [], "matching": 0}
+
+    async def strings(self, name: str, cell: str, limit: int, seed: int) -> dict[str, Any]:
+        return {"cell": cell, "strings": []}
 
     async def close(self) -> None:
         assert self.begun == self.ended

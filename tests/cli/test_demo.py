@@ -9,12 +9,15 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from llrnn import load
+from browser import PHONE, WIDE, Browser, chromium, require_browser
+from llrnn import explain, load
 from llrnn.cli import demo
 from llrnn.cli.demo import Demo, run, write_report
 from llrnn.config.project import embedded_corpora
@@ -80,10 +83,12 @@ def test_the_report_holds_everything_and_needs_no_network(small: Demo, tmp_path:
     page = Page(html)
     assert page.open == []
     assert html.startswith("<!DOCTYPE html>")
-    assert not re.search(r"https?:|//[a-z]|url\(|@import", html)
-    assert not {name for name, _ in page.attributes} & {"src", "href", "xlink:href", "data", "srcset", "action"}
+    assert set(re.findall(r"https?://[^/\s]*", html)) == {"http://127.0.0.1:8017"}  # the playground, by a click alone
+    assert not re.search(r"[^:]//[a-z]|url\(|@import", html)
+    assert not {name for name, _ in page.attributes} & {"src", "xlink:href", "data", "srcset", "action"}
     assert not {"script", "link", "iframe", "img", "object", "embed"} & {*page.tags}
-    assert page.tags.count("svg") >= 1
+    assert page.tags.count("svg") % 2 == 0  # each chart for a page, and for a phone
+    assert page.tags.count("svg") > 0
     assert page.tags.count("table") == 2 + (small.decision is not None)
     results = small.results()
     cells = [cell for row in (results.header, *results.rows) for cell in row]
@@ -128,7 +133,45 @@ def test_a_decision_of_agreement_is_found_and_adds_up(small: Demo, tmp_path: Pat
     assert "Why this word?" in page.text
     assert f"{found.chosen.word} rather than {found.rival.word}" in page.text
     assert f"{found.log_ratio:+.3f}" in page.text
-    assert page.tags.count("svg") == 2
+    assert page.tags.count("svg") == 4
+    link = urlsplit(next(value or "" for name, value in page.attributes if name == "href"))
+    words = {"prefix": " ".join(found.chosen.prefix), "word": found.chosen.word, "rival": found.rival.word}
+    assert {name: one for name, (one,) in parse_qs(link.fragment).items()} == words
+    assert f"llrnn serve --demo --demo-folder {tmp_path}" in page.text
+
+
+@pytest.fixture(scope="module")
+def report(small: Demo, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With a decision, whatever the small model thinks of it."""
+    decided = explain(small.contenders[-1].model, prefix="la maison est", word="grande", rival="grand")
+    shown = Demo(small.corpora, small.contenders, small.sentences, decided)
+    return write_report(shown, tmp_path_factory.mktemp("demo"))
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    require_browser()
+    with chromium(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, PHONE])
+def test_the_report_in_light_and_dark_on_a_screen_and_on_a_phone(
+    report: Path, window: Browser, scheme: str, size: tuple[int, int]
+) -> None:
+    window.resize(size)
+    window.prefer(color_scheme=scheme)
+    window.open(report.as_uri())
+    window.one("svg")
+    paper = window.script("return getComputedStyle(document.documentElement).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", paper))) > 600) == (scheme == "light")
+    assert window.script("return document.documentElement.scrollWidth") <= size[0]
+    letters = """return [...document.querySelectorAll("svg text")].filter((one) => one.checkVisibility())
+        .map((one) => one.getBoundingClientRect().height)"""
+    assert min(window.script(letters)) > 11  # no chart is made smaller than it can be read
+    assert window.one("main a").get_attribute("href").startswith("http://127.0.0.1:8017/#prefix=la+maison+est")
+    assert window.serious_findings() == []
 
 
 def test_the_same_seed_is_the_same_demo_and_whoever_follows_sees_every_training(small: Demo) -> None:

@@ -327,7 +327,7 @@ def test_any_name_and_any_number_can_be_shown(name: str, shares: list[float], lo
 def test_nothing_to_draw_is_drawn_all_the_same() -> None:
     for chart in (
         running([], ("sum", 0.0), title="", x_label="nats"),
-        apart([("a", 0.0)], ("sum", 0.0), title="", x_label=""),
+        apart([Bar("a", 0.0)], ("sum", 0.0), title="", x_label=""),
     ):
         assert "nan" not in svg(chart)
         Page(svg(chart))

@@ -292,6 +292,11 @@ def test_models_features_words_and_health() -> None:
             saying({"models": [MODEL]})(handler)
         elif "/features" in handler.path:
             saying({"features": [{"name": "POS:ADJ", "group": "POS", "contextual": False}], "matching": 1})(handler)
+        elif "/strings" in handler.path:
+            saying({"cell": "‹number›", "strings": [{"word": "12", "share": 0.5}]})(handler)
+        elif handler.path == "/v1/read":
+            unknown = [{"word": "étée", "near": ["été"]}]
+            saying({"model": "m", "background": "own", "prefix": ["étée"], "unknown": unknown})(handler)
         elif "/words" in handler.path:
             saying({"words": ["été", "étés"], "matching": 2})(handler)
         else:
@@ -302,11 +307,15 @@ def test_models_features_words_and_health() -> None:
         (model,) = client.models()
         assert client.features("pos") == ("POS:ADJ",)
         assert client.words("é", model="le modèle/1", limit=2) == ("été", "étés")
+        assert client.strings("‹number›", model="le modèle/1", limit=1, seed=3) == ("12",)
+        assert [(one.word, one.near) for one in client.read("étée").unknown] == [("étée", ("été",))]
         assert client.health().status == "stopping"
     assert (model.name, model.backgrounds, model.contextual) == ("le modèle/1", {"own": "Unigram"}, ("Repeated",))
     paths = [path for path, _, _ in server.asked]
     assert paths[2] == "GET /v1/models/le%20mod%C3%A8le%2F1/features?query=pos&limit=20"
     assert paths[3] == "GET /v1/models/le%20mod%C3%A8le%2F1/words?query=%C3%A9&limit=2"
+    cell = "%E2%80%B9number%E2%80%BA"
+    assert paths[4] == f"GET /v1/models/le%20mod%C3%A8le%2F1/strings?cell={cell}&limit=1&seed=3"
 
 
 # --- streams -------------------------------------------------------------------------------------------------------

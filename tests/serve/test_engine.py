@@ -27,6 +27,7 @@ from llrnn.serve.messages import (
     GenerateRequest,
     InfluenceRequest,
     NextRequest,
+    ReadRequest,
     Refused,
     ScoreRequest,
     most,
@@ -418,6 +419,48 @@ def test_an_open_vocabulary_spells_out_its_cells() -> None:
         scores, _ = together(served, [ScoreRequest(texts=(tuple(done["words"]),))], "score", 64)
         log_p = scores[0]["scores"][0]["log_p"]
         assert done["log_prob"] == pytest.approx(sum(log_p if done["finished"] else log_p[:-1]), abs=1e-4)
+
+
+def test_a_cell_gives_strings_as_the_model_would_draw_them() -> None:
+    vocabulary = Vocabulary([EOS, "a", "7"], counts=[3, 2, 1], domains=[Numbers()])
+    unigram = backgrounds.Unigram({EOS: 3, "a": 2, "7": 1, "12": 4})
+    model = LLRNN(vocabulary, output_features=features.Identity(), background=unigram, controller=GRU(4))
+    cells = vocabulary.symbols[vocabulary.n_words :]
+
+    async def ask(engine: Engine) -> Any:
+        drawn = [await engine.strings("open", cell, 6, seed=1) for cell in cells]
+        return drawn, await engine.strings("open", cells[-1], 6, 1), await engine.strings("open", cells[-1], 6, 2)
+
+    drawn, again, other = run([Served("open", model)], ask)
+    for cell, found in zip(cells, drawn, strict=True):
+        words = [one["word"] for one in found["strings"]]
+        assert words
+        assert len({*words}) == len(words) <= 6
+        assert "7" not in words  # it is listed
+        ids, inside = vocabulary.locate(words)
+        assert {vocabulary.symbol(one) for one in ids.tolist()} == {cell} == {found["cell"]}
+        assert [one["share"] for one in found["strings"]] == pytest.approx([math.exp(one) for one in inside.tolist()])
+    assert again == drawn[-1] != other
+
+    async def unknown(engine: Engine) -> Any:
+        with pytest.raises(Refused) as error:
+            await engine.strings("open", "a", 6, 1)  # a word is no cell
+        return error.value
+
+    assert run([Served("open", model)], unknown).code == "unknown_cell"
+
+
+def test_words_that_are_not_known_come_with_near_ones(served: Served, model: LLRNN) -> None:
+    word = next(w for w in model.vocabulary.words if w.isalpha() and len(w) > 5)
+    wrong = f"{word[:-1]}{word[-1] * 2}"
+    assert wrong not in model.vocabulary
+    requests = [ReadRequest(prefix=f"{word} {wrong} {wrong}", words=("qqqqqqq",)), ReadRequest()]
+    (found, empty), _ = together(served, requests, "read", 64)
+    assert found["prefix"] == [word, wrong, wrong]
+    assert [one["word"] for one in found["unknown"]] == [wrong, "qqqqqqq"]
+    assert found["unknown"][0]["near"][0] == word
+    assert found["unknown"][1]["near"] == []
+    assert empty["unknown"] == []
 
 
 def test_listings_for_completion(served: Served, model: LLRNN) -> None:

@@ -150,13 +150,16 @@ def test_a_limit_holds_wherever_its_kind_of_field_stands(
     )
 
 
-@pytest.mark.parametrize("path", ["features", "words"])
-def test_limit_of_listings(server: Address, path: str) -> None:
-    row = LIMITS["listing"]
-    said = server.ask("GET", f"/v1/models/fake/{path}?limit=1001")
-    assert (said.status, said.json) == (422, {"code": row.code, "message": row.refused(found=1001).message})
-    assert server.ask("GET", f"/v1/models/fake/{path}?limit=1000").status == 200
-    assert server.ask("GET", f"/v1/models/fake/{path}?query={'a' * 1001}").json["code"] == "text_too_long"
+@pytest.mark.parametrize(
+    ("path", "limit", "name"),
+    [("features", "listing", "query"), ("words", "listing", "query"), ("strings", "strings", "cell")],
+)
+def test_limit_of_listings(server: Address, path: str, limit: str, name: str) -> None:
+    row = LIMITS[limit]
+    said = server.ask("GET", f"/v1/models/fake/{path}?{name}=a&limit={row.most + 1}")
+    assert (said.status, said.json) == (422, {"code": row.code, "message": row.refused(found=row.most + 1).message})
+    assert server.ask("GET", f"/v1/models/fake/{path}?{name}=a&limit={row.most}").status == 200
+    assert server.ask("GET", f"/v1/models/fake/{path}?{name}={'a' * 1001}").json["code"] == "text_too_long"
 
 
 @pytest.mark.parametrize(
@@ -255,7 +258,7 @@ SERVER: dict[str, Callable[[Address], Said | None]] = {
 
 def test_every_limit_is_broken_here() -> None:
     of_models = {"pattern_names", "work"}  # what depends on the model is broken in test_engine.py
-    assert {*FIELDS, *SERVER, "listing", "body_commas", *of_models} == set(LIMITS)
+    assert {*FIELDS, *SERVER, "listing", "strings", "body_commas", *of_models} == set(LIMITS)
     assert set(SERVER) == set(SERVER_LIMITS)
 
 

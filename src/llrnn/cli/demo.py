@@ -10,10 +10,13 @@ The vocabulary is closed over the whole corpus and the background counts all of 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from html import escape
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import typer
 
@@ -42,9 +45,20 @@ FREQUENT_WORDS = 400
 MODEL, SOFTMAX = "model", "softmax"  # the folders of the LL-RNN and of the fair baseline
 _HIDDEN, _LEARNING_RATE, _DROPOUT = 160, 0.004, 0.25
 _TITLE = "llrnn: what a little knowledge does"
+_PLAYGROUND = "http://127.0.0.1:8017/"  # where `llrnn serve` answers
 _STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
+:root { color-scheme: light dark; background: light-dark(#fff, #11151b); color: light-dark(#19212c, #e7ebf1); }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
+a { color: light-dark(#2f479f, #a9b9ff); } code { overflow-wrap: anywhere; }
+td, th { overflow-wrap: break-word !important; }
+.narrow { display: none; }
+@media (max-width: 40rem) {
+  .wide { display: none; } .narrow { display: block; }
+  body { margin: 1rem auto; overflow-wrap: break-word; }
+  table { font-size: .8rem; } td, th { padding-right: .55em !important; } th { white-space: normal !important; }
+  table:first-of-type :is(td, th):is(:nth-child(3), :nth-child(7)) { display: none; } /* valid, words/s */
+}
 """
 
 
@@ -103,8 +117,8 @@ class Demo:
             )
         )
 
-    def page(self) -> str:
-        """The report: one HTML file that holds everything and opens offline."""
+    def page(self, folder: Path = Path("demo")) -> str:
+        """The report: one HTML file that holds everything and opens offline; `folder` has the models."""
         train_text, test_text = self.corpora["train"], self.corpora["test"]
         about = (
             "p(x | K) ∝ b(K, x)·exp(a(h)·φ(K, x)): the network learns at every step how much each known feature of a "
@@ -117,7 +131,21 @@ class Demo:
             '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>{_TITLE}</title><style>{_STYLE}</style></head>\n"
-            f"<body><h1>{_TITLE}</h1>\n<p>{about}</p>\n{self.sheet()._repr_html_()}</body></html>\n"
+            f"<body><main><h1>{_TITLE}</h1>\n<p>{about}</p>\n{self._invitation(folder)}\n{self.sheet().page_html()}"
+            "</main></body></html>\n"
+        )
+
+    def _invitation(self, folder: Path) -> str:
+        """How to ask these models oneself: the server's command, and a link to what is explained here."""
+        other = "" if folder == Path("demo") else f" --demo-folder {shlex.quote(str(folder))}"
+        decided = self.decision
+        state = {} if decided is None else {
+            "prefix": " ".join(decided.chosen.prefix), "word": decided.chosen.word, "rival": decided.rival.word
+        }  # fmt: skip
+        link = f"{_PLAYGROUND}#{urlencode(state)}" if state else _PLAYGROUND
+        return (
+            f"<p><b>Try it:</b> <code>llrnn serve --demo{escape(other)}</code> serves these models. While it runs, "
+            f'<a href="{escape(link)}">the playground</a> shows their next words, and why.</p>'
         )
 
 
@@ -205,7 +233,7 @@ def write_report(demo: Demo, folder: Path) -> Path:
         for one in demo.contenders
     ]
     write_atomically(folder / "results.json", json.dumps(results, ensure_ascii=False, indent=1).encode())
-    write_atomically(folder / "report.html", demo.page().encode())
+    write_atomically(folder / "report.html", demo.page(folder).encode())
     return folder / "report.html"
 
 

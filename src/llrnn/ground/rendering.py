@@ -20,7 +20,7 @@ import math
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Literal
 
@@ -34,20 +34,25 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-FOR, AGAINST, SUM = "#2f86c5", "#d2603a", "#808890"  # each stands out from white and from black
+# each stands out from white and from black; the playground and the documentation have the same
+FOR, AGAINST, PRIOR, SUM = "#14897f", "#d2603a", "#808890", "#5b6fd0"
 _LONGEST_TITLE = 60
-COLOURS = (FOR, AGAINST, "#5a9a2e", "#9272bd")
+CURVES = ("#5b6fd0", "#b0578f", "#8c7a1f", "#2f86c5")  # of models, which are neither for nor against
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # characters that turn others around
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One summand, from where it starts; minus infinity where a word is forbidden, plus where its rival is."""
+    """One summand, from where it starts; minus infinity where a word is forbidden, plus where its rival is.
+
+    `is_prior`: it is no feature's, but the background's or what normalises.
+    """
 
     name: str
     value: float
     start: float = 0.0
     is_sum: bool = False
+    is_prior: bool = False
 
     @property
     def bounded(self) -> bool:
@@ -72,7 +77,9 @@ class Bar:
 
     @property
     def colour(self) -> str:
-        return SUM if self.is_sum else FOR if self.value >= 0 else AGAINST
+        if self.is_sum or self.is_prior:
+            return SUM if self.is_sum else PRIOR
+        return FOR if self.value >= 0 else AGAINST
 
 
 @dataclass(frozen=True)
@@ -115,18 +122,18 @@ class LineChart:
 Chart = BarChart | LineChart
 
 
-def running(parts: Sequence[tuple[str, float]], total: tuple[str, float], *, title: str, x_label: str) -> BarChart:
+def running(parts: Sequence[Bar], total: tuple[str, float], *, title: str, x_label: str) -> BarChart:
     """A waterfall. A part without bound moves nothing: the others are where they would be without it."""
     bars, at = [], 0.0
-    for name, value in parts:
-        bars.append(Bar(name, value, at))
-        at += value if math.isfinite(value) else 0.0
+    for bar in parts:
+        bars.append(replace(bar, start=at))
+        at += bar.value if bar.bounded else 0.0
     return BarChart((*bars, Bar(*total, is_sum=True)), title, x_label, linked=True)
 
 
-def apart(parts: Sequence[tuple[str, float]], total: tuple[str, float], *, title: str, x_label: str) -> BarChart:
+def apart(parts: Sequence[Bar], total: tuple[str, float], *, title: str, x_label: str) -> BarChart:
     """Bars that all start at 0."""
-    return BarChart((*(Bar(name, value) for name, value in parts), Bar(*total, is_sum=True)), title, x_label)
+    return BarChart((*parts, Bar(*total, is_sum=True)), title, x_label)
 
 
 def log_text(value: float) -> str:
@@ -156,12 +163,18 @@ def ticks(low: float, high: float) -> list[float]:
     return [round(i * step, 10) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def svg(chart: Chart) -> str:
-    return _bars(chart) if isinstance(chart, BarChart) else _lines(chart)
+_WIDE, _NARROW = 640, 340  # pixels: a page or a notebook, and a phone
 
 
-def _bars(chart: BarChart, *, width: int = 640) -> str:
-    row, top, left, room = 24, 10, 210, 70  # room for the figure that stands at the end of a bar, on either side
+def svg(chart: Chart, *, narrow: bool = False) -> str:
+    """The chart as inline SVG; a narrow one has its names above the bars, so that a phone need not make it smaller."""
+    width = _NARROW if narrow else _WIDE
+    return _bars(chart, width, narrow) if isinstance(chart, BarChart) else _lines(chart, width, narrow)
+
+
+def _bars(chart: BarChart, width: int, narrow: bool) -> str:
+    """`room` is for the figure that stands at the end of a bar, on either side; `down` from a row's top to its bar."""
+    row, top, left, room, down = (44, 4, 0, 66, 22) if narrow else (24, 10, 210, 70, 4)
     bottom = top + row * len(chart.bars)
     low, high = chart.range
 
@@ -171,13 +184,14 @@ def _bars(chart: BarChart, *, width: int = 640) -> str:
         return left + room + (width - left - 2 * room) * (value - low) / (high - low)
 
     parts = [_line(x(0), top, x(0), bottom, 0.6)]
-    parts += [_line(x(end), top + row * n + 19, x(end), top + row * n + row + 4, 0.35) for n, end in chart.links()]
+    links = [(x(end), top + row * n + down) for n, end in chart.links()]
+    parts += [_line(end, y + 15, end, y + row, 0.35) for end, y in links]
     for index, bar in enumerate(chart.bars):
         y = top + row * index
-        parts.append(_text(left - 10, y + 16, bar.name, "end", cut=True))
-        parts.append(_rectangle(x(bar.start), x(bar.end), y + 4, bar, chart.opacity))
-        right = bar.label_on_the_right
-        parts.append(_text(x(bar.label_at) + (6 if right else -6), y + 16, bar.figure, "start" if right else "end"))
+        parts.append(_text(0 if narrow else left - 10, y + 16, bar.name, "start" if narrow else "end", cut=True))
+        parts.append(_rectangle(x(bar.start), x(bar.end), y + down, bar, chart.opacity))
+        right, beside = bar.label_on_the_right, y + down + 12
+        parts.append(_text(x(bar.label_at) + (6 if right else -6), beside, bar.figure, "start" if right else "end"))
     parts.append(_text((left + width) / 2, bottom + 22, chart.x_label, "middle"))
     return _svg(width, bottom + 32, chart.title, parts)
 
@@ -191,8 +205,9 @@ def _rectangle(start: float, end: float, y: float, bar: Bar, opacity: float) -> 
     return f'<rect x="{min(start, end):.1f}" y="{y:.1f}" width="{width:.1f}" height="15" {look}/>'
 
 
-def _lines(chart: LineChart, *, width: int = 640, height: int = 320) -> str:
-    left, right, top, bottom = 60, 20, 34, 50  # the legend stands above the lines, and hides none
+def _lines(chart: LineChart, width: int, narrow: bool) -> str:
+    above = 22 * len(chart.curves) if narrow else 34  # the legend stands above the lines, and hides none
+    left, right, top, bottom, height = 60, 20, above, 50, 300 + above if narrow else 320
     points = [point for curve in chart.curves.values() for point in curve]
     first, last = _spread([point[0] for point in points], 0.0)
     low, high = _spread([point[1] for point in points], 0.05)
@@ -212,15 +227,15 @@ def _lines(chart: LineChart, *, width: int = 640, height: int = 320) -> str:
     places = sorted({place for place, _ in points})
     for tick in places if len(places) <= 12 else ticks(first, last):
         parts.append(_text(x(tick), height - bottom + 18, f"{tick:g}", "middle"))
-    legend = left
+    legend, line = (4, 6) if narrow else (left, 6)
     for index, (name, curve) in enumerate(chart.curves.items()):
-        colour = COLOURS[index % len(COLOURS)]
+        colour = CURVES[index % len(CURVES)]
         path = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in curve)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2.5"/>')
         parts += [f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" r="3.5" fill="{colour}"/>' for a, b in curve]
-        parts.append(f'<rect x="{legend}" y="6" width="12" height="12" fill="{colour}"/>')
-        parts.append(_text(legend + 18, 16, shortened(name)))
-        legend += 42 + 8 * len(shortened(name))
+        parts.append(f'<rect x="{legend}" y="{line}" width="12" height="12" fill="{colour}"/>')
+        parts.append(_text(legend + 18, line + 10, shortened(name)))
+        legend, line = (legend, line + 20) if narrow else (legend + 42 + 8 * len(shortened(name)), line)
     return _svg(width, height, chart.title, parts)
 
 
@@ -311,7 +326,7 @@ def _plot_lines(axes: Axes, chart: LineChart) -> None:
 
     for index, (name, curve) in enumerate(chart.curves.items()):
         xs, ys = [point[0] for point in curve], [point[1] for point in curve]
-        axes.plot(xs, ys, marker="o", markersize=4, color=COLOURS[index % len(COLOURS)], label=_plain(name))
+        axes.plot(xs, ys, marker="o", markersize=4, color=CURVES[index % len(CURVES)], label=_plain(name))
     axes.set_xlabel(visible(chart.x_label), parse_math=False)
     axes.set_ylabel(visible(chart.y_label), parse_math=False)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -395,6 +410,10 @@ class Sheet:
 
     def _repr_html_(self) -> str:
         return f"<div>{''.join(map(_html, self._all()))}</div>"
+
+    def page_html(self) -> str:
+        """For a page of one's own: each chart twice, of the class `wide` and of the class `narrow`, for a phone."""
+        return f"<div>{''.join(_html_twice(block) for block in self._all())}</div>"
 
     def _all(self) -> list[Line | TextTable | Chart]:
         return [*self.blocks, *((Strong("warning"), f": {text}") for text in self.warnings)]
@@ -482,14 +501,16 @@ class Breakdown:
         """What speaks for (right) and against (left)."""
         return apart(self._bars(), ("sum", self.total), title=title, x_label=x_label)
 
-    def _bars(self, unsaid: float | None = None) -> list[tuple[str, float]]:
-        """(name, share) from the top; a term's name is followed by its value, but for the one that goes unsaid."""
+    def _bars(self, unsaid: float | None = None) -> list[Bar]:
+        """From the top; a term's name is followed by its value, but for the one that goes unsaid."""
         terms = [
-            (term.name if term.value == unsaid else f"{term.name} ({term.value:+g})", term.share)
+            Bar(term.name if term.value == unsaid else f"{term.name} ({term.value:+g})", term.share)
             for term in self.terms[:AT_MOST]
         ]
-        before, after = ([(part.name, part.share) for part in side] for side in (self.before, self._rest + self.after))
-        return [*before, *terms, *after]
+        before, after = (
+            [Bar(one.name, one.share, is_prior=True) for one in side] for side in (self.before, self.after)
+        )
+        return [*before, *terms, *(Bar(one.name, one.share) for one in self._rest), *after]
 
 
 def _rich_piece(piece: str) -> tuple[str, str]:
@@ -509,6 +530,12 @@ def _html(block: Line | TextTable | Chart) -> str:
     if isinstance(block, TextTable):
         return block._repr_html_()
     return f"<div>{''.join(map(_html_piece, block))}</div>"
+
+
+def _html_twice(block: Line | TextTable | Chart) -> str:
+    if not isinstance(block, BarChart | LineChart):
+        return _html(block)
+    return f'<div class="wide">{svg(block)}</div><div class="narrow">{svg(block, narrow=True)}</div>'
 
 
 def _html_piece(piece: str) -> str:

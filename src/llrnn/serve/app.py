@@ -65,6 +65,7 @@ from llrnn.serve.messages import (
     Limits,
     Message,
     NextRequest,
+    ReadRequest,
     Refused,
     ReloadRequest,
     ScoreRequest,
@@ -186,6 +187,7 @@ class CompletionStream(EventStream):
 # --- the OpenAPI description: requests and answers from their models, and every status that an endpoint may have ------
 
 _REQUESTS: tuple[type[Message], ...] = (
+    ReadRequest,
     NextRequest,
     CompleteRequest,
     ExplainRequest,
@@ -201,7 +203,7 @@ _SEVERAL = {"Retry-After": {"description": "seconds to wait", "schema": {"type":
 _MEANINGS: dict[int, dict[str, Any]] = {
     400: {"description": "malformed_json, wrong_host"},
     401: {"description": "unauthorized"},
-    404: {"description": "unknown_model, unknown_background, unknown_word, unknown_feature"},
+    404: {"description": "unknown_model, unknown_background, unknown_word, unknown_feature, unknown_cell"},
     408: {"description": "slow_client"},
     409: {"description": "impossible, condition, reload"},
     413: {"description": "body_too_large"},
@@ -272,6 +274,17 @@ Count = Annotated[
 ]
 
 
+CellName = Annotated[
+    str, Query(description="a cell, as next names it", json_schema_extra=_SHORT), at_most("characters")
+]
+Few = Annotated[
+    int,
+    Query(ge=1, description="how many are drawn", json_schema_extra={"maximum": most("strings")}),
+    at_most("strings", int),
+]
+Seed = Annotated[int, Query(ge=0, le=messages.LARGEST_SEED, description="the same seed, the same strings")]
+
+
 _LARGE = 8192  # bytes of a body that takes a millisecond or so to read
 
 
@@ -286,6 +299,7 @@ class Endpoints:
         """`has_operator`: whoever has the token may have tables read anew."""
         if has_operator:
             self._add_question("/v1/reload", ReloadRequest, messages.Reloaded, lambda _: self.engine.reload())
+        self._add_question("/v1/read", ReadRequest, messages.ReadAnswer, self.engine.read)
         self._add_question("/v1/next", NextRequest, messages.Next, self.engine.next)
         self._add_question("/v1/complete", CompleteRequest, messages.CompleteAnswer, self.engine.complete)
         self._add_question("/v1/explain", ExplainRequest, messages.ExplainAnswer, self.engine.explain)
@@ -299,6 +313,7 @@ class Endpoints:
         self._add("/v1/models", messages.ModelsAnswer, self.models, OF_FACTS)
         self._add("/v1/models/{name}/features", messages.FeaturesAnswer, self.features, OF_LISTS)
         self._add("/v1/models/{name}/words", messages.WordsAnswer, self.words, OF_LISTS)
+        self._add("/v1/models/{name}/strings", messages.StringsAnswer, self.strings, OF_LISTS)
         self._add(HEALTH, messages.Health, self.health, (400, 500))
         self._add("/v1/metrics", None, self.counted, OF_FACTS, content={"text/plain": {"schema": {"type": "string"}}})
         for path, same in ((PROBE, self.health), ("/metrics", self.counted)):  # where others look for them
@@ -400,6 +415,10 @@ class Endpoints:
     async def words(self, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
         """Words of a model, for completion."""
         return await self._answer(self.engine.words(name, query, limit))
+
+    async def strings(self, name: ModelName, cell: CellName, limit: Few = 8, seed: Seed = 0) -> Response:
+        """Strings of a cell, drawn from it."""
+        return await self._answer(self.engine.strings(name, cell, limit, seed))
 
     async def health(self) -> Response:
         """Is the server there? 503 when it is stopping."""

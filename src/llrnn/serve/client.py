@@ -36,6 +36,7 @@ from llrnn.serve.messages import (
     Finished,
     Health,
     Next,
+    ReadAnswer,
     Score,
     ServedModel,
     WriteAnswer,
@@ -270,6 +271,10 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({self._transport.address!r})"
 
+    def read(self, prefix: Prefix = "", *, words: Sequence[str] = (), **query: Unpack[QueryOptions]) -> ReadAnswer:
+        """Which words of the prefix and of `words` the model does not have, each with some written nearly so."""
+        return self._ask("read", ReadAnswer.model_validate, prefix, query, words=list(words))
+
     def next(
         self, prefix: Prefix = "", *, top: int = 10, words: Sequence[str] = (), **query: Unpack[QueryOptions]
     ) -> Next:
@@ -355,11 +360,15 @@ class Client:
 
     def features(self, query: str = "", *, model: str | None = None, limit: int = 20) -> tuple[str, ...]:
         """Names of features that hold the query, to change their weights or to ask what moved them."""
-        return self._listed("features", lambda one: str(one["name"]), query, model, limit)
+        return self._listed("features", lambda one: str(one["name"]), model, query=query, limit=limit)
 
     def words(self, query: str = "", *, model: str | None = None, limit: int = 20) -> tuple[str, ...]:
         """Words of a model that hold the query, those that begin with it first."""
-        return self._listed("words", str, query, model, limit)
+        return self._listed("words", str, model, query=query, limit=limit)
+
+    def strings(self, cell: str, *, model: str | None = None, limit: int = 8, seed: int = 0) -> tuple[str, ...]:
+        """Strings drawn from a cell of an open vocabulary, as `next` names it."""
+        return self._listed("strings", lambda one: str(one["word"]), model, cell=cell, limit=limit, seed=seed)
 
     def health(self) -> Health:
         """Whether the server is there; one that is stopping says so, and is no error."""
@@ -368,11 +377,9 @@ class Client:
     def _ask(self, what: str, read: Callable[[Json], Read], prefix: Prefix, query: QueryOptions, **own: Any) -> Read:
         return self._transport.ask(f"/v1/{what}", read, _query(query, prefix) | own)
 
-    def _listed(
-        self, what: str, read: Callable[[Any], str], query: str, model: str | None, limit: int
-    ) -> tuple[str, ...]:
+    def _listed(self, what: str, read: Callable[[Any], str], model: str | None, **asked: str | int) -> tuple[str, ...]:
         name = self.models()[0].name if model is None else model
-        path = f"/v1/models/{quote(name, safe='')}/{what}?{urlencode({'query': query, 'limit': limit})}"
+        path = f"/v1/models/{quote(name, safe='')}/{what}?{urlencode(asked)}"
         return self._transport.ask(path, lambda found: tuple(map(read, found[what])))
 
 

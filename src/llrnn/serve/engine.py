@@ -36,6 +36,7 @@ from llrnn.model.completion import Completions, NextWords
 from llrnn.model.decode import Generated, Strategy, beam_search_each, chosen_strategy, spoken
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import Change, FeatureNames, scale_and_offset
+from llrnn.serve.introduction import telling
 from llrnn.serve.messages import (
     ChangeMessage,
     ComparisonAnswer,
@@ -48,6 +49,7 @@ from llrnn.serve.messages import (
     ModelQuery,
     NextRequest,
     Query,
+    ReadRequest,
     Refused,
     ScoreRequest,
     TermAnswer,
@@ -64,6 +66,9 @@ Steering = tuple[Tensor, Tensor] | None  # scale and offset of all weights; None
 STEP_COST = 10.0  # of a word that is generated
 _SUM_COST = 2000.0  # of the sum over all strings that begin with some letters
 _POSITIONS = 512  # of a scan, when texts are scored: nobody else can be answered while it goes on
+_LOOKED_AT = 50  # of the most probable words, for one worth explaining
+_NEARED = 5  # unknown words of a request, for which near ones are looked for
+_NEAR_COST = 500.0  # of each
 _ROUND = 8  # lengths are padded to multiples: the recurrent networks of oneDNN prepare code for every shape
 
 
@@ -167,7 +172,9 @@ def best_words(model: LLRNN, p: Distribution, tops: Sequence[int]) -> list[dict[
     for top, log, ids, total, log_z, entropy in zip(tops, log_p, symbols, *sums, strict=True):
         best = [word(model, one, log_one) for one, log_one in zip(ids[:top], log[:top], strict=True)]
         possible = [one for one in best if one["log_p"] is not None]
-        found.append({"top": possible, "total": total, "log_z": log_z, "entropy": entropy})
+        chosen = telling(model, ids[: min(len(possible), _LOOKED_AT)])
+        told = None if chosen is None else model.vocabulary.symbol(chosen)
+        found.append({"top": possible, "telling": told, "total": total, "log_z": log_z, "entropy": entropy})
     return found
 
 
@@ -356,6 +363,30 @@ class NextQuestion(Question[NextRequest]):
         return [word(self.model, symbol, log + inside, spelled) for symbol, log, inside, spelled in parts]
 
 
+class ReadQuestion:
+    """Which words a model has: each alone, since only what it does not have takes time."""
+
+    batch_key = None
+
+    def __init__(self, served: Served, request: ReadRequest) -> None:
+        self.served, self.request = served, request
+        self.model = served.ready(request.background, request.condition).model
+
+    @staticmethod
+    def answer(questions: Sequence[ReadQuestion]) -> list[Any]:
+        return [settled(question._answer) for question in questions]
+
+    def _answer(self) -> Answer:
+        prefix, others = (spelled_for(self.model, part) for part in (self.request.prefix_words, self.request.words))
+        words = list(dict.fromkeys((*prefix, *others)))
+        found = self.model.vocabulary.find(words)[0].tolist()
+        lost = [word for word, symbol in zip(words, found, strict=True) if symbol < 0]
+        near = {word: self.model.vocabulary.near(word) for word in lost[:_NEARED]}
+        unknown = [{"word": word, "near": near.get(word, [])} for word in lost]
+        asked = {"model": self.served.name, "background": self.request.background}
+        return {**asked, "prefix": list(prefix), "unknown": unknown}
+
+
 class CompleteQuestion(Question[CompleteRequest]):
     """Prefixes of any length together; each then has letters of its own."""
 
@@ -542,6 +573,7 @@ def _plain(value: Any) -> Any:
 #     a name that a pattern looks at        1/200
 #     a word that is listed or asked for    1/20; one that letters are completed to 1
 #     the mass of letters                   2,000 in an open vocabulary
+#     words near an unknown one             500, for five of them at most
 #
 # The estimate bounds a request (`limits`, "work"), and says what its client pays in the queue (`served.FairQueue`).
 
@@ -552,6 +584,10 @@ def query_cost(served: Served, request: Query) -> float:
     cost += _lookup_cost(served, request, [request.condition])
     if isinstance(request, NextRequest):
         cost += (request.top + len(request.words)) / 20
+    if isinstance(request, ReadRequest):
+        words = {*spelled_for(served.model, (*request.prefix_words, *request.words))}
+        lost = sum(word not in served.model.vocabulary for word in words)
+        cost += len(request.words) + _NEAR_COST * min(_NEARED, lost)
     if isinstance(request, CompleteRequest):
         cost += request.k + (_SUM_COST if request.mass and served.model.vocabulary.is_open else 0.0)
     steps = request.max_words if isinstance(request, GenerateRequest) else 0
@@ -640,6 +676,9 @@ class Engine:
         described = [one.described for one in self._served.values()]
         self._models = {"models": described, "object": "list", "data": named}
 
+    async def read(self, request: ReadRequest) -> Answer:
+        return await self._ask(ReadQuestion, request)
+
     async def next(self, request: NextRequest) -> Answer:
         return await self._ask(NextQuestion, request)
 
@@ -705,6 +744,13 @@ class Engine:
         """Listed words that begin with a text, then those that hold it."""
         return await self._list(_words, name, query, limit)
 
+    async def strings(self, name: str, cell: str, limit: int, seed: int) -> Answer:
+        """Strings drawn from a cell."""
+        served = self.find(name)
+        work = one_by_one(partial(_strings, served.model, limit=limit, seed=seed))
+        found: Answer = await self._batchers[served.name].submit(work, work, cell, 10.0 + limit)
+        return found
+
     async def _list(self, listing: Callable[..., Answer], name: str, query: str, limit: int) -> Answer:
         """In the model's thread: there may be a million names, and the event loop waits for nobody."""
         served = self.find(name)
@@ -739,3 +785,18 @@ def _words(model: LLRNN, small: str, limit: int) -> Answer:
     found = [word for word in model.vocabulary.words if small in word.lower() and word != EOS]
     found.sort(key=lambda word: not word.lower().startswith(small))  # stable: the most frequent stay first
     return {"words": found[:limit], "matching": len(found)}
+
+
+def _strings(model: LLRNN, cell: str, limit: int, seed: int) -> Answer:
+    vocabulary = model.vocabulary
+    ids = range(vocabulary.n_words, len(vocabulary))
+    found = next((one for one in ids if vocabulary.symbol(one) == cell), None)
+    if found is None:
+        raise Refused(404, "unknown_cell", f"the model has no cell {cell!r}; ask /v1/next, which marks cells")
+    has_any = vocabulary.log_left[found - vocabulary.n_words] > -math.inf
+    drawn = list(dict.fromkeys(vocabulary.spell(found, limit, np.random.default_rng(seed)))) if has_any else []
+    shares = np.exp(vocabulary.locate(drawn)[1]).tolist()
+    return {
+        "cell": cell,
+        "strings": [{"word": word, "share": share} for word, share in zip(drawn, shares, strict=True)],
+    }

@@ -127,6 +127,8 @@ _ROWS: tuple[tuple[str, int, str, int, str, str], ...] = (
      "send fewer patterns, or name features one by one"),
     ("characters", 1000, "characters of a word, or of a name", 422, "text_too_long",
      "a word or a name must have at most {most} characters, found {found}; send a shorter one"),
+    ("strings", 50, "strings drawn from a cell", 422, "listing_too_long",
+     "limit must be at most {most}, found {found}; draw others with another seed"),
     ("listing", 1000, "features or words to be listed", 422, "listing_too_long",
      "limit must be at most {most}, found {found}; narrow the query"),
 )  # fmt: skip
@@ -292,6 +294,12 @@ class Query(ModelQuery):
     @property
     def prefix_words(self) -> tuple[str, ...]:
         return words_of(self.prefix)
+
+
+class ReadRequest(Query):
+    """How does the model read these words, and which of them does it not know?"""
+
+    words: Annotated[tuple[Word, ...], _items("words", "other words that are looked up too"), at_most("words")] = ()
 
 
 class NextRequest(Query):
@@ -481,6 +489,9 @@ class Next(AskedAnswer, Sequence[Likely], Renderable):
 
     top: tuple[Likely, ...]
     words: tuple[Likely, ...]
+    telling: Annotated[
+        str | None, Field(description="of `top`, the first content word with several features, or what comes near one")
+    ] = None
     total: Annotated[float, Field(description="the sum of p over all symbols: 1 but for rounding")]
     log_z: float
     entropy: Annotated[float, Field(description="in nats")]
@@ -712,6 +723,23 @@ Backgrounds = Annotated[
 ]
 
 
+class ExampleAnswer(Answer):
+    """Something to try: why this word after this prefix, and not its rival?"""
+
+    prefix: str
+    word: str
+    rival: str | None
+    feature: Annotated[str | None, Field(description="a feature that speaks for the word")]
+
+
+class ConditionHint(Answer):
+    """What conditions look like, as far as the model knows: names that they had in training, and one to begin with."""
+
+    acts: tuple[str, ...] = ()
+    slots: tuple[str, ...] = ()
+    example: str = ""
+
+
 class ServedModel(Answer):
     """A model that the server has, and what can be asked of it."""
 
@@ -729,6 +757,9 @@ class ServedModel(Answer):
     parameters: int
     controller: str
     example: Annotated[str, Field(description="a prefix that it can read")]
+    about: Annotated[str, Field(description="what it is, in words")] = ""
+    examples: tuple[ExampleAnswer, ...] = ()
+    condition: ConditionHint = ConditionHint()
 
 
 class ModelName(Answer):
@@ -768,6 +799,33 @@ class WordsAnswer(Answer):
 
     words: tuple[str, ...]
     matching: int
+
+
+class UnknownWord(Answer):
+    """A word that the model does not have, and some that are written nearly so."""
+
+    word: str
+    near: tuple[str, ...]
+
+
+class ReadAnswer(AskedAnswer):
+    """The prefix as the model writes it, and every word of it or of `words` that the model does not have, once."""
+
+    unknown: tuple[UnknownWord, ...]
+
+
+class StringAnswer(Answer):
+    """A string of a cell, and which part of the cell's probability is its own."""
+
+    word: str
+    share: float
+
+
+class StringsAnswer(Answer):
+    """Strings drawn from a cell, each as often as the model would write it there, but named once."""
+
+    cell: str
+    strings: tuple[StringAnswer, ...]
 
 
 class Reloaded(Answer):

@@ -27,6 +27,7 @@ from llrnn.model.decode import check_condition, generate, looks_at_conditions, p
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import FeatureNames, swap, tables_of
 from llrnn.model.words import add, read_words
+from llrnn.serve.introduction import about, condition_hint, examples
 from llrnn.serve.messages import Refused
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vocabulary import EOS
@@ -148,6 +149,9 @@ class Served:
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "controller": repr(model.controller),
             "example": self.example,
+            "about": about(model),
+            "examples": [one.as_dict() for one in examples(model)],
+            "condition": condition_hint(model),
         }
 
     @cached_property

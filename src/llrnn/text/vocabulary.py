@@ -18,7 +18,9 @@ So an infinite vocabulary costs as much as its cells. `llrnn.domains` holds the 
 
 from __future__ import annotations
 
+import difflib
 import hashlib
+import unicodedata
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -305,6 +307,7 @@ def _narrow(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.integer[Any]]:
 
 EOS = "</s>"
 _WITNESSES = 5  # strings of each cell on which features must agree
+_NEAR, _ALIKE = 5000, 0.6  # words that are looked at for near ones; the least likeness, by difflib
 _MOST_DRAWS = 1 << 20  # strings drawn in search of one that is not listed
 MANY_WORDS = 100_000  # from there on they are kept, and changed, as arrays
 _SHARE_LOOKED_UP = 1 / 20  # of all words: from there on, a dictionary is taken to be faster (an estimate)
@@ -618,6 +621,19 @@ class Vocabulary:
         kept: Ints = found[(found != self.eos) & (found != (-1 if self.unknown is None else self.id(self.unknown)))]
         return kept
 
+    def near(self, word: str, most: int = 5) -> list[str]:
+        """Listed words that are written nearly so, the nearest first: of those that begin with the same letter, and of
+        all, the most frequent ones are looked at.
+        """
+        same = sorted(self.beginning_with(word[:1]).tolist()) if word else []
+        looked_at = dict.fromkeys([*same[:_NEAR], *range(min(_NEAR, self.n_words))])
+        bare: dict[str, list[str]] = {}  # by how they are written without accents and capitals
+        for one in looked_at:
+            if one != self.eos:
+                bare.setdefault(_bare(self.symbol(one)), []).append(self.symbol(one))
+        found = difflib.get_close_matches(_bare(word), bare, n=most, cutoff=_ALIKE)
+        return [other for key in found for other in bare[key] if other != word][:most]
+
     def log_inside(self, word: str) -> float:
         """log q(x) / Q'(c): which string of its cell a word is; 0 for a listed one."""
         return float(self.locate([word])[1][0])
@@ -756,6 +772,11 @@ def disjoint(domains: Sequence[Domain]) -> tuple[Domain, ...]:
         check(domain)
         made.append(domain)
     return tuple(made)
+
+
+def _bare(word: str) -> str:
+    """Without accents and capitals."""
+    return "".join(sign for sign in unicodedata.normalize("NFD", word.casefold()) if not unicodedata.combining(sign))
 
 
 def _chance(word: str) -> float:

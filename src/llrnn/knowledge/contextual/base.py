@@ -430,6 +430,11 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
             return super().saved()
         return Saved(type(self).__name__.lower(), {"slots": list(self._slots)})
 
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The slots that it looks at; none means all."""
+        return self._slots
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self._slots))})"
 

@@ -24,6 +24,10 @@ export async function get(path) {
   return (await asked(path, {})).json();
 }
 
+export async function post(path, body) {
+  return (await asked(path, sent(body))).json();
+}
+
 /** Events of a stream, one by one: `onEvent(name, data)`. */
 export async function stream(path, body, signal, onEvent) {
   const answer = await asked(path, sent(body, signal));

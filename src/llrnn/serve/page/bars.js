@@ -1,7 +1,7 @@
 // The next words as bars, most probable first: each a button that selects the word, with small ones beside it to
 // compare it and to append it; then the words asked for by name, and all others in one, so that the shares add up.
 
-import { button, el, keyed, percent, set } from "./dom.js";
+import { button, el, keyed, percent, set, tell } from "./dom.js";
 
 export const END = "</s>";
 
@@ -14,7 +14,7 @@ export class Bars {
   #actions;
   element = el("div", {}, this.#list, this.#whole);
 
-  /** `actions`: choose(word), compare(word), append(word). */
+  /** `actions`: choose(word), compare(word), append(word), strings(cell, seed). */
   constructor(actions) {
     this.#actions = actions;
   }
@@ -32,8 +32,8 @@ export class Bars {
     keyed(
       this.#list,
       entries,
-      (entry) => (entry.others ? "others" : `word:${entry.word}`),
-      (entry) => (entry.others ? this.#others() : this.#bar(entry.word)),
+      (entry) => (entry.others ? "others" : `${isCell(entry) ? "cell" : "word"}:${entry.word}`),
+      (entry) => (entry.others ? this.#others() : isCell(entry) ? this.#cell(entry.word) : this.#bar(entry.word)),
       (element, entry) => fill(element, entry, longest, marks, before?.get(entry.word)),
     );
   }
@@ -70,6 +70,35 @@ export class Bars {
     );
   }
 
+  /** All strings of a kind in one bar, which opens to show some of them. */
+  #cell(name) {
+    const { strings, choose } = this.#actions;
+    const drawn = el("div", { class: "strings", hidden: true });
+    const opener = el("button", { type: "button", class: "pick", "aria-expanded": "false" }, ...inside(name));
+    const bar = el("li", { class: "bar cell" }, opener, drawn);
+    let seed = 0;
+    const draw = async () => {
+      const found = await strings(name, seed).catch((error) => ({ message: error.message, strings: [] }));
+      const note = el("p", { class: "note" });
+      const told = found.strings.length ? "Drawn from it; a click explains one:" : "Nothing is left in it.";
+      tell(note, found.message ?? told);
+      const share = (one) => percent(Number(bar.dataset.p) * one.share);
+      const chips = found.strings.map((one) => button(one.word, "near", () => choose(one.word), { title: share(one) }));
+      const again = () => {
+        seed += 1;
+        draw();
+      };
+      const more = chips.length ? [button("draw others", "text", again)] : [];
+      drawn.replaceChildren(note, ...chips, ...more);
+    };
+    opener.addEventListener("click", () => {
+      drawn.hidden = !drawn.hidden;
+      set(opener, "aria-expanded", String(!drawn.hidden));
+      if (!drawn.hidden && !drawn.childElementCount) draw();
+    });
+    return bar;
+  }
+
   #others() {
     const parts = [el("span", { class: "word", text: "all other words" }), el("span", { class: "share" })];
     return el("li", { class: "bar others" }, el("div", { class: "pick" }, ...parts));
@@ -90,9 +119,11 @@ function fill(element, entry, longest, marks, before) {
   element.dataset.p = String(entry.p);
   part("share").textContent = percent(entry.p);
   if (entry.others) return;
+  if (isCell(entry)) set(part("pick"), "title", title(entry, before));
   part("fill").style.width = `${(100 * entry.p) / longest}%`;
   part("tick").hidden = before === undefined;
   part("tick").style.left = `${Math.min(100, (100 * (before ?? 0)) / longest)}%`;
+  if (isCell(entry)) return;
   const isWord = entry.word === marks.word;
   const isRival = entry.word === marks.rival;
   element.classList.toggle("chosen", isWord);
@@ -105,13 +136,11 @@ function fill(element, entry, longest, marks, before) {
   part("versus").hidden = isWord || !marks.word;
   set(part("versus"), "aria-pressed", String(isRival));
   set(part("versus"), "aria-label", `compare ${labelOf(marks.word)} with ${labelOf(entry.word)}`);
-  part("append").hidden = entry.word === END || isCell(entry);
-  part("versus").hidden ||= isCell(entry);
-  part("pick").disabled = isCell(entry);
+  part("append").hidden = entry.word === END;
   set(part("append"), "aria-label", `append ${entry.word}`);
 }
 
-/** All words of a kind that are not listed, in one bar; to explain one of them, it has to be named. */
+/** All words of a kind that are not listed, in one bar. */
 export const isCell = (entry) => entry.cell && !entry.extra;
 
 function title(entry, before) {

@@ -5,8 +5,11 @@ import { debounced } from "./api.js";
 import { el, field, freshId, set } from "./dom.js";
 import { wordsLike } from "./lexicon.js";
 
-/** `find(text)` gives the proposals, a promise of [{ value, note }]; `take(value)` is called for the one chosen. */
-export function combobox(input, { label, find, take }) {
+/**
+ * `find(text)` gives the proposals, a promise of [{ value, note }]; `take(value)` is called for the one chosen. The
+ * list stands at the end of `place`, behind the field by default, and has room of its own: it covers nothing.
+ */
+export function combobox(input, { label, find, take, place = null }) {
   const id = freshId("proposals");
   const list = el("ul", { id, class: "proposals", role: "listbox", "aria-label": label, hidden: true });
   const later = debounced(search, 120);
@@ -66,7 +69,8 @@ export function combobox(input, { label, find, take }) {
   const roles = { role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": id };
   const attributes = { ...roles, autocomplete: "off", spellcheck: "false" };
   for (const [name, value] of Object.entries(attributes)) set(input, name, value);
-  input.after(list);
+  if (place) place.append(list);
+  else input.after(list);
   input.addEventListener("input", () => later());
   input.addEventListener("keydown", pressed);
   input.addEventListener("blur", close);

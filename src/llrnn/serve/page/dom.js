@@ -14,7 +14,10 @@ export function button(text, kind, onclick, attributes = {}) {
   return el("button", { type: "button", class: kind, text, onclick, ...attributes });
 }
 
-/** Likewise, an element of SVG. */
+/** Words that are written nearly so, to be taken by a click. */
+export const nearButtons = (near, take) => near.map((word) => button(word, "near", () => take(word)));
+
+/** An element of SVG, likewise. */
 export function svg(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }

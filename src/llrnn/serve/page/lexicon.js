@@ -1,55 +1,80 @@
-// Which words and features a model has, asked from the server and remembered.
+// What a model has: words, features, strings of its cells, asked from the server and remembered.
 
-import { get } from "./api.js";
+import { ApiError, get, post } from "./api.js";
 
 const LIMIT = 20;
-const MOST = 1000; // what the server lists at once
 const answers = new Map();
 
-function listing(model, kind, query, limit) {
-  const path = `/v1/models/${encodeURIComponent(model.name)}/${kind}?${new URLSearchParams({ query, limit })}`;
-  if (!answers.has(path)) {
-    answers.set(path, get(path));
-    answers.get(path).catch(() => answers.delete(path));
+function kept(key, ask) {
+  if (!answers.has(key)) {
+    answers.set(key, ask());
+    answers.get(key).catch(() => answers.delete(key));
   }
-  return answers.get(path);
+  return answers.get(key);
+}
+
+function listing(model, kind, parameters) {
+  const path = `/v1/models/${encodeURIComponent(model.name)}/${kind}?${new URLSearchParams(parameters)}`;
+  return kept(path, () => get(path));
 }
 
 /** Words that start with a text, or else hold it. */
-export const wordsLike = (model, text, limit = LIMIT) => listing(model, "words", text, limit);
+export const wordsLike = (model, text) => listing(model, "words", { query: text, limit: LIMIT });
 
-export const featuresLike = (model, text) => listing(model, "features", text, LIMIT);
+export const featuresLike = (model, text) => listing(model, "features", { query: text, limit: LIMIT });
 
-/**
- * Whether a model can read a word: one that it lists, or of the condition, or any, where its vocabulary is open. Null:
- * so many words hold this text that only the server can tell.
- */
-export async function knows(model, word, condition = "") {
-  if (model.open_vocabulary || condition.toLowerCase().includes(word.toLowerCase())) return true;
-  for (const limit of [LIMIT, MOST]) {
-    const { words, matching } = await wordsLike(model, word, limit);
-    if (words.includes(word)) return true;
-    if (matching <= words.length) return false;
-  }
-  return null;
-}
-
-/** The words among these that a model cannot read. */
-export async function unknownOf(model, words, condition) {
-  const some = [...new Set(words)].slice(0, LIMIT);
-  const known = await Promise.all(some.map((word) => knows(model, word, condition)));
-  return some.filter((_, place) => known[place] === false);
-}
+/** Strings drawn from a cell; another seed draws others. */
+export const stringsOf = (model, cell, seed) => listing(model, "strings", { cell, seed, limit: 8 });
 
 /** A word as the model writes it. */
 export const spelled = (model, word) => (model.lowercase ? word.toLowerCase() : word);
 
-/** The words of a text, and the last one by itself where it is not finished: typed, and no word yet. */
-export async function reading(model, text, condition) {
-  const words = text.split(/\s+/).filter(Boolean).map((word) => spelled(model, word));
-  const isFinished = !words.length || /\s$/.test(text) || (await knows(model, words.at(-1), condition));
-  if (isFinished) return { words, unfinished: "" };
-  return { words: words.slice(0, -1), unfinished: words.at(-1) };
+/** A list of words as a model reads it, by word: those that it does not have, with some that are written nearly so. */
+async function unknownTo(model, prefix, words, condition) {
+  const body = { model: model.name, prefix, words };
+  if (model.conditions !== "none" && condition.trim()) body.condition = condition;
+  try {
+    const { unknown } = await kept(JSON.stringify(body), () => post("/v1/read", body));
+    return new Map(unknown.map(({ word, near }) => [word, near]));
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status === 401) throw error;
+    return new Map(); // what is wrong with the condition is told where the next words are asked for
+  }
+}
+
+/**
+ * A text as each model reads it. `unfinished`: its last word, where that is typed and no word of the first model yet,
+ * and what is `near` it. Of each model `words`, those before that it has; `left`, those that it does not; and the
+ * chosen words likewise, `word` and `rival`, or `lost`.
+ */
+export async function readings(state, models, text) {
+  const typed = text.split(/\s+/).filter(Boolean);
+  const sides = await Promise.all(models.map((model) => model && reading(state, model, typed)));
+  const [{ read, unknown }] = sides;
+  const isOpen = typed.length > 0 && !/\s$/.test(text) && unknown.has(read.at(-1));
+  const last = isOpen ? { unfinished: typed.at(-1), near: unknown.get(read.at(-1)) } : { unfinished: "", near: [] };
+  return { ...last, sides: sides.map((one) => one && parted(one, isOpen)) };
+}
+
+async function reading(state, model, typed) {
+  const read = typed.map((word) => spelled(model, word));
+  const marks = [state.word, state.rival].map((word) => spelled(model, word));
+  const asked = wantsCondition(state, model) ? [] : [...read, ...marks].filter(Boolean);
+  const unknown = asked.length ? await unknownTo(model, read, marks.filter(Boolean), state.condition) : new Map();
+  return { read, marks, unknown };
+}
+
+function parted({ read, marks, unknown }, isOpen) {
+  const whole = isOpen ? read.slice(0, -1) : read;
+  const named = (words) => [...new Set(words)].map((word) => ({ word, near: unknown.get(word) }));
+  const [word, rival] = marks.map((one) => (unknown.has(one) ? "" : one));
+  return {
+    words: whole.filter((one) => !unknown.has(one)),
+    left: named(whole.filter((one) => unknown.has(one))),
+    word,
+    rival: word && rival !== word ? rival : "",
+    lost: named(marks.filter((one) => unknown.has(one))),
+  };
 }
 
 // From the state to what the API is asked.
@@ -65,10 +90,10 @@ export function queryOf(state, index, model, words) {
 /** A model that writes from a condition has nothing to say without one. */
 export const wantsCondition = (state, model) => model.conditions === "required" && !state.condition.trim();
 
-/** What asks for a sentence, of the one or two models on show. */
-export function writingOf(state, models, words) {
+/** What asks for a sentence, of the one or two models on show; `sides`: what each has read. */
+export function writingOf(state, models, sides) {
   const way = state.greedy ? { greedy: true } : { temperature: state.temperature };
   const index = models[state.writer] ? state.writer : 0;
-  const query = queryOf(state, index, models[index], words);
+  const query = queryOf(state, index, models[index], sides[index]?.words ?? []);
   return { ...query, max_words: state.most, ...way, seed: state.seed, stream: true };
 }

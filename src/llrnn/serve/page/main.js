@@ -2,7 +2,8 @@
 
 import { ApiError, debounced, get, token } from "./api.js";
 import { byId, say, set, tell } from "./dom.js";
-import { knows, queryOf, reading, spelled, wantsCondition, writingOf } from "./lexicon.js";
+import { showExamples } from "./examples.js";
+import { queryOf, readings, wantsCondition, writingOf } from "./lexicon.js";
 import { Panel } from "./panel.js";
 import { Setup, textOf } from "./setup.js";
 import { store } from "./state.js";
@@ -16,7 +17,7 @@ let setup = null;
 let writing = null;
 let typing = null;
 let panels = [];
-let words = []; // the prefix as it was read last
+let sides = []; // the prefix and the chosen words, as each model has read them last
 let round = 0;
 const news = ["", ""];
 
@@ -25,6 +26,9 @@ const speak = debounced(() => say(byId("announce"), news.join(" ").trim()), QUIE
 const shared = {
   failed,
   refused: (error) => setup.refuse(error),
+  /** The text with one word in the place of another, or behind it. */
+  replace: (lost, word) => setup.replace(lost, word),
+  append: (word) => setup.append(word),
   announce(index, text) {
     news[index] = text;
     speak();
@@ -55,16 +59,16 @@ async function show(state) {
   const now = (round += 1);
   const chosen = modelsOf(state);
   setup.show(state, chosen);
+  showExamples(chosen[0]);
   panels[1].element.hidden = !chosen[1];
   byId("panels").classList.toggle("two", Boolean(chosen[1]));
   if (!chosen[1]) news[1] = "";
   try {
-    const read = await reading(chosen[0], textOf(state, chosen[0]), state.condition);
-    const marks = await Promise.all(chosen.map((model) => model && marksOf(state, model)));
+    const read = await readings(state, chosen, textOf(state, chosen[0]));
     if (now !== round) return;
-    words = read.words;
+    sides = read.sides;
     setup.showReading(read);
-    chosen.forEach((model, index) => model && panels[index].show(state, model, words, marks[index]));
+    chosen.forEach((model, index) => model && panels[index].show(state, model, sides[index]));
     writing.show(state, chosen);
     typing.again();
   } catch (error) {
@@ -76,15 +80,6 @@ async function show(state) {
 function typedQuery() {
   const [model] = modelsOf(store.state);
   return wantsCondition(store.state, model) ? null : queryOf(store.state, 0, model, []);
-}
-
-/** The chosen words, as far as a model knows them, and those that it does not. */
-async function marksOf(state, model) {
-  const known = async (one) => one && (await knows(model, one, state.condition)) !== false;
-  const asked = [state.word, state.rival].map((one) => spelled(model, one));
-  const [word, rival] = await Promise.all(asked.map(async (one) => ((await known(one)) ? one : "")));
-  const lost = asked.filter((one) => one && one !== word && one !== rival);
-  return { word, rival: word && rival !== word ? rival : "", lost };
 }
 
 async function start() {
@@ -101,7 +96,7 @@ async function start() {
     setup = new Setup(models);
     panels = [new Panel(0, shared), new Panel(1, shared)];
     byId("panels").append(...panels.map((panel) => panel.element));
-    writing = new Writing((state) => writingOf(state, modelsOf(state), words), failed);
+    writing = new Writing((state) => writingOf(state, modelsOf(state), sides), failed);
     typing = new Typing(typedQuery, failed);
     store.listener = show;
   } else {
@@ -124,7 +119,7 @@ function isDark() {
 
 function showTheme() {
   set(document.documentElement, "data-theme", localStorage.getItem(THEME));
-  set(byId("theme"), "aria-pressed", String(isDark()));
+  say(byId("theme"), isDark() ? "Switch to light" : "Switch to dark");
 }
 
 /** What was left to the server so far becomes part of the state, and so of the link. */

@@ -3,9 +3,9 @@
 import { latest } from "./api.js";
 import { Bars, isCell, labelOf } from "./bars.js";
 import { wordField } from "./combobox.js";
-import { count, counted, el, freshId, percent, plain, say, set, tell } from "./dom.js";
+import { el, freshId, nearButtons, percent, plain, say, set, tell } from "./dom.js";
 import { influenceView } from "./influence.js";
-import { queryOf, unknownOf, wantsCondition } from "./lexicon.js";
+import { queryOf, stringsOf, wantsCondition } from "./lexicon.js";
 import { Sliders } from "./sliders.js";
 import { store } from "./state.js";
 import { Why } from "./why.js";
@@ -18,10 +18,11 @@ const HINT = "Choose a feature in the sum to see which earlier words moved its w
 
 export class Panel {
   #index;
-  #shared; // failed(error): whether it was dealt with; refused(error); announce(index, text)
+  #shared; // failed(error): whether it was dealt with; refused(error); announce(index, text); replace; append
   #heading = el("h2", { id: freshId("model") });
   #facts = el("p", { class: "facts" });
   #message = el("p", { class: "message", role: "alert", hidden: true });
+  #left = el("div", { class: "message left", role: "status", hidden: true }); // words before that it does not have
   #totals = [el("output", { class: "total" }), el("output", { class: "total" })];
   #entropy = el("span");
   #effect = el("output", { class: "total" }); // p of the explained words, beside the sliders
@@ -30,13 +31,15 @@ export class Panel {
   #bars = new Bars({
     choose: (word) => store.change({ ...NOTHING, word }),
     compare: (word) => this.#compare(word),
-    append: (word) => store.change({ ...NOTHING, prefix: [...this.#query.prefix, word].join(" ") }),
+    append: (word) => this.#shared.append(word),
+    strings: (cell, seed) => stringsOf(this.#model, cell, seed),
   });
   #why = new Why(wordField(() => this.#model, (word) => store.change({ ...NOTHING, word })), {
     influence: (feature) =>
       store.changeSide(this.#index, { influence: feature === this.#side.influence ? "" : feature }),
     view: (view) => store.change({ view }),
     release: () => store.change(NOTHING),
+    choose: (word) => store.change({ ...NOTHING, word }),
   });
   #sliders = new Sliders((changes, group) => this.#steer(changes, group));
   #asked = {
@@ -61,19 +64,20 @@ export class Panel {
     this.#shared = shared;
   }
 
-  /** `words`: the prefix; `marks`: the chosen words, as far as this model knows them. */
-  show(state, model, words, marks) {
-    const query = queryOf(state, this.#index, model, words);
+  /** `read`: the prefix and the chosen words, as far as this model knows them. */
+  show(state, model, read) {
+    const query = queryOf(state, this.#index, model, read.words);
     const view = JSON.stringify({ ...query, changes: null });
     if (view !== this.#view) this.#before = null;
     this.#model = model;
     this.#query = query;
     this.#view = view;
-    this.#marks = marks;
+    this.#marks = read;
     say(this.#heading, model.name);
-    say(this.#facts, facts(model));
-    const { lost } = marks;
-    this.#why.settle({ view: state.view, marked: this.#side.influence, isFixed: Boolean(marks.word), lost });
+    say(this.#facts, model.about);
+    this.#showLeft(read.left);
+    const { word, lost } = read;
+    this.#why.settle({ view: state.view, marked: this.#side.influence, isFixed: Boolean(word), lost });
     if (wantsCondition(state, model)) this.#fail(new Error("This model writes from a condition: give one above."));
     else this.#ask();
   }
@@ -103,10 +107,21 @@ export class Panel {
     this.#redraw();
   }
 
-  /** The word to explain: the chosen one, or the most probable. Of another prefix nothing is known yet. */
+  /** Which words before are left out, and what is near them. */
+  #showLeft(left) {
+    const lines = left.map(({ word, near }) => {
+      const take = (one) => this.#shared.replace(word, one);
+      const said = `“${word}” is no word of this model, and is left out below.`;
+      return el("p", {}, said, ...(near.length ? [" Near it: ", ...nearButtons(near, take)] : []));
+    });
+    this.#left.replaceChildren(...lines);
+    this.#left.hidden = !lines.length;
+  }
+
+  /** The word to explain: the chosen one, or else a telling one. Of another prefix nothing is known yet. */
   get #best() {
-    const top = this.#answer?.view === this.#view ? this.#answer.top : [];
-    return this.#marks.word || top.find((entry) => !isCell(entry))?.word || "";
+    const { top, telling } = this.#answer?.view === this.#view ? this.#answer : { top: [], telling: null };
+    return this.#marks.word || telling || top.find((entry) => !isCell(entry))?.word || "";
   }
 
   #askWhy() {
@@ -162,22 +177,14 @@ export class Panel {
     this.#influence.replaceChildren(...parts);
   }
 
-  async #fail(error) {
+  #fail(error) {
     set(this.element, "aria-busy", "false");
     if (this.#shared.failed(error)) return;
     this.#answer = null;
     this.#shared.refused(error);
     this.element.classList.add("failed");
     this.#empty();
-    const view = this.#view;
-    const text = error.code === "unknown_word" ? await this.#unknown(error.message) : error.message;
-    if (view === this.#view && this.#answer === null) tell(this.#message, text);
-  }
-
-  /** Which words before the model does not have; the server's own words, where that is not it. */
-  async #unknown(message) {
-    const lost = await unknownOf(this.#model, this.#query.prefix, this.#query.condition).catch(() => []);
-    return lost.length ? lost.map((word) => `“${word}” is no word of this model.`).join(" ") : message;
+    tell(this.#message, error.message);
   }
 
   #empty() {
@@ -212,19 +219,12 @@ export class Panel {
     const effect = el("p", { class: "sums" }, this.#effect, changed);
     const steering = box("steering", "Weights by hand", effect, this.#sliders.element);
     const influence = box("moves", "Which words moved a weight", this.#influence);
-    const left = el("div", { class: "column first" }, next);
-    const right = el("div", { class: "column" }, this.#why.element, steering, influence);
     const head = el("div", { class: "panel-head" }, this.#heading, this.#facts);
-    const body = el("div", { class: "panel-body" }, left, right);
-    return el("section", { class: "panel", "aria-labelledby": this.#heading.id }, head, this.#message, body);
+    const reasons = el("div", { class: "reasons" }, this.#why.element, influence);
+    const body = el("div", { class: "panel-body" }, next, reasons, steering);
+    const parts = [head, this.#left, this.#message, body];
+    return el("section", { class: "panel", "aria-labelledby": this.#heading.id }, ...parts);
   }
 }
 
 const probabilities = ({ top, words }) => new Map([...top, ...words].map((entry) => [entry.word, entry.p]));
-
-function facts(model) {
-  const others = model.open_vocabulary ? " and any other" : "";
-  const words = `${counted(model.words, "word")}${others} in ${count(model.classes)} classes`;
-  const sizes = [counted(model.features, "feature"), counted(model.parameters, "parameter")];
-  return [words, ...sizes, model.controller].join(", ");
-}

@@ -3,15 +3,20 @@
 
 import { debounced } from "./api.js";
 import { combobox } from "./combobox.js";
-import { byId, el, say, set } from "./dom.js";
+import { byId, el, nearButtons, say, set } from "./dom.js";
 import { wordsLike } from "./lexicon.js";
 import { store } from "./state.js";
 
+const NAMES = 20; // of acts or slots that are listed
 const PAUSE = 180; // milliseconds without a key, before the text is read
+
+const BACKGROUNDS = { own: "its own", uniform: "all words alike", unigram: "how frequent words are" };
+const TIP = "While you type, words are offered here.";
 
 /** The text before: at first the model's own example, if that is a word at all. */
 export function textOf(state, model) {
-  return state.prefix ?? (/\p{L}/u.test(model.example) ? model.example : "");
+  const example = model.examples[0]?.prefix ?? model.example;
+  return state.prefix ?? (/\p{L}/u.test(example) ? example : "");
 }
 
 export class Setup {
@@ -27,7 +32,10 @@ export class Setup {
       label: "words that begin so",
       find: (text) => this.#complete(text),
       take: (word) => this.#take(word),
+      place: byId("under"),
     });
+    const first = () => store.change({ condition: this.#condition.placeholder });
+    byId("condition-example").addEventListener("click", first);
     this.#prefix.addEventListener("input", () => this.#typed());
     this.#condition.addEventListener("input", () => this.#told());
     this.#prefix.addEventListener("keydown", (event) => event.key === "Enter" && this.#typed.now());
@@ -49,6 +57,7 @@ export class Setup {
     set(this.#condition, "required", isRequired);
     byId("condition-field").classList.toggle("wide", isRequired);
     say(byId("condition-label"), isRequired ? "Condition (required)" : "Condition (optional)");
+    this.#hint(state, [first, second].find((model) => model && model.conditions !== "none") ?? first);
     const names = this.#models.map((model) => ({ value: model.name, text: model.name }));
     options(byId("model"), names, first.name);
     options(byId("model2"), [{ value: "", text: "none" }, ...names], second?.name ?? "");
@@ -57,10 +66,40 @@ export class Setup {
     if (second) backgrounds(byId("background2"), second, state.sides[1].background);
   }
 
-  /** What was read of the text. */
-  showReading({ words, unfinished }) {
-    set(this.#prefix, "aria-invalid", null);
-    say(byId("prefix-hint"), hint(words, unfinished));
+  /** Which names conditions may have, and one to begin with as long as there is none. */
+  #hint(state, { condition: { acts, slots, example } }) {
+    const named = (what, names) => (names.length ? `${what}: ${names.slice(0, NAMES).join(", ")}. ` : "");
+    const kinds = "A dialog act, JSON or plain text, as in training.";
+    say(byId("condition-hint"), `${named("Acts", acts)}${named("Slots", slots)}` || kinds);
+    set(this.#condition, "placeholder", example || null);
+    byId("condition-example").hidden = !example || state.condition.trim() !== "";
+    say(byId("condition-example"), `Try ${example}`);
+  }
+
+  /** What was read of the text: `unfinished`, its last word, and what is `near` it; `sides`, what each model has. */
+  showReading({ unfinished, near, sides: [{ words, left }] }) {
+    set(this.#prefix, "aria-invalid", left.length ? "true" : null);
+    const parts = unfinished ? unfinishedHint(unfinished, near, (word) => this.replace(unfinished, word)) : [];
+    const text = words.length ? TIP : "Nothing before: this is how a sentence starts.";
+    const told = parts.length ? parts : left.length ? [] : [text];
+    const key = JSON.stringify([unfinished, near, left.length, text]);
+    if (byId("prefix-hint").dataset.key === key) return; // so that it is spoken once
+    byId("prefix-hint").dataset.key = key;
+    byId("prefix-hint").replaceChildren(...told);
+  }
+
+  /** Another word in the place of one that is not known, wherever it stands. */
+  replace(lost, word) {
+    const isLost = (one) => one.toLowerCase() === lost.toLowerCase();
+    this.#write(this.#prefix.value.split(/\s+/).map((one) => (isLost(one) ? word : one)).join(" "));
+  }
+
+  append(word) {
+    this.#write(`${this.#prefix.value.trimEnd()} ${word}`.trimStart());
+  }
+
+  #write(text) {
+    store.change({ word: "", rival: "", view: "both", prefix: text });
   }
 
   /** An error that is about the words before marks their field. */
@@ -85,9 +124,9 @@ export class Setup {
   }
 }
 
-function hint(words, unfinished) {
-  if (unfinished) return `“${unfinished}” is no word of this model yet; below is what comes before it is finished.`;
-  return words.length ? "" : "Nothing before: this is how a sentence starts.";
+function unfinishedHint(unfinished, near, replace) {
+  const text = `“${unfinished}” is no word of this model yet; below is what comes before it is finished.`;
+  return near.length ? [`${text} Near it: `, ...nearButtons(near, replace)] : [text];
 }
 
 function options(select, wanted, chosen) {
@@ -99,7 +138,11 @@ function options(select, wanted, chosen) {
 }
 
 function backgrounds(select, model, chosen) {
-  const wanted = model.backgrounds.map(({ name, description }) => ({ value: name, text: name, title: description }));
+  const wanted = model.backgrounds.map(({ name, description }) => ({
+    value: name,
+    text: BACKGROUNDS[name] ?? name,
+    title: description,
+  }));
   options(select, wanted, chosen);
   select.title = model.backgrounds.find((one) => one.name === chosen)?.description ?? "";
 }

@@ -6,7 +6,7 @@ import { button, count, el, field, keyed, plain, set, signed } from "./dom.js";
 import { featuresLike } from "./lexicon.js";
 import { OFFSETS, SCALES } from "./state.js";
 
-const SHOWN = 8;
+const SHOWN = 6;
 const KINDS = {
   offset: { ...OFFSETS, usual: 0, step: 0.1, written: (value) => signed(value, 1) },
   scale: { ...SCALES, usual: 1, step: 0.05, written: (value) => `× ${plain(value, 2)}` },
@@ -28,7 +28,7 @@ export class Sliders {
   /** `change(changes, group)` is called with the new list of changes; `group` joins the steps of one drag. */
   constructor(change) {
     this.#change = change;
-    const find = field("Find a feature or an expert (* stands for anything)", this.#search);
+    const find = field("Find a feature (* stands for anything)", this.#search);
     this.element = el("div", {}, el("div", { class: "tools" }, find, this.#all), this.#list);
     combobox(this.#search, {
       label: "features",

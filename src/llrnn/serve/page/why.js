@@ -1,7 +1,7 @@
 // Why this word, or why not that other one: the waterfall, its table, and the choice between the two words' views.
 
 import { labelOf } from "./bars.js";
-import { button, el, say, tell } from "./dom.js";
+import { button, el, nearButtons, say, tell } from "./dom.js";
 import { folds, partsOfComparison, partsOfWord, sumTable, waterfall } from "./sum.js";
 
 const TITLE = "Why this word?";
@@ -12,6 +12,7 @@ export class Why {
   #picture = el("div", { class: "picture" });
   #table = el("div", { class: "table" });
   #message = el("p", { class: "message", role: "status", hidden: true });
+  #lost = el("div", { class: "message lost", role: "status", hidden: true }); // words that the model does not have
   #answer = null;
   #settings = { view: "both", marked: "", isFixed: false, lost: [] };
   #expanded = false;
@@ -19,11 +20,11 @@ export class Why {
   #actions;
   element;
 
-  /** `search`: a field for other words; `actions`: influence(feature), view(name), release(). */
+  /** `search`: a field for other words; `actions`: influence(feature), view(name), release(), choose(word). */
   constructor(search, actions) {
     this.#actions = actions;
     const head = el("div", { class: "head" }, this.#title, this.#views);
-    const parts = [head, this.#message, this.#picture, this.#table, search];
+    const parts = [head, this.#lost, this.#message, this.#picture, this.#table, search];
     this.element = el("section", { class: "box why" }, ...parts);
     new ResizeObserver(() => this.#resized()).observe(this.#picture);
   }
@@ -36,12 +37,22 @@ export class Why {
 
   /**
    * `view` of two words; `marked`: the feature whose influence is on show; `isFixed`: whether a word was chosen;
-   * `lost`: words that were chosen, and that this model does not have.
+   * `lost`: words that were chosen, and that this model does not have, with those near them.
    */
   settle(settings) {
     if (JSON.stringify(settings) === JSON.stringify(this.#settings)) return;
     this.#settings = settings;
+    this.#showLost(settings.lost);
     if (this.#answer) this.#draw();
+  }
+
+  #showLost(lost) {
+    const lines = lost.map(({ word, near }) => {
+      const offered = near.length ? [" Near it: ", ...nearButtons(near, this.#actions.choose)] : [];
+      return el("p", {}, `“${word}” is no word of this model.`, ...offered);
+    });
+    this.#lost.replaceChildren(...lines);
+    this.#lost.hidden = !lines.length;
   }
 
   fail(text) {
@@ -87,7 +98,7 @@ export class Why {
     say(this.#title, rival ? `Why ${word}, and not ${rival}?` : `Why ${word}?`);
     this.#views.replaceChildren(...this.#buttons(word, rival));
     const explained = isComparison ? [this.#answer.word, this.#answer.rival] : [this.#single];
-    const notes = [...this.#settings.lost.map(missing), forbidden(parts), ...explained.flatMap(governed)];
+    const notes = [forbidden(parts), ...explained.flatMap(governed)];
     tell(this.#message, notes.filter(Boolean).join(" "));
     this.#picture.replaceChildren(...this.#drawing(parts));
     const focused = this.#table.contains(document.activeElement) && document.activeElement.closest("[data-part]");
@@ -124,7 +135,7 @@ export class Why {
     const choice = (text, name) =>
       button(text, null, () => this.#actions.view(name), { "aria-pressed": String(this.#view === name) });
     const choices = rival ? [choice("both", "both"), choice(word, "word"), choice(rival, "rival")] : [];
-    const release = button("follow the best word", null, this.#actions.release);
+    const release = button("choose a word for me", null, this.#actions.release);
     return this.#settings.isFixed ? [...choices, release] : choices;
   }
 }
@@ -132,8 +143,6 @@ export class Why {
 /** With whom a word agrees or clashes, and how far back that is. */
 const governed = ({ word, remarks = [] }) =>
   [...new Set(remarks.map(([, text]) => text))].map((text) => `${labelOf(word)} ${text}.`);
-
-const missing = (word) => `“${word}” is no word of this model.`;
 
 function forbidden(parts) {
   if (parts.finite) return null;

@@ -46,6 +46,9 @@ export class Writing {
     byId("writer").replaceChildren(...there.map(({ name }, place) => el("option", { value: place, text: name })));
     byId("writer").value = String(Math.min(state.writer, there.length - 1));
     byId("writer-field").hidden = there.length < 2;
+    const way = state.greedy ? "always the best word" : `seed ${state.seed}, temperature ${state.temperature}`;
+    say(byId("how-now"), `${way}, ${counted(state.most, "word")} at most`);
+    byId("writing").hidden = state.written === null;
     const text = JSON.stringify(state.written);
     if (state.written === null) this.#clear();
     else if (text !== this.#shown) this.#write(state.written, text);

@@ -1,0 +1,214 @@
+"""How a model introduces itself to people: what it is, what can be tried, what a condition looks like.
+
+about(model)             a sentence or two
+telling(model, symbols)  of some symbols, best first, the one that is worth explaining
+examples(model)          prefixes of its own making, each with a word and a rival
+condition_hint(model)    the names that conditions had in training, and a condition to begin with
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import torch
+
+from llrnn.ground.errors import LLRNNError
+from llrnn.inference.explanation import explain_next
+from llrnn.knowledge.contextual.base import ConditionFeature
+from llrnn.layer.loglinear import Distribution
+from llrnn.model.controllers import Attentive, Composite, Controller, Encoder, FirstState, Silent, evaluating
+from llrnn.model.decode import condition_kind, generate, looks_at_conditions, prepared, read_prefix
+from llrnn.model.decode import read_condition as read
+from llrnn.model.network import LLRNN
+from llrnn.text.conditions import Act, Slot
+
+EXAMPLES = 3
+_TRIES = 8  # texts of its own that a model looks for examples in
+_LONGEST = 9  # words of an example
+_SHORTEST = 2
+_LISTED = 12  # words among which one is chosen, as many as the page shows
+_RIVALS = 200  # and among which a rival is found
+_FREQUENT = 50  # words that say little, where nobody says what kinds of words there are
+_CONTENT = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
+_SLOTS = 2  # of the condition to begin with
+
+
+def about(model: LLRNN) -> str:
+    """How many words and features, and what weighs them."""
+    vocabulary, phi = model.vocabulary, model.output_features
+    words = f"{counted(len(vocabulary.words), 'word')}{' and any other string' if vocabulary.is_open else ''}"
+    context = f" and {len(model.context_names):,} of the context" if model.context_names else ""
+    known = f"It knows {words}, each described by some of {counted(phi.n_features, 'feature')}{context}"
+    known += f"; words with equal ones form {counted(phi.n_classes, 'class')}."
+    learned = counted(sum(parameter.numel() for parameter in model.parameters()), "number")
+    if isinstance(model.controller, Silent):
+        return f"{known} It has no network; {learned} were learned."
+    return f"{known} {network(model.controller)} says how much each feature counts; {learned} were learned."
+
+
+def network(controller: Controller) -> str:
+    """A controller as people call it: "An LSTM of 160 units"."""
+    if isinstance(controller, Attentive):
+        return f"{network(controller.above)}, looking at the condition,"
+    if isinstance(controller, FirstState):
+        return f"{network(controller.controller)}, set by the numbers of the condition,"
+    name = "network of several parts" if isinstance(controller, Composite) else type(controller).__name__
+    layers = getattr(controller, "n_layers", None) or len(getattr(controller, "layers", ()))
+    deep = f" in each of {layers} layers" if layers > 1 else ""
+    article = "An" if name[0] in "AEIOU" or name.startswith("LSTM") else "A"
+    return f"{article} {name} of {counted(controller.hidden, 'unit')}{deep}"
+
+
+def counted(n: int, noun: str) -> str:
+    """1 word, 3,694 words, 2 classes"""
+    return f"{n:,} {noun}{'' if n == 1 else 'es' if noun.endswith('s') else 's'}"
+
+
+def telling(model: LLRNN, symbols: Sequence[int]) -> int | None:
+    """The first content word with several features, else the first that comes near one; None among cells alone.
+
+    A content word is known by its parts of speech, where features name them, and else by not being frequent.
+    """
+    vocabulary = model.vocabulary
+    best, found = -1, None
+    for symbol in symbols:
+        if symbol >= vocabulary.n_words:
+            continue
+        worth = _worth(model, symbol)
+        if worth > best:
+            best, found = worth, symbol
+        if worth == _MOST:
+            break
+    return found
+
+
+_MOST = 4
+
+
+def _worth(model: LLRNN, symbol: int) -> int:
+    """0 for the end of a sentence, 1 for signs, 2 for words, 3 for content words, 4 if they have several features."""
+    vocabulary = model.vocabulary
+    if symbol == vocabulary.eos:
+        return 0
+    if not any(letter.isalpha() for letter in vocabulary.symbol(symbol)):
+        return 1
+    names = model.output_features.row(symbol)
+    kinds = {name.removeprefix("POS:") for name in names if name.startswith("POS:")}
+    if not (kinds <= _CONTENT if kinds else symbol >= _FREQUENT):
+        return 2
+    return 3 if len(names) < 2 else _MOST
+
+
+# --- something to try -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Example:
+    """Why this word after this prefix, and not its rival? `feature` speaks for the word, and can be turned down."""
+
+    prefix: str
+    word: str
+    rival: str | None
+    feature: str | None
+    merit: tuple[int, ...] = ()  # is it a content word, is the rival a form of it, in how many parts do they differ
+
+    def as_dict(self) -> dict[str, Any]:
+        """As the API says it."""
+        return {"prefix": self.prefix, "word": self.word, "rival": self.rival, "feature": self.feature}
+
+
+def examples(model: LLRNN) -> list[Example]:
+    """The most telling places of texts that the model writes by itself; none where nothing can be written."""
+    text = condition_hint(model)["example"]
+    try:
+        condition = read(model, text) if text and looks_at_conditions(model) else None
+        ready = prepared(model, [condition], tell=lambda _: None)
+        texts = generate(ready, count=_TRIES, temperature=0.7, max_words=_LONGEST, seed=0, condition=condition)
+        with torch.no_grad(), evaluating(ready):
+            found = [one for prefix in _prefixes(ready, [text.words for text in texts])
+                     if (one := _example(ready, prefix, condition)) is not None]  # fmt: skip
+    except LLRNNError:
+        return []
+    found.sort(key=lambda one: one.merit, reverse=True)
+    return found[:EXAMPLES]
+
+
+def _prefixes(model: LLRNN, texts: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Of each text what stands before its last content word, each once."""
+    places = [_last_content(model, words) for words in texts]
+    return list(dict.fromkeys(tuple(words[:place]) for words, place in zip(texts, places, strict=True)))
+
+
+def _last_content(model: LLRNN, words: Sequence[str]) -> int:
+    worth = [0 if word not in model.vocabulary else _worth(model, model.vocabulary.id(word)) for word in words]
+    late = [place for place in range(_SHORTEST, len(words)) if worth[place] == max(worth)]
+    return late[-1] if late else min(_SHORTEST, len(words))
+
+
+def _example(model: LLRNN, prefix: tuple[str, ...], condition: object) -> Example | None:
+    p, state = read_prefix(model, prefix, [condition])
+    symbols = p.top(min(_RIVALS, len(model.vocabulary)))[1][0].tolist()
+    best = telling(model, symbols[:_LISTED])
+    if best is None:
+        return None
+    rival = _rival(model, best, symbols)
+    return _compared(model, p, state, prefix, best, rival)
+
+
+def _rival(model: LLRNN, best: int, symbols: Sequence[int]) -> int | None:
+    """The most probable other form of the word; else the next word of its kind."""
+    word, worth = model.vocabulary.symbol(best), _worth(model, best)
+    others = [one for one in symbols if one not in (best, model.vocabulary.eos) and one < model.vocabulary.n_words]
+    same = [one for one in others if _worth(model, one) == worth]
+    forms = [one for one in same if _is_form(word, model.vocabulary.symbol(one))]
+    return next(iter(forms or same or others), None)
+
+
+def _is_form(word: str, other: str) -> bool:
+    """Whether two words begin alike, as forms of one word do."""
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False)))
+    return alike >= max(3, 0.7 * max(len(word), len(other)))
+
+
+def _compared(
+    model: LLRNN, p: Distribution, state: Any, prefix: tuple[str, ...], best: int, rival: int | None
+) -> Example:
+    word, other = model.vocabulary.symbol(best), None if rival is None else model.vocabulary.symbol(rival)
+    alone = explain_next(model, p, state, prefix, word)
+    both = alone if other is None else explain_next(model, p, state, prefix, word, other)
+    terms = [term for term in (*both.terms, *alone.terms) if term.share > 0 and not term.name.startswith("Word:")]
+    speaks = min(terms, key=lambda term: term.name in model.context_names).name if terms else None
+    merit = _worth(model, best), int(other is not None and _is_form(word, other)), len(both.terms)
+    return Example(" ".join(prefix), word, other, speaks, merit)
+
+
+# --- what a condition looks like --------------------------------------------------------------------------------------
+
+
+def condition_hint(model: LLRNN) -> dict[str, Any]:
+    """`acts` and `slots` that the model knows, and an `example`: "" where nothing is known of conditions."""
+    if isinstance(model.controller, FirstState):
+        fields = model.controller.fields
+        means = {name: float(f"{mean:.3g}") for name, mean in zip(fields.names, fields.mean, strict=True)}
+        return {"acts": [], "slots": list(fields.names), "example": json.dumps(means, ensure_ascii=False)}
+    encoder = getattr(model.controller, "encoder", None)
+    names = encoder.names if isinstance(encoder, Encoder) else ()
+    acts = [name.removeprefix("Act:") for name in names if name.startswith("Act:")]
+    pointed = {slot for one in model.contextual if isinstance(one, ConditionFeature) for slot in one.slots}
+    named = {name.removeprefix("Slot:") for name in names if name.startswith("Slot:")}
+    slots = sorted({*named, *(name.partition("=")[0] for name in names if "=" in name), *pointed})
+    values = {slot: encoder.known_values(slot)[:1] for slot in slots} if isinstance(encoder, Encoder) else {}
+    given = [Slot(slot, value[0]) for slot, value in values.items() if value][:_SLOTS]
+    return {"acts": acts, "slots": slots, "example": _condition(model, acts, given)}
+
+
+def _condition(model: LLRNN, acts: Sequence[str], slots: Sequence[Slot]) -> str:
+    """As the model reads it."""
+    if condition_kind(model) == "act":
+        act = "inform" if "inform" in acts else next((one for one in acts if not one.startswith("?")), "")
+        return str(Act(act, tuple(slots))) if act else ""
+    return json.dumps({one.name: one.value for one in slots}, ensure_ascii=False) if slots else ""
