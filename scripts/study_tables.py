@@ -32,7 +32,7 @@ SHOWN = (
     *("open_more", "fewer_classes", "bands"),
     *("template_pairs", "suite_pairs", "turkish_pairs", "turkish_subjects", "agreement_coverage"),
     *("agreement_gains", "agreement_constructions", "agreement_phenomena", "agreement_estonian"),
-    *("typing", "little_text", "little_parts", "little_spelling", "little_study"),
+    *("typing", "little_text", "little_parts", "little_spelling", "little_recent", "little_study"),
 )
 TESTS = ("test1", "test2")
 SIZES = (10000, 5000, 3000, 2500, 2000, 1000, 500, 10)
@@ -507,8 +507,9 @@ def little_text(language: str) -> str:
 def little_parts() -> str:
     """Bits a word of what a model says: new or not, which word or cell, which letters."""
     rows = []
+    first, *others = BANDS
     for model, bands in read("little-text.json")["parts"].items():
-        for band in BANDS:
+        for band in (first, *(["unseen, again"] if "unseen, again" in bands else []), *others):
             named = ("new or listed", "which of these", "letters")
             rows.append([model, f"{band} ({bands[band]['words']:,})", *(f"{bands[band][part]:.2f}" for part in named)])
     return markdown(["et-20k, validation", "words", "new or listed", "which of these", "letters"], rows)
@@ -519,6 +520,13 @@ def little_spelling() -> str:
     found = read("little-text.json")["spelling"]
     rows = [[name, *(f"{one[name]:.3f}" for one in found.values())] for name in next(iter(found.values()))]
     return markdown(["unseen words, by their letters alone", *found], rows)
+
+
+def little_recent() -> str:
+    """Bits per character without a network, by what is known of the text before."""
+    found = read("little-text.json")["recent"]
+    rows = [[name, *(f"{one[name]:.3f}" for one in found.values())] for name in next(iter(found.values()))]
+    return markdown(["a unigram that spells new words", *found], rows)
 
 
 def rare_words() -> str:
