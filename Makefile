@@ -4,6 +4,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
+# dozens of tests start processes, each of which would compile every module anew
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-all coverage explore campaign check format docs bench setup clean
 
 setup: $(INSTALLED)
@@ -25,12 +28,12 @@ PYTEST = $(BIN)/python -m pytest -n 2 --dist worksteal $(COVERAGE) $(if $(COVERA
 test: $(INSTALLED)
 	$(PYTEST) -m "not slow and not timing"
 
-# everything, and the branch coverage of the mathematics
+# everything, every case of the property tests (tests/conftest.py), and the branch coverage of the mathematics
 test-all: COVERAGE = --cov
 test-all: $(INSTALLED)
 	$(BIN)/coverage erase
 	$(BIN)/python -m pytest -m timing
-	$(PYTEST) -m "not timing"
+	$(PYTEST) -m "not timing" --hypothesis-profile=all
 	$(BIN)/python scripts/branches.py
 
 # fails where less than 95 % of the branches of the mathematics were taken (which files: pyproject.toml)

@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Iterator
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -20,16 +21,20 @@ from llrnn.layer.loglinear import LogLinear
 
 torch.set_num_threads(1)
 
-# `make test` draws the same cases in every run; `make explore` (scripts/explore.py) draws new ones
-settings.register_profile(
-    "same",
-    max_examples=50,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-settings.load_profile("same")
+# `make test` draws the same few cases in every run, `make test-all` the same and as many as each test asks for (ALL);
+# `make explore` (scripts/explore.py) draws new ones
+FEW, ALL = "same", "all"
+_FEWEST = 10
+for _name in (FEW, ALL):
+    settings.register_profile(
+        _name,
+        max_examples=50,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
+settings.load_profile(FEW)
 
 _constants_of_imported_modules = providers._get_local_constants
 
@@ -38,7 +43,11 @@ def _constants() -> Constants:
     """Hypothesis draws some values from constants in our source, as far as it was imported: here only to explore.
 
     What was imported depends on the tests that ran before in the same process."""
-    return Constants() if settings.get_current_profile_name() == "same" else _constants_of_imported_modules()
+    return Constants() if _draws_the_same() else _constants_of_imported_modules()
+
+
+def _draws_the_same() -> bool:
+    return settings.get_current_profile_name() in (FEW, ALL)
 
 
 providers._get_local_constants = _constants
@@ -52,16 +61,21 @@ def pytest_runtest_setup() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """No test may bring a deadline or chance back by settings of its own."""
-    for item in items:
-        function = getattr(item, "obj", None)
+    for function, nodeid in {getattr(item, "obj", None): item.nodeid for item in items}.items():
         if is_hypothesis_test(function):
-            own = getattr(function, "_hypothesis_internal_use_settings", settings())
-            slow_is_fine = HealthCheck.too_slow in own.suppress_health_check
-            if own.deadline or own.database is not None or not slow_is_fine:
-                raise pytest.UsageError(f"{item.nodeid}: leave deadline, database and too_slow to tests/conftest.py")
-            if not own.derandomize and settings.get_current_profile_name() == "same":
-                raise pytest.UsageError(f"{item.nodeid}: cases that are drawn anew are for `make explore` alone")
+            _settle(function, nodeid)
+
+
+def _settle(function: Any, nodeid: str) -> None:
+    """No test may bring a deadline or chance back by settings of its own; `make test` draws a third of the cases."""
+    own = getattr(function, "_hypothesis_internal_use_settings", settings())
+    if own.deadline or own.database is not None or HealthCheck.too_slow not in own.suppress_health_check:
+        raise pytest.UsageError(f"{nodeid}: leave deadline, database and too_slow to tests/conftest.py")
+    if not own.derandomize and _draws_the_same():
+        raise pytest.UsageError(f"{nodeid}: cases that are drawn anew are for `make explore` alone")
+    if settings.get_current_profile_name() == FEW:
+        fewer = min(own.max_examples, max(own.max_examples // 3, _FEWEST))
+        function._hypothesis_internal_use_settings = settings(own, max_examples=fewer)
 
 
 @pytest.fixture(scope="module", params=["static", "words"])

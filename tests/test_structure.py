@@ -11,11 +11,11 @@ import subprocess
 import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import llrnn
@@ -201,6 +201,20 @@ def test_drawn_cases_do_not_depend_on_what_was_imported_before(tmp_path: Path, m
     monkeypatch.syspath_prepend(tmp_path)
     importlib.import_module("full_of_constants")
     assert drawn() == before
+
+
+@pytest.fixture
+def counted() -> Iterator[list[int]]:
+    cases: list[int] = []
+    yield cases
+    profile = settings.get_current_profile_name()
+    assert len(cases) == {"same": 20, "all": 60}.get(profile, len(cases))
+
+
+@settings(max_examples=60)
+@given(st.integers())
+def test_a_third_of_the_cases_is_drawn_unless_all_are_asked_for(counted: list[int], number: int) -> None:
+    counted.append(number)
 
 
 def code_blocks(language: str) -> list[str]:
