@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -818,6 +821,60 @@ def test_a_server_that_is_gone_and_one_that_wants_a_token(page: Page, models: li
         assert page.browser.script("return localStorage.length") == 0
     page.browser.type("#prefix", "la ")
     assert "does not answer" in page.browser.one(".panel .message").text
+
+
+@contextmanager
+def behind_a_proxy(server: Address, root: str, host: str) -> Iterator[Address]:
+    """A proxy that has put the server below a path, and passes a name of its own on."""
+
+    class Passing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            assert self.path.startswith(root), f"{self.path} is not below {root}"
+            length = int(self.headers.get("Content-Length", 0))
+            body = self.rfile.read(length) if length else None
+            said = server.ask(self.command, self.path.removeprefix(root), body, Host=host, **self.kind())
+            self.send_response(said.status)
+            for name in ("content-type", "etag", "cache-control", "content-security-policy"):
+                if name in said.headers:
+                    self.send_header(name, said.headers[name])
+            self.send_header("Content-Length", str(len(said.body)))
+            self.end_headers()
+            self.wfile.write(said.body)
+
+        do_POST = do_GET  # noqa: N815 (as http.server looks for it)
+
+        def kind(self) -> dict[str, str]:
+            return {"Content_Type": self.headers["Content-Type"]} if self.headers["Content-Type"] else {}
+
+        def log_message(self, *said: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Passing) as proxy:
+        thread = threading.Thread(target=proxy.serve_forever, daemon=True)
+        thread.start()
+        yield Address(proxy.server_address[1])
+        proxy.shutdown()
+        thread.join()
+
+
+def test_behind_a_proxy_below_a_path_and_under_a_name_of_its_own(page: Page, models: list[Served]) -> None:
+    hosts = {"127.0.0.1", "models.example.org"}
+    with (
+        running(create_app(Engine(models[:1]), hosts=hosts)) as server,
+        behind_a_proxy(server, "/models", "models.example.org") as proxy,
+    ):
+        page.browser.open(
+            f"http://127.0.0.1:{proxy.port}/models/#{urlencode({'prefix': 'la maisonn est', 'most': '3'})}"
+        )
+        page.browser.one(".left .near")
+        page.browser.click(".left .near")
+        page.shows(page.ask("next"))
+        page.browser.one("svg.waterfall")
+        page.browser.click("table.sum button.feature")
+        page.browser.one(".moved")
+        page.browser.click("#write")
+        written(page)
+        assert server.ask("GET", "/v1/models", Host="other.example.org").status == 400
 
 
 # --- everyone ---------------------------------------------------------------------------------------------------------

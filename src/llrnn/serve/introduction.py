@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -73,12 +74,14 @@ def telling(model: LLRNN, symbols: Sequence[int]) -> int | None:
 
     A content word is known by its parts of speech, where features name them, and else by not being frequent.
     """
-    vocabulary = model.vocabulary
+    words, known = model.vocabulary.n_words, _KNOWN.setdefault(model, {})
     best, found = -1, None
     for symbol in symbols:
-        if symbol >= vocabulary.n_words:
+        if symbol >= words:
             continue
-        worth = _worth(model, symbol)
+        worth = known.get(symbol)
+        if worth is None:
+            worth = known[symbol] = _worth(model, symbol)
         if worth > best:
             best, found = worth, symbol
         if worth == _MOST:
@@ -87,6 +90,7 @@ def telling(model: LLRNN, symbols: Sequence[int]) -> int | None:
 
 
 _MOST = 4
+_KNOWN: WeakKeyDictionary[LLRNN, dict[int, int]] = WeakKeyDictionary()  # what words are worth: asked at every step
 
 
 def _worth(model: LLRNN, symbol: int) -> int:

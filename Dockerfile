@@ -1,0 +1,19 @@
+# `llrnn serve` in a container; docs/server.md says how. `docker compose up` builds it and starts it.
+FROM python:3.11-slim
+WORKDIR /build
+COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY src src
+# pip reads these where they are given: --build-arg PIP_EXTRA_INDEX_URL=... for a torch without CUDA, which is far smaller
+ARG PIP_INDEX_URL
+ARG PIP_EXTRA_INDEX_URL
+RUN pip install --no-cache-dir torch==2.13.0
+RUN pip install --no-cache-dir --constraint constraints.txt '.[serve]'
+RUN useradd --create-home llrnn && install --directory --owner llrnn /models
+USER llrnn
+WORKDIR /models
+EXPOSE 8017
+HEALTHCHECK --start-period=10m CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8017/healthz')"]
+# all addresses of the container: which of them others reach is said where its port is published
+ENTRYPOINT ["llrnn", "serve", "--host", "0.0.0.0"]
+# the demo's models, trained at the first start; or model folders below /models: docker run ... llrnn /models/mine
+CMD ["--demo", "--demo-folder", "/models/demo"]
