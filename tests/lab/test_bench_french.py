@@ -127,6 +127,7 @@ def test_perplexity_at_equal_time(data: Path, configs: Path) -> None:
         assert found["contenders"][name]["log-perplexity"] == min(within, default=float("inf"))
 
 
+@pytest.mark.slow  # seconds of training for each of four models
 def test_the_curve_of_perplexity_against_time(data: Path, configs: Path, tmp_path: Path) -> None:
     command = ["bench", "curve", "--data", str(data), "--configs", str(configs), "--ours", "llrnn", "--seconds", "1.5"]
     small = ["controller.hidden=16", "controller.layers=1", "training.batches.words=128"]

@@ -66,6 +66,7 @@ def test_lists_are_read_by_rank_and_dialogue(data: Path) -> None:
         Part.read(data / "none.jsonl.gz")
 
 
+@pytest.mark.slow  # a whole study
 @pytest.mark.filterwarnings("ignore::llrnn.ground.errors.LLRNNWarning")  # of so little text
 def test_the_whole_of_it_in_seconds(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = data / "out"
