@@ -1,17 +1,17 @@
 """What knowledge of agreement says of minimal pairs, without any network: the share of pairs that it decides.
 
     python scripts/agreement_coverage.py PREPARED/agreement.json.gz gender_at_a_distance.tsv.gz --half 1
+    python scripts/agreement_coverage.py PREPARED/agreement.json.gz templates-9000.jsonl
 
 At the first word that differs, Σ agrees − 2 Σ clashes of the right form against that of the wrong one. Only pairs whose
-words have readings, by words between the two that agree, or by group. Rules are made with half 0 in view, the pairs
-with even numbers; half 1 tells what they are worth.
+words have readings, by words between the two that agree, or by group, with the mean of that difference. Rules are made
+with half 0 in view, the pairs with even numbers; half 1 tells what they are worth. Without --half: all pairs.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from pathlib import Path
 
 import torch
@@ -45,21 +45,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("agreement", type=Path)
     parser.add_argument("pairs", type=Path)
-    parser.add_argument("--half", type=int, choices=(0, 1), required=True)
+    parser.add_argument("--half", type=int, choices=(0, 1))
     given = parser.parse_args()
     knowledge = Agreement.from_file(given.agreement)
     readings = knowledge._readings
     assert readings is not None
-    pairs = [one for one in read_pairs(given.pairs)[given.half :: 2] if all(map(readings, {*one.good, *one.bad}))]
+    some = slice(None) if given.half is None else slice(given.half, None, 2)
+    pairs = [one for one in read_pairs(given.pairs)[some] if all(map(readings, {*one.good, *one.bad}))]
     words = sorted({word for pair in pairs for word in (*pair.good, *pair.bad)})
-    agreement, said = knowledge.bind(Vocabulary(["</s>", *words])), Counter[tuple[str, str]]()
+    agreement, margins = knowledge.bind(Vocabulary(["</s>", *words])), dict[str, list[float]]()
     for pair in pairs:
-        margin = _margin(agreement, pair)
-        said[_band(pair), "right" if margin > 0.5 else "wrong" if margin < -0.5 else "undecided"] += 1
-    for band in sorted({band for band, _ in said}):
-        counts = [said[band, what] for what in ("right", "undecided", "wrong")]
-        shares = "  ".join(f"{100 * count / sum(counts):5.1f}" for count in counts)
-        sys.stdout.write(f"{band:40} {sum(counts):6,} pairs   right, undecided, wrong: {shares}\n")
+        margins.setdefault(_band(pair), []).append(_margin(agreement, pair))
+    for band, own in sorted(margins.items()):
+        counts = sum(one > 0.5 for one in own), sum(abs(one) <= 0.5 for one in own), sum(one < -0.5 for one in own)
+        shares = "  ".join(f"{100 * count / len(own):5.1f}" for count in counts)
+        mean = f"mean {sum(own) / len(own):5.2f}"
+        sys.stdout.write(f"{band:40} {len(own):6,} pairs   right, undecided, wrong: {shares}   {mean}\n")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ SHOWN = (
     *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "constraint_cold", "kenlm", "objectives"),
     *("campaign", "other_texts", "attack", "bodies", "french_knowledge", "french_trials", "open_classes"),
     *("open_more", "fewer_classes", "bands"),
-    *("template_pairs", "suite_pairs", "turkish_pairs", "turkish_subjects", "agreement_coverage"),
+    *("template_pairs", "suite_pairs", "turkish_pairs", "turkish_subjects", "agreement_coverage", "agreement_rules"),
     *("agreement_gains", "agreement_constructions", "agreement_phenomena", "agreement_estonian"),
     *("typing", "little_text", "little_parts", "little_spelling", "little_recent", "little_study"),
 )
@@ -284,6 +284,20 @@ def agreement_coverage() -> str:
     return markdown(["words between", "pairs", "right, before", "right, now", "undecided", "wrong"], rows)
 
 
+def agreement_rules() -> str:
+    """What the rules of French decide, and a small network with them, of templates, where it is no longer the same."""
+    found = read("agreement.json")["constructions"]
+    before, now = found["before"], found["now"]
+    rows = [
+        [name, *(f"{one[name][what]:.{digits}f}" for what, digits in _OF_RULES for one in (before, now))]
+        for name in now
+        if abs(now[name]["mean"] - before[name]["mean"]) >= 0.1 or now[name]["network"] != before[name]["network"]
+    ]
+    heads = ("rules right", "by how much", "network right")
+    return markdown(["construction", *(f"{head}, {when}" for head in heads for when in ("before", "now"))], rows)
+
+
+_OF_RULES = (("right", 1), ("mean", 2), ("network", 1))
 DECIDED = ("right", "undecided", "wrong")
 BOTH = ("without", "with")
 AGREEING = ("01 past participle agreement", "02 verb inflection", "11 adjective agreement")  # of QFrBLiMP
