@@ -184,7 +184,7 @@ class LLRNN(nn.Module):
             initialise([(name, p) for name, p in self.named_parameters() if id(p) not in given], seed)
         first = [weight for feature in self.contextual for weight in feature.first_weights]
         with torch.no_grad():
-            self.layer.context_bias += torch.tensor(first)
+            self.layer.context_bias.add_(torch.tensor(first))
 
     def _check_names(self) -> None:
         if not 0.0 <= self.word_dropout < 1.0:
