@@ -71,9 +71,9 @@ SHOTS = (
     Shot("playground-phone", WORDS, size=(360, 740), scheme="dark", last=".why"),
     # the landing page's short sequence
     Shot("tour-next", WORD, first=".next", last=".next"),
-    Shot("tour-why", WORDS, first=".why .head", last=".picture"),
+    Shot("tour-why", WORDS, size=(560, 900), first=".why .head", last=".picture"),
     Shot("tour-turn", WORD | {"change": "1,-3,Gender:Fem"}, first=".next", last=".next"),
-    Shot("tour-write", WRITING, size=(760, 900), first="#writing", last="#writing", ready=(WRITTEN_ALL,)),
+    Shot("tour-write", WRITING, size=(500, 900), first="#writing", last="#writing", ready=(WRITTEN_ALL,)),
 )
 
 
