@@ -180,6 +180,8 @@ def knowledge() -> Iterator[str]:
     """French with vectors and other texts, against a softmax that has both."""
     ours, theirs = ([with_knowledge(f"vectors-other{way}", test, 3) for test in TESTS] for way in ("", "-softmax"))
     yield f"**One model at {' / '.join(ours)}**"
+    mixed = [with_knowledge("these, LSTM 2 x 512 and 5-grams mixed", test, 3) for test in TESTS]
+    yield f"**Three such mixtures, none with a seed of another: {' / '.join(mixed)}**"
     gains = [float(rival) - float(our) for our, rival in zip(ours, theirs, strict=True)]
     yield f"{' / '.join(theirs)},\n  so that {gains[0]:.2f} / {gains[1]:.2f} nats are what the features"
 
