@@ -29,7 +29,7 @@ SHOWN = (
     ),
     *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "constraint_cold", "kenlm", "objectives"),
     *("campaign", "other_texts", "attack", "bodies", "french_knowledge", "french_trials", "open_classes"),
-    *("open_more", "fewer_classes", "bands"),
+    *("open_more", "fewer_classes", "condensed"),
     *("template_pairs", "suite_pairs", "turkish_pairs", "turkish_subjects", "agreement_coverage", "agreement_rules"),
     *("agreement_gains", "agreement_constructions", "agreement_phenomena", "agreement_estonian"),
     *("typing", "little_text", "little_parts", "little_spelling", "little_recent", "little_study"),
@@ -155,18 +155,16 @@ def fewer_classes() -> str:
     return markdown(["classes", "how", "valid", *TESTS], rows)
 
 
-def bands() -> str:
-    """An adaptor of low rank for rare words: what it would lose, by how much cheaper the sum would be."""
-
-    def told(count: int | None, rank: int | None) -> str:
-        which = "the rest" if count is None else f"{count:,}"
-        return f"{which}: {rank or 'full'}"
-
-    rows = [
-        [", ".join(told(*band) for band in one["bands"]), f"{one['fewer']:.1f}", f"{one['lost']:+.4f}"]
-        for one in sorted(read("coarsening.json")["full"]["bands"]["rows"], key=lambda one: float(one["fewer"]))
-    ]
-    return markdown(["classes: rank of the adaptor", "times fewer multiplications", "valid"], rows)
+def condensed() -> str:
+    """The best French model with condensed features of rare words, mean of three seeds: what it loses."""
+    found = read("coarsening.json")["full"]["condensed"]
+    fine = {name: statistics.fmean(found["fine"][name]) for name in ("valid", *TESTS)}
+    rows = [["1.0", "every feature", *(f"{value:.4f}" for value in fine.values())]]
+    for made in found["condensed"].values():
+        for how in ("as it is", "trained on"):
+            lost = [f"{statistics.fmean(made[how][name]) - value:+.4f}" for name, value in fine.items()]
+            rows.append([f"{statistics.fmean(made['fewer']):.1f}", how, *lost])
+    return markdown(["times fewer multiplications", "how", "valid", *TESTS], rows)
 
 
 def experts() -> str:
