@@ -21,6 +21,7 @@ from typing import Any, Generic, NamedTuple, Self
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 from typing_extensions import TypeVar
 
 from llrnn.ground.errors import CheckpointError, LLRNNError, quoted
@@ -188,6 +189,8 @@ class Batch:
     `sentences`, in training only, names the sentence of each target (see `Process.follow`). `inside` has, for an open
     vocabulary, the log-probability of each target within its cell (see `text.domain`). `teacher`, where a model learns
     from another, is what that one says at the N positions that count; it is added to a batch that is not cut any more.
+    So are `numbers` and `slopes`, what contextual inputs and linear features say (`LLRNN.heard`), and `weights`, where
+    a batch is filled up to a frequent shape (`filled`): `count` positions have the weight 1/count, the others 0.
     """
 
     inputs: Tensor  # (B, T)
@@ -197,6 +200,10 @@ class Batch:
     sentences: Tensor | None = None  # (B, T)
     inside: Tensor | None = None  # (B, T) float64
     teacher: Tensor | None = None  # (N, V)
+    numbers: Tensor | None = None  # (B, T, k)
+    slopes: Tensor | None = None  # (N, ·), those of one feature after those of another
+    weights: Tensor | None = None  # (B, T)
+    count: int | None = None
 
     @cached_property
     def positions(self) -> Tensor | None:
@@ -210,8 +217,40 @@ class Batch:
 
     @property
     def n_positions(self) -> int:
-        """N"""
+        """N; of a batch that is filled up, without what has no weight."""
+        if self.count is not None:
+            return self.count
         return self.mask.numel() if self.positions is None else len(self.positions)
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether it brings along what knowledge says of it."""
+        return self.numbers is not None or self.slopes is not None
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Over the positions that count, (N,) -> ()."""
+        return values.mean() if self.weights is None else (values * self.picked(self.weights).to(values.dtype)).sum()
+
+    def filled(self, rows: int, columns: int, symbol: int) -> Batch:
+        """The same mean loss from B × T positions that all count, those that were added with the weight 0.
+
+        Batches of one shape are one sequence of operations, whatever their sentences are, which a GPU can be told once.
+        """
+        (B, T), some = self.inputs.shape, int(self.targets[self.mask][0])  # it has mass: 0 · log p must be 0
+
+        def more(tensor: Tensor, value: float) -> Tensor:
+            return F.pad(tensor, (0, columns - T, 0, rows - B), value=value)
+
+        return Batch(
+            more(self.inputs, symbol),
+            more(self.targets.masked_fill(~self.mask, some), some),
+            torch.ones(rows, columns, dtype=torch.bool),
+            self.conditions and [*self.conditions, *[None] * (rows - B)],
+            None,  # whoever asks for sentences needs Python at every step
+            None if self.inside is None else more(self.inside, 0.0),
+            weights=more(self.mask.double() / self.n_positions, 0.0),
+            count=self.n_positions,
+        )
 
     def picked(self, values: Tensor) -> Tensor:
         """What stands at the positions that count, (B, T, …) -> (N, …)."""
@@ -251,7 +290,7 @@ class Batch:
 
     def select(self, rows: slice) -> Batch:
         """Some of the rows."""
-        given = ((f.name, getattr(self, f.name)) for f in fields(self))
+        given = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name != "count")
         return replace(self, **{name: value[rows] for name, value in given if value is not None})
 
 

@@ -143,17 +143,31 @@ def _aligned(hidden: int, n: int) -> int:
     return n + -(hidden + n) % _ALIGNED
 
 
+_PICKS: dict[tuple[object, ...], Tensor] = {}  # few: one for a model and a device
+
+
+def _picks(columns: tuple[int, ...], like: Tensor) -> Tensor:
+    """E, (m, J): which column each of J hidden units is the weight of."""
+    m, H = like.shape
+    key = columns, m, H, like.device, like.dtype
+    if key not in _PICKS:
+        if len(_PICKS) > 16:
+            _PICKS.clear()
+        picks = torch.zeros(m, _aligned(H, len(columns)) if columns else 0, dtype=like.dtype)
+        picks[list(columns), range(len(columns))] = 1.0
+        _PICKS[key] = picks.to(like.device)
+    return _PICKS[key]
+
+
 def _made(layer: LogLinear, columns: tuple[int, ...], kept: tuple[int, ...]) -> LogLinear:
-    (m, H), n = layer.weight.shape, len(columns)
-    J = _aligned(H, n) if columns else 0
-    picks = layer.weight.new_zeros(m, J)
-    picks[list(columns), range(n)] = 1.0
-    context = layer.context_weight[list(kept)]
+    picks = _picks(columns, layer.weight)
+    # without a list of numbers where none is kept: it would be copied to a GPU, which no CUDA graph can
+    context, bias = (part[list(kept)] if kept else part[:0] for part in (layer.context_weight, layer.context_bias))
     tensors = {
         "weight": torch.cat([layer.weight, picks], 1),
         "bias": layer.bias,
-        "context_weight": torch.cat([context, context.new_zeros(len(kept), J)], 1),
-        "context_bias": layer.context_bias[list(kept)],
+        "context_weight": torch.cat([context, context.new_zeros(len(kept), picks.shape[1])], 1),
+        "context_bias": bias,
     }
     made = type(layer).__new__(type(layer))
     made.__dict__.update(layer.__dict__)

@@ -235,25 +235,48 @@ def _factors(
     return *layer.composed(offset), partial(ComposedBlocks, keeps=keeps)
 
 
-def exact_loss(p: Distribution, targets: Tensor, precision: Precision = "full", kept: Tensor | None = None) -> Tensor:
-    """−mean log p of one word a position, (N,), or of those that are kept; `half`, on a GPU, where b is static."""
+def exact_loss(
+    p: Distribution,
+    targets: Tensor,
+    precision: Precision = "full",
+    kept: Tensor | None = None,
+    weights: Tensor | None = None,
+) -> Tensor:
+    """−mean log p of one word a position, (N,), or of those that are kept; `half`, on a GPU, where b is static.
+
+    `weights` (N,), that sum to one, make it a weighted mean.
+    """
     mass = static_mass(p)
     if mass is None or p.changes_weights:
         log_p = p.log_prob(targets)
-        return -(log_p if kept is None else log_p[kept]).mean()
+        return -_mean(log_p if kept is None else log_p[kept], weights)
     h, targets = (p.h, targets) if kept is None else (p.h[kept], targets[kept])
-    loss = mean_loss(p.layer, h, mass.as_dtype(h.dtype), p.classes.class_of[targets], precision)
-    return loss - mass.log_share_of(targets).mean().to(loss.dtype)
+    loss = mean_loss(p.layer, h, mass.as_dtype(h.dtype), p.classes.class_of[targets], precision, weights)
+    return loss - _mean(mass.log_share_of(targets), weights).to(loss.dtype)
+
+
+def _mean(values: Tensor, weights: Tensor | None) -> Tensor:
+    return values.mean() if weights is None else (values * weights.to(values.dtype)).sum()
 
 
 @numerics.in_full
-def mean_loss(layer: LogLinear, h: Tensor, offset: Tensor, klass: Tensor, precision: Precision = "full") -> Tensor:
+def mean_loss(
+    layer: LogLinear,
+    h: Tensor,
+    offset: Tensor,
+    klass: Tensor,
+    precision: Precision = "full",
+    weights: Tensor | None = None,
+) -> Tensor:
     """The mean of log_sum − score of one class a position, (N,); nothing of size N × G is kept. Half on a GPU only."""
     if h.is_cuda:  # always composed: chunk by chunk, by the kernels
         problem = Problem(layer.phi.core.for_kernels(layer.weight), offset, klass, layer.phi.spreads)
         plan = plan_for(h, layer.phi.n_classes, exact=precision == "full")
-        return weighted_loss(h, layer.weight, layer.bias, problem, None, plan)[0]
+        return weighted_loss(h, layer.weight, layer.bias, problem, weights, plan)[0]
     pairs = Pairs(torch.arange(len(h), device=h.device), klass)
+    if weights is not None:
+        log_sum, score = _block_log_sums(layer, h, offset, pairs)
+        return _mean(log_sum - score, weights).to(h.dtype)
     taken = work(layer, h, training=True)
     return blocks.mean_loss(h, *_factors(layer, taken.name, offset), pairs, taken.block)
 

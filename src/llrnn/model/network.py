@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -283,6 +284,36 @@ class LLRNN(nn.Module):
         own = (layer or self.layer).distribution(h, prior, values)
         return self._with_mixed(own, h, mixed), ModelState(controller, known)
 
+    def heard(self, batch: Batch) -> Batch:
+        """The batch with what inputs and linear features say of it, as tensors: a step on it asks no knowledge.
+
+        Of a model with a static background, no other contextual features, and batches whose positions all count.
+        """
+        given = batch.conditions if batch.conditions is not None else [None] * len(batch.inputs)
+        followed: dict[object, Sequence[State]] = {}
+        for process in (*self.contextual, *self.contextual_inputs):
+            if process.state_key not in followed:
+                followed[process.state_key] = process.follow([process.initial(one) for one in given], batch)[0]
+        numbers = [one.numbers(followed[one.state_key]) for one in self.contextual_inputs]
+        slopes = [one.values(followed[one.state_key]).slope.flatten(1) for one in self._linear()]
+        like = self.layer.weight.dtype
+        return replace(
+            batch,
+            numbers=torch.cat(numbers, 1).view(*batch.inputs.shape, -1).to(like) if numbers else None,
+            slopes=torch.cat(slopes, 1).to(like) if slopes else None,
+        )
+
+    def _linear(self) -> list[LinearFeature[Any]]:
+        return [one for one in self.contextual if isinstance(one, LinearFeature)]
+
+    def _heard_values(self, batch: Batch) -> list[AnyValues]:
+        """The values of linear features that a batch brings along."""
+        if batch.slopes is None:
+            return []
+        features = self._linear()
+        parts = torch.split(batch.slopes, [one.size for one in features], 1)
+        return [one.values_of(part.contiguous()) for one, part in zip(features, parts, strict=True)]
+
     def _with_mixed(self, own: Distribution, h: Tensor, mixed: Sequence[Prior]) -> Distribution:
         """The mixture that the network sets, or what it is without one."""
         if self.gate_weight is None:
@@ -382,6 +413,8 @@ class LLRNN(nn.Module):
         """ψ: the embedded words and what contextual inputs say, (B, T, D)."""
         if self.input_weight is None:
             return psi, {}
+        if batch.numbers is not None:
+            return psi + batch.numbers @ self.input_weight, {}
         v, followed = self.input_numbers(batch, state)
         return psi + v @ self.input_weight, followed
 
@@ -392,6 +425,8 @@ class LLRNN(nn.Module):
 
         `followed`: states that contextual inputs have followed, at all positions.
         """
+        if batch.is_heard:
+            return self.background.prior([]), self._heard_values(batch), [], state.knowledge
         counting = {key: (_counting(here, batch), last) for key, (here, last) in followed.items()}
         known: Followed = {key: (here, last) for key, (here, last) in counting.items() if here is not None}
         inputs = {id(one) for one in self.contextual_inputs}

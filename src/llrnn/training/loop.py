@@ -155,7 +155,7 @@ class _Run:
         while not progress.finished:
             plan = self._plan()
             if self.model.device.type == "cuda":  # a GPU must not wait for batches: it copies them from pinned memory
-                plan = Prefetched(plan, Batch.pinned)
+                plan = Prefetched(plan, lambda batch: self.updater.prepared(batch).pinned())
             while progress.position < len(plan):
                 if self.workers.stop(should_stop()):
                     self.checkpoint()

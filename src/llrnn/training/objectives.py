@@ -64,8 +64,9 @@ class Exact:
         return "half" if why_not is None else "full"
 
     def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
-        loss = ways.exact_loss(p, batch.picked(batch.targets), self._taken(p))
-        return loss if batch.inside is None else loss - batch.picked(batch.inside).mean().to(loss.dtype)
+        weights = None if batch.weights is None else batch.picked(batch.weights)
+        loss = ways.exact_loss(p, batch.picked(batch.targets), self._taken(p), weights=weights)
+        return loss if batch.inside is None else loss - batch.mean(batch.picked(batch.inside)).to(loss.dtype)
 
 
 # Distillation: a student p learns from a teacher's whole distribution q over V, and from the targets x̄.

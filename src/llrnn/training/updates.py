@@ -27,10 +27,11 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from llrnn.ground.errors import CheckpointError, ConfigError, LostWorkerError, TrainingError, short
+from llrnn.knowledge.contextual import LinearFeature
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.model.controllers import Hidden, SomeRows, evaluating
 from llrnn.model.network import LLRNN
-from llrnn.model.scoring import Batching
+from llrnn.model.scoring import Batching, Sentences
 from llrnn.text.corpus import EncodedText, Lazy
 from llrnn.training.objectives import Distilled
 from llrnn.training.settings import DistilObjective, ExactObjective, TrainingSettings
@@ -374,6 +375,10 @@ class Updater:
         self.average.update(number)
         return Update(batch.n_positions, after, lambda: float(seen))
 
+    def prepared(self, batch: Batch) -> Batch:
+        """A batch as it is updated with; what comes from the text alone can be done ahead."""
+        return batch
+
     def taught(self, batch: Batch) -> Batch:
         """The batch with what a teacher says of it, if there is one; no graph records how that is found."""
         return self.objective.taught(batch.to(self.model.device)) if isinstance(self.objective, Distilled) else batch
@@ -387,7 +392,7 @@ class Updater:
         whole = loss
         if self.settings.penalty:
             a = distribution.given.weights()
-            whole = loss + self.settings.penalty * a.abs().pow(self.settings.penalty_norm).sum(-1).mean()
+            whole = loss + self.settings.penalty * batch.mean(a.abs().pow(self.settings.penalty_norm).sum(-1))
         (whole * weight).backward()  # type: ignore[no-untyped-call]
         return loss.detach(), after.detached()
 
@@ -431,9 +436,13 @@ class Updater:
 # when the next update is under way. What a graph reads and writes lies where it lay when it was recorded: batches and
 # states are copied to its inputs, and what it found is overwritten by the next replay. `Updater` makes the first
 # updates, and those of shapes that come too seldom; the numbers are the same.
+#
+# Batches of whole sentences have as many shapes as there are lengths. They are filled up to one of a few dozen (at most
+# an eighth more rows, an eighth more columns or three), with positions of weight 0. What linear features and inputs say
+# is made of the text before the step, and is an input of the graph as well. All graphs share their memory.
 
 _BEFORE = 3  # updates before one is recorded: by then kernels are compiled and the optimizer is set up
-_MOST = 4  # shapes; what a graph works with stays allocated
+_MOST = 64  # shapes
 Results = Sequence[Tensor]
 Act = Callable[[], Results]
 Replay = Callable[[], None]  # does again what was recorded; its results lie where they lay
@@ -448,6 +457,7 @@ class CudaGraphs:
 
     def __init__(self) -> None:
         self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._pool = torch.cuda.graph_pool_handle()  # nothing that a graph allocates is asked for after the next replay
 
     def warm_up(self, act: Act) -> None:
         """Does it once, so that whatever is set up once is there."""
@@ -462,7 +472,7 @@ class CudaGraphs:
         if generator is not None:
             graph.register_generator_state(generator)
         # other threads may go on meanwhile: one of them brings the next batch
-        with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
+        with torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
             found = act()
         return found, graph.replay
 
@@ -490,15 +500,17 @@ def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) 
     """Whether a step is the same sequence of operations on tensors, whatever stands in the batch.
 
     A background or a feature that follows the text, a condition, words that are drawn, several processes or a module of
-    the user's own need Python, or memory of another size, in the middle of a step.
+    the user's own need Python, or memory of another size, in the middle of a step. Linear features and inputs do not,
+    where every batch begins anew: what they say is found before the step.
     """
+    knows = bool(model.contextual or model.contextual_inputs)
     return (
         workers.size == 1
         and isinstance(settings.objective, ExactObjective | DistilObjective)
         and not model.needs_conditions
         and model.background.is_static
-        and not model.contextual
-        and not model.contextual_inputs
+        and all(isinstance(one, LinearFeature) for one in model.contextual)
+        and (_fills(settings) or not knows)
         and not model.mixed
         and model.controller.same_operations
         and model.background.prior([]) is model.background.prior([])  # nothing is made anew, and copied, at every step
@@ -514,8 +526,18 @@ class GraphedUpdater(Updater):
         self._seen: Counter[Shape] = Counter()
         self._recorded: dict[Shape, _Recorded] = {}
         self._rate = settings.learning_rate
+        self._knows = bool(model.contextual or model.contextual_inputs)
+        self._fills = _fills(settings)
+
+    def prepared(self, batch: Batch) -> Batch:
+        """Filled up to a frequent shape, with what knowledge says of it."""
+        if not self._fills or batch.weights is not None:
+            return batch
+        filled = batch.filled(*map(_rounded, batch.inputs.shape, (1, 4)), self.model.vocabulary.eos)
+        return self.model.heard(filled) if self._knows else filled
 
     def update(self, batch: Batch, carried: ModelState | None, *, number: int, seed: int) -> Update:
+        batch = self.prepared(batch)
         recorded = self._recorded_for(batch, carried)
         if recorded is None:
             return super().update(batch, carried, number=number, seed=seed)
@@ -542,6 +564,17 @@ class GraphedUpdater(Updater):
         if shape not in self._recorded and again and len(self._recorded) < _MOST:
             self._recorded[shape] = _Recorded(self, batch, carried)
         return self._recorded.get(shape)
+
+
+def _fills(settings: TrainingSettings) -> bool:
+    """Whether batches are whole sentences, whose shapes are many and whose positions nearly all count."""
+    return isinstance(settings.objective, ExactObjective) and isinstance(settings.batches.make(), Sentences)
+
+
+def _rounded(size: int, least: int) -> int:
+    """Up, to one of eight sizes between powers of two, and to a multiple of `least`."""
+    step = max(least, 1 << max(0, size.bit_length() - 4))
+    return -(-size // step) * step
 
 
 class _Recorded:

@@ -166,11 +166,23 @@ class LinearFeature(ContextualFeature[S]):
         return made
 
     def values(self, states: Sequence[S]) -> LinearValues:  # type: ignore[override]  # what a layer takes as well
-        if self._found is None:
-            raise FeatureError(f"{self!r} must know the static features of a model before it is used: .on(features)")
-        own, columns = self._found
+        own, columns = self._places()
         slopes = self.slopes(states)
         return LinearValues(slopes if len(own) == slopes.shape[2] else slopes[:, :, list(own)], columns)
+
+    @property
+    def size(self) -> int:
+        """How many slopes there are at a position."""
+        return len(self.names) * len(self._places()[1])
+
+    def values_of(self, slopes: Tensor) -> LinearValues:
+        """From the slopes alone, (N, `size`)."""
+        return LinearValues(slopes.view(len(slopes), len(self.names), -1), self._places()[1])
+
+    def _places(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        if self._found is None:
+            raise FeatureError(f"{self!r} must know the static features of a model before it is used: .on(features)")
+        return self._found
 
 
 class Repeated(ContextualFeature[tuple[int, ...]]):
