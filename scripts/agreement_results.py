@@ -1,6 +1,8 @@
 """docs/results/agreement.json from what `llrnn evaluate --json` wrote: agreement as knowledge, with and without.
 
     python scripts/agreement_results.py french FOLDER       with.seed0.{train,templates,suites,treebanks,tests}.json, …
+    python scripts/agreement_results.py french_vectors FOLDER       the same of text-with, text-without: word vectors
+    python scripts/agreement_results.py french_other FOLDER         the same of big, five: vectors and other texts
     python scripts/agreement_results.py estonian FOLDER     with-0.{pairs,tests}.json, …, log of training with-0.jsonl
     python scripts/agreement_results.py turkish FOLDER      with.json and without.json, pairs of TurBLiMP
     python scripts/agreement_results.py turkish_subjects FOLDER     the same, subjects and verbs, but every fifth pair;
@@ -13,12 +15,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 FILE = Path(__file__).parents[1] / "docs" / "results" / "agreement.json"
 COMMAND = (
-    "scripts/agreement_data.py; llrnn train configs/agreement/best.toml and configs/table4/best.toml (French, H200), "
+    "scripts/agreement_data.py; llrnn train configs/agreement/NAME.toml and configs/table4/NAME.toml (French, H200; "
+    "best, vectors, vectors-other with five epochs of other texts), "
     "configs/agreement/treebank.toml with and without contextual features (Estonian), configs/open/small/llrnn.toml, "
     "one layer of 128 units, 6 epochs, with and without (Turkish; turkish_subjects: dropout 0.3, 8 epochs, learning "
     "rate 0.003, readings of 43,000 words); "
@@ -50,7 +54,7 @@ def _tests(found: list[dict[str, Any]]) -> dict[str, float]:
     return {Path(one["text"]).stem: round(one["log_perplexity"], 5) for one in found}
 
 
-def french(folder: Path) -> dict[str, Any]:
+def french(folder: Path, names: Sequence[str] = BOTH) -> dict[str, Any]:
     def run(name: str) -> dict[str, Any]:
         suites = {Path(one["pairs"]).name.split(".")[0]: _short(one) for one in _json(folder / f"{name}.suites.json")}
         return {
@@ -62,7 +66,15 @@ def french(folder: Path) -> dict[str, Any]:
             "treebanks": _short(_json(folder / f"{name}.treebanks.json")[0]),
         }
 
-    return {what: [run(f"{what}.seed{seed}") for seed in range(3)] for what in BOTH}
+    return {what: [run(f"{name}.seed{seed}") for seed in range(3)] for what, name in zip(BOTH, names, strict=True)}
+
+
+def french_vectors(folder: Path) -> dict[str, Any]:
+    return french(folder, ("text-without", "text-with"))
+
+
+def french_other(folder: Path) -> dict[str, Any]:
+    return french(folder, ("five", "big"))
 
 
 def estonian(folder: Path) -> dict[str, Any]:
@@ -90,7 +102,7 @@ def turkish_subjects(folder: Path) -> dict[str, Any]:
 
 def main(language: str, folder: Path) -> None:
     before = _json(FILE) if FILE.exists() else {}
-    known = (french, estonian, turkish, turkish_subjects)
+    known = (french, french_vectors, french_other, estonian, turkish, turkish_subjects)
     made = {one.__name__: one for one in known}[language](folder)
     FILE.write_text(json.dumps({**before, "command": COMMAND, language: made}, indent=1) + "\n", "utf-8")
 

@@ -302,8 +302,8 @@ AGREEING = ("01 past participle agreement", "02 verb inflection", "11 adjective 
 
 
 def agreement_gains() -> str:
-    """French without and with knowledge of agreement: means of three seeds, and their spread."""
-    found = read("agreement.json")["french"]
+    """French without and with knowledge of agreement, three models: means of three seeds, and their spread."""
+    models = [read("agreement.json")[name] for name in ("french", "french_vectors", "french_other")]
     wanted: dict[str, Callable[[Any], float]] = {
         "log-perplexity, test1": lambda run: run["tests"]["test1"],
         "log-perplexity, test2": lambda run: run["tests"]["test2"],
@@ -316,13 +316,15 @@ def agreement_gains() -> str:
         "QFrBLiMP, all": lambda run: run["qfrblimp"]["overall"]["accuracy"],
         "QFrBLiMP, agreement": lambda run: _together(run["qfrblimp"]["by_group"], AGREEING),
         "words a second in training": lambda run: run["words_per_second"],
+        "seconds of training": lambda run: run["seconds"],
     }
     rows = []
     for name, value in wanted.items():
         scale, digits = (1, 3) if "perplexity" in name else (1, 0) if "second" in name else (100, 1)
-        values = [[scale * value(run) for run in found[what]] for what in BOTH]
+        values = [[scale * value(run) for run in found[what]] for found in models for what in BOTH]
         rows.append([name, *(mean_and_spread(own, digits) for own in values)])
-    return markdown(["", *BOTH], rows)
+    names = ("best", "vectors", "vectors, other texts")
+    return markdown(["", *(f"{name}, {what}" if what == "without" else what for name in names for what in BOTH)], rows)
 
 
 def _accuracy(suite: str, by: str, key: str, run: Any) -> float:
@@ -342,20 +344,24 @@ def _mean(values: Iterable[float]) -> float:
 
 def agreement_constructions() -> str:
     """Constructed pairs, three seeds of models and three of pairs: means, and the lowest of the nine with it."""
-    found = read("agreement.json")["french"]
+    models = [read("agreement.json")[name] for name in ("french", "french_other")]
     rows = []
-    for name in found["with"][0]["templates"][0]["by_group"]:
-        without, own = (
-            [100 * one["by_group"][name]["accuracy"] for run in found[what] for one in run["templates"]]
-            for what in BOTH
-        )
-        rows.append([name, f"{_mean(without):.1f}", f"{_mean(own):.1f}", f"{min(own):.1f}"])
-    return markdown(["construction", *BOTH, "lowest of nine"], rows)
+    for name in models[0]["with"][0]["templates"][0]["by_group"]:
+        cells = list[str]()
+        for found in models:
+            without, own = (
+                [100 * one["by_group"][name]["accuracy"] for run in found[what] for one in run["templates"]]
+                for what in BOTH
+            )
+            cells += [f"{_mean(without):.1f}", f"{_mean(own):.1f}", f"{min(own):.1f}"]
+        rows.append([name, *cells])
+    header = [f"{name}{what}" for name in ("best, ", "other texts, ") for what in (*BOTH, "lowest of nine")]
+    return markdown(["construction", *header], rows)
 
 
 def agreement_phenomena() -> str:
-    """QFrBLiMP, means of three seeds."""
-    found = read("agreement.json")["french"]
+    """QFrBLiMP, means of three seeds: the model with other texts."""
+    found = read("agreement.json")["french_other"]
     groups = found["with"][0]["qfrblimp"]["by_group"]
     rows = [
         [
