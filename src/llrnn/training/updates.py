@@ -533,7 +533,8 @@ class GraphedUpdater(Updater):
         """Filled up to a frequent shape, with what knowledge says of it."""
         if not self._fills or batch.weights is not None:
             return batch
-        filled = batch.filled(*map(_rounded, batch.inputs.shape, (1, 4)), self.model.vocabulary.eos)
+        rows, columns = batch.inputs.shape
+        filled = batch.filled(_rounded(rows, 1), _rounded(columns, 4), self.model.vocabulary.eos)
         return self.model.heard(filled) if self._knows else filled
 
     def update(self, batch: Batch, carried: ModelState | None, *, number: int, seed: int) -> Update:
