@@ -2,6 +2,7 @@
 
 import os
 import random
+import tomllib
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -60,10 +61,12 @@ def pytest_runtest_setup() -> None:
     torch.manual_seed(0)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for function, nodeid in {getattr(item, "obj", None): item.nodeid for item in items}.items():
         if is_hypothesis_test(function):
             _settle(function, nodeid)
+    if config.pluginmanager.hasplugin("_cov"):  # of pytest-cov, where --cov is given
+        _measure_by_tests_of_the_rooms(config, items)
 
 
 def _settle(function: Any, nodeid: str) -> None:
@@ -76,6 +79,16 @@ def _settle(function: Any, nodeid: str) -> None:
     if settings.get_current_profile_name() == FEW:
         fewer = min(own.max_examples, max(own.max_examples // 3, _FEWEST))
         function._hypothesis_internal_use_settings = settings(own, max_examples=fewer)
+
+
+def _measure_by_tests_of_the_rooms(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Branches count as taken where tests of the same rooms take them, or of models: to trace costs as much again."""
+    project = tomllib.loads((config.rootpath / "pyproject.toml").read_text(encoding="utf8"))
+    patterns = project["tool"]["coverage"]["report"]["include"]  # */llrnn/ROOM/...
+    rooms = {"model", *(pattern.split("/")[2] for pattern in patterns)}
+    for item in items:
+        if not rooms.intersection(item.nodeid.split("/")[1:2]):
+            item.add_marker("no_cover")
 
 
 @pytest.fixture(scope="module", params=["static", "words"])
