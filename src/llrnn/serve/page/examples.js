@@ -21,18 +21,19 @@ function examplesOf({ examples }) {
   if (!first) return [];
   const second = [examples[1], ...examples].find((one) => one?.rival);
   const third = [examples[2], ...examples].find((one) => one?.feature);
-  const after = ({ prefix }) => (prefix ? `${prefix} …` : "…");
-  const offered = [{ ...first, title: "What comes next?", text: after(first), state: {} }];
+  const after = ({ prefix }) => (prefix ? `${prefix} …` : "at the start:");
+  const text = first.prefix ? after(first) : "at the start";
+  const offered = [{ ...first, title: "What comes next?", text, state: {} }];
   if (second) {
     const { word, rival } = second;
-    const text = `${after(second)} ${word} or ${rival}?`;
-    offered.push({ ...second, title: "Why this word, and not that one?", text, state: { word, rival } });
+    const both = `${after(second)} ${word} or ${rival}?`;
+    offered.push({ ...second, title: "Why this word, and not that one?", text: both, state: { word, rival } });
   }
   if (third) {
     const { word, feature } = third;
-    const text = `${after(third)} ${word}, with ${feature} turned down`;
+    const less = `${after(third)} ${word}, with ${feature} turned down`;
     const changes = [{ feature, scale: 1, offset: LESS }];
-    offered.push({ ...third, title: "What if a feature counted less?", text, state: { word }, changes });
+    offered.push({ ...third, title: "What if a feature counted less?", text: less, state: { word }, changes });
   }
   return offered;
 }
