@@ -380,19 +380,6 @@ def test_a_network_learns_to_trust_it(agreement: Agreement, vocabulary: Vocabula
     assert log_p[vocabulary.id("sont")] > log_p[vocabulary.id("est")]
 
 
-def test_what_a_clash_counts_at_first(agreement: Agreement, readings: Readings, vocabulary: Vocabulary) -> None:
-    """A table may say it; a network that has learnt nothing then holds it, as far as the governor is sure."""
-    table = {**AgreementRules.named("french").table, "clash": -3.0}
-    told = Agreement(AgreementRules.from_table(table), readings)
-    log_p = []
-    for one in (agreement, told):
-        model = LLRNN(vocabulary, output_features=features.Suffixes(1), controller=LSTM(8), contextual=[one], seed=1)
-        p, _ = model.scan(_batch(vocabulary, "les auteurs"))
-        log_p.append(p.log_probs()[-1].detach())
-    plain, strict = (float(one[vocabulary.id("sont")] - one[vocabulary.id("est")]) for one in log_p)
-    assert strict - plain == pytest.approx(3.0, abs=1e-4)
-
-
 @pytest.mark.parametrize(
     ("table", "message"),
     [
@@ -402,7 +389,6 @@ def test_what_a_clash_counts_at_first(agreement: Agreement, readings: Readings, 
         ({"attributes": ["Number"], "roles": {"verb": "POS:VERB"}, "relations": {}}, "list of patterns"),
         ({"attributes": ["Number"], "roles": {"verb": ["VERB"]}, "relations": {}}, "Name:Value"),
         ({"attributes": ["Number"], "roles": {}, "relations": {}, "later": 2}, "later"),
-        ({"attributes": ["Number"], "roles": {}, "relations": {}, "clash": 3.0}, "clash"),
         ({"attributes": ["Number"], "roles": {}, "relations": {}, "head": "middle"}, "head"),
         ({"attributes": ["Number"], "roles": {}, "relations": {}, "invariable": ["verbs"]}, "'verbs'"),
         (

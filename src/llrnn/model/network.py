@@ -183,9 +183,6 @@ class LLRNN(nn.Module):
             drawn = {id(parameter) for parameter in untouched_init(self.controller)}
             given = {id(parameter) for parameter in self.controller.parameters()} - drawn | {id(self.input_weight)}
             initialise([(name, p) for name, p in self.named_parameters() if id(p) not in given], seed)
-        first = [weight for feature in self.contextual for weight in feature.first_weights]
-        with torch.no_grad():
-            self.layer.context_bias.add_(torch.tensor(first))
 
     def _check_names(self) -> None:
         if not 0.0 <= self.word_dropout < 1.0:

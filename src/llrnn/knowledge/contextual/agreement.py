@@ -440,10 +440,6 @@ class Agreement(LinearFeature[GovernorState]):
         return tuple(f"{self.name} {one.name} {how} {A}" for one, A in self._pairs for how in ("agrees", "clashes"))
 
     @property
-    def first_weights(self) -> tuple[float, ...]:
-        return tuple(self.rules.clash if " clashes " in name else 0.0 for name in self.names)
-
-    @property
     def _pairs(self) -> list[tuple[Relation, str]]:
         return [(relation, attribute) for relation in self.rules.relations for attribute in relation.attributes]
 

@@ -103,11 +103,6 @@ class ContextualFeature(NamedProcess[S]):
         rest, own = (found.rest, found.value) if len(self.names) > 1 else (found.rest[:, 0], found.value[:, 0])
         return rest[0].tolist(), dict(zip(found.word.tolist(), own.tolist(), strict=True))
 
-    @property
-    def first_weights(self) -> tuple[float, ...]:
-        """For each name, what it counts before the network has learnt anything: nothing, unless knowledge says it."""
-        return (0.0,) * len(self.names)
-
     def remarks(self, state: S, words: Sequence[str]) -> Mapping[str, str]:
         """By feature, what its value is due to, in words, where there is something to say: explanations quote it.
 

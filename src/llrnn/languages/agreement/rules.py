@@ -46,7 +46,6 @@ _KEYS = {
     "later",
     "head",
     "unsaid",
-    "clash",
 }
 _RELATION_KEYS = {"words", "attributes"}
 
@@ -78,7 +77,6 @@ class AgreementRules:
         tuple[str, tuple[Pattern, ...]], ...
     ] = ()  # attributes, and readings that name them and do not say them
     later: float = 0.6  # how likely a second group before the verb is its subject, and not the first
-    clash: float = 0.0  # the weight of a clash before a network has learnt anything
     head_last: bool = False  # of two nouns side by side: kız çocuklar; otherwise the first: le président Chirac
 
     @classmethod
@@ -118,13 +116,11 @@ class AgreementRules:
             relations.append(Relation(relation, words, tuple(own["attributes"])))
 
         invariable, later, head = table.get("invariable", []), table.get("later", 0.6), table.get("head", "first")
-        unsaid, clash = table.get("unsaid", {}), table.get("clash", 0.0)
+        unsaid = table.get("unsaid", {})
         _require_known(unsaid, attributes, f"{name}: unsaid", "an attribute")
         _require_known(invariable, ROLES, f"{name}: invariable", "a role")
         if not isinstance(later, float) or not 0 <= later <= 1:
             raise ConfigError(f"{name}: later must be a share such as 0.6, found {quoted(later)}")
-        if not isinstance(clash, float) or not clash <= 0:
-            raise ConfigError(f"{name}: clash must be a weight such as -3.0, found {quoted(clash)}")
         if head not in ("first", "last"):
             raise ConfigError(f'{name}: head must be "first" or "last", found {quoted(head)}')
 
@@ -146,7 +142,6 @@ class AgreementRules:
                 (attribute, _patterns(own, f"{name}: unsaid.{attribute}")) for attribute, own in unsaid.items()
             ),
             later=later,
-            clash=clash,
             head_last=head == "last",
         )
 
