@@ -686,7 +686,8 @@ def test_a_link_shows_the_same_in_another_window(page: Page) -> None:
     try:
         browser.resize(WIDE)
         browser.driver.get(link)
-        assert browser.text("#how-now").startswith("seed 5, temperature 0.8")
+        settings = "seed 5, temperature 0.8"
+        browser.until(lambda: browser.text("#how-now").startswith(settings) or None, "the settings of the link")
         browser.until(lambda: everything(page)[0] == before[0] or None, "the same page")
         assert everything(page)[1] == pytest.approx(before[1], abs=1e-5)
         assert len(before[1]) > 100
