@@ -397,7 +397,11 @@ def check_command(block: Block, command: str) -> None:
             for extra in re.findall(r"\[([\w,]+)\]", " ".join(wanted)):
                 assert set(extra.split(",")) <= extras(), f"{block}: no extra {extra} in pyproject.toml"
         case (
-            ["python", "-m", "venv", _] | ["cd", _] | [".", _] | ["curl" | "cat" | "head", *_] | ["pip", "download", *_]
+            ["python", "-m", "venv", _]
+            | ["cd", _]
+            | [".", _]
+            | ["curl" | "cat" | "head" | "docker", *_]
+            | ["pip", "download", *_]
         ):
             pass
         case ["python", script, *_]:
