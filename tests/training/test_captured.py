@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -241,6 +242,21 @@ def knowing_model() -> LLRNN:
     return model
 
 
+def test_what_is_heard_leaves_out_the_sentence_that_is_read() -> None:
+    """n-grams of the training text, as an input, are those of the other folds; also where batches are filled up."""
+    n_grams = backgrounds.NGram.from_corpus(TRAIN, order=2, folds=5)
+    model = a_model(contextual_inputs=[contextual.Opinion(n_grams, Suffixes(2, min_count=3))])
+    assert can_be_captured(model, TrainingSettings(), Workers())
+    batch = Sentences(60).plan(EncodedText.encode(TRAIN, VOCABULARY), seed=0)[0]
+    (B, T), state = batch.inputs.shape, model.start([None] * len(batch.inputs))
+    expected, _ = model.input_numbers(batch, state)
+    heard = model.heard(batch.filled(B + 2, T + 3, VOCABULARY.eos)).numbers
+    assert heard is not None
+    assert torch.equal(heard[:B, :T][batch.mask], expected[batch.mask])
+    without, _ = model.input_numbers(replace(batch, sentences=None), state)
+    assert not torch.allclose(without[batch.mask], expected[batch.mask])
+
+
 def test_what_linear_features_say_is_an_input_of_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
     changes: dict[str, Any] = {"batches": {"kind": "sentences", "words": 60}, "epochs": 3, "penalty": 0.01}
     usual, replayed = knowing_model(), knowing_model()
@@ -259,7 +275,7 @@ def test_a_batch_that_is_filled_up_has_the_same_loss() -> None:
     for batch in Sentences(60).plan(text, seed=3)[:4]:
         B, T = batch.inputs.shape
         filled = batch.filled(B + 3, T + 5, VOCABULARY.eos)
-        assert (filled.n_positions, filled.weights is None) == (batch.n_positions, False)
+        assert (filled.n_words, filled.n_positions) == (batch.n_positions, (B + 3) * (T + 5))
         found, gradients = [], []
         for one in (batch, filled, model.heard(filled)):
             model.zero_grad()

@@ -217,10 +217,13 @@ class Batch:
 
     @property
     def n_positions(self) -> int:
-        """N; of a batch that is filled up, without what has no weight."""
-        if self.count is not None:
-            return self.count
+        """N"""
         return self.mask.numel() if self.positions is None else len(self.positions)
+
+    @property
+    def n_words(self) -> int:
+        """N without what was filled up, and has no weight."""
+        return self.n_positions if self.count is None else self.count
 
     @property
     def is_heard(self) -> bool:
@@ -246,7 +249,7 @@ class Batch:
             more(self.targets.masked_fill(~self.mask, some), some),
             torch.ones(rows, columns, dtype=torch.bool),
             self.conditions and [*self.conditions, *[None] * (rows - B)],
-            None,  # whoever asks for sentences needs Python at every step
+            None if self.sentences is None else more(self.sentences, int(self.sentences[0, 0])),
             None if self.inside is None else more(self.inside, 0.0),
             weights=more(self.mask.double() / self.n_positions, 0.0),
             count=self.n_positions,

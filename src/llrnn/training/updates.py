@@ -373,7 +373,7 @@ class Updater:
         self.optimizer.step()
         torch.autograd.graph.increment_version(self.model.parameters())  # fused ones do not
         self.average.update(number)
-        return Update(batch.n_positions, after, lambda: float(seen))
+        return Update(batch.n_words, after, lambda: float(seen))
 
     def prepared(self, batch: Batch) -> Batch:
         """A batch as it is updated with; what comes from the text alone can be done ahead."""
@@ -552,7 +552,7 @@ class GraphedUpdater(Updater):
             self._require_finite(loss, norm, batch)
             return loss
 
-        return Update(batch.n_positions, after, wait_for_loss)
+        return Update(batch.n_words, after, wait_for_loss)
 
     def _recorded_for(self, batch: Batch, carried: ModelState | None) -> _Recorded | None:
         """None for the first batches, for the first of each shape, and when there are enough shapes already."""
