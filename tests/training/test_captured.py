@@ -247,7 +247,7 @@ def test_what_is_heard_leaves_out_the_sentence_that_is_read() -> None:
     n_grams = backgrounds.NGram.from_corpus(TRAIN, order=2, folds=5)
     model = a_model(contextual_inputs=[contextual.Opinion(n_grams, Suffixes(2, min_count=3))])
     assert can_be_captured(model, TrainingSettings(), Workers())
-    batch = Sentences(60).plan(EncodedText.encode(TRAIN, VOCABULARY), seed=0)[0]
+    batch = Sentences(60).plan(EncodedText.to_train_on(TRAIN, VOCABULARY), seed=0)[0]
     (B, T), state = batch.inputs.shape, model.start([None] * len(batch.inputs))
     expected, _ = model.input_numbers(batch, state)
     heard = model.heard(batch.filled(B + 2, T + 3, VOCABULARY.eos)).numbers
