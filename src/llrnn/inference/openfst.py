@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import StrPath, write_lines
@@ -68,37 +69,38 @@ def ngram_fst(table: NGramTable, *, backoff: str = PHI) -> Fst:
     contexts = np.flatnonzero(trie.matters[:-1].numpy())
     order = [start, *(node for node in contexts.tolist() if node != start), *([EMPTY] if start != EMPTY else [])]
     number = {node: place for place, node in enumerate(order)}
-    arcs = list[Arc]()
     nodes = torch.tensor([node for node in order if node != EMPTY], dtype=torch.long)
-    for node, shorter in zip(nodes.tolist(), _shorter(trie, nodes), strict=True):
-        weight = float(trie.backoff[shorter] - trie.backoff[node]) if shorter != EMPTY else -float(trie.backoff[node])
-        arcs.append((number[node], number[shorter], backoff, weight))
-        first, count = int(trie.first_child[node]), int(trie.children[node])
-        children = torch.arange(first, first + count)
-        arcs += _word_arcs(trie, number, node, children, words, eos)
-    arcs += _word_arcs(trie, number, EMPTY, torch.arange(trie.n_words), words, eos)
+    shorter = _shorter(trie, nodes)
+    weight = torch.where(shorter != EMPTY, trie.backoff[shorter], 0.0) - trie.backoff[nodes]
+    rows = zip(nodes.tolist(), shorter.tolist(), weight.tolist(), strict=True)
+    arcs = [(number[node], number[below], backoff, own) for node, below, own in rows]
+    arcs += _word_arcs(trie, number, nodes, words, eos)
     ends, _ = trie.log_prob_of(torch.tensor(order), torch.full((len(order),), eos))
     return Fst(tuple(word for word in words if word != words[eos]), arcs, dict(enumerate((-ends).tolist())), backoff)
 
 
-def _shorter(trie: Trie, nodes: torch.Tensor) -> list[int]:
+def _shorter(trie: Trie, nodes: Tensor) -> Tensor:
     """The state that each backs off to: its longest suffix that is one."""
     found = torch.where(trie.level[nodes] > 1, trie.suffix[nodes], EMPTY)
     while bool((again := (found != EMPTY) & ~trie.matters[found]).any()):
         further = torch.where(trie.level[found] > 1, trie.suffix[found], EMPTY)
         found = torch.where(again, further, found)
-    return [int(one) for one in found]
+    return found
 
 
-def _word_arcs(
-    trie: Trie, number: dict[int, int], node: int, children: torch.Tensor, words: list[str], eos: int
-) -> Iterator[Arc]:
-    """The words that a context lists, each with the state that it leads to."""
-    own = trie.word[children]
-    state = trie.states(torch.full((len(children),), node), own[:, None])[:, 0]
+def _word_arcs(trie: Trie, number: dict[int, int], nodes: Tensor, words: list[str], eos: int) -> Iterator[Arc]:
+    """The words that contexts list, and all words behind the empty one, each with the state that it leads to."""
+    count = trie.children[nodes]
+    which = torch.repeat_interleave(count)
+    children = torch.arange(len(which)) - (count.cumsum(0) - count)[which] + trie.first_child[nodes][which]
+    source = torch.cat([nodes[which], torch.full((trie.n_words,), EMPTY)])
+    listed = torch.cat([children, torch.arange(trie.n_words)])
+    own = trie.word[listed]
+    state = trie.states(source, own[:, None])[:, 0]
     state = torch.where(trie.matters[state], state, EMPTY)
-    rows = zip(own.tolist(), state.tolist(), trie.log_prob[children].tolist(), strict=True)
-    for word, after, log_p in rows:
+    for node, word, after, log_p in zip(
+        source.tolist(), own.tolist(), state.tolist(), trie.log_prob[listed].tolist(), strict=True
+    ):
         if word != eos and log_p > -np.inf:
             yield number[node], number[after], words[word], -log_p
 
