@@ -41,6 +41,17 @@ def data(tmp_path: Path) -> Path:
         file.writelines(f"{SAID[i % len(SAID)]}\n" for i in range(60))
     ontology = {"informable": {"food": ["thai", "asian oriental"], "area": ["north"], "pricerange": ["cheap"]}}
     (known / "CamRestOTGY.json").write_text(f"# ours\n{json.dumps(ontology)}")
+    typed = [
+        {
+            "dial": [
+                {"usr": {"transcript": "A cheap one!"}, "sys": {"sent": "What food?"}},
+                {"usr": {"transcript": "I'd like Thai"}, "sys": {"sent": "Fine."}},
+            ]
+        }
+        for _ in range(8)
+    ]
+    with gzip.open(known / "CamRest676.json.gz", "wt") as file:
+        file.write(f"# ours\n{json.dumps(typed, indent=1)}")
     (known / "CamRest_db.json").write_text(json.dumps([{"name": "La Luna"}, {"name": "chef's table"}]))
     return tmp_path
 
@@ -66,15 +77,35 @@ def test_lists_are_read_by_rank_and_dialogue(data: Path) -> None:
         Part.read(data / "none.jsonl.gz")
 
 
+def test_what_users_typed_behind_what_they_were_asked(data: Path) -> None:
+    first, second, *_ = real_lists.Data.read(data).typed
+    assert first == {"condition": {"asked": "hello welcome"}, "target": "a cheap one"}
+    assert second == {"condition": {"asked": "what food"}, "target": "id like thai"}
+
+
+def test_rates_of_seeds_and_the_interval_of_their_mean(data: Path) -> None:
+    dev = Part.read(data / "dstc2_nbest" / "dev.jsonl.gz")
+    first = np.zeros(len(dev.lists), dtype=np.int64)
+    best = np.array([int(np.argmin(own)) for own in real_lists._errors(dev)])
+    chosen = [real_lists._Chosen(own, own, {}) for own in (first, best)]
+    found = real_lists._measured({"KN5": {"weights": chosen}}, dev, dev)
+    row = found["rows"]["KN5"]["weights"]["test"]
+    assert row["rates"] == [found["test"]["first"], found["test"]["best"]]
+    assert row["rate"] == pytest.approx(np.mean(row["rates"]))
+    assert row["recovered"] == pytest.approx(0.5)
+
+
 @pytest.mark.slow  # a whole study
 @pytest.mark.filterwarnings("ignore::llrnn.ground.errors.LLRNNWarning")  # of so little text
-def test_the_whole_of_it_in_seconds(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_whole_of_it(data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     out = data / "out"
-    found = real_lists.run(data, out, configs=CONFIGS, changes=SMALL)
+    rows = {"turns": ("KN5", "names"), "dialogues": ("KN5", "question"), "dev": ("KN5", "question-names")}
+    monkeypatch.setattr(real_lists, "TEXTS", rows)
+    monkeypatch.setattr(real_lists, "TRIES", real_lists.TRIES[:1])
+    found = real_lists.run(data, out, real_lists.How(CONFIGS, SMALL), seeds=1)
     assert json.loads((out / "dstc2.json").read_bytes()) == found
     assert [*found["rows"]] == [
-        *real_lists.WITHOUT_DEV,
-        *(f"{name} +dev" for name in real_lists.WITH_DEV),
+        *("KN5", "names", "KN5 +dialogues", "question +dialogues", "KN5 +dev", "question-names +dev")
     ]
     for ways in found["rows"].values():
         for way in real_lists.WAYS:
@@ -91,13 +122,14 @@ def test_the_whole_of_it_in_seconds(data: Path, capsys: pytest.CaptureFixture[st
     # no model reads the answers of the lists that it scores
     dev = Part.read(data / "dstc2_nbest" / "dev.jsonl.gz")
     for fold in range(real_lists.FOLDS):
-        text = (out / "text" / f"fold{fold}" / "train.jsonl").read_text()
+        text = (out / "text" / f"dev{fold}" / "train.jsonl").read_text()
         lines = [json.loads(line) for line in text.splitlines()]
         asked = [line for line in lines if line["condition"]["asked"] is not None]
         assert len(asked) == int((dev.dialogues % real_lists.FOLDS != fold).sum())
     kept = {path: path.stat().st_mtime_ns for path in out.glob("models/*/model.json")}
+    assert len(kept) == 5
     changes = [f"--set={change}" for change in SMALL]
-    options = ["--lists", "dstc2", "--data", str(data), "--out", str(out), "--configs", str(CONFIGS)]
+    options = ["--lists", "dstc2", "--data", str(data), "--out", str(out), "--configs", str(CONFIGS), "--seeds", "1"]
     experiment.experiment_app(["rescoring", *options, *changes], standalone_mode=False)
     assert capsys.readouterr().out.endswith(real_lists.table(found) + "\n")  # done already: the same again
     assert kept == {path: path.stat().st_mtime_ns for path in out.glob("models/*/model.json")}

@@ -60,6 +60,7 @@ STUDIES = {
     "semantic-parsing": ("semantic_parsing", "run_one"),
     "char-nlg": ("char_nlg", "run_one"),
     "open-vocabulary": ("open_vocabulary", "run_one"),
+    "real-lists": ("real_lists", "run_one"),
 }
 
 Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key.")]
@@ -240,6 +241,8 @@ def rescoring_verb(
     configs: Annotated[Path, typer.Option(help="--lists dstc2: the configurations of the models.")] = Path(
         "configs/rescoring/dstc2"
     ),
+    seeds: Annotated[int, typer.Option(min=1, help="--lists dstc2: models of each kind.")] = 3,
+    parallel: Parallel = 1,
     sentences: Annotated[int | None, typer.Option(min=20, help="Cut every text short, for a trial.")] = None,
     changes: Changes = None,
     device: Device = "cpu",
@@ -257,9 +260,8 @@ def rescoring_verb(
     if lists not in ("simulated", "dstc2"):
         raise ConfigError(f"--lists must be simulated or dstc2, found {lists!r}")
     if lists == "dstc2":
-        heard = real_lists.run(
-            data, out, configs=configs, seed=seed, lists=sentences, changes=changes or (), device=device, tell=tell
-        )
+        how = real_lists.How(configs, tuple(changes or ()), device, parallel)
+        heard = real_lists.run(data, out, how, seeds=seeds, lists=sentences, tell=tell)
         typer.echo(real_lists.table(heard))
         return
     if changes:

@@ -38,6 +38,7 @@ class Job:
     changes: tuple[str, ...] = ()
     seed: int = 0
     study: str = "language-model"  # what tests it once it is trained: see `llrnn experiment model --study`
+    data: Path | None = None  # its own, where jobs of one study read different texts
 
     def folder(self, out: Path) -> Path:
         return out / f"{self.name}.seed{self.seed}"
@@ -194,7 +195,7 @@ def _command(job: Job, data: Path, out: Path, device: str) -> Command:
     arguments = ["experiment", "model", str(job.config), "--study", job.study]
     arguments += ["--name", job.name, "--seed", str(job.seed)]
     arguments += [word for change in job.changes for word in ("--set", change)]
-    arguments += ["--data", str(data), "--out", str(out), "--device", device]
+    arguments += ["--data", str(job.data or data), "--out", str(out), "--device", device]
     return Command(tuple(arguments), job.folder(out) / "output.log")
 
 

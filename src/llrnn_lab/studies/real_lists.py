@@ -1,19 +1,25 @@
 """The lists of a real recogniser (DSTC2): ten hypotheses without scores, and the system's question before them.
 
     dev.jsonl, test.jsonl     {"id", "context": the system's turn, "hypotheses": best first, "reference"}
-    train.txt                 turns of users in other dialogues: all that language models learn from, but for `WITH_DEV`
+    train.txt                 turns of users in other dialogues
 
-Every language model gets the same text, the same development lists, and the same three ways to a choice:
+Language models read one of three texts (`TEXTS`), and every row of a text has the same one:
+
+    turns       the turns of users
+    dialogues   and what users of CamRest676 type, behind the system's sentence: questions with answers of other people
+    dev         the turns, and what was said behind the questions of the development lists: cross-fitted by dialogue,
+                so that no model scores a list whose answer it has read
+
+Every network has the same settings to try (`TRIES`), with one seed; fewest errors on the development lists decide, and
+the other seeds take it over. Every row has the same three ways to a choice:
 
     weights    rank, log p, number of words: three weights, fewest errors on the development lists (`tune`)
     vote       the same, and then minimum Bayes risk: the member from which the list, so weighed, expects fewest errors
     learned    a log-linear layer over the members (`learn_weights`): rank, whether first, log p, length, agreement with
                the other members, unlisted words, words said twice, and how often it says each word that lists dispute
 
-The training text has no questions. Who is to learn from questions reads the development lists too, with what was said:
-cross-fitted by dialogue, so that no model scores a list whose answer it has read. The same text is then given to rivals
-(`WITH_DEV`). Models read lists in the spelling of transcripts (im, whats); errors are counted as they are.
-Nothing of the test is read before all choices are made; errors of the test are counted once, at the end.
+Models read lists in the spelling of transcripts (im, whats); errors are counted as they are. What was said in the test
+is not looked at before all choices are made; its errors are counted once, at the end.
 """
 
 from __future__ import annotations
@@ -22,36 +28,42 @@ import gzip
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from llrnn.config import read_config
-from llrnn.config.project import Project
 from llrnn.ground.arrays import Floats, Ints
-from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import CorpusError
 from llrnn.ground.files import write_atomically
 from llrnn.inference.minimum_risk import agreement, learn_weights
 from llrnn.inference.nbest import Hypothesis, NBest, NBestLists, Words, errors_of_lists
 from llrnn.inference.rescoring import ModelScorer, Weights, add_scores, tune
 from llrnn.knowledge.backgrounds import NGram
-from llrnn.model.checkpoint import load
 from llrnn.text.corpus import Corpus
 from llrnn.text.vocabulary import Vocabulary
-from llrnn.training.loop import train
+from llrnn_lab.studies.jobs import Job, run_jobs, trained
 from llrnn_lab.studies.rescoring import NGramScorer
-from llrnn_lab.studies.tables import markdown, write_results
+from llrnn_lab.studies.tables import markdown, mean_and_spread, write_results
 
 FOLDER, KNOWN = "dstc2_nbest", "camrest676"
 NGRAM = "KN5"
-WITHOUT_DEV = (NGRAM, "softmax", "llrnn", "names")  # the 44,497 words alone
-WITH_DEV = (NGRAM, "softmax-question", "question-names")  # and the development answers
+TEXTS = {
+    "turns": (NGRAM, "softmax", "llrnn", "names"),
+    "dialogues": (NGRAM, "softmax", "softmax-question", "llrnn", "question", "question-names"),
+    "dev": (NGRAM, "softmax-question", "question", "question-names"),
+}
+TRIES = (
+    ("controller.hidden=128", "training.learning_rate=0.003"),
+    ("controller.hidden=64", "training.learning_rate=0.005"),
+    ("controller.hidden=128", "training.learning_rate=0.003", "controller.dropout=0.6"),
+)
 WAYS = ("weights", "vote", "learned")
 SLOTS = ("food", "area", "pricerange")
 FOLDS = 2  # of the development lists, for models that read their answers
@@ -60,6 +72,7 @@ _SCALES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # of the vote, chosen on the developm
 _PENALTIES = (0.03, 0.1)  # l2 of the learned layer, chosen by cross-validation
 _OFTEN = 8  # lists that must disagree about a word before it has a weight
 _UNKNOWN = "<unk>"
+_GREETING = "Hello"  # how a dialogue begins
 
 Tell = Callable[[str], None]
 
@@ -85,7 +98,7 @@ class Part:
             lists.append(NBest(name, tuple(ranked)))
             references[name] = tuple(entry["reference"].split())
             questions[name] = entry["context"]
-            begun.append(entry["context"].startswith("Hello"))
+            begun.append(entry["context"].startswith(_GREETING))
         return cls(NBestLists(("rank",), tuple(lists)), references, questions, np.cumsum(begun))
 
     @property
@@ -150,34 +163,164 @@ class Known:
         return {"asked": text, **said}
 
 
+Scores = list[list[float]]  # log p of every hypothesis of every list
+
+
+@dataclass(frozen=True)
+class Data:
+    """What the study reads."""
+
+    known: Known
+    turns: list[str]
+    typed: list[dict[str, Any]]  # {"condition", "target"}, of CamRest676
+    dev: Part
+    test: Part
+
+    @classmethod
+    def read(cls, folder: Path, lists: int | None = None) -> Data:
+        known = Known.read(folder / KNOWN)
+        turns = [" ".join(transcribed(line.split())) for line in _lines(folder / FOLDER / "train.txt.gz")][:lists]
+        dev, test = (_cut(Part.read(folder / FOLDER / f"{name}.jsonl.gz"), lists) for name in ("dev", "test"))
+        greeting = next((asked for asked in dev.questions.values() if asked.startswith(_GREETING)), _GREETING)
+        typed = [
+            {"condition": known.condition(asked), "target": said}
+            for asked, said in _typed(folder / KNOWN / "CamRest676.json.gz", greeting)
+        ]
+        return cls(known, turns, typed[:lists], dev, test)
+
+    def answered(self, without: int | None) -> list[dict[str, Any]]:
+        """What was said in the development lists, behind its question; without a fold of the dialogues."""
+        kept = [
+            one.utterance
+            for one, d in zip(self.dev.lists, self.dev.dialogues, strict=True)
+            if without is None or d % FOLDS != without
+        ]
+        return [
+            {
+                "condition": self.known.condition(self.dev.questions[name]),
+                "target": " ".join(self.dev.references[name]),
+            }
+            for name in kept
+        ]
+
+
+def _typed(path: Path, greeting: str) -> Iterator[tuple[str, str]]:
+    """(the system's sentence, what the user then typed) of the dialogues of CamRest676."""
+    for dialogue in json.loads("".join(line for line in _lines(path) if not line.startswith("#"))):
+        asked = greeting
+        for turn in dialogue["dial"]:
+            said = " ".join(transcribed(re.findall(r"[\w']+", turn["usr"]["transcript"].lower())))
+            if said:
+                yield asked, said
+            asked = turn["sys"]["sent"]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text with the lists that models of it score: those of dev but for answers that it holds, and the test."""
+
+    name: str
+    fold: int | None = None  # of the development lists, which it does not hold
+
+    def folder(self, out: Path) -> Path:
+        return out / "text" / (self.name if self.fold is None else f"{self.name}{self.fold}")
+
+    def dev_lists(self, data: Data) -> Ints:
+        folds = data.dev.dialogues % FOLDS
+        return np.flatnonzero(folds == self.fold) if self.name == "dev" else np.arange(len(folds))
+
+    def write(self, out: Path, data: Data) -> None:
+        folder = self.folder(out)
+        if (folder / "test.jsonl").exists():
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        data.known.write(folder)
+        more = {"turns": [], "dialogues": data.typed, "dev": data.answered(self.fold)}[self.name]
+        turns = [{"condition": {"asked": None}, "target": turn} for turn in data.turns]
+        _write_lines(folder / "train.jsonl", [*more, *turns])
+        scored = {"dev": (data.dev, self.dev_lists(data)), "test": (data.test, np.arange(len(data.test.lists)))}
+        for name, (part, own) in scored.items():
+            lists = [part.as_transcribed.lists[i] for i in own]
+            _write_lines(
+                folder / f"{name}.jsonl",
+                [
+                    {
+                        "id": one.utterance,
+                        "condition": data.known.condition(part.questions[one.utterance]),
+                        "hypotheses": [" ".join(h.words) for h in one.hypotheses],
+                    }
+                    for one in lists
+                ],
+            )
+
+
+def _write_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+    write_atomically(path, "".join(json.dumps(line) + "\n" for line in lines).encode())
+
+
+def texts_of(name: str) -> list[Text]:
+    """Those that a system is trained on until it has scored all lists; the last is whole."""
+    return [Text(name)] if name != "dev" else [*(Text(name, fold) for fold in range(FOLDS)), Text(name)]
+
+
+def _asked(path: Path) -> tuple[list[NBest], dict[str, object]]:
+    """Lists without references, and what was asked before each."""
+    entries = [json.loads(line) for line in path.read_text("utf8").splitlines()]
+    lists = [NBest(e["id"], tuple(Hypothesis(tuple(h.split()), ()) for h in e["hypotheses"])) for e in entries]
+    return lists, {e["id"]: e["condition"] for e in entries}
+
+
+def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[str, Any]:
+    """Train the model of a job on a text, and score the lists beside it."""
+    found = trained(job, data=data, out=out, device=device)
+    scores = {}
+    for name in ("dev", "test"):
+        lists, conditions = _asked(data / f"{name}.jsonl")
+        scores[name] = ModelScorer(found.model, conditions=conditions)(lists) if lists else []
+    write_atomically(job.folder(out) / "scores.json", json.dumps(scores).encode())
+    return found.write(job.folder(out), {"tests": {}})
+
+
+@dataclass(frozen=True)
+class How:
+    """How models are trained: where, and with what changes to their configurations."""
+
+    configs: Path
+    changes: tuple[str, ...] = ()
+    device: str = "cpu"
+    parallel: int = 1
+
+
 def run(
     data: Path,
     out: Path,
+    how: How,
     *,
-    configs: Path,
-    seed: int = 0,
+    seeds: int = 3,
     lists: int | None = None,
-    changes: Sequence[str] = (),
-    device: str = "cpu",
+    only: Sequence[str] = tuple(TEXTS),
     tell: Tell = lambda text: None,
 ) -> dict[str, Any]:
-    """Train what has not been trained, score the lists, tune on dev, and count the errors of the test once."""
-    known = Known.read(data / KNOWN)
-    turns = [" ".join(transcribed(line.split())) for line in _lines(data / FOLDER / "train.txt.gz")][:lists]
-    dev = _cut(Part.read(data / FOLDER / "dev.jsonl.gz"), lists)
-    test = _cut(Part.read(data / FOLDER / "test.jsonl.gz"), lists)
-    study = _Study(out, configs, known, turns, dev, (*changes, f"training.seed={seed}"), device, tell)
-    rows: dict[str, Any] = {}
-    for with_dev, systems in ((False, WITHOUT_DEV), (True, WITH_DEV)):
-        for system in systems:
-            scores = study.scores(system, test, with_dev=with_dev)
-            rows[f"{system}{' +dev' if with_dev else ''}"] = {
-                way: _choices(way, dev, test, *scores, study.words(with_dev), seed) for way in WAYS
-            }
-            tell(f"{system}{' +dev' if with_dev else ''}: scored")
-    found = _measured(rows, dev, test, seed)
+    """Train what has not been trained, choose on dev, and count the errors of the test once."""
+    study = _Study(Data.read(data, lists), out, how, tell)
+    for name in only:
+        for text in texts_of(name):
+            text.write(out, study.data)
+    networks = [(name, system) for name in only for system in TEXTS[name] if system != NGRAM]
+    study.train([(*row, place, 0) for row in networks for place in range(len(TRIES))])
+    chosen = {row: study.chosen(*row) for row in networks}
+    study.train([(*row, chosen[row]["try"], seed) for row in networks for seed in range(seeds)])
+    rows = {(name, system): study.scores(name, system, chosen, seeds) for name in only for system in TEXTS[name]}
+    found = _measured(study.choices(rows), study.data.dev, study.data.test)
+    for (name, system), own in chosen.items():
+        found["rows"][_row(name, system)]["chosen"] = own
+    found["tries"] = [list(own) for own in TRIES]
     write_results(out, "dstc2", found, table(found))
     return found
+
+
+def _row(text: str, system: str) -> str:
+    return system if text == "turns" else f"{system} +{text}"
 
 
 def _cut(part: Part, lists: int | None) -> Part:
@@ -190,98 +333,86 @@ def _cut(part: Part, lists: int | None) -> Part:
 
 @dataclass(frozen=True)
 class _Study:
-    """Models as they are asked for: of a folder of text, one for each fold of the development lists, and one of all."""
+    """Models as they are asked for, and what they say of the lists."""
 
+    data: Data
     out: Path
-    configs: Path
-    known: Known
-    turns: list[str]
-    dev: Part
-    changes: tuple[str, ...]
-    device: str
+    how: How
     tell: Tell
 
-    def words(self, with_dev: bool) -> frozenset[str]:
-        """The words of the text."""
-        answers = [" ".join(self.dev.references[one.utterance]) for one in self.dev.lists] if with_dev else []
-        return frozenset(word for turn in (*self.turns, *answers) for word in turn.split())
+    def job(self, text: Text, system: str, place: int, seed: int) -> Job:
+        folder = text.folder(self.out)
+        config, changes = self.how.configs / f"{system}.toml", (*TRIES[place], *self.how.changes)
+        return Job(f"{system}.{folder.name}.try{place}", config, changes, seed, "real-lists", folder)
 
-    def text(self, fold: int | None, *, with_dev: bool) -> Path:
-        """The folder with the text that a model reads: the turns, and the answers of all dialogues but a fold's."""
-        folder = self.out / "text" / ("turns" if not with_dev else "all" if fold is None else f"fold{fold}")
-        if not (folder / "train.jsonl").exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            self.known.write(folder)
-            lines = [{"condition": {"asked": None}, "target": turn} for turn in self.turns]
-            if with_dev:
-                kept = [
-                    one.utterance
-                    for one, d in zip(self.dev.lists, self.dev.dialogues, strict=True)
-                    if fold is None or d % FOLDS != fold
-                ]
-                lines = [
-                    {
-                        "condition": self.known.condition(self.dev.questions[name]),
-                        "target": " ".join(self.dev.references[name]),
-                    }
-                    for name in kept
-                ] + lines
-            write_atomically(folder / "train.jsonl", "".join(json.dumps(line) + "\n" for line in lines).encode())
-        return folder
+    def train(self, wanted: Sequence[tuple[str, str, int, int]]) -> None:
+        """(text, system, try, seed), each on all texts that it takes."""
+        jobs = [self.job(text, system, place, seed) for name, system, place, seed in wanted for text in texts_of(name)]
+        out, how = self.out / "models", self.how
+        run_jobs(jobs, data=self.out, out=out, device=how.device, parallel=how.parallel, tell=self.tell)
 
-    def scores(self, system: str, test: Part, *, with_dev: bool) -> tuple[list[list[float]], list[list[float]]]:
-        """log p of all hypotheses of dev and of test."""
-        folder = self.text(None, with_dev=with_dev)
-        whole = self.scored(system, folder, test)
-        if not with_dev:
-            return self.scored(system, folder, self.dev), whole
-        found: list[list[float]] = [[] for _ in self.dev.lists]
-        for fold in range(FOLDS):
-            own = np.flatnonzero(self.dev.dialogues % FOLDS == fold)
-            if not len(own):
-                continue
-            part = Part(
-                NBestLists(self.dev.lists.names, tuple(self.dev.lists.lists[i] for i in own)),
-                self.dev.references,
-                self.dev.questions,
-                self.dev.dialogues[own],
-            )
-            for i, scores in zip(own, self.scored(system, self.text(fold, with_dev=True), part), strict=True):
-                found[i] = scores
-        return found, whole
+    def chosen(self, name: str, system: str) -> dict[str, Any]:
+        """The try with the fewest errors on the development lists, by three weights."""
+        lists, errors = self.data.dev.lists, _errors(self.data.dev)
+        rates = []
+        for place in range(len(TRIES)):
+            scored = lists.with_scores("lm", self.scored(name, system, place, 0)[0])
+            weights = tune(scored, self.data.dev.references, seed=0).weights
+            rates.append(_total(errors, np.array([weights.choose(one) for one in scored])))
+        return {"try": int(np.argmin(rates)), "errors": rates}
 
-    def scored(self, system: str, folder: Path, part: Part) -> list[list[float]]:
-        lists = part.as_transcribed
+    def scored(self, name: str, system: str, place: int, seed: int) -> tuple[Scores, Scores]:
+        """log p of all hypotheses of dev and of test: of dev by models that have not read its answers."""
+        dev: Scores = [[] for _ in self.data.dev.lists]
+        for text in texts_of(name):
+            if system == NGRAM:
+                own = _by_ngrams(text.folder(self.out))
+            else:
+                folder = self.job(text, system, place, seed).folder(self.out / "models")
+                own = json.loads((folder / "scores.json").read_bytes())
+            for i, scores in zip(text.dev_lists(self.data), own["dev"], strict=True):
+                dev[i] = scores
+        return dev, own["test"]  # by the last text, which is the whole one
+
+    def scores(
+        self, name: str, system: str, chosen: Mapping[tuple[str, str], Mapping[str, Any]], seeds: int
+    ) -> list[tuple[Scores, Scores]]:
+        """By the chosen try, one for each seed; n-grams have none."""
         if system == NGRAM:
-            corpus = Corpus.from_file(folder / "train.jsonl", lowercase=True)
-            vocabulary = Vocabulary.from_corpus(corpus, min_count=2, unknown=_UNKNOWN)
-            ngram = NGram.from_corpus(corpus, order=5, folds=0).bind(vocabulary)
-            assert isinstance(ngram, NGram)
-            return NGramScorer(ngram, vocabulary)(lists.lists)
-        model = load(self.trained(system, folder)).to(torch.device(self.device))
-        conditions = {name: self.known.condition(question) for name, question in part.questions.items()}
-        return ModelScorer(model, conditions=conditions)(lists.lists)
+            return [self.scored(name, system, 0, 0)]
+        return [self.scored(name, system, chosen[name, system]["try"], seed) for seed in range(seeds)]
 
-    def trained(self, system: str, text: Path) -> Path:
-        folder = self.out / "models" / f"{system}.{text.name}"
-        if (folder / "done").exists():
-            return folder
-        settings = read_config(self.configs / f"{system}.toml", list(self.changes), data=text)
-        project = Project.from_config(settings)
-        model = project.model().to(torch.device(self.device))
-        texts, best = project.corpora, None
-        for record in train(
-            model,
-            texts["train"],
-            valid=texts["valid"],
-            settings=settings.training,
-            folder=folder,
-            resume=has_bundle(folder, "training"),
-        ):
-            best = record.best
-        write_atomically(folder / "done", b"")
-        self.tell(f"{folder.name}: {best} nats a word on the last turns of the text")
-        return folder
+    def words(self, name: str) -> frozenset[str]:
+        """The words of a text."""
+        lines = (json.loads(line) for line in (Text(name).folder(self.out) / "train.jsonl").read_text().splitlines())
+        return frozenset(word for line in lines for word in line["target"].split())
+
+    def choices(
+        self, rows: Mapping[tuple[str, str], Sequence[tuple[Scores, Scores]]]
+    ) -> dict[str, dict[str, list[_Chosen]]]:
+        """By every way, for every seed; side by side."""
+        asked = [(row, way, *scores) for row, own in rows.items() for scores in own for way in WAYS]
+        found: dict[str, dict[str, list[_Chosen]]] = {}
+        with ProcessPoolExecutor(
+            self.how.parallel, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)
+        ) as pool:
+            waiting = [
+                (row, way, pool.submit(_choices, way, self.data.dev, self.data.test, dev, test, self.words(row[0])))
+                for row, way, dev, test in asked
+            ]
+            for row, way, answer in waiting:
+                found.setdefault(_row(*row), {}).setdefault(way, []).append(answer.result())
+                self.tell(f"{_row(*row)}, {way}: chosen")
+        return found
+
+
+def _by_ngrams(folder: Path) -> dict[str, Scores]:
+    corpus = Corpus.from_file(folder / "train.jsonl", lowercase=True)
+    vocabulary = Vocabulary.from_corpus(corpus, min_count=2, unknown=_UNKNOWN)
+    ngram = NGram.from_corpus(corpus, order=5, folds=0).bind(vocabulary)
+    assert isinstance(ngram, NGram)
+    scorer = NGramScorer(ngram, vocabulary)
+    return {name: scorer(_asked(folder / f"{name}.jsonl")[0]) for name in ("dev", "test")}
 
 
 def _features(
@@ -335,15 +466,14 @@ def _choices(
     way: str,
     dev: Part,
     test: Part,
-    dev_scores: list[list[float]],
-    test_scores: list[list[float]],
+    dev_scores: Scores,
+    test_scores: Scores,
     listed: frozenset[str],
-    seed: int,
 ) -> _Chosen:
     if way == "learned":
         return _learned(dev, test, dev_scores, test_scores, listed)
     scored = [part.lists.with_scores("lm", own) for part, own in ((dev, dev_scores), (test, test_scores))]
-    weights = tune(scored[0], dev.references, seed=seed).weights
+    weights = tune(scored[0], dev.references, seed=0).weights
     settled: dict[str, Any] = {"weights": dict(weights)}
     if way == "weights":
         ours, theirs = (np.array([weights.choose(one) for one in own]) for own in scored)
@@ -358,9 +488,7 @@ def _voted(lists: NBestLists, weights: Weights, scale: float) -> Ints:
     return np.array([int(np.argmax(own)) for own in agreement(lists, weights, scale=scale)])
 
 
-def _learned(
-    dev: Part, test: Part, dev_scores: list[list[float]], test_scores: list[list[float]], listed: frozenset[str]
-) -> _Chosen:
+def _learned(dev: Part, test: Part, dev_scores: Scores, test_scores: Scores, listed: frozenset[str]) -> _Chosen:
     """The penalty by cross-validation over dialogues; the weights then from all development lists."""
     words = _disputed(dev)
     lists, errors = _features(dev, dev_scores, listed, words), _errors(dev)
@@ -396,34 +524,36 @@ def _total(errors: Sequence[Floats], chosen: Ints) -> float:
     return float(sum(own[i] for own, i in zip(errors, chosen, strict=True)))
 
 
-def _measured(rows: dict[str, dict[str, _Chosen]], dev: Part, test: Part, seed: int) -> dict[str, Any]:
-    """Rates with intervals from 2,000 draws of dialogues, and of what share of the way to the best choice is gone."""
+def _measured(rows: dict[str, dict[str, list[_Chosen]]], dev: Part, test: Part) -> dict[str, Any]:
+    """Rates of all seeds; of their mean intervals from 2,000 draws of dialogues, and the share of the way to the best
+    choice that is gone."""
     found: dict[str, Any] = {"lists": {"dev": len(dev.lists), "test": len(test.lists)}, "rows": {}}
-    by_part = {"dev": (dev, _errors(dev)), "test": (test, _errors(test))}
+    for row, ways in rows.items():
+        found["rows"][row] = {way: {"settled": [one.settled for one in own]} for way, own in ways.items()}
     for name, part in (("dev", dev), ("test", test)):
-        errors = by_part[name][1]
+        errors = _errors(part)
         words = np.array([len(part.references[one.utterance]) for one in part.lists])
-        draws = _draws(part.dialogues, words, seed)
-        ends = [np.array([pick(own) for own in errors]) for pick in (lambda own: own[0], np.min)]
-        rates = {
-            row: {
-                way: np.array([own[i] for own, i in zip(errors, getattr(chosen, name), strict=True)])
-                for way, chosen in ways.items()
+        draws = _draws(part.dialogues, words, 0)
+        first, best = (np.array([pick(own) for own in errors]) for pick in (lambda own: own[0], np.min))
+        found[name] = {"words": int(words.sum()), "first": _rate(first, words), "best": _rate(best, words)}
+        made = {(row, way): _by_seed(errors, own, name) for row, ways in rows.items() for way, own in ways.items()}
+        for (row, way), own in made.items():
+            mean, rival = own.mean(0), made[f"{NGRAM} +{row.split(' +')[1]}" if " +" in row else NGRAM, way].mean(0)
+            found["rows"][row][way][name] = {
+                "rates": [_rate(one, words) for one in own],
+                "rate": _rate(mean, words),
+                "interval": _interval(mean, words, draws),
+                "recovered": float((first.sum() - mean.sum()) / max(1.0, first.sum() - best.sum())),
+                "against_ngram": _interval(mean - rival, words, draws),
             }
-            for row, ways in rows.items()
-        }
-        found[name] = {"words": int(words.sum()), "first": _rate(ends[0], words), "best": _rate(ends[1], words)}
-        for row, ways in rates.items():
-            for way, own in ways.items():
-                rival = rates[f"{NGRAM} +dev" if row.endswith("+dev") else NGRAM][way]
-                result = {
-                    "rate": _rate(own, words),
-                    "interval": _interval(own, words, draws),
-                    "recovered": float((ends[0].sum() - own.sum()) / max(1.0, ends[0].sum() - ends[1].sum())),
-                    "against_ngram": _interval(own - rival, words, draws),
-                }
-                found["rows"].setdefault(row, {}).setdefault(way, {**rows[row][way].settled})[name] = result
     return found
+
+
+def _by_seed(errors: Sequence[Floats], chosen: Sequence[_Chosen], part: str) -> Floats:
+    """Errors of each list, (seeds, L)."""
+    return np.array(
+        [[own[i] for own, i in zip(errors, getattr(one, part), strict=True)] for one in chosen], dtype=np.float64
+    )
 
 
 def _rate(errors: Floats, words: Ints) -> float:
@@ -456,4 +586,5 @@ def table(found: dict[str, Any]) -> str:
 
 def _cell(one: dict[str, Any]) -> str:
     low, high = one["interval"]
-    return f"{100 * one['rate']:.2f} ({100 * low:.1f}–{100 * high:.1f}), {100 * one['recovered']:.0f} %"
+    rate = mean_and_spread([100 * rate for rate in one["rates"]], 2)
+    return f"{rate} ({100 * low:.1f}–{100 * high:.1f}), {100 * one['recovered']:.0f} %"
