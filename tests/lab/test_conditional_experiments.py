@@ -68,6 +68,10 @@ def test_nlg(capsys: Capture, acts: None, monkeypatch: pytest.MonkeyPatch) -> No
         written = Path(f"out/models/copied-100.seed0/{part}.txt").read_text().splitlines()
         assert len(written) == 12
     assert found["delexicalised-100"][0]["tests"]["test"]["log_perplexity"] is None
+    for (one,) in (found["delexicalised-100"], found["copied-100"]):
+        for part in nlg.TESTS:
+            assert one["reranked"][part]["placeholder_error_rate"] <= one["tests"][part]["placeholder_error_rate"]
+    assert "reranked" not in found["copied-50"][0]
     table = [line for line in out.splitlines() if line.startswith("|")]
     assert len(table) == 6
     assert Path("out/nlg.md").read_text() == "\n".join(table) + "\n"
@@ -129,13 +133,16 @@ def test_knowledge_base(capsys: Capture, venues: None) -> None:
     command = ["experiment", "knowledge-base", "--data", "shared", "--out", "out", "--configs", "small"]
     out = done(capsys, *command, "--parallel", "2")
     found = json.loads(Path("out/knowledge-base.json").read_text())
-    assert set(found) == {"softmax", "expert"}
+    assert set(found) == {"softmax", "reader", "expert"}
     for (result,) in found.values():
         assert set(result["tests"]) == {"valid", "test", "changed"}
         for scores in result["tests"].values():
             assert 0 <= scores["right"]["all"]["right"] <= scores["right"]["all"]["said"]
     rows = [line for line in out.splitlines() if line.startswith("| ")]
-    assert len(rows) == 6  # a head, a rule, and two tables for each of two systems
+    assert len(rows) == 8  # a head, a rule, and two tables for each of three systems
+    lines = [json.loads(line) for line in Path("out/data/changed-read.jsonl").read_text().splitlines()]
+    new = {row["phone"] for row in json.loads(Path("out/data/changed.json").read_text())}
+    assert all(any(phone in row for phone in new) for line in lines for row in line["condition"]["table"])
 
 
 # --- what knowledge costs -------------------------------------------------------------------------------------------

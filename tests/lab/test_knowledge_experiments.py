@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.testing as npt
@@ -226,7 +226,7 @@ output = [{kind = "identity", top = 100}, {kind = "attributes"}]
 kind = "unigram"
 smoothing = 0.5
 [controller]
-kind = "gru"
+kind = "lstm"
 hidden = 6
 [training]
 epochs = 2
@@ -281,8 +281,11 @@ def test_the_whole_of_adaptation_in_seconds_and_never_twice(monkeypatch: pytest.
         assert 0 < one["interpolation"]["share"] < 1
         for alone in ("base", "domain"):
             assert one["interpolation"]["valid"] <= one[alone]["valid"] + 1e-6
-        for name in ("fine-tuning", "adaptor"):
-            assert one[name]["learning_rate"] in adaptation._RATES
+        for name in ("fine-tuning", "LoRA"):
+            assert one[f"{name}, n-grams"]["valid"] <= min(one[name]["valid"], one["domain"]["valid"]) + 1e-6
+        assert one["LoRA"]["trained"] < one["fine-tuning"]["trained"]
+        for name in ("fine-tuning", "LoRA", "adaptor"):
+            assert one[name]["learning_rate"] in {*adaptation._RATES, *adaptation._LORA_RATES}
             assert one[name]["valid"] < one["base"]["valid"]
             assert one[name]["problems"] == []
     assert results[0]["base"] == results[-1]["base"]
@@ -305,7 +308,7 @@ def test_the_verb_prints_a_table_and_draws(capsys: Capture) -> None:
     command = ["experiment", "adaptation", "--data", "nowhere", "--out", "out", "--config", "base.toml"]
     printed = done(capsys, *command, "--size", "100")
     header, _, row = [line for line in printed.splitlines() if line.startswith("|")]
-    assert header == "| words of the domain | base | domain | interpolation | fine-tuning | adaptor |"
+    assert header == f"| words of the domain | {' | '.join(adaptation.SYSTEMS)} |"
     (found,) = json.loads(Path("out/adaptation.json").read_bytes())
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells == [f"{found['size']:,}", *(f"{found[name]['test']:.3f}" for name in adaptation.SYSTEMS)]
@@ -313,9 +316,30 @@ def test_the_verb_prints_a_table_and_draws(capsys: Capture) -> None:
     assert "--size" in refused(capsys, *command, "--size", "99")
 
 
+def nats(model: llrnn.LLRNN, text: Corpus) -> float:
+    return llrnn.evaluate(model, text).log_perplexity
+
+
+def test_low_rank_changes_nothing_at_first_and_learns_little_else() -> None:
+    write_prepared(Path("out/data"))
+    Path("base.toml").write_text(BASE)
+    adaptation.train_base(Path("base.toml"), Path("out/data"), Path("out"), torch.device("cpu"))
+    base, test = llrnn.load("out/base"), Corpus.from_text("out/data/test.txt")
+    low = adaptation.with_low_rank(llrnn.load("out/base"), 2, seed=0)
+    assert nats(low, test) == pytest.approx(nats(base, test), abs=1e-6)
+    learns = {name for name, weights in low.named_parameters() if weights.requires_grad}
+    assert learns
+    assert all("bias" in name or ".a." in name or ".b." in name for name in learns)
+    with torch.no_grad():  # a product of rank 2 beside the matrix of what is read
+        layers, others = [cast(Any, model.controller).layers for model in (low, base)]
+        layers[0].b[0].normal_()
+        others[0].weight_ih_l0 += (layers[0].a[0] @ layers[0].b[0]).T
+    assert nats(low, test) == pytest.approx(nats(base, test), abs=1e-6)
+
+
 def test_the_table_has_means_over_seeds() -> None:
     runs = [{"size": 1000, "seed": s, **{n: {"test": 5.0 + s} for n in adaptation.SYSTEMS}} for s in (1, 0)]
-    assert adaptation.table(runs).splitlines()[-1] == "| 1,000 |" + " 5.500 ± 0.707 |" * 5
+    assert adaptation.table(runs).splitlines()[-1] == "| 1,000 |" + " 5.500 ± 0.707 |" * 8
     adaptation.plot(runs, Path("one.png"))
     assert Path("one.png").exists()
 

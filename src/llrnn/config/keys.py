@@ -590,6 +590,14 @@ class ContinuedConfig(Strict):
         return Continued()
 
 
+class FramedConfig(Strict):
+    """Values of the condition: how well the words before announce their slot, counted in the training text."""
+
+    kind: Literal["framed"]
+    order: int = Field(6, ge=1, description="how many words before a value count, a value among them as one [words]")
+    folds: int = Field(10, ge=2, description="training sentences see the counts without their fold")
+
+
 class LookupConfig(Strict):
     """A table that says which values are right."""
 
@@ -670,6 +678,7 @@ AnyContextual = Annotated[
     | ExpertConfig
     | CopiedConfig
     | ContinuedConfig
+    | FramedConfig
     | LookupConfig
     | AgreementConfig
     | AdvisingGrammarConfig

@@ -40,6 +40,7 @@ from llrnn.knowledge.contextual import (
     ContextualFeature,
     ContextualInput,
     Expert,
+    Framed,
     Governors,
     Lookup,
     Opinion,
@@ -534,6 +535,8 @@ def _contextual(
             return Repeated(given.window)
         case keys.CopiedConfig() | keys.ContinuedConfig():
             return given.make()
+        case keys.FramedConfig():
+            return Framed.counted(corpora["train"], order=given.order, folds=given.folds)
         case keys.LookupConfig():
             return given.make(config.corpus.lowercase)
         case keys.AdvisingGrammarConfig() | keys.AdvisingAutomatonConfig():

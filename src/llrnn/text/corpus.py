@@ -18,7 +18,7 @@ import numpy as np
 from llrnn.ground.arrays import Bools, Floats, Ints
 from llrnn.ground.errors import ConfigError, CorpusError, TrainingError, UnknownWordError, warn
 from llrnn.ground.files import STANDARD, StrPath
-from llrnn.text.conditions import Act, Before, Conditions, check_conditions, fields_of
+from llrnn.text.conditions import Act, Before, Conditions, check_conditions, values_of
 from llrnn.text.readers import (
     Multiword,
     PlainTokens,
@@ -298,8 +298,8 @@ def relexicalise(words: Sequence[str], condition: object) -> list[str]:
 
     A placeholder of a slot that the condition does not have stays as it is.
     """
-    waiting: dict[str, list[str]] = {}
-    for slot, value in _values(condition):
+    waiting: dict[str, list[tuple[str, ...]]] = {}
+    for slot, value in values_of(condition):
         waiting.setdefault(placeholder(slot), []).append(value)
     found: list[str] = []
     for word in words:
@@ -307,7 +307,7 @@ def relexicalise(words: Sequence[str], condition: object) -> list[str]:
         if values is None:
             found.append(word)
         else:
-            found += (values.pop(0) if len(values) > 1 else values[0]).split()
+            found += values.pop(0) if len(values) > 1 else values[0]
     return found
 
 
@@ -329,7 +329,7 @@ def find_values(
 
 
 def _without_values(sentence: Sentence, slots: Collection[str]) -> Sentence:
-    asked = [(tuple(value.split()), placeholder(slot)) for slot, value in _values(sentence.condition) if slot in slots]
+    asked = [(words, placeholder(slot)) for slot, words in values_of(sentence.condition) if slot in slots]
     names = dict(reversed(asked))  # the first of two slots with one value wins
     spans = find_values(sentence.words, names)
     inside = {place for begin, value in spans.items() for place in range(begin + 1, begin + len(value))}
@@ -340,11 +340,6 @@ def _without_values(sentence: Sentence, slots: Collection[str]) -> Sentence:
         if place not in inside
     ]
     return replace(sentence, tokens=tuple(tokens)) if spans else sentence
-
-
-def _values(condition: object) -> Iterator[tuple[str, str]]:
-    """The slots of an act or a record that have a value with words, in their order."""
-    return ((slot, text) for slot, text in fields_of(condition) if text is not None and text.split())
 
 
 Given = TypeVar("Given")

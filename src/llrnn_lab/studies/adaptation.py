@@ -4,11 +4,14 @@
     domain            a Kneser-Ney 5-gram of the domain text alone
     interpolation     λ · base + (1 − λ) · domain, λ by EM on the validation text
     fine-tuning       the base, trained on with the domain text
+    fine-tuning, n-grams   the same, interpolated with `domain`
+    LoRA              the base frozen but for products of rank r beside its matrices, and its biases (Hu et al., 2021)
+    LoRA, n-grams     the same, interpolated with `domain`
     adaptor           the base frozen as background, and a log-linear model of the domain on top (`adaptation`)
 
 All have the same words: those of the general text and of the first 100,000 words of the novel; any other is `<unk>`.
-Both trained systems get the same number of tries (two learning rates, chosen on the validation text) and the same
-patience.
+All trained systems get the same number of tries (two learning rates, chosen on the validation text) and the same
+patience; what is interpolated has its λ from the validation text, too.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from llrnn.config import read_config
 from llrnn.config.project import Project
@@ -49,9 +52,20 @@ from llrnn_lab.studies.prepare import find_source
 from llrnn_lab.studies.tables import markdown, mean_and_spread, require_pyplot
 
 SIZES = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
-SYSTEMS = ("base", "domain", "interpolation", "fine-tuning", "adaptor")
+SYSTEMS = (
+    "base",
+    "domain",
+    "interpolation",
+    "fine-tuning",
+    "fine-tuning, n-grams",
+    "LoRA",
+    "LoRA, n-grams",
+    "adaptor",
+)
 _VALID, _TEST = 5_000, 10_000  # words
-_RATES = (0.001, 0.0003)  # that both trained systems try
+_RATES = (0.001, 0.0003)  # that fine-tuning and the adaptor try
+_LORA_RATES = (0.01, 0.003)  # few weights that begin at 0 want larger steps
+_RANK = 16
 _END = re.compile(r"[.!?…]")
 
 
@@ -175,7 +189,7 @@ def _file(out: Path, size: int, seed: int) -> Path:
 
 
 def run_size(size: int, seed: int, data: Path, out: Path, place: torch.device) -> dict[str, Any]:
-    """All five systems with so many words of the domain; the result is kept in a file."""
+    """All systems with so many words of the domain; the result is kept in a file."""
     path = _file(out, size, seed)
     if path.exists():
         found: dict[str, Any] = json.loads(path.read_bytes())
@@ -195,31 +209,76 @@ def run_size(size: int, seed: int, data: Path, out: Path, place: torch.device) -
     result["interpolation"] = {"share": share} | {
         part: float(-_mixed(of_base[part], of_domain[part], share).mean()) for part in of_base
     }
-    made: dict[str, Callable[[], LLRNN]] = {
-        "fine-tuning": lambda: load(out / "base").to(place),
-        "adaptor": lambda: adaptor(base_of(base), domain, seed=seed).to(place),
+    made: dict[str, tuple[Callable[[], LLRNN], Sequence[float]]] = {
+        "fine-tuning": (lambda: load(out / "base").to(place), _RATES),
+        "LoRA": (lambda: with_low_rank(load(out / "base"), _RANK, seed).to(place), _LORA_RATES),
+        "adaptor": (lambda: adaptor(base_of(base), domain, seed=seed, device=str(place)), _RATES),
     }
-    for name, make in made.items():
+    for name, (make, rates) in made.items():
         settings = default_settings(domain.tokens, seed=seed)
-        result[name] = min((_trained(make(), domain, texts, settings, rate) for rate in _RATES), key=_valid)
+        tries = [_trained(make(), domain, texts, settings, rate, of_domain) for rate in rates]
+        result[name] = min((plain for plain, _ in tries), key=_valid)
+        if name != "adaptor":  # which has n-grams of the domain already
+            result[f"{name}, n-grams"] = min((mixed for _, mixed in tries), key=_valid)
     write_atomically(path, json.dumps(result, indent=1).encode())
     return result
 
 
 def _trained(
-    model: LLRNN, domain: Corpus, texts: dict[str, Corpus], settings: TrainingSettings, rate: float
-) -> dict[str, Any]:
+    model: LLRNN,
+    domain: Corpus,
+    texts: dict[str, Corpus],
+    settings: TrainingSettings,
+    rate: float,
+    of_domain: dict[str, Tensor],
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A model by itself, and interpolated with the n-grams of the domain."""
     *_, last = train(model, domain, valid=texts["valid"], settings=settings, learning_rate=rate)
     assert last.best is not None
-    before = score(model, _text(texts["valid"], model)).log_perplexity
+    own = {part: score(model, _text(texts[part], model)).log_probs for part in of_domain}
+    share = _share(own["valid"], of_domain["valid"])
     tested = evaluate(model, texts["test"]).sound(f"a model of {domain.tokens} words of the novel, rate {rate:g}")
-    return {
-        "valid": before,
-        "test": tested.log_perplexity,
-        "learning_rate": rate,
-        "epochs": last.epoch,
-        "problems": tested.audit.problems(),
-    }
+    tried = {"learning_rate": rate, "epochs": last.epoch, "problems": tested.audit.problems()}
+    trained = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
+    plain = {part: float(-own[part].mean()) for part in own} | {"test": tested.log_perplexity, "trained": trained}
+    mixed = {part: float(-_mixed(own[part], of_domain[part], share).mean()) for part in own}
+    return plain | tried, mixed | tried | {"share": share}
+
+
+class LowRankLSTM(nn.Module):
+    """A frozen layer whose two matrices learn W + A B, and whose output h learns h + h A B; biases learn, too.
+
+    B begins at 0: nothing changes at first. What h learns is a product of rank r beside the output weights, W h.
+    """
+
+    def __init__(self, frozen: nn.LSTM, rank: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.frozen, hidden = frozen, frozen.hidden_size
+        shapes = [(4 * hidden, frozen.input_size), (4 * hidden, hidden), (hidden, hidden)]  # (rows, columns)
+        draw = (torch.randn(columns, rank, generator=generator) / math.sqrt(columns) for _, columns in shapes)
+        self.a = nn.ParameterList(draw)
+        self.b = nn.ParameterList(torch.zeros(rank, rows) for rows, _ in shapes)
+
+    def forward(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        added = [(a @ b).T for a, b in zip(self.a, self.b, strict=True)]
+        own = self.frozen
+        weights = [own.weight_ih_l0 + added[0], own.weight_hh_l0 + added[1], own.bias_ih_l0, own.bias_hh_l0]
+        h, *after = torch._VF.lstm(x, state, weights, True, 1, 0.0, self.training, False, True)
+        return h + h @ added[2].T, (after[0], after[1])
+
+
+def with_low_rank(model: LLRNN, rank: int, seed: int) -> LLRNN:
+    """The model, frozen but for its biases, with an LSTM that learns products of a low rank."""
+    model.requires_grad_(False)
+    layers, generator = getattr(model.controller, "layers", None), torch.Generator().manual_seed(seed)
+    if not isinstance(layers, nn.ModuleList) or not all(isinstance(layer, nn.LSTM) for layer in layers):
+        raise ConfigError(f"LoRA is made for a base with an LSTM, found {model.controller!r}; train such a base")
+    lstms = [layer for layer in layers if isinstance(layer, nn.LSTM)]
+    for place, layer in enumerate(lstms):
+        layers[place] = LowRankLSTM(layer, rank, generator)
+    for name, weights in model.named_parameters():
+        weights.requires_grad_("bias" in name or ".a." in name or ".b." in name)
+    return model
 
 
 def _valid(result: dict[str, Any]) -> float:
@@ -312,7 +371,7 @@ def plot(results: Sequence[dict[str, Any]], path: Path) -> None:
     pyplot = require_pyplot()
     figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
     by_size = _by_size(results)
-    for name, mark in zip(SYSTEMS, "s^Dvo", strict=True):
+    for name, mark in zip(SYSTEMS, "s^DvP<>o", strict=True):
         means = [math.exp(statistics.fmean(run[name]["test"] for run in runs)) for runs in by_size.values()]
         axes.plot(list(by_size), means, marker=mark, label=name)
     axes.set(xscale="log", yscale="log", xlabel="words of the novel", ylabel="perplexity of the rest of it")

@@ -1,6 +1,8 @@
 """The Cambridge restaurant dialogues (CamRest676, Wen et al. 2017) and their database as the files of a study.
 
     train.jsonl, valid.jsonl, test.jsonl     a line for each system turn; no dialogue is in two of them
+    train-read.jsonl, …, changed-read.jsonl  the same with rows of the table (of the changed one) in the field `table`
+    venues.txt                               the words of the database
     venues.json                              the database, its values as words
     changed.json                             the same names and foods, with other values in all other columns
 
@@ -22,12 +24,14 @@ from typing import Any, NamedTuple
 
 from llrnn.ground.errors import CorpusError, short
 from llrnn.ground.files import StrPath, write_atomically
+from llrnn.knowledge.contextual.lookup import Matching
 from llrnn.text.readers import read_lines
 from llrnn.text.tables import KnowledgeBase, Row
 
 COLUMNS = ("name", "area", "food", "pricerange", "phone", "address", "postcode")
 WANTED = ("food", "area", "pricerange")  # what a user may restrict
 DIALOGUES, VENUES = "CamRest676.json.gz", "CamRest_db.json"
+ROWS = 5  # that a network reads, at most
 PARTS = {"train": 3, "valid": 1, "test": 1}  # shares of the dialogues
 
 _PIECES = re.compile(
@@ -151,12 +155,17 @@ def write_parts(folder: StrPath, source: StrPath, seed: int = 0) -> Parts:
     turns = [turn for dialogue in dialogues for turn in dialogue]
     known = {word for turn in turns for word in tokens(f"{turn.user} {turn.system}")}
     parts = _split(dialogues, seed)
-    content: dict[str, Sequence[object]] = {
+    content: dict[str, Sequence[Mapping[str, Any]]] = {
         f"{part}.jsonl": [line for dialogue in own for line in lines_of(dialogue)] for part, own in parts.items()
     }
-    content["venues.json"] = venues.rows
-    content["changed.json"] = changed(venues, known, seed).rows
+    other = changed(venues, known, seed)
+    for part, table in (*((part, venues) for part in PARTS), ("changed", other)):
+        own = content[f"{'test' if part == 'changed' else part}.jsonl"]
+        content[f"{part}-read.jsonl"] = [with_rows(line, table) for line in own]
+    content["venues.json"], content["changed.json"] = venues.rows, other.rows
     Path(folder).mkdir(parents=True, exist_ok=True)
+    listed = "".join(f"{' '.join(row.values())}\n" for row in venues.rows)
+    write_atomically(Path(folder) / "venues.txt", listed.encode())
     for name, rows in content.items():
         written = [json.dumps(row) for row in rows]
         text = "\n".join(written) if name.endswith("l") else "[\n" + ",\n".join(written) + "\n]"
@@ -179,6 +188,14 @@ def lines_of(dialogue: Sequence[Turn]) -> Iterator[dict[str, object]]:
             fixed = {"user": " ".join(tokens(turn.user)), "said": list(said), "asked": list(turn.asked)}
             yield {"condition": {**fixed, **turn.wants}, "target": words}
             said.append(words)
+
+
+def with_rows(line: Mapping[str, Any], table: KnowledgeBase) -> dict[str, object]:
+    """A line whose condition also has the first rows that the experts would look up before the turn begins."""
+    query = Matching(subject="name", on=WANTED, history=["said", "user"])
+    rows = query.before(table, line["condition"])[:ROWS]
+    read = [" ".join(f"{column} {value}" for column, value in row.items()) for row in rows]
+    return {**line, "condition": {**line["condition"], "table": read}}
 
 
 def _split(dialogues: Sequence[list[Turn]], seed: int) -> dict[str, list[list[Turn]]]:

@@ -1,11 +1,12 @@
 """What a system says of restaurants, with a table to consult and without (paper §6).
 
     softmax     a sequence-to-sequence model that reads the dialogue so far
+    reader      the same, which also reads the rows of the table that the experts would look up
     expert      an LL-RNN with `Lookup` experts: the network says when a telephone number is due, the table says which
 
 Each writes every system turn of the test from the dialogue so far; how often is a stated telephone number, address,
 postcode, price or area the one of the table (`kb_scores`)? Then every venue of the table gets other values, and the
-expert writes again, with the same weights.
+expert writes again, with the same weights; the reader reads the rows of the changed table.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from llrnn_lab.studies.kb_scores import COLUMNS, rates, stated
 from llrnn_lab.studies.nlg_scores import bleu
 from llrnn_lab.studies.tables import markdown, write_results
 
-SYSTEMS = ("softmax", "expert")
+SYSTEMS = ("softmax", "reader", "expert")
 BEAM = 5
 
 
@@ -67,11 +68,13 @@ def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[st
     """Train one model (or go on), let it answer from the table, and from the changed one if it has a table."""
     found, folder = trained(job, data=data, out=out, device=device), job.folder(out)
     model = found.model
-    texts = {part: Corpus.from_file(data / f"{part}.jsonl", lowercase=True) for part in ("valid", "test")}
+    read = "-read" if found.config.corpus.train[0].endswith("-read.jsonl") else ""  # rows are in the conditions
+    files = {"valid": f"valid{read}", "test": f"test{read}", "changed": "changed-read" if read else "test"}
+    texts = {part: Corpus.from_file(data / f"{file}.jsonl", lowercase=True) for part, file in files.items()}
     old, new = (KnowledgeBase.from_file(data / f"{name}.json") for name in ("venues", "changed"))
-    tests = {part: _answers(model, text, old, new, folder / f"{part}.txt") for part, text in texts.items()}
+    tests = {part: _answers(model, texts[part], old, new, folder / f"{part}.txt") for part in ("valid", "test")}
     lookups = {one.name: new for one in model.contextual if isinstance(one, Lookup)}
-    tests["changed"] = _answers(swap(model, tables=lookups), texts["test"], new, old, folder / "changed.txt")
+    tests["changed"] = _answers(swap(model, tables=lookups), texts["changed"], new, old, folder / "changed.txt")
     return found.write(folder, {"tests": tests})
 
 

@@ -20,6 +20,9 @@ Whether a value stands where it belongs is another question. *Misplaced*: a phra
 for x is`, `the address is`, `the postcode is`, `the price range is`), and the word that follows begins a value of
 another slot of the act and none of its own. Of the references, 9 of 478 in train and 1 of 154 in test.
 
+The authors of the corpus count otherwise (Wen et al. 2015): in text with placeholders for values, those that are
+missing and those that are there once too often, for each value of the act. Of any sentence, here: values are replaced.
+
 The references of the restaurant corpus have a rate of 0.39% in train (4571 required, 0 missing, 1 redundant, 17 wrong)
 and 0.38% in test (1598: 2, 0, 4). Most of what is left is wrong for a human too: `a russian restaurant` where the act
 says nothing of food. Not so `chows is located at`, `the only 2 restaurants`, `shanghainese` for bund shanghai.
@@ -35,7 +38,7 @@ from typing import Any, NamedTuple
 
 from llrnn.ground.errors import CorpusError, MissingExtraError
 from llrnn.text.conditions import NOT_SAID, fields_of, values_of
-from llrnn.text.corpus import Corpus, find_values
+from llrnn.text.corpus import Corpus, Sentence, Token, delexicalise, find_values, placeholder
 
 # references may say a value that their act does not have, before it counts as an ordinary word; set when the references
 # of train and test were looked through, so that `so` is one
@@ -159,6 +162,16 @@ def slot_errors(act: object, words: Sequence[str], inventory: Inventory) -> Slot
 
 def _says(words: Sequence[str], value: Words) -> bool:
     return bool(find_values(words, [value]))
+
+
+def placeholder_errors(act: object, words: Sequence[str]) -> SlotErrors:
+    """The errors of one sentence as the authors of the corpus count them; it may hold placeholders or values."""
+    slots = [slot for slot, _ in values_of(act) if slot not in UNCOUNTED]
+    wanted = Counter(map(placeholder, slots))
+    sentence = Sentence(tuple(Token(word) for word in words), act)
+    said = delexicalise(Corpus((sentence,)), slots)[0].words
+    found = Counter(word for word in said if word.startswith(placeholder("")))
+    return SlotErrors(wanted.total(), (wanted - found).total(), (found - wanted).total(), 0)
 
 
 def announced(act: object, words: Sequence[str]) -> tuple[int, int]:

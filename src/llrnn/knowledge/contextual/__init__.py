@@ -17,6 +17,7 @@ from llrnn.knowledge.contextual.base import (
     Said,
     Unsaid,
 )
+from llrnn.knowledge.contextual.frames import Framed
 from llrnn.knowledge.contextual.inputs import (
     ConditionNumbers,
     ContextualInput,
@@ -39,6 +40,7 @@ __all__ = [
     "Continued",
     "Copied",
     "Expert",
+    "Framed",
     "Governors",
     "GrammarState",
     "LinearFeature",
@@ -59,6 +61,7 @@ _RESTORERS: dict[str, Callable[[Saved], ContextualFeature]] = {
     "agreement": Agreement.restored,
     "repeated": lambda saved: Repeated(saved.fields["window"]),
     "expert": lambda saved: Expert(*map(backgrounds.restore, saved.parts), name=saved.fields["name"]),
+    "framed": lambda saved: Framed.restored(saved.fields),
     "lookup": lambda saved: Lookup.restored(saved.fields),
     **dict.fromkeys(KINDS, lambda saved: KINDS[saved.kind](*saved.fields["slots"])),
 }

@@ -1,0 +1,204 @@
+"""Which slot the words before ask for: after "the phone number for NAME is" comes a phone number, not an address.
+
+Values of a condition are read as one symbol, their slot, in the words so far: u = … phone number for NAME is. How often
+a value of slot s began behind u, and behind each shorter end of u, was counted in the training text (Witten and Bell):
+
+    p(s | u) = (c(u, s) + d(u) p(s | u without its first symbol)) / (c(u) + d(u))      d(u) how many slots followed u
+    Framed(x) = log p(s | u) − log p(s)       x the first word of a value of s; of several slots the largest; else 0
+
+What was counted in a training sentence itself is no evidence about it: training reads the counts without its fold, as
+n-grams do (`backgrounds.CrossFitted`). A word with which a value that was begun goes on has 0: no frame is due there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+from llrnn.ground.arrays import ByteCache
+from llrnn.ground.errors import FeatureError, TrainingError
+from llrnn.knowledge.contextual.base import ContextualFeature
+from llrnn.knowledge.process import Batch, Saved
+from llrnn.text.conditions import values_of
+from llrnn.text.corpus import Corpus, sentence_key
+from llrnn.text.vocabulary import Revision
+
+Context = tuple[str, ...]  # the last symbols, the last one last
+Counts = dict[Context, Counter[str]]
+_WHOLE = -1  # the fold of a text that nothing was counted in
+
+
+class Read(NamedTuple):
+    """A symbol of a frame: a word, or a slot, and how many words it is."""
+
+    symbol: str
+    words: int
+
+
+class FrameState(NamedTuple):
+    """The values, the longest first; the last words; the last symbols; and the fold of the sentence."""
+
+    values: tuple[tuple[tuple[str, ...], str], ...]
+    words: tuple[str, ...]
+    read: tuple[Read, ...]
+    fold: int = _WHOLE
+
+    @classmethod
+    def of(cls, condition: object, fold: int = _WHOLE) -> FrameState:
+        found = {words: slot for slot, words in reversed(values_of(condition))}  # the first slot with a value has it
+        return cls(tuple(sorted(found.items(), key=lambda one: -len(one[0]))), (), (), fold)
+
+    def behind(self, word: str, order: int) -> FrameState:
+        """After one more word; a value that ends here is one symbol, whatever it was before."""
+        longest = len(self.values[0][0]) if self.values else 1
+        words, read = (*self.words[-longest + 1 :], word) if longest > 1 else (word,), (*self.read, Read(word, 1))
+        for value, slot in self.values:
+            if words[-len(value) :] == value:
+                read = (*_without(read, len(value)), Read(f"<{slot}>", len(value)))
+                break
+        return self._replace(words=words, read=read[-order - longest :])
+
+    def context(self, order: int) -> Context:
+        return ("<s>", *(one.symbol for one in self.read))[-order:]
+
+    def going_on(self) -> set[str]:
+        """The words that values which were begun demand."""
+        return {
+            value[k]
+            for value, _ in self.values
+            for k in range(1, min(len(value), len(self.words) + 1))
+            if self.words[-k:] == value[:k]
+        }
+
+
+def _without(read: tuple[Read, ...], words: int) -> tuple[Read, ...]:
+    """Without the symbols of the last words."""
+    while words > 0 and read:
+        words -= read[-1].words
+        read = read[:-1]
+    return read
+
+
+class Framed(ContextualFeature[FrameState]):
+    """log p(s | the words before) − log p(s) on the first words of the values of each slot s; 0 on all others.
+
+        Framed.counted(corpus, order=6, folds=10)          corpus: sentences with conditions
+
+    order   how many symbols before a value count, at most; a value among them is one
+    folds   of the training text, each of which reads the counts of the others; 0: none
+    """
+
+    def __init__(self, counts: Counts, *, order: int = 6, folds: Sequence[Counts] | None = None) -> None:
+        if order < 1:
+            raise FeatureError(f"Framed(order=...) must be 1 or more, found {order}")
+        self._counts, self._order, self._folds = counts, order, folds
+        self._known: ByteCache[tuple[Context, int], dict[str, float]] = ByteCache(64 * 2**20, _bytes_of_answer)
+
+    @classmethod
+    def counted(cls, corpus: Corpus, *, order: int = 6, folds: int = 10) -> Framed:
+        """From sentences with conditions."""
+        if folds < 0 or folds == 1:
+            raise FeatureError(f"Framed.counted(folds=...) must be 0, or 2 or more, found {folds}")
+        counts: Counts = defaultdict(Counter)
+        parts: list[Counts] = [defaultdict(Counter) for _ in range(folds)]
+        for sentence in corpus:
+            seen = list(_beginnings(sentence.condition, sentence.words, order))
+            for own in (counts, *([parts[sentence_key(sentence.words) % folds]] if folds else [])):
+                for context, slot in seen:
+                    for length in range(len(context) + 1):
+                        own[context[len(context) - length :]][slot] += 1
+        if not counts:
+            raise FeatureError("values of conditions are required in the training text, found none; give such a text")
+        return cls(dict(counts), order=order, folds=[dict(part) for part in parts])
+
+    reads_conditions = True
+
+    def initial(self, condition: object = None) -> FrameState:
+        return FrameState.of(condition)
+
+    def advance(self, state: FrameState, symbol: int) -> FrameState:
+        if symbol == self.vocabulary.eos:
+            return state._replace(words=(), read=())
+        return state.behind(self.vocabulary.symbols[symbol], self._order)
+
+    def follow(self, states: Sequence[FrameState], batch: Batch) -> tuple[Sequence[FrameState], Sequence[FrameState]]:
+        """In training, each sentence reads the counts without its fold."""
+        if batch.sentences is None or self._folds == []:
+            return super().follow(states, batch)
+        if self._folds is None:
+            raise TrainingError(
+                f"{self!r} was counted in the text of an earlier training, and its folds are not kept in the model "
+                "folder; give it again: llrnn.load(folder, contextual=[...])"
+            )
+        folds = (batch.sentences[:, 0] % len(self._folds)).tolist()
+        return super().follow([s._replace(fold=fold) for s, fold in zip(states, folds, strict=True)], batch)
+
+    def value(self, state: FrameState) -> tuple[float, Mapping[int, float]]:
+        opinion = self._opinion(state.context(self._order), state.fold)
+        found: dict[int, float] = {}
+        going_on = state.going_on() if len(state.words) else set()
+        for words, slot in state.values:
+            if words[0] not in going_on and slot in opinion and all(word in self.vocabulary for word in words):
+                word = self.vocabulary.id(words[0])
+                found[word] = max(found.get(word, -math.inf), opinion[slot])
+        return 0.0, found
+
+    def _opinion(self, context: Context, fold: int) -> dict[str, float]:
+        return self._known.get((context, fold), lambda: self._made(context, fold))
+
+    def _made(self, context: Context, fold: int) -> dict[str, float]:
+        """log p(s | u) − log p(s) of every slot, from no context to the longest one."""
+        slots, whole = self._counts[()], self._followed((), fold)
+        share = {slot: (whole[slot] + 1) / (whole.total() + len(slots)) for slot in slots}
+        found = dict(share)
+        for length in range(1, len(context) + 1):
+            seen = self._followed(context[len(context) - length :], fold)
+            if not seen:
+                break
+            total = seen.total() + len(seen)
+            found = {slot: (seen[slot] + len(seen) * below) / total for slot, below in found.items()}
+        return {slot: math.log(found[slot] / share[slot]) for slot in slots}
+
+    def _followed(self, context: Context, fold: int) -> Counter[str]:
+        """How often each slot followed, without a fold."""
+        seen = self._counts.get(context, Counter())
+        if fold == _WHOLE or not self._folds:
+            return seen
+        return seen - self._folds[fold].get(context, Counter())
+
+    def revised(self, revision: Revision) -> Self:
+        return self.bind(revision.vocabulary)
+
+    def saved(self) -> Saved:
+        counts = [[list(context), dict(slots)] for context, slots in self._counts.items()]
+        return Saved("framed", {"order": self._order, "counts": counts})
+
+    @classmethod
+    def restored(cls, fields: Mapping[str, Any]) -> Framed:
+        """From what `saved` wrote: without the folds."""
+        counts = {tuple(context): Counter(slots) for context, slots in fields["counts"]}
+        return cls(counts, order=fields["order"])
+
+    def __repr__(self) -> str:
+        return f"Framed({len(self._counts)} contexts, order={self._order})"
+
+
+def _beginnings(condition: object, words: Iterable[str], order: int) -> Iterator[tuple[Context, str]]:
+    """(the symbols before, slot) for each value that a sentence says; of those that overlap, the longest."""
+    text, state, states = tuple(words), FrameState.of(condition), list[FrameState]()
+    for word in text:
+        states.append(state)
+        state = state.behind(word, order)
+    free = [True] * len(text)
+    for value, slot in state.values:
+        for begin in range(len(text) - len(value) + 1):
+            place = slice(begin, begin + len(value))
+            if text[place] == value and all(free[place]):
+                free[place] = [False] * len(value)
+                yield states[begin].context(order), slot
+
+
+def _bytes_of_answer(key: tuple[Context, int], opinion: dict[str, float]) -> int:
+    return 300 + 60 * len(key[0]) + 100 * len(opinion)
