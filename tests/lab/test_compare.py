@@ -75,6 +75,14 @@ def test_outputs_sum_to_one_and_begin_as_unigrams(name: str) -> None:
             assert log_p.exp().sum().item() == pytest.approx(1.0, abs=1e-12)
 
 
+def test_two_levels_at_once_as_class_by_class() -> None:
+    output = outputs()["two levels"].double()
+    assert isinstance(output, TwoLevel)
+    h, targets = drawn(5, 4), torch.arange(5)
+    own = output.class_of[targets]
+    torch.testing.assert_close(output._at_once(h, targets, own), output._by_class(h, targets, own))
+
+
 def test_n_gram_features_by_hand() -> None:
     encoded, counts = text()
     output = MaxEnt(4, encoded, counts, order=3, size=10_007).double()
@@ -200,6 +208,25 @@ def test_all_rows_on_a_small_text(corpus: Path, capsys: pytest.CaptureFixture[st
     assert cli.run([*command, "--epochs", "1"]) == 0  # all of it is there
     assert capsys.readouterr().out == compare.table(found) + "\n"
     assert kept == {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("result.json")}
+
+
+@pytest.mark.slow  # processes begin
+@pytest.mark.filterwarnings("ignore::llrnn.ground.errors.LLRNNWarning")  # of so little text
+def test_side_by_side_as_one_by_one(corpus: Path) -> None:
+    pytest.importorskip("matplotlib")
+    texts = compare.Texts.read([corpus], None, None, min_count=2)
+    settings = compare.Settings(hidden=8, epochs=1, tries=1, seeds=2)
+    rows = ["Elman", "LSTM mixture of seeds"]
+    alone, both = corpus.parent / "alone", corpus.parent / "both"
+    wanted = compare.compare(texts, alone, settings, only=rows)["rows"]
+    found = compare.compare(texts, both, settings, only=rows, parallel=2)["rows"]
+    assert [found[name]["test"] for name in rows] == [pytest.approx(wanted[name]["test"]) for name in rows]
+    late = list[str]()
+    none = compare.compare(texts, corpus.parent / "late", settings, only=rows, seconds=0, tell=late.append)
+    assert none["rows"] == {}
+    assert all("not begun" in said and "run the same command again" in said for said in late)
+    again = compare.compare(texts, both, settings, only=rows, seconds=0)  # what is there is told however late it is
+    assert again["rows"] == found
 
 
 def test_what_cannot_be_compared(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:

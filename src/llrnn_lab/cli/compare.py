@@ -25,6 +25,8 @@ def compare_verb(
     epochs: Annotated[int, typer.Option(min=1, help="At most.")] = 10,
     min_count: Annotated[int, typer.Option(min=1, help="Rarer words are <unk>, for all rows.")] = 2,
     sentences: Annotated[int | None, typer.Option(min=20, help="Cut every text short, for a trial.")] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Words in a batch.")] = 512,
+    parallel: Annotated[int, typer.Option(min=1, help="Runs side by side, each with one thread.")] = 1,
     seconds: Annotated[float | None, typer.Option(help="Begin no row after so many seconds.")] = None,
     device: Device = "cpu",
 ) -> None:
@@ -40,6 +42,8 @@ def compare_verb(
 
     device_named(device)
     make_output_folder(out)
-    settings = Settings(hidden=hidden, epochs=epochs, tries=tries, seeds=seeds, min_count=min_count, device=device)
+    settings = Settings(
+        hidden=hidden, epochs=epochs, tries=tries, seeds=seeds, min_count=min_count, device=device, words=batch
+    )
     texts = Texts.read(corpus, valid, test, min_count=min_count, sentences=sentences)
-    typer.echo(table(compare(texts, out, settings, only=only or (), seconds=seconds, tell=tell)))
+    typer.echo(table(compare(texts, out, settings, only=only or (), seconds=seconds, parallel=parallel, tell=tell)))

@@ -14,8 +14,10 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +89,10 @@ class Texts:
     valid: Corpus
     test: Corpus
     min_count: int
+    files: tuple[Any, ...] = ()  # what `read` was told
+
+    def __reduce__(self) -> tuple[Callable[..., Texts], tuple[Any, ...]]:
+        return _read_again, self.files  # to another process the names of the files travel
 
     @classmethod
     def read(
@@ -111,7 +117,7 @@ class Texts:
         last, before = cuts
         assert last is not None
         assert before is not None
-        return cls(whole, before, last, min_count)
+        return cls(whole, before, last, min_count, (tuple(files), valid, test, min_count, sentences))
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -131,6 +137,12 @@ class Texts:
     def counts(self) -> Floats:
         """Of each symbol in the training text, half more, so that none is 0."""
         return np.asarray(np.bincount(self.stream("train")[1:], minlength=len(self.vocabulary)) + 0.5, np.float64)
+
+
+def _read_again(
+    files: Sequence[Path], valid: Path | None, test: Path | None, min_count: int, sentences: int | None
+) -> Texts:
+    return Texts.read(files, valid, test, min_count=min_count, sentences=sentences)
 
 
 @dataclass(frozen=True)
@@ -162,7 +174,7 @@ class Comparison:
     def run(self, name: str, value: float, seed: int) -> Scored:
         """One run of a row, done now or before."""
         folder = self.folder(name, value, seed)
-        if not (folder / "result.json").exists():
+        if not self.is_run(name, value, seed):
             folder.mkdir(parents=True, exist_ok=True)
             found = ROWS[name].make(self, value, seed, folder)
             np.savez(folder / "scores.npz", valid=found.valid, test=found.test)
@@ -175,6 +187,15 @@ class Comparison:
 
     def folder(self, name: str, value: float, seed: int) -> Path:
         return self.out / "runs" / f"{name.replace(' ', '-').replace(',', '')}.{value:g}.seed{seed}"
+
+    def is_run(self, name: str, value: float, seed: int) -> bool:
+        return (self.folder(name, value, seed) / "result.json").exists()
+
+    def is_done(self, name: str, seeds: int) -> bool:
+        """Whether a row can be told without a run."""
+        tried = all(self.is_run(name, value, 0) for value in ROWS[name].values[: self.settings.tries])
+        more = range(seeds if ROWS[name].random else 1)
+        return tried and all(self.is_run(name, self.best(name), seed) for seed in more)
 
     def best(self, name: str) -> float:
         """What is best on the validation text, of as many values as every row may try; with the first seed."""
@@ -284,6 +305,7 @@ class Row:
     make: Make
     values: Sequence[float] = RATES
     random: bool = True
+    of_others: bool = False  # made of what other rows say, which must be there
 
 
 def _network(kind: Callable[..., Controller], **options: Any) -> Row:
@@ -377,7 +399,7 @@ def _hybrid(first: str, second: str) -> Row:
     def make(c: Comparison, value: float, seed: int, folder: Path) -> Scored:
         return _mixed([_chosen(c, first, seed), _chosen(c, second, 0)])
 
-    return Row(make, (1.0,))
+    return Row(make, (1.0,), of_others=True)
 
 
 def _of_seeds(c: Comparison, value: float, seed: int, folder: Path) -> Scored:
@@ -446,10 +468,10 @@ ROWS: Mapping[str, Row] = {
     "two-level our classes": _two_level("ours"),
     "hierarchical softmax": Row(_tree),
     "Elman with n-gram features": Row(_maxent),
-    "LSTM and cache": Row(_cache, LENGTHS),
-    "LSTM dynamic": Row(_dynamic, STEPS),
+    "LSTM and cache": Row(_cache, LENGTHS, of_others=True),
+    "LSTM dynamic": Row(_dynamic, STEPS, of_others=True),
     "LSTM bagging": Row(_bagging, RATES[:1]),
-    "LSTM mixture of seeds": Row(_of_seeds, (1.0,), random=False),
+    "LSTM mixture of seeds": Row(_of_seeds, (1.0,), random=False, of_others=True),
     "LSTM and KN5": _hybrid("LSTM", "KN5"),
     "LL-RNN": Row(_llrnn),
     "LL-RNN and KN5": _hybrid("LL-RNN", "KN5"),
@@ -464,13 +486,14 @@ def compare(
     *,
     only: Sequence[str] = (),
     seconds: float | None = None,
+    parallel: int = 1,
     tell: Tell = lambda text: None,
 ) -> dict[str, Any]:
     """Run what has not been run, and write compare.json, compare.md and compare.png.
 
         compare(Texts.read([Path("novel.txt")], None, None, min_count=2), Path("runs/compare"))
 
-    `only`: rows by their names; `seconds`: begin no further row after so many.
+    `only`: rows by their names; `seconds`: begin no further row after so many; `parallel`: runs side by side.
     """
     settings = settings or Settings()
     unknown = [name for name in only if name not in ROWS]
@@ -486,14 +509,53 @@ def compare(
         "settings": {name: getattr(settings, name) for name in Settings.__dataclass_fields__},
         "rows": {},
     }
+    if parallel > 1:
+        _side_by_side(one, only or list(ROWS), parallel, None if seconds is None else time.time() + seconds)
     for name in only or ROWS:
-        if seconds is not None and time.monotonic() - started > seconds:
+        seeds = settings.seeds if name in OFTEN else 1
+        if seconds is not None and time.monotonic() - started > seconds and not one.is_done(name, seeds):
             tell(f"{name}: not begun, {seconds:g} seconds are over; run the same command again")
             continue
-        found["rows"][name] = one.row(name, settings.seeds if name in OFTEN else 1)
+        found["rows"][name] = one.row(name, seeds)
         write_results(out, "compare", found, table(found))
     plot(found, out / "compare.png")
     return found
+
+
+def _side_by_side(one: Comparison, names: Sequence[str], parallel: int, deadline: float | None) -> None:
+    """All runs that need no other: the tries first, then the other seeds of what is best."""
+    own = [name for name in names if not ROWS[name].of_others]
+    if {*names} - {*own}:
+        own += [name for name in ("LSTM", "KN5") if name not in own]
+    tries = [(name, value, 0) for name in own for value in ROWS[name].values[: one.settings.tries]]
+    given = (one.texts, one.settings, one.out)
+    with ProcessPoolExecutor(parallel, get_context("spawn"), initializer=_begin, initargs=given) as pool:
+        for said in pool.map(_fill, tries, [deadline] * len(tries)):
+            one.tell(said)
+        more = _other_seeds(one, own) if all(one.is_run(*run) for run in tries) else []
+        for said in pool.map(_fill, more, [deadline] * len(more)):
+            one.tell(said)
+
+
+def _other_seeds(one: Comparison, names: Sequence[str]) -> list[tuple[str, float, int]]:
+    often = [name for name in names if name in OFTEN and ROWS[name].random]
+    return [(name, one.best(name), seed) for name in often for seed in range(1, one.settings.seeds)]
+
+
+_worker: list[Comparison] = []  # of this process
+
+
+def _begin(texts: Texts, settings: Settings, out: Path) -> None:
+    torch.set_num_threads(1)
+    _worker.append(Comparison(texts, settings, out))
+
+
+def _fill(run: tuple[str, float, int], deadline: float | None) -> str:
+    name, value, seed = run
+    if deadline is not None and time.time() > deadline:
+        return f"{name}, {value:g}, seed {seed}: not begun, the time is over; run the same command again"
+    found = _worker[0].run(*run)
+    return f"{name}, {value:g}, seed {seed}: valid {-found.valid.mean():.3f}, {found.seconds:.0f} s"
 
 
 def table(found: Mapping[str, Any]) -> str:
