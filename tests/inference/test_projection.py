@@ -16,7 +16,7 @@ from brute_ngrams import Grams, contexts, listed, log_p
 from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, features, french
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.openfst import EPSILON, PHI, Fst, constraint_fst, ngram_fst
-from llrnn.inference.projection import distil, sampled
+from llrnn.inference.projection import distil, sampled, written
 from llrnn.languages.ngrams import NGramTable, estimate, pruned, read_arpa, write_arpa
 from llrnn.text.corpus import EncodedText
 from llrnn.text.vocabulary import EOS
@@ -85,6 +85,22 @@ def test_closer_than_kneser_ney_on_sampled_text() -> None:
         distances.append(np.mean([np.sum(p * np.log(p / q)) for p, q in rows]))
     assert distances[0] < 1e-3 < distances[1]
     assert listed(sampled(model, 50, order=2, seed=1)) == listed(sampled(model, 50, order=2, seed=1))
+
+
+def test_contexts_of_sentences_that_the_network_writes() -> None:
+    model = network()
+    more = written(model, 400, seed=2)
+    assert len(more) == 400
+    assert [one.words for one in more] == [one.words for one in written(model, 400, seed=2)]
+    alone, grams = (listed(distil(model, text, order=3, threshold=1e-9)) for text in (CORPUS, CORPUS + more))
+    longest = [{gram[:2] for gram in own if len(gram) == 3} for own in (alone, grams)]
+    assert longest[0] < longest[1]
+    words = model.vocabulary.symbols
+    assert math.fsum(math.exp(log_p(grams, ("chat", "la"), word)) for word in words) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_sentences_shorter_than_the_order() -> None:
+    assert distil(network(), Corpus.from_sentences([["chat"]]), order=5, threshold=1e-9).order < 4
 
 
 def test_what_cannot_be_distilled_is_said() -> None:

@@ -21,10 +21,12 @@ import typer
 from llrnn.cli import show
 from llrnn.cli.options import (
     AsJson,
+    Device,
     Lowercase,
     ModelFolder,
     OovPolicy,
     Seed,
+    device_named,
     handling,
     numbers_in,
     oov_policy,
@@ -35,7 +37,7 @@ from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import ConfigError, CorpusError, UnknownWordError
 from llrnn.ground.files import STANDARD
 from llrnn.inference.mixing import fitted_shares
-from llrnn.inference.projection import distil, sampled
+from llrnn.inference.projection import distil, sampled, written
 from llrnn.inference.scores import numbers_of
 from llrnn.knowledge.backgrounds import NGram
 from llrnn.knowledge.backgrounds.ngram import over_own_words
@@ -462,10 +464,14 @@ def distil_verb(
     threshold: Annotated[
         float, typer.Option(help="What the divergence may lose for each n-gram that is left out [nats a word].")
     ] = 1e-8,
+    more: Annotated[
+        int, typer.Option("--written", min=0, help="Contexts of so many sentences that the model writes count, too.")
+    ] = 0,
     sample: Annotated[
         int | None,
         typer.Option(min=1, help="For comparison: Kneser-Ney on so many sentences that the model writes."),
     ] = None,
+    device: Device = "cpu",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -473,15 +479,17 @@ def distil_verb(
 
     \b
     Example: llrnn ngram distil runs/french --text train.txt --order 5 --out french.arpa.gz
+    Example: llrnn ngram distil runs/french --text train.txt --written 100000 --device cuda --out french.arpa.gz
     Example: llrnn ngram distil runs/french --sample 10000 --out sampled.arpa.gz
     """
     if (text is None) == (sample is None):
         raise ConfigError("contexts come from --text, or a text is drawn by --sample, found both or neither; give one")
-    network, begun = load(model), time.perf_counter()
+    network, begun = load(model).to(device_named(device)), time.perf_counter()
     if sample is not None:
         table = sampled(network, sample, order=order, seed=seed)
     else:
         corpus = reduce(add, (read_for(network, path, "auto", None) for path in text or ()))
+        corpus += written(network, more, seed=seed)
         table = distil(network, corpus, order=order, threshold=threshold, on_level=_note_level)
     write_table(table, out)
     report = {"out": str(out), "ngrams": [len(level) for level in table.levels]}

@@ -10,6 +10,7 @@ are made of these numbers. All networks read sentences, and have the log-unigram
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import time
@@ -273,7 +274,9 @@ class Comparison:
         if not path.exists():
             n = max(2, min(round(math.sqrt(size)), _MOST_BROWN if kind == "brown" else size))
             found = {"frequency": self._by_frequency, "brown": self._brown, "ours": self._clusters}[kind](n)
-            np.save(path, found)
+            made = io.BytesIO()
+            np.save(made, found)
+            write_atomically(path, made.getvalue())  # runs side by side may ask for it
         return np.asarray(np.load(path))
 
     def _by_frequency(self, n: int) -> Ints:
