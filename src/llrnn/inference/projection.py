@@ -49,13 +49,15 @@ def distil(
     *,
     order: int = 5,
     threshold: float = 1e-8,
+    min_count: int = 1,
     on_level: Callable[[int, int], None] = lambda n, count: None,
 ) -> NGramTable:
     """The n-gram model of this order that is nearest to a model over the contexts of a text, pruned.
 
     `corpus`: its training text, or any other in its words, which need not be annotated: only contexts are taken from
     it; it is cut at words that the model does not list. `threshold`: what the divergence, in nats a word, may lose for
-    each n-gram that is left out. `on_level` is told of every order with the number of its contexts.
+    each n-gram that is left out. `min_count`: contexts of three words and more that the text has less often are left
+    out, which saves most of the time where it is long. `on_level` is told of every order with the number of contexts.
 
         write_arpa(distil(load("runs/french"), Corpus.from_file("train.txt"), order=4), "french.arpa")
     """
@@ -75,9 +77,12 @@ def distil(
     table = NGramTable(words, (unigrams,))
     for n in range(2, order + 1):
         context = places.contexts(n - 1)
+        if n > 3 and min_count > 1:
+            often = np.bincount(context[context >= 0], minlength=1) >= min_count
+            context = np.where((context >= 0) & often[context], context, -1)
         if context.max(initial=-1) < 0:  # no sentence is that long
             break
-        on_level(n, int(context.max()) + 1)
+        on_level(n, len(np.unique(context[context >= 0])))
         level = _level(places, context, n, table, threshold)
         table = normalised(NGramTable(words, (*table.levels, level)))
     return pruned(table, threshold) if table.order > 1 else table
