@@ -42,6 +42,7 @@ __all__ = ["WordVectors", "quantised"]
 
 Table = npt.NDArray[np.float32]
 _ROWS = 4096  # whose distances are reckoned at once
+_CHECKED = 100  # lines of a text that are read whether anybody asks for their words or not: is it a file of vectors?
 _FASTTEXT = 793712314  # the first four bytes of a fastText model
 _MATRICES = (".npy", ".safetensors")
 
@@ -261,13 +262,14 @@ def _of_lines(lines: Iterator[Line], separator: str, dimensions: int, wanted: _W
     for number, line in enumerate(lines):
         if number == wanted.top:
             return
-        if line.text[: line.text.find(separator)] in wanted:
+        if number < _CHECKED or line.text[: line.text.find(separator)] in wanted:
             word, *numbers = line.text.rstrip(" ").rsplit(separator, dimensions)
             if len(numbers) != dimensions or _ends_in_number(word, separator):
                 found = len(line.text.rstrip(" ").split(separator)) - 1
                 line.fail(f"a word and {dimensions} numbers are required, found {found} behind the first")
+            vector = _numbers(line, numbers)
             if word in wanted:
-                yield word, _numbers(line, numbers)
+                yield word, vector
 
 
 def _ends_in_number(word: str, separator: str) -> bool:
