@@ -12,8 +12,9 @@ import pytest
 import torch
 
 from helpers import HANG, sentence_log_probs, shaken, small_corpus, small_model, small_vocabulary
-from llrnn import LLRNN, Lexicon, Vocabulary, backgrounds, contextual, explain, features, generate, influence
+from llrnn import LLRNN, Lexicon, Vocabulary, backgrounds, complete, contextual, explain, features, generate, influence
 from llrnn.inference.explanation import Comparison
+from llrnn.inference.scores import score
 from llrnn.languages.domains import Numbers
 from llrnn.model.controllers import GRU
 from llrnn.model.decode import read_prefix
@@ -23,6 +24,7 @@ from llrnn.serve import engine as estimates
 from llrnn.serve.engine import Engine, ScoreQuestion
 from llrnn.serve.messages import (
     ChangeMessage,
+    CompleteRequest,
     ExplainRequest,
     GenerateRequest,
     InfluenceRequest,
@@ -33,6 +35,7 @@ from llrnn.serve.messages import (
     most,
 )
 from llrnn.serve.served import Batcher, FairQueue, Job, Served
+from llrnn.text.units import CharacterUnits
 from llrnn.text.vocabulary import EOS
 
 LOOP = asyncio.new_event_loop()  # of jobs that nobody runs
@@ -448,6 +451,38 @@ def test_a_cell_gives_strings_as_the_model_would_draw_them() -> None:
         return error.value
 
     assert run([Served("open", model)], unknown).code == "unknown_cell"
+
+
+@pytest.fixture(scope="module")
+def letters() -> Served:
+    """A model of characters."""
+    units = CharacterUnits.from_corpus(small_corpus())
+    vocabulary = Vocabulary.from_corpus(units.corpus(small_corpus()), others=units.symbols(), units=units)
+    model = LLRNN(vocabulary, output_features=features.Identity(), controller=GRU(6), seed=3)
+    shaken(model, 2.0)
+    return Served("letters", model.eval())
+
+
+def test_a_model_of_characters_scores_words_of_texts(letters: Served) -> None:
+    texts = ["la reine dort .", "zoé ✓ mange", ""]  # ✓ is no listed character
+    (answer,), _ = together(letters, [ScoreRequest(texts=texts)], "score", 8)
+    for found, expected in zip(answer["scores"], score(letters.model, texts).sentences, strict=True):
+        assert tuple(found["words"]) == expected.words
+        close(found["log_p"], list(expected.log_p))
+
+
+def test_a_model_of_characters_completes_and_explains_texts(letters: Served) -> None:
+    """Prefixes of several lengths at once; what is explained is the next unit."""
+    asked = [("la reine", "d"), ("le", ""), ("la reine dort", "m"), ("zoé", "✓")]
+    requests = [CompleteRequest(prefix=prefix, letters=typed, k=2, mass=True) for prefix, typed in asked]
+    answers, _ = together(letters, requests, "complete", 8)
+    for found, (prefix, typed) in zip(answers, asked, strict=True):
+        expected = complete(letters.model, prefix, typed, k=2)
+        assert [one["word"] for one in found["best"]] == [one.word for one in expected]
+        close([one["log_p"] for one in found["best"]], [one.log_p for one in expected])
+        close(found["log_mass"], expected.log_mass)
+    (told,), _ = together(letters, [ExplainRequest(prefix="la reine", word="d")], "explain", 8)
+    close(told["word"]["log_p"], explain(letters.model, "la reine", word="d").log_p)
 
 
 def test_words_that_are_not_known_come_with_near_ones(served: Served, model: LLRNN) -> None:

@@ -32,7 +32,7 @@ from llrnn.inference.explanation import Explanation, MixturePart, explain_next, 
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.steered import Steered
-from llrnn.model.completion import Completions, NextWords
+from llrnn.model.completion import Completions, NextUnits, NextWords
 from llrnn.model.decode import Generated, Strategy, beam_search_each, chosen_strategy, spoken
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import Change, FeatureNames, scale_and_offset
@@ -58,7 +58,7 @@ from llrnn.serve.messages import (
     words_of,
 )
 from llrnn.serve.served import Batcher, PreparedModel, Served
-from llrnn.text.vocabulary import EOS
+from llrnn.text.vocabulary import EOS, Vocabulary
 
 Answer = dict[str, Any]
 R = TypeVar("R", bound=Query)
@@ -101,9 +101,9 @@ class EncodedPrefix:
 
 
 def encode(ready: PreparedModel, words: Sequence[str], steering: Steering) -> EncodedPrefix:
-    """A prefix or a text, looked up; a word that is not there is refused."""
+    """A prefix or a text, looked up: words, or the units that they are spelled with. What is not there is refused."""
     written = spelled_for(ready.model, words)
-    ids = ready.model.vocabulary.ids(written, place="prefix")
+    ids = ready.model.vocabulary.symbols_of(written, place="prefix")
     return EncodedPrefix(written, tuple(ids), ready.condition, steering)
 
 
@@ -200,9 +200,7 @@ def score(model: LLRNN, texts: Sequence[EncodedPrefix]) -> list[dict[str, Any]]:
 
 
 def _scored(model: LLRNN, text: EncodedPrefix, log_p: Tensor) -> dict[str, Any]:
-    if model.vocabulary.is_open and text.words:
-        log_p = log_p.clone()
-        log_p[:-1] += torch.from_numpy(model.vocabulary.locate(text.words)[1])
+    log_p = _of_words(model.vocabulary, text.words, log_p)
     total = float(log_p.sum())
     return {
         "words": [*text.words, EOS],
@@ -210,6 +208,19 @@ def _scored(model: LLRNN, text: EncodedPrefix, log_p: Tensor) -> dict[str, Any]:
         "log_prob": finite(total),
         "perplexity": finite(math.exp(nats) if (nats := -total / len(log_p)) < 700 else math.inf),
     }
+
+
+def _of_words(vocabulary: Vocabulary, words: Sequence[str], log_p: Tensor) -> Tensor:
+    """log p of words and of the end: sums over their units, and which string of a cell each is."""
+    if vocabulary.units is not None:
+        units = vocabulary.units
+        sizes = [*(len(units.of(word)) for word in words), 1]
+        inside = [*(units.log_inside(word) for word in words), 0.0]
+        return torch.stack([part.sum() for part in torch.split(log_p, sizes)]) + torch.tensor(inside).to(log_p)
+    if not vocabulary.is_open or not words:
+        return log_p
+    inside = torch.from_numpy(vocabulary.locate(words)[1])
+    return torch.cat([log_p[:-1] + inside, log_p[-1:]])
 
 
 def finite(number: float) -> float | None:
@@ -388,15 +399,25 @@ class ReadQuestion:
 
 
 class CompleteQuestion(Question[CompleteRequest]):
-    """Prefixes of any length together; each then has letters of its own."""
+    """Prefixes of any length together; each then has letters of its own.
+
+    A word of several units goes on from where the sequence stands: there, prefixes of one length together.
+    """
+
+    def __init__(self, served: Served, request: CompleteRequest) -> None:
+        super().__init__(served, request)
+        self.batch_key = None if self.model.vocabulary.units is None else len(self.asked.ids)
 
     @staticmethod
     def answer(questions: Sequence[CompleteQuestion]) -> list[Any]:
-        p, _ = read(questions[0].model, [question.asked for question in questions], _ROUND)
-        return [settled(question._answer, p.row(n)) for n, question in enumerate(questions)]
+        multiple = _ROUND if questions[0].batch_key is None else 1
+        p, state = read(questions[0].model, [question.asked for question in questions], multiple)
+        return [settled(question._answer, p.row(n), state, n) for n, question in enumerate(questions)]
 
-    def _answer(self, p: Distribution) -> Answer:
-        asked, after = self.request, NextWords(self.model, require_finite(p))
+    def _answer(self, p: Distribution, state: ModelState, n: int) -> Answer:
+        asked, units = self.request, self.model.vocabulary.units
+        p = require_finite(p)
+        after = NextWords(self.model, p) if units is None else NextUnits(self.model, p, state.select([n]), units)
         found = Completions(after, self.asked.words, asked.letters, asked.k)
         best = [{**one.as_dict(), "share": found.share(one) if asked.mass else None} for one in found.best]
         mass = finite(found.log_mass) if asked.mass else None
@@ -514,13 +535,14 @@ class ScoreQuestion:
 
     def pieces(self) -> Iterator[tuple[int, ...]]:
         """The places of all texts, by their conditions, as many a piece as fit into one scan."""
-        by_condition: dict[str | None, list[int]] = {}
+        units, by_condition = self.served.model.vocabulary.units, dict[str | None, list[int]]()
+        lengths = [len(words) if units is None else len(units.sentence(words)) for words in self._words]
         for index, condition in enumerate(self._conditions):
             by_condition.setdefault(condition, []).append(index)
         for indices in by_condition.values():
             piece: list[int] = []
             for index in indices:
-                longest = 1 + max(len(self._words[one]) for one in (*piece, index))
+                longest = 1 + max(lengths[one] for one in (*piece, index))
                 if piece and (len(piece) + 1) * longest > _POSITIONS:
                     yield tuple(piece)
                     piece = []
