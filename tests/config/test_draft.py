@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import re
 from itertools import cycle, islice
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from llrnn import Corpus, cli, french, load
 from llrnn.config import Config, read_config
-from llrnn.config.draft import draft_config, sizes_for
+from llrnn.config.draft import draft_config, share_near, sizes_for
 from llrnn.config.wordlists import derived_forms, joined, weighted_by_spelling
 from llrnn.ground.errors import ConfigError, LLRNNError
 from llrnn.text.lexicon import Lexicon, has_counts, read_frequencies
@@ -128,6 +129,24 @@ def test_without_a_list_spelling_is_learnt_from_all_words(here: Path) -> None:
     assert [one.min_counts for one in spellings] == [[0], [0, 0, 0, 2]]  # type: ignore[union-attr]
     assert spellings[0].seen_at_most is None  # type: ignore[union-attr]
     assert (without.config.controller.layers, listed.config.controller.layers) == (1, 2)
+
+
+def test_a_running_text_is_told_from_sentences_in_any_order(here: Path) -> None:
+    """Each page has words of its own; the same sentences in another order are no running text."""
+    pages = [[f"la ville{page} dort .", f"il voit la ville{page} et dort ."] for page in range(120)]
+    running = [line for page in pages for line in page]
+    shuffled = random.Random(0).sample(running, len(running))
+    texts = {"running": running, "shuffled": shuffled}
+    drafts = {name: draft_config([write(f"{name}.txt", lines)], out="c.toml") for name, lines in texts.items()}
+    study = read_config(CONFIGS / "open/little/llrnn.toml")
+    assert drafts["running"].config.background.recent == study.background.recent
+    assert "100% are near each other" in str(drafts["running"])
+    assert drafts["shuffled"].config.background.recent is None
+    assert "near each other" not in str(drafts["shuffled"])
+    assert share_near(Corpus.from_sentences([line.split() for line in shuffled])) < 0.2  # type: ignore[operator]
+    assert share_near(Corpus.from_sentences([line.split() for line in running[:20]])) is None
+    listed = draft_config(["running.txt"], out="d.toml", lists=["words.txt"])
+    assert listed.config.background.recent is None  # was measured without lists
 
 
 def test_without_a_list_forms_are_derived_from_annotated_text(here: Path) -> None:

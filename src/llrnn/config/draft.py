@@ -57,6 +57,8 @@ _LOOKED_AT = 200  # lines of a file that say what it is
 _HELD_OUT = 1000  # sentences for validation, at most; a tenth of a smaller text
 _ENOUGH_RARE = 50  # types, to learn from how new words are spelled; else from all
 _LEAK = 0.02  # of the sentences of validation: more make its figures too good
+_NEAR, _RUNNING, _ENOUGH_TWICE = 20, 0.2, 50  # see `share_near`; a text in any order has 0.1
+_RECENT = "{ weight = 0.3, window = 10000, fading = 20.0, inflected = 0.4 }"  # configs/open/little
 _PART = re.compile(r"(?:^|[-_.])(train|dev|valid|validation|test)(?=[-_.]|$)", re.IGNORECASE)
 
 
@@ -112,6 +114,20 @@ def sizes_for(train: Corpus, *, lists: bool = True) -> Sizes:
             "average": max(0.5, average),
         }
     )
+
+
+def share_near(text: Corpus) -> float | None:
+    """Of the words that come twice, in two sentences, how many are within a 20th of the text; None of too few.
+
+    A tenth is where the order of sentences says nothing, 1 − (1 − 1/20)²; running texts have about half.
+    """
+    words = ((word, number) for number, sentence in enumerate(text) for word in sentence.words)
+    places: dict[str, list[tuple[int, int]]] = {}
+    for place, (word, number) in enumerate(words):
+        places.setdefault(word, []).append((place, number))
+    twice = [own for own in places.values() if len(own) == 2 and own[0][1] != own[1][1]]
+    near = sum(after - before <= text.tokens / _NEAR for (before, _), (after, _) in twice)
+    return near / len(twice) if len(twice) >= _ENOUGH_TWICE else None
 
 
 @dataclass(frozen=True)
@@ -177,6 +193,7 @@ class _Texts:
     valid: Corpus
     valid_last: int | None
     annotated: bool
+    near: float | None  # see `share_near`
 
 
 @dataclass(frozen=True)
@@ -228,7 +245,7 @@ class _Drafting:
             last = max(1, min(len(train) // 10, _HELD_OUT))
             train, held_out = train.split(len(train) - last)
         annotated = any(token.pos or token.feats for sentence in train[:100] for token in sentence.tokens)
-        texts = _Texts(parts, "auto" if known else kind, train, held_out, last, annotated)
+        texts = _Texts(parts, "auto" if known else kind, train, held_out, last, annotated, share_near(train))
         self.tell_texts(texts)
         return texts
 
@@ -267,6 +284,11 @@ class _Drafting:
             f"valid: {len(valid):,} sentences, {valid.tokens:,} words, {len(valid.counts()):,} types{cut}; "
             f"train has not {unseen[0]} of its words, {unseen[1]} of its types",
         ]
+        if texts.near is not None and texts.near > _RUNNING:
+            self.found.append(
+                f"words come again: of those seen twice {texts.near:.0%} are near each other (10% in any order), so it is "
+                "read as a running text"
+            )
         if texts.files.get("test"):
             self.found.append(f"test: {', '.join(texts.files['test'])}, not opened")
         same = Overlap.between(valid, [texts.train]).equal
@@ -498,7 +520,8 @@ def _known_by(lexicon: Lexicon, texts: _Texts) -> str:
 
 
 def _toml(given: _Drafting, texts: _Texts, known: _Known, vectors: str | None) -> str:
-    sizes, seen = sizes_for(texts.train, lists=known.lists is not None and not known.derived), texts.train.counts()
+    outside = known.lists is not None and not known.derived
+    sizes, seen = sizes_for(texts.train, lists=outside), texts.train.counts()
     rare = sizes.pruned and sum(count <= RARE for count in seen.values()) >= _ENOUGH_RARE
     features = [(f'{{ kind = "identity", top = {sizes.identity} }}', "the most frequent words by themselves")]
     has_attributes = texts.annotated or known.tsv or known.corpora
@@ -562,6 +585,8 @@ def _toml(given: _Drafting, texts: _Texts, known: _Known, vectors: str | None) -
     lines.append('kind = "discounted"')
     if known.lists is not None:
         lines.append(f"frequencies = {_text(known.lists)}  # how likely which new word is")
+    if (texts.near or 0.0) > _RUNNING and not outside:
+        lines.append(f"recent = {_RECENT}  # words come again, and other forms of them")
     lines += [
         "",
         "[controller]",
