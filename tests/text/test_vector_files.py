@@ -167,7 +167,7 @@ def test_what_is_wrong_with_a_file_is_one_line(name: str, content: str, message:
 def test_the_first_lines_are_read_whoever_asks(tmp_path: Path) -> None:
     """A file that is no file of vectors is not taken for one that has none of the words asked for."""
     (tmp_path / "v.vec").write_text("2 2\na 1 x\nb 1 2\n")
-    with pytest.raises(LexiconError, match="v.vec:2:1: numbers are required behind the word"):
+    with pytest.raises(LexiconError, match=r"v\.vec:2:1: numbers are required behind the word"):
         WordVectors.read(tmp_path / "v.vec", only=["b"])
 
 

@@ -286,8 +286,8 @@ class _Drafting:
         ]
         if texts.near is not None and texts.near > _RUNNING:
             self.found.append(
-                f"words come again: of those seen twice {texts.near:.0%} are near each other (10% in any order), so it is "
-                "read as a running text"
+                f"words come again: of those seen twice {texts.near:.0%} are near each other (10% in any order), so "
+                "it is read as a running text"
             )
         if texts.files.get("test"):
             self.found.append(f"test: {', '.join(texts.files['test'])}, not opened")
