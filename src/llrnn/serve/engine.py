@@ -212,15 +212,14 @@ def _scored(model: LLRNN, text: EncodedPrefix, log_p: Tensor) -> dict[str, Any]:
 
 def _of_words(vocabulary: Vocabulary, words: Sequence[str], log_p: Tensor) -> Tensor:
     """log p of words and of the end: sums over their units, and which string of a cell each is."""
-    if vocabulary.units is not None:
-        units = vocabulary.units
+    units = vocabulary.units
+    if units is not None:
         sizes = [*(len(units.of(word)) for word in words), 1]
-        inside = [*(units.log_inside(word) for word in words), 0.0]
-        return torch.stack([part.sum() for part in torch.split(log_p, sizes)]) + torch.tensor(inside).to(log_p)
+        left = torch.tensor([*(units.log_inside(word) for word in words), 0.0])
+        return torch.stack([part.sum() for part in torch.split(log_p, sizes)]) + left.to(log_p)
     if not vocabulary.is_open or not words:
         return log_p
-    inside = torch.from_numpy(vocabulary.locate(words)[1])
-    return torch.cat([log_p[:-1] + inside, log_p[-1:]])
+    return torch.cat([log_p[:-1] + torch.from_numpy(vocabulary.locate(words)[1]), log_p[-1:]])
 
 
 def finite(number: float) -> float | None:
