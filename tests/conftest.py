@@ -2,8 +2,11 @@
 
 import os
 import random
+import sys
+import threading
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -61,12 +64,10 @@ def pytest_runtest_setup() -> None:
     torch.manual_seed(0)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for function, nodeid in {getattr(item, "obj", None): item.nodeid for item in items}.items():
         if is_hypothesis_test(function):
             _settle(function, nodeid)
-    if config.pluginmanager.hasplugin("_cov"):  # of pytest-cov, where --cov is given
-        _measure_by_tests_of_the_rooms(config, items)
 
 
 def _settle(function: Any, nodeid: str) -> None:
@@ -81,14 +82,32 @@ def _settle(function: Any, nodeid: str) -> None:
         function._hypothesis_internal_use_settings = settings(own, max_examples=fewer)
 
 
-def _measure_by_tests_of_the_rooms(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Branches count as taken where tests of the same rooms take them, or of models: to trace costs as much again."""
-    project = tomllib.loads((config.rootpath / "pyproject.toml").read_text(encoding="utf8"))
+def _rooms_that_count() -> set[str]:
+    """Those of the files of which branches are counted, and models."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf8"))
     patterns = project["tool"]["coverage"]["report"]["include"]  # */llrnn/ROOM/...
-    rooms = {"model", *(pattern.split("/")[2] for pattern in patterns)}
-    for item in items:
-        if not rooms.intersection(item.nodeid.split("/")[1:2]):
-            item.add_marker("no_cover")
+    return {"model", *(pattern.split("/")[2] for pattern in patterns)}
+
+
+_COUNTED = _rooms_that_count()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Branches count as taken where tests of these rooms take them: to trace the other tests costs as much again.
+
+    The mark no_cover of pytest-cov does not do: a worker of pytest-xdist has two collectors, and if one pauses, the
+    other goes on."""
+    if _COUNTED.intersection(item.nodeid.split("/")[1:2]):
+        return (yield)
+    tracer, of_threads = sys.gettrace(), threading.gettrace()
+    sys.settrace(None)
+    threading.settrace(None)
+    try:
+        return (yield)
+    finally:
+        sys.settrace(tracer)
+        threading.settrace(of_threads)
 
 
 @pytest.fixture(scope="module", params=["static", "words"])

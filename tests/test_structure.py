@@ -9,6 +9,7 @@ import importlib
 import re
 import subprocess
 import sys
+import threading
 import tomllib
 from collections import defaultdict
 from collections.abc import Collection, Iterator
@@ -181,6 +182,12 @@ def test_every_pattern_of_the_coverage_list_names_files() -> None:
     assert len(patterns) > 5
     for pattern in patterns:
         assert [path for path in modules() if fnmatch.fnmatch(str(path), pattern)], pattern
+
+
+def test_nobody_traces_the_tests_of_other_rooms() -> None:
+    """With --cov too, and in a worker of pytest-xdist: tests/conftest.py says why."""
+    assert sys.gettrace() is None
+    assert threading.gettrace() is None
 
 
 def test_drawn_cases_do_not_depend_on_what_was_imported_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
