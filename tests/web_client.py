@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import http.client
 import json
+import re
 import socket
+import subprocess
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -107,6 +109,25 @@ def refused(response: Any, status: int, code: str) -> str:
     found = ErrorAnswer.model_validate_json(response.content)
     assert found.code == code
     return found.message
+
+
+@contextmanager
+def listening(
+    command: Sequence[str], environment: Mapping[str, str], host: str = "127.0.0.1"
+) -> Iterator[tuple[subprocess.Popen[str], Address]]:
+    """`llrnn serve` as a process of its own, at a free port; it is killed in the end, if it has not ended."""
+    process = subprocess.Popen(
+        [*command, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf8", env=environment
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.fullmatch(rf"serving .* at http://{re.escape(host)}:(\d+) \(Ctrl-C stops\)\n", line)
+        assert found is not None, (line, process.stderr.read() if process.stderr and not line else "")
+        yield process, Address(int(found[1]))
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @contextmanager

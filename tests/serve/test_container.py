@@ -14,8 +14,7 @@ import signal
 import subprocess
 import sys
 import venv
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ import yaml  # type: ignore[import-untyped]
 
 from llrnn.cli import demo, serve
 from served_models import tiny_model
-from web_client import PATIENCE, Address
+from web_client import PATIENCE, Address, listening
 
 ROOT = Path(__file__).parents[2]
 PORT = str(serve.PORT)
@@ -105,27 +104,14 @@ def test_nobody_is_root_and_the_files_agree_with_one_another() -> None:
     assert any(place in line and f"--owner {user}" in line for line in all_of("RUN"))  # the demo is trained there
 
 
-@contextmanager
 def started(
     llrnn: str, *arguments: str, hidden: tuple[str, ...] = ()
-) -> Iterator[tuple[subprocess.Popen[str], Address]]:
+) -> AbstractContextManager[tuple[subprocess.Popen[str], Address]]:
     """The command of the image with these arguments, at a free port; `hidden`: variables that it does not see."""
     program, *given = listed("ENTRYPOINT")
     assert program == "llrnn"
     environment = {name: value for name, value in os.environ.items() if name not in (serve.TOKEN, *hidden)}
-    process = subprocess.Popen(
-        [llrnn, *given, *arguments, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf8",
-        env=environment,
-    )  # fmt: skip
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        found = re.search(r" at http://0\.0\.0\.0:(\d+) ", line)
-        assert found is not None, (line, process.stderr.read() if process.stderr and not line else "")
-        yield process, Address(int(found[1]))
-    finally:
-        process.kill()
-        process.communicate()
+    return listening([llrnn, *given, *arguments], environment, host="0.0.0.0")
 
 
 def check(python: str, address: Address) -> int:

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ from llrnn.serve import app as serving
 from llrnn.serve.app import create_app
 from llrnn.serve.messages import Limits
 from served_models import PREFIX, saved_tiny_model
-from web_client import PATIENCE, Address, FakeEngine, Said, answer_on, post, running, until
+from web_client import PATIENCE, Address, FakeEngine, Said, answer_on, listening, post, running, until
 
 LLRNN = str(Path(sys.executable).parent / "llrnn")
 
@@ -36,24 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return saved_tiny_model(tmp_path_factory.mktemp("served") / "tiny")
 
 
-@contextlib.contextmanager
-def served(*arguments: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], Address]]:
-    process = subprocess.Popen(
-        [LLRNN, "serve", *arguments, "--port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf8",
-        env={**os.environ, **environment},
-    )
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        found = re.fullmatch(r"serving (.*) at http://127\.0\.0\.1:(\d+) \(Ctrl-C stops\)\n", line)
-        assert found is not None, (line, process.stderr.read() if process.stderr and not line else "")
-        yield process, Address(int(found[2]))
-    finally:
-        process.kill()
-        process.communicate()
+def served(*arguments: str) -> AbstractContextManager[tuple[subprocess.Popen[str], Address]]:
+    return listening([LLRNN, "serve", *arguments], os.environ)
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
@@ -258,14 +243,11 @@ def test_mistakes_are_one_line(capsys: Capture, folder: Path, tmp_path: Path, mo
     assert "found both" in refused(capsys, str(folder), "--token-file", str(token), *anywhere)
 
 
-def test_a_port_that_is_taken_is_one_line(folder: Path) -> None:
+def test_a_port_that_is_taken_is_one_line(capsys: Capture, folder: Path) -> None:
     with running(create_app(FakeEngine())) as address:
-        command = [LLRNN, "serve", str(folder), "--port", str(address.port)]
-        done = subprocess.run(command, capture_output=True, encoding="utf8", timeout=PATIENCE, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
+        found = refused(capsys, str(folder), "--port", str(address.port))
     wanted = f"error: cannot listen at 127.0.0.1 port {address.port}: Address already in use; choose another"
-    assert done.stderr.startswith(wanted)
-    assert done.stderr.count("\n") == 1
+    assert found.startswith(wanted)
 
 
 def test_without_the_extra_its_name_is_said(capsys: Capture, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

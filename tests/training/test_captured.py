@@ -109,7 +109,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Again:
 
 def trained(model: LLRNN, **changes: Any) -> list[float]:
     """The losses of the records that have one: before the first update there is none."""
-    given = {"epochs": 3, "batches": CONTINUOUS, "optimizer": "rmsprop", "learning_rate": 0.01, "log_every": 1}
+    given = {"epochs": 2, "batches": CONTINUOUS, "optimizer": "rmsprop", "learning_rate": 0.01, "log_every": 1}
     records = list(train(model, TRAIN, valid=VALID, **{**given, **changes}))
     return [record.train for record in records if record.train is not None]
 
@@ -176,7 +176,7 @@ def test_they_drop_what_the_seed_says(make: Callable[[], LLRNN], monkeypatch: py
 
 
 def test_another_learning_rate_is_recorded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    changes = {"halve_after": 1, "learning_rate": 0.3, "epochs": 8, "patience": None}
+    changes = {"halve_after": 1, "learning_rate": 0.3, "epochs": 5, "patience": None}
     usual, replayed = a_model(), a_model()
     expected = trained(usual, **changes)
     again = recorded(monkeypatch)
@@ -188,13 +188,13 @@ def test_a_resumed_run_comes_to_the_same(monkeypatch: pytest.MonkeyPatch, tmp_pa
     whole, killed = a_model(), a_model()
     recorded(monkeypatch)
     trained(whole)
-    left = [17]
+    left = [12]
 
     def should_stop() -> bool:
         left[0] -= 1
         return left[0] < 0
 
-    given: dict[str, Any] = {"epochs": 3, "batches": CONTINUOUS, "optimizer": "rmsprop", "learning_rate": 0.01}
+    given: dict[str, Any] = {"epochs": 2, "batches": CONTINUOUS, "optimizer": "rmsprop", "learning_rate": 0.01}
     list(train(killed, TRAIN, valid=VALID, folder=tmp_path / "run", should_stop=should_stop, **given))
     resumed = a_model()
     list(train(resumed, TRAIN, valid=VALID, folder=tmp_path / "run", resume=True, **given))
@@ -208,9 +208,9 @@ def test_other_texts_are_recorded_as_the_corpus_is(when: Any, monkeypatch: pytes
     rows = [[word if i % 5 else "zzz" for i, word in enumerate(sentence.words, 1)] for sentence in TRAIN]
     other = OtherText(Corpus.from_sentences(rows), when=when, weight=1.5, epochs=2)
     usual, replayed = a_model(), a_model()
-    expected = trained(usual, others=[other], batches=BATCHES["sentences"], epochs=6)
+    expected = trained(usual, others=[other], batches=BATCHES["sentences"], epochs=3)
     again = recorded(monkeypatch)
-    found = trained(replayed, others=[other], batches=BATCHES["sentences"], epochs=6)
+    found = trained(replayed, others=[other], batches=BATCHES["sentences"], epochs=3)
     assert found == pytest.approx(expected, rel=1e-4)
     assert again.replays > 0
 
@@ -258,7 +258,7 @@ def test_what_is_heard_leaves_out_the_sentence_that_is_read() -> None:
 
 
 def test_what_linear_features_say_is_an_input_of_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    changes: dict[str, Any] = {"batches": {"kind": "sentences", "words": 60}, "epochs": 3, "penalty": 0.01}
+    changes: dict[str, Any] = {"batches": {"kind": "sentences", "words": 60}, "epochs": 2, "penalty": 0.01}
     usual, replayed = knowing_model(), knowing_model()
     assert can_be_captured(usual, TrainingSettings().changed(**changes), Workers())
     assert not can_be_captured(usual, TrainingSettings().changed(batches=CONTINUOUS), Workers())

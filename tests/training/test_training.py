@@ -230,7 +230,7 @@ def adaptors(model: LLRNN, p: float) -> float:
     return float(a.abs().pow(p).sum(-1).mean())
 
 
-@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("p", [1.0, 1.5, 3.0])
 def test_the_penalty_shrinks_the_adaptors(p: float) -> None:
     found = []
     for penalty in (1e-12, 0.01, 1.0):

@@ -307,7 +307,8 @@ class Numbers(Regular):
         return self.rescaled(np.log(seen / seen.sum()))
 
 
-def _cells(language: str) -> dict[str, DFA]:
+@cache
+def _cells(language: str) -> Mapping[str, DFA]:
     """Patterns of cells; what could be read in two ways belongs to the one that stands first."""
     digits = {f"digits{n}": rf"[1-9][0-9]{{{n - 1}}}" for n in range(2, _LONG)}
     patterns = {
