@@ -37,13 +37,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_one_command_mixes_two_models(place: Path, capsys: Capture) -> None:
     a, b, valid = (str(place / name) for name in ("seed0", "seed1", "valid.conllu"))
+    alone = [one["log_perplexity"] for one in json.loads(done(capsys, "evaluate", a, b, valid, "--json"))]
     for way in ([], ["--gated"], ["--product"]):
         out = str(place / f"mixed{''.join(way)}")
         said = json.loads(done(capsys, "mix", a, b, "--valid", valid, *way, "--out", out, "--json"))
         (found,) = json.loads(done(capsys, "evaluate", out, valid, "--json"))
         assert abs(found["log_perplexity"] - said["log_perplexity"]) < 1e-6
         assert found["audit"]["worst_sum_error"] < 1e-5
-        alone = [one["log_perplexity"] for one in json.loads(done(capsys, "evaluate", a, b, valid, "--json"))]
         assert found["log_perplexity"] < min(alone) + 1e-3
         done(capsys, "generate", out, "--count", "2")
         why = json.loads(done(capsys, "explain", out, "--prefix", "le", "--word", "la", "--json"))

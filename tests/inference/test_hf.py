@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 import torch
+import transformers  # what it holds is imported when it is used: seconds, for whom collects the tests
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from torch import Tensor
-from transformers import GPT2Config, GPT2LMHeadModel, MambaConfig, MambaForCausalLM, PreTrainedTokenizerFast
 
 import llrnn
 from helpers import shaken
@@ -51,17 +51,19 @@ def tokenizer(*, bos: bool = False) -> Any:
     trainer = trainers.BpeTrainer(vocab_size=60, special_tokens=special, show_progress=False)
     made.train_from_iterator(LINES, trainer)
     begin = {"bos_token": "<|begin|>"} if bos else {}
-    return PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<|end|>", pad_token="<|end|>", **begin)
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, eos_token="<|end|>", pad_token="<|end|>", **begin
+    )
 
 
 @cache
 def language_model(*, vocab: int = 60, positions: int = 64) -> Any:
     """GPT-2 with random weights, large enough that every part shows."""
     torch.manual_seed(0)
-    config = GPT2Config(
+    config = transformers.GPT2Config(
         vocab_size=vocab, n_layer=2, n_head=2, n_embd=16, n_positions=positions, bos_token_id=0, eos_token_id=0
     )
-    model = GPT2LMHeadModel(config)
+    model = transformers.GPT2LMHeadModel(config)
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() > 1:
@@ -157,14 +159,16 @@ def test_awkward_tokens_are_escaped_and_come_back() -> None:
 
 def test_ids_without_a_token_and_another_end_have_names_of_their_own() -> None:
     words = {"<|end|>": 0, EOS: 1, "": 3, " ": 4}
-    made = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel(words)), eos_token="<|end|>")
+    made = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(models.WordLevel(words)), eos_token="<|end|>"
+    )
     vocabulary = hf.vocabulary(made)
     assert vocabulary.symbols == (EOS, "\\x3c/s>", "\\?2", "\\-", "\\x20")
     assert [hf.token_of(symbol) for symbol in vocabulary.symbols[1:]] == [EOS, "", "", " "]
 
 
 def test_a_tokenizer_without_an_end_is_refused() -> None:
-    made = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"a": 0})))
+    made = transformers.PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"a": 0})))
     with pytest.raises(VocabularyError, match=r"set tokenizer\.eos_token"):
         hf.vocabulary(made)
 
@@ -344,9 +348,9 @@ def test_what_was_read_goes_with_the_states_and_not_into_copies() -> None:
 
 
 def test_an_lm_without_keys_and_values_reads_its_windows_anew() -> None:
-    config = MambaConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, state_size=4, bos_token_id=0)
+    config = transformers.MambaConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, state_size=4, bos_token_id=0)
     torch.manual_seed(0)
-    model = MambaForCausalLM(config).eval()
+    model = transformers.MambaForCausalLM(config).eval()
     b = HuggingFace(model, tokenizer(), cache_size=0).bind(hf.vocabulary(tokenizer()))
     rows = ids([0, 1, 2, 3], [0, 5, 6, 7])
     stepped, _ = step_by_step(b, [b.initial()] * 2, rows)
@@ -380,14 +384,18 @@ def test_the_last_rows_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_dropout_of_the_lm_is_off() -> None:
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=60, n_layer=1, n_head=1, n_embd=8, n_positions=8, bos_token_id=0))
+    model = transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(vocab_size=60, n_layer=1, n_head=1, n_embd=8, n_positions=8, bos_token_id=0)
+    )
     b = HuggingFace(model, tokenizer(), cache_size=0)
     model.train()
     assert torch.equal(log_b(b.prior([(0, 3)])), log_b(b.prior([(0, 3)])))
 
 
 def test_it_goes_to_the_device_that_it_is_asked_on() -> None:
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=60, n_layer=1, n_head=1, n_embd=8, n_positions=8, bos_token_id=0))
+    model = transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(vocab_size=60, n_layer=1, n_head=1, n_embd=8, n_positions=8, bos_token_id=0)
+    )
     b = HuggingFace(model, tokenizer())
     b.prior([(0,)])
     b._move(torch.device("cpu"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -34,18 +35,26 @@ def plate() -> Regular:
     )
 
 
+GIVEN = ["abba", "ab", "bab", "Ab", "a-b", "bbb", "b1"]
+
+
+def some_spelling() -> Spelling:
+    return Spelling(GIVEN, order=3, endings=3, longest=2, lengths=(2, 4))
+
+
+DOMAINS: dict[str, Callable[[], Any]] = {  # made when they are asked for, not when tests are collected
+    "plate": plate,
+    "numbers": lambda: Numbers("fr"),
+    "headed": lambda: Headed(plate(), tolerance=0.1),
+    "spelling": some_spelling,
+    "one cell": lambda: Spelling(GIVEN, order=2, cells=False),
+    "names": lambda: Names({"ab": ["City"], "bab": ["Person"], "Abba": ["City"]}, some_spelling()),
+}
+
+
 @cache
-def some_domains() -> dict[str, Any]:
-    given = ["abba", "ab", "bab", "Ab", "a-b", "bbb", "b1"]
-    spelling = Spelling(given, order=3, endings=3, longest=2, lengths=(2, 4))
-    return {
-        "plate": plate(),
-        "numbers": Numbers("fr"),
-        "headed": Headed(plate(), tolerance=0.1),
-        "spelling": spelling,
-        "one cell": Spelling(given, order=2, cells=False),
-        "names": Names({"ab": ["City"], "bab": ["Person"], "Abba": ["City"]}, spelling),
-    }
+def some_domain(name: str) -> Any:
+    return DOMAINS[name]()
 
 
 def columns(domain: Any) -> tuple[str, ...]:
@@ -54,11 +63,11 @@ def columns(domain: Any) -> tuple[str, ...]:
     return (inner._model.alphabet if isinstance(inner, Spelling) else inner._alphabet).characters_of
 
 
-@pytest.mark.parametrize("name", list(some_domains()))
+@pytest.mark.parametrize("name", DOMAINS)
 @pytest.mark.parametrize("letters", ["", "ab", "A", "z", "\n"])
 def test_mass_of_letters_is_the_string_itself_and_one_letter_more(name: str, letters: str) -> None:
     """Q(u) = q(u) + Σ_a Q(ua), in every cell; with Q() = Q this leaves one solution."""
-    domain = some_domains()[name]
+    domain = some_domain(name)
     found, expected = np.exp(domain.log_mass_of(letters)), np.zeros(len(domain.cells))
     cell, log_q = domain.locate([letters])
     expected[cell[cell >= 0]] += np.exp(log_q[cell >= 0])
@@ -76,9 +85,9 @@ def test_mass_of_letters_is_the_string_itself_and_one_letter_more(name: str, let
 
 
 @settings(QUICK, max_examples=40)
-@given(st.sampled_from(list(some_domains())), LETTERS, st.integers(0, 10_000), st.integers(1, 12))
+@given(st.sampled_from(list(DOMAINS)), LETTERS, st.integers(0, 10_000), st.integers(1, 12))
 def test_ranked_strings_are_the_best_ones_in_their_order(name: str, letters: str, seed: int, k: int) -> None:
-    domain = some_domains()[name]
+    domain = some_domain(name)
     weight = np.random.default_rng(seed).normal(0, 4, len(domain.cells))
     weight[np.random.default_rng(seed).random(len(weight)) < 0.2] = -np.inf
     found = list(itertools.islice(domain.ranked(letters, weight), k))
@@ -277,6 +286,6 @@ def test_a_text_is_split_into_words_and_letters() -> None:
 
 
 def test_domains_that_can_be_typed_pass_their_laws() -> None:
-    for domain in some_domains().values():
+    for domain in map(some_domain, DOMAINS):
         testing.check_domain(domain, draws=20, members=False)
     assert domains.Spelling is Spelling

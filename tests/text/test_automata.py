@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from llrnn.ground.errors import DomainError
 from llrnn.languages.grammars import pattern
-from llrnn.text.automata import DFA, KINDS, anything, check_string, first_of, kind, partition, permitted
+from llrnn.text.automata import DFA, KINDS, anything, check_string, first_of, kind, of_kind, partition, permitted
 
 ALPHABET = "abB1- "
 # ours, and what Python says, which has no kinds, of an alphabet without other characters
@@ -52,10 +52,12 @@ def short_strings(alphabet: str, longest: int) -> Iterator[str]:
 
 
 SHORT = list(short_strings(ALPHABET, 5))
+SYMBOLS = [string for string in SHORT if check_string(string) is None]
 
 
 def held(automaton: DFA) -> dict[str, int]:
-    return {string: label for string in SHORT if (label := automaton.label(string)) >= 0}
+    labels = automaton.label_all(SHORT).tolist()
+    return {string: label for string, label in zip(SHORT, labels, strict=True) if label >= 0}
 
 
 def same(a: DFA, b: DFA) -> bool:
@@ -77,6 +79,12 @@ def same(a: DFA, b: DFA) -> bool:
 )
 def test_kinds(characters: str, name: str) -> None:
     assert {character: KINDS[kind(character)] for character in characters} == dict.fromkeys(characters, name)
+
+
+def test_all_of_a_kind_are_those_of_which_kind_says_so() -> None:
+    found = {code: number for number in range(len(KINDS)) for code in of_kind(number).tolist()}
+    for code in [*range(0x3000), *range(0x3000, 0x110000, 7)]:
+        assert found.get(code) == (kind(chr(code)) if permitted(chr(code)) else None)
 
 
 def test_permitted_is_what_splitlines_and_utf8_say() -> None:
@@ -110,7 +118,7 @@ def test_anything_holds_what_check_string_accepts(string: str) -> None:
 
 @pytest.mark.parametrize("ours", PATTERNS)
 def test_patterns_agree_with_re_on_all_short_strings(ours: str) -> None:
-    expected = {s for s in SHORT if check_string(s) is None and re.fullmatch(PATTERNS[ours], s)}
+    expected = {s for s in SYMBOLS if re.fullmatch(PATTERNS[ours], s)}
     assert expected, "a pattern that matches no short string tests nothing"
     assert set(held(pattern(ours))) == expected
 
@@ -342,7 +350,7 @@ def test_count_and_strings_against_enumeration(ours: str) -> None:
     automaton = anything()
     for part in ours.split("&"):
         automaton = automaton & pattern(part)
-    expected = [string for string in SHORT if automaton.label(string) == 0]
+    expected = [string for string, label in held(automaton).items() if label == 0]
     assert automaton.count(0) == len(expected)
     assert automaton.strings(0, 1000) == expected
     assert automaton.strings(0, 3) == expected[:3]

@@ -41,9 +41,11 @@ EXAMPLES = (
 
 def kind(character: str) -> int:
     """The place in KINDS; letters without case and marks count as lowercase."""
-    if character.isspace():
-        return SPACE
-    category = unicodedata.ucd_3_2_0.category(character)
+    return SPACE if character.isspace() else _of_category(unicodedata.ucd_3_2_0.category(character))
+
+
+@cache
+def _of_category(category: str) -> int:
     if category in ("Lu", "Lt"):
         return UPPER
     if category[0] in "LM":
@@ -88,7 +90,12 @@ def of_kind(number: int) -> Ints:
 
 @cache
 def _kinds() -> NDArray[np.int8]:
-    return np.array([kind(chr(code)) if permitted(chr(code)) else -1 for code in range(0x110000)], dtype=np.int8)
+    """Of every code point, -1 for what is not permitted: as `kind` says, but without a call for each of a million."""
+    every = [*map(chr, range(0x110000))]
+    found = np.array([*map(_of_category, map(unicodedata.ucd_3_2_0.category, every))], dtype=np.int8)
+    found[[*map(str.isspace, every)]] = SPACE
+    found[[*map(ord, LINE_BREAKS), *range(0xD800, 0xE000)]] = -1
+    return found
 
 
 class Alphabet:
