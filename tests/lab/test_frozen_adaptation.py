@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import tokenizers
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
+import transformers
 
 from llrnn.knowledge import features
 from llrnn.knowledge.process import Batch
@@ -22,10 +22,10 @@ LINES = ["le chat noir dort sur le lit", "la chatte noire dort ici", "le chien m
 
 def gpt(tokens: int = 7) -> Any:
     torch.manual_seed(0)
-    config = GPT2Config(
+    config = transformers.GPT2Config(
         vocab_size=tokens, n_layer=2, n_head=2, n_embd=8, n_positions=16, bos_token_id=0, eos_token_id=0
     )
-    return GPT2LMHeadModel(config).eval().requires_grad_(False)
+    return transformers.GPT2LMHeadModel(config).eval().requires_grad_(False)
 
 
 def batch(rows: int = 3, length: int = 5, tokens: int = 7) -> Batch:
