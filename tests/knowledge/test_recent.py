@@ -15,7 +15,7 @@ from llrnn import GRU, LLRNN, Corpus, Vocabulary, complete, evaluate, features, 
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError
-from llrnn.knowledge.backgrounds import Background, Discounted, Inflections, Mixture, Recent
+from llrnn.knowledge.backgrounds import Background, Discounted, Inflections, Mixture, Recent, primed
 from llrnn.languages.domains import Numbers, Spelling
 from llrnn.model.testing import check_background
 from llrnn.model.words import as_read
@@ -167,6 +167,22 @@ def test_evaluation_reads_a_running_text_and_sums_to_one(tmp_path: Path) -> None
     bits = -sum(row.sum() for row in word_log_probs(model, TEXT)) / math.log(2) / TEXT.characters
     assert found.bits_per_character == pytest.approx(bits, abs=1e-9)
     assert not found.audit.problems()
+
+
+def test_a_text_that_is_read_again_is_not_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As epochs do: the same conditions give the same tables, whose masses by class are known; others give others."""
+    recent = Recent(4, fading=FADING).bind(with_recent().vocabulary)
+    one, same, other = Before(("the", "dog")), Before(("the", "dog")), Before(("a", "cat"))
+    asked = [[recent.initial(condition)] for condition in (one, one, same, other, other)]
+    tables = [recent.prior(states).tables[0] for states in asked]  # type: ignore[union-attr]
+    assert tables[0] is tables[1]
+    assert tables[3] is tables[4]
+    assert torch.equal(tables[0].log_b, tables[2].log_b)
+    assert not torch.equal(tables[0].log_b, tables[3].log_b)
+    monkeypatch.setattr(primed, "_BYTES_OF_TABLES", 0)  # nothing is kept, and nothing changes
+    bare = recent.bind(recent.vocabulary)
+    assert torch.equal(bare.prior([bare.initial(one)]).tables[0].log_b, tables[0].log_b)  # type: ignore[union-attr]
+    assert len(bare._tables) == 0
 
 
 def test_cells_and_ends_are_no_words_that_come_again() -> None:

@@ -27,7 +27,7 @@ from typing import Self
 import numpy as np
 import torch
 
-from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.arrays import ByteCache, Floats, Ints
 from llrnn.ground.errors import BackgroundError, ZeroMassError
 from llrnn.knowledge.backgrounds.base import Background, Combined, multiply
 from llrnn.knowledge.process import Batch, Saved, State
@@ -288,6 +288,17 @@ def _splits(word: str) -> Iterator[tuple[str, str]]:
         yield word[: len(word) - length], word[len(word) - length :]
 
 
+_BYTES_OF_WORDS, _BYTES_OF_TABLES = 2**28, 2**30  # what is kept of texts that were read
+
+
+def _text_bytes(key: int, text: tuple[object, Words]) -> int:
+    return 200 + 8 * len(text[1])
+
+
+def _table_bytes(key: int, kept: tuple[Words, float, Table]) -> int:
+    return 200 + 8 * len(kept[2])
+
+
 class Recent(Background[Text]):
     """The words of the text so far (a cache): those of the sentence, and the last `window` before it.
 
@@ -316,19 +327,32 @@ class Recent(Background[Text]):
                 f"found {window}, {share}, {fading}"
             )
         self.text_before, self.fading, self.inflections, self.share = window, fading, inflections, share
-        self._ids: dict[str, int] = {}  # of words of texts before, -1 for those that are not listed: cached
-        self._said: dict[int, tuple[Ints, Floats]] = {}  # by words: the symbols that they speak for, and how much
-        self._tables: dict[int, tuple[Words, float, Table]] = {}  # of the last answer, by the id of the words before
+        self._forget()
+
+    def _forget(self) -> None:
+        """Nothing is cached: of words, their ids, -1 without one, and what they speak for; of texts, words and table.
+
+        Epochs read the same texts, told by the ids of objects that are kept with what was made of them.
+        """
+        self._ids: dict[str, int] = {}
+        self._said: dict[int, tuple[Ints, Floats]] = {}
+        self._texts: ByteCache[int, tuple[object, Words]] = ByteCache(_BYTES_OF_WORDS, _text_bytes)
+        self._tables: ByteCache[int, tuple[Words, float, Table]] = ByteCache(_BYTES_OF_TABLES, _table_bytes)
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         bound = super().bind(vocabulary)
-        bound._ids, bound._said, bound._tables = {}, {}, {}
+        bound._forget()
         return bound
 
     def initial(self, condition: object = None) -> Text:
+        if not isinstance(condition, conditions.Before):  # whatever else it is may change, and have the same id
+            return self._read(condition), ()
+        return self._texts.get(id(condition), lambda: (condition, self._read(condition)))[1], ()
+
+    def _read(self, condition: object) -> Words:
         words, ids, listed = conditions.words_of(condition)[-self.text_before :], self._ids, self.vocabulary
         ids.update((word, listed.id(word) if word in listed else -1) for word in {*words} - ids.keys())
-        return tuple(symbol for symbol in map(ids.__getitem__, words) if symbol >= 0), ()
+        return tuple(symbol for symbol in map(ids.__getitem__, words) if symbol >= 0)
 
     def advance(self, state: Text, symbol: int) -> Text:
         """A cell is no word that comes again, nor is the end of a sentence."""
@@ -359,9 +383,9 @@ class Recent(Background[Text]):
 
     def _table(self, before: Words) -> tuple[Words, float, Table]:
         """N, and log n(x) / N of all symbols, by the words before the sentence alone."""
-        kept = self._tables.get(id(before))
-        if kept is not None:
-            return kept
+        return self._tables.get(id(before), lambda: self._made_table(before))
+
+    def _made_table(self, before: Words) -> tuple[Words, float, Table]:
         distance = np.arange(len(before), 0, -1)
         f = np.ones(len(before)) if self.fading is None else 1.0 / (1.0 + distance / self.fading)
         words, place = np.unique(np.array(before, dtype=np.int64), return_inverse=True)
@@ -381,7 +405,6 @@ class Recent(Background[Text]):
         """A table for each text before, which the positions of a sentence share; its own words are exceptions."""
         befores = {id(before): before for before, _ in states} or {0: ()}
         said = {key: self._table(before) for key, before in befores.items()}
-        self._tables = said
         column = {key: k for k, key in enumerate(befores)}
         shift = np.full((len(states), len(befores)), MINUS_INFINITY)
         rows: list[tuple[Ints, Floats]] = [(np.zeros(0, dtype=np.int64), np.zeros(0))]
