@@ -174,14 +174,14 @@ def test_a_text_that_is_read_again_is_not_read_anew(monkeypatch: pytest.MonkeyPa
     recent = Recent(4, fading=FADING).bind(with_recent().vocabulary)
     one, same, other = Before(("the", "dog")), Before(("the", "dog")), Before(("a", "cat"))
     asked = [[recent.initial(condition)] for condition in (one, one, same, other, other)]
-    tables = [recent.prior(states).tables[0] for states in asked]  # type: ignore[union-attr]
+    tables = [recent.prior(states).tables[0] for states in asked]
     assert tables[0] is tables[1]
     assert tables[3] is tables[4]
     assert torch.equal(tables[0].log_b, tables[2].log_b)
     assert not torch.equal(tables[0].log_b, tables[3].log_b)
     monkeypatch.setattr(primed, "_BYTES_OF_TABLES", 0)  # nothing is kept, and nothing changes
     bare = recent.bind(recent.vocabulary)
-    assert torch.equal(bare.prior([bare.initial(one)]).tables[0].log_b, tables[0].log_b)  # type: ignore[union-attr]
+    assert torch.equal(bare.prior([bare.initial(one)]).tables[0].log_b, tables[0].log_b)
     assert len(bare._tables) == 0
 
 
