@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import llrnn
 from llrnn import Corpus, Vocabulary, backgrounds, features
 from llrnn.ground.errors import BackgroundError
+from llrnn.inference.meanings import Inventory
 from llrnn.knowledge.backgrounds import Dictionary
 from llrnn.model.decode import generate
 from llrnn.model.network import LLRNN
@@ -32,7 +33,6 @@ from llrnn_lab.studies.char_data import (
     write_parts,
 )
 from llrnn_lab.studies.char_scores import non_words, scores
-from llrnn_lab.studies.nlg_scores import Inventory
 from test_cli import Capture, done
 from test_writing import examples
 

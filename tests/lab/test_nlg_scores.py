@@ -10,14 +10,10 @@ from pathlib import Path
 import pytest
 
 from llrnn.ground.errors import CorpusError, MissingExtraError
-from llrnn.text.conditions import Act, parse_act
-from llrnn.text.corpus import Corpus, Sentence, Token
-from llrnn_lab.studies.nlg_data import NEW_SLOTS, all_words, name_endings, read_rnnlg, unseen_values, write_parts
-from llrnn_lab.studies.nlg_scores import (
+from llrnn.inference.meanings import (
     FEW,
     Inventory,
     SlotErrors,
-    announced,
     bleu,
     references_of,
     required_values,
@@ -25,6 +21,10 @@ from llrnn_lab.studies.nlg_scores import (
     slot_errors,
     sum_of_errors,
 )
+from llrnn.text.conditions import Act, parse_act
+from llrnn.text.corpus import Corpus, Sentence, Token
+from llrnn_lab.studies.nlg_data import NEW_SLOTS, all_words, name_endings, read_rnnlg, unseen_values, write_parts
+from llrnn_lab.studies.nlg_scores import UNCOUNTED, announced, placeholder_errors
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "rnnlg_restaurant"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"the restaurant corpus is not at {DATA}")
@@ -203,6 +203,7 @@ INVENTORY = Inventory(
         }.items()
     },
     ordinary=frozenset({("range",)}),
+    uncounted=UNCOUNTED,
 )
 
 
@@ -239,6 +240,20 @@ def test_slot_errors(act: str, words: str, expected: SlotErrors) -> None:
     assert slot_errors(parse_act(act), words.split(), INVENTORY) == expected
 
 
+@pytest.mark.parametrize(
+    ("act", "words", "expected"),
+    [
+        ("inform(name=chow;food=thai)", "SLOT_NAME serves SLOT_FOOD food", SlotErrors(2, 0, 0)),
+        ("inform(name=chow;food=thai)", "chow serves thai food", SlotErrors(2, 0, 0)),  # values are replaced first
+        ("inform(name=chow;food=thai)", "SLOT_NAME SLOT_NAME SLOT_AREA", SlotErrors(2, 1, 2)),
+        ("inform(food='thai or greek';type=restaurant)", "SLOT_FOOD or greek restaurant", SlotErrors(2, 0, 0)),
+        ("inform(food=dontcare)", "any food", SlotErrors(0, 0, 0)),
+    ],
+)
+def test_errors_as_the_authors_of_the_corpus_count_them(act: str, words: str, expected: SlotErrors) -> None:
+    assert placeholder_errors(parse_act(act), words.split()) == expected
+
+
 def test_errors_are_summed_and_divided() -> None:
     pairs = corpus(("inform(name=chow;food=thai)", ""), ("inform(name=chow)", ""), ("goodbye()", ""))
     outputs = [["chow"], ["chow", "chow", "greek"], ["2"]]
@@ -252,8 +267,8 @@ def test_the_inventory_leaves_ordinary_words_out() -> None:
     named = ("inform(name=so;type=restaurant)", "so is a restaurant")
     often = [("?request(area)", f"so {i}") for i in range(FEW + 1)]
     assert Inventory.of(corpus(named, *often[1:])).ordinary == frozenset()
-    found = Inventory.of(corpus(named), corpus(*often))
-    assert found == Inventory({("so",): frozenset({"name"})}, frozenset({("so",)}))
+    found = Inventory.of(corpus(named), corpus(*often), uncounted=UNCOUNTED)
+    assert found == Inventory({("so",): frozenset({"name"})}, frozenset({("so",)}), UNCOUNTED)
     # of a slot that is asked for it may be said by everybody, and is no ordinary word for that
     asked = [("?request(name)", f"so {i}") for i in range(FEW + 1)]
     assert Inventory.of(corpus(named, *asked)).ordinary == frozenset()
@@ -273,11 +288,11 @@ def test_the_restaurant_corpus(tmp_path: Path) -> None:
     assert parts.not_said == 2
     texts = {path.stem: Corpus.from_file(path, conditions="act") for path in parts.files}
     assert [one.condition for one in texts["test"]] == [one.condition for one in read_rnnlg(DATA / "test.json")[0]]
-    inventory = Inventory.of(texts["train"], texts["test"])
+    inventory = Inventory.of(texts["train"], texts["test"], uncounted=UNCOUNTED)
     assert inventory.ordinary == {("range",), ("so",)}
     for part, expected in {"train": SlotErrors(4571, 0, 1, 17), "test": SlotErrors(1598, 2, 0, 4)}.items():
         assert sum_of_errors(slot_errors(one.condition, one.words, inventory) for one in texts[part]) == expected
-    unseen = Inventory.of(texts["train"], texts["unseen"])
+    unseen = Inventory.of(texts["train"], texts["unseen"], uncounted=UNCOUNTED)
     said = [one.words for one in texts["unseen"]]
     assert slot_error_rate(texts["unseen"], said, unseen) == 6 / 1598
     assert bleu(references_of(texts["unseen"]), said) == pytest.approx(100)

@@ -10,9 +10,19 @@ from typing import Annotated, Any
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.options import AsJson, Changes, DataFolder, ModelFolder, find_modules_here, require_output_file, say
+from llrnn.cli.options import (
+    AsJson,
+    Changes,
+    DataFolder,
+    ModelFolder,
+    find_modules_here,
+    refuse_idle,
+    require_output_file,
+    say,
+)
 from llrnn.config import read_config, reference, schema
-from llrnn.config.draft import draft_config
+from llrnn.config.draft import Draft, draft_config
+from llrnn.config.pairs import draft_pairs, holds_pairs
 from llrnn.ground.errors import ConfigError, warn
 from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
@@ -21,7 +31,13 @@ from llrnn.training.runs import Records
 
 
 def init_verb(
-    files: Annotated[list[Path], typer.Argument(help="Texts: CoNLL-U, or plain text, one sentence a line.")],
+    context: typer.Context,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Texts: CoNLL-U, or plain text, one sentence a line; or pairs of meaning and text: .jsonl, .csv, .tsv."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="The configuration to write; what it needs goes beside it.")],
     valid: Annotated[
         list[Path] | None, typer.Option(help="Texts to stop by; else by name (dev), or the end of FILES.")
@@ -54,6 +70,7 @@ def init_verb(
 
     \b
     Example: llrnn init mine.txt --out mine.toml
+    Example: llrnn init train.jsonl --out waiter.toml
     Example: llrnn init data/ud-turkish/*.conllu --list wordfreq:tr --hunspell tr_TR.dic --out turkish.toml
     """
     require_output_file(out)
@@ -61,6 +78,11 @@ def init_verb(
         raise ConfigError(f"--out {out}: a file that is not there yet is required; name another, or say --force")
     if analyser:
         find_modules_here()
+    if all(map(holds_pairs, files)):
+        knowledge = ("lexicon", "hunspell", "analyser", "lists", "vectors", "as_it_is")
+        refuse_idle(context, "for pairs of meaning and text", *knowledge)
+        _write(draft_pairs(files, out=out, valid=valid or [], lowercase=lowercase))
+        return
     draft = draft_config(
         files,
         out=out,
@@ -73,10 +95,14 @@ def init_verb(
         lowercase=lowercase,
         tokenise=not as_it_is,
     )
+    _write(draft)
+
+
+def _write(draft: Draft) -> None:
     for warning in draft.warnings:
         warn(warning)
     draft.write()
-    show.text(f"{draft}\n{out}: written; now llrnn train {out} --out runs/{out.stem}")
+    show.text(f"{draft}\n{draft.out}: written; now llrnn train {draft.out} --out runs/{draft.out.stem}")
 
 
 config_app = typer.Typer(help="What a configuration may say: a page, a schema, a check.")

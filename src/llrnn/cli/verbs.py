@@ -58,6 +58,7 @@ from llrnn.ground.files import STANDARD, write_lines
 from llrnn.inference.adaptation import adaptor, base_log_perplexity, default_settings, open_base
 from llrnn.inference.evaluation import evaluate
 from llrnn.inference.explanation import explain
+from llrnn.inference.meanings import told_scores, written_scores
 from llrnn.inference.pairs import make_pairs, read_pairs, score_pairs, write_pairs
 from llrnn.inference.scores import score as score_texts
 from llrnn.inference.templates import french_templates, read_templates, template_pairs, template_sentences
@@ -185,6 +186,13 @@ def evaluate_verb(
             "sliding, from fresh states; training, as the model was; or with sizes, as training.batches in TOML."
         ),
     ] = "sentences",
+    slots: Annotated[
+        bool, typer.Option("--slots", help="Write from the conditions of texts: values missing, repeated, wrong.")
+    ] = False,
+    bleu: Annotated[
+        bool, typer.Option("--bleu", help="Write from the conditions of texts: BLEU against what they say.")
+    ] = False,
+    beam: Annotated[int, typer.Option(min=1, help="--slots, --bleu: how wide the search is.")] = 5,
     oov: OovPolicy = None,
     device: Device = "cpu",
     seed: Seed = 0,
@@ -192,12 +200,13 @@ def evaluate_verb(
 ) -> None:
     """Log-perplexity of models on texts, with an audit of the figure.
 
-    By frequency and feature; or accuracy on minimal pairs (--pairs); or, with --constraint, how much holding texts to
-    a language changes the models.
+    By frequency and feature; what is written from the conditions of texts (--slots, --bleu); accuracy on minimal pairs
+    (--pairs); or, with --constraint, how much holding texts to a language changes the models.
 
     \b
     Example: llrnn evaluate runs/embedded test.conllu
     Example: llrnn evaluate runs/embedded --pairs pairs.jsonl
+    Example: llrnn evaluate runs/waiter test.jsonl --slots --bleu
     Example: llrnn evaluate runs/french test.conllu --batches '{kind="continuous", rows=64, length=32}'
     Example: llrnn evaluate runs/embedded test.conllu --change POS:VERB=+0.5
     Example: llrnn evaluate runs/free runs/held test.tsv --constraint geo.lark
@@ -212,6 +221,10 @@ def evaluate_verb(
         refuse_idle(context, "where no text is drawn", "seed")
     if Path(STANDARD) in files and len(folders) > 1:
         raise ConfigError("standard input is read once, found several models for -; give it as a file")
+    if not (slots or bleu):
+        refuse_idle(context, "without --slots or --bleu", "beam")
+    if not files or options.constraint is not None:
+        refuse_idle(context, "where nothing is written from the conditions of texts", "slots", "bleu")
     policy = oov_policy(oov)
     opened = ((folder, options.open(folder, device, oov=policy)) for folder in folders)
     language = options.language()
@@ -231,8 +244,12 @@ def evaluate_verb(
             result = evaluate(prepared(model, corpus.conditions), corpus, batching=batching, seed=seed, oov=policy)
             own = {name: getattr(result, name) for name in ("perplexity", "ppl1", "log10_prob")}
             results.append({"model": str(folder), "text": str(file), **own, **asdict(result)})
+            if slots or bleu:
+                results[-1]["written"] = written_scores(model, corpus, beam=beam, slots=slots, against_references=bleu)
             if not as_json:
                 show.evaluation(f"{folder} on {file}", result)
+                if slots or bleu:
+                    show.text(told_scores(results[-1]["written"]))
                 if policy is not None:
                     counts = f"{result.words - result.sentences:,} words, {result.oovs:,} OOVs"
                     figures = f"logprob (log10) {result.log10_prob:.4f}, ppl {result.perplexity:.4f}"

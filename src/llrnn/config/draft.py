@@ -219,14 +219,12 @@ class _Drafting:
 
     def made(self, name: str) -> Path:
         """A file beside the configuration."""
-        folder = self.out.parent / f"{self.out.stem}-data"
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / name
+        return data_folder(self.out) / name
 
     # texts
 
     def texts(self, files: list[str], valid: list[str]) -> _Texts:
-        parts = _by_name(files) if not valid else {"train": files}
+        parts = parts_by_name(files) if not valid else {"train": files}
         parts = {**parts, "valid": valid} if valid else parts
         kinds = {file: text_kind(file) for part in ("train", "valid") for file in parts.get(part, ())}
         if len({*kinds.values()}) > 1:
@@ -440,11 +438,18 @@ class _Drafting:
         ]
 
 
+def data_folder(out: Path) -> Path:
+    """Where files that had to be made for a configuration lie."""
+    folder = out.parent / f"{out.stem}-data"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def _share(part: int, whole: int) -> str:
     return f"{part / max(1, whole):.1%}"
 
 
-def _by_name(files: list[str]) -> dict[str, list[str]]:
+def parts_by_name(files: list[str]) -> dict[str, list[str]]:
     """Files by the part that their names tell, where one of several says that it is the training text."""
     names = {"dev": "valid", "validation": "valid"}
     told = {file: [names.get(one.lower(), one.lower()) for one in _PART.findall(Path(file).name)] for file in files}
@@ -469,7 +474,7 @@ def text_kind(file: str) -> Format:
     elif re.search(r"\.(tsv|jsonl)(\.gz)?$", file.lower()):
         raise ConfigError(
             f"{file}: a text is required, found a table; give a list of words with --list, attributes with --lexicon; "
-            "texts with conditions have a guide of their own, docs/conditions.md"
+            "pairs of meaning and text stand alone: all FILES are .jsonl, .csv or .tsv"
         )
     else:
         rows = [line for line in _head(file) if line and not line.startswith("#")]

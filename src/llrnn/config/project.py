@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from llrnn.config import keys
 from llrnn.config.keys import Config
+from llrnn.config.meanings import names_slots, with_slots
 from llrnn.ground.errors import ConfigError, ZeroMassError, warn
 from llrnn.ground.files import read_file
 from llrnn.knowledge import features
@@ -137,6 +138,9 @@ class Project:
     def from_config(cls, config: Config) -> Project:
         """Read the corpora, estimate the knowledge; warn of what is hardly meant, refuse what cannot be."""
         corpora = read_corpora(config)
+        if names_slots(config):
+            config = with_slots(config, corpora["train"])
+            corpora = read_corpora(config) if config.corpus.delexicalised else corpora
         warn_if_raw(corpora["train"])
         if config.condition is not None:
             _require_conditions(corpora, config.condition)

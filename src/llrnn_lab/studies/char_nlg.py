@@ -31,6 +31,7 @@ from llrnn.config.project import Project
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.files import write_atomically
 from llrnn.inference.evaluation import evaluate
+from llrnn.inference.meanings import Inventory
 from llrnn.model.decode import Generated, beam_search_each
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import swap
@@ -41,7 +42,7 @@ from llrnn_lab.studies.char_data import in_words, joined, outside_values, read_p
 from llrnn_lab.studies.char_scores import scores
 from llrnn_lab.studies.engines import Engine
 from llrnn_lab.studies.jobs import Job, run_jobs, trained
-from llrnn_lab.studies.nlg_scores import Inventory
+from llrnn_lab.studies.nlg_scores import UNCOUNTED
 from llrnn_lab.studies.tables import markdown, mean_and_spread, write_results
 
 SYSTEMS = ("softmax", "automaton")  # what is trained, each from its configuration
@@ -101,7 +102,12 @@ class Judge:
     def from_folder(cls, folder: Path) -> Judge:
         texts = {part: in_words(read_part(folder / f"{part}.jsonl")) for part in ("train", *TESTS)}
         known = frozenset(word for sentence in texts["train"] for word in sentence.words)
-        return cls(texts, Inventory.of(*texts.values()), known, frozenset(_lines(folder / "dictionary.txt")))
+        return cls(
+            texts,
+            Inventory.of(*texts.values(), uncounted=UNCOUNTED),
+            known,
+            frozenset(_lines(folder / "dictionary.txt")),
+        )
 
 
 def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[str, Any]:

@@ -20,6 +20,7 @@ import torch
 
 from llrnn.ground.files import write_atomically
 from llrnn.inference.evaluation import evaluate
+from llrnn.inference.meanings import bleu
 from llrnn.knowledge.contextual import Lookup
 from llrnn.model.decode import prepared, write
 from llrnn.model.network import LLRNN
@@ -30,7 +31,6 @@ from llrnn_lab.studies.engines import Engine
 from llrnn_lab.studies.jobs import Job, run_jobs, trained
 from llrnn_lab.studies.kb_data import write_parts
 from llrnn_lab.studies.kb_scores import COLUMNS, rates, stated
-from llrnn_lab.studies.nlg_scores import bleu
 from llrnn_lab.studies.tables import markdown, write_results
 
 SYSTEMS = ("softmax", "reader", "expert")

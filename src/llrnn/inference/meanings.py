@@ -1,0 +1,194 @@
+"""How well sentences say what they were written from: BLEU against what people said, and errors in the values.
+
+BLEU-4 is sacrebleu's, over words as they are; the references of an item are those of all items with the same condition.
+
+Slot errors count words and know no synonyms:
+
+    required    the values of the condition that can be said (`values_of`: `x or y` is two; dontcare, yes, no are none);
+                a name `x and y` is two; slots in `uncounted` are left out
+    missing     a required value whose words do not stand in a row in the sentence
+    redundant   a required value once more than the condition has it, where it is not within a longer required value
+    wrong       a value of the inventory (training and test texts) that the condition does not have, the longest first,
+                apart from required values. Not those of a slot that the condition names without a value: a question for
+                the food may say `thai or greek`, and who does not care about the price may hear of `cheap`
+
+A value that is an ordinary word (there are restaurants named `range` and `so`) is neither wrong nor redundant: one that
+more than a few references say without having it. The rate is (missing + redundant + wrong) / required. What is invented
+and is no value of the inventory is not counted as wrong: it shows where it stands in the place of a value, as missing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from llrnn.ground.errors import CorpusError, MissingExtraError
+from llrnn.model.decode import write
+from llrnn.model.network import LLRNN
+from llrnn.text.conditions import NOT_SAID, fields_of, values_of
+from llrnn.text.corpus import Corpus, find_values
+
+# references may say a value that their act does not have, before it counts as an ordinary word; set when the references
+# of the restaurant corpus were looked through, so that `so` is one
+FEW = 2
+
+Words = tuple[str, ...]
+
+
+# --- BLEU
+
+
+def references_of(corpus: Corpus) -> list[list[Words]]:
+    """For each sentence what was said for the same act, itself included, each once."""
+    said: dict[str, dict[Words, None]] = {}
+    for sentence in corpus:
+        said.setdefault(str(sentence.condition), {})[sentence.words] = None
+    return [list(said[str(sentence.condition)]) for sentence in corpus]
+
+
+def bleu(references: Sequence[Sequence[Sequence[str]]], outputs: Sequence[Sequence[str]]) -> float:
+    """BLEU-4 of a corpus in percent; `references` has one or several for each output."""
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+    except ImportError:
+        raise MissingExtraError("sacrebleu", "nlg") from None
+    if not outputs or len(references) != len(outputs) or not all(references):
+        raise CorpusError(
+            f"one or several references for each output are required, found {len(references)} lists for "
+            f"{len(outputs)} outputs, {sum(not one for one in references)} of them empty; give each its own"
+        )
+    most = max(len(one) for one in references)
+    streams: list[Any] = [[" ".join(one[i]) if i < len(one) else None for one in references] for i in range(most)]
+    # forced: sacrebleu would warn that text with a space before its full stop looks tokenised, as it is
+    return float(BLEU(tokenize="none", force=True).corpus_score([" ".join(one) for one in outputs], streams).score)
+
+
+# --- slot errors
+
+
+class SlotErrors(NamedTuple):
+    """Values that had to be said, and what went wrong with them."""
+
+    required: int = 0
+    missing: int = 0
+    redundant: int = 0
+    wrong: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Errors for each value that had to be said."""
+        if not self.required:
+            raise CorpusError("a slot error rate needs an act with a value to say, found none; give such acts")
+        return (self.missing + self.redundant + self.wrong) / self.required
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """All values that could be said instead of another, each with the slots that have it; and ordinary words."""
+
+    slots: Mapping[Words, frozenset[str]]
+    ordinary: frozenset[Words] = frozenset()
+    uncounted: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, *corpora: Corpus, uncounted: Collection[str] = ()) -> Inventory:
+        """The values of corpora with references, from which it is told which of them are ordinary words."""
+        left_out = frozenset(uncounted)
+        slots: dict[Words, set[str]] = {}
+        for corpus in corpora:
+            for sentence in corpus:
+                for slot, words in required_values(sentence.condition, left_out):
+                    slots.setdefault(words, set()).add(slot)
+        every = cls({words: frozenset(names) for words, names in slots.items()}, uncounted=left_out)
+        said = Counter(
+            value for corpus in corpora for one in corpus for value in set(every.wrong(one.condition, one.words))
+        )
+        return cls(every.slots, frozenset(value for value, count in said.items() if count > FEW), left_out)
+
+    def wrong(self, act: object, words: Sequence[str]) -> list[Words]:
+        """What a sentence says, as often as it does, and the act does not have."""
+        own = {value for _, value in required_values(act, self.uncounted)}
+        free = {slot for slot, text in fields_of(act) if text is None or text.strip().lower() in NOT_SAID}
+        others = {
+            value
+            for value in self._within(words)
+            if value not in own and value not in self.ordinary and not self.slots[value] & free
+        }
+        return list(find_values(words, others, taken=find_values(words, own)).values())
+
+    def _within(self, words: Sequence[str]) -> Iterator[Words]:
+        longest = max(map(len, self.slots), default=0)
+        for begin in range(len(words)):
+            for end in range(begin + 1, min(begin + longest, len(words)) + 1):
+                if (found := tuple(words[begin:end])) in self.slots:
+                    yield found
+
+
+def required_values(act: object, uncounted: Collection[str] = ()) -> list[tuple[str, Words]]:
+    """(slot, words) for every value that an act wants said."""
+    return [
+        (slot, tuple(part.split()))
+        for slot, words in values_of(act)
+        if slot not in uncounted
+        for part in (" ".join(words).split(" and ") if slot == "name" else [" ".join(words)])
+    ]
+
+
+def slot_errors(act: object, words: Sequence[str], inventory: Inventory) -> SlotErrors:
+    """The errors of one sentence, as the head of this file defines them."""
+    wanted = Counter(value for _, value in required_values(act, inventory.uncounted))
+    found = Counter(find_values(words, wanted).values())
+    missing = sum(times for value, times in wanted.items() if not _says(words, value))
+    redundant = sum((found - wanted)[value] for value in found if value not in inventory.ordinary)
+    return SlotErrors(wanted.total(), missing, redundant, len(inventory.wrong(act, words)))
+
+
+def _says(words: Sequence[str], value: Words) -> bool:
+    return bool(find_values(words, [value]))
+
+
+def sum_of_errors(errors: Iterable[SlotErrors]) -> SlotErrors:
+    """The errors of a corpus."""
+    return SlotErrors(*map(sum, zip(SlotErrors(), *errors, strict=True)))
+
+
+def slot_error_rate(corpus: Corpus, outputs: Sequence[Sequence[str]], inventory: Inventory) -> float:
+    """The rate of a system's outputs for the acts of a corpus."""
+    acts = [sentence.condition for sentence in corpus]
+    return sum_of_errors(slot_errors(act, words, inventory) for act, words in zip(acts, outputs, strict=True)).rate
+
+
+def written_scores(
+    model: LLRNN, corpus: Corpus, *, beam: int = 5, slots: bool = True, against_references: bool = True
+) -> dict[str, Any]:
+    """What a model writes from the conditions of a corpus: slot errors, and BLEU against its sentences.
+
+        written_scores(model, Corpus.from_jsonl("test.jsonl"))["slot_error_rate"]
+
+    The values that would be wrong are those of the corpus itself.
+    """
+    conditions = [sentence.condition for sentence in corpus]
+    if None in conditions:
+        raise CorpusError(f"{corpus.name}: a condition to write from is required of every sentence; give JSON lines")
+    outputs = [found.words for found in write(model, conditions, beam=beam)]
+    found: dict[str, Any] = {"beam": beam}
+    if slots:
+        inventory = Inventory.of(corpus)
+        pairs = zip(conditions, outputs, strict=True)
+        errors = sum_of_errors(slot_errors(condition, words, inventory) for condition, words in pairs)
+        found |= {"slot_error_rate": errors.rate, "slot_errors": errors._asdict()}
+    return found | ({"bleu": bleu(references_of(corpus), outputs)} if against_references else {})
+
+
+def told_scores(found: Mapping[str, Any]) -> str:
+    """What `written_scores` found, on one line."""
+    said = []
+    if "slot_errors" in found:
+        kinds = ", ".join(f"{found['slot_errors'][kind]:,} {kind}" for kind in ("missing", "redundant", "wrong"))
+        required = f"of {found['slot_errors']['required']:,} values"
+        said.append(f"slot errors {100 * found['slot_error_rate']:.2f} % {required} ({kinds})")
+    if "bleu" in found:
+        said.append(f"BLEU {found['bleu']:.1f}")
+    return f"written with a beam of {found['beam']}: {'; '.join(said)}"

@@ -1,0 +1,167 @@
+"""Configurations for pairs of meaning and text: slots that the corpus tells, and `llrnn init` on pairs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llrnn import Corpus
+from llrnn.config import read_config
+from llrnn.config.meanings import FoundSlots, names_slots, with_slots
+from llrnn.config.pairs import draft_pairs
+from llrnn.config.project import Project
+from llrnn.ground.errors import ConfigError, CorpusError
+from test_cli import Capture, done, refused
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+
+def laptops(count: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Another domain than restaurants: acts about computers, with other slots."""
+    rng = random.Random(seed)
+    rows = []
+    for _ in range(count):
+        name, weight = f"mobo {rng.randrange(10**6)}", f"{rng.randrange(10, 40) / 10}"
+        family, works = rng.choice(["tecra", "satellite"]), rng.choice(["yes", "no"])
+        act = f"inform(name='{name}';family={family};weight='{weight} kg';isforbusiness={works})"
+        text = f"the {name} of the {family} family weighs {weight} kg"
+        rows.append({"condition": act, "target": text + (" for business" if works == "yes" else "")})
+    return rows
+
+
+def write_jsonl(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    write_jsonl(tmp_path / "train.jsonl", laptops(120))
+    write_jsonl(tmp_path / "valid.jsonl", laptops(20, seed=1))
+    return tmp_path
+
+
+def test_slots_are_found_by_what_texts_say(data: Path) -> None:
+    found = FoundSlots.of(Corpus.from_jsonl(data / "train.jsonl", conditions="act"))
+    assert set(found.said) == {"name", "family", "weight"}
+    assert found.open == ("name",)  # 30 weights come again and again; a name never does
+
+
+def test_a_value_in_a_hundred_that_is_new_makes_a_slot_open() -> None:
+    rows = [({"food": f"f{i % 40}"}, f"f{i % 40} food") for i in range(200)]
+    for extra, is_open in ((0, False), (1, False), (4, True)):
+        given = [*rows, *(({"food": f"new{n}"}, f"new{n} food") for n in range(extra))]
+        text = Corpus.from_sentences([words.split() for _, words in given]).sentences
+        corpus = Corpus(tuple(replace(one, condition=c) for one, (c, _) in zip(text, given, strict=True)))
+        assert (FoundSlots.of(corpus).open == ("food",)) is is_open
+
+
+def test_the_configuration_of_the_study_fits_another_domain(data: Path) -> None:
+    config = read_config(CONFIGS / "nlg" / "copied.toml", data=data)
+    assert names_slots(config)
+    project = Project.from_config(config)
+    assert project.config.lexicon.values == ["name"]
+    assert project.config.features.output[0].model_dump()["without"] == ["Value:name"]
+    names = [name for feature in project.contextual for name in feature.names]
+    assert {"Copied:name", "Copied:family", "Copied:weight", "Framed"} <= {*names}
+    assert not names_slots(project.config)
+    model = project.model()
+    assert model.provenance["config"]["condition"]["unread"] == ["name"]
+
+
+def test_placeholders_for_all_values_of_the_corpus(data: Path) -> None:
+    changes = ['corpus.delexicalised=["{slots}"]', "lexicon={}", "background={kind='discounted'}"]
+    config = read_config(CONFIGS / "nlg" / "delexicalised.toml", changes, data=data)
+    project = Project.from_config(config)
+    assert "SLOT_WEIGHT" in project.corpora["train"][0].words
+
+
+def test_a_text_without_conditions_has_no_slots(data: Path) -> None:
+    config = read_config(CONFIGS / "nlg" / "copied.toml", data=data)
+    with pytest.raises(ConfigError, match=r"\{slots\} and \{open\} stand for slots .* found none in plain"):
+        with_slots(config, Corpus.from_sentences([["a", "b"]], name="plain"))
+
+
+# --- llrnn init
+
+
+def test_init_on_json_lines_writes_what_trains(capsys: Capture, data: Path) -> None:
+    out = data / "laptops.toml"
+    said = done(capsys, "init", str(data / "train.jsonl"), str(data / "valid.jsonl"), "--out", str(out))
+    assert "120 pairs" in said
+    assert "conditions are dialog acts" in said
+    assert "so copied and not known: name" in said
+    small = ["--set", "controller.hidden=8", "--set", "condition.size=8", "--set", "training.epochs=1"]
+    done(capsys, "train", str(out), "--out", str(data / "run"), *small, "--quiet")
+    done(capsys, "init", str(data / "train.jsonl"), "--out", str(data / "alone.toml"))
+    assert read_config(data / "alone.toml").corpus.valid_last == 12
+    assert "--lexicon does nothing for pairs of meaning and text" in refused(
+        capsys, "init", str(data / "train.jsonl"), "--out", str(data / "x.toml"), "--lexicon", "words.tsv"
+    )
+
+
+ROWS = [(f"Zo{i} Bar{i}", "French", f"Zo{i} Bar{i} serves French food, and wine.") for i in range(30)]
+
+
+def write_csv(path: Path, rows: list[tuple[str, ...]]) -> Path:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+@pytest.mark.parametrize("form", ["columns", "brackets", "acts", "tsv"])
+def test_init_on_tables(tmp_path: Path, form: str) -> None:
+    path = tmp_path / ("pairs.tsv" if form == "tsv" else "pairs.csv")
+    if form == "columns":
+        write_csv(path, [("text", "name", "food", "area"), *((text, name, food, "") for name, food, text in ROWS)])
+    elif form == "brackets":
+        write_csv(path, [("mr", "ref"), *((f"name[{name}], food[{food}]", text) for name, food, text in ROWS)])
+    else:
+        acts = [(f"inform(name='{name}';food={food})", text) for name, food, text in ROWS]
+        if form == "acts":
+            write_csv(path, [("act", "said"), *acts])
+        else:
+            path.write_text("".join(f"{act}\t{text}\n" for act, text in acts))
+    draft = draft_pairs([path], out=tmp_path / "c.toml")
+    first = json.loads((tmp_path / "c-data" / "train.jsonl").read_text().splitlines()[0])
+    assert first["target"] == "Zo0 Bar0 serves French food , and wine ."
+    assert first["condition"] == (
+        "inform(name='Zo0 Bar0';food=French)" if form in ("acts", "tsv") else {"name": "Zo0 Bar0", "food": "French"}
+    )
+    project = Project.from_config(draft.config)
+    assert project.config.lexicon.values == ["name"]
+    assert "cut into words" in str(draft)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.jsonl", '{"condition": 1}\n' * 20, r"a.jsonl:1: \{.* is required, found"),
+        ("a.jsonl", "nonsense\n" * 20, r"a.jsonl:1:1: JSON is required"),
+        ("a.jsonl", '{"condition": {"a": "b"}, "target": "b"}\n' * 3, "10 pairs or more are required, found 3"),
+        ("a.jsonl", '{"condition": "hello", "target": "b"}\n' * 20, "column 1 of the dialog act"),
+        ("a.jsonl", '{"condition": [1], "target": "b"}\n' * 20, "records, or dialog acts .* are required"),
+        ("a.jsonl", '{"condition": {"a": "b"}, "target": "x"}\n' * 20, "slots whose values the texts say are required"),
+        ("a.csv", "text\nb\n", "a header with two columns or more is required"),
+        ("a.csv", "a,text\nb\n", "row 2: 2 columns and a text in 'text' are required"),
+        ("a.tsv", "inform(a=b)\n" * 20, "a.tsv:1: condition TAB text is required"),
+    ],
+)
+def test_what_is_no_pair_is_named(tmp_path: Path, name: str, content: str, said: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises((ConfigError, CorpusError), match=said):
+        draft_pairs([tmp_path / name], out=tmp_path / "c.toml")
+
+
+def test_values_that_are_not_said_are_warned_of(tmp_path: Path) -> None:
+    rows = [{"condition": {"name": f"n{i}", "mood": "gloomy"}, "target": f"n{i} is dark"} for i in range(20)]
+    draft = draft_pairs([write_jsonl(tmp_path / "a.jsonl", rows)], out=tmp_path / "c.toml")
+    assert draft.warnings == (
+        "the values of mood are not said word by word: the network reads them, and copies nothing",
+    )
