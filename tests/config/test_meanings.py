@@ -13,10 +13,10 @@ import pytest
 
 from llrnn import Corpus
 from llrnn.config import read_config
-from llrnn.config.meanings import FoundSlots, names_slots, with_slots
 from llrnn.config.pairs import draft_pairs
-from llrnn.config.project import Project
+from llrnn.config.project import Project, names_slots, with_slots
 from llrnn.ground.errors import ConfigError, CorpusError
+from llrnn.text.corpus import FoundSlots
 from test_cli import Capture, done, refused
 
 CONFIGS = Path(__file__).parents[2] / "configs"

@@ -23,12 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from llrnn.config.draft import LEAST_SENTENCES, Draft, data_folder, parts_by_name
-from llrnn.config.meanings import FoundSlots
 from llrnn.config.project import Project, parse_config
 from llrnn.ground.errors import ConfigError, CorpusError, quoted
 from llrnn.ground.files import write_atomically
 from llrnn.text.conditions import Conditions, parse_act, values_of
-from llrnn.text.corpus import Corpus
+from llrnn.text.corpus import Corpus, FoundSlots
 from llrnn.text.raw import raw_reason, tokenise
 from llrnn.text.readers import read_lines
 

@@ -18,7 +18,6 @@ from pydantic import ValidationError
 
 from llrnn.config import keys
 from llrnn.config.keys import Config
-from llrnn.config.meanings import names_slots, with_slots
 from llrnn.ground.errors import ConfigError, ZeroMassError, warn
 from llrnn.ground.files import read_file
 from llrnn.knowledge import features
@@ -55,7 +54,7 @@ from llrnn.model.network import LLRNN
 from llrnn.model.words import value_attribute
 from llrnn.text import french
 from llrnn.text.conditions import Conditions, numbers_of
-from llrnn.text.corpus import Corpus, EncodedText, delexicalise
+from llrnn.text.corpus import Corpus, EncodedText, FoundSlots, delexicalise
 from llrnn.text.lexicon import Lexicon, has_counts, read_frequencies
 from llrnn.text.others import OtherText
 from llrnn.text.raw import warn_if_raw
@@ -311,6 +310,51 @@ def _read_parts(config: Config) -> dict[str, Corpus]:
             )
         corpora["train"], corpora["valid"] = corpora["train"].split(len(corpora["train"]) - given.valid_last)
     return corpora
+
+
+# Slots of the corpus in a configuration:
+#
+#     slots = ["{slots}"]                 every slot whose values sentences say, one by one
+#     without = ["Value:{open}"]          of these, the ones with values that nobody has seen: names, numbers, addresses
+
+SLOTS, OPEN = "{slots}", "{open}"
+
+
+def names_slots(config: Config) -> bool:
+    """Whether a configuration leaves slots to the corpus."""
+    return _holds(config.model_dump(mode="json", exclude_unset=True))
+
+
+def with_slots(config: Config, train: Corpus) -> Config:
+    """The configuration with the slots of the training text in their places."""
+    found = FoundSlots.of(train)
+    if not found.said:
+        raise ConfigError(
+            f"{SLOTS} and {OPEN} stand for slots of conditions whose values sentences say, found none in {train.name}; "
+            "give a text with conditions, or name slots"
+        )
+    return Config.model_validate(_filled(config.model_dump(mode="json", exclude_unset=True), found))
+
+
+def _holds(value: object) -> bool:
+    if isinstance(value, Mapping | list):
+        return any(map(_holds, value.values() if isinstance(value, Mapping) else value))
+    return isinstance(value, str) and (SLOTS in value or OPEN in value)
+
+
+def _filled(value: Any, found: FoundSlots) -> Any:
+    if isinstance(value, dict):
+        return {key: _filled(inner, found) for key, inner in value.items()}
+    if not isinstance(value, list):
+        return value
+    made: list[Any] = []
+    for one in value:
+        which = next((name for name in (SLOTS, OPEN) if isinstance(one, str) and name in one), None)
+        if which is None:
+            made.append(_filled(one, found))
+        else:
+            made += [one.replace(which, slot) for slot in (found.said if which == SLOTS else found.open)]
+    return made
 
 
 def _other(given: keys.OtherConfig, config: Config, corpora: dict[str, Corpus]) -> OtherText:

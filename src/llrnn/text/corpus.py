@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from os import PathLike, fspath
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, get_args, overload
 
 import numpy as np
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Corpus",
+    "FoundSlots",
     "Sentence",
     "Token",
     "delexicalise",
@@ -326,6 +327,34 @@ def find_values(
                 spans[begin] = value
                 free[begin : begin + len(value)] = [False] * len(value)
     return spans
+
+
+_SAID, _NEW = 0.5, 0.01  # shares of values: that sentences say word by word; that are new
+
+
+class FoundSlots(NamedTuple):
+    """The slots whose values are said, the most frequent first, and those of them that are open.
+
+    A slot is said where at least half of its values stand in their sentences, word by word. It is open where one value
+    in a hundred or more is new, by the estimate of Good and Turing: (values seen once) / (values seen).
+    """
+
+    said: tuple[str, ...]
+    open: tuple[str, ...]
+
+    @classmethod
+    def of(cls, corpus: Corpus) -> FoundSlots:
+        """FoundSlots.of(corpus).open == ("name", "phone")"""
+        values: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
+        spoken: Counter[str] = Counter()
+        for sentence in corpus:
+            for slot, words in values_of(sentence.condition):
+                values[slot][words] += 1
+                spoken[slot] += bool(find_values(sentence.words, [words]))
+        often = sorted(values, key=lambda slot: (-values[slot].total(), slot))
+        said = tuple(slot for slot in often if spoken[slot] >= _SAID * values[slot].total())
+        new = {slot: sum(count == 1 for count in values[slot].values()) / values[slot].total() for slot in said}
+        return cls(said, tuple(slot for slot in said if new[slot] >= _NEW))
 
 
 def _without_values(sentence: Sentence, slots: Collection[str]) -> Sentence:
