@@ -227,7 +227,11 @@ MISTAKES: list[tuple[list[str], str, list[list[str]]]] = [
         [["evaluate", "base", "test.txt", "--background", "other.arpa", "--restrict"]],
     ),
     (["evaluate", "base", "built", "--format", "text"], "leave it out", [["evaluate", "base", "built"]]),
-    (["evaluate", "base", "other.txt"], "add it to the vocabulary", []),
+    (
+        ["evaluate", "base", "other.txt"],
+        "leave such words out with --oov skip",
+        [["evaluate", "base", "other.txt", "--oov", "skip"]],
+    ),
     (["generate", "test.txt"], "or an ARPA file", [["generate", "base"], ["generate", "other.arpa"]]),
     (
         ["generate", "base", "--greedy", "--temperature", "2"],

@@ -275,3 +275,43 @@ def test_hotwords_are_flat_in_time() -> None:
             names(lists)
             own.append(time.process_time() - begun)
     assert statistics.median(times[many]) < 5 * statistics.median(times[few])  # for a thousand times as many names
+
+
+RESERVOIR = """
+kind = "softmax"
+[corpus]
+train = ["train.txt"]
+[controller]
+kind = "reservoir"
+hidden = 8
+radius = 3.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "place", "cure"),
+    [
+        ("rescore u.arpa cycle.txt --lattices", "cycle.txt:1: ", "write it without loops"),
+        ("rescore u.arpa lists.tsv --references one.txt", "one.txt: ", "add its line, or take it out of lists.tsv"),
+        ("evaluate closed.arpa test.txt", "test.txt:1: ", "leave such words out with --oov skip"),
+        ("score closed.arpa test.txt", "test.txt: ", "leave them out: --oov skip"),
+        ("ngram perplexity closed.arpa test.txt", "test.txt: ", "leave them out: --oov skip"),
+        ("rescore closed.arpa lists.tsv", "utterance u1: ", "leave such words out with --oov skip"),
+        (
+            "ngram interpolate closed.arpa u.arpa --text train.txt --out x.arpa",
+            "u.arpa lists 1 that closed.arpa does not",
+            "estimate both with one list: llrnn ngram estimate --words FILE",
+        ),
+        ("train reservoir.toml --out x", "reservoir.toml:8: controller.radius: ", "should be less than 1, found 3.0"),
+    ],
+)
+def test_bad_input_is_one_line_with_its_place_and_the_cure(
+    capsys: Capture, command: str, place: str, cure: str
+) -> None:
+    Path("cycle.txt").write_text("u1\n0 1 le 1,1,\n1 2 chat 1,1,\n2 1 dort 1,1,\n2 3 . 1,1,\n3 0,0,\n\n")
+    Path("one.txt").write_text("u1 le chat dort .\n")
+    Path("reservoir.toml").write_text(RESERVOIR)
+    said = refused(capsys, *command.split())
+    assert "\n" not in said
+    assert place in said
+    assert cure in said

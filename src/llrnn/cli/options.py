@@ -25,7 +25,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from llrnn.cli import show
 from llrnn.ground.bundle import has_bundle, held_by
-from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError
+from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, UnknownWordError
 from llrnn.ground.files import STANDARD
 from llrnn.ground.rendering import visible_json
 from llrnn.inference.rescoring import Distortion, measure_distortion
@@ -126,6 +126,19 @@ def oov_policy(given: str | None) -> Oov | None:
     if given not in (None, *get_args(Oov)):
         raise ConfigError(f"--oov is skip, unk or error, found {given!r}; choose one")
     return cast(Oov | None, given)
+
+
+@contextlib.contextmanager
+def advising_oov(oov: Oov | None) -> Iterator[None]:
+    """Where unknown words end a verb that could leave them out, it says so."""
+    try:
+        yield
+    except UnknownWordError as error:
+        if oov == "error":
+            raise
+        raise error.advising(
+            "leave such words out with --oov skip, or take a model that lists or spells them"
+        ) from None
 
 
 def numbers_in(option: str, text: str) -> list[float]:

@@ -20,6 +20,7 @@ from llrnn.cli.options import (
     Device,
     OovPolicy,
     Seed,
+    advising_oov,
     device_named,
     make_output_folder,
     oov_policy,
@@ -219,12 +220,17 @@ class _Part:
         found = None if references is None else read_references(references, known)
         missing = sorted(known - {*found}) if found is not None else []
         if missing:
-            raise ConfigError(f"{references}: every utterance of {nbest} is required, found none for {missing[0]!r}")
+            more = f" and {len(missing) - 1:,} others" if len(missing) > 1 else ""
+            raise ConfigError(
+                f"{references}: a reference for every utterance of {nbest} is required, found none for {missing[0]!r}"
+                f"{more}; add its line, or take it out of {nbest}"
+            )
         return cls(lists, found, lattices, search)
 
     def scored(self, model: LLRNN, oov: Oov | None, weights: Weights | None) -> tuple[NBestLists, SharedScores]:
         if self.search is None:
-            found = score_lists(model, self.lists.lists, oov=oov)
+            with advising_oov(oov):
+                found = score_lists(model, self.lists.lists, oov=oov)
             return self.lists.with_scores(NAME, found.log_probs), found
         weights = weights or Weights(dict.fromkeys((*NAMES, NAME), 1.0))
         search = partial(rescore_lattice, model, weights=weights, name=NAME, n=self.search.n, oov=oov)

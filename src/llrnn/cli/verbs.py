@@ -31,6 +31,7 @@ from llrnn.cli.options import (
     Seed,
     TextFormat,
     TrainingBar,
+    advising_oov,
     batching_for,
     device_named,
     distortions,
@@ -241,7 +242,8 @@ def evaluate_verb(
             corpus = read_for(model, file, format, lowercase)
             warn_of_unknown_names(model, corpus.conditions)
             batching = batching_for(batches, model, corpus)
-            result = evaluate(prepared(model, corpus.conditions), corpus, batching=batching, seed=seed, oov=policy)
+            with advising_oov(policy):
+                result = evaluate(prepared(model, corpus.conditions), corpus, batching=batching, seed=seed, oov=policy)
             own = {name: getattr(result, name) for name in ("perplexity", "ppl1", "log10_prob")}
             results.append({"model": str(folder), "text": str(file), **own, **asdict(result)})
             if slots or bleu:
@@ -305,7 +307,8 @@ def score_verb(
     else:
         refuse_idle(context, "with an n-gram model", "device", *(one.name for one in fields(ModelOptions)))
         corpus = Corpus.from_file(file, format=format, lowercase=bool(lowercase))  # type: ignore[arg-type]
-    scores = score_texts(scorer, corpus, unit=unit, lowercase=False, oov=policy)  # type: ignore[arg-type]
+    with advising_oov(policy):
+        scores = score_texts(scorer, corpus, unit=unit, lowercase=False, oov=policy)  # type: ignore[arg-type]
     if as_json:
         listed = [one.plain() for one in scores.sentences]
         print_json({"model": str(model), "text": text, **scores.totals(), "scores": listed})

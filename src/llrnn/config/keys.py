@@ -305,7 +305,7 @@ class ReservoirConfig(ControllerConfig):
     """An echo state network, which is not trained."""
 
     kind: Literal["reservoir"]
-    radius: float = Field(0.9, ge=0, description="spectral radius, below 1: from there on its states diverge")
+    radius: float = Field(0.9, ge=0, lt=1, description="spectral radius: from 1 on its states diverge")
     seed: int = Field(0, ge=0, description="of the reservoir")
 
 

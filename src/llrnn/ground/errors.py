@@ -104,17 +104,25 @@ class VocabularyError(LLRNNError):
 class UnknownWordError(VocabularyError):
     """A word that the vocabulary does not list."""
 
-    def __init__(self, word: str, *, size: int, place: str = "", others: Sequence[str] = ()) -> None:
+    def __init__(self, word: str, *, size: int, place: str = "", others: Sequence[str] = (), cure: str = "") -> None:
         """`word` is the first; `others` are those that are missing too, in the order of the text."""
-        self.word, self.others = word, tuple(others)
+        self.word, self.size, self.place, self.others = word, size, place, tuple(others)
         where = f"{place}: " if place else ""
         more = f", nor are {len(others):,} others: {', '.join(quoted(other) for other in others[:4])}" if others else ""
         more += ", ..." if len(others) > 4 else ""
         super().__init__(
-            f"{where}the word {quoted(word)} is not among the {size} symbols of the vocabulary{more}; "
-            "add it to the vocabulary, map unknown words with `unknown`, or have them spelled, by domains: `llrnn init "
-            "TEXT --out CONFIG` writes such a configuration"
+            f"{where}the word {quoted(word)} is not among the {size} symbols of the vocabulary{more}; {cure or _LISTED}"
         )
+
+    def advising(self, cure: str) -> UnknownWordError:
+        """The same with another cure."""
+        return UnknownWordError(self.word, size=self.size, place=self.place, others=self.others, cure=cure)
+
+
+_LISTED = (
+    "add it to the vocabulary, map unknown words with `unknown`, or have them spelled, by domains: `llrnn init "
+    "TEXT --out CONFIG` writes such a configuration"
+)
 
 
 class DomainError(LLRNNError):

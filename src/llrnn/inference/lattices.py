@@ -512,9 +512,10 @@ def _symbols(model: LLRNN, lattice: Lattice, oov: Oov | None) -> tuple[dict[str,
     read = {word: word.lower() if small else word for word in words}
     missing = [word for word in words if read[word] not in vocabulary]
     if missing and (oov == "error" or vocabulary.unknown is None):
+        more = f", nor are {len(missing) - 1:,} others" if len(missing) > 1 else ""
         raise ConfigError(
-            f"lattice {lattice.utterance}: the word {missing[0]!r} is not among the {len(vocabulary):,} of the model, "
-            f"nor are {len(missing) - 1:,} others; take a model with <unk>, or n-grams with --oov skip"
+            f"lattice {lattice.utterance}: the word {missing[0]!r} is not among the {len(vocabulary):,} of the model"
+            f"{more}; take a model with <unk>, or n-grams with --oov skip"
         )
     return {word: vocabulary.id(own) for word, own in read.items()}, {*missing} if oov == "skip" else set()
 

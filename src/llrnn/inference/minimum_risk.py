@@ -86,16 +86,18 @@ def pairwise_errors(lists: Sequence[NBest]) -> list[Floats]:
     return [np.fromiter(total, np.float64, n * n).reshape(n, n) for n in sizes]
 
 
-def agreement(lists: NBestLists, weights: Weights, *, scale: float = 1.0) -> list[list[float]]:
+def agreement(
+    lists: NBestLists, weights: Weights, *, scale: float = 1.0, distances: Sequence[Floats] | None = None
+) -> list[list[float]]:
     """Minus the expected word errors of every hypothesis, p ∝ exp(scale · total): a score as any other.
 
         lists.with_scores("agreement", agreement(lists, weights, scale=0.5))
 
     The member with the highest one is the choice of minimum Bayes risk. A large scale believes in the member with the
-    highest total alone, scale 0 in all alike.
+    highest total alone, scale 0 in all alike. `distances`: by `pairwise_errors`, where they are known.
     """
     weights, found = weights.for_scores(lists.names), []
-    for entry, distance in zip(lists, pairwise_errors(lists.lists), strict=True):
+    for entry, distance in zip(lists, distances or pairwise_errors(lists.lists), strict=True):
         totals = scale * weights.totals(entry)
         p = np.exp(totals - totals.max())
         found.append((-(distance @ p) / p.sum()).tolist())

@@ -205,7 +205,8 @@ def score(
         if any(one is not None for one in corpus.conditions):
             raise ConfigError("an n-gram model does not look at conditions, found a text that has some; leave them out")
         if oov is None:
-            numbers_of(sorted(corpus.counts()), opened.vocabulary)  # which says what an n-gram model lacks
+            # says what an n-gram model lacks
+            numbers_of(sorted(corpus.counts()), opened.vocabulary, place=corpus.name)
     read, _ = treat_unknown(corpus, opened.vocabulary, oov)
     if isinstance(opened, NGram):
         text = EncodedText.encode(read, opened.vocabulary)

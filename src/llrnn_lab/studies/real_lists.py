@@ -42,7 +42,7 @@ import torch
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import CorpusError
 from llrnn.ground.files import write_atomically
-from llrnn.inference.minimum_risk import agreement, learn_weights
+from llrnn.inference.minimum_risk import agreement, learn_weights, pairwise_errors
 from llrnn.inference.nbest import Hypothesis, NBest, NBestLists, Words, errors_of_lists
 from llrnn.inference.rescoring import ModelScorer, Weights, add_scores, tune
 from llrnn.knowledge.backgrounds import NGram
@@ -62,7 +62,6 @@ TEXTS = {
 TRIES = (
     ("controller.hidden=128", "training.learning_rate=0.003"),
     ("controller.hidden=64", "training.learning_rate=0.005"),
-    ("controller.hidden=128", "training.learning_rate=0.003", "controller.dropout=0.6"),
 )
 WAYS = ("weights", "vote", "learned")
 SLOTS = ("food", "area", "pricerange")
@@ -240,7 +239,8 @@ class Text:
         _write_lines(folder / "train.jsonl", [*more, *turns])
         scored = {"dev": (data.dev, self.dev_lists(data)), "test": (data.test, np.arange(len(data.test.lists)))}
         for name, (part, own) in scored.items():
-            lists = [part.as_transcribed.lists[i] for i in own]
+            read = part.as_transcribed.lists
+            lists = [read[i] for i in own]
             _write_lines(
                 folder / f"{name}.jsonl",
                 [
@@ -302,20 +302,16 @@ def run(
     tell: Tell = lambda text: None,
 ) -> dict[str, Any]:
     """Train what has not been trained, choose on dev, and count the errors of the test once."""
-    study = _Study(Data.read(data, lists), out, how, tell)
+    study, chosen = _Study(Data.read(data, lists), out, how, tell), dict[str, dict[str, Any]]()
+    choices: dict[str, dict[str, list[_Chosen]]] = {}
+    found: dict[str, Any] = {}
     for name in only:
-        for text in texts_of(name):
-            text.write(out, study.data)
-    networks = [(name, system) for name in only for system in TEXTS[name] if system != NGRAM]
-    study.train([(*row, place, 0) for row in networks for place in range(len(TRIES))])
-    chosen = {row: study.chosen(*row) for row in networks}
-    study.train([(*row, chosen[row]["try"], seed) for row in networks for seed in range(seeds)])
-    rows = {(name, system): study.scores(name, system, chosen, seeds) for name in only for system in TEXTS[name]}
-    found = _measured(study.choices(rows), study.data.dev, study.data.test)
-    for (name, system), own in chosen.items():
-        found["rows"][_row(name, system)]["chosen"] = own
-    found["tries"] = [list(own) for own in TRIES]
-    write_results(out, "dstc2", found, table(found))
+        chosen |= (own := study.settled(name, seeds))
+        choices |= study.choices(name, own, seeds)
+        found = {**_measured(choices, study.data.dev, study.data.test), "tries": [list(own) for own in TRIES]}
+        for row, settled in chosen.items():
+            found["rows"][row]["chosen"] = settled
+        write_results(out, "dstc2", found, table(found))
     return found
 
 
@@ -374,13 +370,16 @@ class _Study:
                 dev[i] = scores
         return dev, own["test"]  # by the last text, which is the whole one
 
-    def scores(
-        self, name: str, system: str, chosen: Mapping[tuple[str, str], Mapping[str, Any]], seeds: int
-    ) -> list[tuple[Scores, Scores]]:
-        """By the chosen try, one for each seed; n-grams have none."""
-        if system == NGRAM:
-            return [self.scored(name, system, 0, 0)]
-        return [self.scored(name, system, chosen[name, system]["try"], seed) for seed in range(seeds)]
+    def settled(self, name: str, seeds: int) -> dict[str, dict[str, Any]]:
+        """Train all networks of a text: the tries with one seed, and what is best with the others."""
+        for text in texts_of(name):
+            text.write(self.out, self.data)
+        networks = [system for system in TEXTS[name] if system != NGRAM]
+        self.train([(name, system, place, 0) for system in networks for place in range(len(TRIES))])
+        chosen = {_row(name, system): self.chosen(name, system) for system in networks}
+        wanted = [(system, chosen[_row(name, system)]["try"]) for system in networks]
+        self.train([(name, *row, seed) for row in wanted for seed in range(seeds)])
+        return chosen
 
     def words(self, name: str) -> frozenset[str]:
         """The words of a text."""
@@ -388,21 +387,22 @@ class _Study:
         return frozenset(word for line in lines for word in line["target"].split())
 
     def choices(
-        self, rows: Mapping[tuple[str, str], Sequence[tuple[Scores, Scores]]]
+        self, name: str, chosen: Mapping[str, Mapping[str, Any]], seeds: int
     ) -> dict[str, dict[str, list[_Chosen]]]:
-        """By every way, for every seed; side by side."""
-        asked = [(row, way, *scores) for row, own in rows.items() for scores in own for way in WAYS]
+        """By every way, for every seed (n-grams have none); side by side."""
         found: dict[str, dict[str, list[_Chosen]]] = {}
-        with ProcessPoolExecutor(
-            self.how.parallel, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)
-        ) as pool:
-            waiting = [
-                (row, way, pool.submit(_choices, way, self.data.dev, self.data.test, dev, test, self.words(row[0])))
-                for row, way, dev, test in asked
-            ]
+        context, words = get_context("spawn"), self.words(name)
+        with ProcessPoolExecutor(self.how.parallel, context, torch.set_num_threads, (1,)) as pool:
+            waiting = []
+            for system in TEXTS[name]:
+                row = _row(name, system)
+                for seed in range(1 if system == NGRAM else seeds):
+                    scores = self.scored(name, system, 0 if system == NGRAM else chosen[row]["try"], seed)
+                    asked = (self.data.dev, self.data.test, *scores, words)
+                    waiting += [(row, way, pool.submit(_choices, way, *asked)) for way in WAYS]
             for row, way, answer in waiting:
-                found.setdefault(_row(*row), {}).setdefault(way, []).append(answer.result())
-                self.tell(f"{_row(*row)}, {way}: chosen")
+                found.setdefault(row, {}).setdefault(way, []).append(answer.result())
+        self.tell(f"{name}: chosen")
         return found
 
 
@@ -478,14 +478,15 @@ def _choices(
     if way == "weights":
         ours, theirs = (np.array([weights.choose(one) for one in own]) for own in scored)
         return _Chosen(ours, theirs, settled)
-    votes = {scale: _voted(scored[0], weights, scale) for scale in _SCALES}
-    errors = _errors(dev)
+    distances, errors = pairwise_errors(scored[0].lists), _errors(dev)
+    votes = {scale: _voted(scored[0], weights, scale, distances) for scale in _SCALES}
     scale = min(votes, key=lambda one: _total(errors, votes[one]))
     return _Chosen(votes[scale], _voted(scored[1], weights, scale), {**settled, "scale": scale})
 
 
-def _voted(lists: NBestLists, weights: Weights, scale: float) -> Ints:
-    return np.array([int(np.argmax(own)) for own in agreement(lists, weights, scale=scale)])
+def _voted(lists: NBestLists, weights: Weights, scale: float, distances: Sequence[Floats] | None = None) -> Ints:
+    voted = agreement(lists, weights, scale=scale, distances=distances)
+    return np.array([int(np.argmax(own)) for own in voted])
 
 
 def _learned(dev: Part, test: Part, dev_scores: Scores, test_scores: Scores, listed: frozenset[str]) -> _Chosen:
