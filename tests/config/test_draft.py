@@ -137,10 +137,15 @@ def test_a_running_text_is_told_from_sentences_in_any_order(here: Path) -> None:
     running = [line for page in pages for line in page]
     shuffled = random.Random(0).sample(running, len(running))
     texts = {"running": running, "shuffled": shuffled}
-    drafts = {name: draft_config([write(f"{name}.txt", lines)], out="c.toml") for name, lines in texts.items()}
+    drafts = {
+        name: draft_config([write(f"{name}.txt", lines)], out="c.toml", valid=["held.txt"])
+        for name, lines in texts.items()
+    }
     study = read_config(CONFIGS / "open/little/llrnn.toml")
     assert drafts["running"].config.background.recent == study.background.recent
     assert "100% are near each other" in str(drafts["running"])
+    told = [next(line for line in one.found if line.startswith("background: ")) for one in drafts.values()]
+    assert told[0] == told[1]  # what it is without the text before: both have the same words
     assert drafts["shuffled"].config.background.recent is None
     assert "near each other" not in str(drafts["shuffled"])
     assert share_near(Corpus.from_sentences([line.split() for line in shuffled])) < 0.2  # type: ignore[operator]

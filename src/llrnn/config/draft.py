@@ -40,7 +40,7 @@ from llrnn.config.wordlists import (
 )
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_atomically
-from llrnn.knowledge.backgrounds.base import symbol_mass
+from llrnn.knowledge.backgrounds.base import Mixture, symbol_mass
 from llrnn.text.analysers import has_tags, hunspell
 from llrnn.text.corpus import Corpus, Format, format_of
 from llrnn.text.lexicon import Lexicon, has_counts, read_frequencies
@@ -414,7 +414,8 @@ class _Drafting:
     def tell_mass(self, project: Project) -> None:
         """What the background gives to new words, where validation has them, and what it says of validation alone."""
         vocabulary, valid = project.vocabulary, project.corpora["valid"]
-        mass = symbol_mass(project.background, vocabulary)
+        parts = project.background.parts if isinstance(project.background, Mixture) else [project.background]
+        mass = symbol_mass(parts[0], vocabulary)  # before any word comes again
         mass = mass / mass.sum()
         seen = project.corpora["train"].counts()
         counts = valid.counts()
