@@ -88,9 +88,8 @@ def write_one(arguments: argparse.Namespace, seed: int) -> None:
     made = path.with_suffix(".new")
     made.write_text("".join(" ".join(one.words) + "\n" for one in corpus), encoding="utf8")
     made.rename(path)
-    tell(
-        f"{path.name}: {sum(len(one.words) for one in corpus):,} words, {time.perf_counter() - begun:.0f} s", flush=True
-    )
+    words = sum(len(one.words) for one in corpus)
+    tell(f"{path.name}: {words:,} words, {time.perf_counter() - begun:.0f} s")
 
 
 def nats(table: NGramTable, streams: dict[str, np.ndarray]) -> dict[str, float]:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from llrnn_lab.studies import added_words as added
+from llrnn_lab.studies import compare as compared
 from llrnn_lab.studies import frozen_adaptation as frozen
 from llrnn_lab.studies import keystrokes, real_lists
 from llrnn_lab.studies import open_vocabulary as opened
@@ -23,6 +24,8 @@ SHOWN = (
         "frozen_cost",
         "rescoring",
         "real_lists_dstc2",
+        "compare_french",
+        "distilled",
         "open_vocabulary",
         "rare_words",
         "added_words",
@@ -453,6 +456,23 @@ def rescoring() -> str:
 
 def real_lists_dstc2() -> str:
     return real_lists.table(read("dstc2.json"))
+
+
+def compare_french() -> str:
+    return compared.table(read("compare-french.json"))
+
+
+def distilled() -> str:
+    """Nats, and what share of the network's gain over Kneser-Ney n-grams keep."""
+    rows = read("distilled.json")["rows"]
+    made = []
+    for name, row in rows.items():
+        own, low, high = row["nats"], rows["network"]["nats"], rows["KN5"]["nats"]
+        kept = [(high[test] - own[test]) / (high[test] - low[test]) for test in TESTS]
+        size = [f"{row['words']:,}" if "words" in row else "", f"{sum(row['ngrams']):,}" if "ngrams" in row else ""]
+        nats = [f"{row['nats'][part]:.3f}" for part in ("valid", *TESTS)]
+        made.append([name, *size, *nats, " / ".join(f"{100 * share:.0f} %" for share in kept)])
+    return markdown(["model", "words written", "n-grams", "valid", *TESTS, "gain kept"], made)
 
 
 OPEN = {

@@ -170,13 +170,6 @@ def test_browns_clusters_are_those_of_brute_force(seed: int) -> None:
     assert {frozenset(np.flatnonzero(found == c).tolist()) for c in set(found.tolist())} == set(map(frozenset, groups))
 
 
-def test_the_cache_is_the_share_among_the_last_words() -> None:
-    stream = np.array([3, 1, 2, 1, 1, 4, 1])
-    found = np.exp(compare._recent(stream, 3))
-    #          1 of 3   2 of 3 1   1 of 3 1 2   1 of 1 2 1   4 of 2 1 1   1 of 1 1 4
-    assert found.tolist() == pytest.approx([0, 0, 1 / 3, 2 / 3, 0, 2 / 3])
-
-
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     path = tmp_path / "small.conllu"

@@ -28,6 +28,7 @@ from llrnn.ground.bundle import has_bundle, held_by
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, UnknownWordError
 from llrnn.ground.files import STANDARD
 from llrnn.ground.rendering import visible_json
+from llrnn.inference.documents import DocumentContext
 from llrnn.inference.rescoring import Distortion, measure_distortion
 from llrnn.knowledge.backgrounds import Automaton, Grammar
 from llrnn.knowledge.backgrounds.constraint import Constraint
@@ -126,6 +127,23 @@ def oov_policy(given: str | None) -> Oov | None:
     if given not in (None, *get_args(Oov)):
         raise ConfigError(f"--oov is skip, unk or error, found {given!r}; choose one")
     return cast(Oov | None, given)
+
+
+Cache = Annotated[
+    float | None, typer.Option(help="Mix with the last words of the document, with this share, such as 0.1.")
+]
+CacheWords = Annotated[int | None, typer.Option(min=1, help="How many words the cache holds; 1000 by default.")]
+Dynamic = Annotated[
+    float | None,
+    typer.Option(help="Dynamic evaluation: a gradient step of this size, such as 0.05, behind every 10 sentences."),
+]
+
+
+def following_named(cache: float | None, words: int | None, step: float | None) -> DocumentContext | None:
+    """--cache, --cache-words and --dynamic, None where no document is followed."""
+    if words is not None and cache is None:
+        raise ConfigError("--cache-words is how many words --cache holds, found no --cache; give it as well")
+    return None if cache is None and step is None else DocumentContext(cache or 0.0, words or 1000, step or 0.0)
 
 
 @contextlib.contextmanager

@@ -18,12 +18,15 @@ from llrnn.cli import show
 from llrnn.cli.options import (
     AnyModel,
     AsJson,
+    Cache,
+    CacheWords,
     Changes,
     Condition,
     ConditionFile,
     ConfigFile,
     DataFolder,
     Device,
+    Dynamic,
     Lowercase,
     ModelFolder,
     ModelOptions,
@@ -36,6 +39,7 @@ from llrnn.cli.options import (
     device_named,
     distortions,
     find_modules_here,
+    following_named,
     interruptible,
     is_model,
     make_output_folder,
@@ -84,7 +88,7 @@ from llrnn.model.scoring import score
 from llrnn.model.transfer import transfer
 from llrnn.model.words import add, read_words, remove
 from llrnn.text import french
-from llrnn.text.corpus import Corpus, EncodedText, Format
+from llrnn.text.corpus import Corpus, EncodedText, Format, treat_unknown
 from llrnn.text.datasets import DATASETS, get
 from llrnn.text.lexicon import Lexicon, is_comment
 from llrnn.text.morphology import analyser_named
@@ -195,6 +199,9 @@ def evaluate_verb(
     ] = False,
     beam: Annotated[int, typer.Option(min=1, help="--slots, --bleu: how wide the search is.")] = 5,
     oov: OovPolicy = None,
+    cache: Cache = None,
+    cache_words: CacheWords = None,
+    dynamic: Dynamic = None,
     device: Device = "cpu",
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -211,6 +218,7 @@ def evaluate_verb(
     Example: llrnn evaluate runs/french test.conllu --batches '{kind="continuous", rows=64, length=32}'
     Example: llrnn evaluate runs/embedded test.conllu --change POS:VERB=+0.5
     Example: llrnn evaluate runs/free runs/held test.tsv --constraint geo.lark
+    Example: llrnn evaluate runs/french novel.txt --cache 0.1 --dynamic 0.05
     Example: zcat test.txt.gz | llrnn evaluate corpus.arpa runs/french - --oov skip
     """
     folders = [path for path in models if is_model(path)]
@@ -226,11 +234,13 @@ def evaluate_verb(
         refuse_idle(context, "without --slots or --bleu", "beam")
     if not files or options.constraint is not None:
         refuse_idle(context, "where nothing is written from the conditions of texts", "slots", "bleu")
-    policy = oov_policy(oov)
+    policy, following = oov_policy(oov), following_named(cache, cache_words, dynamic)
+    if following is not None:
+        refuse_idle(context, "with --cache and --dynamic, which read sentence by sentence", "batches")
     opened = ((folder, options.open(folder, device, oov=policy)) for folder in folders)
     language = options.language()
     if not files or language is not None:
-        refuse_idle(context, "where no text is evaluated word by word", "oov")
+        refuse_idle(context, "where no text is evaluated word by word", "oov", "cache", "cache_words", "dynamic")
     if language is not None:
         if pairs:
             raise ConfigError("--constraint is measured on texts, not on --pairs; leave one of them out")
@@ -242,8 +252,9 @@ def evaluate_verb(
             corpus = read_for(model, file, format, lowercase)
             warn_of_unknown_names(model, corpus.conditions)
             batching = batching_for(batches, model, corpus)
+            judged = partial(evaluate, batching=batching, seed=seed, oov=policy, following=following)
             with advising_oov(policy):
-                result = evaluate(prepared(model, corpus.conditions), corpus, batching=batching, seed=seed, oov=policy)
+                result = judged(prepared(model, corpus.conditions), corpus)
             own = {name: getattr(result, name) for name in ("perplexity", "ppl1", "log10_prob")}
             results.append({"model": str(folder), "text": str(file), **own, **asdict(result)})
             if slots or bleu:
@@ -338,6 +349,12 @@ def generate_verb(
     ] = 60,
     condition: Condition = None,
     conditions: ConditionFile = None,
+    document: Annotated[
+        Path | None, typer.Option(help="A text that comes before, for --cache and --dynamic: a file, or -.")
+    ] = None,
+    cache: Cache = None,
+    cache_words: CacheWords = None,
+    dynamic: Dynamic = None,
     features: Annotated[bool, typer.Option("--features", help="Print each word with its features.")] = False,
     seed: Seed = 0,
     device: Device = "cpu",
@@ -348,6 +365,7 @@ def generate_verb(
     \b
     Example: llrnn generate runs/embedded --prefix "elle est" --features
     Example: llrnn generate runs/embedded --constraint 'pattern: la ( petite | grande )+ /[a-z]+/ .' --longest 9
+    Example: llrnn generate runs/french --document novel.txt --cache 0.1 --dynamic 0.05
     Example: llrnn generate runs/nlg --condition "inform(name='le chat noir';food=french)" --beam 5
     """
     strategy = _strategy(greedy, beam, Sampling(temperature, top_k, top_p))
@@ -360,6 +378,13 @@ def generate_verb(
         refuse_idle(context, "with --longest, which says when texts end", "max_words")
     if conditions is not None and (condition is not None or count != 1 or features):
         raise ConfigError("--conditions writes one text for each line: without --condition, --count and --features")
+    following = following_named(cache, cache_words, dynamic)
+    if (following is None) != (document is None):
+        raise ConfigError("--document is followed by --cache or --dynamic, found one without the other; give both")
+    if following is not None and (condition or conditions or greedy or beam is not None or options.constraint):
+        raise ConfigError(
+            "a --document is gone on with by sampling alone: without conditions, constraint, --greedy and --beam"
+        )
     free = options.open(model, device)
     if greedy and not free.vocabulary.is_open:
         refuse_idle(context, "with --greedy, which draws nothing", "seed")
@@ -376,7 +401,12 @@ def generate_verb(
     check_condition(free, wanted)
     warn_of_unknown_names(free, [wanted])
     ready = prepared(loaded, [wanted])
-    if beam is not None:
+    if following is not None and document is not None:
+        read, _ = treat_unknown(read_for(ready, document, "auto", None), ready.vocabulary, "skip")
+        text = EncodedText.encode(read, ready.vocabulary)
+        written = partial(following.generate, ready, text, prefix, count=count, max_words=max_words)
+        found = written(strategy=cast(Sampling, strategy), generator=generator)
+    elif beam is not None:
         found = generate(ready, prefix, count=count, beam=beam, max_words=max_words, condition=wanted)
     else:
         drawn = partial(generate, ready, prefix, count=count, max_words=max_words, condition=wanted)

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from llrnn.ground.errors import AuditError
 from llrnn.ground.rendering import Line, Renderable, Sheet, Strong, TextTable
+from llrnn.inference.documents import DocumentContext
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching, Tally, tally, walk
@@ -181,6 +182,7 @@ def evaluate(
     contexts_checked: int = 64,
     seed: int = 0,
     oov: Oov | None = None,
+    following: DocumentContext | None = None,
 ) -> Evaluation:
     """Score every word and end of sentence of the corpus, and audit the figure.
 
@@ -188,14 +190,16 @@ def evaluate(
     is summed word by word, `seed` which ones. `oov`: what becomes of words that the vocabulary does not list, `skip`,
     `unk` or `error`, see `treat_unknown`; skipped ones are in no figure.
 
-    Where the background looks at the words before a sentence (`backgrounds.Recent`), the corpus is one running text.
+    `following`: the corpus is a document that the model follows, by a cache or by dynamic evaluation; the audit is that
+    of the model itself. Where the background looks at the words before a sentence (`backgrounds.Recent`), the corpus is
+    one running text.
 
         print(evaluate(model, Corpus.from_file("test.conllu")))
     """
     corpus, missing = treat_unknown(corpus, model.vocabulary, oov)
     model, corpus = as_read(model, corpus)
     text = EncodedText.encode(corpus, model.vocabulary)
-    found, oovs = tally(model, text, batching), missing.total()
+    oovs, found = missing.total(), tally(model, text, batching) if following is None else following.tally(model, text)
     words, characters, unknown = corpus.tokens + len(corpus), corpus.characters, model.vocabulary.unknown
     if oov == "skip" and unknown is not None:
         own = np.arange(len(model.vocabulary)) == model.vocabulary.id(unknown)

@@ -29,6 +29,7 @@ from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_atomically
+from llrnn.inference.documents import DocumentContext, recent_log_probs
 from llrnn.inference.mixing import fitted_shares
 from llrnn.knowledge import contextual, features
 from llrnn.knowledge.backgrounds import NGram, Unigram
@@ -37,7 +38,7 @@ from llrnn.model.classic import FeedForward, Jordan, Reservoir
 from llrnn.model.controllers import GRU, LSTM, Controller, Elman
 from llrnn.model.modern import Transformer
 from llrnn.model.network import LLRNN
-from llrnn.model.scoring import Sentences, sentence_log_probs
+from llrnn.model.scoring import sentence_log_probs
 from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.lexicon import Lexicon, cluster_words
 from llrnn.text.vocabulary import EOS, Vocabulary
@@ -61,7 +62,6 @@ LENGTHS = (200, 1000, 50)  # of a cache [words]
 STEPS = (0.05, 0.2, 0.01)  # of dynamic evaluation
 _UNKNOWN = "<unk>"
 _MOST_BROWN = 64  # classes: each further word costs their cube
-_CHUNK = 10  # sentences between two steps of dynamic evaluation
 _BAGS = 3
 
 Tell = Callable[[str], None]
@@ -414,44 +414,16 @@ def _of_seeds(c: Comparison, value: float, seed: int, folder: Path) -> Scored:
 def _cache(c: Comparison, length: float, seed: int, folder: Path) -> Scored:
     """(1 − λ) p + λ · share of the word among the last ones, ends of sentences too; λ from the validation text."""
     lstm = _chosen(c, "LSTM", seed)
-    cached = scored(lambda part: _recent(c.texts.stream(part), int(length)), 0, 0.0)
+    cached = scored(lambda part: recent_log_probs(c.texts.stream(part), int(length)), 0, 0.0)
     return _mixed([lstm, cached])
-
-
-def _recent(stream: Ints, length: int) -> Floats:
-    """log of the share of each symbol among the `length` before it; −infinity where it is not among them."""
-    counts, found = dict[int, int](), np.full(len(stream) - 1, -np.inf)
-    for t, symbol in enumerate(stream.tolist()):
-        if t and counts.get(symbol, 0):
-            found[t - 1] = math.log(counts[symbol] / min(t, length))
-        counts[symbol] = counts.get(symbol, 0) + 1
-        if t >= length:
-            counts[int(stream[t - length])] -= 1
-    return found
 
 
 def _dynamic(c: Comparison, step: float, seed: int, folder: Path) -> Scored:
     """The LSTM takes a gradient step behind every few sentences of the text that it is evaluated on."""
     lstm, started = _chosen(c, "LSTM", seed), time.process_time()
-    place = c.folder("LSTM", c.best("LSTM"), seed)
-    valid, test = (_followed(load(place), c.texts.encoded[part], step) for part in ("valid", "test"))
+    model, follow = load(c.folder("LSTM", c.best("LSTM"), seed)), DocumentContext(step=step)
+    valid, test = (np.concatenate(follow.log_probs(model, c.texts.encoded[part])) for part in ("valid", "test"))
     return Scored(valid, test, lstm.parameters, lstm.seconds + time.process_time() - started)
-
-
-def _followed(model: LLRNN, text: EncodedText, step: float) -> Floats:
-    found = []
-    for first in range(0, len(text.sentences), _CHUNK):
-        rows = slice(first, first + _CHUNK)
-        some = EncodedText(text.sentences[rows], text.conditions[rows], text.eos)
-        found += sentence_log_probs(model, some)
-        model.zero_grad()
-        for batch in Sentences(10**9).plan(some):
-            (-model.log_prob(batch).mean()).backward()  # type: ignore[no-untyped-call]
-        with torch.no_grad():
-            for own in model.parameters():
-                if own.grad is not None:
-                    own.sub_(own.grad, alpha=step)
-    return np.concatenate(found)
 
 
 ROWS: Mapping[str, Row] = {

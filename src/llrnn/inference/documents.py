@@ -1,0 +1,158 @@
+"""A model that follows a document: what came before a sentence counts when it is read or written.
+
+    cache      p(x) = (1 − λ) p_model(x) + λ · share of x among the last words              (Kuhn & De Mori 1990)
+    dynamic    behind every few sentences a step of gradient descent on them, −η ∇ mean(−log p)   (Mikolov et al. 2010)
+
+Both need no training: λ, the length of the cache and η are chosen on a validation text. Ends of sentences count as
+words. (`backgrounds.Recent` is a cache that a network is trained with.)
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+
+from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.errors import ConfigError
+from llrnn.layer.loglinear import Distribution
+from llrnn.model.decode import Generated, Sampling, Strategy, generate
+from llrnn.model.network import LLRNN
+from llrnn.model.scoring import Sentences, Tally, sentence_log_probs
+from llrnn.text.corpus import EncodedText
+
+__all__ = ["DocumentContext", "recent_log_probs"]
+
+EVERY = 10  # sentences between two steps
+
+
+@dataclass(frozen=True)
+class DocumentContext:
+    """How a model follows a document: the share of the cache and how many words it holds, the step of the gradient.
+
+    evaluate(model, corpus, following=DocumentContext(cache=0.1, words=1000, step=0.05))
+    """
+
+    cache: float = 0.0
+    words: int = 1000
+    step: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.cache < 1 or self.words < 1 or not 0 <= self.step < math.inf:
+            raise ConfigError(
+                "a document is followed with a cache of a share from 0 to below 1, of 1 word or more, and a step of 0 "
+                f"or more, found {self.cache:g}, {self.words}, {self.step:g}"
+            )
+
+    def log_probs(self, model: LLRNN, text: EncodedText) -> list[Floats]:
+        """log p of the words and of the end of each sentence, each behind all before it; the model stays as it is."""
+        self._check(model)
+        found = [own for some, follower in self._parts(model, text) for own in sentence_log_probs(follower, some)]
+        if not self.cache:
+            return found
+        recent = recent_log_probs(text.stream(), self.words)
+        mixed = np.logaddexp(math.log1p(-self.cache) + np.concatenate(found), math.log(self.cache) + recent)
+        return np.split(mixed, np.cumsum([len(own) for own in found])[:-1])
+
+    def tally(self, model: LLRNN, text: EncodedText) -> Tally:
+        """−log p summed for each symbol."""
+        targets, V = text.stream()[1:], len(model.vocabulary)
+        nats = -np.concatenate(self.log_probs(model, text))
+        return Tally(np.bincount(targets, minlength=V), np.bincount(targets, nats, V).astype(np.float64))
+
+    def behind(self, model: LLRNN, text: EncodedText) -> LLRNN:
+        """The model as it is when it has followed a text."""
+        self._check(model)
+        follower = model
+        for _, follower in self._parts(model, text, last=True):  # noqa: B007
+            pass
+        return follower
+
+    def generate(
+        self,
+        model: LLRNN,
+        document: EncodedText,
+        prefix: str = "",
+        *,
+        count: int = 1,
+        max_words: int = 60,
+        strategy: Sampling | None = None,
+        generator: torch.Generator | None = None,
+    ) -> list[Generated]:
+        """Exact samples that go on behind a document, each by itself: a word of the cache with its share, else of the
+        model."""
+        follower, found = self.behind(model, document), list[Generated]()
+        for _ in range(count):
+            drawn = _FromCache(strategy or Sampling(), self.cache, deque(document.stream().tolist(), self.words))
+            (one,) = generate(follower, prefix, strategy=drawn, max_words=max_words, generator=generator)
+            found.append(replace(one, log_prob=drawn.log_prob))
+        return found
+
+    def _parts(self, model: LLRNN, text: EncodedText, *, last: bool = False) -> Iterator[tuple[EncodedText, LLRNN]]:
+        """Sentences, and the model that reads them: it has made a step on all before them; and on them where `last`."""
+        if not self.step:
+            yield text, model
+            return
+        follower = copy.deepcopy(model).requires_grad_(True)
+        for first in range(0, len(text.sentences), EVERY):
+            rows = slice(first, first + EVERY)
+            some = EncodedText(text.sentences[rows], text.conditions[rows], text.eos)
+            if not last:
+                yield some, follower
+            _descend(follower, some, self.step)
+        if last:
+            yield text, follower
+
+    def _check(self, model: LLRNN) -> None:
+        if self.cache and (model.vocabulary.is_open or model.vocabulary.units is not None):
+            raise ConfigError("a cache is over listed words, found a model that spells words; take one with a list")
+        if self.step and not model.output_features.n_features:
+            raise ConfigError("dynamic evaluation trains a network, found n-grams alone; leave it out, or take a cache")
+
+
+def _descend(model: LLRNN, text: EncodedText, step: float) -> None:
+    model.zero_grad()
+    for batch in Sentences(10**9).plan(text):
+        (-model.log_prob(batch.to(model.device)).mean()).backward()  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        for own in model.parameters():
+            if own.grad is not None:
+                own.sub_(own.grad, alpha=step)
+
+
+def recent_log_probs(stream: Ints, length: int) -> Floats:
+    """log of the share of each symbol of a stream, but the first, among the `length` before it; −infinity where it is
+    not among them."""
+    counts, found = dict[int, int](), np.full(len(stream) - 1, -np.inf)
+    for t, symbol in enumerate(stream.tolist()):
+        if t and counts.get(symbol, 0):
+            found[t - 1] = math.log(counts[symbol] / min(t, length))
+        counts[symbol] = counts.get(symbol, 0) + 1
+        if t >= length:
+            counts[int(stream[t - length])] -= 1
+    return found
+
+
+@dataclass
+class _FromCache(Strategy):
+    """Draws for one text: from its last words, or from the model; `log_prob` is that of the mixture."""
+
+    model: Sampling
+    share: float
+    recent: deque[int]
+    log_prob: float = field(default=0.0)
+
+    def choose(self, distribution: Distribution, generator: torch.Generator | None) -> list[int]:
+        device = None if generator is None else generator.device
+        u, place = torch.rand(2, generator=generator, device=device).tolist()
+        recent = list(self.recent)
+        word = recent[int(place * len(recent))] if u < self.share else self.model.choose(distribution, generator)[0]
+        p = float(distribution.log_prob(torch.tensor([word], device=distribution.h.device)).exp())
+        self.log_prob += math.log((1 - self.share) * p + self.share * recent.count(word) / len(recent))
+        self.recent.append(word)
+        return [word]
