@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from helpers import banded_features
 from llrnn.layer import kernels, twin
-from llrnn.layer.chunked import Plan, Problem, weighted_loss
+from llrnn.layer.chunked import Gains, Plan, Problem, weighted_loss
 from llrnn.layer.matrix import FeatureMatrix, KernelMatrix, SparseMatrix
 from llrnn_lab.bench.log_sums import log_sum_and_score
 
@@ -123,6 +123,56 @@ def test_a_position_where_nothing_is_possible_has_no_gradient() -> None:
     log_sum, score = log_sum_and_score(*leaves, Problem(phi, torch.full_like(log_mass, float("-inf")), klass))
     assert bool((log_sum == float("-inf")).all())
     assert all(bool((d == 0).all()) for d in torch.autograd.grad(log_sum.sum() + 0 * score.nan_to_num().sum(), leaves))
+
+
+def _gains(device: str, dtype: torch.dtype, *, filled: int = 0) -> Gains:
+    """Some words at most positions, two of them in one class, one alone in its class; and what fills up."""
+    generator = torch.Generator().manual_seed(3)
+    listed = [(n, s) for n in range(0, N, 2) for s in range(n % 3, G, 3)] + [(0, 3), (2, 5), (7, 5)]
+    position, klass = torch.tensor(sorted(listed)).t()
+    share = torch.rand(len(klass), generator=generator, dtype=dtype) / 2
+    share[klass == 1] = 1.0
+    value = 6 * torch.randn(len(klass), 2, generator=generator, dtype=dtype)
+    a = torch.randn(N, 2, generator=generator, dtype=dtype)
+    position, klass = F.pad(position, (0, filled), value=N), F.pad(klass, (0, filled))
+    share, value = F.pad(share, (0, filled)), F.pad(value, (0, 0, 0, filled))
+    return Gains(*(part.to(device) for part in (position, klass, share, value, a)))
+
+
+@pytest.mark.parametrize("filled", [0, 5])
+@pytest.mark.parametrize("louder", [1.0, 12.0])
+def test_gains_are_those_of_single_words(filled: int, louder: float) -> None:
+    """Against masses written out word by word, with their gradients; also where exp(gain) is no number of float32."""
+    phi, dense = _phi("cpu", torch.float64)
+    (h, weight, bias), log_mass, klass = _inputs("cpu", torch.float64, dense.shape[1])
+    gains = _gains("cpu", torch.float64, filled=filled)
+    leaves = (h, weight, bias, (louder * gains.weights).requires_grad_())
+    position, s, share, value, _ = (part[: len(part) - filled] for part in gains)
+    gone, become = torch.zeros(2, N, G, dtype=torch.float64)
+    gone = gone.index_put((position, s), share, accumulate=True)
+    become = become.index_put((position, s), share * (leaves[3][position] * value).sum(-1).exp(), accumulate=True)
+    x = h @ (dense @ weight).t() + dense @ bias + log_mass
+    expected = ((x + (1 - gone + become).log()).logsumexp(1) - x.gather(1, klass[:, None])[:, 0]).mean()
+    problem = Problem(phi, log_mass, klass)
+    found, _ = weighted_loss(h, weight, bias, problem, gains=gains._replace(weights=leaves[3]))
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(torch.autograd.grad(found, leaves), torch.autograd.grad(expected, leaves))
+
+
+@pytest.mark.skipif(not kernels.available, reason="no Triton")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_the_kernels_of_gains_are_their_twin(dtype: torch.dtype) -> None:
+    device = "cuda" if CUDA else "cpu"  # on the CPU with TRITON_INTERPRET=1
+    gains, filled = _gains(device, torch.float32, filled=3), 3
+    x, bias, w = torch.randn(N, G, device=device).to(dtype), torch.randn(G, device=device), torch.rand(N, device=device)
+    results = []
+    for ops in (kernels, twin):
+        logits = x.clone()
+        found = ops.gained(logits, gains)
+        log_sum = (logits.float() + bias).logsumexp(1)
+        words = [part[:-filled] for part in found]
+        results.append((logits, *words, ops.gain_gradients(gains, found, bias, log_sum, w)))
+    torch.testing.assert_close(*results, rtol=1e-5 if dtype == torch.float32 else 2e-3, atol=1e-5)
 
 
 @pytest.mark.skipif(not kernels.available, reason="no Triton")

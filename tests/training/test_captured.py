@@ -77,6 +77,9 @@ class Again(CudaGraphs):
 
         return found, replay
 
+    def ahead(self, make: Callable[[], Batch]) -> Batch:
+        return make()
+
     def copy_to_cpu(self, numbers: Tensor) -> Callable[[], list[float]]:
         found: list[float] = numbers.tolist()
         return lambda: found
@@ -235,11 +238,79 @@ def never_recorded(model: LLRNN, settings: TrainingSettings, workers: Workers) -
     return NeverRecorded(model, settings, workers, CudaGraphs()) if captured else Updater(model, settings, workers)
 
 
-def knowing_model() -> LLRNN:
+def knowing_model(*others: contextual.ContextualFeature) -> LLRNN:
+    """With agreement, which is linear, between others, which are not."""
     agreement = contextual.Agreement.estimated("french", ALL)
-    model = a_model(contextual=[agreement], contextual_inputs=[contextual.Governors(agreement)])
+    features = [*others[:1], agreement, *others[1:]]
+    model = a_model(contextual=features, contextual_inputs=[contextual.Governors(agreement)])
     shaken(model, 0.5)
     return model
+
+
+def expert_model() -> LLRNN:
+    folded = backgrounds.NGram.from_corpus(TRAIN, order=3, folds=5)
+    return knowing_model(contextual.Expert(folded, name="kn"), contextual.Repeated(6))
+
+
+def sentences_to_train_on(words: int = 60) -> Sequence[Batch]:
+    return Sentences(words).plan(EncodedText.to_train_on(TRAIN, VOCABULARY), seed=3)
+
+
+def loss_and_gradients(model: LLRNN, batch: Batch) -> tuple[float, list[Tensor]]:
+    model.zero_grad()
+    p, _ = model.scan(batch)
+    loss = Exact()(model, p, batch, None)
+    whole = loss + batch.mean(p.given.weights().pow(2).sum(-1))
+    whole.backward()  # type: ignore[no-untyped-call]
+    return float(whole.detach()), [
+        parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None
+    ]
+
+
+def test_words_that_experts_single_out_are_inputs_of_the_record() -> None:
+    """Exactly so in float64: gains in the log-sum over classes, and exceptions one by one, are the same."""
+    model = expert_model().double()
+    for batch in sentences_to_train_on()[:4]:
+        B, T = batch.inputs.shape
+        heard = model.heard(batch.filled(B + 3, T + 5, VOCABULARY.eos), lambda n: n + 7)
+        assert heard.gained is not None
+        assert len(heard.gained) > 7
+        assert not heard.gained[-7:].any()
+        expected, gradients = loss_and_gradients(model, batch)
+        found, own = loss_and_gradients(model, heard)
+        assert found == pytest.approx(expected, rel=1e-12)
+        for one, other in zip(gradients, own, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-11)
+
+
+def test_nor_does_a_step_with_such_words_ask_for_a_number() -> None:
+    model, batch = expert_model(), sentences_to_train_on()[0]
+    B, T = batch.inputs.shape
+    heard = model.heard(batch.filled(B + 1, T + 1, VOCABULARY.eos))
+    loss_and_gradients(model, heard)
+    with NoNumberAsked():  # type: ignore[no-untyped-call]
+        p = model.scan(heard)[0]
+        assert torch.isfinite(Exact()(model, p, heard, None)).dtype == torch.bool
+
+
+def test_updates_with_experts_are_the_usual_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    changes: dict[str, Any] = {"batches": {"kind": "sentences", "words": 60}, "epochs": 3, "penalty": 0.01}
+    usual, replayed = expert_model(), expert_model()
+    assert can_be_captured(usual, TrainingSettings().changed(**changes), Workers())
+    expected = trained(usual, **changes)
+    again = recorded(monkeypatch)
+    assert trained(replayed, **changes) == pytest.approx(expected, rel=1e-4)
+    assert again.replays > again.records > 0
+
+
+def test_an_expert_of_all_words_is_asked_in_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists of what it says would be longer than what is summed."""
+    dense = contextual.Expert(backgrounds.Model(a_model()), name="other")
+    usual, other = a_model(contextual=[dense]), a_model(contextual=[dense])
+    expected = trained(usual, batches=BATCHES["sentences"])
+    again = recorded(monkeypatch)
+    assert trained(other, batches=BATCHES["sentences"]) == expected
+    assert again.records == 0
 
 
 def test_what_is_heard_leaves_out_the_sentence_that_is_read() -> None:
@@ -270,24 +341,17 @@ def test_what_linear_features_say_is_an_input_of_the_record(monkeypatch: pytest.
 
 def test_a_batch_that_is_filled_up_has_the_same_loss() -> None:
     """Exactly so in float64, for the network, the background and the penalty."""
-    model, exact = knowing_model().double(), Exact()
-    text = EncodedText.encode(TRAIN, VOCABULARY)
-    for batch in Sentences(60).plan(text, seed=3)[:4]:
+    model = knowing_model().double()
+    for batch in sentences_to_train_on()[:4]:
         B, T = batch.inputs.shape
         filled = batch.filled(B + 3, T + 5, VOCABULARY.eos)
         assert (filled.n_words, filled.n_positions) == (batch.n_positions, (B + 3) * (T + 5))
-        found, gradients = [], []
-        for one in (batch, filled, model.heard(filled)):
-            model.zero_grad()
-            p, _ = model.scan(one)
-            loss = exact(model, p, one, None) + one.mean(p.given.weights().pow(2).sum(-1))
-            loss.backward()  # type: ignore[no-untyped-call]
-            found.append(float(loss.detach()))
-            gradients.append([parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None])
-        assert found[1:] == pytest.approx(found[:1] * 2, rel=1e-12)
-        for own in gradients[1:]:
-            for one_gradient, other in zip(gradients[0], own, strict=True):
-                torch.testing.assert_close(one_gradient, other, rtol=1e-9, atol=1e-12)
+        expected, gradients = loss_and_gradients(model, batch)
+        for other in (filled, model.heard(filled)):
+            found, own = loss_and_gradients(model, other)
+            assert found == pytest.approx(expected, rel=1e-12)
+            for one, another in zip(gradients, own, strict=True):
+                torch.testing.assert_close(one, another, rtol=1e-9, atol=1e-12)
 
 
 def refused(model: LLRNN) -> str:
@@ -343,7 +407,7 @@ def test_a_word_without_mass_is_named_in_a_replay(monkeypatch: pytest.MonkeyPatc
 
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "n-grams": ({"background": backgrounds.NGram.from_corpus(ALL, order=2)}, {}),
-    "contextual features": ({"contextual": [contextual.Repeated(3)]}, {}),
+    "contextual features in a running text": ({"contextual": [contextual.Repeated(3)]}, {"batches": CONTINUOUS}),
     "drawn words": ({}, {"objective": {"kind": "importance", "samples": 3}}),
     "a module of one's own, in a stack": (
         {"controller": Stacked(from_module(nn.GRU(6, 6, batch_first=True)), GRU(6))},
@@ -464,13 +528,14 @@ def test_graphs_are_the_usual_updates(
 
 
 @on_a_gpu
-def test_graphs_have_what_linear_features_say(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("make", [knowing_model, expert_model])
+def test_graphs_have_what_contextual_features_say(make: Callable[[], LLRNN], monkeypatch: pytest.MonkeyPatch) -> None:
     changes: dict[str, Any] = {"batches": {"kind": "sentences", "words": 60}, "epochs": 6}
-    replayed = trained(knowing_model().to(CUDA), **changes)
+    replayed = trained(make().to(CUDA), **changes)
     monkeypatch.setattr(llrnn.training.loop, "updater_for", never_recorded)
-    assert replayed == pytest.approx(trained(knowing_model().to(CUDA), **changes), rel=1e-3)
+    assert replayed == pytest.approx(trained(make().to(CUDA), **changes), rel=1e-3)
     monkeypatch.setattr(llrnn.training.loop, "updater_for", Updater)
-    assert replayed == pytest.approx(trained(knowing_model().to(CUDA), **changes), rel=1e-2)
+    assert replayed == pytest.approx(trained(make().to(CUDA), **changes), rel=1e-2)
 
 
 @on_a_gpu

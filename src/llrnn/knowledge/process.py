@@ -189,8 +189,8 @@ class Batch:
     `sentences`, in training only, names the sentence of each target (see `Process.follow`). `inside` has, for an open
     vocabulary, the log-probability of each target within its cell (see `text.domain`). `teacher`, where a model learns
     from another, is what that one says at the N positions that count; it is added to a batch that is not cut any more.
-    So are `numbers` and `slopes`, what contextual inputs and linear features say (`LLRNN.heard`), and `weights`, where
-    a batch is filled up to a frequent shape (`filled`): `count` positions have the weight 1/count, the others 0.
+    So are `numbers`, `slopes`, `exceptional`, `gained`, what contextual inputs and features say (`LLRNN.heard`), and
+    `weights`, where one is filled to a frequent shape (`filled`): `count` positions have the weight 1/count, others 0.
     """
 
     inputs: Tensor  # (B, T)
@@ -201,7 +201,9 @@ class Batch:
     inside: Tensor | None = None  # (B, T) float64
     teacher: Tensor | None = None  # (N, V)
     numbers: Tensor | None = None  # (B, T, k)
-    slopes: Tensor | None = None  # (N, ·), those of one feature after those of another
+    slopes: Tensor | None = None  # (N, ·), those of one linear feature after those of another
+    exceptional: Tensor | None = None  # (2, E): the positions and words on which others have values of their own
+    gained: Tensor | None = None  # (E, k): these, less those of the other words there
     weights: Tensor | None = None  # (B, T)
     count: int | None = None
 
@@ -228,7 +230,7 @@ class Batch:
     @property
     def is_heard(self) -> bool:
         """Whether it brings along what knowledge says of it."""
-        return self.numbers is not None or self.slopes is not None
+        return any(part is not None for part in (self.numbers, self.slopes, self.exceptional))
 
     def mean(self, values: Tensor) -> Tensor:
         """Over the positions that count, (N,) -> ()."""
@@ -289,7 +291,8 @@ class Batch:
 
     def pinned(self) -> Batch:
         """In memory from which a GPU copies by itself."""
-        return self.with_tensors({name: tensor.contiguous().pin_memory() for name, tensor in self.tensors().items()})
+        on_cpu = {k: part.contiguous().pin_memory() for k, part in self.tensors().items() if part.device.type == "cpu"}
+        return self.with_tensors(self.tensors() | on_cpu)
 
     def select(self, rows: slice) -> Batch:
         """Some of the rows."""

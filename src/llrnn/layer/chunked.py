@@ -8,6 +8,9 @@
 
 Where Φ = S Φ̃ (bands, `layer.matrix`), y = h (Φ̃ W)ᵀ is made first, x = y Sᵀ, b = S Φ̃ c + log B, and D S stands for D.
 
+Contextual features change single words, by gains g. A word that has the share q of its class makes of the class's mass
+B_s the mass B_s (1 + r) at its position, r[n, s] = Σ q (exp g − 1), and x[n, s] + log(1 + r[n, s]) stands for x there.
+
     weighted_loss(...)     Σ_n w_n (log_sum[n] − score[n]) for weights known before: gradients in forward, 3 products
     composed, product      Φ W with its gradient, by the same kernels: torch's own sums of rows add up a row entry by
                            entry, so that one feature of two thousand classes takes as long as all others
@@ -32,6 +35,7 @@ from torch.nn import functional as F
 from llrnn.layer import kernels, twin
 from llrnn.layer.matrix import ALIGNED, KernelMatrix, SparseMatrix, Spread
 from llrnn.layer.numerics import MINUS_INFINITY
+from llrnn.layer.twin import Gained
 
 _CHUNK_BYTES = 1 << 26  # of logits: half of them stay in the second-level cache of an H200
 _FEWEST_ROWS = 4096  # in a chunk: shorter products leave processors idle
@@ -55,6 +59,20 @@ class Problem(NamedTuple):
     log_mass: Tensor
     klass: Tensor
     spreads: Sequence[Spread] = ()
+
+
+class Gains(NamedTuple):
+    """Of E words, sorted by positions: their classes, shares q of the mass of these, and values of contextual features
+    less those of other words there; and the weights of these features, which alone have gradients: g = a·v.
+
+    What is at a position N, that is not there, fills up.
+    """
+
+    position: Tensor  # (E,)
+    klass: Tensor  # (E,)
+    share: Tensor  # (E,)
+    value: Tensor  # (E, k)
+    weights: Tensor  # a (N, k)
 
 
 class ComposedWeights(NamedTuple):
@@ -105,6 +123,15 @@ class Chunks:
 
     def log_sums(self, part: slice, log_sum: Tensor, score: Tensor) -> None:
         self.ops.log_sums(self.logits(part), self.composed.bias, self.klass[part], log_sum[part], score[part])
+
+    def gained_log_sums(self, gains: Gains, log_sum: Tensor, score: Tensor) -> Gained:
+        """The same of all positions at once, with gains in the log-sum alone; and what these are made of."""
+        x, bias = self.logits(slice(0, len(log_sum))), self.composed.bias
+        own = x.gather(1, self.klass[:, None]).squeeze(1).to(bias.dtype) + bias[self.klass]
+        found: Gained = self.ops.gained(x, gains)
+        self.ops.log_sums(x, bias, self.klass, log_sum, score)
+        score.copy_(own)
+        return found
 
 
 class SpreadChunks(Chunks):
@@ -224,13 +251,25 @@ def _true_float32() -> Iterator[None]:
 
 
 def weighted_loss(
-    h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, weights: Tensor | None = None, plan: Plan | None = None
+    h: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    problem: Problem,
+    weights: Tensor | None = None,
+    plan: Plan | None = None,
+    gains: Gains | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Σ_n w_n (log_sum[n] − score[n]), a number, w = 1/N if not given; and log_sum − score (N,), without gradient."""
+    """Σ_n w_n (log_sum[n] − score[n]), a number, w = 1/N if not given; and log_sum − score (N,), without gradient.
+
+    With `gains`, in the log-sum alone: the score is that of the class. Then all positions make one chunk.
+    """
     chosen = plan or plan_for(h, problem.phi.rows.n_rows)
+    chosen = chosen if gains is None else chosen._replace(rows=len(h))
+    a = None if gains is None else gains.weights
+    gains = gains and gains._replace(weights=gains.weights.detach())
     return cast(
         tuple[Tensor, Tensor],
-        _WeightedLoss.apply(h, weight, bias, problem, weights, chosen),  # type: ignore[no-untyped-call]
+        _WeightedLoss.apply(h, weight, bias, a, problem, weights, chosen, gains),  # type: ignore[no-untyped-call]
     )
 
 
@@ -239,19 +278,32 @@ class _WeightedLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, weights: Tensor | None, plan: Plan
+        ctx: Any,
+        h: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        a: Tensor | None,
+        problem: Problem,
+        weights: Tensor | None,
+        plan: Plan,
+        gains: Gains | None,
     ) -> tuple[Tensor, Tensor]:
         composed = compose(h, weight, bias, problem, plan)
         chunks = _chunks(composed, problem, plan)
-        totals = _totals(chunks) if any(ctx.needs_input_grad[:3]) else None
+        totals = _totals(chunks) if any(ctx.needs_input_grad[:4]) else None
         log_sum, score = composed.bias.new_empty(2, len(h))
         w = torch.full_like(log_sum, 1 / len(h)) if weights is None else weights.to(log_sum.dtype).contiguous()
+        d_gain: Tensor | None = None
         for part in chunks:
-            chunks.log_sums(part, log_sum, score)
+            if gains is None:
+                chunks.log_sums(part, log_sum, score)
+            else:  # all in one
+                gained = chunks.gained_log_sums(gains, log_sum, score)
+                d_gain = chunks.ops.gain_gradients(gains, gained, composed.bias, log_sum, w)
             if totals is not None:
                 totals.add(part, log_sum, w, None)
         if totals is not None:
-            ctx.save_for_backward(*totals.finished())
+            ctx.save_for_backward(*totals.finished(), d_gain)
         ctx.phi, ctx.dtypes = problem.phi, (h.dtype, weight.dtype, bias.dtype)
         surprisal = log_sum - score
         ctx.mark_non_differentiable(surprisal)
@@ -259,9 +311,10 @@ class _WeightedLoss(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
-        found = Gradients(*ctx.saved_tensors)
-        return *decompose(found, ctx.phi, grads[0], ctx.dtypes), None, None, None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        *by_class, d_gain = ctx.saved_tensors
+        of_gain = None if d_gain is None else d_gain * grads[0]
+        return *decompose(Gradients(*by_class), ctx.phi, grads[0], ctx.dtypes), of_gain, None, None, None, None
 
 
 def _chunks(composed: ComposedWeights, problem: Problem, plan: Plan) -> Chunks:

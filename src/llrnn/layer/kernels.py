@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from llrnn.layer.matrix import KernelRows
+from llrnn.layer.twin import LEAST, Gained
+
+if TYPE_CHECKING:
+    from llrnn.layer.chunked import Gains
 
 available = importlib.util.find_spec("triton") is not None
 PARTS = 64  # at most as many partial column sums are kept
 _SUM_ROWS, _SUM_COLUMNS = 2, 2048  # one step of `log_sums`, measured on an H200
 _GRADIENT_ROWS, _GRADIENT_COLUMNS = 4, 1024  # one step of `gradients`
+_GAINS = 1024  # words in one step of those that make gains
 
 if available:
     import triton  # type: ignore[import-not-found]
@@ -112,6 +117,82 @@ if available:
         where = sums + tl.program_id(1) * G + s
         tl.store(where, tl.load(where, s < G, 0.0) + total, s < G)
 
+    # One program for each position, whose words lie side by side: no two write to the same row, and sums of one row are
+    # made in one place. Only the cells of these words are cleared, of two arrays as large as the logits.
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def _gain(a, value, n, e, inside, K: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+        total = tl.zeros((BLOCK,), tl.float32)
+        for k in tl.static_range(K):
+            total += tl.load(a + n * K + k) * tl.load(value + e * K + k, inside, 0.0)
+        return total
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def _gain_masses(  # type: ignore[no-untyped-def]
+        first, klass, share, value, a, gone, become, most, G, K: tl.constexpr, BLOCK: tl.constexpr
+    ):
+        n = tl.program_id(0).to(tl.int64)
+        start, stop = tl.load(first + n), tl.load(first + n + 1)
+        m = 0.0
+        for e0 in range(start, stop, BLOCK):
+            e = e0 + tl.arange(0, BLOCK)
+            inside = e < stop
+            at = n * G + tl.load(klass + e, inside, 0)
+            m = tl.maximum(m, tl.max(_gain(a, value, n, e, inside, K, BLOCK), 0))
+            tl.store(gone + at, tl.zeros((BLOCK,), tl.float32), inside)
+            tl.store(become + at, tl.zeros((BLOCK,), tl.float32), inside)
+        tl.store(most + n, m)
+        tl.debug_barrier()
+        for e0 in range(start, stop, BLOCK):
+            e = e0 + tl.arange(0, BLOCK)
+            inside = e < stop
+            at, q = n * G + tl.load(klass + e, inside, 0), tl.load(share + e, inside, 0.0)
+            tl.atomic_add(gone + at, q, inside)
+            tl.atomic_add(become + at, q * tl.exp(_gain(a, value, n, e, inside, K, BLOCK) - m), inside)
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def _gained(  # type: ignore[no-untyped-def]
+        first, klass, share, value, a, gone, become, most, logits, x, ratio, LEAST,
+        G, K: tl.constexpr, BLOCK: tl.constexpr,
+    ):  # fmt: skip
+        n = tl.program_id(0).to(tl.int64)
+        start, stop, m = tl.load(first + n), tl.load(first + n + 1), tl.load(most + n)
+        for e0 in range(start, stop, BLOCK):
+            e = e0 + tl.arange(0, BLOCK)
+            inside = e < stop
+            at = n * G + tl.load(klass + e, inside, 0)
+            left = tl.maximum(1.0 - tl.load(gone + at, inside, 0.0), 0.0)
+            mass = tl.maximum(tl.load(become + at, inside, 1.0) + left * tl.exp(-m), LEAST)
+            own = tl.load(share + e, inside, 0.0) * tl.exp(_gain(a, value, n, e, inside, K, BLOCK) - m)
+            tl.store(x + e, tl.load(logits + at, inside, 0.0).to(tl.float32) + tl.log(mass) + m, inside)
+            tl.store(ratio + e, own / mass, inside)
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def _put(first, klass, x, logits, G, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+        n = tl.program_id(0).to(tl.int64)
+        stop = tl.load(first + n + 1)
+        for e0 in range(tl.load(first + n), stop, BLOCK):
+            e = e0 + tl.arange(0, BLOCK)
+            inside = e < stop
+            at = n * G + tl.load(klass + e, inside, 0)
+            tl.store(logits + at, tl.load(x + e, inside, 0.0).to(logits.dtype.element_ty), inside)
+
+    @triton.jit  # type: ignore[untyped-decorator]
+    def _gain_gradients(  # type: ignore[no-untyped-def]
+        first, klass, value, x, ratio, bias, log_sum, w, out, K: tl.constexpr, BLOCK: tl.constexpr
+    ):
+        n, k = tl.program_id(0).to(tl.int64), tl.program_id(1)
+        stop, z = tl.load(first + n + 1), tl.load(log_sum + n)
+        total = tl.zeros((BLOCK,), tl.float32)
+        for e0 in range(tl.load(first + n), stop, BLOCK):
+            e = e0 + tl.arange(0, BLOCK)
+            inside = e < stop
+            s = tl.load(klass + e, inside, 0)
+            log_p = tl.load(x + e, inside, float("-inf")) + tl.load(bias + s, inside, 0.0) - z
+            own = tl.exp(log_p) * tl.load(ratio + e, inside, 0.0)
+            total += own * tl.load(value + e * K + k, inside, 0.0)
+        tl.store(out + n * K + k, tl.load(w + n) * tl.sum(total, 0))
+
 
 def row_sums(
     rows: KernelRows, matrix: Tensor, vector: Tensor, offset: Tensor | None, scale: Tensor | None, dtype: torch.dtype
@@ -168,3 +249,30 @@ def gradients(
         logits, bias, klass, log_sum, g_sum, g_score, out, sums, C, G, per_part, g_score is not None,
         ROWS=_GRADIENT_ROWS, BLOCK=_GRADIENT_COLUMNS, num_warps=4,
     )  # fmt: skip
+
+
+def gained(logits: Tensor, gains: Gains) -> Gained:
+    """As `twin.gained`."""
+    (N, G), E, K = logits.shape, len(gains.klass), gains.value.shape[1]
+    of_words = _first(gains, N), gains.klass, gains.share, gains.value, gains.weights
+    gone, become = torch.empty(2, N * G, device=logits.device)
+    most, (x, ratio) = gone.new_empty(N), gone.new_empty(2, E)
+    _gain_masses[(N,)](*of_words, gone, become, most, G, K=K, BLOCK=_GAINS, num_warps=4)
+    _gained[(N,)](*of_words, gone, become, most, logits, x, ratio, LEAST, G, K=K, BLOCK=_GAINS, num_warps=4)
+    _put[(N,)](of_words[0], gains.klass, x, logits, G, BLOCK=_GAINS, num_warps=4)
+    return Gained(x, ratio)
+
+
+def gain_gradients(gains: Gains, found: Gained, bias: Tensor, log_sum: Tensor, w: Tensor) -> Tensor:
+    """As `twin.gain_gradients`."""
+    N, K = gains.weights.shape
+    out, first = torch.empty_like(gains.weights), _first(gains, N)
+    _gain_gradients[(N, K)](
+        first, gains.klass, gains.value, *found, bias, log_sum, w, out, K=K, BLOCK=_GAINS, num_warps=4
+    )
+    return out
+
+
+def _first(gains: Gains, n: int) -> Tensor:
+    """Where the words of each position begin, (N + 1,)."""
+    return torch.searchsorted(gains.position, torch.arange(n + 1, device=gains.position.device))

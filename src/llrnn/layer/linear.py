@@ -161,8 +161,9 @@ def _picks(columns: tuple[int, ...], like: Tensor) -> Tensor:
 
 def _made(layer: LogLinear, columns: tuple[int, ...], kept: tuple[int, ...]) -> LogLinear:
     picks = _picks(columns, layer.weight)
-    # without a list of numbers where none is kept: it would be copied to a GPU, which no CUDA graph can
-    context, bias = (part[list(kept)] if kept else part[:0] for part in (layer.context_weight, layer.context_bias))
+    # piece by piece: a list of numbers would be copied to a GPU, which no CUDA graph can
+    rows = [slice(i, i + 1) for i in kept] or [slice(0)]
+    context, bias = (torch.cat([part[row] for row in rows]) for part in (layer.context_weight, layer.context_bias))
     tensors = {
         "weight": torch.cat([layer.weight, picks], 1),
         "bias": layer.bias,

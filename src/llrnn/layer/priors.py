@@ -12,7 +12,7 @@ Positions are numbered 0..N-1; a prior with `n == 1` holds for every position.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import ClassVar, cast
 
@@ -394,6 +394,8 @@ class ContextValues:
     word: Tensor  # (E,)
     value: Tensor  # (E, k)
     everywhere: Tensor | None = None  # (D,) the words, if they are the same ones at every position: E = N · D
+    # up to a frequent length: at the end, with exceptions at a position N that is not there, on which values are 0
+    filled: bool = field(default=False, kw_only=True)
 
     @classmethod
     def none(cls, n: int, width: int) -> ContextValues:

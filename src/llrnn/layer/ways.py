@@ -37,7 +37,7 @@ features. A test holds the choice to that file: at most 1.2 times the better way
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -46,7 +46,7 @@ from torch import Tensor
 
 from llrnn.layer import blocks, numerics
 from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, MakeBlocks, Pairs, SpreadBlocks
-from llrnn.layer.chunked import Problem, plan_for, weighted_loss
+from llrnn.layer.chunked import Gains, Problem, plan_for, weighted_loss
 from llrnn.layer.masses import ClassMass
 from llrnn.layer.matrix import can_be_cached, needs_gradient
 from llrnn.layer.priors import ContextValues, DensePrior, SparsePrior
@@ -64,6 +64,7 @@ FEW_POSITIONS = 16  # fewer are not worth blocks: their bookkeeping takes longer
 FEW_TERMS = 200_000  # N × V: so few are summed faster word by word than class by class
 AN_EXCEPTION, MANY_TERMS = 100, 4_000_000  # an exception costs as much as so many terms; no more than these pay
 FINDING_PASTS = 4.0e-4  # seconds that it takes to find the positions of a batch with the same past
+MANY_WORDS = 4  # times as many terms as exceptions: else lists of these take more memory than terms
 NO_CLASSES = 1.25  # V / G below this: the features hardly share anything between words
 
 
@@ -247,12 +248,71 @@ def exact_loss(
     `weights` (N,), that sum to one, make it a weighted mean.
     """
     mass = static_mass(p)
+    if mass is None and kept is None and adds_gains(p):
+        return gained_loss(p, targets, precision, weights)
     if mass is None or p.changes_weights:
         log_p = p.log_prob(targets)
         return -_mean(log_p if kept is None else log_p[kept], weights)
     h, targets = (p.h, targets) if kept is None else (p.h[kept], targets[kept])
     loss = mean_loss(p.layer, h, mass.as_dtype(h.dtype), p.classes.class_of[targets], precision, weights)
     return loss - _mean(mass.log_share_of(targets), weights).to(loss.dtype)
+
+
+def adds_gains(p: Distribution) -> bool:
+    """Whether the loss is to be `gained_loss`: on a GPU, or where lists are filled up; b is one table everywhere."""
+    if not p.values or p.prior.only_table is None or p.changes_weights:
+        return False
+    listed = len(p.values[0].position) if _listed_alike(p) else sum(len(part.position) for part in p.values)
+    few = 0 < MANY_WORDS * listed <= p.n * p.classes.count
+    return few and (p.h.is_cuda or any(part.filled for part in p.values))
+
+
+def _listed_alike(p: Distribution) -> bool:
+    """Whether contextual values are of one list of words."""
+    position, word = p.values[0].position, p.values[0].word
+    return all(part.position is position and part.word is word for part in p.values)
+
+
+def _gains(p: Distribution, mass: ClassMass, targets: Tensor) -> tuple[Gains, Tensor]:
+    """Those of all exceptions, and those of the targets, (N,); nothing is asked where values are of one list."""
+    a, here = p.context_adaptor.contiguous(), torch.arange(p.n, device=targets.device)
+    if _listed_alike(p):
+        rest, value = (torch.cat(parts, 1) for parts in zip(*((v.rest, v.value) for v in p.values), strict=True))
+        known = ContextValues(rest.expand(p.n, -1), p.values[0].position, p.values[0].word, value)
+    else:
+        known = ContextValues(p.known.rest.expand(p.n, -1), p.known.position, p.known.word, p.known.value)
+    above = known.at(here, targets, p.prior.n_symbols) - known.rest
+    if not p.values[0].filled:
+        known = replace(known, value=known.value - known.rest.index_select(0, known.position))
+    share = mass.log_share_of(known.word).exp().to(a.dtype) * (known.value != 0.0).any(1)  # what fills up has none
+    klass = p.classes.class_of.index_select(0, known.word)
+    return Gains(known.position, klass, share, known.value.contiguous(), a), (a * above).sum(-1)
+
+
+def gained_loss(p: Distribution, targets: Tensor, precision: Precision, weights: Tensor | None = None) -> Tensor:
+    """−mean log p where contextual features change single words of a static background: by `layer.chunked`."""
+    assert p.prior.only_table is not None
+    mass = p.classes.mass(p.prior.only_table)
+    gains, of_targets = _gains(p, mass, targets)
+    klass = p.classes.class_of.index_select(0, targets)
+    loss = _chunked_loss(p.layer, p.h, mass.as_dtype(p.h.dtype), klass, precision, weights, gains)
+    return loss - _mean(of_targets.double() + mass.log_share_of(targets), weights).to(loss.dtype)
+
+
+@numerics.in_full
+def _chunked_loss(
+    layer: LogLinear,
+    h: Tensor,
+    offset: Tensor,
+    klass: Tensor,
+    precision: Precision,
+    weights: Tensor | None = None,
+    gains: Gains | None = None,
+) -> Tensor:
+    """Always composed: chunk by chunk, by the kernels."""
+    problem = Problem(layer.phi.core.for_kernels(layer.weight), offset, klass, layer.phi.spreads)
+    plan = plan_for(h, layer.phi.n_classes, exact=precision == "full")
+    return weighted_loss(h, layer.weight, layer.bias, problem, weights, plan, gains)[0]
 
 
 def _mean(values: Tensor, weights: Tensor | None) -> Tensor:
@@ -269,10 +329,8 @@ def mean_loss(
     weights: Tensor | None = None,
 ) -> Tensor:
     """The mean of log_sum − score of one class a position, (N,); nothing of size N × G is kept. Half on a GPU only."""
-    if h.is_cuda:  # always composed: chunk by chunk, by the kernels
-        problem = Problem(layer.phi.core.for_kernels(layer.weight), offset, klass, layer.phi.spreads)
-        plan = plan_for(h, layer.phi.n_classes, exact=precision == "full")
-        return weighted_loss(h, layer.weight, layer.bias, problem, weights, plan)[0]
+    if h.is_cuda:
+        return _chunked_loss(layer, h, offset, klass, precision, weights)
     pairs = Pairs(torch.arange(len(h), device=h.device), klass)
     if weights is not None:
         log_sum, score = _block_log_sums(layer, h, offset, pairs)

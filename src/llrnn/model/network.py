@@ -15,7 +15,7 @@ eval mode; whatever scores, generates or explains does it in eval mode, and leav
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -32,12 +32,13 @@ from llrnn.knowledge.contextual.base import ContextualFeature, LinearFeature
 from llrnn.knowledge.contextual.inputs import ContextualInput
 from llrnn.knowledge.features import Coarsened, Features, compile_features
 from llrnn.knowledge.process import Batch, ModelState, PackedStates, Process, Saved, State
+from llrnn.layer import ways
 from llrnn.layer.chunked import product
 from llrnn.layer.linear import AnyValues
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached
 from llrnn.layer.mixed import MixedDistribution
-from llrnn.layer.priors import Prior
+from llrnn.layer.priors import ContextValues, Prior, join
 from llrnn.layer.steered import Steered
 from llrnn.model import pretrained
 from llrnn.model.controllers import (
@@ -281,35 +282,63 @@ class LLRNN(nn.Module):
         own = (layer or self.layer).distribution(h, prior, values)
         return self._with_mixed(own, h, mixed), ModelState(controller, known)
 
-    def heard(self, batch: Batch) -> Batch:
-        """The batch with what inputs and linear features say of it, as tensors: a step on it asks no knowledge.
+    def heard(self, batch: Batch, room: Callable[[int], int] = int) -> Batch:
+        """The batch with what contextual inputs and features say of it, as tensors: a step on it asks no knowledge.
 
-        Of a model with a static background, no other contextual features, and batches whose positions all count.
+        Of a model with a static background, and batches whose positions all count. Exceptions, the words that features
+        single out, are filled up to `room` of their number. Where they are many beside the classes, the batch is
+        returned as it came.
         """
+        placed = batch.to(self.device) if len(self._linear()) < len(self.contextual) else batch
         given = batch.conditions if batch.conditions is not None else [None] * len(batch.inputs)
         followed: dict[object, Sequence[State]] = {}
         for process in (*self.contextual, *self.contextual_inputs):
             if process.state_key not in followed:
-                followed[process.state_key] = process.follow([process.initial(one) for one in given], batch)[0]
+                followed[process.state_key] = process.follow([process.initial(one) for one in given], placed)[0]
         numbers = [one.numbers(followed[one.state_key]) for one in self.contextual_inputs]
         slopes = [one.values(followed[one.state_key]).slope.flatten(1) for one in self._linear()]
+        others = [one.values(followed[one.state_key]) for one in self._others()]
+        exceptional, gained = self._exceptions(others, batch.n_positions, room) if others else (None, None)
+        if gained is not None and ways.MANY_WORDS * len(gained) > batch.n_positions * self.layer.classes.count:
+            return batch
         like = self.layer.weight.dtype
         return replace(
             batch,
             numbers=torch.cat(numbers, 1).view(*batch.inputs.shape, -1).to(like) if numbers else None,
             slopes=torch.cat(slopes, 1).to(like) if slopes else None,
+            exceptional=exceptional,
+            gained=gained,
         )
+
+    def _exceptions(self, values: Sequence[ContextValues], n: int, room: Callable[[int], int]) -> tuple[Tensor, Tensor]:
+        """Positions and words, (2, E), and values on them, less those on the rest, (E, k); the last fill up."""
+        like = self.layer.weight
+        placed = [part.to(like.device, like.dtype) for part in values]
+        known = placed[0] if len(placed) == 1 else join(self.background.prior([]).to(like.device), placed, n)
+        gained = known.value - known.rest.expand(n, -1)[known.position]
+        more = room(len(gained)) - len(gained)
+        last = torch.tensor([[n], [0]], device=like.device).expand(2, more)  # at a position that is not there
+        return torch.cat([torch.stack([known.position, known.word]), last], 1), F.pad(gained, (0, 0, 0, more))
 
     def _linear(self) -> list[LinearFeature[Any]]:
         return [one for one in self.contextual if isinstance(one, LinearFeature)]
 
+    def _others(self) -> list[ContextualFeature[Any]]:
+        return [one for one in self.contextual if not isinstance(one, LinearFeature)]
+
     def _heard_values(self, batch: Batch) -> list[AnyValues]:
-        """The values of linear features that a batch brings along."""
-        if batch.slopes is None:
-            return []
-        features = self._linear()
-        parts = torch.split(batch.slopes, [one.size for one in features], 1)
-        return [one.values_of(part.contiguous()) for one, part in zip(features, parts, strict=True)]
+        """The values of contextual features that a batch brings along, in their order."""
+        linear, others = list[AnyValues](), list[AnyValues]()
+        if batch.slopes is not None:
+            parts = torch.split(batch.slopes, [one.size for one in self._linear()], 1)
+            linear = [one.values_of(part.contiguous()) for one, part in zip(self._linear(), parts, strict=True)]
+        if batch.exceptional is not None and batch.gained is not None:
+            position, word = batch.exceptional
+            for part in torch.split(batch.gained, [len(one.names) for one in self._others()], 1):
+                rest = part.new_zeros(batch.n_positions, part.shape[1])
+                others.append(ContextValues(rest, position, word, part, filled=True))
+        of_linear, of_others = iter(linear), iter(others)
+        return [next(of_linear if isinstance(one, LinearFeature) else of_others) for one in self.contextual]
 
     def _with_mixed(self, own: Distribution, h: Tensor, mixed: Sequence[Prior]) -> Distribution:
         """The mixture that the network sets, or what it is without one."""

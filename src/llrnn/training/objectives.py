@@ -44,7 +44,7 @@ class Exact:
     """−mean log p of the targets, summed over the classes; nothing is drawn.
 
     `precision="half"`: float16 and bfloat16 products with float32 sums, on a GPU, where the background is static and
-    nothing else follows the text; "auto" takes it wherever it can be had, and "full" never.
+    contextual features speak of few words at a time; "auto" takes it wherever it can be had, and "full" never.
     """
 
     def __init__(self, precision: Literal["auto", "full", "half"] = "auto") -> None:
@@ -53,12 +53,12 @@ class Exact:
     def _taken(self, p: Distribution) -> Precision:
         if self.precision == "full":
             return "full"
-        why_not = "a model on the CPU" if not p.h.is_cuda else "contextual features" if p.values else None
-        if why_not is None and ways.static_mass(p) is None:
-            why_not = "a background that follows the text"
+        why_not = None if p.h.is_cuda else "a model on the CPU"
+        if why_not is None and ways.static_mass(p) is None and not ways.adds_gains(p):
+            why_not = "others"
         if why_not is not None and self.precision == "half":
             raise ConfigError(
-                "half precision is for a GPU, a static background and no contextual features, found "
+                "half precision is for a GPU, a static background and contextual features of few words, found "
                 f"{why_not}; leave training.objective.precision out"
             )
         return "half" if why_not is None else "full"

@@ -27,7 +27,6 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from llrnn.ground.errors import CheckpointError, ConfigError, LostWorkerError, TrainingError, short
-from llrnn.knowledge.contextual import LinearFeature
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.model.controllers import Hidden, SomeRows, evaluating
 from llrnn.model.network import LLRNN
@@ -438,8 +437,9 @@ class Updater:
 # updates, and those of shapes that come too seldom; the numbers are the same.
 #
 # Batches of whole sentences have as many shapes as there are lengths. They are filled up to one of a few dozen (at most
-# an eighth more rows, an eighth more columns or three), with positions of weight 0. What linear features and inputs say
-# is made of the text before the step, and is an input of the graph as well. All graphs share their memory.
+# an eighth more rows, an eighth more columns or three), with positions of weight 0. What contextual inputs and features
+# say is made of the text before the step, by a thread with a stream of its own, and is an input of the graph as well;
+# lists of words that features single out are filled up, too (by a quarter at most). All graphs share their memory.
 
 _BEFORE = 3  # updates before one is recorded: by then kernels are compiled and the optimizer is set up
 _MOST = 64  # shapes
@@ -456,7 +456,7 @@ class CudaGraphs:
     """
 
     def __init__(self) -> None:
-        self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._stream, self._beside = torch.cuda.Stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self._pool = torch.cuda.graph_pool_handle()  # nothing that a graph allocates is asked for after the next replay
 
     def warm_up(self, act: Act) -> None:
@@ -475,6 +475,16 @@ class CudaGraphs:
         with torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
             found = act()
         return found, graph.replay
+
+    def ahead(self, make: Callable[[], Batch]) -> Batch:
+        """What is made on a stream of its own: its questions to the GPU do not wait for updates."""
+        with torch.cuda.stream(self._beside):
+            batch = make()
+        self._beside.synchronize()
+        for tensor in batch.tensors().values():
+            if tensor.is_cuda:
+                tensor.record_stream(torch.cuda.current_stream())
+        return batch
 
     def copy_to_cpu(self, numbers: Tensor) -> Callable[[], list[float]]:
         """Numbers as they are now; what is returned waits for them."""
@@ -499,9 +509,9 @@ def updater_for(model: LLRNN, settings: TrainingSettings, workers: Workers) -> U
 def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) -> bool:
     """Whether a step is the same sequence of operations on tensors, whatever stands in the batch.
 
-    A background or a feature that follows the text, a condition, words that are drawn, several processes or a module of
-    the user's own need Python, or memory of another size, in the middle of a step. Linear features and inputs do not,
-    where every batch begins anew: what they say is found before the step.
+    A background that follows the text, a condition, words that are drawn, several processes or a module of the user's
+    own need Python, or memory of another size, in the middle of a step. Contextual features and inputs do not, where
+    every batch begins anew: what they say is found before the step.
     """
     knows = bool(model.contextual or model.contextual_inputs)
     return (
@@ -509,7 +519,6 @@ def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) 
         and isinstance(settings.objective, ExactObjective | DistilObjective)
         and not model.needs_conditions
         and model.background.is_static
-        and all(isinstance(one, LinearFeature) for one in model.contextual)
         and (_fills(settings) or not knows)
         and not model.mixed
         and model.controller.same_operations
@@ -535,7 +544,11 @@ class GraphedUpdater(Updater):
             return batch
         rows, columns = batch.inputs.shape
         filled = batch.filled(_rounded(rows, 1), _rounded(columns, 4), self.model.vocabulary.eos)
-        return self.model.heard(filled) if self._knows else filled
+        if not self._knows:
+            return filled
+        heard = self.recorder.ahead(lambda: self.model.heard(filled, _with_room))
+        self._fills = heard.is_heard  # else it speaks of too many words, and no batch is worth the question
+        return heard if self._fills else batch
 
     def update(self, batch: Batch, carried: ModelState | None, *, number: int, seed: int) -> Update:
         batch = self.prepared(batch)
@@ -560,7 +573,7 @@ class GraphedUpdater(Updater):
             self._rate = self.optimizer.param_groups[0]["lr"]
             self._recorded.clear()
         shape = (carried is None, *((name, tensor.shape) for name, tensor in batch.tensors().items()))
-        again = self._seen[shape] > 0 and self._seen.total() >= _BEFORE
+        again = self._seen[shape] > 0 and self._seen.total() >= _BEFORE and batch.is_heard == self._knows
         self._seen[shape] += 1
         if shape not in self._recorded and again and len(self._recorded) < _MOST:
             self._recorded[shape] = _Recorded(self, batch, carried)
@@ -576,6 +589,11 @@ def _rounded(size: int, least: int) -> int:
     """Up, to one of eight sizes between powers of two, and to a multiple of `least`."""
     step = max(least, 1 << max(0, size.bit_length() - 4))
     return -(-size // step) * step
+
+
+def _with_room(exceptions: int) -> int:
+    """Up, to one of four sizes between powers of two."""
+    return _rounded(max(exceptions, 1), 1 << max(0, exceptions.bit_length() - 3))
 
 
 class _Recorded:
