@@ -31,7 +31,7 @@ SHOWN = (
         "added_words",
     ),
     *("nlg", "knowledge_base", "semantic_parsing", "char_nlg", "constraint", "constraint_cold", "kenlm", "objectives"),
-    *("campaign", "other_texts", "attack", "bodies", "french_knowledge", "french_trials", "open_classes"),
+    *("campaign", "other_texts", "attack", "bodies", "french_knowledge", "french_trials", "open_classes", "steps_gpu"),
     *("open_more", "fewer_classes", "condensed"),
     *("template_pairs", "suite_pairs", "turkish_pairs", "turkish_subjects", "agreement_coverage", "agreement_rules"),
     *("agreement_gains", "agreement_constructions", "agreement_phenomena", "agreement_estonian"),
@@ -140,6 +140,23 @@ def open_classes() -> str:
             cells += ["–"] * (3 - len(cells))
             rows.append([language, symbols, found["body"], f"{classes:,}", label, str(len(seeds)), *cells])
     return markdown(["", "words + cells", "LSTM", "classes", "how", "seeds", "valid", *TESTS], rows)
+
+
+def steps_gpu() -> str:
+    """Training steps on a GPU, before experts were heard ahead and batches recorded, and now."""
+    found, best = read("steps-gpu.json")["found"], "configs/table4/best.toml"
+    full = f'{best}@training.objective={{kind="exact", precision="full"}}'
+    before = {full: found["half"][full]["seconds"]} | {name: one["seconds"] for name, one in found["experts"].items()}
+    rows = []
+    for label, name, asked in (
+        ("`best`, half precision", best, ""),
+        ("`best`, float32", full, "2"),
+        ("`expert`: one 5-gram of the text", "configs/table4/expert.toml", "1.3"),
+        ("`experts-more`: four n-grams, words that come again", "configs/table4/experts-more.toml", "2"),
+    ):
+        now = found["experts in graphs"][name]
+        rows.append([label, f"{1e3 * before[name]:.1f}", f"{1e3 * now['seconds']:.1f}", f"{now['ratio']:.2f}", asked])
+    return markdown(["", "ms before", "ms now", "against `best`", "asked for"], rows)
 
 
 def fewer_classes() -> str:
