@@ -155,7 +155,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("changes", SETTINGS.values(), ids=SETTINGS.keys())
+# every optimizer with one way to make batches, and every way with one optimizer; `make test-all` has all pairs
+_MORE = {f"{batches}, {optimizer}" for batches in [*BATCHES][1:] for optimizer in OPTIMIZERS[1:]}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [pytest.param(SETTINGS[name], id=name, marks=[pytest.mark.slow] if name in _MORE else []) for name in SETTINGS],
+)
 def test_they_are_the_usual_updates(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     usual, replayed = a_model(), a_model()
     expected = trained(usual, **changes)
