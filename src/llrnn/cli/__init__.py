@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import sys
 import warnings
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Annotated, Any
@@ -176,10 +177,17 @@ def _run(arguments: list[str] | None) -> int:
 
 def _in_one_line(complaint: str, context: Any) -> str:
     """The parser answers a missing verb with its whole help, or with a word; each group of verbs has its own list."""
-    listed = f"`{context.command_path if context is not None else 'llrnn'} --help` lists them"
+    shown = f"`{context.command_path if context is not None else 'llrnn'} --help`"
     if not complaint or "Usage:" in complaint or complaint == "Missing command.":
-        return f"a verb is required; {listed}"
-    return f"{complaint.rstrip('.')}; {listed}" if complaint.startswith("No such command") else complaint
+        return f"a verb is required; {shown} lists them"
+    if complaint.startswith("Missing "):
+        return f"{complaint.rstrip('.')}; {shown} has an example"
+    if not complaint.startswith("No such command"):
+        return complaint
+    unknown = complaint.removeprefix("No such command ").partition(". Did you mean ")[0].rstrip(".")
+    near = get_close_matches(unknown.strip("'"), context.command.list_commands(context), n=1)
+    meant = f"did you mean {near[0]!r}? " if near else ""
+    return f"No such command {unknown}; {meant}{shown} lists them"  # typer guesses in groups of loaded verbs only
 
 
 def _refuse(*reasons: str) -> int:
