@@ -3,7 +3,7 @@
     coverage run … or pytest --cov …, then: python scripts/branches.py
 
 Which files count stands once, in pyproject.toml ([tool.coverage.report]); tests/test_structure.py holds that every
-pattern there names files. Only tests of the rooms of these files, and of models, are traced (tests/conftest.py).
+pattern there names files. Which tests are traced stands in tests/conftest.py.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import llrnn
+from conftest import TRACED_FILES, TRACED_ROOMS
 from llrnn import backgrounds, contextual, errors, features, testing
 
 ROOT = Path(__file__).parents[1]
@@ -184,8 +185,9 @@ def test_every_pattern_of_the_coverage_list_names_files() -> None:
         assert [path for path in modules() if fnmatch.fnmatch(str(path), pattern)], pattern
 
 
-def test_nobody_traces_the_tests_of_other_rooms() -> None:
+def test_only_the_tests_that_count_branches_are_traced() -> None:
     """With --cov too, and in a worker of pytest-xdist: tests/conftest.py says why."""
+    assert [name for name in (*TRACED_ROOMS, *TRACED_FILES) if not (ROOT / "tests" / name).exists()] == []
     assert sys.gettrace() is None
     assert threading.gettrace() is None
 

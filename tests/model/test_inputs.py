@@ -20,6 +20,7 @@ from llrnn.knowledge.contextual import (
     ContextualInput,
     Copied,
     Expert,
+    Governors,
     GrammarState,
     Opinion,
     PointedWords,
@@ -340,6 +341,16 @@ def test_broken_inputs_are_caught() -> None:
             check_contextual_input(one, V)
 
 
+class Dumb(ContextualInput[int]):
+    """Counts words, and has nothing to say of them."""
+
+    def initial(self, condition: object = None) -> int:
+        return 0
+
+    def advance(self, state: int, symbol: int) -> int:
+        return state + 1
+
+
 def test_mistakes_get_one_line() -> None:
     with pytest.raises(FeatureError, match="needs a Grammar, an Automaton or another Constraint"):
         GrammarState("start: x")  # type: ignore[arg-type]
@@ -347,6 +358,14 @@ def test_mistakes_get_one_line() -> None:
         PointedWords(Depth(), features.Identity())  # type: ignore[arg-type]
     with pytest.raises(FeatureError, match="needs features of words"):
         Opinion(ngram(), "Word:x")  # type: ignore[arg-type]
+    with pytest.raises(FeatureError, match=r"GrammarState\(buckets=...\) must be 1 or more, found 0"):
+        GrammarState(grammar(), buckets=0)
+    with pytest.raises(FeatureError, match=r"Governors\(...\) needs an Agreement, found 'french'"):
+        Governors("french")  # type: ignore[arg-type]
+    with pytest.raises(FeatureError, match=r"Opinion\(...\) needs a background, such as n-grams, found 'n-grams'"):
+        Opinion("n-grams", features.Identity())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="Dumb needs a method `number`, or `numbers` for a batch of states"):
+        Dumb().bind(small_vocabulary()).numbers([0])
     with pytest.raises(ConfigError, match="'Depth' comes twice"):
         model_with(Depth(), Depth())
     with pytest.raises(FeatureError, match="must be bound"):

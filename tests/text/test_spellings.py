@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import llrnn
 from helpers import small_corpus, small_model
-from llrnn import LLRNN, Vocabulary
+from llrnn import LLRNN, Corpus, Vocabulary
 from llrnn.ground import bundle as bundles
 from llrnn.ground.errors import CheckpointError, UnknownWordError, VocabularyError
 from llrnn.ground.files import sealed_json
@@ -99,6 +99,24 @@ def test_a_few_words_do_not_make_all_of_them_and_many_do() -> None:
         stored.id("w400")
     assert stored.ids(words) == list(range(401))
     assert "_ids" in stored.__dict__
+
+
+def test_words_that_are_written_nearly_so_are_found() -> None:
+    vocabulary = Vocabulary(["maison", "Maisons", "raison", "été", "chat", EOS])
+    assert vocabulary.near("maisn")[:2] == ["maison", "Maisons"]
+    assert vocabulary.near("ete") == ["été"]
+    assert vocabulary.near("maison") == ["Maisons", "raison"]
+    assert vocabulary.near("") == vocabulary.near("qqqqqq") == []
+
+
+def test_what_is_no_symbol_is_refused() -> None:
+    for wrong in ("", " a", "a\nb"):
+        with pytest.raises(VocabularyError, match="a symbol must be a non-empty text on one line"):
+            Vocabulary(["a", wrong, EOS])
+    with pytest.raises(VocabularyError, match="that symbol marks ends of sentences: remove or rename it"):
+        Vocabulary.from_corpus(Corpus.from_sentences([["a", EOS]]))
+    with pytest.raises(VocabularyError, match="symbols are numbered 0 to 1, found 7"):
+        Vocabulary(["a", EOS]).spelled(7, np.random.default_rng(0))
 
 
 def test_what_a_vocabulary_must_hold_is_checked() -> None:
