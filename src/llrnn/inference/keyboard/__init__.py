@@ -117,6 +117,8 @@ def _check(model: LLRNN) -> None:
         found = "units in the place of words"
     elif model.contextual or model.contextual_inputs or model.mixed:
         found = "contextual features, or mixed parts" if model.mixed else "contextual features"
+    elif model.background.text_before:
+        found = "words that come again (without `recent` in [background] there are none)"
     elif not model.background.is_static:
         found = f"a background that depends on the context ({model.background!r})"
     elif not isinstance(model.controller, LSTM):
