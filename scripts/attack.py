@@ -23,9 +23,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
-from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, contextual, features, french, load
+from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, contextual, domains, features, french, load
 from llrnn.model.controllers import Attentive, Encoder
+from llrnn.serve.messages import most
 from llrnn.text.conditions import Words
 from load import resident_bytes, server, untrained
 
@@ -55,12 +57,15 @@ class Waited:
 
 
 def reader_of_conditions(folder: Path) -> Path:
-    """An untrained model that encodes conditions and copies from them: listing their words makes a vocabulary anew."""
+    """An untrained model that encodes conditions and copies from them: listing their words makes a vocabulary anew.
+
+    Its vocabulary is open, so that there are cells to draw strings from.
+    """
     corpus = Corpus.from_sentences(french.sentences(2000)).lowercased()
     encoder = Encoder(Words(), [f"Word:{word}" for word in corpus.counts()], 32, kind="lstm")
     model = LLRNN(
-        Vocabulary.from_corpus(corpus),
-        output_features=features.Identity(top=400) + features.Suffixes(3, min_count=5),
+        Vocabulary.from_corpus(corpus, domains=[domains.Spelling(list(corpus.counts()), order=3, endings=30)]),
+        output_features=features.Identity(top=400) + features.Suffixes(3, min_count=5).of_listed(),
         background=backgrounds.Unigram.from_corpus(corpus),
         controller=Attentive(LSTM(48), encoder, LSTM(48, inputs=48 + 32)),
         contextual=[contextual.Copied(), contextual.Unsaid()],
@@ -69,15 +74,19 @@ def reader_of_conditions(folder: Path) -> Path:
     return folder
 
 
-def attacks(folder: Path) -> dict[str, Request]:
+def attacks(folder: Path, open_folder: Path) -> dict[str, Request]:
     """The worst request of each kind, near every limit that it meets."""
-    model = load(folder)
+    model, vocabulary = load(folder), load(open_folder).vocabulary
+    cell = vocabulary.symbols[vocabulary.n_words]  # the first
     words = [word for word in model.vocabulary.words if " " not in word][1:]
     names = list(model.feature_names)
     patterns = max(1, min(200, 200_000 // len(names)))
 
     def some(rng: random.Random, count: int) -> list[str]:
         return rng.choices(words, k=count)
+
+    def nonsense(rng: random.Random, count: int) -> list[str]:
+        return ["".join(rng.choices("abcdefgh", k=12)) for _ in range(count)]
 
     def changes(rng: random.Random) -> list[dict[str, object]]:
         return [{"feature": rng.choice(names), "scale": 1.001} for _ in range(200)]
@@ -130,6 +139,17 @@ def attacks(folder: Path) -> dict[str, Request]:
             lambda rng: {**reader, "texts": ["la"] * 16, "conditions": [condition(rng, 1000) for _ in range(16)]},
         ),
         "bodies of 6,000 things": lambda rng: ("/v1/score", rng.choice([junk, fields])),
+        "read unknown words": ask(
+            "read", lambda rng: {"prefix": nonsense(rng, 1000), "words": nonsense(rng, 1000)}
+        ),
+        "write from 8 conditions, a beam of 20": ask(
+            "write",
+            lambda rng: {**reader, "conditions": [condition(rng, 400) for _ in range(8)], "beam": 20, "max_words": 12},
+        ),
+        "strings of a cell": lambda rng: (
+            f"/v1/models/conditions/strings?cell={quote(cell)}&limit={most('strings')}&seed={rng.randrange(10**6)}",
+            b"",
+        ),
         "listings": lambda rng: (f"/v1/models/main/words?limit=1000&query={rng.choice('aeiou')}", b""),
         "the description of the API": lambda rng: ("/v1/openapi.json", b""),
     }  # fmt: skip
@@ -188,7 +208,7 @@ async def attacked(port: int, request: Request, seconds: float) -> dict[str, Wai
 
 def reports(models: list[Path], seconds: float, only: str) -> Iterator[dict[str, object]]:
     named = [Path(f"main={models[0]}"), Path(f"conditions={models[1]}")]
-    for name, request in attacks(models[0]).items():
+    for name, request in attacks(*models).items():
         if only in name:
             with server(named, 64, 0) as (process, port):  # a fresh one, so that memory is of this attack
                 found = asyncio.run(attacked(port, request, seconds))

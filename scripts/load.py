@@ -4,8 +4,10 @@ python scripts/load.py --model demo/model --clients 32 --seconds 10 --out load.j
 
 Starts `llrnn serve` in a process of its own, once with batching and once with --rows 1, by turns, and asks /v1/next for
 what follows prefixes of French sentences, from as many clients as are given, each on a connection that it keeps.
-Without --model it serves an untrained model of the demo's size. Clients and server share the machine, so that the
-server alone is faster than this says.
+With --conditions, JSON lines, it asks /v1/write for texts of conditions by a beam of --beam instead, of a model that
+writes from them. Without --model it serves an untrained model of the demo's size. Clients and server share the machine,
+so that the server alone is faster than this says; requests for a second of the server's own CPU time do not depend on
+who else uses it.
 """
 
 from __future__ import annotations
@@ -44,6 +46,11 @@ class Run:
     statuses: Counter[int] = field(default_factory=Counter)
     milliseconds: list[float] = field(default_factory=list)
     megabytes: list[float] = field(default_factory=list)
+    cpu_seconds: float = 0.0  # of the server
+
+    @property
+    def rate_of_cpu(self) -> float:
+        return self.statuses[200] / self.cpu_seconds
 
     @property
     def rate(self) -> float:
@@ -57,6 +64,7 @@ class Run:
             "seconds": self.seconds,
             "statuses": dict(self.statuses),
             "requests_per_second": self.rate,
+            "requests_per_cpu_second": self.rate_of_cpu,
             **{f"p{n}_ms": cuts[n - 1] for n in (50, 90, 99)},
             "resident_mb": self.megabytes,
         }
@@ -65,6 +73,12 @@ class Run:
 def resident_bytes(process: int) -> float:
     """Resident memory of a process, as Linux counts it."""
     return float(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def cpu_seconds(process: int) -> float:
+    """What a process has used of the processors, as Linux counts it."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def untrained(folder: Path) -> Path:
@@ -109,9 +123,18 @@ def server(folders: Sequence[Path], rows: int, clients: int) -> Iterator[tuple[i
         process.wait(60)
 
 
-def request_for(prefix: str) -> bytes:
-    body = json.dumps({"prefix": prefix, "top": 10}).encode()
-    head = "POST /v1/next HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+def requests_for(folder: Path, conditions: Path | None, beam: int) -> list[bytes]:
+    """The questions of one run, one after the other."""
+    if conditions is None:
+        return [question("/v1/next", {"prefix": prefix, "top": 10}) for prefix in prefixes_for(folder)]
+    lines = conditions.read_text(encoding="utf8").splitlines()[:500]
+    asked = [json.loads(line)["condition"] for line in lines]
+    return [question("/v1/write", {"conditions": [one], "beam": beam}) for one in asked]
+
+
+def question(path: str, data: dict[str, object]) -> bytes:
+    body = json.dumps(data).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
@@ -141,13 +164,16 @@ async def drive(process: int, port: int, requests: list[bytes], seconds: float, 
     counted_from = time.perf_counter() + WARM_UP
     until = counted_from + seconds
     watching = asyncio.create_task(watch(process, run))
-    await asyncio.gather(*(client(port, requests, until, run, counted_from) for _ in range(run.clients)))
+    asking = asyncio.gather(*(client(port, requests, until, run, counted_from) for _ in range(run.clients)))
+    await asyncio.sleep(WARM_UP)
+    used = cpu_seconds(process)
+    await asking
     run.seconds = time.perf_counter() - counted_from
+    run.cpu_seconds = cpu_seconds(process) - used
     watching.cancel()
 
 
-def measured(folder: Path, rows: int, clients: int, seconds: float) -> Run:
-    requests = [request_for(prefix) for prefix in prefixes_for(folder)]
+def measured(folder: Path, requests: list[bytes], rows: int, clients: int, seconds: float) -> Run:
     run = Run(rows, clients)
     with server([folder], rows, clients) as (process, port):
         asyncio.run(asyncio.wait_for(drive(process, port, requests, seconds, run), seconds + 60))
@@ -158,6 +184,8 @@ def measured(folder: Path, rows: int, clients: int, seconds: float) -> Run:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, help="a model folder that knows French words")
+    parser.add_argument("--conditions", type=Path, help="JSON lines with conditions to write from")
+    parser.add_argument("--beam", type=int, default=5, help="--conditions: hypotheses")
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each run; at most 600")
     parser.add_argument("--rounds", type=int, default=1, help="how often both servers take their turn")
@@ -167,11 +195,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.model or untrained(Path(temporary) / "untrained")
         seconds = min(given.seconds, 600.0)
-        runs = [measured(folder, rows, given.clients, seconds) for _ in range(given.rounds) for rows in (given.rows, 1)]
+        requests, turns = requests_for(folder, given.conditions, given.beam), [given.rows, 1] * given.rounds
+        runs = [measured(folder, requests, rows, given.clients, seconds) for rows in turns]
     batched, alone = (statistics.median(run.rate for run in part) for part in (runs[::2], runs[1::2]))
-    print(f"batching: {batched:.0f} requests/s, one by one: {alone:.0f}, ratio {batched / alone:.2f}")  # noqa: T201
+    of_cpu = [statistics.median(run.rate_of_cpu for run in part) for part in (runs[::2], runs[1::2])]
+    said = f"batching: {batched:.0f} requests/s, one by one: {alone:.0f}, ratio {batched / alone:.2f}"
+    print(f"{said}; of the server's CPU time {of_cpu[0] / of_cpu[1]:.2f}")  # noqa: T201
     if given.out is not None:
         found = {"runs": [run.summary() for run in runs], "batched": batched, "alone": alone, "ratio": batched / alone}
+        found |= {"ratio_of_cpu": of_cpu[0] / of_cpu[1]}
         given.out.write_text(json.dumps(found, indent=1), encoding="utf8")
 
 

@@ -769,7 +769,7 @@ class Engine:
         """Strings drawn from a cell."""
         served = self.find(name)
         work = one_by_one(partial(_strings, served.model, limit=limit, seed=seed))
-        found: Answer = await self._batchers[served.name].submit(work, work, cell, 10.0 + limit)
+        found: Answer = await self._batchers[served.name].submit(work, work, cell, 50.0 + 5.0 * limit)
         return found
 
     async def _list(self, listing: Callable[..., Answer], name: str, query: str, limit: int) -> Answer:
