@@ -238,6 +238,7 @@ def conditions() -> Iterator[str]:
     yield f"means over the five datasets are {', '.join(means)}"
     yield f"one of another slot follows in {misplaced('copied'):.1f} % of the cases"
     yield f"all of the text; {misplaced('copied', 'unseen'):.1f} % for unseen values)"
+    yield from frames()
     errors = {name: _errors(name) for name in ("copied", "softmax", "delexicalised")}
     yield f"`copied` makes {errors['copied']} error in the"
     yield f"the softmax makes {errors['softmax']:,} and the delexicalised model {errors['delexicalised']}"
@@ -249,6 +250,22 @@ def conditions() -> Iterator[str]:
     yield f"({small[0]['classes']:,} and {small[1]['classes']:,} classes)"
     step = read("char-nlg.json")["step_cost"]["ratio_of_medians"]
     yield f"A training step takes {step:.2f} times as long with the automaton"
+
+
+def frames() -> Iterator[str]:
+    """What `Framed` and what was said as an input do to values in the wrong place."""
+    ((framed,), (inputs,)) = (read("nlg-frames.json")[name] for name in ("framed-slots", "slots"))
+    valid, test, unseen = (framed["tests"][part] for part in ("valid", "test", "unseen"))
+    yield f"of the validation {valid['misplaced']} of {valid['announced']}"
+    share = 100 * test["misplaced"] / test["announced"]
+    yield f"of the test {test['misplaced']} of {test['announced']} ({share:.1f} %)"
+    yield f"of unseen values {unseen['misplaced']} of {unseen['announced']}; slot errors "
+    errors, scores = ([one[key] for one in (valid, test, unseen)] for key in ("slot_error_rate", "bleu"))
+    yield f"slot errors {joined([100 * one for one in errors], 2)} %, BLEU {joined(scores, 1)}."
+    alone = [inputs["tests"][part] for part in ("valid", "test", "unseen")]
+    counts = [f"{one['misplaced']} of {one['announced']}" for one in alone]
+    yield f"inputs alone {counts[0]}, {counts[1]} and {counts[2]}; slot errors"
+    yield f"BLEU {joined([one['bleu'] for one in alone], 1)} (`docs/results/nlg-frames.json`)"
 
 
 PARSERS = (("softmax", "a"), ("masked", "b"), ("grammar", "c"), ("primed", "d"))
