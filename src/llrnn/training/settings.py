@@ -85,7 +85,7 @@ class ExactObjective(_Kind):
 
     kind: Literal["exact"] = "exact"
     precision: Literal["auto", "full", "half"] = Field(
-        "auto", description="of products: half on a GPU where nothing but the network follows the text, else full"
+        "auto", description="of products: half on a GPU where b is static and features single out few words, else full"
     )
 
     def make(self) -> Objective:
