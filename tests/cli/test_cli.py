@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -715,6 +717,24 @@ def test_the_installed_command_works_and_refuses(run: str, capsys: Capture) -> N
     assert (left.value.code, refusal.out) == (2, "")
     required = "a model folder is required, as `llrnn train --out` writes it, but there is no such folder"
     assert refusal.err == f"error: nowhere: {required}\n"
+
+
+@pytest.mark.parametrize("both", [False, True], ids=["| head", "2>&1 | head"])
+def test_whoever_reads_no_more_has_read_enough(run: str, both: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever was still to be said, on standard error too."""
+
+    def closed() -> Any:
+        reading, writing = os.pipe()
+        os.close(reading)
+        return os.fdopen(writing, "w")
+
+    streams = [closed(), closed() if both else io.StringIO()]
+    monkeypatch.setattr(sys, "stdout", streams[0])
+    monkeypatch.setattr(sys, "stderr", streams[1])
+    assert cli.run(["explain", run, "--word", "la"]) == 0
+    for stream in streams:
+        with suppress(BrokenPipeError):
+            stream.close()
 
 
 @pytest.mark.slow

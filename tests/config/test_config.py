@@ -170,7 +170,9 @@ def test_what_does_not_fit_together_is_said(tmp_path: Path, text: str, said: str
     ],
 )
 def test_what_is_not_toml_is_refused(tmp_path: Path, text: str) -> None:
-    assert "not TOML" in refusal(written(tmp_path, text))
+    found = refusal(written(tmp_path, text))
+    assert "not TOML" in found
+    assert found.endswith("`llrnn init TEXT --out CONFIG` writes one for a text")
 
 
 @pytest.mark.parametrize(

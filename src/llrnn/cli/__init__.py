@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import sys
 import warnings
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
@@ -159,7 +160,8 @@ def _run(arguments: list[str] | None) -> int:
     except LLRNNError as error:
         return _refuse(*getattr(error, "lines", (str(error),)))
     except BrokenPipeError:  # `llrnn ... | head` closed its end
-        sys.stderr.close()
+        with suppress(BrokenPipeError):  # `llrnn ... 2>&1 | head`: what waits to be said there cannot be
+            sys.stderr.close()
         return 0
     except OSError as error:  # a full disk, a name too long, no permission: the system's refusal, not our defect
         return _refuse(f"{'' if error.filename is None else f'{error.filename}: '}{error.strerror or error}")

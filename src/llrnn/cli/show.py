@@ -33,6 +33,10 @@ class VisibleConsole(Console):
             else:
                 yield Segment("\n".join(map(visible, text.split("\n"))), segment.style)
 
+    def on_broken_pipe(self) -> None:
+        """As without rich, which would end the process with 1: whoever reads no more has read enough."""
+        raise BrokenPipeError
+
 
 out = VisibleConsole(highlight=False, emoji=False, soft_wrap=True)
 err = VisibleConsole(stderr=True, highlight=False, emoji=False, soft_wrap=True)

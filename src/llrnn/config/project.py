@@ -629,7 +629,8 @@ def read_config(
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start}); give a TOML configuration") from None
     except (ValueError, RecursionError) as error:  # tomllib lets some faults of its parts through as they are
-        raise ConfigError(f"{path}: not TOML: {error}") from None
+        advice = "a TOML configuration is required here; `llrnn init TEXT --out CONFIG` writes one for a text"
+        raise ConfigError(f"{path}: not TOML: {error}; {advice}") from None
     _require_flat(content, str(path))
     for change in changes:
         _apply(content, change)
