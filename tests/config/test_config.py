@@ -216,6 +216,7 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
             "said": {},
             "unsaid": {},
             "continued": {},
+            "framed": {},
             "lookup": {"table": "t.csv", "columns": ["a"]},
             "agreement": {"rules": "french", "treebanks": ["t.conllu"]},
             "grammar": {"file": "g.lark"},

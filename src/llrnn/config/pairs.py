@@ -34,6 +34,7 @@ from llrnn.text.readers import read_lines
 _PAIRS = re.compile(r"\.(jsonl|csv|tsv)(\.gz)?$")
 _TEXTS = ("text", "target", "ref", "reference", "sentence", "utterance")
 _BRACKETS = re.compile(r"\s*([^\[\],]+)\[([^\]]*)\]\s*(?:,|$)")
+_NUMBER = re.compile(r"[0-9.]+")
 _PACE = ((2000, 60, 256), (400, 100, 128), (0, 150, 64))  # pairs or more: epochs, words in a batch (the study of RNNLG)
 _HELD_OUT = 1000  # pairs, at most; a tenth of fewer
 
@@ -57,6 +58,11 @@ def draft_pairs(
     out = Path(out)
     parts = {"train": [*map(str, files)], "valid": [*map(str, valid)]} if valid else parts_by_name([*map(str, files)])
     read = {part: list(_pairs(paths)) for part, paths in parts.items() if part != "test"}
+    if read["train"] and all(_NUMBER.fullmatch(pair["target"]) for pair in read["train"]):
+        raise ConfigError(
+            f"{parts['train'][0]}: a text is required for each meaning, found numbers; "
+            "give a list of words with --list, and a text beside it"
+        )
     if len(read["train"]) < LEAST_SENTENCES:
         raise ConfigError(f"{LEAST_SENTENCES} pairs or more are required, found {len(read['train'])}; give more")
     kind = _kind([pair["condition"] for pairs in read.values() for pair in pairs])
