@@ -311,6 +311,13 @@ def server() -> Iterator[str]:
         memory = f"{run['resident_mb'][1]} and {run['resident_mb'][-1]:.1f} MB"
         yield f"| {name} | {run['requests_per_second']:,.0f} | {waits} | {memory} |"
     yield f"{found['ratio']:.1f} times the throughput"
+    batched, alone = (run for run in read("load-write.json")["runs"])
+    rates, slow = ([run[key] for run in (batched, alone)] for key in ("requests_per_cpu_second", "p99_ms"))
+    yield (
+        f"{rates[0]:.0f} requests for a second of the server's CPU time, one by one {rates[1]:.0f}; "
+        f"p99 {slow[0] / 1000:.1f} s and {slow[1] / 1000:.1f} s"
+    )
+    yield f"{sum(run['statuses']['200'] for run in (batched, alone))} answers, all of them 200"
     attacked = read("attack.json")
     answers = [one[who]["answers"] for one in attacked for who in OTHERS]
     yield f"p99 of {min(answers)} to {max(answers)} answers each"

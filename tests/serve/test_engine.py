@@ -601,6 +601,20 @@ def test_who_was_silent_has_nothing_saved_up() -> None:
     assert 4 <= names_of(turns.take(10, 1000)).count("late") <= 6
 
 
+def test_a_dear_job_has_its_turn_among_cheap_ones_of_its_address() -> None:
+    """31 connections that always have a cheaper question do not keep the last one waiting."""
+    turns = FairQueue()
+    turns.add(some_job(("proxy", 31), 300, "dear"))
+    for port in range(31):
+        turns.add(some_job(("proxy", port), 100, "cheap"))
+    served: list[str] = []
+    while "dear" not in served and len(served) < 1000:
+        (taken,) = turns.take(1, 1000)
+        served += names_of([taken])
+        turns.add(some_job(taken.client, 100, "cheap"))
+    assert len(served) <= 4 * 31
+
+
 def test_a_turn_has_at_least_one_job_and_at_most_so_many() -> None:
     turns = FairQueue()
     for n in range(5):

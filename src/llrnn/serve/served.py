@@ -252,7 +252,7 @@ class FairQueue:
         taken: list[Job] = []
         cost = 0.0
         while self._lanes and len(taken) < rows:
-            client = min(self._lanes, key=self._after)
+            client = self._next()
             job = self._lanes[client][0]
             if taken and not job.dropped and cost + job.cost > work:
                 break
@@ -266,10 +266,16 @@ class FairQueue:
             self._level.clear()
         return taken
 
-    def _after(self, client: Client) -> tuple[float, float]:
-        """What a client will have paid with its next job: so among equals the cheapest comes first."""
-        cost = self._lanes[client][0].cost
-        return self._paid[client[0]] + cost, self._paid[client] + cost
+    def _next(self) -> Client:
+        """The client of each address who will have paid least with its next job, and of these the address that will.
+
+        Addresses first and clients within them: else, of one address, the cheapest job would always come first, and a
+        dear one never.
+        """
+        first: dict[str, Client] = {}
+        for client in sorted(self._lanes, key=lambda one: self._paid[one] + self._lanes[one][0].cost):
+            first.setdefault(client[0], client)
+        return min(first.values(), key=lambda one: self._paid[one[0]] + self._lanes[one][0].cost)
 
     def _remove_first(self, client: Client) -> None:
         self._lanes[client].popleft()
