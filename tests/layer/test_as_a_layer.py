@@ -7,7 +7,6 @@ import io
 import multiprocessing
 import pickle
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -358,33 +357,31 @@ def test_weights_tied_to_an_embedding_and_parametrized() -> None:
     torch.testing.assert_close(layer.loss(h, words(5)), wanted)
 
 
-def gradients_of_rank(rank: int, store: str) -> list[list[float]]:
-    patience = timedelta(seconds=HANG)
-    torch.distributed.init_process_group("gloo", f"file://{store}", rank=rank, world_size=2, timeout=patience)
+def _work(rank: int, store: str, answers: multiprocessing.Queue[list[list[float]]]) -> None:
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", f"file://{store}", rank=rank, world_size=2)
     net = Net()
     ddp = nn.parallel.DistributedDataParallel(net)
     for _ in range(2):  # what waits for a gradient that does not come says so in the second step
         found = trained(net, ddp, slice(4 * rank, 4 * rank + 4))
+    answers.put([gradient.flatten().tolist() for gradient in found[1:]])
     torch.distributed.destroy_process_group()
-    return [gradient.flatten().tolist() for gradient in found[1:]]
-
-
-def _work(store: str, answers: multiprocessing.Queue[list[list[float]]]) -> None:
-    torch.set_num_threads(1)
-    answers.put(gradients_of_rank(1, store))
 
 
 def test_two_processes_have_the_gradients_of_one(tmp_path: Any) -> None:
-    context, store = multiprocessing.get_context("spawn"), str(tmp_path / "store")
+    context = multiprocessing.get_context("spawn")
     answers: Any = context.Queue()
-    process = context.Process(target=_work, args=(store, answers))
-    process.start()
-    here, there = gradients_of_rank(0, store), answers.get(timeout=HANG)
-    process.join()
+    args = str(tmp_path / "store"), answers
+    processes = [context.Process(target=_work, args=(rank, *args)) for rank in range(2)]
+    for process in processes:
+        process.start()
+    found = [answers.get(timeout=HANG) for _ in processes]
+    for process in processes:
+        process.join()
     net = Net()
     wanted = trained(net, net)[1:]
-    assert here == there
-    for one, other in zip(here, wanted, strict=True):
+    assert found[0] == found[1]
+    for one, other in zip(found[0], wanted, strict=True):
         torch.testing.assert_close(torch.tensor(one), other.flatten(), rtol=1e-4, atol=1e-7)
 
 
