@@ -141,8 +141,14 @@ def test_the_files_of_a_study(source: Path, tmp_path: Path) -> None:
         "dialogue 1: inform(name=nandos) is left out, a turn has one of each of food, area, pricerange",
     ]
     assert missing == "'ugly duckling' has no phone"
-    lines = {line.words: line.condition for path in parts.files if path.suffix == ".jsonl" for line in corpus(path)}
+    texts = [path for path in parts.files if path.stem in parts.dialogues]
+    lines = {line.words: line.condition for path in texts for line in corpus(path)}
     assert len(lines) == 12
+    for path in texts:  # what a softmax reads: the same, and the rows that experts would look up
+        for line, read in zip(corpus(path), corpus(path.with_stem(f"{path.stem}-read")), strict=True):
+            known: Any = read.condition
+            assert all(row.startswith("name ") for row in known.pop("table"))
+            assert known == line.condition
     assert lines["where", "?"] == {
         "user": "a cheap one , please .",
         "said": [],
