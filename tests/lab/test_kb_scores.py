@@ -379,7 +379,8 @@ def test_the_restaurant_dialogues(tmp_path: Path) -> None:
     parts = write_parts(tmp_path, DATA)
     assert parts.dialogues == {"train": 406, "valid": 135, "test": 135}
     sizes = {path.stem: size for path, size in parts.files.items()}
-    assert sizes == {"train": 1660, "valid": 539, "test": 545, "venues": 110, "changed": 110}
+    read = {"train-read": 1660, "valid-read": 539, "test-read": 545, "changed-read": 545}
+    assert sizes == {"train": 1660, "valid": 539, "test": 545, **read, "venues": 110, "changed": 110}
     assert (parts.respelled, parts.empty, len(parts.problems)) == (74, 0, 8)
     old, new = (KnowledgeBase.from_file(tmp_path / f"{name}.json") for name in ("venues", "changed"))
     check_changed(old, new)
