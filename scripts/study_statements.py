@@ -266,6 +266,12 @@ def frames() -> Iterator[str]:
     counts = [f"{one['misplaced']} of {one['announced']}" for one in alone]
     yield f"inputs alone {counts[0]}, {counts[1]} and {counts[2]}; slot errors"
     yield f"BLEU {joined([one['bleu'] for one in alone], 1)} (`docs/results/nlg-frames.json`)"
+    test, unseen = ([one["tests"][part] for one in read("nlg-frames.json")["copied"]] for part in ("test", "unseen"))
+    for part, what in ((test, "of the test"), (unseen, "of unseen values")):
+        counts = [f"{one['misplaced']} of {one['announced']}" for one in part]
+        errors = [f"{100 * one['slot_error_rate']:.2f}" for one in part]
+        bleu = [f"{one['bleu']:.1f}" for one in part]
+        yield f"{what} {' and '.join(counts)}, slot errors {' and '.join(errors)} %, BLEU {' and '.join(bleu)}"
 
 
 PARSERS = (("softmax", "a"), ("masked", "b"), ("grammar", "c"), ("primed", "d"))
