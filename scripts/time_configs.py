@@ -7,6 +7,7 @@
 Steps are those of `train` itself: with its optimizer, average and CUDA graphs. What follows an @ is a change, as of
 `--set`; several are separated by ~. A turn takes `--steps` steps of each configuration, and the first does not count.
 `--processor` counts the time of the processor, which others who use the machine do not lengthen; on a CPU alone.
+`--profile` takes one turn more under torch.profiler: for how many seconds of a step the GPU works (`busy`).
 
 Before a configuration there may be the name of an output layer, of the same body in plain torch in its place:
 
@@ -25,6 +26,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from llrnn.config import read_config
 from llrnn.config.keys import ControllerConfig
@@ -43,6 +45,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--processor", action="store_true")
+    parser.add_argument("--profile", action="store_true")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     clock = time.process_time if given.processor else time.perf_counter
@@ -63,7 +66,19 @@ def main() -> None:
         }
         for name, run in runs.items()
     }
+    if given.profile:
+        for name, run in runs.items():
+            found[name]["busy"] = busy(run)
     print(json.dumps(found, indent=1))  # noqa: T201
+
+
+def busy(run: Training) -> float:
+    """Seconds of a step in which kernels run, those of all streams added up."""
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as watched:
+        taken = run.turn()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+    return sum(event.self_device_time_total for event in watched.key_averages()) / 1e6 / taken
 
 
 class Training:

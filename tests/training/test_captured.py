@@ -21,6 +21,7 @@ from llrnn.ground.errors import NonFiniteError, ZeroMassError
 from llrnn.knowledge.features import Identity, Suffixes
 from llrnn.knowledge.process import Batch
 from llrnn.layer import ways
+from llrnn.layer.priors import ContextValues
 from llrnn.model.controllers import Elman, Recurrent
 from llrnn.model.own import from_module
 from llrnn.model.scoring import Continuous, Prefetched, Sentences
@@ -296,8 +297,17 @@ def test_nor_does_a_step_with_such_words_ask_for_a_number() -> None:
     heard = model.heard(batch.filled(B + 1, T + 1, VOCABULARY.eos))
     loss_and_gradients(model, heard)
     with NoNumberAsked():  # type: ignore[no-untyped-call]
-        p = model.scan(heard)[0]
-        assert torch.isfinite(Exact()(model, p, heard, None)).dtype == torch.bool
+        assert Exact()(model, model.scan(heard)[0], heard, None).requires_grad
+
+
+def test_what_was_heard_stays_filled_up_in_other_numbers() -> None:
+    """Of a model in half precision values are float32 in the layer, and what fills up has no position there, too."""
+    values = expert_model().heard(sentences_to_train_on()[0].filled(9, 24, VOCABULARY.eos), lambda n: n + 5)
+    (first, *_), cpu = expert_model()._heard_values(values), torch.device("cpu")
+    assert isinstance(first, ContextValues)
+    other = first.to(cpu, torch.float64)
+    assert other.filled
+    assert other.position is first.position
 
 
 def test_updates_with_experts_are_the_usual_ones(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ Positions are numbered 0..N-1; a prior with `n == 1` holds for every position.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import ClassVar, cast
 
@@ -415,9 +415,14 @@ class ContextValues:
         """The same values where the layer is, in the numbers that it computes with."""
         if self.rest.device == device and self.rest.dtype == self.value.dtype == dtype:
             return self
-        rest, value = self.rest.to(device, dtype), self.value.to(device, dtype)
-        everywhere = None if self.everywhere is None else self.everywhere.to(device)
-        return ContextValues(rest, self.position.to(device), self.word.to(device), value, everywhere)
+        return replace(
+            self,
+            rest=self.rest.to(device, dtype),
+            position=self.position.to(device),
+            word=self.word.to(device),
+            value=self.value.to(device, dtype),
+            everywhere=None if self.everywhere is None else self.everywhere.to(device),
+        )
 
     def row(self, n: int) -> ContextValues:
         """One position alone."""

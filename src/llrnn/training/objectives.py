@@ -55,7 +55,7 @@ class Exact:
             return "full"
         why_not = None if p.h.is_cuda else "a model on the CPU"
         if why_not is None and ways.static_mass(p) is None and not ways.adds_gains(p):
-            why_not = "others"
+            why_not = "a background that follows the text, or features of many words at a time"
         if why_not is not None and self.precision == "half":
             raise ConfigError(
                 "half precision is for a GPU, a static background and contextual features of few words, found "

@@ -523,6 +523,7 @@ def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) 
         and not model.mixed
         and model.controller.same_operations
         and model.background.prior([]) is model.background.prior([])  # nothing is made anew, and copied, at every step
+        and model.background.prior([]).only_table is not None  # else its numbers decide the way to log Z
     )
 
 
