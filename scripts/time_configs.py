@@ -5,7 +5,8 @@
     python scripts/time_configs.py --data … --processor SOFTMAX.toml adaptive=500,3000,12000:SOFTMAX.toml A.toml
 
 Steps are those of `train` itself: with its optimizer, average and CUDA graphs. What follows an @ is a change, as of
-`--set`; several are separated by ~. A turn takes `--steps` steps of each configuration, and the first does not count.
+`--set`; several are separated by ~. Every configuration has a process of its own, and they take turns of `--steps`
+steps; the first `--warm` turns do not count (with CUDA graphs, take whole epochs: the first of each shape is recorded).
 `--processor` counts the time of the processor, which others who use the machine do not lengthen; on a CPU alone.
 `--profile` takes one turn more under torch.profiler: for how many seconds of a step the GPU works (`busy`).
 
@@ -20,10 +21,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import statistics
 import time
 from collections.abc import Iterator
 from itertools import chain
+from multiprocessing.connection import Connection
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -42,34 +45,60 @@ def main() -> None:
     parser.add_argument("--data", required=True)
     parser.add_argument("--steps", type=int, default=1)
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--warm", type=int, default=1)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--processor", action="store_true")
     parser.add_argument("--profile", action="store_true")
     given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    clock = time.process_time if given.processor else time.perf_counter
-    runs = {name: Training(name, given.data, given.device, given.steps) for name in given.configs}
+    runs = {name: start(name, given) for name in given.configs}
+    made = {name: run.recv() for name, run in runs.items()}  # all are ready
     times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(given.turns + 1):
+    for _ in range(given.warm):  # side by side: nobody looks at the clock
+        for run in runs.values():
+            run.send("turn")
+        for run in runs.values():
+            run.recv()
+    for _ in range(given.turns):
         for name, run in runs.items():
-            begun = clock()
-            taken = run.turn()
-            times[name].append((clock() - begun) / taken)
-    first = times[given.configs[0]][1:]
+            run.send("turn")
+            times[name].append(run.recv())
+    first = times[given.configs[0]]
     found = {
         name: {
-            "classes": run.classes,
-            "seconds": (seconds := statistics.median(times[name][1:])),
-            "words_per_second": run.words / seconds,
-            "ratio": statistics.median(own / other for own, other in zip(times[name][1:], first, strict=True)),
+            "classes": classes,
+            "seconds": (seconds := statistics.median(times[name])),
+            "words_per_second": words / seconds,
+            "ratio": statistics.median(own / other for own, other in zip(times[name], first, strict=True)),
         }
-        for name, run in runs.items()
+        for name, (classes, words) in made.items()
     }
-    if given.profile:
-        for name, run in runs.items():
-            found[name]["busy"] = busy(run)
+    for name, run in runs.items():
+        if given.profile:
+            run.send("profile")
+            found[name]["busy"] = run.recv()
+        run.send("end")
     print(json.dumps(found, indent=1))  # noqa: T201
+
+
+def start(name: str, given: argparse.Namespace) -> Connection:
+    """A process that is made ready, and then takes turns when it is told to."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    context.Process(target=serve, args=(theirs, name, given), daemon=True).start()
+    return ours
+
+
+def serve(told: Connection, name: str, given: argparse.Namespace) -> None:
+    """Says how many classes a model has, and words a step; then the seconds of a step, whenever it is told."""
+    torch.set_num_threads(given.threads)
+    clock = time.process_time if given.processor else time.perf_counter
+    run = Training(name, given.data, given.device, given.steps)
+    told.send((run.classes, run.words))
+    while (what := told.recv()) != "end":
+        begun = clock()
+        found = busy(run) if what == "profile" else run.turn()
+        told.send(found if what == "profile" else (clock() - begun) / found)
 
 
 def busy(run: Training) -> float:

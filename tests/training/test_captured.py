@@ -26,6 +26,7 @@ from llrnn.model.controllers import Elman, Recurrent
 from llrnn.model.own import from_module
 from llrnn.model.scoring import Continuous, Prefetched, Sentences
 from llrnn.text.corpus import EncodedText
+from llrnn.training.hearing import Hearing
 from llrnn.training.objectives import Exact
 from llrnn.training.settings import TrainingSettings
 from llrnn.training.updates import (
@@ -78,7 +79,10 @@ class Again(CudaGraphs):
 
         return found, replay
 
-    def ahead(self, make: Callable[[], Batch]) -> Batch:
+    def spare_memory(self) -> int:
+        return 10_000  # some sentences find room, others do not
+
+    def ahead(self, make: Callable[[], Batch | None]) -> Batch | None:
         return make()
 
     def copy_to_cpu(self, numbers: Tensor) -> Callable[[], list[float]]:
@@ -289,6 +293,38 @@ def test_words_that_experts_single_out_are_inputs_of_the_record() -> None:
         assert found == pytest.approx(expected, rel=1e-12)
         for one, other in zip(gradients, own, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-11)
+
+
+@pytest.mark.parametrize("limit", [0, 20_000, 10**9])
+def test_what_knowledge_says_of_a_sentence_is_asked_once(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches put together from what was kept, from what was not, and from both, have the usual loss and gradients."""
+    model, asked = expert_model().double(), list[int]()
+    hearing, hear = Hearing(model, limit, lambda n: n + 7), model.heard
+
+    def counted(batch: Batch) -> Batch:
+        asked.append(len(batch.inputs))
+        return hear(batch)
+
+    monkeypatch.setattr(model, "heard", counted)
+    text = EncodedText.to_train_on(TRAIN, VOCABULARY)
+    for epoch in range(3):
+        for batch in Sentences(60).plan(text, seed=3, epoch=epoch)[:4]:
+            B, T = batch.inputs.shape
+            heard = hearing.heard(batch, B + 2, T + 3)
+            assert heard is not None
+            expected, gradients = loss_and_gradients(model, batch)
+            found, own = loss_and_gradients(model, heard)
+            assert found == pytest.approx(expected, rel=1e-12)
+            for one, other in zip(gradients, own, strict=True):
+                torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-11)
+    for batch in Sentences(60).plan(text, seed=3, epoch=4):
+        hearing.heard(batch, *batch.inputs.shape)
+    before = sum(asked)
+    for batch in Sentences(60).plan(text, seed=3, epoch=5):
+        hearing.heard(batch, *batch.inputs.shape)
+    again, distinct = sum(asked) - before, len({sentence.words for sentence in TRAIN})
+    assert again == 0 if limit == 10**9 else 0 < again <= len(TRAIN)
+    assert limit or again >= distinct
 
 
 def test_nor_does_a_step_with_such_words_ask_for_a_number() -> None:

@@ -32,6 +32,7 @@ from llrnn.model.controllers import Hidden, SomeRows, evaluating
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching, Sentences
 from llrnn.text.corpus import EncodedText, Lazy
+from llrnn.training.hearing import Hearing
 from llrnn.training.objectives import Distilled
 from llrnn.training.settings import DistilObjective, ExactObjective, TrainingSettings
 
@@ -438,11 +439,12 @@ class Updater:
 #
 # Batches of whole sentences have as many shapes as there are lengths. They are filled up to one of a few dozen (at most
 # an eighth more rows, an eighth more columns or three), with positions of weight 0. What contextual inputs and features
-# say is made of the text before the step, by a thread with a stream of its own, and is an input of the graph as well;
-# lists of words that features single out are filled up, too (by a quarter at most). All graphs share their memory.
+# say is made of the text before the step, by a thread with a stream of its own, and is an input of the graph as well
+# (`training.hearing`); lists of words that features single out are filled up, too. All graphs share their memory.
 
 _BEFORE = 3  # updates before one is recorded: by then kernels are compiled and the optimizer is set up
-_MOST = 64  # shapes
+_MOST = 128  # shapes
+_SPARE = 0.3  # of the memory of a GPU that is free before training
 Results = Sequence[Tensor]
 Act = Callable[[], Results]
 Replay = Callable[[], None]  # does again what was recorded; its results lie where they lay
@@ -476,12 +478,17 @@ class CudaGraphs:
             found = act()
         return found, graph.replay
 
-    def ahead(self, make: Callable[[], Batch]) -> Batch:
+    def spare_memory(self) -> int:
+        """Bytes that may be kept for the length of a training: a part of what is free."""
+        free, _ = torch.cuda.mem_get_info()
+        return int(free * _SPARE)
+
+    def ahead(self, make: Callable[[], Batch | None]) -> Batch | None:
         """What is made on a stream of its own: its questions to the GPU do not wait for updates."""
         with torch.cuda.stream(self._beside):
             batch = make()
         self._beside.synchronize()
-        for tensor in batch.tensors().values():
+        for tensor in batch.tensors().values() if batch is not None else ():
             if tensor.is_cuda:
                 tensor.record_stream(torch.cuda.current_stream())
         return batch
@@ -538,18 +545,19 @@ class GraphedUpdater(Updater):
         self._rate = settings.learning_rate
         self._knows = bool(model.contextual or model.contextual_inputs)
         self._fills = _fills(settings)
+        self.hearing = Hearing(model, recorder.spare_memory(), _with_room)
 
     def prepared(self, batch: Batch) -> Batch:
         """Filled up to a frequent shape, with what knowledge says of it."""
         if not self._fills or batch.weights is not None:
             return batch
         rows, columns = batch.inputs.shape
-        filled = batch.filled(_rounded(rows, 1), _rounded(columns, 4), self.model.vocabulary.eos)
+        shape = _rounded(rows, 1), _rounded(columns, 4)
         if not self._knows:
-            return filled
-        heard = self.recorder.ahead(lambda: self.model.heard(filled, _with_room))
-        self._fills = heard.is_heard  # else it speaks of too many words, and no batch is worth the question
-        return heard if self._fills else batch
+            return batch.filled(*shape, self.model.vocabulary.eos)
+        heard = self.recorder.ahead(lambda: self.hearing.heard(batch, *shape))
+        self._fills = heard is not None  # else it speaks of too many words, and no batch is worth the question
+        return heard or batch
 
     def update(self, batch: Batch, carried: ModelState | None, *, number: int, seed: int) -> Update:
         batch = self.prepared(batch)
@@ -593,8 +601,9 @@ def _rounded(size: int, least: int) -> int:
 
 
 def _with_room(exceptions: int) -> int:
-    """Up, to one of four sizes between powers of two."""
-    return _rounded(max(exceptions, 1), 1 << max(0, exceptions.bit_length() - 3))
+    """Up, to one of four sizes between powers of two, some eighths above: the next batch may have a few more."""
+    some = max(exceptions + exceptions // 16, 1)
+    return _rounded(some, 1 << max(0, some.bit_length() - 3))
 
 
 class _Recorded:
