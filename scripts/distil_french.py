@@ -1,6 +1,7 @@
 """How much of a French network's gain over Kneser-Ney an n-gram model keeps (`llrnn ngram distil`).
 
-    PYTHONPATH=src python scripts/distil_french.py --data runs/table4/prepared --out runs/distil --device cuda
+    PYTHONPATH=src python scripts/distil_french.py --data runs/table4/prepared --out runs/distil --device cuda --arpa
+    PYTHONPATH=src python scripts/compare_kenlm.py runs/distil/distilled-0.arpa      as KenLM reads it
 
 Words seen twice in the training text and <unk>; network, Kneser-Ney and n-grams are over the same words and read the
 same text. Rows: contexts of the training text alone, and of files of sentences that the network writes besides; each
@@ -27,7 +28,7 @@ from llrnn.ground.bundle import has_bundle
 from llrnn.inference.mixing import fitted_shares
 from llrnn.inference.projection import distil, written
 from llrnn.knowledge.backgrounds.ngram import over_own_words
-from llrnn.languages.ngrams import NGramTable, estimate, interpolated
+from llrnn.languages.ngrams import NGramTable, estimate, interpolated, write_arpa
 from llrnn.model.checkpoint import load
 from llrnn.model.scoring import sentence_log_probs
 from llrnn.text.corpus import Corpus, EncodedText
@@ -134,13 +135,15 @@ def run(arguments: argparse.Namespace) -> None:
         drawn = sum(len(one.words) for more in pieces for one in more)
         for more in pieces:
             text = text + more
-        if files in (1, arguments.files):
+        if files and files in (1, arguments.files):
             stream = EncodedText.encode(text[len(texts["train"]) :], vocabulary).stream()
             table = estimate(stream, words, order=5)
             keep(f"KN5 of {files} files", table, nats(table, streams), begun, words=drawn)
         least = 2 if files else 1
         table = distil(model, text, order=5, threshold=arguments.threshold, min_count=least, on_level=say)
         keep(f"distilled, {files} files", table, nats(table, streams), begun, words=drawn)
+        if arguments.arpa:
+            write_arpa(table, arguments.out / f"distilled-{files}.arpa")
         log_p = torch.stack([over_own_words(one).score(streams["valid"])[0] for one in (kneser_ney, table)])
         shares = fitted_shares(log_p)
         both = interpolated([kneser_ney, table], shares)
@@ -155,6 +158,7 @@ if __name__ == "__main__":
     parser.add_argument("--files", type=int, default=8, help="of sentences that the network writes")
     parser.add_argument("--sentences", type=int, default=25_000, help="in each")
     parser.add_argument("--threshold", type=float, default=1e-8)
+    parser.add_argument("--arpa", action="store_true", help="write each distilled model as ARPA, too")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change the configuration")
     parser.add_argument("--seed", type=int, help="write one file, and no more")
     arguments = parser.parse_args()

@@ -138,6 +138,15 @@ def test_standard_input_is_a_text(capsys: Capture, feed: Feed) -> None:
     assert "read once" in refused(capsys, "evaluate", "u.arpa", "net", "-")
 
 
+@pytest.mark.parametrize(
+    "verb", ["evaluate - train.txt", "score - train.txt", "rescore - lists.tsv", "explain - --prefix le --word chat"]
+)
+def test_standard_input_is_a_model(capsys: Capture, feed: Feed, verb: str) -> None:
+    wanted = done(capsys, *verb.replace(" -", " u.arpa", 1).split()).replace("u.arpa", "-")
+    feed(Path("u.arpa").read_text(encoding="utf8"))
+    assert done(capsys, *verb.split()).split() == wanted.split()
+
+
 def test_ngrams_through_pipes(capsysbinary: pytest.CaptureFixture[bytes], feed: Feed) -> None:
     feed(Path("train.txt").read_text(encoding="utf8"))
     assert cli.run(["ngram", "estimate", "-", "--order", "3", "--out", "-"]) == 0

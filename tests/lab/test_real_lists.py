@@ -59,11 +59,24 @@ def data(tmp_path: Path) -> Path:
 def test_a_question_without_its_values_and_the_values(data: Path) -> None:
     known = Known.read(data / "camrest676")
     assert known.values["name"] == ["chefs table", "la luna"]
-    assert known.condition("La Luna serves asian oriental food, 01223 12 .") == {
+    assert known.condition("La Luna serves asian oriental food, 01223 12 .", ("thai", "food")) == {
         "asked": "NAME serves FOOD food",
         "name": ["la luna"],
         "food": ["asian oriental"],
+        "before": "thai food",
+        "said": ["thai"],
     }
+    assert known.condition(None, ()) == {"asked": None, "before": None, "said": []}
+
+
+def test_the_turn_before_as_it_was_heard_and_none_where_a_dialogue_begins(data: Path) -> None:
+    part = Part.read(data / "dstc2_nbest" / "dev.jsonl.gz")
+    heard = [transcribed(entry.hypotheses[0].words) for entry in part.lists]
+    before = [*part.before.values()]
+    assert [before[i] for i in (0, 3, 6)] == [(), (), ()]
+    assert [before[i] for i in (1, 2, 4)] == [heard[0], heard[1], heard[3]]
+    turns = ["thai food", "phone number", "thank you good bye", "cheap"]
+    assert [*real_lists._befores(turns)] == [(), ("thai", "food"), ("phone", "number"), ()]
 
 
 def test_lists_are_read_by_rank_and_dialogue(data: Path) -> None:
@@ -79,8 +92,9 @@ def test_lists_are_read_by_rank_and_dialogue(data: Path) -> None:
 
 def test_what_users_typed_behind_what_they_were_asked(data: Path) -> None:
     first, second, *_ = real_lists.Data.read(data).typed
-    assert first == {"condition": {"asked": "hello welcome"}, "target": "a cheap one"}
-    assert second == {"condition": {"asked": "what food"}, "target": "id like thai"}
+    assert first == {"condition": {"asked": "hello welcome", "before": None, "said": []}, "target": "a cheap one"}
+    assert second["condition"] == {"asked": "what food", "before": "a cheap one", "said": ["cheap"]}
+    assert second["target"] == "id like thai"
 
 
 def test_rates_of_seeds_and_the_interval_of_their_mean(data: Path) -> None:

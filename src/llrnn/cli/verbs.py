@@ -221,7 +221,8 @@ def evaluate_verb(
     Example: llrnn evaluate runs/french novel.txt --cache 0.1 --dynamic 0.05
     Example: zcat test.txt.gz | llrnn evaluate corpus.arpa runs/french - --oov skip
     """
-    folders = [path for path in models if is_model(path)]
+    piped = models[:1] if len(models) > 1 and str(models[0]) == STANDARD else []
+    folders = [path for path in models if is_model(path)] or piped
     files = [path for path in models if path not in folders]
     require_models_and_texts(folders, files, bool(pairs))
     if not any(not is_built(path) for path in files):
@@ -310,7 +311,7 @@ def score_verb(
     if as_json or as_jsonl:
         refuse_idle(context, "with --json and --jsonl, which tell both", "by")
     file, scorer, policy = Path(text), cast(LLRNN | Path, model), oov_policy(oov)
-    unit = unit or ("log10" if model.is_file() else "nats")
+    unit = unit or ("nats" if holds_model(model) or model.is_dir() else "log10")
     if holds_model(model):
         scorer = options.constrained(options.open(model, device))
         corpus = read_for(scorer, file, format, lowercase)

@@ -25,7 +25,7 @@ import numpy as np
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError
-from llrnn.ground.files import StrPath
+from llrnn.ground.files import STANDARD, StrPath
 from llrnn.knowledge.backgrounds.ngram import NGram, over_own_words
 from llrnn.languages.ngrams import UNKNOWN, read_table, with_unknown
 from llrnn.model.checkpoint import load
@@ -238,7 +238,7 @@ def _skipping(sentence: Sentence, found: SentenceScore) -> SentenceScore:
 
 def open_scorer(path: StrPath, *, oov: Oov | None = None) -> LLRNN | NGram:
     """What a path holds: the model of a folder, or an n-gram model (`oov="skip"`: one that can read unknown words)."""
-    if not Path(path).exists():
+    if not (str(path) == STANDARD or Path(path).exists()):
         raise ConfigError(f"{path}: no such file or folder; give a model folder or an ARPA file")
     if holds_model(path):
         return load(path)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from llrnn.ground.bundle import Bundle, has_bundle, read_bundle
 from llrnn.ground.errors import CheckpointError, ConfigError, LLRNNError
+from llrnn.ground.files import STANDARD
 from llrnn.knowledge import backgrounds, contextual
 from llrnn.knowledge.backgrounds import Background
 from llrnn.knowledge.backgrounds.ngram import over_own_words
@@ -202,7 +203,8 @@ def _build(
 
 def holds_ngrams(path: str | PathLike[str]) -> bool:
     """Whether a path is an n-gram model: a folder of `llrnn ngram`, or a file or pipe, which can only be ARPA."""
-    return has_bundle(path, "ngram") or (Path(path).exists() and not Path(path).is_dir())
+    is_stream = str(path) == STANDARD or (Path(path).exists() and not Path(path).is_dir())
+    return is_stream or has_bundle(path, "ngram")
 
 
 def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:

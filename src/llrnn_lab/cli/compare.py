@@ -24,6 +24,8 @@ def compare_verb(
     hidden: Annotated[int, typer.Option(min=4, help="Units of every network, a multiple of 8 for attention.")] = 128,
     epochs: Annotated[int, typer.Option(min=1, help="At most.")] = 10,
     min_count: Annotated[int, typer.Option(min=1, help="Rarer words are <unk>, for all rows.")] = 2,
+    folds: Annotated[int, typer.Option(min=2, help="LL-RNN: the expert's folds; fewer are estimated sooner.")] = 10,
+    lowercase: Annotated[bool, typer.Option(help="Lowercase every word.")] = True,
     sentences: Annotated[int | None, typer.Option(min=20, help="Cut every text short, for a trial.")] = None,
     batch: Annotated[int, typer.Option(min=1, help="Words in a batch.")] = 512,
     parallel: Annotated[int, typer.Option(min=1, help="Runs side by side, each with one thread.")] = 1,
@@ -43,7 +45,14 @@ def compare_verb(
     device_named(device)
     make_output_folder(out)
     settings = Settings(
-        hidden=hidden, epochs=epochs, tries=tries, seeds=seeds, min_count=min_count, device=device, words=batch
+        hidden=hidden,
+        epochs=epochs,
+        words=batch,
+        tries=tries,
+        seeds=seeds,
+        min_count=min_count,
+        folds=folds,
+        device=device,
     )
-    texts = Texts.read(corpus, valid, test, min_count=min_count, sentences=sentences)
+    texts = Texts.read(corpus, valid, test, min_count=min_count, sentences=sentences, lowercase=lowercase)
     typer.echo(table(compare(texts, out, settings, only=only or (), seconds=seconds, parallel=parallel, tell=tell)))

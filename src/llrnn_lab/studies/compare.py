@@ -79,6 +79,7 @@ class Settings:
     tries: int = 2
     seeds: int = 3
     min_count: int = 2  # rarer words are <unk>
+    folds: int = 10  # of the expert of the LL-RNN: each takes as long to estimate as KN5
     device: str = "cpu"
 
 
@@ -104,12 +105,15 @@ class Texts:
         *,
         min_count: int,
         sentences: int | None = None,
+        lowercase: bool = True,
     ) -> Texts:
         """Without other files, the last tenth of the corpus is the test, and the tenth before it for validation."""
-        read = [one for path in files for one in Corpus.from_file(path, lowercase=True)]
+        read = [one for path in files for one in Corpus.from_file(path, lowercase=lowercase)]
         whole = Corpus.from_sentences(read)[:sentences]
         tenth = len(whole) // 10
-        cuts = [None if path is None else Corpus.from_file(path, lowercase=True)[:sentences] for path in (test, valid)]
+        cuts = [
+            None if path is None else Corpus.from_file(path, lowercase=lowercase)[:sentences] for path in (test, valid)
+        ]
         for place, cut in enumerate(cuts):
             if cut is None:
                 if tenth < 2:
@@ -118,7 +122,7 @@ class Texts:
         last, before = cuts
         assert last is not None
         assert before is not None
-        return cls(whole, before, last, min_count, (tuple(files), valid, test, min_count, sentences))
+        return cls(whole, before, last, min_count, (tuple(files), valid, test, min_count, sentences, lowercase))
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -141,9 +145,14 @@ class Texts:
 
 
 def _read_again(
-    files: Sequence[Path], valid: Path | None, test: Path | None, min_count: int, sentences: int | None
+    files: Sequence[Path],
+    valid: Path | None,
+    test: Path | None,
+    min_count: int,
+    sentences: int | None,
+    lowercase: bool,
 ) -> Texts:
-    return Texts.read(files, valid, test, min_count=min_count, sentences=sentences)
+    return Texts.read(files, valid, test, min_count=min_count, sentences=sentences, lowercase=lowercase)
 
 
 @dataclass(frozen=True)
@@ -364,7 +373,7 @@ def _llrnn(c: Comparison, rate: float, seed: int, folder: Path) -> Scored:
     """Words, endings, what annotation says of words, and a cross-fitted 5-gram that the network listens to."""
     lexicon = Lexicon.from_corpus(c.texts.train)
     phi = features.Identity() + features.Suffixes(3, min_count=5) + features.Attributes(lexicon)
-    expert = contextual.Expert(NGram.from_corpus(c.texts.train, order=5), name="kn")
+    expert = contextual.Expert(NGram.from_corpus(c.texts.train, order=5, folds=c.settings.folds), name="kn")
     model = c.model(c.body(), seed, output_features=phi, contextual=[expert])
     return c.network(model, rate, seed, folder)
 
@@ -421,7 +430,8 @@ def _cache(c: Comparison, length: float, seed: int, folder: Path) -> Scored:
 def _dynamic(c: Comparison, step: float, seed: int, folder: Path) -> Scored:
     """The LSTM takes a gradient step behind every few sentences of the text that it is evaluated on."""
     lstm, started = _chosen(c, "LSTM", seed), time.process_time()
-    model, follow = load(c.folder("LSTM", c.best("LSTM"), seed)), DocumentContext(step=step)
+    model = load(c.folder("LSTM", c.best("LSTM"), seed)).to(torch.device(c.settings.device))
+    follow = DocumentContext(step=step)
     valid, test = (np.concatenate(follow.log_probs(model, c.texts.encoded[part])) for part in ("valid", "test"))
     return Scored(valid, test, lstm.parameters, lstm.seconds + time.process_time() - started)
 

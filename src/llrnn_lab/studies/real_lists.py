@@ -10,6 +10,9 @@ Language models read one of three texts (`TEXTS`), and every row of a text has t
     dev         the turns, and what was said behind the questions of the development lists: cross-fitted by dialogue,
                 so that no model scores a list whose answer it has read
 
+A condition has the question, its values, and what the user said in the turn before: as transcribed where a text is
+read, as recognised (the first hypothesis) where a list is scored. Models differ in what they read of it.
+
 Every network has the same settings to try (`TRIES`), with one seed; fewest errors on the development lists decide, and
 the other seeds take it over. Every row has the same three ways to a choice:
 
@@ -28,9 +31,10 @@ import gzip
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
@@ -55,9 +59,9 @@ from llrnn_lab.studies.tables import markdown, mean_and_spread, write_results
 FOLDER, KNOWN = "dstc2_nbest", "camrest676"
 NGRAM = "KN5"
 TEXTS = {
-    "turns": (NGRAM, "softmax", "llrnn", "names"),
-    "dialogues": (NGRAM, "softmax", "softmax-question", "llrnn", "question", "question-names"),
-    "dev": (NGRAM, "softmax-question", "question", "question-names"),
+    "turns": (NGRAM, "softmax", "softmax-before", "llrnn", "names", "before-names"),
+    "dialogues": (NGRAM, "softmax-question", "question", "question-names"),
+    "dev": (NGRAM, "softmax-question", "softmax-dialogue", "question", "question-names", "dialogue-names"),
 }
 TRIES = (
     ("controller.hidden=128", "training.learning_rate=0.003"),
@@ -72,6 +76,7 @@ _PENALTIES = (0.03, 0.1)  # l2 of the learned layer, chosen by cross-validation
 _OFTEN = 8  # lists that must disagree about a word before it has a weight
 _UNKNOWN = "<unk>"
 _GREETING = "Hello"  # how a dialogue begins
+_BYE = {"bye", "goodbye"}  # and ends
 
 Tell = Callable[[str], None]
 
@@ -83,11 +88,13 @@ class Part:
     lists: NBestLists
     references: dict[str, Words]
     questions: dict[str, str]
+    before: dict[str, Words]  # the first hypothesis of the turn before; none where a dialogue begins
     dialogues: Ints  # (L,)
 
     @classmethod
     def read(cls, path: Path) -> Part:
-        lists, references, questions, begun = [], {}, {}, []
+        lists, references, questions, before, begun = [], {}, {}, {}, []
+        heard: Words = ()
         for line in _lines(path):
             entry = json.loads(line)
             name = entry["id"]
@@ -98,7 +105,9 @@ class Part:
             references[name] = tuple(entry["reference"].split())
             questions[name] = entry["context"]
             begun.append(entry["context"].startswith(_GREETING))
-        return cls(NBestLists(("rank",), tuple(lists)), references, questions, np.cumsum(begun))
+            before[name] = () if begun[-1] else heard
+            heard = transcribed(entry["hypotheses"][0].split())
+        return cls(NBestLists(("rank",), tuple(lists)), references, questions, before, np.cumsum(begun))
 
     @property
     def as_transcribed(self) -> NBestLists:
@@ -150,16 +159,30 @@ class Known:
         for name, lines in {"names.tsv": table, "words.txt": sorted(attributes), "names.txt": phrases}.items():
             write_atomically(folder / name, "".join(f"{line}\n" for line in lines).encode())
 
-    def condition(self, question: str) -> dict[str, Any]:
-        """The question without its values, and the values: {"asked": "FOOD is served", "food": ["thai"]}."""
+    def condition(self, question: str | None, before: Words) -> dict[str, Any]:
+        """The question without its values, the values; the turn before, and values that were said in it.
+
+        {"asked": "FOOD is served", "food": ["thai"], "before": "do they serve thai food", "said": ["thai"]}
+        """
+        text = " ".join(before)
+        said = [value for slot in SLOTS for value in self.values[slot] if f" {value} " in f" {text} "]
+        asked = {"asked": None} if question is None else self._asked(question)
+        return {**asked, "before": text or None, "said": said}
+
+    def _asked(self, question: str) -> dict[str, Any]:
         text = " ".join(transcribed(re.findall(r"[\w']+", re.sub(r"[\d.,]+", " ", question.lower()))))
         said: dict[str, list[str]] = {}
         for slot in ("name", *SLOTS):
-            for value in sorted(self.values[slot], key=len, reverse=True):
-                text, times = re.subn(rf"\b{re.escape(value)}\b", slot.upper(), text)
-                if times:
-                    said.setdefault(slot, []).append(value)
+            if found := self._patterns[slot].findall(text):
+                said[slot] = list(dict.fromkeys(found))
+                text = self._patterns[slot].sub(slot.upper(), text)
         return {"asked": text, **said}
+
+    @cached_property
+    def _patterns(self) -> dict[str, re.Pattern[str]]:
+        """By slot: one of its values, the longest that fits."""
+        longest = {slot: sorted(own, key=len, reverse=True) for slot, own in self.values.items()}
+        return {slot: re.compile(rf"\b(?:{'|'.join(map(re.escape, own))})\b") for slot, own in longest.items()}
 
 
 Scores = list[list[float]]  # log p of every hypothesis of every list
@@ -182,8 +205,8 @@ class Data:
         dev, test = (_cut(Part.read(folder / FOLDER / f"{name}.jsonl.gz"), lists) for name in ("dev", "test"))
         greeting = next((asked for asked in dev.questions.values() if asked.startswith(_GREETING)), _GREETING)
         typed = [
-            {"condition": known.condition(asked), "target": said}
-            for asked, said in _typed(folder / KNOWN / "CamRest676.json.gz", greeting)
+            {"condition": known.condition(asked, before), "target": " ".join(said)}
+            for asked, before, said in _typed(folder / KNOWN / "CamRest676.json.gz", greeting)
         ]
         return cls(known, turns, typed[:lists], dev, test)
 
@@ -196,22 +219,31 @@ class Data:
         ]
         return [
             {
-                "condition": self.known.condition(self.dev.questions[name]),
+                "condition": self.known.condition(self.dev.questions[name], self.dev.before[name]),
                 "target": " ".join(self.dev.references[name]),
             }
             for name in kept
         ]
 
 
-def _typed(path: Path, greeting: str) -> Iterator[tuple[str, str]]:
-    """(the system's sentence, what the user then typed) of the dialogues of CamRest676."""
+def _typed(path: Path, greeting: str) -> Iterator[tuple[str, Words, Words]]:
+    """(the system's sentence, what the user had typed before, and now) of the dialogues of CamRest676."""
     for dialogue in json.loads("".join(line for line in _lines(path) if not line.startswith("#"))):
-        asked = greeting
+        asked, before = greeting, tuple[str, ...]()
         for turn in dialogue["dial"]:
-            said = " ".join(transcribed(re.findall(r"[\w']+", turn["usr"]["transcript"].lower())))
+            said = transcribed(re.findall(r"[\w']+", turn["usr"]["transcript"].lower()))
             if said:
-                yield asked, said
-            asked = turn["sys"]["sent"]
+                yield asked, before, said
+            asked, before = turn["sys"]["sent"], said
+
+
+def _befores(turns: Sequence[str]) -> Iterator[Words]:
+    """What was said before each turn, in the order of the file: nothing behind a good bye, which ends a dialogue."""
+    before: Words = ()
+    for turn in turns:
+        yield before
+        said = tuple(turn.split())
+        before = () if _BYE & {*said} else said
 
 
 @dataclass(frozen=True)
@@ -235,7 +267,10 @@ class Text:
         folder.mkdir(parents=True, exist_ok=True)
         data.known.write(folder)
         more = {"turns": [], "dialogues": data.typed, "dev": data.answered(self.fold)}[self.name]
-        turns = [{"condition": {"asked": None}, "target": turn} for turn in data.turns]
+        turns = [
+            {"condition": data.known.condition(None, before), "target": turn}
+            for turn, before in zip(data.turns, _befores(data.turns), strict=True)
+        ]
         _write_lines(folder / "train.jsonl", [*more, *turns])
         scored = {"dev": (data.dev, self.dev_lists(data)), "test": (data.test, np.arange(len(data.test.lists)))}
         for name, (part, own) in scored.items():
@@ -246,7 +281,7 @@ class Text:
                 [
                     {
                         "id": one.utterance,
-                        "condition": data.known.condition(part.questions[one.utterance]),
+                        "condition": data.known.condition(part.questions[one.utterance], part.before[one.utterance]),
                         "hypotheses": [" ".join(h.words) for h in one.hypotheses],
                     }
                     for one in lists
@@ -258,9 +293,14 @@ def _write_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
     write_atomically(path, "".join(json.dumps(line) + "\n" for line in lines).encode())
 
 
+def judges_of(name: str) -> list[Text]:
+    """Those whose models together score all development lists, each but for answers that it holds."""
+    return [Text(name)] if name != "dev" else [Text(name, fold) for fold in range(FOLDS)]
+
+
 def texts_of(name: str) -> list[Text]:
-    """Those that a system is trained on until it has scored all lists; the last is whole."""
-    return [Text(name)] if name != "dev" else [*(Text(name, fold) for fold in range(FOLDS)), Text(name)]
+    """Those that a system is trained on until it has scored all lists."""
+    return list(dict.fromkeys([*judges_of(name), Text(name)]))
 
 
 def _asked(path: Path) -> tuple[list[NBest], dict[str, object]]:
@@ -273,11 +313,12 @@ def _asked(path: Path) -> tuple[list[NBest], dict[str, object]]:
 def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[str, Any]:
     """Train the model of a job on a text, and score the lists beside it."""
     found = trained(job, data=data, out=out, device=device)
-    scores = {}
+    heard = {}
     for name in ("dev", "test"):
         lists, conditions = _asked(data / f"{name}.jsonl")
-        scores[name] = ModelScorer(found.model, conditions=conditions)(lists) if lists else []
-    write_atomically(job.folder(out) / "scores.json", json.dumps(scores).encode())
+        own = ModelScorer(found.model, conditions=conditions)(lists) if lists else []
+        heard[name] = [[round(one, 5) for one in scores] for scores in own]
+    write_atomically(job.folder(out) / "scores.json", json.dumps(heard).encode())
     return found.write(job.folder(out), {"tests": {}})
 
 
@@ -302,15 +343,15 @@ def run(
     tell: Tell = lambda text: None,
 ) -> dict[str, Any]:
     """Train what has not been trained, choose on dev, and count the errors of the test once."""
-    study, chosen = _Study(Data.read(data, lists), out, how, tell), dict[str, dict[str, Any]]()
+    study = Study(Data.read(data, lists), out, how, tell)
+    chosen = study.train(only, seeds)
     choices: dict[str, dict[str, list[_Chosen]]] = {}
     found: dict[str, Any] = {}
     for name in only:
-        chosen |= (own := study.settled(name, seeds))
-        choices |= study.choices(name, own, seeds)
+        choices |= study.choices(name, chosen, seeds)
         found = {**_measured(choices, study.data.dev, study.data.test), "tries": [list(own) for own in TRIES]}
-        for row, settled in chosen.items():
-            found["rows"][row]["chosen"] = settled
+        for row in chosen.keys() & choices.keys():
+            found["rows"][row]["chosen"] = chosen[row]
         write_results(out, "dstc2", found, table(found))
     return found
 
@@ -323,12 +364,16 @@ def _cut(part: Part, lists: int | None) -> Part:
     if lists is None:
         return part
     return Part(
-        NBestLists(part.lists.names, part.lists.lists[:lists]), part.references, part.questions, part.dialogues[:lists]
+        NBestLists(part.lists.names, part.lists.lists[:lists]),
+        part.references,
+        part.questions,
+        part.before,
+        part.dialogues[:lists],
     )
 
 
 @dataclass(frozen=True)
-class _Study:
+class Study:
     """Models as they are asked for, and what they say of the lists."""
 
     data: Data
@@ -341,45 +386,60 @@ class _Study:
         config, changes = self.how.configs / f"{system}.toml", (*TRIES[place], *self.how.changes)
         return Job(f"{system}.{folder.name}.try{place}", config, changes, seed, "real-lists", folder)
 
-    def train(self, wanted: Sequence[tuple[str, str, int, int]]) -> None:
-        """(text, system, try, seed), each on all texts that it takes."""
-        jobs = [self.job(text, system, place, seed) for name, system, place, seed in wanted for text in texts_of(name)]
+    def train(self, names: Sequence[str], seeds: int) -> dict[str, dict[str, Any]]:
+        """Train all networks of some texts: the tries with one seed, and what is best with the others."""
+        for text in (text for name in names for text in texts_of(name)):
+            text.write(self.out, self.data)
+        networks = [(name, system) for name in names for system in TEXTS[name] if system != NGRAM]
+        networks.reverse()  # what takes longest comes first
+        self._run(
+            self.job(text, system, place, 0)
+            for name, system in networks
+            for place in range(len(TRIES))
+            for text in judges_of(name)
+        )
+        chosen = {_row(*network): self.chosen(*network) for network in networks}
+        self._run(
+            self.job(text, system, chosen[_row(name, system)]["try"], seed)
+            for seed in range(seeds)
+            for name, system in networks
+            for text in texts_of(name)
+        )
+        return chosen
+
+    def _run(self, jobs: Iterable[Job]) -> None:
         out, how = self.out / "models", self.how
-        run_jobs(jobs, data=self.out, out=out, device=how.device, parallel=how.parallel, tell=self.tell)
+        run_jobs([*jobs], data=self.out, out=out, device=how.device, parallel=how.parallel, tell=self.tell)
 
     def chosen(self, name: str, system: str) -> dict[str, Any]:
         """The try with the fewest errors on the development lists, by three weights."""
         lists, errors = self.data.dev.lists, _errors(self.data.dev)
         rates = []
         for place in range(len(TRIES)):
-            scored = lists.with_scores("lm", self.scored(name, system, place, 0)[0])
+            scored = lists.with_scores("lm", self.on_dev(name, system, place, 0))
             weights = tune(scored, self.data.dev.references, seed=0).weights
             rates.append(_total(errors, np.array([weights.choose(one) for one in scored])))
         return {"try": int(np.argmin(rates)), "errors": rates}
 
-    def scored(self, name: str, system: str, place: int, seed: int) -> tuple[Scores, Scores]:
-        """log p of all hypotheses of dev and of test: of dev by models that have not read its answers."""
+    def on_dev(self, name: str, system: str, place: int, seed: int) -> Scores:
+        """log p of all hypotheses of dev, by models that have not read its answers."""
         dev: Scores = [[] for _ in self.data.dev.lists]
-        for text in texts_of(name):
-            if system == NGRAM:
-                own = _by_ngrams(text.folder(self.out))
-            else:
-                folder = self.job(text, system, place, seed).folder(self.out / "models")
-                own = json.loads((folder / "scores.json").read_bytes())
-            for i, scores in zip(text.dev_lists(self.data), own["dev"], strict=True):
+        for text in judges_of(name):
+            own = self._scores(text, system, place, seed)["dev"]
+            for i, scores in zip(text.dev_lists(self.data), own, strict=True):
                 dev[i] = scores
-        return dev, own["test"]  # by the last text, which is the whole one
+        return dev
 
-    def settled(self, name: str, seeds: int) -> dict[str, dict[str, Any]]:
-        """Train all networks of a text: the tries with one seed, and what is best with the others."""
-        for text in texts_of(name):
-            text.write(self.out, self.data)
-        networks = [system for system in TEXTS[name] if system != NGRAM]
-        self.train([(name, system, place, 0) for system in networks for place in range(len(TRIES))])
-        chosen = {_row(name, system): self.chosen(name, system) for system in networks}
-        wanted = [(system, chosen[_row(name, system)]["try"]) for system in networks]
-        self.train([(name, *row, seed) for row in wanted for seed in range(seeds)])
-        return chosen
+    def on_test(self, name: str, system: str, place: int, seed: int) -> Scores:
+        """log p of all hypotheses of test, by the model of the whole text."""
+        return self._scores(Text(name), system, place, seed)["test"]
+
+    def _scores(self, text: Text, system: str, place: int, seed: int) -> dict[str, Scores]:
+        if system == NGRAM:
+            return _by_ngrams(text.folder(self.out))
+        folder = self.job(text, system, place, seed).folder(self.out / "models")
+        found: dict[str, Scores] = json.loads((folder / "scores.json").read_bytes())
+        return found
 
     def words(self, name: str) -> frozenset[str]:
         """The words of a text."""
@@ -397,8 +457,8 @@ class _Study:
             for system in TEXTS[name]:
                 row = _row(name, system)
                 for seed in range(1 if system == NGRAM else seeds):
-                    scores = self.scored(name, system, 0 if system == NGRAM else chosen[row]["try"], seed)
-                    asked = (self.data.dev, self.data.test, *scores, words)
+                    model = (name, system, 0 if system == NGRAM else chosen[row]["try"], seed)
+                    asked = (self.data.dev, self.data.test, self.on_dev(*model), self.on_test(*model), words)
                     waiting += [(row, way, pool.submit(_choices, way, *asked)) for way in WAYS]
             for row, way, answer in waiting:
                 found.setdefault(row, {}).setdefault(way, []).append(answer.result())
