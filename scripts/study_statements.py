@@ -110,6 +110,9 @@ def table4() -> Iterator[str]:
 
 
 def experts() -> Iterator[str]:
+    steps = read("steps-gpu.json")["found"]["heard once"]
+    ratios = [f"{steps[f'configs/table4/{name}.toml']['ratio']:.2f}" for name in ("expert", "experts-more")]
+    yield f"On an H200 it is {ratios[0]} and {ratios[1]} times"
     fitted, unfitted = crossfitted()
     tests = " / ".join(f"{value:.2f}" for value in trial("order 5, folds = 0")["tests"].values())
     yield f"validation {unfitted:.2f} after the best epoch ({tests}), against {fitted:.2f}"
@@ -302,6 +305,11 @@ def objectives() -> Iterator[str]:
 
 
 def performance() -> Iterator[str]:
+    trained = read("steps-gpu.json")["expert trained to its end"]["rows"]
+    tests = [statistics.fmean(row["tests"][test] for row in trained) for test in TESTS]
+    yield "`expert` has {:.3f} / {:.3f} on the tests".format(*tests)
+    first = read("steps-gpu.json")["heard once"]["first epoch, milliseconds a step"].values()
+    yield "The first epoch is slower ({:.0f}, {:.0f} and {:.0f} ms a step".format(*first)
     for size, calls in read("profile.json")["calls"].items():
         yield f"{size}: {calls:,}"
     plain = {

@@ -143,20 +143,23 @@ def open_classes() -> str:
 
 
 def steps_gpu() -> str:
-    """Training steps on a GPU, before experts were heard ahead and batches recorded, and now."""
+    """Training steps on a GPU: before experts were heard ahead, heard ahead, and heard once; and with agreement."""
     found, best = read("steps-gpu.json")["found"], "configs/table4/best.toml"
     full = f'{best}@training.objective={{kind="exact", precision="full"}}'
     before = {full: found["half"][full]["seconds"]} | {name: one["seconds"] for name, one in found["experts"].items()}
+    agreement = "configs/agreement/best.toml"
     rows = []
     for label, name, asked in (
         ("`best`, half precision", best, ""),
-        ("`best`, float32", full, "2"),
+        ("`best`, float32", full, "2 or more"),
         ("`expert`: one 5-gram of the text", "configs/table4/expert.toml", "1.3"),
         ("`experts-more`: four n-grams, words that come again", "configs/table4/experts-more.toml", "2"),
+        ("`best` with agreement (`configs/agreement`)", agreement, "1.5"),
     ):
-        now = found["experts in graphs"][name]
-        rows.append([label, f"{1e3 * before[name]:.1f}", f"{1e3 * now['seconds']:.1f}", f"{now['ratio']:.2f}", asked])
-    return markdown(["", "ms before", "ms now", "against `best`", "asked for"], rows)
+        ahead, now = found["experts in graphs"].get(name), found["heard once"][name]
+        cells = [f"{1e3 * one:.1f}" if one else "–" for one in (before.get(name), ahead and ahead["seconds"])]
+        rows.append([label, *cells, f"{1e3 * now['seconds']:.1f}", f"{now['ratio']:.2f}", asked])
+    return markdown(["", "ms, first", "heard ahead", "heard once", "against `best`", "asked for"], rows)
 
 
 def fewer_classes() -> str:
