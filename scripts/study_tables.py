@@ -533,7 +533,7 @@ def _bits(system: Mapping[str, Any], test: str) -> list[float]:
 def little_study(language: str) -> str:
     """Little text, tests: means over seeds; against the best other as it is, and against one that has a cache, too."""
     systems = read("open-vocabulary-little.json")[language]["systems"]
-    named = {**OPEN, "softmax-recent": "softmax with UNK and spelling, words come again"}
+    named = OPEN | {"llrnn": "LL-RNN, words come again", "softmax-recent": f"{OPEN['softmax']}, words come again"}
     bits = {name: _mean_bits(systems[name]) for name in named}
     bands = systems["llrnn"]["tests"]["test1"]["by_band"]
     header = [f"{language}, test1", "parameters", "valid", "test", *(f"{b} ({bands[b]['words']:,})" for b in BANDS)]

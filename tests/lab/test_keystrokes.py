@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from helpers import shaken, small_corpus
-from llrnn import LLRNN, LSTM, Vocabulary, features
+from llrnn import LLRNN, LSTM, Corpus, Vocabulary, features
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.keyboard import Keyboard, keyboard_bytes
 from llrnn.knowledge.backgrounds import Discounted
@@ -49,6 +49,23 @@ def test_words_that_were_passed_over_are_not_shown_again() -> None:
     assert both["passed over"] == pytest.approx(1 - (3 + 2) / (4 + 3))
 
 
+def test_what_was_typed_comes_again() -> None:
+    """n-grams alone never show a word that is not listed; the share is the one that saves most."""
+    corpus = small_corpus().lowercased()
+    types = [word for word in corpus.counts() if word.isalpha()]
+    vocabulary = Vocabulary.from_corpus(corpus, domains=[Spelling(types, order=2, cells=False)])
+    alone = NGrams(keystrokes.n_grams(corpus, vocabulary, 3), vocabulary)
+    text = Corpus.from_sentences([["zzzzz"]] * 4)
+    typist, share = keystrokes.remembering(lambda one: keystrokes.RememberingNGrams(alone, one), text)
+    assert alone.propose([], "z") == []
+    assert keystrokes.typed(typist, [["zzzzz"], ["zzzzz"]])["keys"] <= 6 + 2
+    saved = {
+        one: keystrokes.typed(keystrokes.RememberingNGrams(alone, one), [["zzzzz"]] * 4)["saved"]
+        for one in keystrokes._AGAIN
+    }
+    assert saved[share] == max(saved.values())
+
+
 def test_every_system_proposes_words_that_begin_so() -> None:
     corpus = small_corpus().lowercased()
     types = [word for word in corpus.counts() if word.isalpha()]
@@ -71,6 +88,10 @@ def test_every_system_proposes_words_that_begin_so() -> None:
         "llrnn": FromModel(model.eval()),
         "listed": Listed(model.eval()),
         "exported": FromFile(Keyboard(keyboard_bytes(model))),
+    }
+    systems |= {
+        "trigram, again": keystrokes.RememberingNGrams(NGrams(trie, vocabulary), 0.2),
+        "llrnn, again": keystrokes.RememberingModel(model.eval(), 0.2),
     }
     for name, system in systems.items():
         for prefix, letters in ([], ""), (["la"], "p"), (["zzz", "le"], "r"):

@@ -206,6 +206,48 @@ def test_a_completer_reads_each_word_once_and_says_the_same() -> None:
         assert [c.log_p for c in once] == pytest.approx([c.log_p for c in again], abs=1e-12)
 
 
+@pytest.mark.parametrize("letters", ["", "p", "zin", "re"])
+def test_words_of_the_text_come_again(letters: str) -> None:
+    """Against the mixture written out over the model's hundred best words and those of the text."""
+    model, share, fading = open_model(), 0.2, 20.0
+    keyboard = Completer(model, recent=share)
+    keyboard.read("le zinzolin petit")
+    keyboard.read(["la", "reine", "zinzolin"])
+    text, prefix = ["le", "zinzolin", "petit", "la", "reine", "zinzolin", "le"], "le"
+    weight = [1 / (1 + d / fading) for d in range(len(text), 0, -1)]
+    r = {word: sum(f for one, f in zip(text, weight, strict=True) if one == word) / sum(weight) for word in text}
+    alone = {one.word: one.p for one in complete(model, prefix, letters, k=100)}
+    symbols, inside = model.vocabulary.locate([*r])
+    with torch.no_grad():
+        log_p = Completer(model).after((prefix,)).log_p(symbols) + inside
+    of_text = {word: math.exp(log) for word, log in zip(r, log_p.tolist(), strict=True) if word.startswith(letters)}
+    mixed = {word: (1 - share) * p + share * r.get(word, 0.0) for word, p in (alone | of_text).items()}
+    expected = sorted(mixed.items(), key=lambda one: (-one[1], one[0]))[:5]
+    for _ in range(2):  # the second answer is the cached one
+        found = keyboard.complete(prefix, letters, k=5)
+        assert [one.word for one in found] == [word for word, _ in expected]
+        assert [one.p for one in found] == pytest.approx([p for _, p in expected], rel=1e-9)
+    begun = sum(one for word, one in r.items() if word.startswith(letters))
+    mass = (1 - share) * math.exp(complete(model, prefix, letters).log_mass) + share * begun
+    assert math.exp(found.log_mass) == pytest.approx(mass, rel=1e-9)
+    assert any(one.word == "zinzolin" for one in keyboard.complete(prefix, "zin", k=1))
+
+
+def test_a_sentence_that_was_left_does_not_come_again() -> None:
+    model = open_model()
+    keyboard, other = Completer(model, recent=0.3), Completer(model, recent=0.3)
+    keyboard.complete("zinzolin zinzolin", "")
+    found, expected = keyboard.complete("la", "zi", k=2), other.complete("la", "zi", k=2)
+    assert [(one.word, one.log_p) for one in found] == [(one.word, one.log_p) for one in expected]
+
+
+def test_words_that_come_again_are_refused_in_one_line() -> None:
+    with pytest.raises(ConfigError, match="share between 0 and 1"):
+        Completer(open_model(), recent=1.0)
+    with pytest.raises(ConfigError, match="say Completer"):
+        Completer(open_model()).read("le")
+
+
 def test_words_that_were_passed_over_are_left_out() -> None:
     model = open_model()
     every = [one.word for one in complete(model, "le", "a", k=8)]

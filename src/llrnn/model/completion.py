@@ -6,6 +6,12 @@
 Listed words that begin with u are neighbours in the sorted vocabulary. Of the strings of domains the best come first
 (`Domain.ranked`), until none can be better than the words that are found. The sum over all strings of a domain that
 begin with u is in closed form (`Domain.log_mass_of`), and is made when it is asked for: no order depends on it.
+
+Where words of the text come again (`RecentWords`), they have a share λ, listed or not:
+
+    p(x | K, text) = (1 − λ) p(x | K) + λ n(x) / N      n(x) = Σ 1 / (1 + d / fading) over the places of x, d words back
+
+Only words of the text gain by it, so the k best are among the model's k best and the words of the text.
 """
 
 from __future__ import annotations
@@ -31,7 +37,7 @@ from llrnn.model.controllers import evaluating
 from llrnn.model.decode import read_prefix
 from llrnn.model.network import LLRNN
 from llrnn.text.units import OTHER, Units
-from llrnn.text.vocabulary import log_mass_without
+from llrnn.text.vocabulary import Vocabulary, log_mass_without
 
 _LONGEST_WORD = 100  # units
 
@@ -217,6 +223,91 @@ class NextUnits(NextWords):
         return float(np.logaddexp.reduce(found)) if found else -math.inf
 
 
+class NextOrRecent(NextWords):
+    """(1 − λ) of what may come next, and λ r of the words of the text so far."""
+
+    def __init__(self, following: NextWords, words: Sequence[str], log_p: Floats, r: Floats, share: float) -> None:
+        """`log_p` of the words of the text as the model says it, r their shares in the text."""
+        self.vocabulary, self.lowercase, self._following = following.vocabulary, following.lowercase, following
+        self._kept, self._log_share, self._r = math.log1p(-share), math.log(share), r
+        self._recent = dict(zip(words, np.logaddexp(self._kept + log_p, self._log_share + np.log(r)), strict=True))
+
+    def cell_of(self, text: str) -> str | None:
+        return self._following.cell_of(text)
+
+    def best_listed(self, letters: str, k: int) -> list[tuple[float, str]]:
+        """Words of the text that are not listed stand among them."""
+        recent = ((float(log), word) for word, log in self._recent.items() if word.startswith(letters))
+        others = self._following.best_listed(letters, k)
+        found = [(self._kept + log, word) for log, word in others if word not in self._recent]
+        return found + heapq.nlargest(k, recent)
+
+    def best_strings(self, letters: str, k: int, least: float) -> Iterator[tuple[float, str]]:
+        for log, text in self._following.best_strings(letters, k, least - self._kept):
+            if text not in self._recent:
+                yield self._kept + log, text
+
+    def log_mass(self, letters: str) -> float:
+        r = sum(one for word, one in zip(self._recent, self._r.tolist(), strict=True) if word.startswith(letters))
+        model = self._kept + self._following.log_mass(letters)
+        return float(np.logaddexp(model, self._log_share + math.log(r))) if r else model
+
+
+class RecentWords:
+    """The words of a text as it is typed: they come again, with a share, and old ones fade."""
+
+    def __init__(self, vocabulary: Vocabulary, share: float, fading: float = 20.0) -> None:
+        if not (0 < share < 1 and 0 < fading < math.inf):
+            raise ConfigError(
+                f"words come again with a share between 0 and 1 and a fading above 0, found {share:g}, {fading:g}"
+            )
+        if vocabulary.units is not None:
+            raise ConfigError("whole words come again, found a model of characters or byte pairs; leave the share out")
+        self._vocabulary, self.share, self._fading = vocabulary, share, fading
+        self._number: dict[str, int] = {}  # of the words of the text, in the order in which they came
+        self._text = list[int]()
+        self._symbols, self._inside = list[int](), list[float]()
+        self._last: tuple[NextWords, int, NextWords] | None = None  # cached: a word is asked for letter by letter
+
+    def read(self, words: Sequence[str]) -> None:
+        """Words that were typed."""
+        new = [word for word in dict.fromkeys(words) if word not in self._number]
+        symbols, inside = self._vocabulary.find(new)
+        self._symbols += symbols.tolist()
+        self._inside += inside.tolist()
+        self._number |= {word: number for number, word in enumerate(new, len(self._number))}
+        self._text += [self._number[word] for word in words]
+
+    def after(self, words: Sequence[str], following: NextWords) -> NextWords:
+        """What may come after the words of a sentence, behind the text that was read before it."""
+        length = len(self._text)
+        if self._last is None or self._last[0] is not following or self._last[1] != length:
+            self.read(words)
+            self._last = following, length, self._mixed(following)
+            del self._text[length:]
+        return self._last[2]
+
+    def _mixed(self, following: NextWords) -> NextWords:
+        distance = np.arange(len(self._text), 0, -1)
+        n = (
+            np.bincount(self._text, 1.0 / (1.0 + distance / self._fading), len(self._number))
+            if self._text
+            else np.zeros(0)
+        )
+        here = np.flatnonzero(n)
+        if not len(here):
+            return following
+        symbols, inside, log_p = (
+            np.array(self._symbols)[here],
+            np.array(self._inside)[here],
+            np.full(len(here), -np.inf),
+        )
+        known = symbols >= 0  # what has no place in the vocabulary can come again, too
+        log_p[known] = following.log_p(symbols[known]) + inside[known]
+        names = [*self._number]
+        return NextOrRecent(following, [names[i] for i in here.tolist()], log_p, n[here] / n.sum(), self.share)
+
+
 @dataclass(frozen=True)
 class _Place:
     """The beginning of a word: its log p, what it spells, its units, the ways on, and the state after it."""
@@ -283,12 +374,24 @@ class Completer:
         keyboard = Completer(model)
         keyboard.complete("la reine est", "gr").best
 
-    k: how many words; `condition`: what the text is written from.
+    k: how many words; `condition`: what the text is written from; `recent`: the share of words that come again, those
+    of the sentence and of all that `read` was given.
     """
 
-    def __init__(self, model: LLRNN, *, condition: object = None) -> None:
+    def __init__(self, model: LLRNN, *, condition: object = None, recent: float = 0.0) -> None:
         self.model, self._condition = model, condition
         self._read: list[tuple[str, NextWords, ModelState]] = []
+        self._recent = RecentWords(model.vocabulary, recent) if recent else None
+
+    def read(self, sentence: str | Sequence[str]) -> None:
+        """A sentence that is finished: its words may come again in the next ones."""
+        if self._recent is None:
+            raise ConfigError("words come again where they have a share, found none; say Completer(model, recent=0.1)")
+        self._recent.read(self._words(sentence))
+
+    def _words(self, text: str | Sequence[str]) -> tuple[str, ...]:
+        words = tuple(text.split()) if isinstance(text, str) else tuple(text)
+        return tuple(word.lower() for word in words) if self.model.reads_lowercase else words
 
     def complete(
         self, prefix: str | Sequence[str] = "", letters: str = "", *, k: int = 3, without: Collection[str] = ()
@@ -298,10 +401,11 @@ class Completer:
             raise ConfigError(f"k must be 1 or more, found {k}")
         if letters[:1].isspace():
             raise ConfigError(f"the letters of one word are required, found {letters!r}; leave the space out")
-        words = tuple(prefix.split()) if isinstance(prefix, str) else tuple(prefix)
-        words = tuple(word.lower() for word in words) if self.model.reads_lowercase else words
+        words = self._words(prefix)
         with torch.no_grad(), evaluating(self.model):
-            return Completions(self.after(words), words, letters, k, without)
+            after = self.after(words)
+            after = after if self._recent is None else self._recent.after(words, after)
+            return Completions(after, words, letters, k, without)
 
     def after(self, words: tuple[str, ...]) -> NextWords:
         """What may come after these words."""

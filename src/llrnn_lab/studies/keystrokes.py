@@ -13,6 +13,8 @@ that was shown and not accepted is not wanted: *passed over*, it is left out fro
                         that gives the validation text most is taken
     characters          an LSTM that spells, by beam search
     llrnn               the model; without the strings of its domains; and the file of `llrnn export keyboard`
+    …, words come again the same, with the words that were typed before (`RecentWords`); the share with which most keys
+                        are saved on the validation text is taken
 """
 
 from __future__ import annotations
@@ -22,19 +24,20 @@ import resource
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 
-from llrnn.ground.arrays import Floats
+from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.keyboard import Keyboard, export_keyboard
 from llrnn.languages.ngrams import EMPTY, Trie, estimate
 from llrnn.model.checkpoint import load
-from llrnn.model.completion import Completer
+from llrnn.model.completion import Completer, NextWords, RecentWords
 from llrnn.model.network import LLRNN
 from llrnn.text import units
 from llrnn.text.corpus import Corpus, EncodedText
@@ -49,7 +52,13 @@ LETTERS = (0, 1, 2, 3)
 LITTLE = 20_000  # words of training text
 LANGUAGES = ("tr", "et", "tr-20k")
 LISTED = "llrnn, listed words only"
-SYSTEMS = ("list + trigram", "list + 5-gram", "frequencies + 5-gram", "characters", "llrnn", LISTED, "exported")
+AGAIN = ", words come again"
+CACHED = ("list + trigram", "frequencies + 5-gram", "llrnn")  # the systems that are given what was typed before, too
+SYSTEMS = (
+    *("list + trigram", "list + 5-gram", "frequencies + 5-gram", "characters", "llrnn", LISTED, "exported"),
+    *(name + AGAIN for name in CACHED),
+)
+_AGAIN = (0.05, 0.1, 0.2, 0.3)  # shares of words that come again
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 _BEAM = 8
 _LONGEST = 24  # letters that a beam adds
@@ -62,14 +71,29 @@ class Typist(Protocol):
         """The k best words, best first."""
 
 
+@runtime_checkable
+class Reader(Protocol):
+    """A typist that remembers what was typed."""
+
+    def read(self, sentence: Sequence[str]) -> None:
+        """A sentence that is finished."""
+
+
 class FromModel:
     """The library's own completion."""
 
-    def __init__(self, model: LLRNN) -> None:
-        self._keyboard = Completer(model)
+    def __init__(self, model: LLRNN, recent: float = 0.0) -> None:
+        self._keyboard = Completer(model, recent=recent)
 
     def propose(self, prefix: Sequence[str], letters: str, k: int = SHOWN) -> list[str]:
         return [one.word for one in self._keyboard.complete(prefix, letters, k=k)]
+
+
+class RememberingModel(FromModel):
+    """The same, where words come again."""
+
+    def read(self, sentence: Sequence[str]) -> None:
+        self._keyboard.read(sentence)
 
 
 class Listed(FromModel):
@@ -95,15 +119,15 @@ class NGrams:
     """Kneser-Ney over a word list; with `log_b` (V,) mixed with it, `share` of it."""
 
     def __init__(self, trie: Trie, vocabulary: Vocabulary, log_b: Floats | None = None, share: float = 0.0) -> None:
-        self._trie, self._vocabulary, self._log_b, self._share = trie, vocabulary, log_b, share
-        self._words: tuple[str, ...] | None = None
-        self._log_p = np.zeros(0)
+        self._trie, self.vocabulary, self._log_b, self._share = trie, vocabulary, log_b, share
+        self._words: tuple[str, ...] = ()
+        self._row: NextWords | None = None  # after these words
 
     def log_p(self, prefix: Sequence[str]) -> Floats:
         """log p of every listed word, (n,); a word that is not listed hides what came before it."""
-        node = self._trie.advance(EMPTY, self._vocabulary.eos)
+        node = self._trie.advance(EMPTY, self.vocabulary.eos)
         for word in prefix:
-            number = self._vocabulary.id(word) if word in self._vocabulary else None
+            number = self.vocabulary.id(word) if word in self.vocabulary else None
             node = EMPTY if number is None else self._trie.advance(node, number)
         found = self._trie.dense(torch.tensor([node]))[0].numpy()
         if self._log_b is None:
@@ -111,13 +135,46 @@ class NGrams:
         return np.logaddexp(math.log(1 - self._share) + found, math.log(self._share) + self._log_b)
 
     def propose(self, prefix: Sequence[str], letters: str, k: int = SHOWN) -> list[str]:
-        if self._words != tuple(prefix):
-            self._words, self._log_p = tuple(prefix), self.log_p(prefix)
-        symbols = self._vocabulary.beginning_with(letters)
-        log_p = self._log_p[symbols]
+        return _words(self.after(prefix).best_listed(letters, k), k)
+
+    def after(self, prefix: Sequence[str]) -> NextWords:
+        if self._row is None or self._words != tuple(prefix):
+            self._words, self._row = tuple(prefix), NextListed(self.vocabulary, self.log_p(prefix))
+        return self._row
+
+
+class NextListed(NextWords):
+    """What may come next, from log p of every listed word."""
+
+    def __init__(self, vocabulary: Vocabulary, log_p: Floats) -> None:
+        self.vocabulary, self.lowercase, self._listed = vocabulary, False, log_p
+
+    def log_p(self, symbols: Ints) -> Floats:
+        n = len(self._listed)
+        return np.where(symbols < n, self._listed[np.minimum(symbols, n - 1)], -np.inf)
+
+    def best_listed(self, letters: str, k: int) -> list[tuple[float, str]]:
+        symbols = self.vocabulary.beginning_with(letters)
+        log_p = self._listed[symbols]
         best = np.argpartition(-log_p, k)[:k] if len(log_p) > k else np.arange(len(log_p))
-        ranked = sorted(best.tolist(), key=lambda i: -log_p[i])
-        return [self._vocabulary.symbol(int(symbols[i])) for i in ranked]
+        return [(float(log_p[i]), self.vocabulary.symbol(int(symbols[i]))) for i in best.tolist()]
+
+
+class RememberingNGrams:
+    """The same, where words come again."""
+
+    def __init__(self, typist: NGrams, share: float) -> None:
+        self._typist, self._recent = typist, RecentWords(typist.vocabulary, share)
+
+    def propose(self, prefix: Sequence[str], letters: str, k: int = SHOWN) -> list[str]:
+        return _words(self._recent.after(prefix, self._typist.after(prefix)).best_listed(letters, k), k)
+
+    def read(self, sentence: Sequence[str]) -> None:
+        self._recent.read(sentence)
+
+
+def _words(found: Iterable[tuple[float, str]], k: int) -> list[str]:
+    return [word for _, word in sorted(found, key=lambda one: -one[0])[:k]]
 
 
 class Spelt:
@@ -202,6 +259,8 @@ def typed(typist: Typist, text: Iterable[Sequence[str]]) -> dict[str, Any]:
             used += not accepted  # the space
             without += not taken
             plain += len(word) + 1
+        if isinstance(typist, Reader):
+            typist.read(sentence)
     return {
         "saved": 1 - used / plain,
         "passed over": 1 - without / plain,
@@ -235,6 +294,13 @@ def with_frequencies(trie: Trie, model: LLRNN, valid: Corpus) -> NGrams:
                 rows.append((float(own.log_p(sentence.words[:place])[number]), float(log_b[number])))
     likes = {s: sum(np.logaddexp(math.log(1 - s) + a, math.log(s) + b) for a, b in rows) for s in _SHARES}
     return NGrams(trie, model.vocabulary, log_b, max(likes, key=likes.__getitem__))
+
+
+def remembering(make: Callable[[float], Typist], valid: Corpus) -> tuple[Typist, float]:
+    """A typist with the words that were typed before, and their share: that which saves most on the validation text."""
+    text = [sentence.words for sentence in valid[:60]]
+    share = max(_AGAIN, key=lambda one: float(typed(make(one), text)["saved"]))
+    return make(share), share
 
 
 def prepared(data: Path, out: Path, language: str, tell: Callable[[str], None]) -> Path:
@@ -299,10 +365,12 @@ def _measured(
             count += len(sentence.words)
     model = _model("llrnn", configs, folder, tell)
     size = export_keyboard(model, folder / "keyboard.kb")
+    trigram = cache(lambda: NGrams(n_grams(train, model.vocabulary, 3), model.vocabulary))
+    frequencies = cache(lambda: with_frequencies(n_grams(train, model.vocabulary, 5), model, valid))
     makers: dict[str, Callable[[], Typist]] = {
-        "list + trigram": lambda: NGrams(n_grams(train, model.vocabulary, 3), model.vocabulary),
+        "list + trigram": trigram,
         "list + 5-gram": lambda: NGrams(n_grams(train, model.vocabulary, 5), model.vocabulary),
-        "frequencies + 5-gram": lambda: with_frequencies(n_grams(train, model.vocabulary, 5), model, valid),
+        "frequencies + 5-gram": frequencies,
         "characters": lambda: Spelt(
             _model("characters", configs, folder, tell), units.load(folder / "characters" / "units.json")
         ),
@@ -310,10 +378,19 @@ def _measured(
         LISTED: lambda: Listed(model),
         "exported": lambda: FromFile(Keyboard.read(folder / "keyboard.kb")),
     }
+    remembers: dict[str, Callable[[float], Typist]] = {
+        "list + trigram": lambda share: RememberingNGrams(trigram(), share),
+        "frequencies + 5-gram": lambda share: RememberingNGrams(frequencies(), share),
+        "llrnn": lambda share: RememberingModel(model, share),
+    }
     found: dict[str, Any] = {}
     for name in systems:
         tell(f"{language}: typing {count:,} words with {name}")
-        found[name] = typed(makers[name](), text)
+        if name.endswith(AGAIN):
+            typist, share = remembering(remembers[name.removesuffix(AGAIN)], valid)
+            found[name] = typed(typist, text) | {"share": share}
+        else:
+            found[name] = typed(makers[name](), text)
     listed = sum(word in model.vocabulary for sentence in text for word in sentence)
     return {
         "words": count,
