@@ -14,10 +14,10 @@ import torch
 from llrnn import EOS, GRU, LLRNN, Corpus, Vocabulary, load, train
 from llrnn.ground.errors import FeatureError, TrainingError
 from llrnn.knowledge.backgrounds import Uniform
-from llrnn.knowledge.contextual import Framed
+from llrnn.knowledge.contextual import Announced, Framed, restore_input
 from llrnn.knowledge.features import Identity
 from llrnn.knowledge.process import Batch
-from llrnn.model.testing import check_contextual
+from llrnn.model.testing import check_contextual, check_contextual_input
 from llrnn.text.corpus import sentence_key
 
 PAIRS = [
@@ -76,7 +76,7 @@ def said(framed: Framed, condition: object, prefix: str) -> dict[str, float]:
         state = bound.advance(state, VOCABULARY.id(word))
     rest, own = bound.value(state)
     assert rest == 0.0
-    return {VOCABULARY.symbol(word): float(value) for word, value in own.items()}
+    return {VOCABULARY.symbol(word): value for word, value in own.items() if isinstance(value, float)}
 
 
 @pytest.mark.parametrize("order", [1, 2, 4, 6])
@@ -84,7 +84,8 @@ def said(framed: Framed, condition: object, prefix: str) -> dict[str, float]:
 def test_values_are_the_log_ratio_of_their_slot(order: int, prefix: str) -> None:
     wanted = witten_bell(PAIRS, symbols(NEW, prefix), order)
     found = said(Framed.counted(CORPUS, order=order, folds=0), NEW, prefix)
-    assert found == pytest.approx({value.split()[0]: wanted[slot] for slot, value in NEW.items()}, abs=1e-12)
+    left = {slot: value for slot, value in NEW.items() if value not in prefix}  # what was said is not due again
+    assert found == pytest.approx({value.split()[0]: wanted[slot] for slot, value in left.items()}, abs=1e-12)
 
 
 def test_a_frame_wants_its_own_slot() -> None:
@@ -104,10 +105,47 @@ def test_no_frame_is_due_within_a_value_and_none_for_a_slot_never_seen() -> None
 
 
 def test_a_longer_value_takes_the_place_of_one_within_it() -> None:
-    both = {"name": "thai house", "food": "thai"}
+    both = {"name": "thai house", "food": "thai", "phone": "77"}
     framed, behind = Framed.counted(CORPUS, folds=0), "thai house serves"
     wanted = witten_bell(PAIRS, ["<s>", "<name>", "serves"], 6)
-    assert said(framed, both, behind)["thai"] == pytest.approx(max(wanted["food"], wanted["name"]), abs=1e-12)
+    assert said(framed, both, behind) == {"77": pytest.approx(wanted["phone"], abs=1e-12)}
+
+
+def test_a_frame_that_comes_again_does_not_want_what_was_said() -> None:
+    framed, act = Framed.counted(CORPUS, folds=0), {"phone": "999", "address": "1 new lane"}
+    again = "the phone number is 999 . the phone number is"
+    assert {*said(framed, act, "the phone number is")} == {"999", "1"}
+    assert {*said(framed, act, again)} == {"1"}
+    bound = framed.bind(VOCABULARY)
+    state = bound.initial(act)
+    for word in ("the", "phone", "number", "is", "999", EOS, "the", "phone", "number", "is"):
+        state = bound.advance(state, VOCABULARY.id(word))
+    assert VOCABULARY.id("999") in bound.value(state)[1]  # in the next sentence it is due again
+
+
+def test_what_a_frame_rules_out_may_have_a_weight_of_its_own() -> None:
+    one, two = (Framed.counted(CORPUS, folds=0, apart=apart).bind(VOCABULARY) for apart in (False, True))
+    assert (one.names, two.names) == (("Framed",), ("Framed:for", "Framed:against"))
+    for prefix in ("", "the phone number is", "the address is"):
+        values = said(Framed.counted(CORPUS, folds=0), NEW, prefix)
+        states = [framed.initial(NEW) for framed in (one, two)]
+        for word in (EOS, *prefix.split()):
+            states = [f.advance(state, VOCABULARY.id(word)) for f, state in zip((one, two), states, strict=True)]
+        parts = {VOCABULARY.symbol(word): value for word, value in two.value(states[1])[1].items()}
+        assert parts == {word: (max(value, 0.0), min(value, 0.0)) for word, value in values.items()}
+    assert Framed.restored(two.saved().fields).names == two.names
+
+
+def test_the_network_may_read_which_slot_is_announced() -> None:
+    framed = Framed.counted(CORPUS, folds=0)
+    announced = restore_input(Announced(framed).saved()).bind(VOCABULARY)
+    state = announced.initial(NEW)
+    for word in (EOS, "the", "phone", "number", "is"):
+        state = announced.advance(state, VOCABULARY.id(word))
+    wanted = witten_bell(PAIRS, ["<s>", "the", "phone", "number", "is"], 6)
+    assert announced.names == tuple(f"{slot} announced" for slot in sorted(wanted))
+    assert announced.numbers([state])[0].tolist() == pytest.approx([wanted[slot] for slot in sorted(wanted)], abs=1e-6)
+    check_contextual_input(announced, VOCABULARY, conditions=[NEW, None])
 
 
 def test_of_one_word_for_several_slots_the_best_counts() -> None:

@@ -325,3 +325,18 @@ def test_unseen_names_share_nothing_with_the_training_text() -> None:
 def test_what_is_announced(text: str, expected: tuple[int, int]) -> None:
     act = parse_act("inform(name='la luna';phone=555;address='9 mill road')")
     assert announced(act, text.split()) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "as_read"),
+    [
+        ("the price range for x is between 5 and 9 euro", (1, 1), (1, 0)),
+        ("x is in the cheap price range and the phone number is 77", (2, 1), (1, 0)),
+        ("the phone number for x is between 5 and 9 euro", (1, 1), (1, 1)),
+        ("the price range is 77", (1, 1), (1, 1)),
+    ],
+)
+def test_a_price_is_a_price_range_to_a_reader(text: str, expected: tuple[int, int], as_read: tuple[int, int]) -> None:
+    act = parse_act("inform(name=x;pricerange=cheap;price='between 5 and 9 euro';phone=77)")
+    assert announced(act, text.split()) == expected
+    assert announced(act, text.split(), as_read=True) == as_read

@@ -37,6 +37,7 @@ from llrnn.knowledge.backgrounds.base import absolute_discount, symbol_mass
 from llrnn.knowledge.backgrounds.ngram import estimated_on
 from llrnn.knowledge.contextual import (
     Agreement,
+    Announced,
     ContextualFeature,
     ContextualInput,
     Expert,
@@ -584,7 +585,7 @@ def _contextual(
         case keys.CopiedConfig() | keys.ContinuedConfig():
             return given.make()
         case keys.FramedConfig():
-            return Framed.counted(corpora["train"], order=given.order, folds=given.folds)
+            return _framed(given, corpora)
         case keys.LookupConfig():
             return given.make(config.corpus.lowercase)
         case keys.AdvisingGrammarConfig() | keys.AdvisingAutomatonConfig():
@@ -593,12 +594,18 @@ def _contextual(
             return Expert(_ngram(given, config, corpora), name=given.name)
 
 
+def _framed(given: keys.FramedConfig, corpora: dict[str, Corpus]) -> Framed:
+    return Framed.counted(corpora["train"], order=given.order, folds=given.folds, apart=given.apart)
+
+
 def _input(
     given: keys.AnyInput, config: Config, corpora: dict[str, Corpus], lexicon: Lexicon, grammars: Agreements
 ) -> ContextualInput:
     match given:
         case keys.AgreementConfig():
             return Governors(grammars[str(given)])
+        case keys.FramedConfig():
+            return Announced(_framed(given, corpora))
         case keys.ExpertInputConfig():
             return Opinion(_ngram(given, config, corpora), given.chi(lexicon), name=given.name)
         case keys.GrammarInputConfig() | keys.AutomatonInputConfig() | keys.SlotsInputConfig():

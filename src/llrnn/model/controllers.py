@@ -78,6 +78,10 @@ class Controller(nn.Module):
         h, state = self.scan(psi.unsqueeze(1), state)
         return h.squeeze(1), state
 
+    def trimmed(self, state: Hidden) -> Hidden:
+        """A state that means the same, without room that sequences which have ended needed."""
+        return state
+
     @abstractmethod
     def settings(self) -> dict[str, Any]:
         """What it was made with, as the configuration writes it."""
@@ -656,6 +660,11 @@ class Attentive(Controller):
         seen = self.weights(below, memory, counts) @ memory
         h, above_after = self.above.scan(torch.cat([below, seen], -1), tuple(own[width:]), generator=generator)
         return h, (memory, counts, *below_after, *above_after)
+
+    def trimmed(self, state: Hidden) -> Hidden:
+        memory, counts, *own = state
+        used = counts.any(0)
+        return state if bool(used.all()) else (memory[:, used], counts[:, used], *own)
 
     def weights(self, below: Tensor, memory: Tensor, counts: Tensor) -> Tensor:
         """α: how much each row of the memory is looked at, (B, T, S)."""

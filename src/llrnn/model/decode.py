@@ -11,11 +11,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 
 import numpy as np
 import torch
 
-from llrnn.ground.errors import ConfigError, CorpusError, ZeroMassError, warn
+from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, ZeroMassError, warn
 from llrnn.knowledge.contextual.lookup import Lookup
 from llrnn.knowledge.process import ModelState
 from llrnn.layer.loglinear import Distribution
@@ -225,55 +226,126 @@ def beam_search_each(
     model: LLRNN, conditions: Sequence[object], prefix: tuple[str, ...] = (), beam: int = 5, max_words: int = 60
 ) -> list[list[Generated]]:
     """What beam search finds for each condition, best first, all of them side by side."""
+    with torch.no_grad(), evaluating(model):
+        searches = begin_searches(model, conditions, prefix, beam, max_words)
+        while advance_searches(searches):
+            pass
+    return [search.found() for search in searches]
+
+
+class Search:
+    """The beam search of one sequence, which goes on step by step, alone or with others of the same model.
+
+        searches = begin_searches(model, conditions, beam=5)
+        while advance_searches(searches):            # others may join before any step
+            ...
+        searches[0].found()
+
+    Where the hypotheses stand is in `rows` of `state`, which is that of all sequences that took the last step together.
+    """
+
+    def __init__(self, model: LLRNN, prefix: tuple[str, ...], fed: int, width: int, max_words: int) -> None:
+        self.model, self.prefix, self.max_words = model, prefix, max_words
+        self.beam, self._fed = _Beam(width), fed
+        self.state, self.rows = ModelState((), ()), [0]
+        self.error: LLRNNError | None = None
+        self._steps = 0
+
+    @property
+    def has_ended(self) -> bool:
+        return self.beam.ended or self.error is not None or self._steps >= self.max_words
+
+    def words(self) -> list[int]:
+        """What the network is to read: the last word of each hypothesis, or of the prefix."""
+        return [found[-1] if found else self._fed for _, found in self.beam.going]
+
+    def check(self, p: Distribution, state: ModelState, start: int, alive: Sequence[bool]) -> bool:
+        """Whether something is possible after all hypotheses, the first of which is the row `start`; others end here.
+
+        Backgrounds without dead ends may have some together: what a grammar allows, and nothing a mask allows next.
+        """
+        reason = self.model.background.refusal(state.knowledge[0][start]) if self._steps == 0 else None
+        if reason is not None:
+            self.error = ZeroMassError(f"nothing can follow the prefix {' '.join(self.prefix)!r}: {reason}")
+            return False
+        if all(alive):
+            return True
+        self.rows = [row for row, lives in zip(self.rows, alive, strict=True) if lives]
+        self.beam.going = [one for one, lives in zip(self.beam.going, alive, strict=True) if lives]
+        self.beam.ended = not self.rows
+        if self.beam.ended and not self.beam.done:
+            try:
+                p.row(start).require_mass()  # which says so
+            except LLRNNError as error:
+                self.error = error
+        return False
+
+    def grow(self, log_p: list[list[float]], words: list[list[int]], state: ModelState, start: int) -> None:
+        """By the best words of each hypothesis."""
+        eos, best = self.model.vocabulary.eos, self.beam.width + 1
+        grown = self.beam.grow([row[:best] for row in log_p], [row[:best] for row in words], eos)
+        self.rows, self.state = [start + row for row in grown], state
+        self._steps += 1
+
+    def found(self) -> list[Generated]:
+        """The best sequences; an error where nothing was possible."""
+        if self.error is not None:
+            raise self.error
+        return [_finish(self.model, self.prefix, words, log, None) for log, words in self.beam.found()]
+
+
+def begin_searches(
+    model: LLRNN, conditions: Sequence[object], prefix: tuple[str, ...] = (), beam: int = 5, max_words: int = 60
+) -> list[Search]:
+    """A search for each condition, which has read all of the prefix but its last word."""
     if not 1 <= beam <= WIDEST_BEAM:
         raise ConfigError(f"the beam must be 1 to {WIDEST_BEAM:,} wide, found {beam}; choose another width")
-    with torch.no_grad(), evaluating(model):
-        return _searched(model, conditions, prefix, beam, max_words)
+    *before, last = model.vocabulary.eos, *model.vocabulary.symbols_of(prefix, place="prefix")
+    state = model.start(conditions)
+    for word in before:
+        _, state = model.step(state, [word] * len(conditions))
+    searches = [Search(model, prefix, last, beam, max_words) for _ in conditions]
+    for row, search in enumerate(searches):
+        search.state, search.rows = state, [row]
+    return searches
 
 
-def _searched(
-    model: LLRNN, conditions: Sequence[object], prefix: tuple[str, ...], width: int, max_words: int
-) -> list[list[Generated]]:
-    distribution, state = read_prefix(model, prefix, conditions)
-    beams = active = [_Beam(width) for _ in conditions]
-    for _ in range(max_words):
-        log_p, words = (part.tolist() for part in distribution.top(width + 1))
-        rows, start = [], 0
-        for beam in active:
-            own = slice(start, start + len(beam.going))
-            rows += [start + row for row in beam.grow(log_p[own], words[own], model.vocabulary.eos)]
-            start = own.stop
-        active = [beam for beam in active if not beam.ended]
-        if not active:
-            break
-        distribution, state, active = _grown(model, state.select(rows), active)
-        if not active:
-            break
-    return [[_finish(model, prefix, words, log, None) for log, words in beam.found()] for beam in beams]
-
-
-def _grown(model: LLRNN, state: ModelState, beams: list[_Beam]) -> tuple[Distribution, ModelState, list[_Beam]]:
-    """One step of all hypotheses. Those after which nothing is possible end there; a beam that has no other is refused.
-
-    Backgrounds without dead ends may have some together: what a grammar allows, and nothing that a mask allows next.
-    """
-    words = [found[-1] for beam in beams for _, found in beam.going]
-    distribution, after = model.step(state, words)
-    require_numbers(distribution.log_z)
-    alive: list[bool] = (distribution.log_z > float("-inf")).tolist()
-    if all(alive):
-        return distribution, after, beams
-    own = iter(alive)
-    for beam in beams:
-        beam.going = [hypothesis for hypothesis in beam.going if next(own)]
-        beam.ended = not beam.going
-        if beam.ended and not beam.done:
-            distribution.require_mass()  # which says so
-    going = [row for row, lives in enumerate(alive) if lives]
+def advance_searches(searches: Sequence[Search]) -> bool:
+    """One step of the network for all hypotheses of searches that go on, of one model; whether there were any."""
+    going = _by_state(search for search in searches if not search.has_ended)
     if not going:
-        return distribution, after, []
-    left = [beam for beam in beams if not beam.ended]
-    return (*model.step(state.select(going), [words[row] for row in going]), left)
+        return False
+    distribution, after = going[0].model.step(_joined(going), [word for search in going for word in search.words()])
+    require_numbers(distribution.log_z)
+    own = [slice(*ends) for ends in pairwise([0, *accumulate(len(search.rows) for search in going)])]
+    alive: list[bool] = (distribution.log_z > float("-inf")).tolist()
+    checked = [search.check(distribution, after, at.start, alive[at]) for search, at in zip(going, own, strict=True)]
+    if not all(checked):
+        return advance_searches(searches)  # without what came to its end
+    widest = max(search.beam.width for search in going)
+    log_p, words = (part.tolist() for part in distribution.top(widest + 1))
+    for search, at in zip(going, own, strict=True):
+        search.grow(log_p[at], words[at], after, at.start)
+    return True
+
+
+def _by_state(searches: Iterable[Search]) -> list[Search]:
+    """Those whose hypotheses stand side by side already, one after the other."""
+    found: dict[int, list[Search]] = {}
+    for search in searches:
+        found.setdefault(id(search.state), []).append(search)
+    return [search for group in found.values() for search in group]
+
+
+def _joined(searches: Sequence[Search]) -> ModelState:
+    """Where all hypotheses stand; of those that stand side by side already, rows are taken once."""
+    model, rows = searches[0].model, dict[int, list[int]]()
+    for search in searches:
+        rows.setdefault(id(search.state), []).extend(search.rows)
+    states = {id(search.state): search.state for search in searches}
+    parts = [states[key].select(own) for key, own in rows.items()]
+    state = parts[0] if len(parts) == 1 else ModelState.joined(parts, model.device)
+    return ModelState(model.controller.trimmed(state.controller), state.knowledge)
 
 
 def read_prefix(model: LLRNN, prefix: tuple[str, ...], conditions: Sequence[object]) -> tuple[Distribution, ModelState]:

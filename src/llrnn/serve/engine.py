@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -33,7 +34,7 @@ from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.steered import Steered
 from llrnn.model.completion import Completions, NextUnits, NextWords
-from llrnn.model.decode import Generated, Strategy, beam_search_each, chosen_strategy, spoken
+from llrnn.model.decode import Generated, Search, Strategy, advance_searches, begin_searches, chosen_strategy, spoken
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import Change, FeatureNames, scale_and_offset
 from llrnn.serve.introduction import telling
@@ -64,6 +65,8 @@ Answer = dict[str, Any]
 R = TypeVar("R", bound=Query)
 Steering = tuple[Tensor, Tensor] | None  # scale and offset of all weights; None leaves them as they are
 STEP_COST = 10.0  # of a word that is generated
+_SEARCH_SECONDS = 0.05  # of searches before others have their turn: two steps of 32 with a beam of 5
+_HYPOTHESIS_COST = 3.0  # of one hypothesis in one step of several searches; alone it is some times that
 _SUM_COST = 2000.0  # of the sum over all strings that begin with some letters
 _POSITIONS = 512  # of a scan, when texts are scored: nobody else can be answered while it goes on
 _LOOKED_AT = 50  # of the most probable words, for one worth explaining
@@ -471,7 +474,7 @@ class GenerateQuestion(_StatefulQuestion[GenerateRequest]):
 
 
 class WriteQuestion:
-    """One condition of a request: those of one model, width and length are searched side by side."""
+    """One condition of a request: searches of one model and width begin together, and then go on together."""
 
     def __init__(self, served: Served, asked: tuple[WriteRequest, str]) -> None:
         self.request, condition = asked
@@ -481,17 +484,41 @@ class WriteQuestion:
 
     @staticmethod
     def answer(questions: Sequence[WriteQuestion]) -> list[Any]:
-        (width, most), conditions = questions[0].batch_key, [question.condition for question in questions]
-        found = beam_search_each(questions[0].model, conditions, beam=width, max_words=most)
-        return [question._answer(best) for question, best in zip(questions, found, strict=True)]
+        """What has begun: each with its search."""
+        (width, most), model = questions[0].batch_key, questions[0].model
+        begun = begin_searches(model, [one.condition for one in questions], (), width, most)
+        return [PendingText(question, search) for question, search in zip(questions, begun, strict=True)]
 
-    def _answer(self, best: Sequence[Generated]) -> Answer:
-        said = [spoken(self.model, one, self.condition) for one in best[: self.request.count]]
+
+@dataclass(frozen=True, eq=False)
+class PendingText:
+    """A text that is being searched for."""
+
+    question: WriteQuestion
+    search: Search
+
+    @property
+    def cost(self) -> float:
+        """Of the next two steps: more are taken where few go on together."""
+        return 2 * _HYPOTHESIS_COST * len(self.search.rows)
+
+    def answer(self) -> Answer:
+        asked = self.question
+        said = [spoken(asked.model, one, asked.condition) for one in self.search.found()[: asked.request.count]]
         texts = [
             {"text": str(one), "words": [*one.words], "log_prob": one.log_prob, "finished": one.finished}
             for one in said
         ]
-        return {"best": texts, "warnings": list(self.warnings)}
+        return {"best": texts, "warnings": list(asked.warnings)}
+
+
+@torch.no_grad()
+def search_on(writing: Sequence[PendingText]) -> list[Any]:
+    """Some steps of all searches, which are of one model; then each has its answer, or goes on."""
+    searches, until = [one.search for one in writing], time.perf_counter() + _SEARCH_SECONDS
+    while advance_searches(searches) and time.perf_counter() < until:
+        pass
+    return [settled(one.answer) if one.search.has_ended else one for one in writing]
 
 
 class InfluenceQuestion(Question[InfluenceRequest]):
@@ -590,6 +617,7 @@ def _plain(value: Any) -> Any:
 #     a word of a prefix or of a text       1, and half as much again where weights are changed
 #     a word of a prefix for `influence`    6: there and back
 #     a word that is generated              10: a step of its own
+#     a word of a hypothesis (beam)         3: a step that many share
 #     a condition                           50, a fiftieth of the vocabulary (5,000 at most), 1/4 of its characters
 #     a name that a pattern looks at        1/200
 #     a word that is listed or asked for    1/20; one that letters are completed to 1
@@ -616,13 +644,16 @@ def query_cost(served: Served, request: Query) -> float:
     return cost
 
 
-def write_cost(served: Served, request: WriteRequest) -> float:
-    """Of one condition; several at once share their steps, so that a hypothesis costs less than a text alone."""
-    symbols = min(len(served.model.vocabulary) / 50, 5000)
-    read = sum(50 + symbols + len(one) / 4 for one in set(request.conditions))
-    cost = read / len(request.conditions) + request.max_words * request.width / 2
-    require("work", math.ceil(cost * len(request.conditions)))
-    return cost
+def condition_cost(served: Served, condition: str) -> float:
+    """To read a condition, which may make a vocabulary of its own."""
+    return 50 + min(len(served.model.vocabulary) / 50, 5000) + len(condition) / 4
+
+
+def check_write_cost(served: Served, request: WriteRequest) -> None:
+    """That all conditions can be written from; their hypotheses pay step by step (`PendingText.cost`)."""
+    read = sum(condition_cost(served, one) for one in set(request.conditions))
+    hypotheses = request.max_words * request.width * len(request.conditions)
+    require("work", math.ceil(read + hypotheses / 2))
 
 
 def score_cost(served: Served, request: ScoreRequest) -> float:
@@ -644,8 +675,7 @@ def _words_cost(request: ModelQuery, texts: Iterable[tuple[str, ...]]) -> float:
 
 def _lookup_cost(served: Served, request: ModelQuery, conditions: Iterable[str | None]) -> float:
     """To read conditions, each of which makes a vocabulary of its own, and to find the features that are changed."""
-    symbols = min(len(served.model.vocabulary) / 50, 5000)
-    read = sum(50 + symbols + len(one) / 4 for one in set(conditions) if one is not None)
+    read = sum(condition_cost(served, one) for one in set(conditions) if one is not None)
     patterns = {change.feature for change in request.changes if served.names.is_pattern(change.feature)}
     names = len(served.names) * len(patterns)
     require("pattern_names", names)
@@ -723,9 +753,8 @@ class Engine:
 
     async def write(self, request: WriteRequest) -> Answer:
         served = self.find(request.model)
-        cost, batcher = write_cost(served, request), self._batchers[served.name]
-        run = partial(answered, WriteQuestion, served)
-        jobs = [batcher.submit(WriteQuestion, run, (request, one), cost) for one in request.conditions]
+        check_write_cost(served, request)
+        jobs = [self._written(served, (request, one)) for one in request.conditions]
         found = await asyncio.gather(*jobs, return_exceptions=True)
         for place, one in enumerate(found):
             if isinstance(one, Refused) and len(found) > 1:
@@ -733,6 +762,16 @@ class Engine:
             if isinstance(one, BaseException):
                 raise one
         return {"model": served.name, "background": request.background, "texts": found}
+
+    async def _written(self, served: Served, asked: tuple[WriteRequest, str]) -> Answer:
+        """The search of one condition: between a few of its steps others have their turn, or take them with it."""
+        batcher = self._batchers[served.name]
+        run, cost = partial(answered, WriteQuestion, served), condition_cost(served, asked[1])
+        found: Any = await batcher.submit(WriteQuestion, run, asked, cost)
+        while isinstance(found, PendingText):
+            found = await batcher.submit(("search", id(found.search.model)), search_on, found, found.cost)
+        answer: Answer = found
+        return answer
 
     async def generate(self, request: GenerateRequest) -> AsyncGenerator[tuple[str, Answer]]:
         """("word", …) for each word as it is chosen, then ("done", …)."""

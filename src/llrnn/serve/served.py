@@ -29,6 +29,7 @@ from llrnn.model.steering import FeatureNames, swap, tables_of
 from llrnn.model.words import add, read_words
 from llrnn.serve.introduction import about, condition_hint, examples
 from llrnn.serve.messages import Refused
+from llrnn.text.conditions import values_of
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vocabulary import EOS
 
@@ -38,6 +39,7 @@ _EXAMPLE = 3  # words
 _READY_BYTES = 256 * 2**20  # of models that are kept ready for a condition
 _BYTES_A_CHARACTER, _BYTES_A_WORD = 100, 500
 Needs = Literal["none", "optional", "required"]
+NewWords = frozenset[tuple[str, str]]  # (slot, word) that a model does not list
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +91,7 @@ class Served:
         variants = {OWN: model} | {key: _with_background(model, other) for key, other in others.items()}
         names = FeatureNames(model.feature_names)
         ready: ByteCache[tuple[str, str | None], PreparedModel] = ByteCache(_READY_BYTES, self._bytes_of)
+        self._listed: ByteCache[tuple[str, NewWords], LLRNN] = ByteCache(_READY_BYTES // 4, _bytes_of_words)
         self.model, self.variants, self.names, self._ready = model, variants, names, ready
         self.__dict__.pop("described", None)
 
@@ -116,13 +119,22 @@ class Served:
         try:
             wanted = None if condition is None else read_condition(model, condition)
             check_condition(model, wanted)
-            listed = prepared(model, [wanted], tell=told.append)
+            listed = self._listing(background, wanted, told.append)
         except LLRNNError as error:
             raise Refused(409, "condition", str(error)) from None
         for one in told:
             self._tell_once(one)
         names = self.names if listed.feature_names == self.names.names else FeatureNames(listed.feature_names)
         return PreparedModel(listed, wanted, names, (*warnings_of(model, wanted), *told))
+
+    def _listing(self, background: str, condition: object, tell: Callable[[str], None]) -> LLRNN:
+        """The model with the words of a condition: one for all with the same new words, so that they share steps."""
+        model = self.variants[background]
+        found = ((slot, word) for slot, words in values_of(condition) for word in words)
+        new = frozenset((slot, word) for slot, word in found if word not in model.vocabulary)
+        if not new or model.background.text_before:
+            return prepared(model, [condition], tell)
+        return self._listed.get((background, new), lambda: prepared(model, [condition], tell))
 
     @property
     def conditions(self) -> Needs:
@@ -181,6 +193,10 @@ def open_served(
     others = {key: open_background(path, restrict=True) for key, path in (backgrounds or {}).items()}
     model = load(folder, copy=True).to(torch.device(device))
     return Served(name or folder.resolve().name, model, others, files)
+
+
+def _bytes_of_words(key: tuple[str, NewWords], model: LLRNN) -> int:
+    return 1000 + _BYTES_A_WORD * len(model.vocabulary)
 
 
 def _always_there(model: LLRNN) -> dict[str, Background]:

@@ -91,8 +91,8 @@ def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[st
     inventory = Inventory.of(*texts.values(), uncounted=UNCOUNTED)
     tests = {part: _scored(found.model, found.config, texts[part], inventory, folder / f"{part}.txt") for part in TESTS}
     if job.name.endswith("-100"):
-        parts = {part: _reranked(found.model, texts[part], inventory) for part in TESTS}
-        return found.write(folder, {"tests": tests, "reranked": parts})
+        reranked = {"test": _reranked(found.model, texts["test"], inventory)}  # nothing is chosen by it
+        return found.write(folder, {"tests": tests, "reranked": reranked})
     return found.write(folder, {"tests": tests})
 
 
@@ -137,6 +137,7 @@ def scores(text: Corpus, outputs: Sequence[Sequence[str]], inventory: Inventory)
         "placeholder_error_rate": placeholders.rate,
         "announced": sum(count for count, _ in frames),
         "misplaced": sum(misplaced for _, misplaced in frames),
+        "misplaced_as_read": sum(announced(act, words, as_read=True)[1] for act, words in pairs),
     }
 
 

@@ -19,6 +19,7 @@ from llrnn.knowledge.contextual.base import (
 )
 from llrnn.knowledge.contextual.frames import Framed
 from llrnn.knowledge.contextual.inputs import (
+    Announced,
     ConditionNumbers,
     ContextualInput,
     Governors,
@@ -34,6 +35,7 @@ from llrnn.text.conditions import NumericFields
 
 __all__ = [
     "Agreement",
+    "Announced",
     "ConditionNumbers",
     "ContextualFeature",
     "ContextualInput",
@@ -73,6 +75,7 @@ def restore(saved: Saved) -> ContextualFeature:
 
 
 _INPUTS: dict[str, Callable[[Saved], ContextualInput]] = {
+    "announced": lambda saved: Announced(Framed.restored(saved.parts[0].fields)),
     "governors": lambda saved: Governors(Agreement.restored(saved.parts[0])),
     "grammar_state": lambda saved: GrammarState(backgrounds.restore(saved.parts[0]), **saved.fields),
     "condition_numbers": lambda saved: ConditionNumbers(NumericFields.restored(saved.fields)),

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -376,6 +376,13 @@ class CopyProgress(NamedTuple):
     matched: tuple[int, ...]
 
 
+def said_of(state: CopyProgress, known: dict[int, Any], work: Callable[[CopyProgress], Any]) -> Any:
+    """What `work` says of a state, once for all positions that share it, as most hypotheses of a search do."""
+    if (found := known.get(id(state))) is None:
+        found = known[id(state)] = work(state)
+    return found
+
+
 def _steps(value: Words) -> Steps:
     """From each number of matched words, where the next word leads; to 0, if it is not there (Knuth, Morris, Pratt)."""
     steps, fallback = [{value[0]: 1}], 0
@@ -462,10 +469,15 @@ class Pointing(ConditionFeature):
     def _pointed(self, state: CopyProgress) -> list[tuple[int, int]]:
         """(word, feature) where the value is 1; in any order, and a pair may come again."""
 
+    def _keys(self, state: CopyProgress) -> list[int]:
+        return [word * len(self.names) + column for word, column in self._pointed(state)]
+
     def values(self, states: Sequence[CopyProgress]) -> ContextValues:
         """Pairs become numbers that sort by position, word and feature; numpy sorts and joins those of one word."""
         V, width = len(self.vocabulary), len(self.names)
-        keys = [(n * V + word) * width + column for n, s in enumerate(states) for word, column in self._pointed(s)]
+        known: dict[int, list[int]] = {}
+        of_states = [said_of(state, known, self._keys) for state in states]
+        keys = [n * V * width + key for n, own in enumerate(of_states) for key in own]
         if not keys:
             return ContextValues.none(len(states), width)
         ones = np.array(keys, dtype=np.int64)
@@ -509,13 +521,17 @@ class Unsaid(ConditionFeature):
     """On EOS, how many values were not said yet: what a sentence that ends here leaves out."""
 
     def values(self, states: Sequence[CopyProgress]) -> ContextValues:
-        counts = [sum(k != _SAID for _, _, k in self._own(state)) for state in states]
+        known: dict[int, int] = {}
+        counts = [said_of(state, known, self._left) for state in states]
         if not any(counts):
             return ContextValues.none(len(states), 1)
         left = torch.tensor(counts, dtype=torch.float32)
         position = left.nonzero()[:, 0]
         word = torch.full_like(position, self.vocabulary.eos)
         return ContextValues(torch.zeros(len(states), 1), position, word, left[position, None])
+
+    def _left(self, state: CopyProgress) -> int:
+        return sum(k != _SAID for _, _, k in self._own(state))
 
 
 KINDS: dict[str, type[ConditionFeature]] = {made.__name__.lower(): made for made in (Copied, Continued, Said, Unsaid)}

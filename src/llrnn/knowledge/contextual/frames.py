@@ -4,7 +4,9 @@ Values of a condition are read as one symbol, their slot, in the words so far: u
 a value of slot s began behind u, and behind each shorter end of u, was counted in the training text (Witten and Bell):
 
     p(s | u) = (c(u, s) + d(u) p(s | u without its first symbol)) / (c(u) + d(u))      d(u) how many slots followed u
-    Framed(x) = log p(s | u) − log p(s)       x the first word of a value of s; of several slots the largest; else 0
+    Framed(x) = log p(s | u) − log p(s)       x the first word of a value of s that is not said yet; of several slots
+                                              the largest; else 0
+    Framed:for, Framed:against                (`apart`) its part above 0 and its part below, each with a weight
 
 What was counted in a training sentence itself is no evidence about it: training reads the counts without its fold, as
 n-grams do (`backgrounds.CrossFitted`). A word with which a value that was begun goes on has 0: no frame is due there.
@@ -19,14 +21,15 @@ from typing import Any, NamedTuple, Self
 
 from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import FeatureError, TrainingError
-from llrnn.knowledge.contextual.base import ContextualFeature
+from llrnn.knowledge.contextual.base import ContextualFeature, Value
 from llrnn.knowledge.process import Batch, Saved
 from llrnn.text.conditions import values_of
 from llrnn.text.corpus import Corpus, sentence_key
-from llrnn.text.vocabulary import Revision
+from llrnn.text.vocabulary import Revision, Vocabulary
 
 Context = tuple[str, ...]  # the last symbols, the last one last
 Counts = dict[Context, Counter[str]]
+Values = tuple[tuple[tuple[str, ...], str], ...]  # words and slot of each
 _WHOLE = -1  # the fold of a text that nothing was counted in
 
 
@@ -38,12 +41,13 @@ class Read(NamedTuple):
 
 
 class FrameState(NamedTuple):
-    """The values, the longest first; the last words; the last symbols; and the fold of the sentence."""
+    """The values, the longest first; the last words; the last symbols; the fold of the sentence; what was said."""
 
-    values: tuple[tuple[tuple[str, ...], str], ...]
+    values: Values
     words: tuple[str, ...]
     read: tuple[Read, ...]
     fold: int = _WHOLE
+    said: frozenset[tuple[str, ...]] = frozenset()
 
     @classmethod
     def of(cls, condition: object, fold: int = _WHOLE) -> FrameState:
@@ -54,11 +58,11 @@ class FrameState(NamedTuple):
         """After one more word; a value that ends here is one symbol, whatever it was before."""
         longest = len(self.values[0][0]) if self.values else 1
         words, read = (*self.words[-longest + 1 :], word) if longest > 1 else (word,), (*self.read, Read(word, 1))
-        for value, slot in self.values:
-            if words[-len(value) :] == value:
-                read = (*_without(read, len(value)), Read(f"<{slot}>", len(value)))
-                break
-        return self._replace(words=words, read=read[-order - longest :])
+        ended = [(value, slot) for value, slot in self.values if words[-len(value) :] == value]
+        for value, slot in ended[:1]:
+            read = (*_without(read, len(value)), Read(f"<{slot}>", len(value)))
+        said = self.said.union(value for value, _ in ended) if ended else self.said
+        return self._replace(words=words, read=read[-order - longest :], said=said)
 
     def context(self, order: int) -> Context:
         return ("<s>", *(one.symbol for one in self.read))[-order:]
@@ -82,22 +86,31 @@ def _without(read: tuple[Read, ...], words: int) -> tuple[Read, ...]:
 
 
 class Framed(ContextualFeature[FrameState]):
-    """log p(s | the words before) − log p(s) on the first words of the values of each slot s; 0 on all others.
+    """log p(s | the words before) − log p(s) on the first words of what is not said of each slot s; 0 on all others.
 
         Framed.counted(corpus, order=6, folds=10)          corpus: sentences with conditions
 
     order   how many symbols before a value count, at most; a value among them is one
     folds   of the training text, each of which reads the counts of the others; 0: none
+    apart   two features, `Framed:for` and `Framed:against`: what a frame rules out has a weight of its own
     """
 
-    def __init__(self, counts: Counts, *, order: int = 6, folds: Sequence[Counts] | None = None) -> None:
+    def __init__(
+        self, counts: Counts, *, order: int = 6, folds: Sequence[Counts] | None = None, apart: bool = False
+    ) -> None:
         if order < 1:
             raise FeatureError(f"Framed(order=...) must be 1 or more, found {order}")
-        self._counts, self._order, self._folds = counts, order, folds
+        self._counts, self._order, self._folds, self._apart = counts, order, folds, apart
         self._known: ByteCache[tuple[Context, int], dict[str, float]] = ByteCache(64 * 2**20, _bytes_of_answer)
+        self._first_words: ByteCache[Values, list[int | None]] = ByteCache(16 * 2**20, _bytes_of_values)
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        bound._first_words = ByteCache(16 * 2**20, _bytes_of_values)
+        return bound
 
     @classmethod
-    def counted(cls, corpus: Corpus, *, order: int = 6, folds: int = 10) -> Framed:
+    def counted(cls, corpus: Corpus, *, order: int = 6, folds: int = 10, apart: bool = False) -> Framed:
         """From sentences with conditions."""
         if folds < 0 or folds == 1:
             raise FeatureError(f"Framed.counted(folds=...) must be 0, or 2 or more, found {folds}")
@@ -111,16 +124,25 @@ class Framed(ContextualFeature[FrameState]):
                         own[context[len(context) - length :]][slot] += 1
         if not counts:
             raise FeatureError("values of conditions are required in the training text, found none; give such a text")
-        return cls(dict(counts), order=order, folds=[dict(part) for part in parts])
+        return cls(dict(counts), order=order, folds=[dict(part) for part in parts], apart=apart)
 
     reads_conditions = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (f"{self.name}:for", f"{self.name}:against") if self._apart else (self.name,)
+
+    @property
+    def state_key(self) -> object:
+        """What was read does not depend on what was counted."""
+        return Framed, self._order, None if self._folds is None else len(self._folds), id(self.vocabulary)
 
     def initial(self, condition: object = None) -> FrameState:
         return FrameState.of(condition)
 
     def advance(self, state: FrameState, symbol: int) -> FrameState:
         if symbol == self.vocabulary.eos:
-            return state._replace(words=(), read=())
+            return state._replace(words=(), read=(), said=frozenset())
         return state.behind(self.vocabulary.symbols[symbol], self._order)
 
     def follow(self, states: Sequence[FrameState], batch: Batch) -> tuple[Sequence[FrameState], Sequence[FrameState]]:
@@ -135,18 +157,32 @@ class Framed(ContextualFeature[FrameState]):
         folds = (batch.sentences[:, 0] % len(self._folds)).tolist()
         return super().follow([s._replace(fold=fold) for s, fold in zip(states, folds, strict=True)], batch)
 
-    def value(self, state: FrameState) -> tuple[float, Mapping[int, float]]:
-        opinion = self._opinion(state.context(self._order), state.fold)
+    def value(self, state: FrameState) -> tuple[Value, Mapping[int, Value]]:
+        opinion = self.opinion(state)
         found: dict[int, float] = {}
         going_on = state.going_on() if len(state.words) else set()
-        for words, slot in state.values:
-            if words[0] not in going_on and slot in opinion and all(word in self.vocabulary for word in words):
-                word = self.vocabulary.id(words[0])
+        firsts = self._first_words.get(state.values, lambda: self._listed(state.values))
+        for (words, slot), word in zip(state.values, firsts, strict=True):
+            if word is not None and slot in opinion and words not in state.said and words[0] not in going_on:
                 found[word] = max(found.get(word, -math.inf), opinion[slot])
-        return 0.0, found
+        if not self._apart:
+            return 0.0, found
+        return (0.0, 0.0), {word: (max(value, 0.0), min(value, 0.0)) for word, value in found.items()}
 
-    def _opinion(self, context: Context, fold: int) -> dict[str, float]:
-        return self._known.get((context, fold), lambda: self._made(context, fold))
+    def _listed(self, values: Values) -> list[int | None]:
+        """The first word of each value whose words are all listed."""
+        known = self.vocabulary
+        return [known.id(words[0]) if all(word in known for word in words) else None for words, _ in values]
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Those that it has counted."""
+        return tuple(sorted(self._counts[()]))
+
+    def opinion(self, state: FrameState) -> dict[str, float]:
+        """log p(s | u) − log p(s) of every slot."""
+        context = state.context(self._order)
+        return self._known.get((context, state.fold), lambda: self._made(context, state.fold))
 
     def _made(self, context: Context, fold: int) -> dict[str, float]:
         """log p(s | u) − log p(s) of every slot, from no context to the longest one."""
@@ -173,13 +209,13 @@ class Framed(ContextualFeature[FrameState]):
 
     def saved(self) -> Saved:
         counts = [[list(context), dict(slots)] for context, slots in self._counts.items()]
-        return Saved("framed", {"order": self._order, "counts": counts})
+        return Saved("framed", {"order": self._order, "counts": counts, "apart": self._apart})
 
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> Framed:
         """From what `saved` wrote: without the folds."""
         counts = {tuple(context): Counter(slots) for context, slots in fields["counts"]}
-        return cls(counts, order=fields["order"])
+        return cls(counts, order=fields["order"], apart=fields.get("apart", False))
 
     def __repr__(self) -> str:
         return f"Framed({len(self._counts)} contexts, order={self._order})"
@@ -202,3 +238,7 @@ def _beginnings(condition: object, words: Iterable[str], order: int) -> Iterator
 
 def _bytes_of_answer(key: tuple[Context, int], opinion: dict[str, float]) -> int:
     return 300 + 60 * len(key[0]) + 100 * len(opinion)
+
+
+def _bytes_of_values(values: Values, firsts: list[int | None]) -> int:
+    return 200 + sum(200 + 100 * len(words) for words, _ in values)

@@ -7,6 +7,7 @@ follows the symbols, x_t included. What it says of a state is not a weight of wo
 
     GrammarState(grammar)              what may follow, what is under way, how many symbols are due at least
     SlotProgress("name", "area")       how many values of the condition are unsaid, begun, said
+    Announced(framed)                  which slot the words before announce
     PointedWords(feature, chi)         Σ_x (φ(K, x) − φ(K, rest)) χ(x)      the words that a feature points at
     ConditionNumbers.fitted(conditions)    the numbers of a condition (equation 17), the same at every step
     Governors(agreement)               who governs the next word, how far back
@@ -30,7 +31,16 @@ from llrnn.ground.errors import FeatureError
 from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.backgrounds.constraint import At, Constraint, Grammar
 from llrnn.knowledge.contextual.agreement import Agreement, GovernorState
-from llrnn.knowledge.contextual.base import ContextualFeature, CopyProgress, Following, NamedProcess, Unsaid, Value
+from llrnn.knowledge.contextual.base import (
+    ContextualFeature,
+    CopyProgress,
+    Following,
+    NamedProcess,
+    Unsaid,
+    Value,
+    said_of,
+)
+from llrnn.knowledge.contextual.frames import Framed, FrameState
 from llrnn.knowledge.features import FeatureMatrix, Features, compile_features
 from llrnn.knowledge.process import Process, S, Saved
 from llrnn.languages.grammars.automaton import Language, Node
@@ -189,7 +199,9 @@ class SlotProgress(Following[CopyProgress], ContextualInput[CopyProgress]):
         return self._follows
 
     def numbers(self, states: Sequence[CopyProgress]) -> Tensor:
-        return torch.tensor([self._follows.progress(state) for state in states]).view(len(states), len(self.names))
+        known: dict[int, Any] = {}
+        rows = [said_of(state, known, self._follows.progress) for state in states]
+        return torch.from_numpy(np.array(rows, dtype=np.float32).reshape(len(states), len(self.names)))
 
     def revised(self, revision: Revision) -> Self:
         return self.bind(revision.vocabulary)
@@ -199,6 +211,42 @@ class SlotProgress(Following[CopyProgress], ContextualInput[CopyProgress]):
 
     def __repr__(self) -> str:
         return f"SlotProgress({', '.join(map(repr, self._slots))})"
+
+
+class Announced(Following[FrameState], ContextualInput[FrameState]):
+    """log p(s | the words before) − log p(s) of each slot s, for the network to read: which one a frame announces.
+
+    Announced(Framed.counted(corpus))
+    """
+
+    def __init__(self, framed: Framed) -> None:
+        self._framed = framed
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{slot} announced" for slot in self._framed.slots)
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        bound._framed = self._framed.bind(vocabulary)
+        return bound
+
+    @property
+    def followed(self) -> Framed:
+        return self._framed
+
+    def numbers(self, states: Sequence[FrameState]) -> Tensor:
+        slots, opinions = self._framed.slots, map(self._framed.opinion, states)
+        return torch.tensor([[opinion[slot] for slot in slots] for opinion in opinions]).view(len(states), len(slots))
+
+    def revised(self, revision: Revision) -> Self:
+        return self.bind(revision.vocabulary)
+
+    def saved(self) -> Saved:
+        return Saved("announced", parts=(self._framed.saved(),))
+
+    def __repr__(self) -> str:
+        return f"Announced({self._framed!r})"
 
 
 class ConditionNumbers(ContextualInput[tuple[float, ...]]):
