@@ -145,6 +145,7 @@ def test_the_turkish_copula() -> None:
     assert len(read(("titiziz", ",", "dikkatlisiniz", "."))) == 4
     assert read(("titiziz", "biz", ".")) == [("titiziz", "biz", ".")]  # a word follows
     assert read(("geldim", ".")) == [("geldim", ".")]  # *dim* is listed, but no word of the text
+    assert read(("İyi", "ISINDI", "Biz")) == [("iyi", "ısındı", "biz")]  # Turkish capitals
 
 
 def test_the_readings_of_running_text_are_summed(tmp_path: Path) -> None:

@@ -222,6 +222,15 @@ def test_what_is_sure_is_said_in_full() -> None:
     assert _said(french, "roi livre", "subject", "Number", "Sing") > max(0.8, noun + 0.02)
 
 
+def test_roles_are_those_of_the_first_pattern_that_fits() -> None:
+    """Whatever was asked before: most patterns do not look at the form, some do."""
+    french = AgreementRules.named("french")
+    pronoun, participle = {"POS:PRON", "Number:Sing"}, {"POS:VERB", "VerbForm:Part"}
+    asked = [(pronoun, "il"), (pronoun, "celui"), (pronoun, "lui"), (participle, "parti"), (pronoun, "il")]
+    assert [french.role(*one) for one in asked] == ["subject", "pronoun", "clitic", "participle", "subject"]
+    assert french.role({*participle, "Tense:Pres"}, "partant") == "gerund"
+
+
 @pytest.mark.parametrize(
     ("prefix", "governor"),
     [
@@ -230,6 +239,10 @@ def test_what_is_sure_is_said_in_full() -> None:
         ("çocuklar kitap", "çocuklar (Number:Plur Person:3), 2 words back"),  # an object without an ending
         ("onlar bu kitap", "onlar (Number:Plur Person:3), 3 words back"),  # a pronoun stays the subject
         ("çocuklar için", None),  # a postposition hides what is before it
+        ("gençler parkta", "gençler (Number:Plur Person:3), 2 words back"),  # an adjective in the plural is a noun
+        ('çocuklar "', None),  # what is quoted has a subject of its own
+        ("onlar her gün", "onlar (Number:Plur Person:3), 3 words back"),  # a time is none
+        ("her gün", None),
     ],
 )
 def test_turkish(prefix: str, governor: str | None) -> None:
@@ -245,6 +258,11 @@ def test_turkish(prefix: str, governor: str | None) -> None:
         "için POS:ADP",
         "okudular POS:VERB Number:Plur Person:3",
         "okuyan POS:VERB VerbForm:Part Number:Sing Person:3",
+        "ödeme POS:VERB Mood:Imp Number:Sing Person:2",
+        "gençler POS:ADJ Number:Plur Person:3",
+        "her POS:DET",
+        "gün POS:NOUN Case:Nom Number:Sing",
+        '" POS:PUNCT',
     )
     found = turkish.followed.expected([_after(turkish, prefix)])[0][0]
     plural = float(found[turkish.followed.values.index(("subject", "Number", "Plur"))])
@@ -253,6 +271,7 @@ def test_turkish(prefix: str, governor: str | None) -> None:
     assert turkish.static is not None
     assert turkish.static("okudular")
     assert not turkish.static("okuyan")  # VerbForm:none
+    assert not turkish.static("ödeme")  # rather a noun
     check_contextual(turkish, turkish.vocabulary, prefixes=6, length=6)
 
 

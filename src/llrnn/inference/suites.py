@@ -197,10 +197,14 @@ def is_lowercase(vocabulary: Vocabulary) -> bool:
 
 def as_the_text_has_it(words: Words, language: str, vocabulary: Vocabulary, *, lowercase: bool) -> Sequence[Words]:
     """What the words of running text may be in the text of a model."""
-    words = tuple(map(str.lower, words)) if lowercase else words
+    if lowercase:
+        words = tuple(one.translate(_TURKISH_CAPITALS if language == "tr" else {}).lower() for one in words)
     if language == "fr":
         return readings(words, vocabulary, contracted=is_contracted(vocabulary))
     return _with_copulas(words, vocabulary) if language == "tr" else [words]
+
+
+_TURKISH_CAPITALS = str.maketrans("Iİ", "ıi")  # which Python would make i and i with a dot above: other words
 
 
 # The Turkish copula, which is written at the end of its predicate, and is a word of its own in UD treebanks:

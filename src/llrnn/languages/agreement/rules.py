@@ -147,7 +147,11 @@ class AgreementRules:
 
     def role(self, reading: Collection[str], form: str) -> str:
         """The first role that a reading fits; `other` where none does."""
-        return next((role for role, patterns in self.roles if fits(patterns, reading, form)), "other")
+        key = frozenset(reading), form if form in self._forms else ""  # of most readings the form says nothing
+        if key not in self._role_of:
+            fitting = (role for role, patterns in self.roles if fits(patterns, *key))
+            self._role_of[key] = next(fitting, "other")
+        return self._role_of[key]
 
     def bundle(self, reading: Collection[str], role: str = "") -> Bundle:
         """What a reading says of the attributes in this role."""
@@ -161,8 +165,20 @@ class AgreementRules:
     @cached_property
     def lemmas(self) -> frozenset[str]:
         """The lemmas that roles speak of: readings need to name no others."""
+        return self._values("Lemma")
+
+    @cached_property
+    def _forms(self) -> frozenset[str]:
+        return self._values("form")
+
+    @cached_property
+    def _role_of(self) -> dict[tuple[frozenset[str], str], str]:
+        return {}
+
+    def _values(self, name: str) -> frozenset[str]:
+        """What roles ask for under this name."""
         patterns = [pattern for _, own in self.roles for pattern in own]
-        return frozenset(value for one in patterns for name, values in one if name == "Lemma" for value in values)
+        return frozenset(value for one in patterns for own, values in one if own == name for value in values)
 
 
 SHIPPED = ("estonian", "french", "turkish")
