@@ -35,6 +35,7 @@ SHOWN = (
     *("open_more", "fewer_classes", "condensed"),
     *("template_pairs", "suite_pairs", "turkish_pairs", "turkish_subjects", "agreement_coverage", "agreement_rules"),
     *("agreement_gains", "agreement_constructions", "agreement_phenomena", "agreement_estonian"),
+    *("agreement_trials", "agreement_factors", "turkish_factors"),
     *(
         "analysers",
         "analysed_estonian",
@@ -407,6 +408,64 @@ def agreement_phenomena() -> str:
         for name, share in groups.items()
     ]
     return markdown(["phenomenon", *BOTH, "pairs scored"], rows)
+
+
+BETWEEN = ("0-2", "3-6", "7+")  # words
+
+
+def agreement_trials() -> str:
+    """Ways to make the network follow the rules, after few epochs: means of the seeds."""
+    rows = []
+    for name, own in read("agreement.json")["trials"]["runs"].items():
+        gender = [100 * _mean(run["gender"][factor]["7+"] for run in own) for factor in ("1", "1.5")]
+        groups = [run["templates"]["by_group"] for run in own]
+        lowest, relatives = (
+            100 * _mean(found)
+            for found in (
+                [min(one.values()) for one in groups],
+                [one["across-object-relative-number"] for one in groups],
+            )
+        )
+        templates = [100 * _mean(run["templates"]["mean"] for run in own), lowest, relatives]
+        valid = _mean(run["valid_by_epoch"][3] for run in own)
+        rows.append([name, f"{len(own)}", f"{valid:.3f}", *(f"{one:.1f}" for one in (*gender, *templates))])
+    heads = (
+        "seeds",
+        "validation, 4 epochs",
+        "7+ words",
+        "7+, counted 1.5 times",
+        "templates",
+        "lowest",
+        "object relatives",
+    )
+    return markdown(["", *heads], rows)
+
+
+def agreement_factors() -> str:
+    """What it costs to count agreement more than the text asks for: means of three seeds."""
+    found, rows = read("agreement.json")["factors"], []
+    for factor in ("1", "1.25", "1.5", "2"):
+        cells = list[str]()
+        for own in (found["best"], found["vectors"]):
+            texts = [_mean(run["tests"][factor][test] for run in own) for test in TESTS]
+            cells += [f"{one:.3f}" for one in (_mean(run["valid"][factor] for run in own), *texts)]
+            known = all(factor in run["gender"] for run in own)
+            cells += [
+                f"{100 * _mean(run['gender'][factor][band] for run in own):.1f}" if known else "" for band in BETWEEN
+            ]
+        rows.append([factor, *cells])
+    heads = ("validation", *TESTS, *BETWEEN)
+    return markdown(["counted", *(f"{name}, {head}" for name in ("best", "vectors") for head in heads)], rows)
+
+
+def turkish_factors() -> str:
+    """The same of Turkish, one seed: own pairs and those of TurBLiMP."""
+    found, rows = read("agreement.json")["turkish_factors"], []
+    for name, own in found.items():
+        for factor in own["valid"] if name != "command" else ():
+            right = [_cells(own[what][factor])[0] if factor in own[what] else "" for what in ("own", "subjects")]
+            rows.append([name, factor, f"{own['valid'][factor]:.3f}", *right])
+    return markdown(["weights", "counted", "validation", "own pairs", "subjects and verbs"], rows)
 
 
 def agreement_estonian() -> str:
