@@ -176,8 +176,18 @@ def agreement() -> Iterator[str]:
         yield text.format(joined([100 * (of[band]["accuracy"] - than[band]["accuracy"]) for band in of], 1))
 
 
+def rivals_of_the_adaptor() -> Iterator[str]:
+    """By how much the adaptor is below fine-tuning that is interpolated with the same n-grams, by novel."""
+    runs = read("adaptation-rivals.json")
+    for novel in dict.fromkeys(run["novel"] for run in runs):
+        own = [run for run in runs if run["novel"] == novel]
+        means = [statistics.fmean(run[name]["test"] for run in own) for name in ("fine-tuning, n-grams", "adaptor")]
+        yield f"{means[0] - means[1]:.3f} nats ({novel.partition('_')[2] or novel})"
+
+
 def adaptation() -> Iterator[str]:
     """The first design of the adaptor, which was behind."""
+    yield from rivals_of_the_adaptor()
 
     def found(system: str, size: int) -> list[float]:
         return [run[system]["test"] for run in read("adaptation-trials.json")["runs"] if run["size"] == size]
@@ -283,6 +293,7 @@ def conditions() -> Iterator[str]:
     yield f"one of another slot follows in {misplaced('copied'):.1f} % of the cases"
     yield f"all of the text; {misplaced('copied', 'unseen'):.1f} % for unseen values)"
     yield from frames()
+    yield from repeated_values()
     errors = {name: _errors(name) for name in ("copied", "softmax", "delexicalised")}
     yield f"`copied` makes {errors['copied']} error in the"
     yield f"the softmax makes {errors['softmax']:,} and the delexicalised model {errors['delexicalised']}"
@@ -316,6 +327,25 @@ def frames() -> Iterator[str]:
         errors = [f"{100 * one['slot_error_rate']:.2f}" for one in part]
         bleu = [f"{one['bleu']:.1f}" for one in part]
         yield f"{what} {' and '.join(counts)}, slot errors {' and '.join(errors)} %, BLEU {' and '.join(bleu)}"
+
+
+def repeated_values() -> Iterator[str]:
+    """What was written by the weights of one model before and after frames want only what is not said."""
+    found = read("nlg-rivals.json")["copied"]
+    for part in ("valid", "unseen"):
+        before, after = (found[when][part]["slot_errors"]["redundant"] for when in ("before", "after"))
+        yield f"{before} and {after} values repeated ({part})"
+    test = found["before"]["test"]
+    yield (
+        f"of the test {test['misplaced']} of {test['announced']} announced values are another slot's "
+        f"({100 * test['misplaced'] / test['announced']:.1f} %), {test['misplaced_as_read']} to a reader"
+    )
+    yield f"slot errors {100 * test['slot_error_rate']:.2f} %, BLEU {test['bleu']:.1f}; of unseen values"
+    unseen = found["before"]["unseen"]
+    yield (
+        f"of unseen values {unseen['misplaced']} of {unseen['announced']}, {unseen['misplaced_as_read']} to a reader, "
+        f"and {100 * unseen['slot_error_rate']:.2f} % slot errors"
+    )
 
 
 PARSERS = (("softmax", "a"), ("masked", "b"), ("grammar", "c"), ("primed", "d"))
