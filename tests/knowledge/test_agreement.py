@@ -380,6 +380,24 @@ def test_it_is_saved_and_words_are_added(agreement: Agreement, vocabulary: Vocab
     torch.testing.assert_close(loaded.log_prob(batch), model.log_prob(batch), rtol=0, atol=0)
 
 
+def test_steady_weights_are_the_same_everywhere(agreement: Agreement, vocabulary: Vocabulary, tmp_path: Path) -> None:
+    """After steps of training: W of these features is 0, c is not; a model that is loaded knows it."""
+    steady = agreement.steadied()
+    assert not agreement.steady
+    model = LLRNN(vocabulary, output_features=features.Suffixes(2), controller=LSTM(12), contextual=[steady])
+    batch, optimizer = _batch(vocabulary, *SENTENCES), torch.optim.Adam(model.parameters(), 0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(batch).backward()
+        optimizer.step()
+    model.save(tmp_path / "model")
+    loaded = llrnn.load(tmp_path / "model")
+    assert not loaded.layer.context_weight.any()
+    assert loaded.layer.context_bias.abs().sum() > 0.1
+    assert loaded.contextual[0].steady  # type: ignore[attr-defined]
+    torch.testing.assert_close(loaded.log_prob(batch), model.log_prob(batch), rtol=0, atol=0)
+
+
 def test_a_network_learns_to_trust_it(agreement: Agreement, vocabulary: Vocabulary) -> None:
     """Trained on object relatives alone, it wants a verb that agrees with the subject of one that it has not seen."""
     subjects = (("les", "auteurs", "sont"), ("l'", "auteur", "est"), ("les", "garçons", "sont"), ("la", "fille", "est"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -146,3 +148,23 @@ def test_samples_have_their_frequencies(phi: Tensor) -> None:
     words = p.sample(generator=torch.Generator().manual_seed(3), count=20_000)
     found = torch.stack([torch.bincount(words[:, n], minlength=V) for n in range(N)]) / 20_000
     assert float((found - p.log_probs().exp().detach()).abs().max()) < 0.02
+
+
+def test_steady_weights_know_no_context(phi: Tensor) -> None:
+    """a = c, whatever h is: the rest of the loss has the gradients that it had, and W of these features none."""
+    prior, h = _prior("static"), _draw(N, H, seed=16)
+    values: Values = [replace(_linear(), steady=True), _pointing()]
+    layer = _layer(phi, 3)
+    with torch.no_grad():
+        layer.context_weight[:2] = 0.0
+    wanted = _brute(layer, h, prior, phi, values)
+    torch.testing.assert_close(layer(h, prior, values).log_probs(), wanted)
+    torch.testing.assert_close(layer(h, prior, values).row(1).log_probs()[0], wanted[1])
+    brute = torch.autograd.grad(-wanted[range(N), WORDS].mean(), list(layer.parameters()))
+    found = torch.autograd.grad(layer.loss(h, WORDS, prior, values), list(layer.parameters()))
+    named = dict(zip((name for name, _ in layer.named_parameters()), zip(found, brute, strict=True), strict=True))
+    assert not named["context_weight"][0][:2].any()
+    assert named["context_weight"][1][:2].any()
+    torch.testing.assert_close(named["context_weight"][0][2:], named["context_weight"][1][2:])
+    for name in ("weight", "bias", "context_bias"):
+        torch.testing.assert_close(*named[name])

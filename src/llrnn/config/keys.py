@@ -632,6 +632,7 @@ class AgreementConfig(Strict):
     treebanks: list[str] = Field([], description="agreement: CoNLL-U files with readings, and what comes after what")
     readings: list[str] = Field([], description="agreement: files of readings, form TAB weight TAB attributes")
     name: str = Field("agreement", min_length=1, description="what explanations and --expert call it")
+    steady: bool = Field(False, description="agreement: features count the same in every context")
 
     @model_validator(mode="after")
     def _somebody_knows_words(self) -> Self:

@@ -569,9 +569,13 @@ Agreements = Mapping[str, Agreement]
 
 def _agreements(config: Config) -> Agreements:
     """Of each description one, which features and inputs share."""
-    described = {str(one): one for one in [*config.contextual, *config.contextual_inputs]}
+    described = {_source(one): one for one in [*config.contextual, *config.contextual_inputs]}
     lowercase = config.corpus.lowercase
     return {key: one.make(lowercase) for key, one in described.items() if isinstance(one, keys.AgreementConfig)}
+
+
+def _source(given: object) -> str:
+    return str(given.model_copy(update={"steady": False}) if isinstance(given, keys.AgreementConfig) else given)
 
 
 def _contextual(
@@ -579,7 +583,7 @@ def _contextual(
 ) -> ContextualFeature:
     match given:
         case keys.AgreementConfig():
-            return grammars[str(given)]
+            return grammars[_source(given)].steadied(given.steady)
         case keys.RepeatedConfig():
             return Repeated(given.window)
         case keys.CopiedConfig() | keys.ContinuedConfig():
@@ -603,7 +607,7 @@ def _input(
 ) -> ContextualInput:
     match given:
         case keys.AgreementConfig():
-            return Governors(grammars[str(given)])
+            return Governors(grammars[_source(given)])
         case keys.FramedConfig():
             return Announced(_framed(given, corpora))
         case keys.ExpertInputConfig():

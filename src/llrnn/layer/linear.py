@@ -12,7 +12,7 @@ the layer of a network with J more hidden units, of which E are the weights: eve
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -36,6 +36,7 @@ class LinearValues:
 
     slope: Tensor  # (N, k, J)
     columns: tuple[int, ...]  # of Φ: J of them
+    steady: bool = False  # whether their weights are c alone, the same whatever h is
 
     @property
     def width(self) -> int:
@@ -49,11 +50,11 @@ class LinearValues:
         """The same values where the layer is, in the numbers that it computes with."""
         if self.slope.device == device and self.slope.dtype == dtype:
             return self
-        return LinearValues(self.slope.to(device, dtype), self.columns)
+        return replace(self, slope=self.slope.to(device, dtype))
 
     def row(self, n: int) -> LinearValues:
         """One position alone."""
-        return self if self.n == 1 else LinearValues(self.slope[n : n + 1], self.columns)
+        return self if self.n == 1 else replace(self, slope=self.slope[n : n + 1])
 
     def of(self, static: Tensor) -> Tensor:
         """From values of all static features, (N, m), those of these, (N, k): of words, or expected ones."""
@@ -107,7 +108,10 @@ def folded(given: Given) -> tuple[LogLinear, Tensor, list[ContextValues], Steere
     for part in values:
         own = range(first, first := first + part.width)
         if isinstance(part, LinearValues):
-            offset.append(torch.bmm(a[:, own.start : own.stop].unsqueeze(1), part.slope.expand(len(h), -1, -1)))
+            weights = a[:, own.start : own.stop]
+            if part.steady and steered is None:  # their W is 0, and without a gradient stays so
+                weights = layer.context_bias[own.start : own.stop].expand_as(weights)
+            offset.append(torch.bmm(weights.unsqueeze(1), part.slope.expand(len(h), -1, -1)))
             columns += part.columns
         else:
             kept += own

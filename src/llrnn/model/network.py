@@ -184,6 +184,9 @@ class LLRNN(nn.Module):
             drawn = {id(parameter) for parameter in untouched_init(self.controller)}
             given = {id(parameter) for parameter in self.controller.parameters()} - drawn | {id(self.input_weight)}
             initialise([(name, p) for name, p in self.named_parameters() if id(p) not in given], seed)
+        steady = [isinstance(one, LinearFeature) and one.steady for one in self.contextual for _ in one.names]
+        with torch.no_grad():
+            self.layer.context_weight[torch.tensor(steady, dtype=torch.bool)] = 0.0
 
     def _check_names(self) -> None:
         if not 0.0 <= self.word_dropout < 1.0:

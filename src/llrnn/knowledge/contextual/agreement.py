@@ -10,6 +10,7 @@ that they touch any number of words at no cost (`layer.linear`); 0 on words that
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -379,7 +380,8 @@ class Agreement(LinearFeature[GovernorState]):
         Agreement(AgreementRules.from_file("mine.toml"), Readings.from_tsv("readings.tsv"))
 
     `roles`: how often roles come in which context (`estimated` counts them), None for uniform; `name`: before the names
-    of the features. A model adds the static features that it needs (`WordForms`) to those of its words.
+    of the features; `steadied()`: with weights that are the same in every context. A model adds the static features
+    that it needs (`WordForms`) to those of its words.
     """
 
     def __init__(
@@ -431,6 +433,12 @@ class Agreement(LinearFeature[GovernorState]):
             for form, own in self._readings.entries.items()
         ]
         write_lines(path, (json.dumps(one, ensure_ascii=False) for one in [first, *readings]))
+
+    def steadied(self, steady: bool = True) -> Self:
+        """The same knowledge, whose weights do not depend on h: a network that has read little does not doubt it."""
+        made = copy.copy(self)
+        made.steady = steady
+        return made
 
     def _told_roles(self) -> list[list[object]] | None:
         return None if self._roles is None else [[list(context), dict(own)] for context, own in self._roles.items()]
@@ -573,6 +581,7 @@ class Agreement(LinearFeature[GovernorState]):
         fields = {
             "name": self.name,
             "rules": self.rules.name,
+            "steady": self.steady,
             "table": dict(self.rules.table),
             "kinds": [[kind.role, [sorted(one) for one in kind.bundle]] for kind in kinds],
             "roles": self._told_roles(),
@@ -595,6 +604,7 @@ class Agreement(LinearFeature[GovernorState]):
         readings = [tuple(islice(pairs, count)) for count in tensors["counts"]]
         made = cls(rules, Readings(), roles=roles, name=fields["name"])
         made._readings, made._bound = None, Followed(rules, readings, roles)
+        made.steady = fields.get("steady", False)  # models before it had none
         return made
 
     def __repr__(self) -> str:

@@ -133,6 +133,7 @@ class LinearFeature(ContextualFeature[S]):
     """
 
     _found: tuple[tuple[int, ...], tuple[int, ...]] | None = None  # which of `columns`, and where they are in Φ
+    steady = False  # whether they count the same in every context: weights that are learned, and no function of h
 
     @property
     @abstractmethod
@@ -163,7 +164,8 @@ class LinearFeature(ContextualFeature[S]):
     def values(self, states: Sequence[S]) -> LinearValues:  # type: ignore[override]  # what a layer takes as well
         own, columns = self._places()
         slopes = self.slopes(states)
-        return LinearValues(slopes if len(own) == slopes.shape[2] else slopes[:, :, list(own)], columns)
+        slopes = slopes if len(own) == slopes.shape[2] else slopes[:, :, list(own)]
+        return LinearValues(slopes, columns, self.steady)
 
     @property
     def size(self) -> int:
@@ -172,7 +174,7 @@ class LinearFeature(ContextualFeature[S]):
 
     def values_of(self, slopes: Tensor) -> LinearValues:
         """From the slopes alone, (N, `size`)."""
-        return LinearValues(slopes.view(len(slopes), len(self.names), -1), self._places()[1])
+        return LinearValues(slopes.view(len(slopes), len(self.names), -1), self._places()[1], self.steady)
 
     def _places(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if self._found is None:
