@@ -242,6 +242,7 @@ def rescoring_verb(
         "configs/rescoring/dstc2"
     ),
     seeds: Annotated[int, typer.Option(min=1, help="--lists dstc2: models of each kind.")] = 3,
+    learned: Annotated[bool, typer.Option(help="--lists dstc2: choose by a learned layer as well.")] = True,
     parallel: Parallel = 1,
     sentences: Annotated[int | None, typer.Option(min=20, help="Cut every text short, for a trial.")] = None,
     changes: Changes = None,
@@ -260,7 +261,8 @@ def rescoring_verb(
     if lists not in ("simulated", "dstc2"):
         raise ConfigError(f"--lists must be simulated or dstc2, found {lists!r}")
     if lists == "dstc2":
-        how = real_lists.How(configs, tuple(changes or ()), device, parallel)
+        ways = real_lists.WAYS if learned else real_lists.WAYS[:2]
+        how = real_lists.How(configs, tuple(changes or ()), device, parallel, ways)
         heard = real_lists.run(data, out, how, seeds=seeds, lists=sentences, tell=tell)
         typer.echo(real_lists.table(heard))
         return

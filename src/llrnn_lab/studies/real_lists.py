@@ -48,7 +48,7 @@ from llrnn.ground.errors import CorpusError
 from llrnn.ground.files import write_atomically
 from llrnn.inference.minimum_risk import agreement, learn_weights, pairwise_errors
 from llrnn.inference.nbest import Hypothesis, NBest, NBestLists, Words, errors_of_lists
-from llrnn.inference.rescoring import ModelScorer, Weights, add_scores, tune
+from llrnn.inference.rescoring import ModelScorer, Weights, tune
 from llrnn.knowledge.backgrounds import NGram
 from llrnn.text.corpus import Corpus
 from llrnn.text.vocabulary import Vocabulary
@@ -330,6 +330,7 @@ class How:
     changes: tuple[str, ...] = ()
     device: str = "cpu"
     parallel: int = 1
+    ways: tuple[str, ...] = WAYS
 
 
 def run(
@@ -451,17 +452,19 @@ class Study:
     ) -> dict[str, dict[str, list[_Chosen]]]:
         """By every way, for every seed (n-grams have none); side by side."""
         found: dict[str, dict[str, list[_Chosen]]] = {}
-        context, words = get_context("spawn"), self.words(name)
-        with ProcessPoolExecutor(self.how.parallel, context, torch.set_num_threads, (1,)) as pool:
+        listed, disputed = self.words(name), _disputed(self.data.dev)
+        dev, test = (Judged.of(part, listed, disputed) for part in (self.data.dev, self.data.test))
+        with ProcessPoolExecutor(self.how.parallel, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
             waiting = []
             for system in TEXTS[name]:
                 row = _row(name, system)
                 for seed in range(1 if system == NGRAM else seeds):
                     model = (name, system, 0 if system == NGRAM else chosen[row]["try"], seed)
-                    asked = (self.data.dev, self.data.test, self.on_dev(*model), self.on_test(*model), words)
-                    waiting += [(row, way, pool.submit(_choices, way, *asked)) for way in WAYS]
-            for row, way, answer in waiting:
-                found.setdefault(row, {}).setdefault(way, []).append(answer.result())
+                    scores = (self.on_dev(*model), self.on_test(*model))
+                    waiting.append((row, pool.submit(_choices, dev, test, *scores, self.how.ways)))
+            for row, answer in waiting:
+                for way, choice in answer.result().items():
+                    found.setdefault(row, {}).setdefault(way, []).append(choice)
         self.tell(f"{name}: chosen")
         return found
 
@@ -475,33 +478,34 @@ def _by_ngrams(folder: Path) -> dict[str, Scores]:
     return {name: scorer(_asked(folder / f"{name}.jsonl")[0]) for name in ("dev", "test")}
 
 
-def _features(
-    part: Part, scores: Sequence[Sequence[float]], listed: frozenset[str], words: Sequence[str]
-) -> NBestLists:
-    """What the learned layer sees of a hypothesis."""
-    lists = add_scores(part.as_transcribed, {"lm": lambda _: [list(own) for own in scores]})
-    voted = agreement(part.as_transcribed, Weights({"rank": 1.0}), scale=0.5)
-    lists = lists.with_scores("agreement", voted)
-    own: dict[str, Callable[[int, Words], float]] = {
-        "first": lambda place, said: float(place == 0),
-        "unlisted": lambda place, said: float(sum(word not in listed for word in said)),
-        "twice": lambda place, said: float(sum(a == b for a, b in pairwise(said))),
-    }
-    for word in words:
-        own[f"says:{word}"] = lambda place, said, word=word: float(said.count(word))  # type: ignore[misc]
-    numbers = [
-        [[make(place, h.words) for make in own.values()] for place, h in enumerate(entry.hypotheses)] for entry in lists
-    ]
-    return NBestLists(
-        (*lists.names, *own),
-        tuple(
-            NBest(
-                one.utterance,
-                tuple(Hypothesis(h.words, (*h.scores, *more)) for h, more in zip(one.hypotheses, rows, strict=True)),
-            )
-            for one, rows in zip(lists, numbers, strict=True)
-        ),
-    )
+@dataclass(frozen=True)
+class Judged:
+    """A part with what all rows need of it, made once."""
+
+    part: Part
+    distances: list[Floats]  # of the members of a list to each other, (N, N) a list
+    features: NBestLists  # what the learned layer sees of a hypothesis, but for log p
+
+    @classmethod
+    def of(cls, part: Part, listed: frozenset[str], disputed: Sequence[str]) -> Judged:
+        distances = pairwise_errors(part.lists.lists)
+        voted = agreement(part.lists, Weights({"rank": 1.0}), scale=0.5, distances=distances)
+        lists = part.lists.with_scores("agreement", voted)
+        names = ("first", "unlisted", "twice", *(f"says:{word}" for word in disputed))
+        seen = [
+            NBest(one.utterance, tuple(_seen(h, place, listed, disputed) for place, h in enumerate(one.hypotheses)))
+            for one in lists
+        ]
+        return cls(part, distances, NBestLists((*lists.names, *names), tuple(seen)))
+
+
+def _seen(hypothesis: Hypothesis, place: int, listed: frozenset[str], disputed: Sequence[str]) -> Hypothesis:
+    """With the features of its words, in the spelling of transcripts."""
+    words = transcribed(hypothesis.words)
+    counts = Counter(words)
+    unlisted, twice = (sum(word not in listed for word in words), sum(a == b for a, b in pairwise(words)))
+    own = (float(one) for one in (place == 0, unlisted, twice, *(counts[word] for word in disputed)))
+    return Hypothesis(hypothesis.words, (*hypothesis.scores, *own))
 
 
 def _disputed(part: Part) -> list[str]:
@@ -523,55 +527,46 @@ class _Chosen:
 
 
 def _choices(
-    way: str,
-    dev: Part,
-    test: Part,
-    dev_scores: Scores,
-    test_scores: Scores,
-    listed: frozenset[str],
-) -> _Chosen:
-    if way == "learned":
-        return _learned(dev, test, dev_scores, test_scores, listed)
-    scored = [part.lists.with_scores("lm", own) for part, own in ((dev, dev_scores), (test, test_scores))]
-    weights = tune(scored[0], dev.references, seed=0).weights
+    dev: Judged, test: Judged, dev_scores: Scores, test_scores: Scores, ways: Sequence[str] = WAYS
+) -> dict[str, _Chosen]:
+    """By every way; the learned one takes longest by far."""
+    ours, theirs = dev.part.lists.with_scores("lm", dev_scores), test.part.lists.with_scores("lm", test_scores)
+    weights, errors = tune(ours, dev.part.references, seed=0).weights, _errors(dev.part)
     settled: dict[str, Any] = {"weights": dict(weights)}
-    if way == "weights":
-        ours, theirs = (np.array([weights.choose(one) for one in own]) for own in scored)
-        return _Chosen(ours, theirs, settled)
-    distances, errors = pairwise_errors(scored[0].lists), _errors(dev)
-    votes = {scale: _voted(scored[0], weights, scale, distances) for scale in _SCALES}
+    plain = _Chosen(_by(weights, ours), _by(weights, theirs), settled)
+    votes = {scale: _voted(ours, weights, scale, dev.distances) for scale in _SCALES}
     scale = min(votes, key=lambda one: _total(errors, votes[one]))
-    return _Chosen(votes[scale], _voted(scored[1], weights, scale), {**settled, "scale": scale})
+    vote = _Chosen(votes[scale], _voted(theirs, weights, scale, test.distances), {**settled, "scale": scale})
+    if "learned" not in ways:
+        return {"weights": plain, "vote": vote}
+    features = dev.features.with_scores("lm", dev_scores), test.features.with_scores("lm", test_scores)
+    return {"weights": plain, "vote": vote, "learned": _learned(dev.part, *features)}
 
 
-def _voted(lists: NBestLists, weights: Weights, scale: float, distances: Sequence[Floats] | None = None) -> Ints:
+def _by(weights: Weights, lists: Iterable[NBest]) -> Ints:
+    return np.array([weights.choose(one) for one in lists])
+
+
+def _voted(lists: NBestLists, weights: Weights, scale: float, distances: Sequence[Floats]) -> Ints:
     voted = agreement(lists, weights, scale=scale, distances=distances)
     return np.array([int(np.argmax(own)) for own in voted])
 
 
-def _learned(dev: Part, test: Part, dev_scores: Scores, test_scores: Scores, listed: frozenset[str]) -> _Chosen:
+def _learned(dev: Part, lists: NBestLists, tested: NBestLists) -> _Chosen:
     """The penalty by cross-validation over dialogues; the weights then from all development lists."""
-    words = _disputed(dev)
-    lists, errors = _features(dev, dev_scores, listed, words), _errors(dev)
-    folds = dev.dialogues % _HELD
-    held: dict[float, Ints] = {}
-    for l2 in _PENALTIES:
-        chosen = np.zeros(len(lists), dtype=np.int64)
-        for fold in np.unique(folds):
-            kept = NBestLists(lists.names, tuple(lists.lists[i] for i in np.flatnonzero(folds != fold)))
+    errors, folds = _errors(dev), dev.dialogues % _HELD
+    held = {l2: np.zeros(len(lists), dtype=np.int64) for l2 in _PENALTIES}
+    for fold in np.unique(folds):
+        kept = NBestLists(lists.names, tuple(lists.lists[i] for i in np.flatnonzero(folds != fold)))
+        left = np.flatnonzero(folds == fold)
+        for l2 in _PENALTIES:
             weights = learn_weights(kept, dev.references, l2=l2)
-            for i in np.flatnonzero(folds == fold):
-                chosen[i] = weights.choose(lists.lists[i])
-        held[l2] = chosen
+            held[l2][left] = _by(weights, (lists.lists[i] for i in left))
     l2 = min(held, key=lambda one: _total(errors, held[one]))
     weights = learn_weights(lists, dev.references, l2=l2)
-    tested = _features(test, test_scores, listed, words)
     largest = sorted(weights, key=lambda name: -abs(weights[name]))[:20]
-    return _Chosen(
-        held[l2],
-        np.array([weights.choose(one) for one in tested]),
-        {"l2": l2, "features": len(weights), "weights": {name: weights[name] for name in largest}},
-    )
+    told = {"l2": l2, "features": len(weights), "weights": {name: weights[name] for name in largest}}
+    return _Chosen(held[l2], _by(weights, tested), told)
 
 
 def _errors(part: Part) -> list[Floats]:
@@ -638,11 +633,13 @@ def _interval(errors: Floats, words: Ints, draws: Ints) -> list[float]:
 def table(found: dict[str, Any]) -> str:
     """Word error rates of the test in per cent, with intervals, and the share of the way to the best choice."""
     test = found["test"]
-    rows = [["first hypothesis", f"{100 * test['first']:.2f}", "", ""]]
+    shown = [way for way in WAYS if all(way in ways for ways in found["rows"].values())]
+    none = [""] * (len(shown) - 1)
+    rows = [["first hypothesis", f"{100 * test['first']:.2f}", *none]]
     for name, ways in found["rows"].items():
-        rows.append([name, *(_cell(ways[way]["test"]) for way in WAYS)])
-    rows.append(["best hypothesis", f"{100 * test['best']:.2f}", "", ""])
-    return markdown(["language model", *WAYS], rows)
+        rows.append([name, *(_cell(ways[way]["test"]) for way in shown)])
+    rows.append(["best hypothesis", f"{100 * test['best']:.2f}", *none])
+    return markdown(["language model", *shown], rows)
 
 
 def _cell(one: dict[str, Any]) -> str:
