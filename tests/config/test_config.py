@@ -526,6 +526,14 @@ def model_refusal(path: Path, *changes: str) -> LLRNNError:
     return caught.value
 
 
+@pytest.mark.parametrize(
+    "given", ["{kind='framed', apart=true}", "{kind='agreement', rules='french', treebanks=['{data}/t'], steady=true}"]
+)
+def test_keys_of_features_are_refused_at_inputs(path: Path, given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llrnn.config.project._agreements", lambda config: {})  # they would read the treebank
+    assert "is of features" in str(model_refusal(path, f"contextual_inputs=[{given}]"))
+
+
 def test_a_project_makes_what_was_asked_for(path: Path) -> None:
     changes = ["background.kind=unigram", "background.parts=['train', 'valid', 'test']", "controller.hidden=5"]
     project = Project.from_config(read_config(path, [*changes, "contextual=[{kind='repeated', window=3}]"]))

@@ -325,6 +325,7 @@ def test_what_knowledge_says_of_a_sentence_is_asked_once(limit: int, monkeypatch
     again, distinct = sum(asked) - before, len({sentence.words for sentence in TRAIN})
     assert again == 0 if limit == 10**9 else 0 < again <= len(TRAIN)
     assert limit or again >= distinct
+    assert hearing.kept <= limit
 
 
 def test_nor_does_a_step_with_such_words_ask_for_a_number() -> None:

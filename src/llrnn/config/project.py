@@ -606,6 +606,9 @@ def _input(
     given: keys.AnyInput, config: Config, corpora: dict[str, Corpus], lexicon: Lexicon, grammars: Agreements
 ) -> ContextualInput:
     match given:
+        case keys.AgreementConfig(steady=True) | keys.FramedConfig(apart=True):
+            key = "steady" if isinstance(given, keys.AgreementConfig) else "apart"
+            raise ConfigError(f"contextual_inputs: {key} is of features, found it at an input; leave it out there")
         case keys.AgreementConfig():
             return Governors(grammars[_source(given)])
         case keys.FramedConfig():

@@ -78,7 +78,7 @@ class NBestLists:
                 if len(scores) != len(self.names):
                     wanted = f"{len(self.names)} scores ({', '.join(self.names)})"
                     yield f"{wanted} are required, a hypothesis of {name} has {len(scores)}"
-                if not all(map(math.inf.__gt__, scores)):
+                if any(not score < math.inf for score in scores):
                     yield f"scores must be numbers below infinity, found {scores} in {name}"
         if len({entry.utterance for entry in self.lists}) != len(self.lists):
             yield "every utterance must have one list, found two for one; put their hypotheses together"

@@ -33,6 +33,11 @@ class _OfSentence:
     word: Tensor | None  # (E,) int32
     gained: Tensor | None  # (E, k)
 
+    @property
+    def bytes(self) -> int:
+        """Without what was filled up around it, a ninth or so."""
+        return sum(part.nbytes for part in vars(self).values() if part is not None)
+
 
 class Hearing:
     """Batches of whole sentences with what a model's contextual inputs and features say of them (`LLRNN.heard`).
@@ -62,8 +67,10 @@ class Hearing:
             return None
         fresh = {keys[row]: answer for row, answer in zip(missing, new, strict=True)}
         answers = [fresh[key] if key in fresh else self._answers[key] for key in keys]
-        if self.kept <= self._limit:
+        more = sum(answer.bytes for answer in fresh.values())
+        if self.kept + more <= self._limit:
             self._answers.update(fresh)
+            self.kept += more
         return self._joined(filled, answers)
 
     def _asked(self, filled: Batch, rows: Sequence[int], lengths: Sequence[int]) -> list[_OfSentence] | None:
@@ -79,7 +86,6 @@ class Hearing:
         if heard.exceptional is not None:
             position, word = heard.exceptional
             own = (position % T).int(), word.int(), heard.gained
-        self.kept += sum(part.nbytes for part in (numbers, slopes, *own) if part is not None)
         return [
             _OfSentence(
                 None if numbers is None else numbers[row, :length],
