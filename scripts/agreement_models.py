@@ -7,8 +7,8 @@
 PREPARED: as `scripts/agreement_data.py` leaves it (and `templates.txt` by `llrnn pairs templates --sentences`, for
 models that read some of them in every epoch). PAIRS: the files of `shared/data/pairs_french` (or `pairs_turkish`, and
 `own.tsv`), `pairs.jsonl` of PREPARED, and `templates-SEED.jsonl` by `llrnn pairs templates --seed SEED`, 101 to 103
-and, to develop on, 9000. A run is a process and a file, OUT/MODEL.KIND.seedN.json, which grows with each test; those that
-are done are not run again.
+and, to develop on, 9000. A run is a process and a file, OUT/MODEL.KIND.seedN.json, which grows with each test; those
+that are done are not run again.
 """
 
 from __future__ import annotations
