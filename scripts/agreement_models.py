@@ -61,10 +61,10 @@ def french() -> Iterator[Run]:
     """The knowledge as features and as inputs."""
     mixed = 'corpus.other=[{files=["{data}/templates.txt"], when="mixed", weight=0.02}]'
     kinds = [("with", "agreement", []), ("templates", "agreement", [mixed]), ("without", "table4", [])]
-    for model, own in (("vectors", kinds), ("best", [*kinds, ("alone", "table4", [mixed])])):
-        for kind, folder, sets in own:
-            for seed in range(3):
-                yield Run(model, kind, f"configs/{folder}/{model}.toml", sets, seed, ["test1", "test2"], FRENCH)
+    runs = [(model, *kind) for kind in kinds for model in ("vectors", "best")]
+    for model, kind, folder, sets in [*runs, ("best", "alone", "table4", [mixed])]:
+        for seed in range(3):
+            yield Run(model, kind, f"configs/{folder}/{model}.toml", sets, seed, ["test1", "test2"], FRENCH)
 
 
 def turkish() -> Iterator[Run]:
