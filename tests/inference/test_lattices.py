@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, cli, features
+from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, cli, features, french
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.inference.lattices import Edge, Lattice, read_lattices, rescore_lattice
 from llrnn.inference.nbest import Hypothesis, NBest, NBestLists
@@ -114,6 +117,67 @@ def test_histories_merge() -> None:
     assert near.steps < 2**12
     wide = rescore_lattice(MODELS["network"], lattice, weights, beam=1e9)
     assert not wide.pruned
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("am", [0.5, 4.0])
+def test_a_network_does_not_follow_what_cannot_be_among_the_best(am: float, n: int) -> None:
+    generator = np.random.default_rng(n)
+    edges = [
+        Edge(i, i + 1, word, (float(generator.normal()), float(generator.normal())))
+        for i in range(11)
+        for word in generator.choice(WORDS, size=2, replace=False)
+    ]
+    lattice = Lattice("u", 0, tuple(edges), {11: (0.0, 0.0)})
+    assert lattice.number_of_paths() == len([*lattice.paths()]) == 2**11
+    weights = Weights({"am": am, "lm": 0.5, "llrnn": 1, "words": -0.3})
+    wanted = by_list(MODELS["network"], lattice, weights)[:n]
+    found = rescore_lattice(MODELS["network"], lattice, weights, n=n)
+    assert not found.pruned
+    assert [h.words for h in found.best.hypotheses] == [words for words, _ in wanted]
+    assert weights.totals(found.best).tolist() == pytest.approx([total for _, total in wanted], abs=1e-4)
+    assert found.steps < 2**12 / 2  # those of the list
+    against = Weights({"am": am, "lm": 0.5, "llrnn": -1, "words": -0.3})  # then log p promises nothing
+    assert rescore_lattice(MODELS["network"], lattice, against, n=n).steps >= 2**11
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Of the processor, the least of five."""
+
+    def once() -> float:
+        begun = time.process_time()
+        work()
+        return time.process_time() - begun
+
+    return min(once() for _ in range(5))
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize(("kind", "slots"), [("ngrams", 7), ("ngrams", 10), ("network", 7), ("network", 10)])
+def test_from_a_hundred_paths_on_a_lattice_is_faster_than_the_list(kind: str, slots: int) -> None:
+    corpus = Corpus.from_sentences(french.sentences(1000, seed=1))
+    vocabulary = Vocabulary.from_corpus(corpus)
+    model = (
+        ngram_model(estimate(EncodedText.encode(corpus, vocabulary).stream(), vocabulary.symbols, order=3))
+        if kind == "ngrams"
+        else LLRNN(
+            vocabulary,
+            output_features=features.Identity(),
+            background=backgrounds.Unigram.from_corpus(corpus),
+            controller=LSTM(512, layers=2),
+            seed=0,
+        ).eval()
+    )
+    generator = np.random.default_rng(0)
+    words = [word for word in vocabulary.symbols if word != vocabulary.symbols[vocabulary.eos]]
+    edges = [
+        Edge(i, i + 1, str(word), (float(generator.normal()), 0.0))
+        for i in range(slots)
+        for word in generator.choice(words, size=2, replace=False)
+    ]
+    lattice, weights = Lattice("u", 0, tuple(edges), {slots: (0.0, 0.0)}), Weights({"am": 2, "lm": 0, "llrnn": 1})
+    by_lattice = seconds(lambda: rescore_lattice(model, lattice, weights))
+    assert by_lattice < seconds(lambda: by_list(model, lattice, weights))
 
 
 def test_kaldi_and_slf(tmp_path: Path) -> None:

@@ -15,6 +15,10 @@ n-grams      the words that their state knows: all totals stay exact
 a network    all words, so that nothing is lost; or with `merge` the last words only: the best path goes on for all
 
 and what is left then is a graph again, of which the best paths are read one after the other (A*, exact).
+
+A network need not follow every path for that: log p is never above 0, so that what a path has, and what the lattice's
+own scores promise for the rest, is the most that it can reach. A narrow search comes first; whatever cannot reach the
+n-th of its paths goes no further.
 """
 
 from __future__ import annotations
@@ -45,6 +49,9 @@ from llrnn.text.corpus import Oov
 from llrnn.text.readers import Line, read_lines
 
 NAMES = ("am", "lm")
+_NARROW = 8  # paths of the search that comes first, or n
+_MANY = 500  # paths for each that is wanted: fewer are followed sooner than searched twice
+_SLACK = 1e-3  # that rounding may make
 _NOTHING = frozenset({"<eps>", "!NULL", "!ENTER", "!EXIT", "!SENT_START", "!SENT_END", "<s>", "</s>", "0"})
 
 
@@ -117,6 +124,13 @@ class Lattice:
 
         return from_state(self.start)
 
+    def number_of_paths(self) -> int:
+        """From the start to an end, counted without following them."""
+        after, found = self._by_source(), dict[int, int]()
+        for state in reversed(self.order()):
+            found[state] = (state in self.finals) + sum(found[edge.target] for edge in after[state])
+        return found[self.start]
+
     def _by_source(self) -> dict[int, list[Edge]]:
         found: dict[int, list[Edge]] = defaultdict(list)
         for edge in self.edges:
@@ -185,7 +199,8 @@ def _kaldi_lattice(block: Sequence[Line]) -> Lattice:
     head, *rest = block
     if len(head.text.split()) != 1:
         head.fail(
-            f"the name of an utterance alone is required, found {quoted(head.text)}; end lattices by a blank line"
+            f"the name of an utterance alone is required, found {quoted(head.text)}; end lattices by a blank line, or "
+            "leave out --lattices where it is a list"
         )
     edges, finals = list[Edge](), dict[int, tuple[float, float]]()
     for line in rest:
@@ -364,14 +379,21 @@ def rescore_lattice(
     `weights`: of `am`, `lm` and the model, called `name`, as for lists. `merge`: of a network, histories are one whose
     last `merge` words are the same; n-grams merge by themselves, exactly. `beam`: paths that are worse than the best of
     their length by more, what the lattice promises for the rest included, are cut off; `width`: at most so many go on.
-    With neither, and without `merge`, the result is exact.
+    With neither, and without `merge`, the result is exact: what is cut off then could not be among the n best.
 
         rescore_lattice(model, read_lattices("lat.txt")[0], Weights({"am": 0.1, "lm": 0, "llrnn": 1}), n=10).best
     """
     if n < 1 or (merge is not None and merge < 1) or (width is not None and width < 1) or not beam > 0:
         raise ConfigError("n, merge, width and beam must be above 0")
+    weights = weights.for_scores((*NAMES, name))
     with torch.no_grad(), evaluating(model):
-        return _LatticeSearch(model, lattice, weights.for_scores((*NAMES, name)), name, merge, beam, width, oov).run(n)
+        search = _LatticeSearch(model, lattice, weights, merge, beam, width, oov)
+        follows_all = merge is None and width is None and beam == math.inf and not search.exact_key
+        if follows_all and weights[name] > 0 and lattice.number_of_paths() > _MANY * n:
+            narrow = _LatticeSearch(model, lattice, weights, merge, beam, max(_NARROW, n), oov)
+            narrow.run(n)
+            search.begin_after(narrow)
+        return search.run(n)
 
 
 class _LatticeSearch:
@@ -380,7 +402,6 @@ class _LatticeSearch:
         model: LLRNN,
         lattice: Lattice,
         weights: Weights,
-        name: str,
         merge: int | None,
         beam: float,
         width: int | None,
@@ -391,14 +412,21 @@ class _LatticeSearch:
         self._after, self._finals = lattice.without_silence(self._total)
         self._hope = self._promises()
         background = model.background
-        self._exact_key = isinstance(background, NGram) and isinstance(model.controller, Silent)
-        self._rows: _HistoryRows = _NGramRows.begin(background) if self._exact_key else _NetworkRows.begin(model)  # type: ignore[arg-type]
+        self.exact_key = isinstance(background, NGram) and isinstance(model.controller, Silent)
+        self._rows: _HistoryRows = _NGramRows.begin(background) if self.exact_key else _NetworkRows.begin(model)  # type: ignore[arg-type]
         self._symbols, self._skipped = _symbols(model, lattice, oov)
         self._last: list[tuple[int, ...]] = [()]  # of each row, the words that histories are told by
         self._eos = model.vocabulary.eos
         self._places: list[_Junction] = []
         self._ended: list[tuple[int, float]] = []  # the place, log p of the end
+        self._needed = -math.inf  # a path that cannot reach this total is not wanted
+        self.last_total = -math.inf  # of the n-th path, where there are as many
         self.steps, self.pruned = 1, False
+
+    def begin_after(self, narrow: _LatticeSearch) -> None:
+        """Want no path that is worse than the last of those that a narrow search was asked for."""
+        self.steps += narrow.steps
+        self._needed = narrow.last_total - _SLACK
 
     def _total(self, scores: tuple[float, float]) -> float:
         """What the lattice's own scores add."""
@@ -456,27 +484,29 @@ class _LatticeSearch:
         if not alive:
             return []
         hoped = {at: best + self._hope[at[0]] for at, best in alive.items()}
-        least = max(hoped.values()) - self._beam
-        chosen = sorted((at for at in alive if hoped[at] >= least), key=lambda at: -hoped[at])[: self._width]
-        self.pruned |= len(chosen) < len(alive)
+        able = {at: total for at, total in hoped.items() if total >= self._needed}
+        least = max(able.values(), default=0.0) - self._beam
+        chosen = sorted((at for at in able if able[at] >= least), key=lambda at: -able[at])[: self._width]
+        self.pruned |= len(chosen) < len(able)
         row_of: dict[object, int] = {}
         feeding: list[tuple[int, int]] = []  # the row before and the word
         level = []
         for at in chosen:
             state, key = at
             best, before, edge, _ = max(reached[at], key=lambda one: one[0])
-            shared = key if self._merge is None or self._exact_key else (state, key)
+            shared = key if self._merge is None or self.exact_key else (state, key)
             if shared not in row_of:
                 row_of[shared] = len(feeding)
                 feeding.append((self._places[before].row, self._symbols[edge.word or ""]))
             back = [(place, own, p) for _, place, own, p in reached[at]]
             level.append(len(self._places))
             self._places.append(_Junction(state, best, row_of[shared], back))
-        self._feed(feeding)
+        if feeding:
+            self._feed(feeding)
         return level
 
     def _feed(self, feeding: list[tuple[int, int]]) -> None:
-        if self._merge is not None and not self._exact_key:
+        if self._merge is not None and not self.exact_key:
             self._last = [(*self._last[row], word)[-self._merge :] for row, word in feeding]
         self.steps += len(feeding)
         self._rows = self._rows.advance(*(np.array(column, dtype=np.int64) for column in zip(*feeding, strict=True)))
@@ -494,6 +524,7 @@ class _LatticeSearch:
             place = self._places[at]
             if not place.back:
                 found.setdefault(words, Hypothesis(words, (*scores, log_p)))
+                self.last_total = -rank if len(found) == n else -math.inf
                 continue
             for before, edge, p in place.back:
                 step = self._total(edge.scores) + self._own * p + self._per_word
