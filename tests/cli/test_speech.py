@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import statistics
 import sys
 import time
@@ -166,6 +167,30 @@ def test_lists_through_pipes(capsys: Capture, feed: Feed) -> None:
     assert "2 utterances" in found.err
 
 
+def test_weights_are_fitted_on_a_text_from_a_pipe(capsys: Capture, feed: Feed) -> None:
+    texts = ("u.arpa", "u.arpa", "--text")
+    wanted = as_json(capsys, "ngram", "interpolate", *texts, "train.txt", "--out", "x.arpa")
+    feed(Path("train.txt").read_text(encoding="utf8"))
+    assert as_json(capsys, "ngram", "interpolate", *texts, "-", "--out", "x.arpa") == wanted
+
+
+def test_an_automaton_through_a_pipe(capsys: Capture) -> None:
+    done(capsys, "export", "fst", "u.arpa", "--out", "G.fst.txt")
+    assert cli.run(["export", "fst", "u.arpa", "--out", "-", "--symbols", "words.syms"]) == 0
+    found = capsys.readouterr()
+    assert found.out == Path("G.fst.txt").read_text(encoding="utf8")  # and nothing else
+    assert "words.syms" in found.err
+    assert Path("words.syms").read_bytes() == Path("G.syms").read_bytes()
+    assert "name a file for it" in refused(capsys, "export", "fst", "u.arpa", "--out", "-")
+    assert not Path("-.syms").exists()
+
+
+@pytest.mark.parametrize("command", ["ngram perplexity - -", "score - -"])
+def test_standard_input_is_read_once(capsys: Capture, feed: Feed, command: str) -> None:
+    feed(Path("u.arpa").read_text(encoding="utf8"))
+    assert "standard input is empty; pipe it, and give - once alone" in refused(capsys, *command.split())
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="descriptors by name")
 def test_a_pipe_of_the_shell_is_read(capsys: Capture) -> None:
     wanted = as_json(capsys, "score", "u.arpa", "train.txt")
@@ -226,6 +251,54 @@ def test_kaldi_lists_are_written_back(capsys: Capture, tmp_path: Path) -> None:
     assert read["best"].splitlines()[0] == "u la reine dort ."
     again = read_kaldi(tmp_path / "new" / "text", [tmp_path / "new" / "am"])
     assert again.lists == read_kaldi(tmp_path / "text", [tmp_path / "am"]).lists
+
+
+def test_what_is_taken_for_something_else_is_said(capsys: Capture) -> None:
+    Path("lat.txt").write_text("u1\n0 1 le 1,1,\n1 2 chat 1,1,\n2\n", encoding="utf8")
+    assert "--lattices" in refused(capsys, "rescore", "u.arpa", "lat.txt")
+    assert "leave out --lattices" in refused(capsys, "rescore", "u.arpa", "lists.tsv", "--lattices")
+    Path("numbers.txt").write_text("u1\n0 1 17 1,1,\n1 2 23 1,1,\n2\n", encoding="utf8")
+    assert cli.run(["rescore", "u.arpa", "numbers.txt", "--lattices"]) == 0
+    assert "int2sym.pl" in capsys.readouterr().err
+    assert cli.run(["rescore", "u.arpa", "lists.tsv"]) == 0  # zorg is no number
+    assert "int2sym.pl" not in capsys.readouterr().err
+
+
+# --- the table of the page -------------------------------------------------------------------------------------------
+
+PAGE = Path(__file__).parents[2] / "docs" / "speech.md"
+
+
+def commands_of_the_table() -> list[str]:
+    """The right column of the first table of the page: what is within backticks and ours."""
+    rows = [line for line in PAGE.read_text(encoding="utf8").splitlines() if line.startswith("| `")]
+    return [found[0] for row in rows if (found := re.findall("`(llrnn [^`]*)`", row.rsplit("|", 2)[1]))]
+
+
+def test_every_command_of_the_table_runs(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    train = (here / "train.txt").read_text(encoding="utf8")
+    for name in ("text.txt", "dev.txt"):
+        Path(name).write_text(train, encoding="utf8")
+    words = sorted({*train.split(), "zorg"})
+    Path("words.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf8")
+    for name in ("nbest.tsv", "dev.tsv"):
+        Path(name).write_text(LISTS, encoding="utf8")
+    Path("nbest").mkdir()
+    Path("nbest/text").write_text("u1-1 le chat dort .\nu1-2 la reine dort .\n", encoding="utf8")
+    for name in ("nbest/am", "nbest/lm"):
+        Path(name).write_text("u1-1 3.5\nu1-2 3\n", encoding="utf8")
+    for name in ("ref.txt", "dev-ref.txt"):
+        Path(name).write_text("u1 le chat dort .\nu2 la reine dort .\n", encoding="utf8")
+    Path("lattices.txt").write_text("u1\n0 1 le 1,1,\n1 2 chat 1,1,\n2\n", encoding="utf8")
+    for name in ("a.arpa", "b.arpa", "MODEL"):
+        Path(name).write_bytes((here / "u.arpa").read_bytes())
+    commands = commands_of_the_table()
+    assert len(commands) == 16
+    for command in commands:
+        assert cli.run(command.split()[1:]) == 0, f"{command}: {capsys.readouterr().err}"
 
 
 # --- n-grams of the training text ------------------------------------------------------------------------------------

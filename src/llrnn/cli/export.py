@@ -20,7 +20,7 @@ from llrnn.cli.options import (
     with_model_options,
 )
 from llrnn.ground.errors import ConfigError
-from llrnn.ground.files import write_atomically
+from llrnn.ground.files import STANDARD, write_atomically
 from llrnn.inference.keyboard import keyboard_bytes, keyboard_page
 from llrnn.inference.openfst import EPSILON, PHI, constraint_fst, ngram_fst, symbols_beside, write_fst
 from llrnn.languages.ngrams import read_table
@@ -62,7 +62,10 @@ def fst_verb(
     context: typer.Context,
     model: AnyModel,
     options: ModelOptions,
-    out: Annotated[Path, typer.Option(help="NAME.fst.txt; the table of symbols is NAME.syms beside it.")],
+    out: Annotated[Path, typer.Option(help="NAME.fst.txt, or - for standard output.")],
+    symbols: Annotated[
+        Path | None, typer.Option(help="The table of symbols; by default NAME.syms beside NAME.fst.txt.")
+    ] = None,
     backoff: Annotated[
         str, typer.Option(help="The label of back-off arcs: phi (exact, with a phi matcher) or epsilon.")
     ] = "phi",
@@ -75,6 +78,10 @@ def fst_verb(
     Example: llrnn export fst runs/embedded --constraint 'pattern: la ( petite | grande )+ reine' --out reine.fst.txt
     """
     require_output_file(out)
+    if symbols is None and str(out) == STANDARD:
+        raise ConfigError("--out - leaves no place for the table of symbols, found no --symbols; name a file for it")
+    symbols = symbols or symbols_beside(out)
+    require_output_file(symbols)
     idle = (one.name for one in fields(ModelOptions) if one.name not in ("constraint", "over", "longest", "violation"))
     refuse_idle(context, "where an automaton is written", *idle)
     language = options.language()
@@ -90,12 +97,15 @@ def fst_verb(
         raise ConfigError(f"--backoff is phi or epsilon, found {backoff!r}; choose one")
     else:
         fst = ngram_fst(read_table(model), backoff=_LABELS[backoff])
-    write_fst(fst, out, symbols_beside(out))
-    found: dict[str, Any] = {"out": str(out), "symbols": str(symbols_beside(out)), "states": fst.states}
+    write_fst(fst, out, symbols)
+    found: dict[str, Any] = {"out": str(out), "symbols": str(symbols), "states": fst.states}
     found |= {"arcs": len(fst.arcs), "words": len(fst.words), "backoff": fst.backoff}
     by = "" if fst.backoff is None else f", back-off by {fst.backoff}"
     line = f"{out}: {fst.states:,} states, {len(fst.arcs):,} arcs{by}; {found['symbols']}: {len(fst.words):,} words"
-    say(found, as_json, lambda _: show.text(line))
+    if str(out) == STANDARD:
+        show.note(line)
+    else:
+        say(found, as_json, lambda _: show.text(line))
 
 
 _LABELS = {"phi": PHI, "epsilon": EPSILON}

@@ -301,12 +301,16 @@ def open_ngram(path: Path, oov: Oov | None = None) -> NGram:
 
 
 def _perplexity(ngram: NGram, path: Path, lowercase: bool, oov: Oov | None) -> dict[str, Any]:
-    found = _read_text(ngram, path, lowercase, oov)
+    return _perplexity_of(ngram, _Text.read(path, lowercase), oov)
+
+
+def _perplexity_of(ngram: NGram, text: _Text, oov: Oov | None) -> dict[str, Any]:
+    found = text.scored(ngram, oov)
     log_prob, listed, ends = found.log_prob, found.log_prob[found.known], int(found.ends.sum())
     counted = listed[listed.isfinite()] if oov == "skip" else log_prob
     total = float(counted.sum())
     return {
-        "text": str(path),
+        "text": str(text.path),
         "sentences": ends,
         "words": len(log_prob),
         "unknown": len(log_prob) - len(listed),
@@ -324,7 +328,7 @@ def _exp(nats: float) -> float:
 
 
 @dataclass(frozen=True)
-class _Text:
+class _ScoredText:
     """log p of all words of a text, ends of sentences included; which are listed, and which are ends; each (N,)."""
 
     log_prob: torch.Tensor
@@ -332,20 +336,33 @@ class _Text:
     ends: torch.Tensor
 
 
-def _read_text(ngram: NGram, path: Path, lowercase: bool, oov: Oov | None) -> _Text:
-    vocabulary = ngram.vocabulary
-    stream, words = read_stream([path], lowercase=lowercase)
-    if len(stream) < 3:
-        raise CorpusError("text is required, found no word; give a file with sentences", path=path)
-    if not (stream == 1).any():
-        words[1] = EOS  # the text has no <unk>, so that the model need not list it
-    known = torch.from_numpy(np.array([word in vocabulary and word != UNKNOWN for word in words])[stream[1:]])
-    missing = [word for word in words if word not in vocabulary]
-    if missing and oov == "error":
-        raise UnknownWordError(missing[0], size=len(vocabulary), place=str(path), others=missing[1:])
-    number = np.array(numbers_of(words, vocabulary, place=str(path)), dtype=np.int64)
-    log_prob, _ = ngram.score(number[stream])
-    return _Text(log_prob, known, torch.from_numpy(stream[1:] == 0))
+@dataclass(frozen=True)
+class _Text:
+    """A text that was read once, for any number of models: its words by their numbers."""
+
+    path: Path
+    stream: Ints
+    words: Sequence[str]
+
+    @classmethod
+    def read(cls, path: Path, lowercase: bool) -> _Text:
+        stream, words = read_stream([path], lowercase=lowercase)
+        if len(stream) < 3:
+            raise CorpusError("text is required, found no word; give a file with sentences", path=path)
+        if not (stream == 1).any():
+            words[1] = EOS  # the text has no <unk>, so that a model need not list it
+        return cls(path, stream, words)
+
+    def scored(self, ngram: NGram, oov: Oov | None) -> _ScoredText:
+        vocabulary, place = ngram.vocabulary, str(self.path)
+        listed = np.array([word in vocabulary and word != UNKNOWN for word in self.words])
+        missing = [word for word in self.words if word not in vocabulary]
+        if missing and oov == "error":
+            raise UnknownWordError(missing[0], size=len(vocabulary), place=place, others=missing[1:])
+        number = np.array(numbers_of(self.words, vocabulary, place=place), dtype=np.int64)
+        log_prob, _ = ngram.score(number[self.stream])
+        ends = torch.from_numpy(self.stream[1:] == 0)
+        return _ScoredText(log_prob, torch.from_numpy(listed[self.stream[1:]]), ends)
 
 
 def _show_query(rows: list[dict[str, Any]]) -> None:
@@ -390,13 +407,12 @@ def interpolate_verb(
     if (text is None) == (weights is None):
         raise ConfigError("weights are fitted on --text or given by --weights, found both or neither; give one of them")
     tables, names = [read_table(path) for path in models], list(map(str, models))
-    alone: list[float] | None = None
+    alone, held = None, None
     if text is not None:
-        if str(text) == STANDARD:
-            raise ConfigError("--text is read once for each model, found -; give it as a file")
+        held = _Text.read(text, lowercase)
         equal = [1.0 / len(tables)] * len(tables)
         interpolated([_unigrams(one) for one in tables], equal, names=names)  # words that differ are told first
-        log_p = torch.stack([_read_text(over_own_words(one), text, lowercase, None).log_prob for one in tables])
+        log_p = torch.stack([held.scored(over_own_words(one), None).log_prob for one in tables])
         shares, alone = fitted_shares(log_p), (-log_p.mean(1)).exp().tolist()
     else:
         shares = numbers_in("--weights", weights or "")
@@ -404,8 +420,8 @@ def interpolate_verb(
     write_table(table, out)
     report: dict[str, Any] = {"out": str(out), "models": names, "weights": shares, "perplexities": alone}
     report["ngrams"] = [len(level) for level in table.levels]
-    if text is not None:
-        report["perplexity"] = _perplexity(over_own_words(table), text, lowercase, None)["perplexity"]
+    if held is not None:
+        report["perplexity"] = _perplexity_of(over_own_words(table), held, None)["perplexity"]
     told(report, out, as_json, _show_interpolated)
 
 

@@ -280,6 +280,10 @@ def _show_choice(result: Rescored, shared: SharedScores, rates: dict[str, Errors
         words = ", ".join(map(repr, [*shared.oovs][:4])) + (", ..." if len(shared.oovs) > 4 else "")
         show.out.print(f"OOVs: {sum(shared.oovs.values()):,} words of {len(shared.oovs):,} types: ", end="")
         show.text(words)
+        if all(word.isdigit() for word in shared.oovs):
+            show.note(
+                "note: these are numbers; if they are Kaldi's for words, write words: int2sym.pl -f FIELD words.txt"
+            )
     show.text(f"weights ({origin}): {result.weights}")
     if rates:
         rows = [["chosen by", "word error rate", "substitutions", "deletions", "insertions", "words"]]

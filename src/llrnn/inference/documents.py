@@ -21,6 +21,7 @@ import torch
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import ConfigError
 from llrnn.layer.loglinear import Distribution
+from llrnn.model.controllers import learning_rnns
 from llrnn.model.decode import Generated, Sampling, Strategy, generate
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, Tally, sentence_log_probs
@@ -117,8 +118,9 @@ class DocumentContext:
 
 def _descend(model: LLRNN, text: EncodedText, step: float) -> None:
     model.zero_grad()
-    for batch in Sentences(10**9).plan(text):
-        (-model.log_prob(batch.to(model.device)).mean()).backward()  # type: ignore[no-untyped-call]
+    with learning_rnns(model):
+        for batch in Sentences(10**9).plan(text):
+            (-model.log_prob(batch.to(model.device)).mean()).backward()  # type: ignore[no-untyped-call]
     with torch.no_grad():
         for own in model.parameters():
             if own.grad is not None:

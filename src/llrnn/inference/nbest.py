@@ -161,7 +161,7 @@ def _utterance_in(line: Line, columns: Sequence[str], names: Sequence[str]) -> s
     if len(columns) < 3:
         line.fail(
             f"utterance TAB hypothesis TAB score ... is required, found {len(columns)} columns; separate them by TABs, "
-            "or name the files of scores where these are Kaldi's"
+            "or say what it is: --scores FILE beside Kaldi's lists, --lattices"
         )
     if len(columns) != 2 + len(names):
         wanted = f"{len(names)} scores ({', '.join(names)}) are required as in the first line"

@@ -146,6 +146,20 @@ def evaluating(module: nn.Module) -> Iterator[None]:
             part.training = True
 
 
+@contextmanager
+def learning_rnns(module: nn.Module) -> Iterator[None]:
+    """A block in which cuDNN keeps what gradients need, which it does in train mode alone; nothing is dropped for that:
+    torch's networks here have no dropout of their own."""
+    resting = [part for part in module.modules() if isinstance(part, nn.RNNBase | Recurrent) and not part.training]
+    for part in resting:
+        part.training = True
+    try:
+        yield
+    finally:
+        for part in resting:
+            part.training = False
+
+
 def without_init(network: Callable[..., nn.RNNBase], inputs: int, hidden: int, **options: Any) -> nn.Module:
     """One of torch's networks with uninitialised weights; made on the meta device, torch's global generator stays."""
     made = network(inputs, hidden, batch_first=True, device="meta", **options)

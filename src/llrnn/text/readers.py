@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Literal, NoReturn
 
 from llrnn.ground.errors import CorpusError, PlacedError
-from llrnn.ground.files import StrPath, open_file
+from llrnn.ground.files import STANDARD, StrPath, open_file
 from llrnn.text.conditions import Act, Conditions, check_conditions, lowercased, parse_act
 
 _BLOCK = 1 << 20
@@ -94,6 +94,8 @@ def read_lines(path: StrPath, *, error: type[PlacedError] = CorpusError) -> Iter
 
 def _check_head(head: bytes, path: StrPath, error: type[PlacedError]) -> None:
     if not head.removeprefix(_UTF8_MARK):
+        if fspath(path) == STANDARD:
+            raise error("text is required, but standard input is empty; pipe it, and give - once alone", path=path)
         raise error("text is required, but the file is empty; was it written to the end?", path=path)
     for offset, signature, what, remedy in _SIGNATURES:
         if head.startswith(signature, offset):
