@@ -14,6 +14,7 @@ from llrnn import LLRNN, LSTM, Corpus, Vocabulary, features
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.documents import EVERY, DocumentContext, recent_log_probs
 from llrnn.inference.evaluation import evaluate
+from llrnn.model.controllers import learning_rnns
 from llrnn.model.scoring import Sentences, sentence_log_probs
 from llrnn.text.corpus import EncodedText
 from test_cli import Capture, as_json, refused
@@ -21,10 +22,11 @@ from test_cli import Capture, as_json, refused
 SAID = [["le", "chat", "dort"], ["la", "reine"], ["le", "chat"], ["chat"]] * 6
 
 
-def network() -> tuple[LLRNN, EncodedText]:
+def network(layers: int = 1, dropout: float = 0.5) -> tuple[LLRNN, EncodedText]:
     corpus = Corpus.from_sentences(SAID)
     vocabulary = Vocabulary.from_corpus(corpus)
-    model = LLRNN(vocabulary, output_features=features.Identity(), controller=LSTM(5), seed=1).eval()
+    body = LSTM(5, layers=layers, dropout=dropout)
+    model = LLRNN(vocabulary, output_features=features.Identity(), controller=body, seed=1).eval()
     return model, EncodedText.encode(corpus, vocabulary)
 
 
@@ -64,6 +66,25 @@ def test_dynamic_evaluation_is_a_step_behind_every_ten_sentences() -> None:
     assert all(torch.equal(own, before[name]) for name, own in model.state_dict().items())  # it stays as it is
     plain = np.concatenate(sentence_log_probs(model, text)).mean()
     assert np.concatenate(found).mean() > plain + 0.01  # the text says the same again and again
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize(("layers", "dropout"), [(1, 0.5), (2, 0.0)])  # the second is one call of cuDNN
+def test_dynamic_evaluation_on_a_gpu(layers: int, dropout: float) -> None:
+    model, text = network(layers, dropout)
+    wanted = DocumentContext(step=0.5).log_probs(model, text)
+    found = DocumentContext(step=0.5).log_probs(model.to("cuda"), text)
+    np.testing.assert_allclose(np.concatenate(found), np.concatenate(wanted), atol=1e-4)
+
+
+def test_what_learns_for_a_step_rests_again() -> None:
+    model, text = network(2)
+    with learning_rnns(model):
+        assert {type(part).__name__ for part in model.modules() if part.training} == {"LSTM", "TorchLSTM"}
+        log_p = [model.log_prob(batch) for batch in Sentences(10**9).plan(text)]
+    assert not any(part.training for part in model.modules())
+    for own, batch in zip(log_p, Sentences(10**9).plan(text), strict=True):  # nothing was dropped
+        torch.testing.assert_close(own, model.log_prob(batch))
 
 
 def test_evaluate_has_the_figures_of_the_document() -> None:
