@@ -5,10 +5,10 @@
     python scripts/agreement_results.py french OUT          what is written becomes docs/results/agreement.json
 
 PREPARED: as `scripts/agreement_data.py` leaves it (and `templates.txt` by `llrnn pairs templates --sentences`, for
-models that read some of them in every epoch). PAIRS: the files of `shared/data/pairs_french` (or `pairs_turkish`, and
-`own.tsv`), `pairs.jsonl` of PREPARED, and `templates-SEED.jsonl` by `llrnn pairs templates --seed SEED`, 101 to 103
-and, to develop on, 9000. A run is a process and a file, OUT/MODEL.KIND.seedN.json, which grows with each test; those
-that are done are not run again.
+models that read some of them in every epoch). PAIRS: the files of `shared/data/pairs_french` (or `pairs_turkish`),
+`pairs.jsonl` of PREPARED, and `templates-SEED.jsonl` by `llrnn pairs templates --seed SEED`, 101 to 103 and, to develop
+on, 9000. A run is a process and a file, OUT/MODEL.KIND.seedN.json, which grows with each test; those that are done are
+not run again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[1]
 KEPT = ("overall", "mean_of_groups", "ties", "left_out", "by_group", "by_distance")
 TEMPLATES = [f"templates-{seed}.jsonl" for seed in (101, 102, 103)]
 FRENCH = ["templates-9000.jsonl", "gender_at_a_distance.tsv.gz", *TEMPLATES, "qfrblimp.jsonl.gz", "pairs.jsonl"]
-TURKISH = ["own.tsv", "turblimp.tsv.gz"]
+TURKISH = ["turblimp.tsv.gz"]
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ SHOWN = (
     ),
     *("campaign", "other_texts", "attack", "bodies", "french_knowledge", "french_trials", "open_classes", "steps_gpu"),
     *("open_more", "fewer_classes", "condensed"),
-    *("template_pairs", "suite_pairs", "turkish_pairs", "turkish_subjects", "agreement_coverage", "agreement_rules"),
+    *("template_pairs", "suite_pairs", "turkish_pairs", "agreement_coverage", "agreement_rules"),
     *("agreement_gains", "agreement_constructions", "agreement_phenomena", "agreement_estonian"),
     *("agreement_trials", "agreement_factors", "turkish_factors"),
     *(
@@ -299,21 +299,27 @@ def suite_pairs() -> str:
 
 
 def turkish_pairs() -> str:
-    """Without and with knowledge of agreement."""
-    both = [read("agreement.json")["turkish"][what] for what in BOTH]
-    groups = [[one["by_group"][name] for one in both] for name in both[0]["by_group"]]
+    """TurBLiMP without and with knowledge of agreement, and with clashes counted more: means of three seeds."""
+    found, counted = read("agreement.json")["turkish"], "turblimp, clashes counted 12 times"
+    columns = [(found["without"], "turblimp"), (found["with"], "turblimp"), (found["with"], counted)]
+
+    def cells(of: Callable[[Any], float]) -> list[str]:
+        return [mean_and_spread([100 * of(run[name]) for run in runs], 1) for runs, name in columns]
+
+    groups = found["with"][0]["turblimp"]["by_group"]
     rows = [
-        [name.replace("_", " "), *(_cells(share)[0] for share in own), f"{own[0]['count']:,}"]
-        for name, own in zip([*both[0]["by_group"], "all"], [*groups, [one["overall"] for one in both]], strict=True)
+        [name.replace("_", " "), *cells(partial(_of_group, name)), f"{own['count']:,}"] for name, own in groups.items()
     ]
-    return markdown(["phenomenon", *BOTH, "pairs"], rows)
+    overall = found["with"][0]["turblimp"]["overall"]["count"]
+    rows.append(["all", *cells(lambda scores: float(scores["overall"]["accuracy"])), f"{overall:,}"])
+    valid = [(found["without"], "valid"), (found["with"], "valid"), (found["with"], "valid, clashes counted 12 times")]
+    rows.append(["validation", *(mean_and_spread([run[name] for run in runs]) for runs, name in valid), ""])
+    return markdown(["phenomenon", *BOTH, "clashes counted 12 times", "pairs"], rows)
 
 
-def turkish_subjects() -> str:
-    """Subjects and verbs of TurBLiMP, four fifths that nobody looked at, with rules made on the fifth one."""
-    found = read("agreement.json")["turkish_subjects"]
-    rows = [[what, *_cells(found[what]["overall"]), f"{found[what]['valid']:.3f}"] for what in BOTH]
-    return markdown(["", "right", "pairs", "validation"], rows)
+def _of_group(name: str, scores: Any) -> float:
+    share: float = scores["by_group"][name]["accuracy"]
+    return share
 
 
 def agreement_coverage() -> str:
@@ -347,7 +353,16 @@ AGREEING = ("01 past participle agreement", "02 verb inflection", "11 adjective 
 
 def agreement_gains() -> str:
     """French without and with knowledge of agreement, three models: means of three seeds, and their spread."""
-    models = [read("agreement.json")[name] for name in ("french", "french_vectors", "french_other")]
+    found = read("agreement.json")
+    columns = [
+        (
+            f"{called}, {what}" if what == "without" else "with, templates" if what == "templates" else what,
+            found[name][what],
+        )
+        for name, called in (("french", "best"), ("french_vectors", "vectors"), ("french_other", "other texts"))
+        for what in (*BOTH, "templates")
+        if what in found[name]
+    ]
     wanted: dict[str, Callable[[Any], float]] = {
         "log-perplexity, test1": lambda run: run["tests"]["test1"],
         "log-perplexity, test2": lambda run: run["tests"]["test2"],
@@ -359,16 +374,12 @@ def agreement_gains() -> str:
         },
         "QFrBLiMP, all": lambda run: run["qfrblimp"]["overall"]["accuracy"],
         "QFrBLiMP, agreement": lambda run: _together(run["qfrblimp"]["by_group"], AGREEING),
-        "words a second in training": lambda run: run["words_per_second"],
-        "seconds of training": lambda run: run["seconds"],
     }
     rows = []
     for name, value in wanted.items():
-        scale, digits = (1, 3) if "perplexity" in name else (1, 0) if "second" in name else (100, 1)
-        values = [[scale * value(run) for run in found[what]] for found in models for what in BOTH]
-        rows.append([name, *(mean_and_spread(own, digits) for own in values)])
-    names = ("best", "vectors", "vectors, other texts")
-    return markdown(["", *(f"{name}, {what}" if what == "without" else what for name in names for what in BOTH)], rows)
+        scale, digits = (1, 3) if "perplexity" in name else (100, 1)
+        rows.append([name, *(mean_and_spread([scale * value(run) for run in runs], digits) for _, runs in columns)])
+    return markdown(["", *(name for name, _ in columns)], rows)
 
 
 def _accuracy(suite: str, by: str, key: str, run: Any) -> float:
@@ -388,19 +399,23 @@ def _mean(values: Iterable[float]) -> float:
 
 def agreement_constructions() -> str:
     """Constructed pairs, three seeds of models and three of pairs: means, and the lowest of the nine with it."""
-    models = [read("agreement.json")[name] for name in ("french", "french_other")]
+    found = read("agreement.json")
+    best, vectors = found["french"], found["french_vectors"]
+    columns = {
+        "`best`, without": best["without"],
+        "without, templates": best["alone"],
+        "with": best["with"],
+        "`vectors`, with": vectors["with"],
+        "with, templates": vectors["templates"],
+    }
     rows = []
-    for name in models[0]["with"][0]["templates"][0]["by_group"]:
+    for name in best["with"][0]["templates"][0]["by_group"]:
         cells = list[str]()
-        for found in models:
-            without, own = (
-                [100 * one["by_group"][name]["accuracy"] for run in found[what] for one in run["templates"]]
-                for what in BOTH
-            )
-            cells += [f"{_mean(without):.1f}", f"{_mean(own):.1f}", f"{min(own):.1f}"]
+        for what, runs in columns.items():
+            own = [100 * one["by_group"][name]["accuracy"] for run in runs for one in run["templates"]]
+            cells.append(f"{_mean(own):.1f}" if "without" in what else f"{_mean(own):.1f} ({min(own):.1f})")
         rows.append([name, *cells])
-    header = [f"{name}{what}" for name in ("best, ", "other texts, ") for what in (*BOTH, "lowest of nine")]
-    return markdown(["construction", *header], rows)
+    return markdown(["construction", *columns], rows)
 
 
 def agreement_phenomena() -> str:

@@ -21,6 +21,9 @@ from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
 from llrnn.model.testing import check_contextual, check_contextual_input, check_features
 from llrnn.text.lexicon import Readings
+from llrnn.training.loop import _Run
+from llrnn.training.settings import TrainingSettings
+from llrnn.training.updates import Workers
 
 WORDS = {
     "le la l' les un une": "POS:DET",
@@ -160,6 +163,38 @@ def test_pieces_and_the_middle_of_a_text(agreement: Agreement, vocabulary: Vocab
     held = len(bound.followed._sentences)
     bound.follow([bound.initial()] * 2, batch)
     assert len(bound.followed._sentences) == held > 0
+
+
+def test_what_was_read_ahead_is_what_would_be_read(
+    agreement: Agreement, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In two processes, before training: the same values, and nothing is left to follow."""
+    texts = ["les maisons que le ministre aime sont", "la fille et le garçon", "il aime les fleurs et"]
+    corpus = Corpus.from_sentences([text.split() for text in texts * 40])
+    rows = [(vocabulary.eos, *vocabulary.locate(text.split())[0].tolist()) for text in texts]
+    alone = agreement.bind(vocabulary).followed
+    ahead = type(alone)(alone.rules, alone.readings, alone.roles)
+    wanted = [alone.sentence(list(row), vocabulary.eos) for row in rows]
+
+    monkeypatch.setattr("llrnn.knowledge.contextual.agreement._WORTH", 10)
+    ahead.read_ahead(rows, vocabulary.eos, 1)
+    assert not len(ahead._sentences)
+    ahead.read_ahead(rows, vocabulary.eos, 2)
+    assert len(ahead._sentences) == len(rows)
+    monkeypatch.setattr("llrnn.languages.agreement.machine.Machine.advance", None)
+    for row, one in zip(rows, wanted, strict=True):
+        found = ahead.sentence(list(row), vocabulary.eos)
+        assert (found.said == one.said).all()
+        assert found.last == one.last
+    monkeypatch.undo()
+
+    monkeypatch.setattr("llrnn.knowledge.contextual.agreement._WORTH", 10)
+    small = LLRNN(vocabulary, output_features=features.Suffixes(1), controller=LSTM(8), contextual=[agreement])
+    run = _Run(small, corpus, corpus, (), TrainingSettings(), None, Workers())
+    run.read_ahead(2)
+    (knows,) = small.contextual
+    assert isinstance(knows, Agreement)
+    assert all(row in knows.followed._sentences for row in rows)
 
 
 def _read(rules: str, *entries: str) -> Agreement:

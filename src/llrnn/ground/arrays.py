@@ -43,6 +43,9 @@ class ByteCache(Generic[Key, Value]):
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __contains__(self, key: Key) -> bool:
+        return key in self._entries
+
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
         """The value of a key; made where it is not there."""
         with self._lock:
