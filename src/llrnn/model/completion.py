@@ -16,9 +16,10 @@ Only words of the text gain by it, so the k best are among the model's k best an
 
 from __future__ import annotations
 
+import bisect
 import heapq
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count, islice
@@ -40,6 +41,7 @@ from llrnn.text.units import OTHER, Units
 from llrnn.text.vocabulary import Vocabulary, log_mass_without
 
 _LONGEST_WORD = 100  # units
+_FIRST = 16  # the best symbols of a context that are looked at first
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,18 @@ class NextWords:
         if mass is None or self.p.changes_weights:
             return None
         klass, scores = self.p.classes.class_of.cpu().numpy(), self.p.scores[0].double().cpu().numpy()
-        log_p, best = (part[0, 0] for part in self.p.top(1))
+        log_p, best = self._first[0]
         log_b = mass.log_b.double().cpu().numpy()
-        return klass, scores + (float(log_p) - scores[klass[int(best)]] - log_b[int(best)]), log_b
+        return klass, scores + (log_p - scores[klass[best]] - log_b[best]), log_b
+
+    @cached_property
+    def _first(self) -> list[tuple[float, int]]:
+        """log p and number of the best symbols."""
+        return self._top(_FIRST)
+
+    def _top(self, k: int) -> list[tuple[float, int]]:
+        log_p, symbols = (part[0].tolist() for part in self.p.top(min(k, len(self.vocabulary))))
+        return [*zip(log_p, symbols, strict=True)]
 
     def log_p(self, symbols: Ints) -> Floats:
         """log p of some symbols, (n,) -> (n,)."""
@@ -119,26 +130,28 @@ class NextWords:
 
     def _best_of_all(self, k: int) -> list[tuple[float, str]]:
         """Of all words the layer knows the best; cells among them, the end of the sentence and UNK are no words."""
-        vocabulary, asked = self.vocabulary, k + 2
+        vocabulary, pairs = self.vocabulary, self._first
         none = {vocabulary.eos} | ({vocabulary.id(vocabulary.unknown)} if vocabulary.unknown else set())
         while True:
-            log_p, symbols = (part[0].tolist() for part in self.p.top(min(asked, len(vocabulary))))
-            pairs = zip(log_p, symbols, strict=True)
             found = [(log, one) for log, one in pairs if one < vocabulary.n_words and one not in none]
-            if len(found) >= k or asked >= len(vocabulary):
+            if len(found) >= k or len(pairs) == len(vocabulary):
                 return [(log, vocabulary.symbol(one)) for log, one in found[:k] if log > -math.inf]
-            asked *= 4
+            pairs = self._top(4 * len(pairs))
 
-    def best_strings(self, letters: str, k: int, least: float) -> Iterator[tuple[float, str]]:
-        """The k best strings of each domain that are not listed, as long as they are not worse than `least`."""
+    def best_strings(
+        self, letters: str, k: int, found: Iterable[float] = (), known: Container[str] = ()
+    ) -> Iterator[tuple[float, str]]:
+        """Strings of domains that are not listed nor `known`: those among the k best, log p of others being `found`."""
+        best = heapq.nlargest(k, found)[::-1]  # a heap: the worst of the k best comes first
         for domain, weight in zip(self.vocabulary.domains, self.by_domain, strict=True):
-            left = k if (weight > -np.inf).any() else 0
-            for log, text in domain.ranked(letters, weight, least) if left else ():
-                if text not in self.vocabulary:
+            if not (weight > -np.inf).any():
+                continue
+            for log, text in domain.ranked(letters, weight, best[0] if len(best) == k else -np.inf):
+                if len(best) == k and log < best[0]:
+                    break
+                if text not in self.vocabulary and text not in known:
                     yield log, text
-                    left -= 1
-                    if not left:
-                        break
+                    (heapq.heappush if len(best) < k else heapq.heappushpop)(best, log)
 
     def log_mass(self, letters: str) -> float:
         """log p(the next word begins with the letters | K); the end of the sentence is no word."""
@@ -169,10 +182,12 @@ class NextUnits(NextWords):
     def best_listed(self, letters: str, k: int) -> list[tuple[float, str]]:
         return []
 
-    def best_strings(self, letters: str, k: int, least: float) -> Iterator[tuple[float, str]]:
-        return islice(self._ranked(letters, least), k)
+    def best_strings(
+        self, letters: str, k: int, found: Iterable[float] = (), known: Container[str] = ()
+    ) -> Iterator[tuple[float, str]]:
+        return islice(self._ranked(letters), k)
 
-    def _ranked(self, letters: str, least: float) -> Iterator[tuple[float, str]]:
+    def _ranked(self, letters: str) -> Iterator[tuple[float, str]]:
         """By falling log p; of the ways on from a place only the best that has not been followed waits."""
         order, waiting = count(), list[tuple[float, int, _Place, int]]()
 
@@ -184,7 +199,7 @@ class NextUnits(NextWords):
         while waiting:
             negative, _, place, rank = heapq.heappop(waiting)
             log, (_, symbol, piece) = -negative, place.ways[rank]
-            if not log >= least or log == -math.inf:
+            if log == -math.inf:
                 return
             wait(place, rank + 1)
             text, path = place.text + piece, (*place.path, symbol)
@@ -226,31 +241,72 @@ class NextUnits(NextWords):
 class NextOrRecent(NextWords):
     """(1 − λ) of what may come next, and λ r of the words of the text so far."""
 
-    def __init__(self, following: NextWords, words: Sequence[str], log_p: Floats, r: Floats, share: float) -> None:
-        """`log_p` of the words of the text as the model says it, r their shares in the text."""
+    def __init__(self, following: NextWords, words: SortedWords, log_p: Floats, r: Floats, share: float) -> None:
+        """`log_p` of the words of the text as the model says it, r their shares in the text, 0 of those it has not."""
         self.vocabulary, self.lowercase, self._following = following.vocabulary, following.lowercase, following
-        self._kept, self._log_share, self._r = math.log1p(-share), math.log(share), r
-        self._recent = dict(zip(words, np.logaddexp(self._kept + log_p, self._log_share + np.log(r)), strict=True))
+        self._kept, self._log_share, self._words, self._r = math.log1p(-share), math.log(share), words, r
+        with np.errstate(divide="ignore"):
+            mixed = np.logaddexp(self._kept + log_p, self._log_share + np.log(r))
+        self._log_p = np.where(r > 0, mixed, -np.inf)
+
+    def __contains__(self, word: object) -> bool:
+        """Whether the text has it."""
+        number = self._words.number.get(word, -1) if isinstance(word, str) else -1
+        return 0 <= number < len(self._r) and bool(self._r[number] > 0)
+
+    def _beginning_with(self, letters: str) -> Ints:
+        """The numbers of words; those that came since are not of this text."""
+        numbers = self._words.beginning_with(letters)
+        return numbers[numbers < len(self._r)]
 
     def cell_of(self, text: str) -> str | None:
         return self._following.cell_of(text)
 
     def best_listed(self, letters: str, k: int) -> list[tuple[float, str]]:
         """Words of the text that are not listed stand among them."""
-        recent = ((float(log), word) for word, log in self._recent.items() if word.startswith(letters))
         others = self._following.best_listed(letters, k)
-        found = [(self._kept + log, word) for log, word in others if word not in self._recent]
-        return found + heapq.nlargest(k, recent)
+        return [(self._kept + log, word) for log, word in others if word not in self] + self._best_recent(letters, k)
 
-    def best_strings(self, letters: str, k: int, least: float) -> Iterator[tuple[float, str]]:
-        for log, text in self._following.best_strings(letters, k, least - self._kept):
-            if text not in self._recent:
-                yield self._kept + log, text
+    def _best_recent(self, letters: str, k: int) -> list[tuple[float, str]]:
+        numbers = self._beginning_with(letters)
+        log_p = self._log_p[numbers]
+        least = np.partition(log_p, len(log_p) - k)[-k] if len(log_p) > k else -np.inf
+        at = np.flatnonzero((log_p >= least) & (log_p > -np.inf)).tolist()
+        return heapq.nlargest(k, ((float(log_p[i]), self._words.words[numbers[i]]) for i in at))
+
+    def best_strings(
+        self, letters: str, k: int, found: Iterable[float] = (), known: Container[str] = ()
+    ) -> Iterator[tuple[float, str]]:
+        others = [log - self._kept for log in found]
+        for log, text in self._following.best_strings(letters, k, others, self):
+            yield self._kept + log, text
 
     def log_mass(self, letters: str) -> float:
-        r = sum(one for word, one in zip(self._recent, self._r.tolist(), strict=True) if word.startswith(letters))
+        r = float(self._r[self._beginning_with(letters)].sum())
         model = self._kept + self._following.log_mass(letters)
         return float(np.logaddexp(model, self._log_share + math.log(r))) if r else model
+
+
+class SortedWords:
+    """Words in the order in which they came, which are found by how they begin."""
+
+    def __init__(self) -> None:
+        self.words, self.number = list[str](), dict[str, int]()
+        self._sorted = list[str]()
+
+    def add(self, word: str) -> None:
+        """A word that is not among them."""
+        self.number[word] = len(self.words)
+        self.words.append(word)
+        bisect.insort(self._sorted, word)
+
+    def beginning_with(self, letters: str) -> Ints:
+        """Their numbers."""
+        if not letters:
+            return np.arange(len(self.words))
+        size, start = len(letters), bisect.bisect_left(self._sorted, letters)
+        stop = bisect.bisect_right(self._sorted, letters, start, key=lambda word: word[:size])
+        return np.array([self.number[word] for word in self._sorted[start:stop]], dtype=np.int64)
 
 
 class RecentWords:
@@ -264,48 +320,37 @@ class RecentWords:
         if vocabulary.units is not None:
             raise ConfigError("whole words come again, found a model of characters or byte pairs; leave the share out")
         self._vocabulary, self.share, self._fading = vocabulary, share, fading
-        self._number: dict[str, int] = {}  # of the words of the text, in the order in which they came
-        self._text = list[int]()
+        self._words, self._text = SortedWords(), list[int]()
         self._symbols, self._inside = list[int](), list[float]()
         self._last: tuple[NextWords, int, NextWords] | None = None  # cached: a word is asked for letter by letter
 
     def read(self, words: Sequence[str]) -> None:
         """Words that were typed."""
-        new = [word for word in dict.fromkeys(words) if word not in self._number]
-        symbols, inside = self._vocabulary.find(new)
-        self._symbols += symbols.tolist()
-        self._inside += inside.tolist()
-        self._number |= {word: number for number, word in enumerate(new, len(self._number))}
-        self._text += [self._number[word] for word in words]
+        new = [word for word in dict.fromkeys(words) if word not in self._words.number]
+        if new:
+            symbols, inside = self._vocabulary.find(new)
+            self._symbols += symbols.tolist()
+            self._inside += inside.tolist()
+        for word in new:
+            self._words.add(word)
+        self._text += [self._words.number[word] for word in words]
 
     def after(self, words: Sequence[str], following: NextWords) -> NextWords:
         """What may come after the words of a sentence, behind the text that was read before it."""
         length = len(self._text)
         if self._last is None or self._last[0] is not following or self._last[1] != length:
             self.read(words)
-            self._last = following, length, self._mixed(following)
+            self._last = following, length, self._mixed(following) if self._text else following
             del self._text[length:]
         return self._last[2]
 
     def _mixed(self, following: NextWords) -> NextWords:
         distance = np.arange(len(self._text), 0, -1)
-        n = (
-            np.bincount(self._text, 1.0 / (1.0 + distance / self._fading), len(self._number))
-            if self._text
-            else np.zeros(0)
-        )
-        here = np.flatnonzero(n)
-        if not len(here):
-            return following
-        symbols, inside, log_p = (
-            np.array(self._symbols)[here],
-            np.array(self._inside)[here],
-            np.full(len(here), -np.inf),
-        )
+        n = np.bincount(self._text, 1.0 / (1.0 + distance / self._fading), len(self._words.words))
+        symbols, log_p = np.array(self._symbols), np.full(len(n), -np.inf)
         known = symbols >= 0  # what has no place in the vocabulary can come again, too
-        log_p[known] = following.log_p(symbols[known]) + inside[known]
-        names = [*self._number]
-        return NextOrRecent(following, [names[i] for i in here.tolist()], log_p, n[here] / n.sum(), self.share)
+        log_p[known] = following.log_p(symbols[known]) + np.array(self._inside)[known]
+        return NextOrRecent(following, self._words, log_p, n / n.sum(), self.share)
 
 
 @dataclass(frozen=True)
@@ -333,9 +378,9 @@ class Completions(Sequence[Completion], Renderable):
         self._typed = letters.lower() if after.lowercase else letters
         passed, k = {*without}, k + len({*without})  # so many more, of which these are taken out
         listed = after.best_listed(self._typed, k)
-        least = sorted(listed, reverse=True)[k - 1][0] if len(listed) >= k else -math.inf
         found = [(log, text, False) for log, text in listed]
-        found += [(log, text, True) for log, text in after.best_strings(self._typed, k, least)]
+        strings = after.best_strings(self._typed, k, (log for log, _ in listed))
+        found += [(log, text, True) for log, text in strings]
         best = (self._completion(*one) for one in sorted(found, key=lambda one: (-one[0], one[1]))[:k])
         self.best = tuple(one for one in best if one.word not in passed)[: k - len(passed)]
 

@@ -21,27 +21,27 @@ from llrnn.ground.arrays import Floats, Ints
 S = TypeVar("S", bound=Hashable)
 
 
-class Way(NamedTuple):
-    """A way on from a state: any one of the characters of a column, each of the weight `gain`."""
+class Ways(NamedTuple):
+    """The ways on from a state, the best first: by any one of the characters of a column, each of the weight `gain`."""
 
-    bound: float  # gain + what may come after it, at most
-    gain: float
-    characters: str
-    column: int
+    bound: list[float]  # gain + what may come after it, at most
+    gain: list[float]
+    column: list[int]
 
 
-def sorted_ways(gain: Floats, ahead: Floats, characters: Sequence[str]) -> list[Way]:
-    """The ways on from a state, the best first, by what each column weighs and what may come after it, (A,) each."""
+def sorted_ways(gain: Floats, ahead: Floats) -> Ways:
+    """The ways on from a state, by what each column weighs and what may come after it, (A,) each."""
     bound = gain + ahead
-    order = [a for a in np.argsort(-bound, kind="stable").tolist() if bound[a] > -np.inf]
-    return [Way(float(bound[a]), float(gain[a]), characters[a], a) for a in order]
+    order = np.argsort(-bound, kind="stable")[: int((bound > -np.inf).sum())]
+    return Ways(bound[order].tolist(), gain[order].tolist(), order.tolist())
 
 
 def best_first(
     start: S,
     text: str,
     log: float,
-    ways: Callable[[S], Sequence[Way]],
+    characters: Sequence[str],
+    ways: Callable[[S], Ways],
     move: Callable[[S, int], S],
     end: Callable[[S], float],
     slack: Callable[[S], float] = lambda state: 0.0,
@@ -49,35 +49,38 @@ def best_first(
 ) -> Iterator[tuple[float, str]]:
     """The strings that begin with `text`, which has led to `start` and weighs `log`, by falling weight.
 
-    `ways` on from a state, by falling bound, and the `move` by a column; `end`: what it adds that a string ends there,
-    −∞ where none does; `slack`: what the bounds of all ways on from a state have in common; `least`: strings that weigh
-    less do not come.
+    `characters` of each column; `ways` on from a state, and the `move` by a column; `end`: what it adds that a string
+    ends there, −∞ where none does; `slack`: what the bounds of all ways on from a state have in common; `least`:
+    strings that weigh less do not come.
     """
     order = count()
-    heap: list[tuple[float, int, S, str, float, Sequence[Way], int, int, float]] = []
+    # a string that ends has no ways on; else: which way is next, by which of its characters, and the slack
+    heap: list[tuple[float, int, S, str, float, Ways | None, int, int, float]] = []
 
     def reach(state: S, text: str, log: float) -> None:
-        last, on = end(state), ways(state)
-        if last > -np.inf:
-            heapq.heappush(heap, (-(log + last), next(order), state, text, log, (), 0, 0, 0.0))
-        if on and (common := slack(state)) > -np.inf:
-            heapq.heappush(heap, (-(log + on[0].bound + common), next(order), state, text, log, on, 0, 0, common))
+        last, on = log + end(state), ways(state)
+        if last > -np.inf and last >= least:
+            heapq.heappush(heap, (-last, next(order), state, text, log, None, 0, 0, 0.0))
+        if on.bound:
+            wait(state, text, log, on, 0, slack(state))
+
+    def wait(state: S, text: str, log: float, on: Ways, rank: int, common: float) -> None:
+        bound = log + on.bound[rank] + common
+        if bound > -np.inf and bound >= least:
+            heapq.heappush(heap, (-bound, next(order), state, text, log, on, rank, 0, common))
 
     reach(start, text, log)
     while heap:
         negative, _, state, text, log, on, rank, which, common = heapq.heappop(heap)
-        if -negative < least:
-            return
-        if not on:
+        if on is None:
             yield -negative, text
             continue
-        way = on[rank]
-        if which + 1 < len(way.characters):
+        column = on.column[rank]
+        if which + 1 < len(characters[column]):
             heapq.heappush(heap, (negative, next(order), state, text, log, on, rank, which + 1, common))
-        elif rank + 1 < len(on):
-            further = -(log + on[rank + 1].bound + common)
-            heapq.heappush(heap, (further, next(order), state, text, log, on, rank + 1, 0, common))
-        reach(move(state, way.column), text + way.characters[which], log + way.gain)
+        elif rank + 1 < len(on.column):
+            wait(state, text, log, on, rank + 1, common)
+        reach(move(state, column), text + characters[column][which], log + on.gain[rank])
 
 
 def best_ahead(end: Floats, gain: Floats, moves: Ints) -> Floats:

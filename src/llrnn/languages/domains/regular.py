@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
-from llrnn.languages.domains.ranked import Way, best_ahead, best_first, sorted_ways
+from llrnn.languages.domains.ranked import Ways, best_ahead, best_first, sorted_ways
 from llrnn.languages.domains.spelling import Spelling
 from llrnn.languages.grammars.automaton import reachable
 from llrnn.languages.grammars.notation import pattern
@@ -163,15 +163,15 @@ class Regular(Domain):
         end = np.where(labels >= 0, weight[labels], -np.inf)
 
         @cache
-        def ways(state: int) -> list[Way]:
-            return sorted_ways(self._log_weight, ahead[moves[state]], characters)
+        def ways(state: int) -> Ways:
+            return sorted_ways(self._log_weight, ahead[moves[state]])
 
         def move(state: int, column: int) -> int:
             return int(moves[state, column])
 
         if log == -np.inf:
             return iter(())
-        return best_first(start, letters, log, ways, move, lambda s: float(end[s]), least=least)
+        return best_first(start, letters, log, characters, ways, move, lambda s: float(end[s]), least=least)
 
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
         """All strings a character at a time; those in one state are handled together."""

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
-from llrnn.languages.domains.ranked import Way, best_ahead, best_first, sorted_ways
+from llrnn.languages.domains.ranked import Ways, best_ahead, best_first, sorted_ways
 from llrnn.languages.grammars.notation import pattern
 from llrnn.languages.ngrams import EMPTY, NGramTable, Trie, estimate
 from llrnn.languages.ngrams.arpa import described, table_from
@@ -120,10 +120,10 @@ class CharacterModel:
         return best_ahead(self._log_prob[:, -1], self.log_gain, self.moves)
 
     @cached_property
-    def ways(self) -> Callable[[int], Sequence[Way]]:
+    def ways(self) -> Callable[[int], Ways]:
         """The ways on from a state, the best first; each state's are sorted when it is first asked for."""
-        characters, gain, moves, best = self.alphabet.characters_of, self.log_gain, self.moves, self._best
-        return cache(lambda state: sorted_ways(gain[state], best[moves[state]], characters))
+        gain, moves, best = self.log_gain, self.moves, self._best
+        return cache(lambda state: sorted_ways(gain[state], best[moves[state]]))
 
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays."""
@@ -599,15 +599,15 @@ class Spelling(Domain):
             return int(model.moves[at[0], column]), int(moves[at[1], column]), min(at[2] + 1, last)
 
         number, sets = self._reachable
-        bound = np.where(sets[:, :, None], most, -np.inf).max(1)[:, band].tolist()  # (sets, lengths)
+        bound = cache(lambda reached: most[sets[reached]].max(0, initial=-np.inf)[band].tolist())  # of a set, by length
 
         state, look, log = 0, 0, 0.0
         for column in columns:
             log += float(model.log_gain[state, column])
             state, look = int(model.moves[state, column]), int(moves[look, column])
         start = state, look, min(len(letters), last)
-        ways, slack = (lambda at: model.ways(at[0])), (lambda at: bound[number[at[1]]][min(at[2] + 1, last)])
-        return best_first(start, letters, log, ways, move, end, slack, least)
+        ways, slack = (lambda at: model.ways(at[0])), (lambda at: bound(number[at[1]])[min(at[2] + 1, last)])
+        return best_first(start, letters, log, model.alphabet.characters_of, ways, move, end, slack, least)
 
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
         looks, bands = np.nonzero(self._number == cell)
