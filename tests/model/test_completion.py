@@ -241,6 +241,16 @@ def test_a_sentence_that_was_left_does_not_come_again() -> None:
     assert [(one.word, one.log_p) for one in found] == [(one.word, one.log_p) for one in expected]
 
 
+def test_what_was_answered_is_of_the_text_as_it_was() -> None:
+    """The sum over all strings is made when it is asked for, and other words may have been read by then."""
+    model = open_model()
+    early, late = (Completer(model, recent=0.3) for _ in range(2))
+    expected = early.complete("la zinzolin", "zi", k=2).log_mass
+    found = late.complete("la zinzolin", "zi", k=2)
+    late.complete("la zinzolin zigzag", "zi", k=2)
+    assert found.log_mass == expected
+
+
 def test_words_that_come_again_are_refused_in_one_line() -> None:
     with pytest.raises(ConfigError, match="share between 0 and 1"):
         Completer(open_model(), recent=1.0)
