@@ -222,6 +222,32 @@ def test_side_by_side_as_one_by_one(corpus: Path) -> None:
     assert again["rows"] == found
 
 
+@pytest.mark.filterwarnings("ignore::llrnn.ground.errors.LLRNNWarning")  # of so little text
+def test_runs_of_other_texts_or_settings_are_not_taken_for_these(
+    corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    other = corpus.with_name("other.txt")
+    other.write_text("a b c d\n" * 30, encoding="utf8")
+    command = ["compare", str(corpus), "--out", str(corpus.parent / "out"), "--only", "KN5"]
+    assert cli.run(command) == 0
+    assert cli.run([*command, "--seeds", "1", "--tries", "1"]) == 0
+    capsys.readouterr()
+    for changed, said in (
+        ([*command, "--hidden", "16"], "out: the runs there had hidden = 128, found 16; name another folder"),
+        ([*command, "--test", str(other)], "out: the runs there had another"),
+        (["compare", str(other), *command[2:]], "out: the runs there had another train text; name another folder"),
+    ):
+        assert cli.run(changed) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_processes_read_files(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(corpus.parent / "out")
+    assert cli.run(["compare", "-", "--out", out, "--parallel", "2"]) == 2
+    assert "every process read the texts, found -; give files" in capsys.readouterr().err
+
+
 def test_what_cannot_be_compared(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(corpus.parent / "out")
     assert cli.run(["compare", str(corpus), "--out", out, "--only", "Mamba"]) == 2

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from llrnn.cli.options import Device, device_named, make_output_folder
+from llrnn.ground.errors import ConfigError
 from llrnn_lab.cli.experiment import tell
 
 
@@ -43,6 +44,9 @@ def compare_verb(
     from llrnn_lab.studies.compare import Settings, Texts, compare, table
 
     device_named(device)
+    for path in (one for one in (*corpus, valid, test) if one is not None):
+        if parallel > 1 and not path.is_file():
+            raise ConfigError(f"--parallel has every process read the texts, found {path}; give files, or leave it out")
     make_output_folder(out)
     settings = Settings(
         hidden=hidden,

@@ -14,6 +14,7 @@ import io
 import json
 import math
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -486,6 +487,7 @@ def compare(
         raise ConfigError(f"--only must be a row of the table, found {unknown[0]!r}: one of {', '.join(ROWS)}")
     out.mkdir(parents=True, exist_ok=True)
     torch.optim.AdamW([torch.zeros(1, requires_grad=True)])  # imports much, which is no row's cost
+    _same_as_before(out, texts, settings)
     one, started = Comparison(texts, settings, out, tell), time.monotonic()
     found: dict[str, Any] = {
         "words": {part: len(texts.stream(part)) - 1 for part in ("train", "valid", "test")},
@@ -505,6 +507,22 @@ def compare(
         write_results(out, "compare", found, table(found))
     plot(found, out / "compare.png")
     return found
+
+
+def _same_as_before(out: Path, texts: Texts, settings: Settings) -> None:
+    """What was done is not done again: of the same texts, in the same way. Seeds, tries and the device may change."""
+    path = out / "settings.json"
+    shared = {name: own for name, own in vars(settings).items() if name not in ("seeds", "tries", "device")}
+    words = zlib.crc32("\n".join(texts.vocabulary.symbols).encode())
+    shared |= {part: zlib.crc32(texts.stream(part).tobytes(), words) for part in ("train", "valid", "test")}
+    before = json.loads(path.read_bytes()) if path.exists() else shared
+    for name in (name for name in shared if before[name] != shared[name]):
+        raise ConfigError(
+            f"{out}: the runs there had another {name} text; name another folder, or remove this one"
+            if name in ("train", "valid", "test")
+            else f"{out}: the runs there had {name} = {before[name]}, found {shared[name]}; name another folder"
+        )
+    write_atomically(path, json.dumps(shared).encode())
 
 
 def _side_by_side(one: Comparison, names: Sequence[str], parallel: int, deadline: float | None) -> None:
