@@ -105,6 +105,13 @@ def real_lists() -> Iterator[str]:
     )
     yield f"LL-RNNs with the question and the names go {own} of the way, with the turn before {dialogue} (35 were asked"
     yield f"`KN5` with the same text goes {ngram}, and"
+    own, softmax, ngram = (rows[f"{row} +dev"]["learned"] for row in ("question-names", "softmax-question", "KN5"))
+    gone = [f"{100 * one['test']['recovered']:.0f} %" for one in (own, ngram, softmax)]
+    yield f"LL-RNNs with the question and the names go {gone[0]} of the way and `KN5` with the same text {gone[1]};"
+    low, high = (f"−{-100 * bound:.1f}" for bound in own["test"]["against_ngram"])
+    yield f"the interval of that difference is {low} to {high} points"
+    dev = [100 * one["dev"]["rate"] for one in (own, ngram)]
+    yield f"show none ({dev[0]:.1f} and {dev[1]:.1f} %), and a softmax with the question goes {gone[2]}."
 
 
 def experiments() -> Iterator[str]:

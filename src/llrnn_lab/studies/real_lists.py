@@ -21,8 +21,9 @@ the other seeds take it over. Every row has the same three ways to a choice:
     learned    a log-linear layer over the members (`learn_weights`): rank, whether first, log p, length, agreement with
                the other members, unlisted words, words said twice, and how often it says each word that lists dispute
 
-Models read lists in the spelling of transcripts (im, whats); errors are counted as they are. What was said in the test
-is not looked at before all choices are made; its errors are counted once, at the end.
+Models read lists in the spelling of transcripts (im, whats); errors are counted as they are. A run looks at what was
+said in the test when the choices of a text are made, and at no time chooses by it. (Tables of the published figures'
+test were seen before all models were trained, and its column `learned` after the others; no setting was changed.)
 """
 
 from __future__ import annotations
