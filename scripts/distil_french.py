@@ -1,7 +1,8 @@
 """How much of a French network's gain over Kneser-Ney an n-gram model keeps (`llrnn ngram distil`).
 
-    PYTHONPATH=src python scripts/distil_french.py --data runs/table4/prepared --out runs/distil --device cuda --arpa
-    PYTHONPATH=src python scripts/compare_kenlm.py runs/distil/distilled-0.arpa      as KenLM reads it
+    PYTHONPATH=src python scripts/distil_french.py --data runs/table4/prepared --out runs/distil/0 --device cuda --arpa
+    PYTHONPATH=src python scripts/compare_kenlm.py runs/distil/0/distilled-1.arpa --text TEXT --fst   as others read it
+    PYTHONPATH=src python scripts/distil_french.py --seeds runs/distil/0 runs/distil/1 ... > docs/results/distilled.json
 
 Words seen twice in the training text and <unk>; network, Kneser-Ney and n-grams are over the same words and read the
 same text. Rows: contexts of the training text alone, and of files of sentences that the network writes besides; each
@@ -150,10 +151,18 @@ def run(arguments: argparse.Namespace) -> None:
         keep(f"distilled, {files} files, joined", both, nats(both, streams), begun, words=drawn, weights=shares)
 
 
+def together(folders: list[Path]) -> str:
+    """The rows of several networks, `--set training.seed=...`, as one file."""
+    return json.dumps(
+        {"seeds": [json.loads((one / "distilled.json").read_bytes())["rows"] for one in folders]}, indent=1
+    )
+
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=Path, nargs="+", help="put these folders together, and no more")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--out", type=Path)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--files", type=int, default=8, help="of sentences that the network writes")
     parser.add_argument("--sentences", type=int, default=25_000, help="in each")
@@ -162,5 +171,10 @@ if __name__ == "__main__":
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change the configuration")
     parser.add_argument("--seed", type=int, help="write one file, and no more")
     arguments = parser.parse_args()
+    if arguments.seeds:
+        tell(together(arguments.seeds))
+        sys.exit()
+    if arguments.data is None or arguments.out is None:
+        parser.error("--data and --out are required")
     arguments.out.mkdir(parents=True, exist_ok=True)
     run(arguments) if arguments.seed is None else write_one(arguments, arguments.seed)

@@ -297,6 +297,17 @@ def rescoring() -> Iterator[str]:
             yield f"| {name} | {100 * row['test1']:.2f} | {100 * row['test2']:.2f} |"
 
 
+def speech() -> Iterator[str]:
+    """How near others come to the file of the first seed."""
+    found, row = read("distilled-readers.json")["distilled-1.arpa"], read("distilled.json")["seeds"][0]
+    yield f"`distilled, 1 files`, {sum(row['distilled, 1 files']['ngrams']):,} n-grams"
+    yield f"an automaton of {found['kaldifst']['states']:,} states"
+    assert found["kenlm"]["sentences"] == found["kaldifst"]["sentences"] == 2000
+    yield "over 1,000 sentences of the tests and as many of random words"
+    yield f"by more than {found['kenlm']['difference']:.1e} (log10), no sentence by more than"
+    yield f"than {found['kaldifst']['difference']:.1e} (−log p)"
+
+
 def semantic_parsing() -> Iterator[str]:
     formed = [
         100
@@ -354,6 +365,7 @@ STATEMENTS: dict[str, Callable[[], Iterable[str]]] = {
     "open-vocabulary.md": open_vocabulary,
     "rescoring.md": rescoring,
     "semantic-parsing.md": semantic_parsing,
+    "speech.md": speech,
     "server.md": server,
     "performance.md": study_statements.performance,
 }

@@ -27,6 +27,7 @@ SHOWN = (
         "real_lists_dstc2",
         "compare_french",
         "distilled",
+        "distilled_files",
         "open_vocabulary",
         "rare_words",
         "added_words",
@@ -624,15 +625,29 @@ def compare_french() -> str:
 
 
 def distilled() -> str:
-    """Nats, and what share of the network's gain over Kneser-Ney n-grams keep."""
-    rows = read("distilled.json")["rows"]
+    return _distilled(read("distilled.json")["seeds"])
+
+
+def distilled_files() -> str:
+    return _distilled([read("distilled-files.json")["rows"]])
+
+
+def gain_kept(rows: dict[str, Any], name: str, test: str) -> float:
+    """The share of the network's gain over Kneser-Ney."""
+    own, low, high = (rows[one]["nats"][test] for one in (name, "network", "KN5"))
+    return float((high - own) / (high - low))
+
+
+def _distilled(seeds: list[dict[str, Any]]) -> str:
+    """Nats, and what share of the network's gain over Kneser-Ney n-grams keep; the mean of the seeds."""
     made = []
-    for name, row in rows.items():
-        own, low, high = row["nats"], rows["network"]["nats"], rows["KN5"]["nats"]
-        kept = [(high[test] - own[test]) / (high[test] - low[test]) for test in TESTS]
-        size = [f"{row['words']:,}" if "words" in row else "", f"{sum(row['ngrams']):,}" if "ngrams" in row else ""]
-        nats = [f"{row['nats'][part]:.3f}" for part in ("valid", *TESTS)]
-        made.append([name, *size, *nats, " / ".join(f"{100 * share:.0f} %" for share in kept)])
+    for name in seeds[0]:
+        rows = [one[name] for one in seeds]
+        words = f"{statistics.fmean(row['words'] for row in rows):,.0f}" if "words" in rows[0] else ""
+        ngrams = f"{statistics.fmean(sum(row['ngrams']) for row in rows):,.0f}" if "ngrams" in rows[0] else ""
+        nats = [mean_and_spread([row["nats"][part] for row in rows]) for part in ("valid", *TESTS)]
+        kept = (mean_and_spread([100 * gain_kept(one, name, test) for one in seeds], 1) for test in TESTS)
+        made.append([name, words, ngrams, *nats, " / ".join(f"{share} %" for share in kept)])
     return markdown(["model", "words written", "n-grams", "valid", *TESTS, "gain kept"], made)
 
 
