@@ -189,11 +189,13 @@ def test_what_was_read_ahead_is_what_would_be_read(
     monkeypatch.undo()
 
     monkeypatch.setattr("llrnn.knowledge.contextual.agreement._WORTH", 10)
-    small = LLRNN(vocabulary, output_features=features.Suffixes(1), controller=LSTM(8), contextual=[agreement])
+    given: dict[str, Any] = {"contextual": [agreement], "contextual_inputs": [Governors(agreement)]}
+    small = LLRNN(vocabulary, output_features=features.Suffixes(1), controller=LSTM(8), **given)
     run = _Run(small, corpus, corpus, (), TrainingSettings(), None, Workers())
-    run.read_ahead(2)
     (knows,) = small.contextual
     assert isinstance(knows, Agreement)
+    knows.followed._sentences.clear()
+    run.read_ahead(2)
     assert all(row in knows.followed._sentences for row in rows)
 
 

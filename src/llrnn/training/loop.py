@@ -184,7 +184,7 @@ class _Run:
             if isinstance(text, BuiltText):
                 continue
             rows = [tuple(text.framed(number)[:-1].tolist()) for number in range(len(text.sentences))]
-            for process in {one.state_key: one for one in model.processes}.values():
+            for process in model.processes:
                 process.read_ahead(rows, processes)
 
     def _plan(self) -> Sequence[Batch]:
