@@ -26,6 +26,7 @@ SHOWN = (
         "rescoring",
         "real_lists_dstc2",
         "compare_french",
+        "compare_wikitext2",
         "distilled",
         "distilled_files",
         "open_vocabulary",
@@ -622,6 +623,10 @@ def real_lists_dstc2() -> str:
 
 def compare_french() -> str:
     return compared.table(read("compare-french.json"))
+
+
+def compare_wikitext2() -> str:
+    return compared.table(read("compare-wikitext2.json"))
 
 
 def distilled() -> str:
