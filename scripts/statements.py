@@ -356,6 +356,7 @@ STATEMENTS: dict[str, Callable[[], Iterable[str]]] = {
     "constraints.md": constraints,
     "context.md": study_statements.context,
     "experiments.md": study_statements.experiments,
+    "typing.md": study_statements.typing,
     "objectives.md": study_statements.objectives,
     "characters.md": characters,
     "adaptation.md": study_statements.rivals_of_the_adaptor,
