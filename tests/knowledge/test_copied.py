@@ -63,8 +63,16 @@ def sentence_of(fed: Sequence[str]) -> list[str]:
     return list(fed[last + 1 :])
 
 
-def was_said(value: Sequence[str], sentence: Sequence[str]) -> bool:
-    return any(list(sentence[i : i + len(value)]) == list(value) for i in range(len(sentence)))
+def occurrences(value: Sequence[str], sentence: Sequence[str]) -> list[set[int]]:
+    """The places of its words, for each."""
+    n = len(value)
+    return [set(range(i, i + n)) for i in range(len(sentence)) if list(sentence[i : i + n]) == list(value)]
+
+
+def was_said(value: Sequence[str], sentence: Sequence[str], every: Phrases) -> bool:
+    """Somewhere, not within a longer value of the condition."""
+    longer = [places for other in every if len(other) > len(value) for places in occurrences(other, sentence)]
+    return any(not any(places <= others for others in longer) for places in occurrences(value, sentence))
 
 
 def matching(value: Sequence[str], sentence: Sequence[str]) -> int:
@@ -72,10 +80,10 @@ def matching(value: Sequence[str], sentence: Sequence[str]) -> int:
     return max(lengths, default=0)
 
 
-def defined(kind: str, values: Phrases, others: Phrases, fed: Sequence[str], word: str) -> float:
-    """One feature on one word; `values` are those of its slot, `others` those of all slots that are followed."""
+def defined(kind: str, values: Phrases, others: Phrases, every: Phrases, fed: Sequence[str], word: str) -> float:
+    """One feature on one word; `values` are those of its slot, `others` of all slots that it has, `every` of all."""
     sentence = sentence_of(fed)
-    left = [value for value in values if not was_said(value, sentence)]
+    left = [value for value in values if not was_said(value, sentence, every)]
     offered = {value[i] for value in left for i in (0, matching(value, sentence))}
     if kind == "Copied":
         return float(word in offered)
@@ -83,8 +91,8 @@ def defined(kind: str, values: Phrases, others: Phrases, fed: Sequence[str], wor
         begun = [(value, matching(value, sentence)) for value in left]
         return float(any(k >= 1 and value[k] == word for value, k in begun))
     if kind == "Said":
-        spoken = any(was_said(value, sentence) and value[0] == word for value in values)
-        return float(spoken and not defined("Copied", others, others, fed, word))
+        spoken = any(was_said(value, sentence, every) and value[0] == word for value in values)
+        return float(spoken and not defined("Copied", others, others, every, fed, word))
     return float(len(left)) if word == EOS else 0.0
 
 
@@ -92,14 +100,15 @@ def oracle(feature: ContextualFeature, values: Values, fed: Sequence[str], liste
     """(V, width)"""
     kind, *asked = feature.names[0].split(":")
     slots = [name.split(":")[1] for name in feature.names] if asked else unsaid_slots(feature)
-    known = {
+    all_known = {
         slot: [value for value in dict.fromkeys(several) if all(w in listed and w != EOS for w in value)]
         for slot, several in values.items()
-        if slot in slots or not slots
     }
+    every = [value for several in all_known.values() for value in several]
+    known = {slot: several for slot, several in all_known.items() if slot in slots or not slots}
     everything = [value for several in known.values() for value in several]
     columns = [known.get(slot, []) for slot in slots] if asked else [everything]
-    return np.array([[defined(kind, column, everything, fed, word) for column in columns] for word in listed])
+    return np.array([[defined(kind, column, everything, every, fed, word) for column in columns] for word in listed])
 
 
 def unsaid_slots(feature: ContextualFeature) -> list[str]:
@@ -140,6 +149,7 @@ some_text = st.lists(st.sampled_from(["a", "a", "b", "b", "c", "d", EOS]), max_s
 @example({"name": [("a", "a", "b"), ("a", "b", "a")]}, ["a", "a", "a", "b", "a"])
 @example({"name": [("a", "b", "a", "b", "c")], "food": [("b",)]}, f"{EOS} a b a b a b c {EOS} {EOS} a b".split())
 @example({"name": [("a", "b")], "food": [("a", "c")], "area": [("a",)]}, f"a b a c {EOS} a".split())
+@example({"name": [("a", "b", "c")], "food": [("b", "c")], "area": [("b",)]}, f"a b c b c b {EOS} b c a b c".split())
 def test_the_values_are_those_of_the_definition(values: Values, fed: Sequence[str]) -> None:
     for unbound in ALL:
         feature = unbound.bind(VOCABULARY)
@@ -158,6 +168,15 @@ def fires(feature: ContextualFeature, text: str, condition: object = ACT) -> dic
     bound = feature.bind(SPOKEN)
     _, own = bound.value(states_along(bound, condition, text.split())[-1])
     return {SPOKEN.symbols[x]: value for x, value in own.items()}
+
+
+def test_a_name_that_holds_a_value_does_not_say_it() -> None:
+    both = {"name": "the moderate trattoria", "pricerange": "moderate"}
+    assert fires(Unsaid(), "the moderate", both) == {EOS: 1.0}  # as long as the name is not all there
+    assert fires(Unsaid(), "the moderate trattoria", both) == {EOS: 1.0}
+    assert fires(Copied("pricerange"), "the moderate trattoria is", both) == {"moderate": 1.0}
+    assert fires(Unsaid(), "the moderate trattoria is moderate", both) == {}
+    assert fires(Unsaid(), "moderate is the moderate trattoria and the moderate trattoria", both) == {}
 
 
 def test_an_act_that_is_spoken() -> None:

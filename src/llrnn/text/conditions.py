@@ -17,10 +17,10 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from llrnn.ground.errors import ConfigError, CorpusError, quoted
 
@@ -35,6 +35,7 @@ MOST_SLOTS = 1_000  # of an act, or fields of a record
 DEEPEST = 50  # lists and records within each other
 MOST_NUMBER = 1e30  # of a numeric condition: squares of its distance to the mean are added up
 _SHOWN = 200  # characters of an act in a message
+W = TypeVar("W")  # a word, or its number
 NOT_SAID = frozenset({"none", "dontcare", "dont_care", "yes", "no", "true", "false", "?"})  # values nobody copies
 
 Token = tuple[str, ...]  # the names of the features that fire on one symbol of a condition
@@ -246,6 +247,23 @@ def values_of(condition: object) -> tuple[Value, ...]:
         if can_be_said(part)
     )
     return tuple(dict.fromkeys(value for value in found if value.words))
+
+
+def said_values(values: Iterable[tuple[W, ...]], text: Sequence[W]) -> set[tuple[W, ...]]:
+    """The values that occur in a text, word after word, and not only within a longer one that occurs there.
+
+        said_values([("thai",), ("marnee", "thai")], "marnee thai is cheap".split())         # {("marnee", "thai")}
+
+    "marnee thai is cheap" does not say that the food is thai.
+    """
+    known, spoken = set(values), tuple(text)
+    found: set[tuple[W, ...]] = set()
+    longer: list[tuple[int, int]] = []
+    for n in sorted({len(value) for value in known}, reverse=True):
+        places = [(i, i + n) for i in range(len(spoken) - n + 1) if spoken[i : i + n] in known]
+        found.update(spoken[i:j] for i, j in places if not any(begin <= i and j <= end for begin, end in longer))
+        longer += places
+    return found
 
 
 def can_be_said(text: str) -> bool:

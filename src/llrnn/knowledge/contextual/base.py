@@ -26,7 +26,7 @@ from llrnn.languages.ngrams.table import ranges
 from llrnn.layer.linear import LinearValues
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.priors import ContextValues, DensePrior, SparsePrior
-from llrnn.text.conditions import values_of
+from llrnn.text.conditions import said_values, values_of
 from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 
 Value = float | Sequence[float]  # of one feature, or of several that follow the prefix together
@@ -339,7 +339,8 @@ def _clamped(rest: Tensor, position: Tensor, word: Tensor, value: Tensor) -> Con
 #
 # For each value v = v[0] … v[n-1] of the condition, and the words of the sentence so far (those after the last EOS):
 #
-#     said(v)      whether v occurred among them, word after word
+#     said(v)      whether v occurred among them, word after word, and not only within a longer value that occurred
+#                  ("marnee thai is cheap" does not say that the food is thai)
 #     k(v)         the length of the longest proper prefix of v with which they end
 #     offers(v)    {v[0], v[k]}: a match of k words may be an accident ("the"), so that v may also begin here
 #
@@ -369,6 +370,11 @@ class ConditionValue(NamedTuple):
     slot: str
     steps: Steps
 
+    def match(self, sentence: Words) -> int:
+        """The length of the longest proper prefix of it with which a sentence ends."""
+        longest = min(len(self.words) - 1, len(sentence))
+        return next((k for k in range(longest, 0, -1) if sentence[-k:] == self.words[:k]), 0)
+
 
 class CopyProgress(NamedTuple):
     """The state: the values, all of their words, and how many words of each value match here, or that it was said."""
@@ -376,6 +382,25 @@ class CopyProgress(NamedTuple):
     values: tuple[ConditionValue, ...]
     words: frozenset[int]
     matched: tuple[int, ...]
+    sentence: Words | None = None  # the words so far, where a value is a part of another one
+
+    def behind(self, symbol: int) -> CopyProgress:
+        """After one more word."""
+        if self.sentence is None and symbol not in self.words and max(self.matched, default=0) <= 0:
+            return self  # most words have nothing to do with it
+        pairs = zip(self.values, self.matched, strict=True)
+        matched = tuple([k if k == _SAID else value.steps[k].get(symbol, 0) for value, k in pairs])
+        if self.sentence is None:
+            return self._replace(matched=matched)
+        sentence = (*self.sentence, symbol)
+        ends = any(sentence[-len(value.words) :] == value.words for value in self.values)
+        return self._replace(matched=self._without_parts(matched, sentence) if ends else matched, sentence=sentence)
+
+    def _without_parts(self, matched: tuple[int, ...], sentence: Words) -> tuple[int, ...]:
+        """What was said only within a longer value was not said."""
+        said = said_values([value.words for value in self.values], sentence)
+        pairs = zip(self.values, matched, strict=True)
+        return tuple([k if k != _SAID or value.words in said else value.match(sentence) for value, k in pairs])
 
 
 def said_of(state: CopyProgress, known: dict[int, Any], work: Callable[[CopyProgress], Any]) -> Any:
@@ -393,6 +418,13 @@ def _steps(value: Words) -> Steps:
         fallback = steps[fallback].get(word, 0)
     steps[-1][value[-1]] = _SAID
     return tuple(steps)
+
+
+def _nested(values: Sequence[Words]) -> bool:
+    """Whether a value is a part of a longer one."""
+    known, lengths = set(values), {len(value) for value in values}
+    shorter = ((value, n) for value in values for n in lengths if n < len(value))
+    return any(value[i : i + n] in known for value, n in shorter for i in range(len(value) - n + 1))
 
 
 class ConditionFeature(ContextualFeature[CopyProgress]):
@@ -420,7 +452,8 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
             if EOS not in words and all(word in known for word in words)
         ]  # nobody can say a value with EOS in it
         values = tuple([ConditionValue(v, slot, _KNOWN.get(v, partial(_steps, v))) for v, slot in found])
-        return CopyProgress(values, frozenset(chain(*(words for words, _ in found))), (0,) * len(values))
+        sentence = () if _nested([words for words, _ in found]) else None
+        return CopyProgress(values, frozenset(chain(*(words for words, _ in found))), (0,) * len(values), sentence)
 
     def _own(self, state: CopyProgress) -> list[tuple[Words, int, int]]:
         """Its values: their words, the feature that they belong to, and how many words match."""
@@ -437,14 +470,9 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
         return counts
 
     def advance(self, state: CopyProgress, symbol: int) -> CopyProgress:
-        values, words, matched = state
         if symbol == self.vocabulary.eos:
-            return CopyProgress(values, words, (0,) * len(matched))
-        if symbol not in words and max(matched, default=0) <= 0:  # most words have nothing to do with it
-            return state
-        pairs = zip(values, matched, strict=True)
-        after = tuple([k if k == _SAID else value.steps[k].get(symbol, 0) for value, k in pairs])
-        return CopyProgress(values, words, after)
+            return state._replace(matched=(0,) * len(state.matched), sentence=None if state.sentence is None else ())
+        return state.behind(symbol)
 
     def saved(self) -> Saved:
         if type(self) not in KINDS.values():  # a class of the user's own that is made of one of these

@@ -23,7 +23,7 @@ from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import FeatureError, TrainingError
 from llrnn.knowledge.contextual.base import ContextualFeature, Value
 from llrnn.knowledge.process import Batch, Saved
-from llrnn.text.conditions import values_of
+from llrnn.text.conditions import said_values, values_of
 from llrnn.text.corpus import Corpus, sentence_key
 from llrnn.text.vocabulary import Revision, Vocabulary
 
@@ -41,7 +41,7 @@ class Read(NamedTuple):
 
 
 class FrameState(NamedTuple):
-    """The values, the longest first; the last words; the last symbols; the fold of the sentence; what was said."""
+    """The values, the longest first; the words so far; the last symbols; the fold of the sentence; what was said."""
 
     values: Values
     words: tuple[str, ...]
@@ -57,11 +57,11 @@ class FrameState(NamedTuple):
     def behind(self, word: str, order: int) -> FrameState:
         """After one more word; a value that ends here is one symbol, whatever it was before."""
         longest = len(self.values[0][0]) if self.values else 1
-        words, read = (*self.words[-longest + 1 :], word) if longest > 1 else (word,), (*self.read, Read(word, 1))
+        words, read, said = (*self.words, word), (*self.read, Read(word, 1)), self.said
         ended = [(value, slot) for value, slot in self.values if words[-len(value) :] == value]
         for value, slot in ended[:1]:
             read = (*_without(read, len(value)), Read(f"<{slot}>", len(value)))
-        said = self.said.union(value for value, _ in ended) if ended else self.said
+            said = frozenset(said_values([value for value, _ in self.values], words))
         return self._replace(words=words, read=read[-order - longest :], said=said)
 
     def context(self, order: int) -> Context:
