@@ -581,22 +581,41 @@ def table(found: Mapping[str, Any]) -> str:
     return markdown(header, rows)
 
 
+_LINE = 0.032  # of the height of a plot, for a name
+
+
 def plot(found: Mapping[str, Any], path: Path) -> None:
     """Test perplexity against parameters and against training seconds."""
     pyplot = require_pyplot()
     figure, both = pyplot.subplots(1, 2, figsize=(13, 6), sharey=True)
-    for axes, key, title in zip(both, ("parameters", "seconds"), ("parameters", "training, seconds"), strict=True):
-        for name, row in found["rows"].items():
-            x, y = max(1e-3, float(np.mean(row[key]))), math.exp(float(np.mean(row["test"])))
-            axes.plot(
-                x, y, "s" if name.startswith("LL-RNN") else "o", color="C3" if name.startswith("LL-RNN") else "C0"
-            )
-            axes.annotate(name, (x, y), fontsize=7, xytext=(4, 2), textcoords="offset points")
-        axes.set_xscale("log")
-        axes.set_xlabel(title)
-        axes.grid(visible=True, alpha=0.3)
     both[0].set_yscale("log")
+    for axes, key, title in zip(both, ("parameters", "seconds"), ("parameters", "training, seconds"), strict=True):
+        points = {
+            name: (max(1e-3, float(np.mean(row[key]))), math.exp(float(np.mean(row["test"]))))
+            for name, row in found["rows"].items()
+        }
+        for name, (x, y) in points.items():
+            ours = name.startswith("LL-RNN")
+            axes.plot(x, y, "s" if ours else "o", color="C3" if ours else "C0")
+        axes.set_xscale("log")
+        axes.yaxis.set_major_formatter("{x:.0f}")
+        axes.yaxis.set_minor_formatter("{x:.0f}")
+        axes.set_xlabel(title)
+        axes.grid(visible=True, which="both", alpha=0.3)
+        _name_points(axes, points)
     both[0].set_ylabel("test perplexity")
     figure.tight_layout()
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
+
+
+def _name_points(axes: Any, points: Mapping[str, tuple[float, float]]) -> None:
+    """The names in a column on the right, in the order of the points and joined to them by lines."""
+    low = -math.inf
+    for name, place in sorted(points.items(), key=lambda one: one[1][1]):
+        height = axes.transAxes.inverted().transform(axes.transData.transform(place))[1]
+        low = max(height, low + _LINE)
+        line = {"arrowstyle": "-", "color": "0.7", "linewidth": 0.6, "shrinkB": 3, "relpos": (0, 0.5)}
+        axes.annotate(
+            name, place, xytext=(1.02, low), textcoords="axes fraction", fontsize=8, va="center", arrowprops=line
+        )
