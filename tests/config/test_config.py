@@ -526,11 +526,9 @@ def model_refusal(path: Path, *changes: str) -> LLRNNError:
     return caught.value
 
 
-@pytest.mark.parametrize(
-    "given", ["{kind='framed', apart=true}", "{kind='agreement', rules='french', treebanks=['{data}/t'], steady=true}"]
-)
-def test_keys_of_features_are_refused_at_inputs(path: Path, given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_of_features_are_refused_at_inputs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("llrnn.config.project._agreements", lambda config: {})  # they would read the treebank
+    given = "{kind='agreement', rules='french', treebanks=['{data}/t'], steady=true}"
     assert "is of features" in str(model_refusal(path, f"contextual_inputs=[{given}]"))
 
 

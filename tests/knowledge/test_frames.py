@@ -124,19 +124,6 @@ def test_a_frame_that_comes_again_does_not_want_what_was_said() -> None:
     assert VOCABULARY.id("999") in bound.value(state)[1]  # in the next sentence it is due again
 
 
-def test_what_a_frame_rules_out_may_have_a_weight_of_its_own() -> None:
-    one, two = (Framed.counted(CORPUS, folds=0, apart=apart).bind(VOCABULARY) for apart in (False, True))
-    assert (one.names, two.names) == (("Framed",), ("Framed:for", "Framed:against"))
-    for prefix in ("", "the phone number is", "the address is"):
-        values = said(Framed.counted(CORPUS, folds=0), NEW, prefix)
-        states = [framed.initial(NEW) for framed in (one, two)]
-        for word in (EOS, *prefix.split()):
-            states = [f.advance(state, VOCABULARY.id(word)) for f, state in zip((one, two), states, strict=True)]
-        parts = {VOCABULARY.symbol(word): value for word, value in two.value(states[1])[1].items()}
-        assert parts == {word: (max(value, 0.0), min(value, 0.0)) for word, value in values.items()}
-    assert Framed.restored(two.saved().fields).names == two.names
-
-
 def test_the_network_may_read_which_slot_is_announced() -> None:
     framed = Framed.counted(CORPUS, folds=0)
     announced = restore_input(Announced(framed).saved()).bind(VOCABULARY)

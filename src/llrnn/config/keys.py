@@ -596,7 +596,6 @@ class FramedConfig(Strict):
     kind: Literal["framed"]
     order: int = Field(6, ge=1, description="how many words before a value count, a value among them as one [words]")
     folds: int = Field(10, ge=2, description="training sentences see the counts without their fold")
-    apart: bool = Field(False, description="two features: what a frame rules out has a weight of its own")
 
 
 class LookupConfig(Strict):

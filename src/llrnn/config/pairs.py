@@ -219,6 +219,7 @@ def _toml(
         f'[[contextual]]\nkind = "unsaid"\nslots = {_list(slots.said)}\n',
         '[[contextual]]\nkind = "framed"\n',
         f'[[contextual_inputs]]\nkind = "slots"\nslots = {_list(slots.said)}\n',
+        '[[contextual_inputs]]\nkind = "framed"\n',
         '[condition]\nreading = "slots"',
         *([f"unread = {_list(slots.open)}"] if values else []),
         'encoder = "lstm"\nsize = 128\n',

@@ -599,16 +599,15 @@ def _contextual(
 
 
 def _framed(given: keys.FramedConfig, corpora: dict[str, Corpus]) -> Framed:
-    return Framed.counted(corpora["train"], order=given.order, folds=given.folds, apart=given.apart)
+    return Framed.counted(corpora["train"], order=given.order, folds=given.folds)
 
 
 def _input(
     given: keys.AnyInput, config: Config, corpora: dict[str, Corpus], lexicon: Lexicon, grammars: Agreements
 ) -> ContextualInput:
     match given:
-        case keys.AgreementConfig(steady=True) | keys.FramedConfig(apart=True):
-            key = "steady" if isinstance(given, keys.AgreementConfig) else "apart"
-            raise ConfigError(f"contextual_inputs: {key} is of features, found it at an input; leave it out there")
+        case keys.AgreementConfig(steady=True):
+            raise ConfigError("contextual_inputs: steady is of features, found it at an input; leave it out there")
         case keys.AgreementConfig():
             return Governors(grammars[_source(given)])
         case keys.FramedConfig():

@@ -6,7 +6,6 @@ a value of slot s began behind u, and behind each shorter end of u, was counted 
     p(s | u) = (c(u, s) + d(u) p(s | u without its first symbol)) / (c(u) + d(u))      d(u) how many slots followed u
     Framed(x) = log p(s | u) − log p(s)       x the first word of a value of s that is not said yet; of several slots
                                               the largest; else 0
-    Framed:for, Framed:against                (`apart`) its part above 0 and its part below, each with a weight
 
 What was counted in a training sentence itself is no evidence about it: training reads the counts without its fold, as
 n-grams do (`backgrounds.CrossFitted`). A word with which a value that was begun goes on has 0: no frame is due there.
@@ -92,15 +91,12 @@ class Framed(ContextualFeature[FrameState]):
 
     order   how many symbols before a value count, at most; a value among them is one
     folds   of the training text, each of which reads the counts of the others; 0: none
-    apart   two features, `Framed:for` and `Framed:against`: what a frame rules out has a weight of its own
     """
 
-    def __init__(
-        self, counts: Counts, *, order: int = 6, folds: Sequence[Counts] | None = None, apart: bool = False
-    ) -> None:
+    def __init__(self, counts: Counts, *, order: int = 6, folds: Sequence[Counts] | None = None) -> None:
         if order < 1:
             raise FeatureError(f"Framed(order=...) must be 1 or more, found {order}")
-        self._counts, self._order, self._folds, self._apart = counts, order, folds, apart
+        self._counts, self._order, self._folds = counts, order, folds
         self._known: ByteCache[tuple[Context, int], dict[str, float]] = ByteCache(64 * 2**20, _bytes_of_answer)
         self._first_words: ByteCache[Values, list[int | None]] = ByteCache(16 * 2**20, _bytes_of_values)
 
@@ -110,7 +106,7 @@ class Framed(ContextualFeature[FrameState]):
         return bound
 
     @classmethod
-    def counted(cls, corpus: Corpus, *, order: int = 6, folds: int = 10, apart: bool = False) -> Framed:
+    def counted(cls, corpus: Corpus, *, order: int = 6, folds: int = 10) -> Framed:
         """From sentences with conditions."""
         if folds < 0 or folds == 1:
             raise FeatureError(f"Framed.counted(folds=...) must be 0, or 2 or more, found {folds}")
@@ -124,13 +120,9 @@ class Framed(ContextualFeature[FrameState]):
                         own[context[len(context) - length :]][slot] += 1
         if not counts:
             raise FeatureError("values of conditions are required in the training text, found none; give such a text")
-        return cls(dict(counts), order=order, folds=[dict(part) for part in parts], apart=apart)
+        return cls(dict(counts), order=order, folds=[dict(part) for part in parts])
 
     reads_conditions = True
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (f"{self.name}:for", f"{self.name}:against") if self._apart else (self.name,)
 
     @property
     def state_key(self) -> object:
@@ -165,9 +157,7 @@ class Framed(ContextualFeature[FrameState]):
         for (words, slot), word in zip(state.values, firsts, strict=True):
             if word is not None and slot in opinion and words not in state.said and words[0] not in going_on:
                 found[word] = max(found.get(word, -math.inf), opinion[slot])
-        if not self._apart:
-            return 0.0, found
-        return (0.0, 0.0), {word: (max(value, 0.0), min(value, 0.0)) for word, value in found.items()}
+        return 0.0, found
 
     def _listed(self, values: Values) -> list[int | None]:
         """The first word of each value whose words are all listed."""
@@ -209,13 +199,13 @@ class Framed(ContextualFeature[FrameState]):
 
     def saved(self) -> Saved:
         counts = [[list(context), dict(slots)] for context, slots in self._counts.items()]
-        return Saved("framed", {"order": self._order, "counts": counts, "apart": self._apart})
+        return Saved("framed", {"order": self._order, "counts": counts})
 
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> Framed:
         """From what `saved` wrote: without the folds."""
         counts = {tuple(context): Counter(slots) for context, slots in fields["counts"]}
-        return cls(counts, order=fields["order"], apart=fields.get("apart", False))
+        return cls(counts, order=fields["order"])
 
     def __repr__(self) -> str:
         return f"Framed({len(self._counts)} contexts, order={self._order})"
